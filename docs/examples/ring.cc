@@ -49,8 +49,8 @@ int main() {
   problem.dim_qk = problem.dim_v = kDim;
   problem.pattern = annulus::causal() & annulus::window(255, 0);
 
-  // Each rank holds a quarter. With this window a shard is wanted by the next two ranks at most,
-  // and goes no further. (Sharding::kZigzag evens out the work of a plain causal problem.)
+  // Each rank holds a quarter. With this window the next rank sees the end of a shard, and gets no
+  // more. (Sharding::kZigzag evens out the work of a plain causal problem.)
   const auto shards = annulus::make_shards(annulus::Sharding::kContiguous, kRanks, kSeq, kSeq);
   const annulus::RingPlan ring = annulus::plan_ring(devices, problem, shards);
 

@@ -21,6 +21,13 @@ typedef enum annulus_sharding {
   ANNULUS_ZIGZAG = 2       // of 2 P pieces rank r holds the r-th and the r-th from the end
 } annulus_sharding;
 
+// How rows of K and V get from the rank that owns them to the ranks whose queries see them.
+typedef enum annulus_route {
+  ANNULUS_ROUTE_AUTO = 0,    // the one that sends fewer bytes, in fewer rounds, with fewer held
+  ANNULUS_ROUTE_DIRECT = 1,  // in one hop
+  ANNULUS_ROUTE_RING = 2     // from neighbour to neighbour, whichever way round is shorter
+} annulus_route;
+
 // Rows [start, start + length) of the whole problem.
 typedef struct annulus_segment {
   int64_t start;
@@ -45,10 +52,11 @@ typedef struct annulus_ring_options {
   // Options of the plans that a ring is made of; config must be null here where the field above is
   // not. No rows are split: kv_splits over 1 is ANNULUS_UNSUPPORTED. Null: the defaults.
   const annulus_plan_options* plans;
+  int64_t route;  // annulus_route
 } annulus_ring_options;
 
 #define ANNULUS_RING_OPTIONS_INIT \
-  { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL, NULL }
+  { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL, NULL, ANNULUS_ROUTE_AUTO }
 
 // Decides, compiles and uploads for all ranks. `devices` has one handle for each rank; a device may
 // occur several times. Null options are the defaults. The ring keeps what it needs of the devices.
@@ -71,10 +79,16 @@ typedef struct annulus_ring_info {
   int64_t bytes_plain_ring;  // bytes sent if every shard went to every rank
   double plan_ms;            // time to decide
   double compile_ms;         // time to get the kernels and upload the lists
+  const char* route_reason;  // a sentence: why this route
+  int64_t route;             // annulus_route, never ANNULUS_ROUTE_AUTO
+  int64_t rounds;
+  int64_t messages;       // of all ranks together, in one run, as the bytes
+  int64_t bytes_needed;   // each row once for each rank but its owner that sees it
+  int64_t bytes_relayed;  // received by ranks that only pass them on
 } annulus_ring_info;
 
 #define ANNULUS_RING_INFO_INIT \
-  { sizeof(annulus_ring_info), NULL, NULL, NULL, NULL, 0, 0, 0, 0.0, 0.0 }
+  { sizeof(annulus_ring_info), NULL, NULL, NULL, NULL, 0, 0, 0, 0.0, 0.0, NULL, 0, 0, 0, 0, 0 }
 
 ANNULUS_EXPORT annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* info);
 

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_RING_H_
 #define ANNULUS_RING_H_
 
-// One attention problem around a ring of P ranks: each rank keeps its rows of Q and O, and the
-// shards of K and V travel from rank to rank while the previous ones are computed with ("Ring
+// One attention problem around a ring of P ranks: each rank keeps its rows of Q and O, and rows of
+// K and V travel to the ranks that see them while those that came before are computed with ("Ring
 // Attention with Blockwise Transformers", Liu, Zaharia and Abbeel, 2023).
 //
 //   ShardMap shards = make_shards(Sharding::kZigzag, P, problem.seq_q, problem.seq_k);
@@ -10,10 +10,10 @@
 //   ring.run(calls);                                        // one RingCall for each rank
 //
 // Every pattern sees positions of the whole problem, so the answer is that of one device whatever P
-// and the shards are. A rank launches at most P kernels (with a sum, P for each branch) and none
-// for a shard that its rows do not see; a shard goes no further than to the last rank that needs
-// it. The order in which keys are taken depends only on problem, shards and configuration, so the
-// same ring gives the same bits.
+// and the shards are. Rows travel in rounds: a rank launches one kernel for its own keys and one
+// for what each round brings it (with a sum, one for each branch), and none for rows that its own
+// do not see. The order in which keys are taken depends only on problem, shards, route and
+// configuration, so the same ring gives the same bits.
 //
 // All ranks live in one process, each on a device of its own or several on one device.
 
@@ -65,12 +65,17 @@ ANNULUS_EXPORT ShardMap make_shards(Sharding sharding, int ranks, std::int64_t s
 // hold every row of the problem exactly once; the message names the rank and the row.
 ANNULUS_EXPORT void validate(const ShardMap& shards, const Problem& problem);
 
+// Options of the launches that a ring is made of, and how their rows travel.
+struct RingOptions : PlanOptions {
+  Route route = Route::kAuto;
+};
+
 // The request of one rank. Problem, shards and options must be the same on all ranks.
 struct RingRank {
   Device device;
   Problem problem;  // the whole problem; nothing is carried in or out
   ShardMap shards;
-  PlanOptions options;
+  RingOptions options;
 };
 
 // The tensors of one rank, with the rows of its shard.
@@ -86,13 +91,13 @@ struct RingRankInfo {
   std::string device;
   std::int64_t rows_q = 0;
   std::int64_t rows_k = 0;
-  int launches = 0;  // of attention kernels; at most P, with a sum P for each branch
+  int launches = 0;  // of attention kernels; at most one more than rounds, for each branch of a sum
   std::int64_t full_tiles = 0;
   std::int64_t partial_tiles = 0;
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
   std::int64_t workspace_bytes = 0;
-  std::int64_t device_bytes = 0;  // memory that the plan holds: tile lists
+  std::int64_t device_bytes = 0;  // memory that the plan holds: tile lists, positions, tables
   // The predicted time of its attention kernels, one after another, as PlanPrediction has it for a
   // plan of one device. Copies between ranks are not counted.
   double predicted_micros = 0;
@@ -106,7 +111,13 @@ struct RingInfo {
   // As PlanInfo::tuned, from rank 0's results for a launch of the largest shards.
   std::string tuned;
   std::vector<RingRankInfo> ranks;
-  std::int64_t bytes_sent = 0;        // by all ranks together, in one run
+  Route route = Route::kDirect;  // never kAuto
+  std::string route_reason;      // a sentence: why this route
+  int rounds = 0;
+  std::int64_t messages = 0;  // of all ranks together, in one run, as all that follow
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_needed = 0;      // each row once for each rank but its owner that sees it
+  std::int64_t bytes_relayed = 0;     // received by ranks that only pass them on
   std::int64_t bytes_plain_ring = 0;  // bytes sent if every shard went to every rank
   double plan_ms = 0;                 // time to decide
   double compile_ms = 0;              // time to get the kernels and upload the lists
@@ -128,8 +139,9 @@ class ANNULUS_EXPORT RingPlan {
   // The shapes of one rank's tensors: Sq and Sk are the rows of its shards.
   const Problem& rank_problem(int rank) const;
 
-  // Scratch memory of a rank: the state of its rows and two shards of K and V, as far as it needs
-  // them; 0 where P is 1 and the pattern is no sum.
+  // Scratch memory of a rank: the state of its rows, those of its rows of K and V that others need,
+  // and what two rounds bring, these three together no more than two shards of K and V; 0 where P
+  // is 1 and the pattern is no sum.
   std::size_t workspace_bytes(int rank) const;
 
   // Puts the work of all ranks on their streams and returns. It allocates nothing, takes no lock
@@ -155,7 +167,7 @@ ANNULUS_EXPORT RingPlan plan_ring(std::span<const RingRank> ranks);
 // Plans for one problem on all ranks: rank r runs on devices[r], and a device may occur several
 // times.
 ANNULUS_EXPORT RingPlan plan_ring(std::span<const Device> devices, const Problem& problem,
-                                  const ShardMap& shards, const PlanOptions& options = {});
+                                  const ShardMap& shards, const RingOptions& options = {});
 
 }  // namespace annulus::inline v0
 

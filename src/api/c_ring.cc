@@ -13,6 +13,9 @@ namespace {
 
 static_assert(ANNULUS_CONTIGUOUS == static_cast<int>(Sharding::kContiguous));
 static_assert(ANNULUS_ZIGZAG == static_cast<int>(Sharding::kZigzag));
+static_assert(ANNULUS_ROUTE_AUTO == static_cast<int>(Route::kAuto));
+static_assert(ANNULUS_ROUTE_DIRECT == static_cast<int>(Route::kDirect));
+static_assert(ANNULUS_ROUTE_RING == static_cast<int>(Route::kRing));
 static_assert(sizeof(annulus_segment) == sizeof(Segment));
 
 constexpr StructName kRingOptions = {"annulus_ring_options", "ANNULUS_RING_OPTIONS_INIT"};
@@ -51,8 +54,17 @@ ShardMap shards_of(const annulus_ring_options& c, int ranks, const Problem& prob
   return shards;
 }
 
-PlanOptions ring_plan_options(const annulus_ring_options& c) {
-  PlanOptions options = plan_options_of(c.plans);
+Route route_of(std::int64_t route) {
+  if (route < ANNULUS_ROUTE_AUTO || route > ANNULUS_ROUTE_RING) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "route is {}; give ANNULUS_ROUTE_AUTO, ANNULUS_ROUTE_DIRECT or ANNULUS_ROUTE_RING",
+               route);
+  }
+  return static_cast<Route>(route);
+}
+
+RingOptions ring_plan_options(const annulus_ring_options& c) {
+  RingOptions options{plan_options_of(c.plans), route_of(c.route)};
   if (c.config == nullptr) return options;
   if (!options.config.empty()) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -144,8 +156,8 @@ annulus_status annulus_ring_create(annulus_device* const* handles, size_t ranks,
     const Problem whole = problem_of(problem);
     validate(whole);
     const ShardMap shards = shards_of(options, static_cast<int>(ranks), whole);
-    const PlanOptions plan_options = ring_plan_options(options);
-    auto object = std::make_unique<RingObject>(plan_ring(all, whole, shards, plan_options), shards);
+    auto object = std::make_unique<RingObject>(
+        plan_ring(all, whole, shards, ring_plan_options(options)), shards);
     *ring = reinterpret_cast<annulus_ring*>(rings().insert(std::move(object)));
   });
 }
@@ -168,6 +180,12 @@ annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* to) 
     c.bytes_plain_ring = info.bytes_plain_ring;
     c.plan_ms = info.plan_ms;
     c.compile_ms = info.compile_ms;
+    c.route_reason = info.route_reason.c_str();
+    c.route = static_cast<std::int64_t>(info.route);
+    c.rounds = info.rounds;
+    c.messages = info.messages;
+    c.bytes_needed = info.bytes_needed;
+    c.bytes_relayed = info.bytes_relayed;
     write_struct(kRingInfo, to, c);
   });
 }

@@ -24,7 +24,7 @@ RingPlan plan_ring(std::span<const RingRank> ranks) {
 }
 
 RingPlan plan_ring(std::span<const Device> devices, const Problem& problem, const ShardMap& shards,
-                   const PlanOptions& options) {
+                   const RingOptions& options) {
   std::vector<planner::RankRequest> requests;
   for (const Device& device : devices) {
     requests.push_back({api::planner_of(api::inside(device)), &problem, &shards, &options});
@@ -36,15 +36,15 @@ namespace {
 
 const ring::RankPlan& rank_at(const planner::PreparedRing& prepared, int rank) {
   const ring::PlannedRing& plan = prepared.ring.plan();
-  if (rank < 0 || rank >= plan.schedule.ranks) {
-    base::fail(ErrorCode::kInvalidArgument, "rank {} of a ring of {}", rank, plan.schedule.ranks);
+  if (rank < 0 || rank >= plan.world.ranks()) {
+    base::fail(ErrorCode::kInvalidArgument, "rank {} of a ring of {}", rank, plan.world.ranks());
   }
   return plan.ranks[static_cast<std::size_t>(rank)];
 }
 
 }  // namespace
 
-int RingPlan::ranks() const { return impl_->prepared->ring.plan().schedule.ranks; }
+int RingPlan::ranks() const { return impl_->prepared->ring.plan().world.ranks(); }
 const RingInfo& RingPlan::info() const { return impl_->prepared->info; }
 
 const Problem& RingPlan::rank_problem(int rank) const {

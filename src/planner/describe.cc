@@ -70,7 +70,6 @@ RingRankInfo describe_rank(const ring::PlannedRing& plan, int rank, const RankOf
     info.launches += static_cast<int>(launch.launches.size());
     info.full_tiles += launch.tiles->full_tiles;
     info.partial_tiles += launch.tiles->partial_tiles;
-    info.device_bytes += launch.device_bytes;
   }
   const auto micros = [&](const attention::PipeDevice& device) {
     double all = 0;
@@ -84,8 +83,8 @@ RingRankInfo describe_rank(const ring::PlannedRing& plan, int rank, const RankOf
       attention::predict_range(on.info, info.predicted_micros, micros);
   info.least_micros = range.least;
   info.most_micros = range.most;
-  info.bytes_sent = plan.schedule.bytes_sent(rank);
-  info.bytes_received = plan.schedule.bytes_received(rank);
+  info.bytes_sent = planned.schedule.rows_sent() * planned.form.row_bytes;
+  info.bytes_received = planned.schedule.rows_received() * planned.form.row_bytes;
   info.workspace_bytes = planned.workspace.bytes;
   return info;
 }
@@ -121,14 +120,21 @@ RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ran
   RingInfo info;
   info.kernel = plan.kernel;
   info.config = attention::to_string(plan.choice.config);
-  info.schedule = ring::describe(plan.schedule);
-  std::int64_t shards = 0;
+  info.schedule = ring::describe(ring::schedule_of(plan));
+  const ring::Rounds& rounds = plan.world.rounds;
+  const std::int64_t row_bytes = ring::packed_form(plan.world.problem).row_bytes;
+  info.route = rounds.route;
+  info.route_reason = rounds.reason;
+  info.rounds = static_cast<int>(rounds.rounds.size());
+  info.messages = rounds.messages;
+  info.bytes_sent = rounds.rows_sent * row_bytes;
+  info.bytes_needed = rounds.rows_needed * row_bytes;
+  info.bytes_relayed = rounds.rows_relayed * row_bytes;
+  info.bytes_plain_ring =
+      plan.world.problem.seq_k * row_bytes * static_cast<std::int64_t>(ranks.size() - 1);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     info.ranks.push_back(describe_rank(plan, static_cast<int>(rank), ranks[rank]));
-    info.bytes_sent += info.ranks.back().bytes_sent;
-    shards += plan.packed[rank].bytes;
   }
-  info.bytes_plain_ring = shards * static_cast<std::int64_t>(ranks.size() - 1);
   return info;
 }
 

@@ -26,7 +26,7 @@ struct RankOfRing {
   device::DeviceInfo info;
 };
 
-// Fills in all fields but tuned, plan_ms and compile_ms.
+// Fills in all fields but tuned, plan_ms, compile_ms and the ranks' device_bytes.
 RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ranks);
 
 // The number of tiles of each launch: [rank][launch]. Count before a LocalRing takes the launches.

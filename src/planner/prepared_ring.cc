@@ -21,7 +21,8 @@ void require_agreement(std::span<const RankRequest> ranks) {
     // other's memory.
     const std::string device = fmt::format("{}, {}", jit::to_string(rank.planner.limits.arch),
                                            rank.planner.context->driver().name());
-    terms.push_back(ring::terms_of(*rank.problem, *rank.shards, device, rank.options->config));
+    terms.push_back(ring::terms_of(*rank.problem, *rank.shards, rank.options->route, device,
+                                   rank.options->config));
   }
   ring::require_agreement(terms);
 }
@@ -51,7 +52,12 @@ void check(std::span<const RankRequest> ranks) {
 
 // The options of one rank. Throws for what a ring cannot follow.
 void check(const RankRequest& rank, int number) {
-  const PlanOptions& options = *rank.options;
+  const RingOptions& options = *rank.options;
+  if (options.route != Route::kAuto && options.route != Route::kDirect &&
+      options.route != Route::kRing) {
+    base::fail(ErrorCode::kInvalidArgument, "route {} is neither auto, direct nor ring",
+               static_cast<int>(options.route));
+  }
   if (options.kv_splits > 1) {
     base::fail(ErrorCode::kUnsupported,
                "kv_splits is {}, but a ring's launches are not split: they carry their state from "
@@ -111,14 +117,15 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   }
   const Clock::time_point start = Clock::now();
   const Problem largest = ring::largest_hop(problem, shards);
-  const attention::Segments segments = ring::segments_of(shards);
+  const ring::World world = ring::plan_world(problem, shards, ranks[0].options->route);
+  const attention::Segments segments = ring::segments_of(world);
   const PlanOptions& options = ruling_options(ranks, largest, limits[0], segments);
   const Choices choices =
       choose({.problem = largest, .segments = segments}, limits[0], options, *first.tuned);
   return with_first_that_works(
       choices, *first.tuned, first.log,
       [&](const attention::Choice& choice, const std::string& origin) {
-        ring::PlannedRing plan = ring::plan_ring(problem, shards, limits, choice);
+        ring::PlannedRing plan = ring::plan_ring(world, limits, choice);
         for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
           require_workspace(plan.ranks[rank].workspace.bytes, *ranks[rank].options);
         }
@@ -129,11 +136,16 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
         const Clock::time_point planned = Clock::now();
         const auto prepared = std::make_shared<PreparedRing>(std::move(plan), devices);
         const Clock::time_point ready = Clock::now();
+        for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+          info.ranks[rank].device_bytes =
+              prepared->ring.driver(static_cast<int>(rank)).device_bytes();
+        }
         info.compile_ms = millis(ready - planned);
         info.plan_ms = millis(ready - start) - info.compile_ms;
         first.log.write(base::LogLevel::kInfo,
-                        "ring of {} ranks, {}: {} bytes sent of {} ({:.1f} ms)", ranks.size(),
-                        info.config, info.bytes_sent, info.bytes_plain_ring, info.compile_ms);
+                        "ring of {} ranks, {}, {}: {} bytes sent of {} ({:.1f} ms)", ranks.size(),
+                        info.config, info.route_reason, info.bytes_sent, info.bytes_plain_ring,
+                        info.compile_ms);
         for (const RankRequest& rank : ranks) {
           rank.planner.context->tally().add(base::Count::ring_plans);
         }

@@ -20,7 +20,7 @@ struct RankRequest {
   Planner planner;
   const Problem* problem = nullptr;
   const ShardMap* shards = nullptr;
-  const PlanOptions* options = nullptr;
+  const RingOptions* options = nullptr;
 };
 
 struct PreparedRing {

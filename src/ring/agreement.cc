@@ -40,8 +40,8 @@ std::string join(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string& device,
-               const std::string& config) {
+Terms terms_of(const Problem& problem, const ShardMap& shards, Route route,
+               const std::string& device, const std::string& config) {
   Terms terms;
   const auto add = [&](const char* name, const auto& value) {
     terms.push_back({name, fmt::format("{}", value)});
@@ -70,6 +70,7 @@ Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string
   add("lse_base", to_string(problem.lse_base));
   add("shards of Q", text_of(shards.q));
   add("shards of K", text_of(shards.k));
+  add("route", to_string(route));
   add("architecture and driver", device);
   add("configuration", config.empty() ? "(none asked for)" : config);
   return terms;

@@ -21,10 +21,11 @@ struct Term {
 };
 using Terms = std::vector<Term>;
 
-// Library version, shapes, dtype, pattern (explicit layouts by their content), scores, shards,
-// architecture and driver (as one text, `device`) and the configuration that was asked for.
-Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string& device,
-               const std::string& config);
+// Library version, shapes, dtype, pattern (explicit layouts by their content), scores, shards, the
+// route that was asked for, architecture and driver (as one text, `device`) and the configuration
+// that was asked for.
+Terms terms_of(const Problem& problem, const ShardMap& shards, Route route,
+               const std::string& device, const std::string& config);
 
 base::Digest digest_of(const Terms& terms);
 

@@ -1,6 +1,11 @@
 #include "ring/check_order.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
 
 namespace annulus::ring {
 namespace {
@@ -19,9 +24,9 @@ struct Place {
 class Order {
  public:
   Order(const Schedule& schedule, ViolationReport* report) : schedule_(schedule) {
-    for (int rank = 0; rank < schedule.ranks; ++rank) {
+    for (int rank = 0; rank < schedule.rank_count(); ++rank) {
       begin_.push_back(static_cast<int>(nodes_.size()));
-      for (int op = 0; op < static_cast<int>(schedule.of_rank(rank).size()); ++op) {
+      for (int op = 0; op < static_cast<int>(schedule.ops_of(rank).size()); ++op) {
         nodes_.push_back({{rank, op}, {}, {}, 0, false});
       }
     }
@@ -52,17 +57,17 @@ class Order {
     return nodes_[static_cast<std::size_t>(index(place))];
   }
   const Op& op_of(const Node& at) const {
-    return schedule_.of_rank(at.place.rank)[static_cast<std::size_t>(at.place.op)];
+    return schedule_.ops_of(at.place.rank)[static_cast<std::size_t>(at.place.op)];
   }
   int stream_of(const Place& place) const {
     return place.rank * 2 + op_of(node(place)).on_exchange_stream();
   }
 
   void connect() {
-    for (int rank = 0; rank < schedule_.ranks; ++rank) {
+    for (int rank = 0; rank < schedule_.rank_count(); ++rank) {
       int last[2] = {kNone, kNone};
       int number[2] = {0, 0};
-      const std::vector<Op>& ops = schedule_.of_rank(rank);
+      const std::vector<Op>& ops = schedule_.ops_of(rank);
       for (int op = 0; op < static_cast<int>(ops.size()); ++op) {
         Node& at = nodes_[static_cast<std::size_t>(index({rank, op}))];
         const bool stream = ops[static_cast<std::size_t>(op)].on_exchange_stream();
@@ -81,16 +86,19 @@ class Order {
     peers->clear();
     const Op& op = op_of(at);
     int found = 0;
-    for (const int peer : {op.send_to, op.receive_from}) {
-      if (peer != kNone && exchange_of(schedule_, peer, op.step, &found) != nullptr) {
-        peers->push_back(index({peer, found}));
+    for (const std::vector<Transfer>* transfers : {&op.sends, &op.receives}) {
+      for (const Transfer& transfer : *transfers) {
+        const RankSchedule& other = schedule_.ranks[static_cast<std::size_t>(transfer.peer)];
+        if (other.exchange_of(op.round, &found) != nullptr) {
+          peers->push_back(index({transfer.peer, found}));
+        }
       }
     }
   }
 
   // Finds `known` of every op, in any order that the edges allow.
   void settle(ViolationReport* report) {
-    const auto streams = static_cast<std::size_t>(schedule_.ranks) * 2;
+    const auto streams = static_cast<std::size_t>(schedule_.rank_count()) * 2;
     std::vector<int> peers;
     // At its end an op knows what it knew at its start, what its peers knew at theirs, and itself.
     const auto known_at_end = [&](const Node& at) {
@@ -133,8 +141,8 @@ class Order {
     if (settled == nodes_.size()) return;
     for (Node& at : nodes_) {
       if (at.done) continue;
-      report->add(Kind::kStuck, "rank {} step {} waits for what waits for it", at.place.rank,
-                  op_of(at).step);
+      report->add(Kind::kStuck, "rank {} round {} waits for what waits for it", at.place.rank,
+                  op_of(at).round);
       at.known.assign(streams, 0);
     }
   }
@@ -144,91 +152,160 @@ class Order {
   std::vector<Node> nodes_;
 };
 
+// What an op does with rows of one place: a slot, or the own packed rows.
 struct Access {
-  Place place;
+  int op = 0;
   bool write = false;
-  int owner = kNone;
+  pattern::Interval at;    // rows of the place
+  int owner = kNone;       // whose rows they are,
+  std::int64_t first = 0;  // and which of its packed rows
 };
 
-// Checks that every read of a buffer finds the keys it wants, that no write can overtake a read,
-// and that all writes are ordered.
-void check_buffer(const Schedule& schedule, const Order& order, int rank, int buffer,
-                  ViolationReport* report) {
+// The accesses of a rank's ops to one place.
+std::vector<Access> accesses_of(const Schedule& schedule, int rank, int place) {
   std::vector<Access> accesses;
-  const std::vector<Op>& ops = schedule.of_rank(rank);
-  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
-    const Op& op = ops[static_cast<std::size_t>(i)];
-    const Place place = {rank, i};
-    if (op.kind == Op::Kind::kPack && op.buffer == buffer) {
-      accesses.push_back({place, true, op.owner});
+  const RankSchedule& own = schedule.ranks[static_cast<std::size_t>(rank)];
+  const auto add = [&](std::size_t op, bool write, const Transfer& transfer) {
+    if (transfer.slot != place) return;
+    accesses.push_back({static_cast<int>(op),
+                        write,
+                        {transfer.row, transfer.row + transfer.rows},
+                        transfer.owner,
+                        transfer.first});
+  };
+  for (std::size_t i = 0; i < own.ops.size(); ++i) {
+    const Op& op = own.ops[i];
+    for (const Transfer& send : op.sends) add(i, false, send);
+    for (const Transfer& receive : op.receives) add(i, true, receive);
+    if (op.kind == Op::Kind::kPack && place == kOwnRows) {
+      const std::int64_t rows = schedule.packed[static_cast<std::size_t>(rank)].count();
+      accesses.push_back({static_cast<int>(i), true, {0, rows}, rank, 0});
     }
-    if (op.kind == Op::Kind::kCompute && op.buffer == buffer) {
-      accesses.push_back({place, false, op.owner});
-    }
-    if (op.send_to != kNone && op.send_buffer == buffer) {
-      accesses.push_back({place, false, op.send_owner});
-    }
-    if (op.receive_from != kNone && op.receive_buffer == buffer) {
-      accesses.push_back({place, true, op.receive_owner});
+    if (op.kind != Op::Kind::kCompute || op.slot != place || op.slot == kCallersTensors) continue;
+    // A launch reads all that its round brought, where the exchange put it.
+    int index = 0;
+    const Op* exchange = own.exchange_of(op.round, &index);
+    if (exchange == nullptr) continue;
+    for (const Transfer& receive : exchange->receives) {
+      accesses.push_back({static_cast<int>(i),
+                          false,
+                          {receive.row, receive.row + receive.rows},
+                          receive.owner,
+                          receive.first});
     }
   }
-  const auto step = [&](const Access& access) {
-    return ops[static_cast<std::size_t>(access.place.op)].step;
+  return accesses;
+}
+
+// What rows of a place hold: (owner, packed row) of the first row of each interval.
+class Contents {
+ public:
+  void write(const Access& access) {
+    cut(access.at.begin);
+    cut(access.at.end);
+    held_.erase(held_.lower_bound(access.at.begin), held_.lower_bound(access.at.end));
+    held_[access.at.begin] = {access.at.end, access.owner, access.first};
+  }
+  // Whether the rows are what the access wants, and if not what is found instead.
+  std::optional<std::string> missing(const Access& access) const {
+    std::int64_t row = access.at.begin;
+    while (row < access.at.end) {
+      const auto behind = held_.upper_bound(row);
+      if (behind == held_.begin()) return "nothing";
+      const auto& [begin, held] = *std::prev(behind);
+      if (held.end <= row) return "nothing";
+      if (held.owner != access.owner ||
+          held.first + row - begin != access.first + row - access.at.begin) {
+        return fmt::format("row {} of rank {}", held.first + row - begin, held.owner);
+      }
+      row = held.end;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Held {
+    std::int64_t end;
+    int owner;
+    std::int64_t first;
+  };
+  void cut(std::int64_t row) {
+    const auto behind = held_.upper_bound(row);
+    if (behind == held_.begin()) return;
+    const auto at = std::prev(behind);
+    if (at->first == row || at->second.end <= row) return;
+    const Held rest = {at->second.end, at->second.owner, at->second.first + row - at->first};
+    at->second.end = row;
+    held_[row] = rest;
+  }
+
+  std::map<std::int64_t, Held> held_;
+};
+
+std::string name_of(int place) {
+  return place == kOwnRows ? "the packed rows" : fmt::format("slot {}", place);
+}
+
+// Checks that every read of a place finds the rows it wants, that no write can overtake a read, and
+// that all writes of the same rows are ordered.
+void check_place(const Schedule& schedule, const Order& order, int rank, int place,
+                 ViolationReport* report) {
+  const std::vector<Access> accesses = accesses_of(schedule, rank, place);
+  const std::vector<Op>& ops = schedule.ops_of(rank);
+  const auto round = [&](const Access& access) {
+    return ops[static_cast<std::size_t>(access.op)].round;
+  };
+  const auto before = [&](const Access& a, const Access& b) {
+    return order.before({rank, a.op}, {rank, b.op});
+  };
+  const auto touch = [](const Access& a, const Access& b) {
+    return !pattern::intersection(a.at, b.at).empty();
   };
   for (const Access& reader : accesses) {
     if (reader.write) continue;
-    // Of the writes that have ended before the read starts, the last one decides what the buffer
-    // holds. A write that is neither before nor behind the read may overwrite it.
-    const Access* last = nullptr;
+    // The writes that have ended before the read starts, in their order, make what it finds. A
+    // write of its rows that is neither before nor behind it may overwrite them.
+    std::vector<const Access*> writers;
     for (const Access& writer : accesses) {
-      if (!writer.write) continue;
-      if (order.before(writer.place, reader.place)) {
-        if (last == nullptr || order.before(last->place, writer.place)) last = &writer;
-      } else if (!order.before(reader.place, writer.place)) {
+      if (!writer.write || !touch(writer, reader)) continue;
+      if (before(writer, reader)) {
+        writers.push_back(&writer);
+      } else if (!before(reader, writer)) {
         report->add(Kind::kOverwritten,
-                    "rank {} buffer {}: keys of rank {} arrive in step {} while step {} may still "
-                    "read keys of rank {}",
-                    rank, buffer, writer.owner, step(writer), step(reader), reader.owner);
+                    "rank {}: rows of rank {} arrive in {} in round {} while round {} may still "
+                    "read rows of rank {} there",
+                    rank, writer.owner, name_of(place), round(writer), round(reader), reader.owner);
       }
     }
-    if (last == nullptr || last->owner != reader.owner) {
+    std::ranges::stable_sort(writers,
+                             [&](const Access* a, const Access* b) { return before(*a, *b); });
+    Contents contents;
+    for (const Access* writer : writers) contents.write(*writer);
+    if (const auto found = contents.missing(reader)) {
       report->add(Kind::kNotThere,
-                  "rank {} step {} reads keys of rank {} from buffer {}, which "
-                  "holds {} by then",
-                  rank, step(reader), reader.owner, buffer,
-                  last == nullptr ? "nothing" : fmt::format("those of rank {}", last->owner));
+                  "rank {} round {} reads {} rows of rank {} from {}, which has {}", rank,
+                  round(reader), reader.at.size(), reader.owner, name_of(place), *found);
     }
   }
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     for (std::size_t j = i + 1; j < accesses.size(); ++j) {
-      if (!accesses[i].write || !accesses[j].write) continue;
-      if (order.before(accesses[i].place, accesses[j].place) ||
-          order.before(accesses[j].place, accesses[i].place)) {
-        continue;
-      }
-      report->add(Kind::kOverwritten, "rank {} buffer {}: steps {} and {} write it in no order",
-                  rank, buffer, step(accesses[i]), step(accesses[j]));
+      const Access& a = accesses[i];
+      const Access& b = accesses[j];
+      if (!a.write || !b.write || !touch(a, b) || before(a, b) || before(b, a)) continue;
+      report->add(Kind::kOverwritten,
+                  "rank {}: rounds {} and {} write the same rows of {} in no order", rank, round(a),
+                  round(b), name_of(place));
     }
   }
 }
 
 }  // namespace
 
-const Op* exchange_of(const Schedule& schedule, int rank, int step, int* index) {
-  const std::vector<Op>& ops = schedule.of_rank(rank);
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].kind != Op::Kind::kExchange || ops[i].step != step) continue;
-    *index = static_cast<int>(i);
-    return &ops[i];
-  }
-  return nullptr;
-}
-
 void check_order(const Schedule& schedule, ViolationReport* report) {
   const Order order(schedule, report);
   if (report->has(Kind::kStuck)) return;
-  for (int rank = 0; rank < schedule.ranks; ++rank) {
-    for (const int buffer : {0, 1}) check_buffer(schedule, order, rank, buffer, report);
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    for (const int place : {kOwnRows, 0, 1}) check_place(schedule, order, rank, place, report);
   }
 }
 

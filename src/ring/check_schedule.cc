@@ -1,141 +1,377 @@
 #include "ring/check_schedule.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "pattern/classify.h"
+#include "pattern/evaluate.h"
 #include "ring/check_order.h"
 
 namespace annulus::ring {
 namespace {
 
+using pattern::Interval;
+using pattern::IntervalSet;
 using Kind = Violation::Kind;
+
+std::int64_t shard_rows(const ShardMap& shards, int rank) {
+  return pattern::total_length(shards.k[static_cast<std::size_t>(rank)]);
+}
 
 // ---- Numbers
 
-void check_numbers(const Schedule& schedule, ViolationReport* report) {
-  const int ranks = schedule.ranks;
-  const auto rank_or_none = [&](int rank) { return rank >= kNone && rank < ranks; };
-  if (schedule.ops.size() != static_cast<std::size_t>(ranks) ||
-      schedule.shard_bytes.size() != static_cast<std::size_t>(ranks)) {
-    report->add(Kind::kIllFormed, "{} ranks, but ops for {} and shards for {}", ranks,
-                schedule.ops.size(), schedule.shard_bytes.size());
-    return;
-  }
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::vector<Op>& ops = schedule.of_rank(rank);
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      const Op& op = ops[i];
-      bool good = op.step >= 0 && op.step < ranks && rank_or_none(op.owner) &&
-                  rank_or_none(op.send_to) && rank_or_none(op.send_owner) &&
-                  rank_or_none(op.receive_from) && rank_or_none(op.receive_owner);
-      good = good && op.buffer >= kCallersTensors && op.buffer < 2;
-      good = good && op.send_buffer >= 0 && op.send_buffer < 2;
-      good = good && op.receive_buffer >= 0 && op.receive_buffer < 2;
-      for (const int wait : op.waits) good = good && wait >= 0 && wait < static_cast<int>(i);
-      if (op.kind == Op::Kind::kCompute || op.kind == Op::Kind::kPack) {
-        good = good && op.owner != kNone;
+class Numbers {
+ public:
+  Numbers(const Schedule& schedule, const ShardMap& shards)
+      : schedule_(schedule), shards_(shards) {}
+
+  void check(ViolationReport* report) const {
+    const int ranks = schedule_.rank_count();
+    if (schedule_.packed.size() != schedule_.ranks.size() || ranks != shards_.ranks()) {
+      report->add(Kind::kIllFormed, "{} ranks, but packed rows of {} and shards for {}", ranks,
+                  schedule_.packed.size(), shards_.ranks());
+      return;
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      check_packed(rank, report);
+      const std::vector<Op>& ops = schedule_.ops_of(rank);
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        if (good(rank, i)) continue;
+        report->add(Kind::kIllFormed, "rank {} op {}: a number is out of range", rank, i);
       }
-      if (op.kind == Op::Kind::kPack) good = good && op.buffer >= 0;
-      if (op.send_to != kNone) good = good && op.send_owner != kNone;
-      if (op.receive_from != kNone) good = good && op.receive_owner != kNone;
-      if (!good) report->add(Kind::kIllFormed, "rank {} op {}: a number is out of range", rank, i);
     }
   }
+
+ private:
+  // Packed rows are rows of the shard, each at most once.
+  void check_packed(int rank, ViolationReport* report) const {
+    const PackedRows& packed = schedule_.packed[static_cast<std::size_t>(rank)];
+    std::vector<Interval> pieces = packed.pieces();
+    std::ranges::sort(pieces, {}, &Interval::begin);
+    std::int64_t next = 0;
+    for (const Interval& piece : pieces) {
+      if (piece.empty() || piece.begin < next || piece.end > shard_rows(shards_, rank)) {
+        report->add(Kind::kIllFormed, "rank {} packs rows {} to {} of {}, or packs them twice",
+                    rank, piece.begin, piece.end, shard_rows(shards_, rank));
+      }
+      next = piece.end;
+    }
+  }
+
+  bool good(int rank, std::size_t index) const {
+    const std::vector<Op>& ops = schedule_.ops_of(rank);
+    const Op& op = ops[index];
+    bool good = op.slot >= kCallersTensors && op.slot < 2 && op.round >= kOwnKeys &&
+                op.round < schedule_.rounds;
+    for (const int wait : op.waits) good = good && wait >= 0 && wait < static_cast<int>(index);
+    if (op.kind == Op::Kind::kExchange) {
+      good = good && op.round >= 0 && (!op.sends.empty() || !op.receives.empty());
+      int first = 0;
+      schedule_.ranks[static_cast<std::size_t>(rank)].exchange_of(op.round, &first);
+      good = good && first == static_cast<int>(index);  // one in a round
+    } else {
+      good = good && op.sends.empty() && op.receives.empty();
+    }
+    for (const Transfer& send : op.sends) good = good && good_transfer(rank, send);
+    for (const Transfer& receive : op.receives) {
+      good = good && good_transfer(rank, receive) && receive.slot != kOwnRows;
+    }
+    return good;
+  }
+
+  bool good_transfer(int rank, const Transfer& transfer) const {
+    const auto is_rank = [&](int number) { return number >= 0 && number < schedule_.rank_count(); };
+    if (!is_rank(transfer.peer) || !is_rank(transfer.owner) || transfer.peer == rank) return false;
+    const std::int64_t packed = schedule_.packed[static_cast<std::size_t>(transfer.owner)].count();
+    return transfer.slot >= kOwnRows && transfer.slot < 2 && transfer.rows > 0 &&
+           transfer.first >= 0 && transfer.first <= packed - transfer.rows && transfer.row >= 0;
+  }
+
+  const Schedule& schedule_;
+  const ShardMap& shards_;
+};
+
+// ---- Rows
+
+// The rows of an owner's shard that a message brings.
+template <typename F>
+void each_row_piece(const Schedule& schedule, const Transfer& transfer, F f) {
+  schedule.packed[static_cast<std::size_t>(transfer.owner)].each_piece(
+      {transfer.first, transfer.first + transfer.rows}, f);
 }
 
-// ---- Pairs
+// The rows of the shard of `owner` that some row of `rank` sees.
+class Seen {
+ public:
+  Seen(const Problem& problem, const Pattern& pattern, const ShardMap& shards)
+      : problem_(problem), pattern_(pattern), shards_(shards) {}
 
-// Whether any row of `rank` sees any key of `owner`.
-bool sees(const Problem& problem, const Pattern& pattern, std::int64_t batch,
-          const ShardMap& shards, int rank, int owner) {
-  const auto& q = shards.q[static_cast<std::size_t>(rank)];
-  const auto& k = shards.k[static_cast<std::size_t>(owner)];
-  PatternContext context = problem.context();
-  context.batch = batch;
-  for (std::int64_t head = 0; head < pattern.distinct_heads(problem.heads); ++head) {
-    for (const Segment& rows : q) {
-      for (const Segment& keys : k) {
-        const std::int64_t first_q = problem.q_position() + rows.start;
-        const std::int64_t first_k = problem.k_position() + keys.start;
-        // Above 2^24 pairs, asking each would take seconds; visible_pairs() counts them from
-        // intervals of keys.
-        if (rows.length * keys.length > (std::int64_t{1} << 24)) {
-          if (pattern::visible_pairs(pattern, head, {rows.length, keys.length, first_q, first_k},
-                                     context) > 0) {
-            return true;
+  IntervalSet of(int rank, int owner) const {
+    const auto& q = shards_.q[static_cast<std::size_t>(rank)];
+    const std::int64_t pairs = pattern::total_length(q) * shard_rows(shards_, owner);
+    IntervalSet seen, more, both;
+    const std::int64_t batches =
+        std::max<std::int64_t>(1, pattern_.distinct_batches(problem_.batch));
+    for (std::int64_t batch = 0; batch < batches; ++batch) {
+      PatternContext context = problem_.context();
+      context.batch = batch;
+      more = pairs > (std::int64_t{1} << 24) ? by_rows(rank, owner, context)
+                                             : by_pairs(rank, owner, context);
+      pattern::unite(seen, more, &both);
+      seen.swap(both);
+    }
+    return seen;
+  }
+
+ private:
+  // Calls f(position of the first key, its row, number of keys) for the segments of a shard.
+  template <typename F>
+  void each_segment(int owner, F f) const {
+    std::int64_t row = 0;
+    for (const Segment& keys : shards_.k[static_cast<std::size_t>(owner)]) {
+      f(problem_.k_position() + keys.start, row, keys.length);
+      row += keys.length;
+    }
+  }
+  std::int64_t heads() const { return pattern_.distinct_heads(problem_.heads); }
+
+  bool any_sees(int rank, std::int64_t key, const PatternContext& context) const {
+    for (std::int64_t head = 0; head < heads(); ++head) {
+      for (const Segment& rows : shards_.q[static_cast<std::size_t>(rank)]) {
+        const std::int64_t first = problem_.q_position() + rows.start;
+        for (std::int64_t q = first; q < first + rows.length; ++q) {
+          if (pattern_.visible(head, q, key, context)) return true;
+        }
+      }
+    }
+    return false;
+  }
+  IntervalSet by_pairs(int rank, int owner, const PatternContext& context) const {
+    IntervalSet seen;
+    each_segment(owner, [&](std::int64_t key, std::int64_t row, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (any_sees(rank, key + i, context)) pattern::append(&seen, {row + i, row + i + 1});
+      }
+    });
+    return seen;
+  }
+  IntervalSet by_rows(int rank, int owner, const PatternContext& context) const {
+    pattern::Evaluator evaluator(pattern_, context);
+    IntervalSet seen, fresh, both;
+    each_segment(owner, [&](std::int64_t key, std::int64_t row, std::int64_t count) {
+      IntervalSet keys;
+      for (std::int64_t head = 0; head < heads(); ++head) {
+        for (const Segment& rows : shards_.q[static_cast<std::size_t>(rank)]) {
+          const std::int64_t first = problem_.q_position() + rows.start;
+          for (std::int64_t q = first; q < first + rows.length; ++q) {
+            pattern::subtract(evaluator.row(head, q, {key, key + count}), keys, &fresh);
+            if (fresh.empty()) continue;
+            pattern::unite(keys, fresh, &both);
+            keys.swap(both);
           }
-          continue;
         }
-        for (std::int64_t i = 0; i < rows.length; ++i) {
-          for (std::int64_t j = 0; j < keys.length; ++j) {
-            if (pattern.visible(head, first_q + i, first_k + j, context)) return true;
+      }
+      for (const Interval& found : keys) {
+        pattern::append(&seen, {found.begin - key + row, found.end - key + row});
+      }
+    });
+    return seen;
+  }
+
+  const Problem& problem_;
+  const Pattern& pattern_;
+  const ShardMap& shards_;
+};
+
+// What a rank computes with, and what it is sent, against what it sees.
+class RowChecker {
+ public:
+  RowChecker(const Schedule& schedule, const Problem& problem, const ShardMap& shards)
+      : schedule_(schedule),
+        problem_(problem),
+        shards_(shards),
+        branches_(problem.pattern.branches()) {}
+
+  void check(ViolationReport* report) const {
+    for (int rank = 0; rank < schedule_.rank_count(); ++rank) {
+      const RankSchedule& own = schedule_.ranks[static_cast<std::size_t>(rank)];
+      std::int64_t unseen = 0;
+      for (int owner = 0; owner < schedule_.rank_count(); ++owner) {
+        IntervalSet all, both;
+        for (std::size_t branch = 0; branch < branches_.size(); ++branch) {
+          const IntervalSet seen = Seen(problem_, branches_[branch], shards_).of(rank, owner);
+          check_branch(rank, owner, static_cast<int>(branch), seen, report);
+          pattern::unite(all, seen, &both);
+          all.swap(both);
+        }
+        unseen += unseen_rows(rank, owner, all, report);
+      }
+      if (unseen == own.unseen_rows) continue;
+      report->add(Kind::kUnneeded, "rank {} receives {} rows that it does not see, not {}", rank,
+                  unseen, own.unseen_rows);
+    }
+  }
+
+ private:
+  // Each row that is seen must be in exactly one launch of the branch. Rows that are not seen may
+  // be in any number of them: rows that see no key need a launch, which writes their empty answer.
+  void check_branch(int rank, int owner, int branch, const IntervalSet& seen,
+                    ViolationReport* report) const {
+    IntervalSet computed, piece, both;
+    const auto add = [&](const Interval& rows) {
+      pattern::intersect(seen, {rows}, &piece);
+      IntervalSet twice;
+      pattern::intersect(computed, piece, &twice);
+      if (!twice.empty()) {
+        report->add(Kind::kPairTwice,
+                    "rank {} computes with row {} of rank {} in two launches of branch {}", rank,
+                    twice.front().begin, owner, branch);
+      }
+      pattern::unite(computed, piece, &both);
+      computed.swap(both);
+    };
+    const RankSchedule& own = schedule_.ranks[static_cast<std::size_t>(rank)];
+    for (const Op& op : own.ops) {
+      if (op.kind != Op::Kind::kCompute || op.branch != branch) continue;
+      if (op.round == kOwnKeys) {
+        if (owner == rank && shard_rows(shards_, owner) > 0) add({0, shard_rows(shards_, owner)});
+        continue;
+      }
+      int index = 0;
+      const Op* exchange = own.exchange_of(op.round, &index);
+      if (exchange == nullptr) continue;
+      for (const Transfer& receive : exchange->receives) {
+        if (receive.owner == owner) each_row_piece(schedule_, receive, add);
+      }
+    }
+    IntervalSet missing;
+    pattern::subtract(seen, computed, &missing);
+    if (missing.empty()) return;
+    report->add(
+        Kind::kPairMissing,
+        "rank {} sees row {} of rank {} through branch {} and computes with it in no launch", rank,
+        missing.front().begin, owner, branch);
+  }
+
+  // How many rows of the owner the rank receives and does not see. Only rows that it sends on may
+  // be among them, and those of an owner whose rows it sees in very many pieces.
+  std::int64_t unseen_rows(int rank, int owner, const IntervalSet& seen,
+                           ViolationReport* report) const {
+    const RankSchedule& own = schedule_.ranks[static_cast<std::size_t>(rank)];
+    IntervalSet passed_on;
+    const auto join = [](IntervalSet* set, const Interval& rows) {
+      IntervalSet both;
+      pattern::unite(*set, {rows}, &both);
+      set->swap(both);
+    };
+    for (const Op& op : own.ops) {
+      for (const Transfer& send : op.sends) {
+        if (send.owner != owner || owner == rank) continue;
+        each_row_piece(schedule_, send, [&](const Interval& rows) { join(&passed_on, rows); });
+      }
+    }
+    IntervalSet received;
+    for (const Op& op : own.ops) {
+      for (const Transfer& receive : op.receives) {
+        if (receive.owner != owner) continue;
+        each_row_piece(schedule_, receive, [&](const Interval& rows) {
+          IntervalSet twice;
+          pattern::intersect(received, {rows}, &twice);
+          if (!twice.empty()) {
+            report->add(Kind::kUnneeded, "rank {} receives row {} of rank {} twice", rank,
+                        twice.front().begin, owner);
           }
-        }
+          join(&received, rows);
+        });
       }
     }
-  }
-  return false;
-}
-
-bool any_batch_sees(const Problem& problem, const Pattern& pattern, const ShardMap& shards,
-                    int rank, int owner) {
-  const std::int64_t batches = std::max<std::int64_t>(1, pattern.distinct_batches(problem.batch));
-  for (std::int64_t batch = 0; batch < batches; ++batch) {
-    if (sees(problem, pattern, batch, shards, rank, owner)) return true;
-  }
-  return false;
-}
-
-// Checks that every rank launches exactly once for each shard and branch in which its rows see a
-// key. A launch for a shard that is not seen is allowed: rows that see no key need one launch,
-// which writes their empty answer.
-void check_pairs(const Schedule& schedule, const Problem& problem, const ShardMap& shards,
-                 ViolationReport* report) {
-  const std::vector<Pattern> branches = problem.pattern.branches();
-  for (int rank = 0; rank < schedule.ranks; ++rank) {
-    for (int branch = 0; branch < static_cast<int>(branches.size()); ++branch) {
-      std::vector<int> computed(static_cast<std::size_t>(schedule.ranks), 0);
-      for (const Op& op : schedule.of_rank(rank)) {
-        if (op.kind != Op::Kind::kCompute || op.branch != branch) continue;
-        ++computed[static_cast<std::size_t>(op.owner)];
-      }
-      for (int owner = 0; owner < schedule.ranks; ++owner) {
-        const int times = computed[static_cast<std::size_t>(owner)];
-        if (times == 1) continue;
-        if (!any_batch_sees(problem, branches[static_cast<std::size_t>(branch)], shards, rank,
-                            owner)) {
-          continue;
-        }
-        report->add(
-            times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
-            "rank {} sees keys of rank {} through branch {} and computes with them {} times", rank,
-            owner, branch, times);
-      }
+    if (owner == rank && !received.empty()) {
+      report->add(Kind::kUnneeded, "rank {} receives rows of its own", rank);
     }
+    IntervalSet rest, useless;
+    pattern::subtract(received, seen, &rest);
+    if (seen.size() > kMostPieces) return pattern::size(rest);
+    pattern::subtract(rest, passed_on, &useless);
+    if (!useless.empty()) {
+      report->add(Kind::kUnneeded, "rank {} receives row {} of rank {} and does not see it", rank,
+                  useless.front().begin, owner);
+    }
+    return pattern::size(rest);
   }
-}
+
+  const Schedule& schedule_;
+  const Problem& problem_;
+  const ShardMap& shards_;
+  const std::vector<Pattern> branches_;
+};
 
 // ---- Sends and receives
 
-// Checks that each send meets a receive of the same keys in the same step on the other rank, and
-// each receive such a send.
+// Checks that what a rank sends to another in a round is what that one receives from it then: as
+// many messages, of the same rows, in the same order.
 void check_matching(const Schedule& schedule, ViolationReport* report) {
-  for (int rank = 0; rank < schedule.ranks; ++rank) {
-    for (const Op& op : schedule.of_rank(rank)) {
-      for (const bool sends : {true, false}) {
-        const int peer = sends ? op.send_to : op.receive_from;
-        const int owner = sends ? op.send_owner : op.receive_owner;
-        if (peer == kNone) continue;
-        int index = 0;
-        const Op* const other = exchange_of(schedule, peer, op.step, &index);
-        const bool matched = other != nullptr &&
-                             (sends ? other->receive_from == rank && other->receive_owner == owner
-                                    : other->send_to == rank && other->send_owner == owner);
-        if (matched) continue;
-        report->add(Kind::kUnmatched,
-                    "rank {} step {} {} keys of rank {} {} rank {}, which does not {} them then",
-                    rank, op.step, sends ? "sends" : "receives", owner, sends ? "to" : "from", peer,
-                    sends ? "receive" : "send");
+  const auto side = [&](int rank, int peer, int round, bool sends) {
+    std::vector<Transfer> found;
+    int index = 0;
+    const Op* op = schedule.ranks[static_cast<std::size_t>(rank)].exchange_of(round, &index);
+    if (op == nullptr) return found;
+    for (const Transfer& transfer : sends ? op->sends : op->receives) {
+      if (transfer.peer == peer) found.push_back(transfer);
+    }
+    return found;
+  };
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    for (const Op& op : schedule.ops_of(rank)) {
+      std::vector<int> checked;
+      for (const std::vector<Transfer>* transfers : {&op.sends, &op.receives}) {
+        const bool sends = transfers == &op.sends;
+        checked.clear();
+        for (const Transfer& transfer : *transfers) {
+          const int peer = transfer.peer;
+          if (std::ranges::find(checked, peer) != checked.end()) continue;
+          checked.push_back(peer);
+          const std::vector<Transfer> here = side(rank, peer, op.round, sends);
+          const std::vector<Transfer> there = side(peer, rank, op.round, !sends);
+          const bool matched =
+              std::ranges::equal(here, there, [](const Transfer& a, const Transfer& b) {
+                return a.owner == b.owner && a.first == b.first && a.rows == b.rows;
+              });
+          if (matched) continue;
+          report->add(Kind::kUnmatched,
+                      "rank {} {} {} messages {} rank {} in round {}, which {} {} or others", rank,
+                      sends ? "sends" : "receives", here.size(), sends ? "to" : "from", peer,
+                      op.round, sends ? "receives" : "sends", there.size());
+        }
+      }
+    }
+  }
+}
+
+// ---- Memory
+
+void check_memory_bound(const Schedule& schedule, const ShardMap& shards, ViolationReport* report) {
+  std::int64_t largest = 0;
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    largest = std::max(largest, shard_rows(shards, rank));
+  }
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    const RankSchedule& own = schedule.ranks[static_cast<std::size_t>(rank)];
+    const std::int64_t packed = schedule.packed[static_cast<std::size_t>(rank)].count();
+    const std::int64_t held = packed + own.slot_rows[0] + own.slot_rows[1];
+    if (held > std::max(2 * largest, packed + 4)) {
+      report->add(Kind::kTooMuch, "rank {} holds {} rows, and the largest shard has {}", rank, held,
+                  largest);
+    }
+    for (const Op& op : own.ops) {
+      for (const Transfer& receive : op.receives) {
+        if (receive.row + receive.rows <= own.slot_rows[static_cast<std::size_t>(receive.slot)]) {
+          continue;
+        }
+        report->add(Kind::kTooMuch, "rank {} round {}: rows arrive beyond the {} rows of slot {}",
+                    rank, op.round, own.slot_rows[static_cast<std::size_t>(receive.slot)],
+                    receive.slot);
       }
     }
   }
@@ -144,23 +380,28 @@ void check_matching(const Schedule& schedule, ViolationReport* report) {
 // ---- State
 
 // Checks a rank's launches in their order: the first one starts from nothing, the last one writes
-// O, none comes behind it, and there are at most as many as ranks times branches.
+// O, none comes behind it, and there are at most as many as rounds and one, times branches.
 void check_state(const Schedule& schedule, const Problem& problem, const ShardMap& shards,
                  ViolationReport* report) {
-  const int most = schedule.ranks * static_cast<int>(problem.pattern.branches().size());
-  for (int rank = 0; rank < schedule.ranks; ++rank) {
+  const int most = (schedule.rounds + 1) * static_cast<int>(problem.pattern.branches().size());
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    const RankSchedule& own = schedule.ranks[static_cast<std::size_t>(rank)];
     int launches = 0;
     bool ended = false;
-    for (const Op& op : schedule.of_rank(rank)) {
+    for (const Op& op : own.ops) {
       if (op.kind != Op::Kind::kCompute) continue;
       if (op.first != (launches == 0) || ended) {
-        report->add(Kind::kState, "rank {} step {}: launch {} {}", rank, op.step, launches,
+        report->add(Kind::kState, "rank {} round {}: launch {} {}", rank, op.round, launches,
                     ended ? "comes after the rows were finished"
                           : (op.first ? "starts from nothing" : "carries on from nothing"));
       }
-      if (op.buffer == kCallersTensors && op.owner != rank) {
-        report->add(Kind::kNotThere, "rank {} step {} takes its own keys for those of rank {}",
-                    rank, op.step, op.owner);
+      int index = 0;
+      const Op* exchange = own.exchange_of(op.round, &index);
+      if (op.round == kOwnKeys
+              ? op.slot != kCallersTensors
+              : op.slot == kCallersTensors || exchange == nullptr || exchange->receives.empty()) {
+        report->add(Kind::kNotThere, "rank {} takes {} for what round {} brings", rank,
+                    op.slot == kCallersTensors ? "its own keys" : "a slot", op.round);
       }
       ended = op.last;
       ++launches;
@@ -170,22 +411,20 @@ void check_state(const Schedule& schedule, const Problem& problem, const ShardMa
       report->add(Kind::kState, "rank {} never finishes its rows", rank);
     }
     if (launches > most) {
-      report->add(Kind::kTooMany, "rank {} launches {} kernels in a ring of {}, at most {}", rank,
-                  launches, schedule.ranks, most);
+      report->add(Kind::kTooMany, "rank {} launches {} kernels in {} rounds, at most {}", rank,
+                  launches, schedule.rounds, most);
     }
     // The caller's stream must wait for the rank's last exchange. Otherwise the caller could
     // overwrite its tensors or its workspace while the exchange stream still reads or writes them,
     // which is why a missing join counts as kOverwritten.
-    const std::vector<Op>& ops = schedule.of_rank(rank);
     int last_exchange = kNone;
-    for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
-      if (ops[static_cast<std::size_t>(i)].on_exchange_stream()) last_exchange = i;
+    for (int i = 0; i < static_cast<int>(own.ops.size()); ++i) {
+      if (own.ops[static_cast<std::size_t>(i)].on_exchange_stream()) last_exchange = i;
     }
-    const bool joined =
-        last_exchange == kNone || std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
-          return op.kind == Op::Kind::kJoin &&
-                 std::find(op.waits.begin(), op.waits.end(), last_exchange) != op.waits.end();
-        });
+    const bool joined = last_exchange == kNone || std::ranges::any_of(own.ops, [&](const Op& op) {
+                          return op.kind == Op::Kind::kJoin &&
+                                 std::ranges::find(op.waits, last_exchange) != op.waits.end();
+                        });
     if (!joined) report->add(Kind::kOverwritten, "rank {} ends before its last exchange", rank);
   }
 }
@@ -195,10 +434,11 @@ void check_state(const Schedule& schedule, const Problem& problem, const ShardMa
 std::vector<Violation> check_schedule(const Schedule& schedule, const Problem& problem,
                                       const ShardMap& shards) {
   ViolationReport report;
-  check_numbers(schedule, &report);
+  Numbers(schedule, shards).check(&report);
   if (report.has(Kind::kIllFormed)) return report.take();
-  check_pairs(schedule, problem, shards, &report);
+  RowChecker(schedule, problem, shards).check(&report);
   check_matching(schedule, &report);
+  check_memory_bound(schedule, shards, &report);
   check_state(schedule, problem, shards, &report);
   check_order(schedule, &report);
   return report.take();

@@ -1,11 +1,26 @@
 #include "ring/check_tiles.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 namespace annulus::ring {
 namespace {
 
 using Kind = Violation::Kind;
+
+// The rows of a tensor: the position of each, and where another segment begins.
+struct Rows {
+  std::vector<std::int64_t> positions;
+  std::vector<std::int64_t> segments;  // rows at which positions do not go on
+
+  void add(std::int64_t position) {
+    if (positions.empty() || positions.back() + 1 != position) {
+      segments.push_back(std::ssize(positions));
+    }
+    positions.push_back(position);
+  }
+};
 
 std::vector<std::int64_t> positions_of(const std::vector<Segment>& shard, std::int64_t first) {
   std::vector<std::int64_t> positions;
@@ -17,53 +32,59 @@ std::vector<std::int64_t> positions_of(const std::vector<Segment>& shard, std::i
   return positions;
 }
 
-// The tiles of `tile` rows of a shard: the rows of each. With two segments the kernel's tiles begin
-// anew with the second one; otherwise they do not look at segments.
-std::vector<pattern::Interval> tiles_of(const std::vector<Segment>& shard, std::int64_t tile,
-                                        bool by_segment) {
+Rows rows_of_queries(const PlannedRing& ring, int rank) {
+  Rows rows;
+  for (const std::int64_t position : positions_of(
+           ring.world.shards.q[static_cast<std::size_t>(rank)], ring.world.problem.q_position())) {
+    rows.add(position);
+  }
+  return rows;
+}
+
+// The keys of a launch: the rank's own, or all rows that its schedule says arrive in the round, in
+// the order in which they lie in the slot.
+Rows rows_of_keys(const PlannedRing& ring, int rank, int round) {
+  const auto shard = [&](int owner) {
+    return positions_of(ring.world.shards.k[static_cast<std::size_t>(owner)],
+                        ring.world.problem.k_position());
+  };
+  Rows rows;
+  if (round == kOwnKeys) {
+    for (const std::int64_t position : shard(rank)) rows.add(position);
+    return rows;
+  }
+  int index = 0;
+  const Op* exchange =
+      ring.ranks[static_cast<std::size_t>(rank)].schedule.exchange_of(round, &index);
+  if (exchange == nullptr) return rows;
+  std::vector<Transfer> receives = exchange->receives;
+  std::ranges::sort(receives, {}, &Transfer::row);
+  for (const Transfer& receive : receives) {
+    const std::vector<std::int64_t> whole = shard(receive.owner);
+    std::int64_t place = 0;  // among the owner's packed rows
+    for (const pattern::Interval& piece :
+         ring.ranks[static_cast<std::size_t>(receive.owner)].packed.pieces()) {
+      for (std::int64_t row = piece.begin; row < piece.end; ++row, ++place) {
+        if (place < receive.first || place >= receive.first + receive.rows) continue;
+        rows.add(whole[static_cast<std::size_t>(row)]);
+      }
+    }
+  }
+  return rows;
+}
+
+// The tiles of `tile` rows: the rows of each. With two segments the kernel's tiles begin anew with
+// the second one; otherwise they do not look at segments.
+std::vector<pattern::Interval> tiles_of(const Rows& rows, std::int64_t tile, bool by_segment) {
+  std::vector<std::int64_t> begins = by_segment ? rows.segments : std::vector<std::int64_t>{0};
+  begins.push_back(std::ssize(rows.positions));
   std::vector<pattern::Interval> tiles;
-  std::int64_t row = 0, rows = 0;
-  for (const Segment& segment : shard) rows += segment.length;
-  for (const Segment& segment : shard) {
-    const std::int64_t end = by_segment ? row + segment.length : rows;
-    for (; row < end; row += tile) tiles.push_back({row, std::min(row + tile, end)});
-    row = end;
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+    for (std::int64_t row = begins[i]; row < begins[i + 1]; row += tile) {
+      tiles.push_back({row, std::min(row + tile, begins[i + 1])});
+    }
   }
   return tiles;
-}
-
-// Whether the tiles of the launch that has the keys of `owner` are those of single segments.
-bool goes_by_segment(const RankPlan& rank, const std::vector<const Op*>& computes, int owner,
-                     int branch) {
-  for (std::size_t launch = 0; launch < computes.size(); ++launch) {
-    if (computes[launch]->owner == owner && computes[launch]->branch == branch) {
-      return rank.launches[launch].features.positions == kernels::Positions::kTwoSegments;
-    }
-  }
-  return false;
-}
-
-// How often a tile is listed by the launches of a rank that have the keys of `owner`, and whether
-// one of them lists it as full.
-struct Listed {
-  int times = 0;
-  bool full = false;
-};
-
-Listed find_tile(const RankPlan& rank, const std::vector<const Op*>& computes, int owner,
-                 int branch, std::int64_t batch, std::int64_t head, std::int64_t row_tile,
-                 std::int64_t column_tile) {
-  Listed listed;
-  for (std::size_t launch = 0; launch < computes.size(); ++launch) {
-    if (computes[launch]->owner != owner || computes[launch]->branch != branch) continue;
-    const attention::TileList& tiles = *rank.launches[launch].tiles;
-    for (const pattern::BlockRun& run : tiles.row_runs(tiles.list_of(head, batch), row_tile)) {
-      if (column_tile < run.begin || column_tile >= run.end) continue;
-      ++listed.times;
-      listed.full = listed.full || !run.partial;
-    }
-  }
-  return listed;
 }
 
 void check_launches(const PlannedRing& ring, int rank, const std::vector<const Op*>& computes,
@@ -90,57 +111,93 @@ void check_launches(const PlannedRing& ring, int rank, const std::vector<const O
   }
 }
 
-// Asks the pattern about every pair of a row of `rank` and a key of `owner`, and compares each tile
-// with what the launches list.
-void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branch,
-                         std::int64_t batch, const std::vector<const Op*>& computes,
-                         ViolationReport* report) {
-  const auto q =
-      positions_of(ring.shards.q[static_cast<std::size_t>(rank)], ring.problem.q_position());
-  const auto k =
-      positions_of(ring.shards.k[static_cast<std::size_t>(owner)], ring.problem.k_position());
-  const RankPlan& plan = ring.ranks[static_cast<std::size_t>(rank)];
-  const bool by_segment = goes_by_segment(plan, computes, owner, branch);
-  const auto row_tiles = tiles_of(ring.shards.q[static_cast<std::size_t>(rank)],
-                                  ring.choice.config.tile_rows, by_segment);
-  const auto column_tiles = tiles_of(ring.shards.k[static_cast<std::size_t>(owner)],
-                                     ring.choice.config.tile_columns, by_segment);
-  PatternContext context = ring.problem.context();
-  context.batch = batch;
-  const Pattern pattern = ring.problem.pattern.branches()[static_cast<std::size_t>(branch)];
-  for (std::int64_t head = 0; head < ring.problem.heads; ++head) {
-    for (std::size_t row_tile = 0; row_tile < row_tiles.size(); ++row_tile) {
-      for (std::size_t column_tile = 0; column_tile < column_tiles.size(); ++column_tile) {
-        const pattern::Interval rows = row_tiles[row_tile], columns = column_tiles[column_tile];
-        bool any = false;
-        bool all = true;
-        for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-          for (std::int64_t j = columns.begin; j < columns.end; ++j) {
-            const bool visible = pattern.visible(head, q[static_cast<std::size_t>(i)],
-                                                 k[static_cast<std::size_t>(j)], context);
-            any = any || visible;
-            all = all && visible;
-          }
-        }
-        const Listed listed =
-            find_tile(plan, computes, owner, branch, batch, head,
-                      static_cast<std::int64_t>(row_tile), static_cast<std::int64_t>(column_tile));
-        // A tile without a visible pair may be listed any number of times: as a partial tile it
-        // adds nothing to the answer, and as a full one it is reported below.
-        if (any && listed.times != 1) {
-          report->add(listed.times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
-                      "batch {}, head {}: rows from {} of rank {} see keys from {} of rank {}, and "
-                      "{} launches have that tile",
-                      batch, head, rows.begin, rank, columns.begin, owner, listed.times);
-        }
-        if (!all && listed.full) {
-          report->add(Kind::kPairHidden,
-                      "batch {}, head {}: rows from {} of rank {} do not see all keys from {} of "
-                      "rank {}, but a launch takes that tile for full",
-                      batch, head, rows.begin, rank, columns.begin, owner);
+// What one branch shows to the rows of a rank, for one head of one batch.
+struct View {
+  const PlannedRing& ring;
+  const Pattern& pattern;
+  int rank = 0;
+  std::int64_t head = 0;
+  PatternContext context;
+
+  bool visible(std::int64_t q, std::int64_t k) const {
+    return pattern.visible(head, q, k, context);
+  }
+};
+
+// Compares each tile of a launch with its list.
+void check_launch(const View& view, const attention::LaunchPlan& launch, int round,
+                  ViolationReport* report) {
+  const Rows q = rows_of_queries(view.ring, view.rank);
+  const Rows k = rows_of_keys(view.ring, view.rank, round);
+  const bool by_segment = launch.features.positions == kernels::Positions::kTwoSegments;
+  const auto row_tiles = tiles_of(q, view.ring.choice.config.tile_rows, by_segment);
+  const auto column_tiles = tiles_of(k, view.ring.choice.config.tile_columns, by_segment);
+  const attention::TileList& tiles = *launch.tiles;
+  for (std::size_t row_tile = 0; row_tile < row_tiles.size(); ++row_tile) {
+    const std::vector<pattern::BlockRun> runs = tiles.row_runs(
+        tiles.list_of(view.head, view.context.batch), static_cast<std::int64_t>(row_tile));
+    for (std::size_t column_tile = 0; column_tile < column_tiles.size(); ++column_tile) {
+      const pattern::Interval rows = row_tiles[row_tile], columns = column_tiles[column_tile];
+      bool any = false;
+      bool all = true;
+      for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+        for (std::int64_t j = columns.begin; j < columns.end; ++j) {
+          const bool visible = view.visible(q.positions[static_cast<std::size_t>(i)],
+                                            k.positions[static_cast<std::size_t>(j)]);
+          any = any || visible;
+          all = all && visible;
         }
       }
+      int times = 0;
+      bool full = false;
+      for (const pattern::BlockRun& run : runs) {
+        const auto column = static_cast<std::int64_t>(column_tile);
+        if (column < run.begin || column >= run.end) continue;
+        ++times;
+        full = full || !run.partial;
+      }
+      // A tile without a visible pair may be listed any number of times: as a partial tile it adds
+      // nothing to the answer, and as a full one it is reported below.
+      if (any && times != 1) {
+        report->add(
+            times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
+            "batch {}, head {}: rows from {} of rank {} see keys from {} of round {}, which "
+            "lists that tile {} times",
+            view.context.batch, view.head, rows.begin, view.rank, columns.begin, round, times);
+      }
+      if (!all && full) {
+        report->add(Kind::kPairHidden,
+                    "batch {}, head {}: rows from {} of rank {} do not see all keys from {} of "
+                    "round {}, but a launch takes that tile for full",
+                    view.context.batch, view.head, rows.begin, view.rank, columns.begin, round);
+      }
     }
+  }
+}
+
+// Each key that a row sees must be in one launch of the branch.
+void check_keys(const View& view, const std::vector<const Op*>& computes, int branch,
+                ViolationReport* report) {
+  std::map<std::int64_t, int> launched;
+  for (const Op* op : computes) {
+    if (op->branch != branch) continue;
+    for (const std::int64_t key : rows_of_keys(view.ring, view.rank, op->round).positions) {
+      ++launched[key];
+    }
+  }
+  const Rows q = rows_of_queries(view.ring, view.rank);
+  const Problem& problem = view.ring.world.problem;
+  for (std::int64_t key = problem.k_position(); key < problem.k_position() + problem.seq_k; ++key) {
+    const auto at = launched.find(key);
+    const int times = at == launched.end() ? 0 : at->second;
+    if (times == 1) continue;
+    if (!std::ranges::any_of(q.positions,
+                             [&](std::int64_t row) { return view.visible(row, key); })) {
+      continue;
+    }
+    report->add(times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
+                "batch {}, head {}: rank {} sees key {}, which {} launches of branch {} have",
+                view.context.batch, view.head, view.rank, key, times, branch);
   }
 }
 
@@ -148,19 +205,27 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branc
 
 std::vector<Violation> check_tiles(const PlannedRing& ring) {
   ViolationReport report;
-  for (int rank = 0; rank < ring.schedule.ranks; ++rank) {
+  const Problem& problem = ring.world.problem;
+  const std::vector<Pattern> branches = problem.pattern.branches();
+  for (int rank = 0; rank < ring.world.ranks(); ++rank) {
+    const RankPlan& plan = ring.ranks[static_cast<std::size_t>(rank)];
     std::vector<const Op*> computes;
-    for (const Op& op : ring.schedule.ops[static_cast<std::size_t>(rank)]) {
+    for (const Op& op : plan.schedule.ops) {
       if (op.kind == Op::Kind::kCompute) computes.push_back(&op);
     }
     check_launches(ring, rank, computes, &report);
     if (report.has(Kind::kIllFormed)) continue;
-    const auto branches = static_cast<int>(ring.problem.pattern.branches().size());
-    for (int owner = 0; owner < ring.schedule.ranks; ++owner) {
-      for (int branch = 0; branch < branches; ++branch) {
-        const std::int64_t batches = ring.problem.pattern.distinct_batches(ring.problem.batch);
-        for (std::int64_t batch = 0; batch < batches; ++batch) {
-          check_pair_of_ranks(ring, rank, owner, branch, batch, computes, &report);
+    for (std::size_t branch = 0; branch < branches.size(); ++branch) {
+      const std::int64_t batches = problem.pattern.distinct_batches(problem.batch);
+      for (std::int64_t batch = 0; batch < batches; ++batch) {
+        for (std::int64_t head = 0; head < problem.heads; ++head) {
+          View view = {ring, branches[branch], rank, head, problem.context()};
+          view.context.batch = batch;
+          check_keys(view, computes, static_cast<int>(branch), &report);
+          for (std::size_t launch = 0; launch < computes.size(); ++launch) {
+            if (computes[launch]->branch != static_cast<int>(branch)) continue;
+            check_launch(view, plan.launches[launch], computes[launch]->round, &report);
+          }
         }
       }
     }

@@ -13,10 +13,11 @@
 namespace annulus::ring {
 
 // Every launch must run the configuration of the ring, whose tiles are the ones that are checked. A
-// tile with a pair that a branch of the pattern shows must be in the list of exactly one of that
-// branch's launches that hold its keys. A tile that is listed as full must have visible pairs only.
-// The first launch of a rank must start from nothing and the last one write O. The result is empty
-// where all is right; the time grows with the number of pairs.
+// key that a row of the rank sees through a branch must be in exactly one of that branch's
+// launches. A tile of a launch with a visible pair must be in its list once, and a tile that is
+// listed as full must have visible pairs only. The first launch of a rank must start from nothing
+// and the last one write O. The result is empty where all is right; the time grows with the number
+// of pairs.
 std::vector<Violation> check_tiles(const PlannedRing& ring);
 
 }  // namespace annulus::ring

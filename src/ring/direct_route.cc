@@ -38,10 +38,10 @@ struct Part {
   std::int64_t rows = 0;
 };
 
-void pack_rows(const World& world, Rounds* rounds) {
-  std::vector<std::vector<const IntervalSet*>> takers(static_cast<std::size_t>(world.ranks()));
-  for (int user = 0; user < world.ranks(); ++user) {
-    for (const Need& need : world.needs.of(user)) {
+void pack_rows(const Demand& demand, Rounds* rounds) {
+  std::vector<std::vector<const IntervalSet*>> takers(static_cast<std::size_t>(demand.ranks()));
+  for (int user = 0; user < demand.ranks(); ++user) {
+    for (const Need& need : demand.needs.of(user)) {
       if (need.owner != user) takers[static_cast<std::size_t>(need.owner)].push_back(&need.rows);
     }
   }
@@ -51,12 +51,12 @@ void pack_rows(const World& world, Rounds* rounds) {
 }
 
 // In the order of distance, then of users.
-std::vector<Parcel> parcels_of(const World& world, const Rounds& rounds) {
+std::vector<Parcel> parcels_of(const Demand& demand, const Rounds& rounds) {
   std::vector<Parcel> parcels;
-  for (int user = 0; user < world.ranks(); ++user) {
-    for (const Need& need : world.needs.of(user)) {
+  for (int user = 0; user < demand.ranks(); ++user) {
+    for (const Need& need : demand.needs.of(user)) {
       if (need.owner == user) continue;
-      const int distance = (user - need.owner + world.ranks()) % world.ranks();
+      const int distance = (user - need.owner + demand.ranks()) % demand.ranks();
       parcels.push_back({need.owner, user, distance,
                          rounds.packed[static_cast<std::size_t>(need.owner)].places_of(need.rows),
                          pattern::size(need.rows)});
@@ -74,6 +74,7 @@ class Filling {
     std::vector<std::int64_t> receive[2];  // [slot][rank]: rows in a round
     std::vector<std::int64_t> send;        // [rank]: rows in a round
     std::int64_t grain = 1;
+    bool halves = false;  // parcels are cut in halves or not at all
   };
 
   Filling(const std::vector<Parcel>& parcels, const Bounds& bounds)
@@ -116,32 +117,58 @@ class Filling {
     while (open < bounds_.rounds && received(parcel.user, open) == capacity(parcel.user, open)) {
       ++open;
     }
+    if (bounds_.halves) return put_in_halves(index);
     for (std::int64_t first = 0; first < parcel.rows;) {
       const std::int64_t left = parcel.rows - first;
-      std::size_t whole = bounds_.rounds;  // the first round that takes all that is left
-      std::size_t fresh = bounds_.rounds;  // the first one that the user has to itself
-      std::size_t cut = bounds_.rounds;    // the first one that takes anything
-      for (std::size_t round = open; round < bounds_.rounds && whole == bounds_.rounds; ++round) {
-        const std::int64_t space = room(parcel, round);
-        if (space >= left) whole = round;
-        if (fresh == bounds_.rounds && received(parcel.user, round) == 0 &&
-            space == capacity(parcel.user, round)) {
-          fresh = round;
-        }
-        if (cut == bounds_.rounds && space >= bounds_.grain) cut = round;
-      }
-      const std::size_t round = whole < bounds_.rounds   ? whole
-                                : fresh < bounds_.rounds ? fresh
-                                                         : cut;
+      const std::size_t round = first_round(parcel, left);
       if (round == bounds_.rounds) return false;
       const std::int64_t space = room(parcel, round);
       const std::int64_t rows = space >= left ? left : base::round_down(space, bounds_.grain);
-      parts_.push_back({index, round, first, rows});
-      received(parcel.user, round) += rows;
-      sent(parcel.owner, round) += rows;
+      add(index, round, first, rows);
       first += rows;
     }
     return true;
+  }
+
+  // The first round that takes so many rows of the parcel; else the first one that the user has to
+  // itself; else the first one that takes any.
+  std::size_t first_round(const Parcel& parcel, std::int64_t rows) {
+    std::size_t fresh = bounds_.rounds;
+    std::size_t any = bounds_.rounds;
+    for (std::size_t round = open_[static_cast<std::size_t>(parcel.user)]; round < bounds_.rounds;
+         ++round) {
+      const std::int64_t space = room(parcel, round);
+      if (space >= rows) return round;
+      if (fresh == bounds_.rounds && received(parcel.user, round) == 0 &&
+          space == capacity(parcel.user, round)) {
+        fresh = round;
+      }
+      if (any == bounds_.rounds && space >= bounds_.grain) any = round;
+    }
+    return fresh < bounds_.rounds ? fresh : any;
+  }
+
+  bool put_in_halves(std::size_t index) {
+    const Parcel& parcel = parcels_[index];
+    if (put_whole(index, 0, parcel.rows)) return true;
+    std::int64_t first = parcel.rows - base::round_down(parcel.rows / 2, bounds_.grain);
+    const std::int64_t most = capacity(parcel.user, 0);
+    if (first > most) first = base::round_down(most, bounds_.grain);
+    return put_whole(index, 0, first) && put_whole(index, first, parcel.rows - first);
+  }
+  bool put_whole(std::size_t index, std::int64_t first, std::int64_t rows) {
+    const Parcel& parcel = parcels_[index];
+    std::size_t round = open_[static_cast<std::size_t>(parcel.user)];
+    while (round < bounds_.rounds && room(parcel, round) < rows) ++round;
+    if (round == bounds_.rounds || rows == 0) return false;
+    add(index, round, first, rows);
+    return true;
+  }
+
+  void add(std::size_t index, std::size_t round, std::int64_t first, std::int64_t rows) {
+    parts_.push_back({index, round, first, rows});
+    received(parcels_[index].user, round) += rows;
+    sent(parcels_[index].owner, round) += rows;
   }
 
   const std::vector<Parcel>& parcels_;
@@ -154,9 +181,9 @@ class Filling {
 
 class RoundSearch {
  public:
-  RoundSearch(const World& world, const Rounds& rounds, const std::vector<Parcel>& parcels)
-      : world_(world), rounds_(rounds), parcels_(parcels) {
-    const auto ranks = static_cast<std::size_t>(world.ranks());
+  RoundSearch(const Demand& demand, const Rounds& rounds, const std::vector<Parcel>& parcels)
+      : demand_(demand), rounds_(rounds), parcels_(parcels) {
+    const auto ranks = static_cast<std::size_t>(demand.ranks());
     to_receive_.assign(ranks, 0);
     to_send_.assign(ranks, 0);
     for (const Parcel& parcel : parcels) {
@@ -173,7 +200,24 @@ class RoundSearch {
   std::vector<Part> find() {
     if (fits_one_round()) return in_one_round();
     set_slots();
-    for (bounds_.rounds = fewest_rounds();; ++bounds_.rounds) {
+    const std::size_t fewest = fewest_rounds();
+    std::vector<Part> parts = find(fewest, std::numeric_limits<std::size_t>::max());
+    if (!is_crowded(parts)) return parts;
+    bounds_.halves = true;
+    std::vector<Part> halves = find(fewest, bounds_.rounds + 1 + bounds_.rounds / 50);
+    return halves.empty() || is_crowded(halves) ? parts : halves;
+  }
+
+ private:
+  std::int64_t budget(std::size_t rank) const {
+    const std::int64_t packed = rounds_.packed[rank].count();
+    return most_held_rows(demand_.largest, packed) - packed;
+  }
+
+  // With as few rounds as possible, and then as little sending in a round; none where more than
+  // `most` rounds are needed.
+  std::vector<Part> find(std::size_t fewest, std::size_t most) {
+    for (bounds_.rounds = fewest; bounds_.rounds <= most; ++bounds_.rounds) {
       std::vector<Part> parts = fill(std::numeric_limits<std::int64_t>::max());
       if (parts.empty()) continue;
       // What a rank sends in a round, in quarters of its share.
@@ -183,12 +227,17 @@ class RoundSearch {
       }
       return parts;
     }
+    return {};
   }
 
- private:
-  std::int64_t budget(std::size_t rank) const {
-    const std::int64_t packed = rounds_.packed[rank].count();
-    return most_held_rows(world_.largest, packed) - packed;
+  // Whether some rank receives parts of more than two parcels in a round.
+  bool is_crowded(const std::vector<Part>& parts) const {
+    std::vector<int> count(bounds_.rounds * to_receive_.size(), 0);
+    return std::ranges::any_of(parts, [&](const Part& part) {
+      const auto user = static_cast<std::size_t>(parcels_[part.parcel].user);
+      const std::size_t at = part.round * to_receive_.size() + user;
+      return ++count[at] > 2;
+    });
   }
 
   bool fits_one_round() const {
@@ -212,7 +261,7 @@ class RoundSearch {
     bounds_.grain = grain_of(least);
     for (std::size_t rank = 0; rank < to_receive_.size(); ++rank) {
       const std::int64_t odd = base::round_down(budget(rank) / 2, bounds_.grain);
-      bounds_.receive[0].push_back(base::round_down(budget(rank) - odd, bounds_.grain));
+      bounds_.receive[0].push_back(budget(rank) - odd);
       bounds_.receive[1].push_back(odd);
     }
   }
@@ -244,7 +293,7 @@ class RoundSearch {
     return parts.empty() ? Filling(parcels_, bounds_).fill(by_size_) : parts;
   }
 
-  const World& world_;
+  const Demand& demand_;
   const Rounds& rounds_;
   const std::vector<Parcel>& parcels_;
   std::vector<std::int64_t> to_receive_, to_send_;  // [rank]
@@ -273,11 +322,11 @@ void add_messages(const Parcel& parcel, const Part& part, std::vector<Message>* 
 
 }  // namespace
 
-void route_directly(const World& world, Rounds* rounds) {
-  pack_rows(world, rounds);
-  const std::vector<Parcel> parcels = parcels_of(world, *rounds);
+void route_directly(const Demand& demand, Rounds* rounds) {
+  pack_rows(demand, rounds);
+  const std::vector<Parcel> parcels = parcels_of(demand, *rounds);
   if (parcels.empty()) return place(rounds);
-  std::vector<Part> parts = RoundSearch(world, *rounds, parcels).find();
+  std::vector<Part> parts = RoundSearch(demand, *rounds, parcels).find();
   std::ranges::stable_sort(parts, {},
                            [](const Part& part) { return std::pair(part.round, part.parcel); });
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -165,17 +165,6 @@ std::vector<Need> deal(const std::vector<OwnedKeys>& owned, const IntervalSet& p
   return needs;
 }
 
-// Segments at their positions. Empty ones are dropped, since a second segment makes kernels read
-// positions row by row; one stays, since its start becomes q0 or k0 of the launch.
-std::vector<Segment> at_positions(const std::vector<Segment>& segments, std::int64_t first) {
-  std::vector<Segment> placed;
-  for (const Segment& segment : segments) {
-    if (segment.length > 0) placed.push_back({first + segment.start, segment.length});
-  }
-  if (placed.empty()) placed.push_back({first, 0});
-  return placed;
-}
-
 }  // namespace
 
 const Need* Needs::find_in(std::span<const Need> needs, int owner) {
@@ -212,30 +201,6 @@ Needs find_needs(const Problem& problem, const ShardMap& shards) {
     needs.set(rank, deal(owned, all));
   }
   return needs;
-}
-
-void add_positions(const std::vector<Segment>& shard, std::int64_t first, const Interval& rows,
-                   std::vector<Segment>* positions) {
-  std::int64_t row = 0;
-  for (const Segment& segment : shard) {
-    const Interval part = pattern::intersection(rows, {row, row + segment.length});
-    if (!part.empty()) {
-      const std::int64_t start = first + segment.start + part.begin - row;
-      if (!positions->empty() && positions->back().start + positions->back().length == start) {
-        positions->back().length += part.size();
-      } else {
-        positions->push_back({start, part.size()});
-      }
-    }
-    row += segment.length;
-  }
-}
-
-pattern::Placement placement_of(const Problem& problem, const ShardMap& shards, int rank,
-                                int owner) {
-  return {at_positions(shards.q[static_cast<std::size_t>(rank)], problem.q_position()),
-          at_positions(shards.k[static_cast<std::size_t>(owner)], problem.k_position()),
-          problem.context()};
 }
 
 }  // namespace annulus::ring

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "annulus/ring.h"
-#include "pattern/classify.h"
 #include "pattern/interval.h"
 
 namespace annulus::ring {
@@ -32,6 +31,7 @@ struct Need {
 // them.
 class Needs {
  public:
+  Needs() : Needs(0) {}
   explicit Needs(int ranks, int branches = 1)
       : branches_(branches),
         all_(static_cast<std::size_t>(ranks)),
@@ -77,16 +77,6 @@ class Needs {
 
 // Requires: validate(shards, problem) passes.
 Needs find_needs(const Problem& problem, const ShardMap& shards);
-
-// Appends the positions of rows [rows.begin, rows.end) of a shard whose sequence begins at position
-// `first`. Rows that go on where the last segment ends extend it.
-void add_positions(const std::vector<Segment>& shard, std::int64_t first,
-                   const pattern::Interval& rows, std::vector<Segment>* positions);
-
-// The positions of a rank's queries and of an owner's keys; no segment is empty, unless it is the
-// only one.
-pattern::Placement placement_of(const Problem& problem, const ShardMap& shards, int rank,
-                                int owner);
 
 }  // namespace annulus::ring
 

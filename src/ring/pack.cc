@@ -2,25 +2,36 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "base/math.h"
-#include "params/pack_params.h"
 
 namespace annulus::ring {
 namespace {
 
 constexpr std::int64_t kMaxGridZ = 65535;
-constexpr long long kElementBytes = 2;
+constexpr std::int64_t kPieceBytes = 16;
+constexpr std::int64_t kPieceElements = kPieceBytes / 2;
 
-kernels::PackTensor tensor(const void* from, const Strides& strides, std::byte* to,
-                           std::int64_t dim) {
+kernels::PackTensor tensor(const void* from, const Strides& strides, std::int64_t dim,
+                           std::int64_t offset) {
+  constexpr long long kElementBytes = 2;
   return {.from = from,
-          .to = to,
           .batch = strides.batch * kElementBytes,
           .head = strides.head * kElementBytes,
           .row = strides.row * kElementBytes,
-          .pieces = static_cast<int>(dim * kElementBytes / 16),
-          .padding = 0};
+          .pieces = static_cast<int>(dim / kPieceElements),
+          .offset = static_cast<int>(offset)};
+}
+
+std::vector<kernels::PackedPiece> list_of(const PackedRows& rows) {
+  std::vector<kernels::PackedPiece> list;
+  std::int64_t place = 0;
+  for (const pattern::Interval& piece : rows.pieces()) {
+    list.push_back({static_cast<int>(place), static_cast<int>(piece.begin)});
+    place += piece.size();
+  }
+  return list;
 }
 
 }  // namespace
@@ -33,26 +44,38 @@ jit::KernelSpec pack_spec(jit::Arch arch) {
           .structs = {}};
 }
 
-void pack(const device::Function& kernel, const Problem& problem, const Operands& operands,
-          const PackedShard& shard, void* to, abi::CUstream stream) {
-  auto* const base = static_cast<std::byte*>(to);
+Packer::Packer(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
+               const PackedRows& rows)
+    : kernel_(kernels.get(pack_spec(arch)).kernel), rows_(rows.count()) {
+  const std::vector<kernels::PackedPiece> list = list_of(rows);
+  list_ = device::upload(context, std::as_bytes(std::span(list)), device::MemoryUse::kTables);
+  list_length_ = static_cast<int>(list.size());
+}
+
+void Packer::run(const Problem& problem, const Operands& operands, void* to,
+                 abi::CUstream stream) const {
+  const std::int64_t key_pieces = problem.kv_heads * problem.dim_qk / kPieceElements;
+  const std::int64_t width = key_pieces + problem.kv_heads * problem.dim_v / kPieceElements;
   kernels::PackParams params = {
-      .tensors = {tensor(operands.k, operands.k_strides, base, problem.dim_qk),
-                  tensor(operands.v, operands.v_strides, base + shard.value_offset, problem.dim_v)},
+      .tensors = {tensor(operands.k, operands.k_strides, problem.dim_qk, 0),
+                  tensor(operands.v, operands.v_strides, problem.dim_v, key_pieces)},
+      .to = to,
+      .list = reinterpret_cast<const kernels::PackedPiece*>(list_.address()),
+      .list_length = list_length_,
+      .rows = static_cast<int>(rows_),
       .batch = static_cast<int>(problem.batch),
-      .rows = static_cast<int>(problem.seq_k),
       .heads = static_cast<int>(problem.kv_heads),
+      .width = static_cast<int>(width),
       .padding = 0};
-  const auto grid_x = static_cast<unsigned>(base::ceil_div(problem.seq_k, kernels::kPackRows));
+  const auto grid_x = static_cast<unsigned>(base::ceil_div(rows_, kernels::kPackRows));
   for (std::int64_t first = 0; first < problem.batch; first += kMaxGridZ) {
     const std::int64_t batches = std::min(kMaxGridZ, problem.batch - first);
-    device::launch(kernel, {grid_x, 2, static_cast<unsigned>(batches)}, {kernels::kPackThreads}, 0,
-                   stream, {&params});
+    device::launch(kernel_->function, {grid_x, 2, static_cast<unsigned>(batches)},
+                   {kernels::kPackThreads}, 0, stream, {&params});
     for (kernels::PackTensor& part : params.tensors) {
-      const std::int64_t line = problem.seq_k * problem.kv_heads * part.pieces * 16;
       part.from = static_cast<const std::byte*>(part.from) + batches * part.batch;
-      part.to = static_cast<std::byte*>(part.to) + batches * line;
     }
+    params.to = static_cast<std::byte*>(params.to) + batches * width * kPieceBytes;
   }
 }
 

@@ -1,19 +1,37 @@
 #ifndef ANNULUS_RING_PACK_H_
 #define ANNULUS_RING_PACK_H_
 
-// The kernel that packs a rank's K and V into the buffer that travels.
+// The kernel that packs those rows of a rank's K and V that other ranks need.
 
+#include "device/buffer.h"
 #include "jit/kernel_cache.h"
+#include "params/pack_params.h"
+#include "ring/parcels.h"
 #include "ring/plan.h"
 
 namespace annulus::ring {
 
 jit::KernelSpec pack_spec(jit::Arch arch);
 
-// Queues the copy of K and V of `operands`, whose shapes are those of `problem`, to `to`. Allocates
-// nothing and does not wait. Requires: the shard has keys.
-void pack(const device::Function& kernel, const Problem& problem, const Operands& operands,
-          const PackedShard& shard, void* to, abi::CUstream stream);
+// Which rows are packed, ready on a device. Immutable; keeps the kernel and the list.
+class Packer {
+ public:
+  // Gets the kernel, which may compile it, and uploads the list. Requires: rows are packed.
+  Packer(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
+         const PackedRows& rows);
+
+  // Queues the copy of rows of `operands`, whose shapes are those of `problem`, to `to`, in the
+  // form of packed_form(problem). Allocates nothing and does not wait.
+  void run(const Problem& problem, const Operands& operands, void* to, abi::CUstream stream) const;
+
+  std::int64_t device_bytes() const { return static_cast<std::int64_t>(list_.bytes()); }
+
+ private:
+  std::shared_ptr<const jit::LoadedKernel> kernel_;
+  device::Buffer list_;  // of kernels::PackedPiece
+  int list_length_ = 0;
+  std::int64_t rows_ = 0;
+};
 
 }  // namespace annulus::ring
 

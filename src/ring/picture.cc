@@ -42,53 +42,64 @@ std::string bytes_text(std::int64_t bytes) {
                                     : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
-std::string cell(const PlannedRing& ring, int rank, int step, const Op* compute,
+// Whose keys a rank computes with in a step: none, its own, or those of the owners of a round.
+std::vector<int> owners_of(const RankSchedule& own, int rank, const Op* compute) {
+  if (compute == nullptr) return {};
+  if (compute->round == kOwnKeys) return {rank};
+  std::vector<int> owners;
+  int index = 0;
+  for (const Transfer& receive : own.exchange_of(compute->round, &index)->receives) {
+    if (owners.empty() || owners.back() != receive.owner) owners.push_back(receive.owner);
+  }
+  return owners;
+}
+
+// A cell has a stripe of colour for each owner.
+std::string cell(int ranks, int rank, int step, const std::vector<int>& owners, bool last,
                  std::int64_t tiles) {
   const int x = x_of(step);
   const int y = y_of(rank);
+  const int middle = x + kCellWidth / 2;
   std::string svg = fmt::format(
       "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"{}\" "
       "stroke=\"#888\"/>\n",
-      x, y, kCellWidth, kCellHeight,
-      compute == nullptr ? "#eee" : colour(compute->owner, ring.schedule.ranks));
-  const int middle = x + kCellWidth / 2;
-  if (compute == nullptr) return svg + text(middle, y + 32, "nothing to compute", "middle", 11);
-  svg += text(middle, y + 23, fmt::format("keys of rank {}", compute->owner));
-  return svg + text(middle, y + 42,
-                    fmt::format("{} tiles{}", tiles, compute->last ? ", finish" : ""), "middle",
-                    11);
+      x, y, kCellWidth, kCellHeight, owners.size() == 1 ? colour(owners[0], ranks) : "#eee");
+  if (owners.empty()) return svg + text(middle, y + 32, "nothing to compute", "middle", 11);
+  const int count = static_cast<int>(owners.size());
+  for (int i = 0; i < count && count > 1; ++i) {
+    const int begin = kCellWidth * i / count;
+    svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n",
+                       x + begin, y, kCellWidth * (i + 1) / count - begin, kCellHeight,
+                       colour(owners[static_cast<std::size_t>(i)], ranks));
+  }
+  std::string whose = "keys of rank";
+  for (int i = 0; i < count && i < 3; ++i) {
+    whose += fmt::format("{}{}", i == 0 ? " " : ", ", owners[static_cast<std::size_t>(i)]);
+  }
+  if (count > 3) whose = fmt::format("keys of {} ranks", count);
+  svg += text(middle, y + 23, whose);
+  return svg + text(middle, y + 42, fmt::format("{} tiles{}", tiles, last ? ", finish" : ""),
+                    "middle", 11);
 }
 
-// An arrow from the cell that holds a shard to the one that holds it next: one row down and one
-// step on. From the last rank it is short and dashed, with the name of the rank that the shard goes
-// to.
-std::string arrow(const PlannedRing& ring, int rank, const Op& op) {
-  const int x = x_of(op.step) + kCellWidth - 14;
-  const int y = y_of(rank) + kCellHeight;
-  const bool wraps = op.send_to < rank;
-  const int to_x = x_of(op.step + 1) + 14;
-  const int to_y = wraps ? y + kGap - 8 : y_of(op.send_to) - 3;
-  std::string svg = fmt::format(
+// An arrow from the cell of the step in which rows are sent to the one in which they are used.
+std::string arrow(int ranks, int rank, const Op& op, const Transfer& send) {
+  return fmt::format(
       "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"4\" "
-      "marker-end=\"url(#head)\"{}/>\n",
-      x, y, to_x, to_y, colour(op.send_owner, ring.schedule.ranks),
-      wraps ? " stroke-dasharray=\"7 4\"" : "");
-  if (wraps) svg += text(to_x + 4, to_y + 12, fmt::format("to rank {}", op.send_to), "start", 10);
-  return svg;
+      "marker-end=\"url(#head)\"/>\n",
+      x_of(op.round) + kCellWidth, y_of(rank) + kCellHeight / 2, x_of(op.round + 1) - 3,
+      y_of(send.peer) + kCellHeight / 2, colour(send.owner, ranks));
 }
 
 }  // namespace
 
 std::string draw(const PlannedRing& ring, const std::vector<std::vector<std::int64_t>>& tiles) {
-  const Schedule& schedule = ring.schedule;
-  std::int64_t sent = 0;
-  std::int64_t all = 0;
-  for (int rank = 0; rank < schedule.ranks; ++rank) {
-    sent += schedule.bytes_sent(rank);
-    all += schedule.shard_bytes[static_cast<std::size_t>(rank)];
-  }
-  const int width = x_of(schedule.ranks) + 10;
-  const int height = y_of(schedule.ranks) + 24;
+  const int ranks = ring.world.ranks();
+  const std::int64_t row_bytes = packed_form(ring.world.problem).row_bytes;
+  const Rounds& rounds = ring.world.rounds;
+  const int steps = static_cast<int>(rounds.rounds.size()) + 1;
+  const int width = x_of(steps) + 10;
+  const int height = y_of(ranks) + 24;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
       "{1}\" font-family=\"sans-serif\">\n<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"6\" "
@@ -98,37 +109,43 @@ std::string draw(const PlannedRing& ring, const std::vector<std::vector<std::int
   svg +=
       text(14, 26,
            fmt::format("A ring of {} ranks: {} sent, where every shard to every rank would be {}",
-                       schedule.ranks, bytes_text(sent), bytes_text(all * (schedule.ranks - 1))),
+                       ranks, bytes_text(rounds.rows_sent * row_bytes),
+                       bytes_text(ring.world.problem.seq_k * (ranks - 1) * row_bytes)),
            "start", 16);
   svg += text(14, 46,
               "Rows are ranks with their queries, columns are steps in time. Colour: whose keys; "
-              "arrow: keys sent on; dashed: around to the first ranks",
+              "arrow: rows sent to where they are used next",
               "start", 11);
-  for (int step = 0; step < schedule.ranks; ++step) {
+  for (int step = 0; step < steps; ++step) {
     svg += text(x_of(step) + kCellWidth / 2, kTop - 14, fmt::format("step {}", step));
   }
-  for (int rank = 0; rank < schedule.ranks; ++rank) {
+  std::string arrows;
+  for (int rank = 0; rank < ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
+    const RankSchedule& own = ring.ranks[at].schedule;
     svg += text(14, y_of(rank) + 24, fmt::format("rank {}", rank), "start");
     svg += text(14, y_of(rank) + 42,
-                fmt::format("{} queries", pattern::total_length(ring.shards.q[at])), "start", 11);
-    // A cell shows the last branch's launch of its step, and the tiles of all branches together.
-    std::vector<const Op*> computes(static_cast<std::size_t>(schedule.ranks), nullptr);
-    std::vector<std::int64_t> of_step(static_cast<std::size_t>(schedule.ranks), 0);
+                fmt::format("{} queries", pattern::total_length(ring.world.shards.q[at])), "start",
+                11);
+    // A cell shows the tiles of all branches together.
+    std::vector<const Op*> computes(static_cast<std::size_t>(steps), nullptr);
+    std::vector<std::int64_t> of_step(static_cast<std::size_t>(steps), 0);
     std::size_t launch = 0;
-    for (const Op& op : schedule.ops[at]) {
-      if (op.kind != Op::Kind::kCompute) continue;
-      computes[static_cast<std::size_t>(op.step)] = &op;
-      of_step[static_cast<std::size_t>(op.step)] += tiles[at][launch++];
+    for (const Op& op : own.ops) {
+      if (op.kind == Op::Kind::kCompute) {
+        computes[static_cast<std::size_t>(op.round + 1)] = &op;
+        of_step[static_cast<std::size_t>(op.round + 1)] += tiles[at][launch++];
+      }
+      for (const Transfer& send : op.sends) arrows += arrow(ranks, rank, op, send);
     }
-    for (int step = 0; step < schedule.ranks; ++step) {
+    for (int step = 0; step < steps; ++step) {
       const auto which = static_cast<std::size_t>(step);
-      svg += cell(ring, rank, step, computes[which], of_step[which]);
-    }
-    for (const Op& op : schedule.ops[at]) {
-      if (op.send_to != kNone) svg += arrow(ring, rank, op);
+      const Op* compute = computes[which];
+      svg += cell(ranks, rank, step, owners_of(own, rank, compute),
+                  compute != nullptr && compute->last, of_step[which]);
     }
   }
+  svg += arrows;
   return svg + "</svg>\n";
 }
 

@@ -11,6 +11,7 @@ namespace annulus::ring {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
+constexpr std::int64_t kElementBytes = 2;
 
 std::int64_t rows_of(const std::vector<std::vector<Segment>>& shards, int rank) {
   return pattern::total_length(shards[static_cast<std::size_t>(rank)]);
@@ -22,25 +23,66 @@ std::int64_t max_rows(const std::vector<std::vector<Segment>>& shards) {
   return most;
 }
 
-// The problem of a launch of `rank` with the keys of `owner`. What a pattern or a score may ask of
-// the whole (total_k, the positions) is set, since defaults would follow from the shard.
-Problem local_problem(const Problem& whole, const ShardMap& shards, int rank, int owner) {
+// Appends the positions of rows of a shard whose sequence begins at position `first`. Rows that go
+// on where the last segment ends extend it.
+void add_positions(const std::vector<Segment>& shard, std::int64_t first,
+                   const pattern::Interval& rows, std::vector<Segment>* positions) {
+  std::int64_t row = 0;
+  for (const Segment& segment : shard) {
+    const pattern::Interval part = pattern::intersection(rows, {row, row + segment.length});
+    if (!part.empty()) {
+      const std::int64_t start = first + segment.start + part.begin - row;
+      if (!positions->empty() && positions->back().start + positions->back().length == start) {
+        positions->back().length += part.size();
+      } else {
+        positions->push_back({start, part.size()});
+      }
+    }
+    row += segment.length;
+  }
+}
+
+// The positions of all rows of a shard. No segment is empty, since a second one makes kernels read
+// positions row by row; but one is there, since its start becomes q0 or k0 of the launch.
+std::vector<Segment> all_positions(const std::vector<Segment>& shard, std::int64_t first) {
+  std::vector<Segment> positions;
+  add_positions(shard, first, {0, pattern::total_length(shard)}, &positions);
+  if (positions.empty()) positions.push_back({first, 0});
+  return positions;
+}
+
+// The positions of the keys that arrive at a rank in a round; none where nothing does.
+std::vector<Segment> arriving_positions(const World& world, int rank, int round) {
+  std::vector<Segment> positions;
+  const auto& messages = world.rounds.rounds[static_cast<std::size_t>(round)];
+  for (const Message& message : std::ranges::equal_range(messages, rank, {}, &Message::to)) {
+    const auto owner = static_cast<std::size_t>(message.owner);
+    world.rounds.packed[owner].each_piece(
+        {message.first, message.first + message.rows}, [&](const pattern::Interval& rows) {
+          add_positions(world.shards.k[owner], world.problem.k_position(), rows, &positions);
+        });
+  }
+  return positions;
+}
+
+// The problem of a launch. What a pattern or a score may ask of the whole (total_k, the positions)
+// is set, since defaults would follow from the rows of the launch.
+Problem local_problem(const Problem& whole, const pattern::Placement& placement) {
   Problem problem = whole;
-  problem.seq_q = rows_of(shards.q, rank);
-  problem.seq_k = rows_of(shards.k, owner);
+  problem.seq_q = pattern::total_length(placement.q);
+  problem.seq_k = pattern::total_length(placement.k);
   problem.score.scale = whole.effective_scale();
-  const pattern::Placement placement = placement_of(whole, shards, rank, owner);
   problem.q0 = placement.q.front().start;
   problem.k0 = placement.k.front().start;
   problem.total_k = placement.context.seq_k;
   return problem;
 }
 
-void require_possible(const attention::KernelConfig& config, const Problem& largest,
+void require_possible(const attention::KernelConfig& config, const Problem& problem,
                       std::span<const attention::DeviceLimits> limits) {
-  const attention::Dims dims = {largest.dim_qk, largest.dim_v};
+  const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   for (std::size_t rank = 0; rank < limits.size(); ++rank) {
-    auto reason = attention::why_not(config, largest.dtype);
+    auto reason = attention::why_not(config, problem.dtype);
     if (!reason) reason = attention::why_not(config, dims, limits[rank]);
     if (!reason) continue;
     const std::string text = attention::to_string(config);
@@ -56,67 +98,66 @@ void require_possible(const attention::KernelConfig& config, const Problem& larg
 
 // The kernel that a launch of the ring runs, or that one of the largest shards would run where
 // nothing is launched.
-std::string kernel_of(const PlannedRing& ring, const Problem& largest, jit::Arch arch) {
+std::string kernel_of(const PlannedRing& ring, jit::Arch arch) {
   for (const RankPlan& rank : ring.ranks) {
     if (!rank.launches.empty()) return rank.launches.front().spec.family;
   }
-  Problem branch = largest;
-  branch.pattern = largest.pattern.branches().front();
+  Problem branch = largest_hop(ring.world.problem, ring.world.shards);
+  branch.pattern = branch.pattern.branches().front();
   return attention::kernel_spec(ring.choice.config, attention::features_of(branch), arch).family;
 }
 
-Workspace lay_out(const Problem& local, const Schedule& schedule, int rank,
-                  std::span<const attention::LaunchPlan> launches) {
+Workspace lay_out(const RankPlan& plan) {
   Workspace workspace;
   const auto take = [&](std::int64_t bytes) {
     const std::int64_t at = workspace.bytes;
     workspace.bytes += base::round_up(bytes, kAlignment);
     return at;
   };
-  if (schedule.launches(rank) > 1) {
+  const Problem& local = plan.problem;
+  if (plan.schedule.launches() > 1) {
     const std::int64_t rows = local.batch * local.heads * local.seq_q;
     workspace.acc = take(rows * local.dim_v * 4);
     workspace.m = take(rows * 4);
     workspace.l = take(rows * 4);
   }
-  for (const int buffer : {0, 1}) {
-    const std::int64_t bytes = schedule.buffer_bytes(rank, buffer);
-    if (bytes > 0) workspace.buffer[buffer] = take(bytes);
+  const std::int64_t row_bytes = plan.form.row_bytes;
+  if (plan.packed.count() > 0) workspace.packed = take(plan.packed.count() * row_bytes);
+  for (const std::size_t slot : {std::size_t{0}, std::size_t{1}}) {
+    const std::int64_t rows = plan.schedule.slot_rows[slot];
+    if (rows > 0) workspace.slot[slot] = take(rows * row_bytes);
   }
   std::int64_t of_launch = 0;
-  for (const attention::LaunchPlan& launch : launches) {
+  for (const attention::LaunchPlan& launch : plan.launches) {
     of_launch = std::max(of_launch, launch.workspace_bytes);
   }
   if (of_launch > 0) workspace.launch = take(of_launch);
   return workspace;
 }
 
-RankPlan plan_rank(const PlannedRing& ring, std::span<const attention::DeviceLimits> limits,
-                   int rank) {
-  const std::vector<Pattern> branches = ring.problem.pattern.branches();
-  RankPlan plan;
-  plan.problem = local_problem(ring.problem, ring.shards, rank, rank);
-  for (const Op& op : ring.schedule.ops[static_cast<std::size_t>(rank)]) {
-    if (op.kind != Op::Kind::kCompute) continue;
-    Problem launch = local_problem(ring.problem, ring.shards, rank, op.owner);
-    launch.pattern = branches[static_cast<std::size_t>(op.branch)];
-    launch.carry_in = !op.first;
-    launch.carry_out = !op.last;
-    launch.want_lse = ring.problem.want_lse && op.last;
-    plan.launches.push_back(attention::make_plan(
-        launch, placement_of(ring.problem, ring.shards, rank, op.owner), ring.choice,
-        limits[static_cast<std::size_t>(rank)], {.dealt = attention::Dealt::kAsPays}));
+// Launches with the same list share it: around a ring most of a rank's launches see all of their
+// keys, and what they hold must not grow with the number of rounds.
+void share_lists(std::vector<attention::LaunchPlan>* launches) {
+  std::vector<std::shared_ptr<const attention::TileList>> distinct;
+  for (attention::LaunchPlan& launch : *launches) {
+    const auto same = std::ranges::find_if(
+        distinct, [&](const auto& other) { return attention::same_tiles(*other, *launch.tiles); });
+    if (same == distinct.end()) {
+      distinct.push_back(launch.tiles);
+    } else {
+      launch.tiles = *same;
+    }
   }
-  plan.workspace = lay_out(plan.problem, ring.schedule, rank, plan.launches);
-  return plan;
 }
 
-// Plans the launches of all ranks with the ring's choice, and lays out their workspaces.
-std::vector<RankPlan> plan_ranks(const PlannedRing& ring,
-                                 std::span<const attention::DeviceLimits> limits) {
+std::vector<RankPlan> plan_ranks(const World& world,
+                                 std::span<const attention::DeviceLimits> limits,
+                                 const attention::Choice& choice) {
   std::vector<RankPlan> plans;
-  for (int rank = 0; rank < ring.shards.ranks(); ++rank) {
-    plans.push_back(of_rank(rank, [&] { return plan_rank(ring, limits, rank); }));
+  for (int rank = 0; rank < world.ranks(); ++rank) {
+    plans.push_back(of_rank(rank, [&] {
+      return plan_rank(world, rank, limits[static_cast<std::size_t>(rank)], choice);
+    }));
   }
   return plans;
 }
@@ -133,6 +174,33 @@ const attention::LaunchPlan* odd_launch(const PlannedRing& ring) {
 
 }  // namespace
 
+World plan_world(const Problem& problem, const ShardMap& shards, Route route) {
+  std::vector<std::int64_t> rows;
+  for (int rank = 0; rank < shards.ranks(); ++rank) rows.push_back(rows_of(shards.k, rank));
+  World world = {problem, shards, find_needs(problem, shards), {}};
+  world.rounds = make_rounds(world.needs, rows, route);
+  return world;
+}
+
+PackedForm packed_form(const Problem& problem) {
+  const std::int64_t width = problem.kv_heads * (problem.dim_qk + problem.dim_v);
+  const std::int64_t row = problem.batch * width;
+  return {.row_bytes = row * kElementBytes,
+          .value_offset = problem.kv_heads * problem.dim_qk * kElementBytes,
+          .k_strides = {.batch = width, .head = problem.dim_qk, .row = row},
+          .v_strides = {.batch = width, .head = problem.dim_v, .row = row}};
+}
+
+Schedule schedule_of(const PlannedRing& ring) {
+  Schedule schedule;
+  schedule.rounds = static_cast<int>(ring.world.rounds.rounds.size());
+  for (const RankPlan& rank : ring.ranks) {
+    schedule.packed.push_back(rank.packed);
+    schedule.ranks.push_back(rank.schedule);
+  }
+  return schedule;
+}
+
 Problem largest_hop(const Problem& problem, const ShardMap& shards) {
   Problem largest = problem;
   largest.seq_q = max_rows(shards.q);
@@ -144,54 +212,81 @@ std::int64_t rows_of_rank(const std::vector<std::vector<Segment>>& shards, int r
   return rows_of(shards, rank);
 }
 
-attention::Segments segments_of(const ShardMap& shards) {
+attention::Segments segments_of(const World& world) {
   attention::Segments segments;
-  for (int rank = 0; rank < shards.ranks(); ++rank) {
-    const pattern::Placement own = placement_of(Problem(), shards, rank, rank);
+  for (int rank = 0; rank < world.ranks(); ++rank) {
+    const pattern::Placement own = placement_of(world, rank, kOwnKeys);
     segments.add_q(own.q);
     segments.add_k(own.k);
+  }
+  for (std::size_t round = 0; round < world.rounds.rounds.size(); ++round) {
+    int last = kNone;
+    for (const Message& message : world.rounds.rounds[round]) {
+      if (message.to != last) {
+        segments.add_k(arriving_positions(world, message.to, static_cast<int>(round)));
+      }
+      last = message.to;
+    }
   }
   return segments;
 }
 
-PackedShard packed_shard(const Problem& problem, std::int64_t rows) {
-  PackedShard packed;
-  const std::int64_t lines = problem.batch * rows * problem.kv_heads;
-  packed.value_offset = lines * problem.dim_qk * 2;
-  packed.bytes = packed.value_offset + lines * problem.dim_v * 2;
-  packed.k_strides = Strides::bshd(rows, problem.kv_heads, problem.dim_qk);
-  packed.v_strides = Strides::bshd(rows, problem.kv_heads, problem.dim_v);
-  return packed;
+pattern::Placement placement_of(const World& world, int rank, int round) {
+  const auto at = static_cast<std::size_t>(rank);
+  const Problem& problem = world.problem;
+  return {all_positions(world.shards.q[at], problem.q_position()),
+          round == kOwnKeys ? all_positions(world.shards.k[at], problem.k_position())
+                            : arriving_positions(world, rank, round),
+          problem.context()};
 }
 
-PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
-                      std::span<const attention::DeviceLimits> limits,
-                      const attention::Choice& choice) {
-  const Problem largest = largest_hop(problem, shards);
-  require_possible(choice.config, largest, limits);
-  PlannedRing ring;
-  ring.problem = problem;
-  ring.shards = shards;
-  ring.choice = choice;
-  const int ranks = shards.ranks();
-
-  std::vector<std::int64_t> rows_q, shard_bytes;
-  for (int rank = 0; rank < ranks; ++rank) {
-    rows_q.push_back(problem.batch > 0 ? rows_of(shards.q, rank) : 0);
-    ring.packed.push_back(packed_shard(problem, rows_of(shards.k, rank)));
-    shard_bytes.push_back(ring.packed.back().bytes);
+RankPlan plan_rank(const World& world, int rank, const attention::DeviceLimits& limits,
+                   const attention::Choice& choice) {
+  const Problem& whole = world.problem;
+  const std::vector<Pattern> branches = whole.pattern.branches();
+  const bool has_rows = whole.batch > 0 && rows_of(world.shards.q, rank) > 0;
+  RankPlan plan;
+  plan.rank = rank;
+  plan.problem = local_problem(whole, placement_of(world, rank, kOwnKeys));
+  plan.schedule = make_schedule(world.needs, world.rounds, rank, has_rows);
+  plan.packed = world.rounds.packed[static_cast<std::size_t>(rank)];
+  plan.form = packed_form(whole);
+  for (const Op& op : plan.schedule.ops) {
+    if (op.kind != Op::Kind::kCompute) continue;
+    const pattern::Placement placement = placement_of(world, rank, op.round);
+    Problem launch = local_problem(whole, placement);
+    launch.pattern = branches[static_cast<std::size_t>(op.branch)];
+    launch.carry_in = !op.first;
+    launch.carry_out = !op.last;
+    launch.want_lse = whole.want_lse && op.last;
+    plan.launches.push_back(attention::make_plan(launch, placement, choice, limits,
+                                                 {.dealt = attention::Dealt::kAsPays}));
   }
-  ring.schedule = make_schedule(find_needs(problem, shards), rows_q, shard_bytes);
+  share_lists(&plan.launches);
+  plan.workspace = lay_out(plan);
+  return plan;
+}
 
-  ring.ranks = plan_ranks(ring, limits);
+RankPlan plan_rank(int rank, const Problem& problem, const ShardMap& shards, Route route,
+                   const attention::DeviceLimits& limits, const attention::Choice& choice) {
+  return plan_rank(plan_world(problem, shards, route), rank, limits, choice);
+}
+
+PlannedRing plan_ring(World world, std::span<const attention::DeviceLimits> limits,
+                      const attention::Choice& choice) {
+  require_possible(choice.config, world.problem, limits);
+  PlannedRing ring;
+  ring.world = std::move(world);
+  ring.choice = choice;
+  ring.ranks = plan_ranks(ring.world, limits, ring.choice);
   // The first choice was made for the largest hop, but the tiles of another launch may forbid it.
   // Then all launches take the second choice, which no tiles forbid.
   if (const attention::LaunchPlan* odd = odd_launch(ring)) {
     ring.choice = {odd->config, odd->reason, odd->rejected};
-    require_possible(ring.choice.config, largest, limits);
-    ring.ranks = plan_ranks(ring, limits);
+    require_possible(ring.choice.config, ring.world.problem, limits);
+    ring.ranks = plan_ranks(ring.world, limits, ring.choice);
   }
-  ring.kernel = kernel_of(ring, largest, limits[0].arch);
+  ring.kernel = kernel_of(ring, limits[0].arch);
   return ring;
 }
 

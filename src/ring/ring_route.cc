@@ -25,8 +25,8 @@ struct Way {
 int neighbour(int rank, int step, int ranks) { return (rank + step + ranks) % ranks; }
 
 // What each hop carries in rows of the shards. Of two ways of one length the upward one is taken.
-Way find_hops(const World& world, int step) {
-  const int ranks = world.ranks();
+Way find_hops(const Demand& demand, int step) {
+  const int ranks = demand.ranks();
   const int farthest = step > 0 ? ranks / 2 : (ranks - 1) / 2;
   Way way = {step, std::vector<std::vector<IntervalSet>>(static_cast<std::size_t>(ranks))};
   IntervalSet united;
@@ -35,7 +35,7 @@ Way find_hops(const World& world, int step) {
     IntervalSet further;  // what ranks from the end of the hop on need
     for (int hop = farthest; hop > 0; --hop) {
       const int user = ((owner + hop * step) % ranks + ranks) % ranks;
-      if (const Need* need = world.needs.find(user, owner)) {
+      if (const Need* need = demand.needs.find(user, owner)) {
         pattern::unite(further, need->rows, &united);
         further.swap(united);
       }
@@ -55,9 +55,9 @@ Interval slice_of(std::int64_t packed, int phase, int phases, std::int64_t grain
 }
 
 // The rounds of one phase: in round h - 1 of it all owners' hop h goes over.
-void add_phase(const World& world, const Way& way, std::size_t first_round, int phase, int phases,
+void add_phase(const Demand& demand, const Way& way, std::size_t first_round, int phase, int phases,
                std::int64_t grain, Rounds* rounds) {
-  const int ranks = world.ranks();
+  const int ranks = demand.ranks();
   IntervalSet carried;
   for (int owner = 0; owner < ranks; ++owner) {
     const auto at = static_cast<std::size_t>(owner);
@@ -103,19 +103,19 @@ void find_sources(Rounds* rounds) {
   }
 }
 
-bool fits(const World& world, const Rounds& rounds) {
-  for (int rank = 0; rank < world.ranks(); ++rank) {
+bool fits(const Demand& demand, const Rounds& rounds) {
+  for (int rank = 0; rank < demand.ranks(); ++rank) {
     const std::int64_t packed = rounds.packed[static_cast<std::size_t>(rank)].count();
-    if (rounds.held_rows(rank) > most_held_rows(world.largest, packed)) return false;
+    if (rounds.held_rows(rank) > most_held_rows(demand.largest, packed)) return false;
   }
   return true;
 }
 
 }  // namespace
 
-void route_around(const World& world, Rounds* rounds) {
-  const auto ranks = static_cast<std::size_t>(world.ranks());
-  std::vector<Way> ways = {find_hops(world, 1), find_hops(world, -1)};
+void route_around(const Demand& demand, Rounds* rounds) {
+  const auto ranks = static_cast<std::size_t>(demand.ranks());
+  std::vector<Way> ways = {find_hops(demand, 1), find_hops(demand, -1)};
   for (std::size_t owner = 0; owner < ranks; ++owner) {
     std::vector<const IntervalSet*> takers;
     for (const Way& way : ways) {
@@ -129,15 +129,15 @@ void route_around(const World& world, Rounds* rounds) {
   // Slices of a single row fit, and so the loop ends.
   for (int phases = 1;; ++phases) {
     rounds->rounds.clear();
-    const std::int64_t grain = grain_of(world.largest / phases);
+    const std::int64_t grain = grain_of(demand.largest / phases);
     for (int phase = 0; phase < phases; ++phase) {
       const std::size_t first_round = rounds->rounds.size();
       for (const Way& way : ways) {
-        add_phase(world, way, first_round, phase, phases, grain, rounds);
+        add_phase(demand, way, first_round, phase, phases, grain, rounds);
       }
     }
     place(rounds);
-    if (fits(world, *rounds) || phases >= world.largest) break;
+    if (fits(demand, *rounds) || phases >= demand.largest) break;
   }
   find_sources(rounds);
 }

@@ -10,9 +10,9 @@
 namespace annulus::ring {
 namespace {
 
-void count(const World& world, Rounds* rounds) {
-  for (int rank = 0; rank < world.ranks(); ++rank) {
-    for (const Need& need : world.needs.of(rank)) {
+void count(const Demand& demand, Rounds* rounds) {
+  for (int rank = 0; rank < demand.ranks(); ++rank) {
+    for (const Need& need : demand.needs.of(rank)) {
       if (need.owner == rank) continue;
       rounds->rows_needed += pattern::size(need.rows) - need.unneeded;
       rounds->rows_unneeded += need.unneeded;
@@ -25,12 +25,12 @@ void count(const World& world, Rounds* rounds) {
   rounds->rows_relayed = rounds->rows_sent - rounds->rows_needed - rounds->rows_unneeded;
 }
 
-Rounds make_route(const World& world, Route route) {
+Rounds make_route(const Demand& demand, Route route) {
   Rounds rounds;
   rounds.route = route;
-  rounds.packed.resize(static_cast<std::size_t>(world.ranks()));
-  route == Route::kRing ? route_around(world, &rounds) : route_directly(world, &rounds);
-  count(world, &rounds);
+  rounds.packed.resize(static_cast<std::size_t>(demand.ranks()));
+  route == Route::kRing ? route_around(demand, &rounds) : route_directly(demand, &rounds);
+  count(demand, &rounds);
   return rounds;
 }
 
@@ -41,8 +41,9 @@ std::int64_t most_held(const Rounds& rounds) {
 }
 
 std::string numbers(const Rounds& rounds) {
-  return fmt::format("{} rows in {} rounds with {} rows held", rounds.rows_sent,
-                     rounds.rounds.size(), most_held(rounds));
+  const std::size_t count = rounds.rounds.size();
+  return fmt::format("{} rows in {} round{}, at most {} held", rounds.rows_sent, count,
+                     count == 1 ? "" : "s", most_held(rounds));
 }
 
 // Whether `direct` is to be preferred, by the rule of make_rounds.
@@ -62,16 +63,16 @@ std::int64_t most_held_rows(std::int64_t largest_shard, std::int64_t packed_rows
 
 std::int64_t grain_of(std::int64_t slot_rows) {
   std::int64_t grain = 128;
-  while (grain > 1 && slot_rows < 2 * grain) grain /= 2;
+  while (grain > 1 && slot_rows < 16 * grain) grain /= 2;
   return grain;
 }
 
-int farthest(const World& world) {
+int farthest(const Demand& demand) {
   int most = 0;
-  for (int rank = 0; rank < world.ranks(); ++rank) {
-    for (const Need& need : world.needs.of(rank)) {
+  for (int rank = 0; rank < demand.ranks(); ++rank) {
+    for (const Need& need : demand.needs.of(rank)) {
       const int apart = std::abs(rank - need.owner);
-      most = std::max(most, std::min(apart, world.ranks() - apart));
+      most = std::max(most, std::min(apart, demand.ranks() - apart));
     }
   }
   return most;
@@ -96,25 +97,24 @@ void place(Rounds* rounds) {
 }
 
 Rounds make_rounds(const Needs& needs, const std::vector<std::int64_t>& shard_rows, Route route) {
-  const World world = {needs, shard_rows.empty() ? 0 : std::ranges::max(shard_rows)};
+  const Demand demand = {needs, shard_rows.empty() ? 0 : std::ranges::max(shard_rows)};
   if (route != Route::kAuto) {
-    Rounds rounds = make_route(world, route);
+    Rounds rounds = make_route(demand, route);
     rounds.reason = fmt::format("{} was asked for: {}", to_string(route), numbers(rounds));
     return rounds;
   }
-  Rounds direct = make_route(world, Route::kDirect);
+  Rounds direct = make_route(demand, Route::kDirect);
   if (direct.messages == 0) {
     direct.reason = "direct: no rank needs a row of another";
     return direct;
   }
   // A ring takes a round for each hop, and sends no fewer rows than are needed.
-  const int hops = farthest(world);
+  const int hops = farthest(demand);
   if (direct.rounds.size() <= static_cast<std::size_t>(hops)) {
-    direct.reason =
-        fmt::format("direct: {}; a ring takes at least {} rounds", numbers(direct), hops);
+    direct.reason = fmt::format("direct: {}; a ring takes no fewer rounds", numbers(direct));
     return direct;
   }
-  Rounds ring = make_route(world, Route::kRing);
+  Rounds ring = make_route(demand, Route::kRing);
   const bool takes_direct = prefer_direct(direct, ring);
   std::string reason = takes_direct
                            ? fmt::format("direct: {}; a ring: {}", numbers(direct), numbers(ring))

@@ -3,203 +3,232 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace annulus::ring {
 namespace {
 
-int wrap(int rank, int ranks) { return ((rank % ranks) + ranks) % ranks; }
-
-// hops[owner] is how many steps the shard of `owner` goes around the ring: to the last rank that
-// needs it.
-std::vector<int> count_hops(const Needs& needs) {
-  const int ranks = needs.ranks();
-  std::vector<int> hops(static_cast<std::size_t>(ranks), 0);
-  for (int owner = 0; owner < ranks; ++owner) {
-    for (int step = 1; step < ranks; ++step) {
-      if (needs.at(wrap(owner + step, ranks), owner)) hops[static_cast<std::size_t>(owner)] = step;
-    }
-  }
-  return hops;
-}
-
 // Writes the ops of one rank.
 class RankWriter {
  public:
-  RankWriter(const Needs& needs, const std::vector<int>& hops,
-             const std::vector<std::int64_t>& shard_bytes, int rank, bool has_rows)
-      : needs_(needs),
-        hops_(hops),
-        bytes_(shard_bytes),
-        rank_(rank),
-        ranks_(needs.ranks()),
-        has_rows_(has_rows) {
-    for (int step = 0; step < ranks_; ++step) lonely_ = lonely_ && !needs.at(rank, owner_at(step));
-  }
+  RankWriter(const Needs& needs, const Rounds& rounds, int rank, bool has_rows)
+      : needs_(needs), rounds_(rounds), rank_(rank), has_rows_(has_rows) {}
 
-  std::vector<Op> write() {
-    if (travels(0)) ops_.push_back({.kind = Op::Kind::kPack, .owner = rank_, .buffer = 0});
-    for (int step = 0; step < ranks_; ++step) {
-      exchange(step);
-      compute(step);
+  RankSchedule write() {
+    if (rounds_.packed[static_cast<std::size_t>(rank_)].count() > 0) {
+      schedule_.ops.push_back({.kind = Op::Kind::kPack});
     }
-    int launches = 0;
-    // Which launches are the first and the last is known only when all of them are written.
-    for (Op& op : ops_) {
-      if (op.kind == Op::Kind::kCompute) op.first = launches++ == 0;
+    schedule_.slot_rows = rounds_.slot_rows[static_cast<std::size_t>(rank_)];
+    const int rounds = static_cast<int>(rounds_.rounds.size());
+    for (int step = 0; step <= rounds; ++step) {
+      if (step < rounds) exchange(step);
+      compute(step - 1);
     }
-    for (auto op = ops_.rbegin(); op != ops_.rend() && launches > 0; ++op) {
-      if (op->kind != Op::Kind::kCompute) continue;
-      op->last = true;
-      break;
-    }
-    for (int op = static_cast<int>(ops_.size()) - 1; op >= 0; --op) {
-      if (!ops_[static_cast<std::size_t>(op)].on_exchange_stream()) continue;
-      ops_.push_back({.kind = Op::Kind::kJoin, .step = ranks_ - 1, .waits = {op}});
-      break;
-    }
-    return std::move(ops_);
+    finish();
+    return std::move(schedule_);
   }
 
  private:
-  int owner_at(int step) const { return wrap(rank_ - step, ranks_); }
-  // Whether the shard that this rank holds in `step` goes on to the next rank. A shard without keys
-  // is never sent.
-  bool travels(int step) const {
-    const auto owner = static_cast<std::size_t>(owner_at(step));
-    return step < hops_[owner] && bytes_[owner] > 0;
-  }
-
-  void exchange(int step) {
-    Op op = {.kind = Op::Kind::kExchange, .step = step};
-    if (travels(step)) {
-      op.send_to = wrap(rank_ + 1, ranks_);
-      op.send_owner = owner_at(step);
-      op.send_buffer = step % 2;
-    }
-    // The shard that arrives is the one that the rank before this one holds now and this one holds
-    // in the next step.
-    const auto arriving = static_cast<std::size_t>(owner_at(step + 1));
-    if (step + 1 < ranks_ && step < hops_[arriving] && bytes_[arriving] > 0) {
-      op.receive_from = wrap(rank_ - 1, ranks_);
-      op.receive_owner = static_cast<int>(arriving);
-      op.receive_buffer = (step + 1) % 2;
-      // The copy into the buffer waits for the last launch that read it. Sends from the buffer need
-      // no wait, because they came earlier on this stream.
-      if (reader_[op.receive_buffer] != kNone) op.waits = {reader_[op.receive_buffer]};
-      arrived_[op.receive_buffer] = static_cast<int>(ops_.size());
-    }
-    if (op.send_to != kNone || op.receive_from != kNone) ops_.push_back(std::move(op));
-  }
-
-  void compute(int step) {
-    const int owner = owner_at(step);
-    if (!has_rows_) return;
-    bool waited = false;  // later launches of the step follow the first one on the same stream
-    for (int branch = 0; branch < needs_.branches(); ++branch) {
-      const bool empty_answer = lonely_ && step == 0 && branch == 0;
-      if (!needs_.at(rank_, owner, branch) && !empty_answer) continue;
-      Op op = {.kind = Op::Kind::kCompute, .step = step, .owner = owner, .branch = branch};
-      if (step > 0) {
-        op.buffer = step % 2;
-        if (!waited) op.waits = {arrived_[op.buffer]};
-        waited = true;
-        reader_[op.buffer] = static_cast<int>(ops_.size());
+  void exchange(int round) {
+    Op op = {.kind = Op::Kind::kExchange, .round = round};
+    for (const Message& message : rounds_.rounds[static_cast<std::size_t>(round)]) {
+      if (message.from == rank_) {
+        op.sends.push_back({message.to, message.owner, message.first, message.rows,
+                            message.from_slot, message.from_row});
       }
-      ops_.push_back(std::move(op));
+      if (message.to == rank_) {
+        op.receives.push_back(
+            {message.from, message.owner, message.first, message.rows, round % 2, message.to_row});
+        schedule_.unseen_rows += message.rows - seen_rows(message);
+      }
+    }
+    if (op.sends.empty() && op.receives.empty()) return;
+    const auto slot = static_cast<std::size_t>(round % 2);
+    // What arrives waits for the last launch that read the slot. Sends from a slot need no wait,
+    // because what they send arrived earlier on this stream.
+    if (!op.receives.empty()) {
+      if (reader_[slot] != kNone) op.waits = {reader_[slot]};
+      arrived_[slot] = static_cast<int>(schedule_.ops.size());
+    }
+    schedule_.ops.push_back(std::move(op));
+  }
+
+  void compute(int round) {
+    if (!has_rows_) return;
+    const auto slot = static_cast<std::size_t>(round % 2);
+    bool waited = false;  // later launches of a round follow the first one on the same stream
+    for (int branch = 0; branch < needs_.branches(); ++branch) {
+      // Where no row sees a key, one launch writes the empty answer.
+      const bool empty_answer = round == kOwnKeys && branch == 0 && needs_.of(rank_).empty();
+      if (!empty_answer && !sees(round, branch)) continue;
+      Op op = {.kind = Op::Kind::kCompute, .round = round, .branch = branch};
+      if (round != kOwnKeys) {
+        op.slot = round % 2;
+        if (!waited) op.waits = {arrived_[slot]};
+        waited = true;
+        reader_[slot] = static_cast<int>(schedule_.ops.size());
+      }
+      schedule_.ops.push_back(std::move(op));
+    }
+  }
+
+  // Whether the branch shows the rank's rows any key of those that the round brought.
+  bool sees(int round, int branch) const {
+    if (round == kOwnKeys) return needs_.at(rank_, rank_, branch);
+    const auto& messages = rounds_.rounds[static_cast<std::size_t>(round)];
+    return std::ranges::any_of(messages, [&](const Message& message) {
+      if (message.to != rank_) return false;
+      const Need* need = needs_.find(rank_, message.owner, branch);
+      if (need == nullptr) return false;
+      bool touched = false;
+      each_piece(message, [&](const pattern::Interval& rows) {
+        touched = touched || pattern::touches(need->rows, rows);
+      });
+      return touched;
+    });
+  }
+
+  // How many rows of the message the rank needs, without those of closed gaps as far as the message
+  // has them: a need whose gaps are closed is counted as a whole, by its first message.
+  std::int64_t seen_rows(const Message& message) {
+    const Need* need = needs_.find(rank_, message.owner);
+    if (need == nullptr) return 0;
+    std::int64_t rows = 0;
+    pattern::IntervalSet common;
+    each_piece(message, [&](const pattern::Interval& piece) {
+      pattern::intersect(need->rows, {piece}, &common);
+      rows += pattern::size(common);
+    });
+    if (need->unneeded > 0 &&
+        std::ranges::find(gaps_counted_, message.owner) == gaps_counted_.end()) {
+      gaps_counted_.push_back(message.owner);
+      rows -= need->unneeded;
+    }
+    return rows;
+  }
+
+  template <typename F>
+  void each_piece(const Message& message, F f) const {
+    rounds_.packed[static_cast<std::size_t>(message.owner)].each_piece(
+        {message.first, message.first + message.rows}, f);
+  }
+
+  // Which launches are the first and the last is known only when all of them are written.
+  void finish() {
+    std::vector<Op>& ops = schedule_.ops;
+    const auto computes = [](const Op& op) { return op.kind == Op::Kind::kCompute; };
+    if (const auto first = std::ranges::find_if(ops, computes); first != ops.end()) {
+      first->first = true;
+      std::find_if(ops.rbegin(), ops.rend(), computes)->last = true;
+    }
+    for (int op = static_cast<int>(ops.size()) - 1; op >= 0; --op) {
+      if (!ops[static_cast<std::size_t>(op)].on_exchange_stream()) continue;
+      ops.push_back({.kind = Op::Kind::kJoin,
+                     .round = static_cast<int>(rounds_.rounds.size()) - 1,
+                     .waits = {op}});
+      return;
     }
   }
 
   const Needs& needs_;
-  const std::vector<int>& hops_;
-  const std::vector<std::int64_t>& bytes_;
+  const Rounds& rounds_;
   const int rank_;
-  const int ranks_;
   const bool has_rows_;
-  bool lonely_ = true;  // no row sees a key: one launch in step 0 writes the empty answer
-  std::vector<Op> ops_;
-  // For each buffer the index of the last launch that read it and of the exchange that filled it.
-  int reader_[2] = {kNone, kNone};
-  int arrived_[2] = {kNone, kNone};
+  RankSchedule schedule_;
+  std::vector<int> gaps_counted_;  // owners
+  // For each slot the index of the last launch that read it and of the exchange that filled it.
+  std::array<int, 2> reader_ = {kNone, kNone};
+  std::array<int, 2> arrived_ = {kNone, kNone};
 };
+
+std::string owners_text(const std::vector<Transfer>& receives) {
+  std::int64_t rows = 0;
+  std::vector<int> owners;
+  for (const Transfer& transfer : receives) {
+    rows += transfer.rows;
+    if (owners.empty() || owners.back() != transfer.owner) owners.push_back(transfer.owner);
+  }
+  std::string text = fmt::format("{} rows of rank", rows);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    text += fmt::format("{}{}", i == 0 ? " " : ", ", owners[i]);
+  }
+  return text;
+}
+
+// What a rank does in one step.
+std::string describe_step(const Schedule& schedule, int rank, int step) {
+  std::string text;
+  const auto say = [&](std::string part) { text += (text.empty() ? "" : "; ") + std::move(part); };
+  const RankSchedule& own = schedule.ranks[static_cast<std::size_t>(rank)];
+  for (const Op& op : own.ops) {
+    if (op.kind == Op::Kind::kPack && step == 0) {
+      say(fmt::format("pack {} own rows", schedule.packed[static_cast<std::size_t>(rank)].count()));
+    }
+    if (op.kind == Op::Kind::kCompute && op.round == step - 1) {
+      int index = 0;
+      const Op* exchange = own.exchange_of(op.round, &index);
+      say(fmt::format("compute{} with {}{}",
+                      op.branch > 0 ? fmt::format(" branch {}", op.branch) : "",
+                      exchange == nullptr ? "own rows" : owners_text(exchange->receives),
+                      op.last ? ", finish" : ""));
+    }
+    if (op.kind != Op::Kind::kExchange || op.round != step) continue;
+    for (const Transfer& send : op.sends) {
+      say(fmt::format("send {} rows{} to rank {}", send.rows,
+                      send.owner == rank ? "" : fmt::format(" of rank {}", send.owner), send.peer));
+    }
+    for (const Transfer& receive : op.receives) {
+      say(fmt::format(
+          "receive {} rows{} from rank {}", receive.rows,
+          receive.owner == receive.peer ? "" : fmt::format(" of rank {}", receive.owner),
+          receive.peer));
+    }
+  }
+  return text.empty() ? "nothing" : text;
+}
 
 }  // namespace
 
-std::int64_t Schedule::bytes_sent(int rank) const {
-  std::int64_t bytes = 0;
-  for (const Op& op : ops[static_cast<std::size_t>(rank)]) {
-    if (op.send_to != kNone) bytes += shard_bytes[static_cast<std::size_t>(op.send_owner)];
+std::int64_t RankSchedule::rows_sent() const {
+  std::int64_t rows = 0;
+  for (const Op& op : ops) {
+    for (const Transfer& send : op.sends) rows += send.rows;
   }
-  return bytes;
+  return rows;
 }
 
-std::int64_t Schedule::bytes_received(int rank) const {
-  std::int64_t bytes = 0;
-  for (const Op& op : ops[static_cast<std::size_t>(rank)]) {
-    if (op.receive_from != kNone) bytes += shard_bytes[static_cast<std::size_t>(op.receive_owner)];
+std::int64_t RankSchedule::rows_received() const {
+  std::int64_t rows = 0;
+  for (const Op& op : ops) {
+    for (const Transfer& receive : op.receives) rows += receive.rows;
   }
-  return bytes;
+  return rows;
 }
 
-int Schedule::launches(int rank) const {
-  const auto& of_rank = ops[static_cast<std::size_t>(rank)];
-  return static_cast<int>(std::count_if(
-      of_rank.begin(), of_rank.end(), [](const Op& op) { return op.kind == Op::Kind::kCompute; }));
+int RankSchedule::launches() const {
+  return static_cast<int>(
+      std::ranges::count_if(ops, [](const Op& op) { return op.kind == Op::Kind::kCompute; }));
 }
 
-std::int64_t Schedule::buffer_bytes(int rank, int buffer) const {
-  std::int64_t bytes = 0;
-  for (const Op& op : ops[static_cast<std::size_t>(rank)]) {
-    if (op.kind == Op::Kind::kPack && op.buffer == buffer) {
-      bytes = std::max(bytes, shard_bytes[static_cast<std::size_t>(op.owner)]);
-    }
-    if (op.receive_from != kNone && op.receive_buffer == buffer) {
-      bytes = std::max(bytes, shard_bytes[static_cast<std::size_t>(op.receive_owner)]);
-    }
+const Op* RankSchedule::exchange_of(int round, int* index) const {
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].kind != Op::Kind::kExchange || ops[i].round != round) continue;
+    *index = static_cast<int>(i);
+    return &ops[i];
   }
-  return bytes;
+  return nullptr;
 }
 
-Schedule make_schedule(const Needs& needs, const std::vector<std::int64_t>& rows_q,
-                       const std::vector<std::int64_t>& shard_bytes) {
-  Schedule schedule;
-  schedule.ranks = needs.ranks();
-  schedule.shard_bytes = shard_bytes;
-  const std::vector<int> hops = count_hops(needs);
-  for (int rank = 0; rank < schedule.ranks; ++rank) {
-    const bool has_rows = rows_q[static_cast<std::size_t>(rank)] > 0;
-    schedule.ops.push_back(RankWriter(needs, hops, shard_bytes, rank, has_rows).write());
-  }
-  return schedule;
+RankSchedule make_schedule(const Needs& needs, const Rounds& rounds, int rank, bool has_rows) {
+  return RankWriter(needs, rounds, rank, has_rows).write();
 }
 
 std::vector<std::string> describe(const Schedule& schedule) {
   std::vector<std::string> lines;
-  for (int rank = 0; rank < schedule.ranks; ++rank) {
-    for (int step = 0; step < schedule.ranks; ++step) {
-      std::string text;
-      const auto say = [&](std::string part) {
-        text += (text.empty() ? "" : "; ") + std::move(part);
-      };
-      for (const Op& op : schedule.ops[static_cast<std::size_t>(rank)]) {
-        if (op.step != step) continue;
-        if (op.kind == Op::Kind::kPack) say("pack own keys into buffer 0");
-        if (op.kind == Op::Kind::kCompute) {
-          say(fmt::format(
-              "compute{} with keys of rank {} in {}{}",
-              op.branch > 0 ? fmt::format(" branch {}", op.branch) : "", op.owner,
-              op.buffer == kCallersTensors ? "place" : fmt::format("buffer {}", op.buffer),
-              op.last ? ", finish" : ""));
-        }
-        if (op.send_to != kNone) {
-          say(fmt::format("send keys of rank {} to rank {}", op.send_owner, op.send_to));
-        }
-        if (op.receive_from != kNone) {
-          say(fmt::format("receive keys of rank {} into buffer {}", op.receive_owner,
-                          op.receive_buffer));
-        }
-      }
+  for (int rank = 0; rank < schedule.rank_count(); ++rank) {
+    for (int step = 0; step <= schedule.rounds; ++step) {
       lines.push_back(
-          fmt::format("rank {} step {}: {}", rank, step, text.empty() ? "nothing" : text));
+          fmt::format("rank {} step {}: {}", rank, step, describe_step(schedule, rank, step)));
     }
   }
   return lines;

@@ -2,58 +2,65 @@
 #define ANNULUS_RING_SCHEDULE_H_
 
 // The work of every rank of a ring, as data that can be printed, checked (check_schedule.h), drawn
-// and compared; local_ring.h carries it out.
+// and compared; rank_driver.h carries out that of one rank.
 //
-// In step s rank r holds the shard of rank (r - s) mod P. While it computes with that shard, it
-// passes it on to rank r + 1 and receives the next one from rank r - 1 into its other buffer. A
-// shard goes no further than to the last rank that needs it; a rank computes with a shard only
-// where its rows see a key of it. A rank with rows computes at least once, because its last launch
-// writes their answer. Where the pattern is a sum, it launches once for each branch through which
-// its rows see the shard, one launch after another in the step in which it holds the shard.
+// A rank computes with its own keys first and then round by round (rounds.h) with the rows that
+// arrived, all rows of a round in one launch; where the pattern is a sum, in one launch for each
+// branch through which its rows see any of them. A rank with rows launches at least once, because
+// its last launch writes their answer.
 //
 // Each rank has two streams. Ops of a stream run in the order of the list; `waits` are the edges
 // between the two:
 //
-//   compute   C0 ------- C1 ------- C2 -- join      C1 waits for X0, which brought its keys
-//   exchange  pack - X0 ------ X1 --------          X1 waits for C0, which read the buffer it fills
+//   compute   own ------ C0 ------ C1 ------ C2 -- join      C0 waits for X0, which brought its
+//   exchange  pack - X0 ----- X1 ------ X2                   rows; X2 waits for C0, which read the
+//                                                            slot it fills
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "ring/needs.h"
+#include "ring/rounds.h"
 
 namespace annulus::ring {
 
 constexpr int kNone = -1;
-constexpr int kCallersTensors = -1;  // in place of a buffer: the rank's own K and V
+constexpr int kOwnKeys = -1;         // in place of a round
+constexpr int kCallersTensors = -1;  // in place of a slot: the rank's own K and V
+
+// A message as one of its sides sees it.
+struct Transfer {
+  int peer = 0;
+  int owner = 0;           // of the rows, which are
+  std::int64_t first = 0;  // its packed rows from this one on
+  std::int64_t rows = 0;
+  int slot = kOwnRows;   // where the rank has them, or gets them; kOwnRows: its packed rows
+  std::int64_t row = 0;  // where they begin there
+
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
 
 struct Op {
   enum class Kind {
-    kPack,      // exchange stream: the rank's own K and V into buffer 0
-    kExchange,  // exchange stream: sends one buffer, or receives into the other, or both; at most
-                // one in a step
+    kPack,      // exchange stream: the rank's own rows that others need, behind one another
+    kExchange,  // exchange stream: all messages of a round; at most one op in a round
     kCompute,   // compute stream: a launch
     kJoin,      // compute stream: nothing but its waits
   };
   Kind kind = Kind::kCompute;
-  int step = 0;
+  int round = kOwnKeys;
 
-  // kCompute uses the keys of `owner`, which are in `buffer`; kPack writes those of `owner` to
-  // `buffer`.
-  int owner = kNone;
-  int buffer = kCallersTensors;
-  int branch = 0;      // kCompute: the branch of a sum
+  // kCompute uses the rows that arrived in the round and are in the slot, or the rank's own.
+  int slot = kCallersTensors;
+  int branch = 0;      // of a sum
   bool first = false;  // the rank's first launch starts from nothing,
   bool last = false;   // and its last one writes O; between them the state is carried
 
-  // kExchange
-  int send_to = kNone;
-  int send_owner = kNone;
-  int send_buffer = 0;
-  int receive_from = kNone;
-  int receive_owner = kNone;
-  int receive_buffer = 0;
+  // kExchange. The messages between two ranks are in the same order on both.
+  std::vector<Transfer> sends = {};
+  std::vector<Transfer> receives = {};
 
   // Indices of this rank's ops on its other stream that must have ended before this one starts.
   std::vector<int> waits = {};
@@ -62,27 +69,42 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
-struct Schedule {
-  int ranks = 0;
-  // [rank], in the order of the calls: packs, then step by step the exchange before the computes,
-  // because LocalRing::run queues them so, and a wait sees only what was queued before it.
-  std::vector<std::vector<Op>> ops;
-  std::vector<std::int64_t> shard_bytes;  // [rank]: packed K and V of its shard
+struct RankSchedule {
+  // In the order of the calls: the pack; then for each round its exchange before the computes of
+  // the round before it, because they are queued so, and a wait sees only what was queued before.
+  std::vector<Op> ops;
+  std::array<std::int64_t, 2> slot_rows = {0, 0};
+  // Rows that it receives and does not see: those of closed gaps (needs.h), and those that it only
+  // passes on.
+  std::int64_t unseen_rows = 0;
 
-  const std::vector<Op>& of_rank(int rank) const { return ops[static_cast<std::size_t>(rank)]; }
-  std::int64_t bytes_sent(int rank) const;
-  std::int64_t bytes_received(int rank) const;
-  int launches(int rank) const;
-  // Bytes that buffer 0 or 1 of a rank must hold; 0 where it is not used.
-  std::int64_t buffer_bytes(int rank, int buffer) const;
+  std::int64_t rows_sent() const;
+  std::int64_t rows_received() const;
+  int launches() const;
+  // Null where the rank has no exchange in that round; else *index is its index among the ops.
+  const Op* exchange_of(int round, int* index) const;
+  friend bool operator==(const RankSchedule&, const RankSchedule&) = default;
+};
+
+// The schedules of all ranks, as checkers and pictures want them.
+struct Schedule {
+  int rounds = 0;
+  std::vector<PackedRows> packed;   // [owner]
+  std::vector<RankSchedule> ranks;  // [rank]
+
+  int rank_count() const { return static_cast<int>(ranks.size()); }
+  const std::vector<Op>& ops_of(int rank) const {
+    return ranks[static_cast<std::size_t>(rank)].ops;
+  }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// rows_q[rank] is its number of queries; a rank without any launches nothing.
-Schedule make_schedule(const Needs& needs, const std::vector<std::int64_t>& rows_q,
-                       const std::vector<std::int64_t>& shard_bytes);
+// The schedule of one rank; one without rows of Q launches nothing.
+RankSchedule make_schedule(const Needs& needs, const Rounds& rounds, int rank, bool has_rows);
 
-// "rank 2 step 1: compute with keys of rank 1 from buffer 1", one line for each rank and step.
+// "rank 2 step 1: compute with 4096 rows of rank 1; send 256 rows to rank 3", one line for each
+// rank and step. In step s the rank exchanges round s and computes with what round s - 1 brought,
+// in step 0 with its own keys.
 std::vector<std::string> describe(const Schedule& schedule);
 
 }  // namespace annulus::ring

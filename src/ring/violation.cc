@@ -23,6 +23,10 @@ const char* to_string(Violation::Kind kind) {
       return "state";
     case Kind::kTooMany:
       return "too many launches";
+    case Kind::kUnneeded:
+      return "unneeded";
+    case Kind::kTooMuch:
+      return "too much";
     case Kind::kIllFormed:
       return "ill-formed";
   }

@@ -23,7 +23,9 @@ struct Violation {
     kOverwritten,  // a buffer is written while an op may still read it
     kStuck,        // ops wait for each other in a circle
     kState,        // the first or last launch is not marked, or rows are never finished
-    kTooMany,      // more launches than ranks times the branches of a sum
+    kTooMany,      // more launches than rounds and one, times the branches of a sum
+    kUnneeded,     // rows are sent to a rank that does not see them, and the schedule says nothing
+    kTooMuch,      // a rank holds more rows than it may, or gets more than fit into its slot
     kIllFormed,  // a rank, op or buffer that does not exist, or a launch whose configuration is not
                  // the ring's
   };

@@ -2,24 +2,33 @@
 #define ANNULUS_PARAMS_PACK_PARAMS_H_
 
 // The argument of pack_rows: the contract between the host (src/ring) and the template. Strides
-// count bytes.
+// count bytes, pieces are of 16 bytes.
 
 namespace annulus::kernels {
 
-// A [B, S, Hkv, D] tensor of 16-bit elements, in any order of the first three, and where it goes.
+// Packed rows from `place` on, up to the next entry's, are rows of the tensors from `row` on.
+struct PackedPiece {
+  int place;
+  int row;
+};
+
+// A [B, S, Hkv, D] tensor of 16-bit elements, in any order of the first three.
 struct PackTensor {
   const void* from;
-  void* to;  // [B, S, Hkv, D] contiguous, 16-byte aligned
   long long batch, head, row;
-  int pieces;  // of 16 bytes in D elements
-  int padding;
+  int pieces;  // in D elements
+  int offset;  // pieces of a packed row of a batch in front of it
 };
 
 struct PackParams {
   PackTensor tensors[2];  // K and V
-  int batch;              // B
-  int rows;               // S
-  int heads;              // Hkv
+  void* to;               // [rows, B, width], 16-byte aligned
+  const PackedPiece* list;
+  int list_length;
+  int rows;   // that are packed
+  int batch;  // B of the whole tensors
+  int heads;  // Hkv
+  int width;  // pieces of a packed row of a batch
   int padding;
 };
 

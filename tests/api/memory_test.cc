@@ -281,10 +281,10 @@ TEST_CASE("a selection and a ring that need more workspace than allowed are refu
   const ShardMap shards = make_shards(Sharding::kContiguous, 2, 300, 300);
   const doctest::Contains text("max_workspace_bytes is 1");
   CHECK_THROWS_WITH_AS(device.plan(problem, selection, options), text, Error);
-  CHECK_THROWS_WITH_AS(plan_ring(ranks, problem, shards, options), text, Error);
+  CHECK_THROWS_WITH_AS(plan_ring(ranks, problem, shards, {options}), text, Error);
   options.max_workspace_bytes = 10 << 20;
   CHECK_NOTHROW(device.plan(problem, selection, options));
-  CHECK_NOTHROW(plan_ring(ranks, problem, shards, options));
+  CHECK_NOTHROW(plan_ring(ranks, problem, shards, {options}));
 }
 
 TEST_CASE("a limit that is no number of bytes is refused") {

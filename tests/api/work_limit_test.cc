@@ -91,7 +91,7 @@ std::vector<Call> long_calls(const Device& device) {
          const Device devices[] = {device, device};
          plan_ring(devices, problem,
                    make_shards(Sharding::kContiguous, 2, problem.seq_q, problem.seq_k),
-                   options_of(work));
+                   {options_of(work)});
        }},
       {"pair_density", [=](const WorkLimit& work) { pair_density(problem, work); }},
       {"make_layout",

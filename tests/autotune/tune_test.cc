@@ -363,7 +363,7 @@ TEST_CASE("a ring uses what was tuned for a launch of its shards") {
   CHECK(info.config == result.config);
   PlanOptions asked;
   asked.config = result.default_config;
-  CHECK(plan_ring(devices, whole, shards, asked).info().tuned.empty());
+  CHECK(plan_ring(devices, whole, shards, {asked}).info().tuned.empty());
 }
 
 TEST_CASE("the listing tells what was kept") {

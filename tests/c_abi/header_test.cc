@@ -70,6 +70,7 @@ TEST_CASE("the defaults of C are those of C++") {
   const annulus_ring_options ring = ANNULUS_RING_OPTIONS_INIT;
   CHECK(ring.struct_size == sizeof(ring));
   CHECK(ring.shards == nullptr);
+  CHECK(ring.route == ANNULUS_ROUTE_AUTO);
   const annulus_ring_info ring_info = ANNULUS_RING_INFO_INIT;
   CHECK(ring_info.struct_size == sizeof(ring_info));
   const annulus_ring_rank rank = ANNULUS_RING_RANK_INIT;

@@ -51,10 +51,11 @@ static void make(sample_ring* ring, const sample* made) {
     CHECK(info.rows_q == kPieces[rank].length && info.rows_k == kPieces[rank].length);
     CHECK(info.shard.q_count == 1 && info.shard.q[0].start == kPieces[rank].start);
     CHECK(info.shard.k_count == 1 && info.shard.k[0].length == kPieces[rank].length);
-    CHECK(info.launches == rank + 1);  // causal: its own keys and those before
+    CHECK(info.launches == (rank > 0 ? 2 : 1));  // causal: its own keys and those before
     CHECK(strlen(info.device) > 4);
     CHECK(info.predicted_micros > 0);
-    CHECK(info.device_bytes == 0);  // which tiles a row has follows from its number
+    // Which tiles a row has follows from its number; a list says which rows are packed.
+    CHECK(info.device_bytes == (rank < kRanks - 1 ? 8 : 0));
     *operands = made->operands;
     operands->q = (const char*)operands->q + q_offset;
     operands->o = (char*)operands->o + q_offset;
@@ -72,6 +73,9 @@ static void answers(sample_ring* ring) {
   CHECK_OK(annulus_ring_get_info(ring->ring, &info));
   CHECK(info.ranks == kRanks && info.bytes_sent > 0 && info.bytes_sent < info.bytes_plain_ring);
   CHECK(strlen(info.kernel) > 0 && strlen(info.config) > 0);
+  CHECK(info.route == ANNULUS_ROUTE_DIRECT && strstr(info.route_reason, "direct: ") != NULL);
+  CHECK(info.rounds == 1 && info.messages == 3);
+  CHECK(info.bytes_needed == info.bytes_sent && info.bytes_relayed == 0);
   CHECK(strstr(info.schedule, "\n") != NULL);
   sample_clear(ring->made);
   CHECK_OK(annulus_ring_run(ring->ring, ring->calls, kRanks));
@@ -181,6 +185,9 @@ static void wrong_rings(sample_ring* ring) {
   options.sharding = ANNULUS_ZIGZAG;
   options.multiple = -1;
   refused(ring, kRanks, &problem, &options, ANNULUS_INVALID_ARGUMENT, "-1");
+  options.multiple = 0;
+  options.route = 3;
+  refused(ring, kRanks, &problem, &options, ANNULUS_INVALID_ARGUMENT, "route is 3");
   options.struct_size = 1;
   refused(ring, kRanks, &problem, &options, ANNULUS_INVALID_ARGUMENT, "annulus_ring_options");
   ring->shards[1].q = &twice;
@@ -265,8 +272,10 @@ static void planned_and_drawn(const sample_ring* ring) {
   strcpy(config, info.config);
   options.plans = &plans;
   plans.config = config;
+  options.route = ANNULUS_ROUTE_RING;
   CHECK_OK(annulus_ring_create(ring->devices, 2, &ring->problem, &options, &made));
   CHECK_OK(annulus_ring_get_info(made, &info));
+  CHECK(info.route == ANNULUS_ROUTE_RING);
   CHECK(strcmp(info.config, config) == 0);
   CHECK_OK(annulus_ring_get_picture(made, &svg));
   CHECK(strstr(svg, "<svg") != NULL);

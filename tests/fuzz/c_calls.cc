@@ -1060,6 +1060,7 @@ class Program {
     options->sharding = tiny(2);
     options->multiple = tiny(16);
     options->plans = plans.get();
+    options->route = tiny(3);
     switch (bytes_.below(8)) {
       case 0:
         options->config = "mma m64";

@@ -48,8 +48,9 @@ std::optional<Planner> ampere() { return open("sim:sm_80", {80, '\0'}); }
 RingInfo ring_info(const Planner& planner, const Problem& problem, int ranks,
                    const PlanOptions& options = {}) {
   const ShardMap shards = make_shards(Sharding::kZigzag, ranks, problem.seq_q, problem.seq_k);
+  const RingOptions of_ring{options};
   const std::vector<RankRequest> requests(static_cast<std::size_t>(ranks),
-                                          {planner, &problem, &shards, &options});
+                                          {planner, &problem, &shards, &of_ring});
   return prepare_ring(requests)->info;
 }
 
@@ -175,18 +176,18 @@ TEST_CASE("a ring follows the strides and the multiprocessors of its options, of
   Problem problem = planned_problem("causal", 512, 64);
   problem.heads = problem.kv_heads = 2;
   CHECK(ring_info(*planner, problem, 2).kernel == "wgmma_forward");
-  PlanOptions options;
+  RingOptions options;
   options.strides = broadcast_strides(256);
   CHECK(ring_info(*planner, problem, 2, options).kernel == "mma_forward");
   // One rank's strides decide for all.
   const ShardMap shards = make_shards(Sharding::kZigzag, 2, 512, 512);
-  const PlanOptions plain;
+  const RingOptions plain;
   const RankRequest requests[] = {{*planner, &problem, &shards, &plain},
                                   {*planner, &problem, &shards, &options}};
   CHECK(prepare_ring(requests)->info.kernel == "mma_forward");
 
   const auto ctas = [&](int multiprocessors) {
-    PlanOptions few;
+    RingOptions few;
     few.max_multiprocessors = multiprocessors;
     std::int64_t all = 0;
     const auto ring = [&] {
@@ -194,7 +195,7 @@ TEST_CASE("a ring follows the strides and the multiprocessors of its options, of
       return prepare_ring(both);
     }();
     for (int rank = 0; rank < 2; ++rank) {
-      const attention::Forward* launch = ring->ring.first_launch(rank);
+      const attention::Forward* launch = ring->ring.driver(rank).first_launch();
       REQUIRE(launch != nullptr);
       all += launch->plan().shape.grid_x;
     }
@@ -208,13 +209,18 @@ TEST_CASE("what a ring cannot follow is refused, with the rank") {
   if (!planner) return;
   const Problem problem = planned_problem("causal", 256);
   const ShardMap shards = make_shards(Sharding::kZigzag, 2, 256, 256);
-  const auto refused = [&](const PlanOptions& second, const char* part) {
-    const PlanOptions first;
+  const auto refused = [&](const RingOptions& second, const char* part) {
+    const RingOptions first;
     const RankRequest requests[] = {{*planner, &problem, &shards, &first},
                                     {*planner, &problem, &shards, &second}};
     CHECK_THROWS_WITH_AS(prepare_ring(requests), doctest::Contains(part), Error);
   };
-  PlanOptions options;
+  RingOptions options;
+  options.route = static_cast<Route>(7);
+  const RankRequest wrong = {*planner, &problem, &shards, &options};
+  const RankRequest both[] = {wrong, wrong};
+  CHECK_THROWS_WITH_AS(prepare_ring(both), doctest::Contains("route 7 is neither auto"), Error);
+  options = {};
   options.max_multiprocessors = -5;
   refused(options, "rank 1: max_multiprocessors is -5");
   options = {};

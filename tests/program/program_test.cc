@@ -583,6 +583,7 @@ TEST_CASE("run goes around a ring and says what it cost") {
   CHECK(one["ranks"] == 1);
   CHECK(one["predicted_micros"].get<double>() > 0);
   CHECK(one["bytes_sent"] == 0);
+  CHECK(one["route"].is_null());
   CHECK(one["max_difference_from_one_rank"].is_null());
   for (const char* shard : {"contiguous", "zigzag"}) {
     CAPTURE(shard);
@@ -594,9 +595,12 @@ TEST_CASE("run goes around a ring and says what it cost") {
     CHECK(ring["faults"] == 0);
     CHECK(ring["bytes_sent"] > 0);
     CHECK(ring["bytes_plain_ring"] == 3 * 300 * 2 * 2 * 64 * 2);
-    if (std::string_view(shard) == "contiguous") {
-      CHECK(ring["bytes_sent"] < ring["bytes_plain_ring"]);
-    }
+    CHECK(ring["bytes_sent"] < ring["bytes_plain_ring"]);
+    CHECK(ring["bytes_needed"] == ring["bytes_sent"]);
+    CHECK(ring["bytes_relayed"] == 0);
+    CHECK(ring["route"] == "direct");
+    CHECK(ring["rounds"] == (std::string_view(shard) == "contiguous" ? 1 : 3));
+    CHECK(ring["messages"] > 2);
     CHECK(ring["peak_bytes_per_rank"] > 0);
     CHECK(ring["max_difference_from_one_rank"] <= 0.05);
     const std::string picture = read(folder / "ring.svg");
@@ -606,11 +610,16 @@ TEST_CASE("run goes around a ring and says what it cost") {
   const base::Json more = json_of(common + " --ranks 7 --no-check");
   CHECK(more["within_law"].is_null());
   CHECK(more["max_difference_from_one_rank"].is_null());
+  const base::Json hops = json_of(common + " --ranks 4 --route ring");
+  CHECK(hops["route"] == "ring");
+  CHECK(hops["within_law"] == true);
   CHECK(json_of(common + " --ranks 2 --block 32x32")["within_tolerance"] == true);
   refused(common + " --ranks 0", 2, "--ranks");
   refused(common + " --ranks 4097", 2, "--ranks");
   refused(common + " --shard zigzag", 2, "--ranks");
   refused(common + " --ranks 2 --shard striped", 2, "striped");
+  refused(common + " --ranks 2 --route around", 2, "around");
+  refused(common + " --route ring", 2, "--ranks");
   refused(common + " --ranks 2 --picture /no/such/folder/x.svg", 5, "/no/such/folder");
 }
 

@@ -25,7 +25,8 @@ struct Planted {
   std::vector<ring::RankDevice> devices_of;
 };
 
-Planted plan_by_hand(int ranks, const Pattern& pattern, Sharding sharding = Sharding::kZigzag) {
+Planted plan_by_hand(int ranks, const Pattern& pattern, Sharding sharding = Sharding::kZigzag,
+                     Route route = Route::kDirect) {
   const std::int64_t seq = 128 * ranks;  // equal shards: only their contents can tell them apart
   Planted planted{test::make_case(problem_of(seq, pattern), 47), {}, {}, {}};
   planted.shards = make_shards(sharding, ranks, seq, seq);
@@ -35,10 +36,11 @@ Planted plan_by_hand(int ranks, const Pattern& pattern, Sharding sharding = Shar
     limits.push_back(api::limits_of(inside));
     planted.devices_of.push_back({inside.context, inside.kernels.get(), inside.arch});
   }
+  const ring::World world = ring::plan_world(planted.c.problem, planted.shards, route);
   const attention::Choice choice =
       attention::choose_config(ring::largest_hop(planted.c.problem, planted.shards), limits[0],
-                               std::nullopt, ring::segments_of(planted.shards));
-  planted.plan = ring::plan_ring(planted.c.problem, planted.shards, limits, choice);
+                               std::nullopt, ring::segments_of(world));
+  planted.plan = ring::plan_ring(world, limits, choice);
   return planted;
 }
 
@@ -109,31 +111,54 @@ TEST_CASE("local positions in place of global ones give another answer") {
   CHECK(run_planted(planted, 0) == Outcome::kWrong);
 }
 
-TEST_CASE("a wrong offset into the packed shard gives another answer") {
+TEST_CASE("a wrong offset into packed rows gives another answer") {
   Planted planted = plan_by_hand(3, dense());
-  planted.plan.packed[1].value_offset -= 64 * 2;
+  planted.plan.ranks[1].form.value_offset -= 64 * 2;
   CHECK(run_planted(planted, 0) != Outcome::kRight);
 }
 
-TEST_CASE("keys of the wrong rank give another answer") {
-  Planted planted = plan_by_hand(4, dense());
-  // In step 1 everybody passes its shard over its neighbour's head.
-  for (std::size_t rank = 0; rank < 4; ++rank) {
-    for (ring::Op& op : planted.plan.schedule.ops[rank]) {
-      if (op.kind != ring::Op::Kind::kExchange || op.step != 1) continue;
-      op.send_to = static_cast<int>((rank + 2) % 4);
-      op.receive_from = static_cast<int>((rank + 2) % 4);
-    }
+TEST_CASE("rows that are packed from elsewhere give another answer") {
+  Planted planted = plan_by_hand(3, causal() & window(70, 0));
+  std::vector<pattern::Interval> pieces = planted.plan.ranks[2].packed.pieces();
+  REQUIRE(!pieces.empty());
+  for (pattern::Interval& piece : pieces) {
+    const std::int64_t shift = piece.begin > 0 ? -1 : 1;
+    piece = {piece.begin + shift, piece.end + shift};
   }
+  planted.plan.ranks[2].packed = ring::PackedRows(pieces);
   CHECK(run_planted(planted, 0) == Outcome::kWrong);
 }
 
-TEST_CASE("a hop that is lost on both sides is noticed") {
+std::vector<ring::Op*> exchanges_of(Planted& planted, std::size_t rank, int round) {
+  std::vector<ring::Op*> exchanges;
+  for (ring::Op& op : planted.plan.ranks[rank].schedule.ops) {
+    if (op.kind == ring::Op::Kind::kExchange && op.round == round) exchanges.push_back(&op);
+  }
+  return exchanges;
+}
+
+TEST_CASE("keys of the wrong rank give another answer") {
+  for (const Route route : {Route::kDirect, Route::kRing}) {
+    Planted planted = plan_by_hand(4, dense(), Sharding::kZigzag, route);
+    CHECK(run_planted(planted, 0) == Outcome::kRight);
+    // In round 1 everybody sends to the rank opposite.
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      for (ring::Op* op : exchanges_of(planted, rank, 1)) {
+        op->sends.resize(1);
+        op->receives.resize(1);
+        op->sends[0].peer = op->receives[0].peer = static_cast<int>((rank + 2) % 4);
+      }
+    }
+    CHECK(run_planted(planted, 0) != Outcome::kRight);
+  }
+}
+
+TEST_CASE("a message that is lost on both sides is noticed") {
   Planted planted = plan_by_hand(4, dense());
   for (const std::size_t rank : {std::size_t{1}, std::size_t{2}}) {
-    for (ring::Op& op : planted.plan.schedule.ops[rank]) {
-      if (op.kind != ring::Op::Kind::kExchange || op.step != 1) continue;
-      (rank == 1 ? op.send_to : op.receive_from) = ring::kNone;
+    for (ring::Op* op : exchanges_of(planted, rank, 1)) {
+      std::erase_if(rank == 1 ? op->sends : op->receives,
+                    [&](const ring::Transfer& side) { return side.peer == (rank == 1 ? 2 : 1); });
     }
   }
   for (std::uint64_t seed = 0; seed < 4; ++seed)
@@ -147,7 +172,7 @@ TEST_CASE("a forgotten wait is a fault, whatever order the streams take") {
   const Planted good = plan_by_hand(4, dense());
   int planted_ones = 0;
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    const std::vector<ring::Op>& ops = good.plan.schedule.ops[rank];
+    const std::vector<ring::Op>& ops = good.plan.ranks[rank].schedule.ops;
     for (std::size_t at = 0; at < ops.size(); ++at) {
       if (ops[at].waits.empty()) continue;
       // The join guards the next run, not this one.
@@ -155,7 +180,7 @@ TEST_CASE("a forgotten wait is a fault, whatever order the streams take") {
       ++planted_ones;
       for (int seed = 0; seed < seeds; ++seed) {
         Planted broken = good;
-        broken.plan.schedule.ops[rank][at].waits.clear();
+        broken.plan.ranks[rank].schedule.ops[at].waits.clear();
         CAPTURE(rank);
         CAPTURE(at);
         CAPTURE(seed);
@@ -163,15 +188,16 @@ TEST_CASE("a forgotten wait is a fault, whatever order the streams take") {
       }
     }
   }
-  CHECK(planted_ones == 4 * (3 + 1));  // 3 launches that wait for keys, 1 exchange for a buffer
+  // 6 launches that wait for keys, and 4 exchanges for a slot.
+  CHECK(planted_ones == 4 * (6 + 4));
 }
 
 TEST_CASE("a run that does not wait for its exchanges is in the way of the next") {
   if (!devices(1)[0].info().simulated) return;
   // Rank 0 sends its shard and computes with no other: nothing but the join waits for the send.
   Planted planted = plan_by_hand(3, causal(), Sharding::kContiguous);
-  REQUIRE(planted.plan.schedule.ops[0].back().kind == ring::Op::Kind::kJoin);
-  planted.plan.schedule.ops[0].pop_back();
+  REQUIRE(planted.plan.ranks[0].schedule.ops.back().kind == ring::Op::Kind::kJoin);
+  planted.plan.ranks[0].schedule.ops.pop_back();
   const ring::LocalRing broken(planted.plan, planted.devices_of);
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     RingMemory memory(devices(3), planted.c, planted.shards);

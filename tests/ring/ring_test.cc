@@ -35,9 +35,16 @@ TEST_CASE("random rings match the oracle and one device, and every order of stre
     CAPTURE(c.text);
     const std::vector<Device>& ring = devices(ranks);
     draw_streams(ring, 0);
-    const RingPlan plan = plan_ring(test::ring_ranks(ring, c.problem, shards));
+    RingOptions options;
+    options.route = static_cast<Route>(index % 3);
+    const RingPlan plan = plan_ring(test::ring_ranks(ring, c.problem, shards, options));
     const auto branches = static_cast<int>(c.problem.pattern.branches().size());
-    for (const RingRankInfo& rank : plan.info().ranks) CHECK(rank.launches <= ranks * branches);
+    const RingInfo& info = plan.info();
+    if (options.route != Route::kAuto) CHECK(info.route == options.route);
+    CHECK(info.bytes_sent >= info.bytes_needed);
+    for (const RingRankInfo& rank : info.ranks) {
+      CHECK(rank.launches <= (info.rounds + 1) * branches);
+    }
     RingMemory memory(ring, c, shards);
     DeviceAnswer first;
     REQUIRE_NOTHROW(first = run_ring(plan, memory));

@@ -15,13 +15,13 @@
 namespace annulus::ring {
 namespace {
 
-PlannedRing plan_of(const Problem& problem, const ShardMap& shards) {
+PlannedRing plan_of(const Problem& problem, const ShardMap& shards, Route route = Route::kAuto) {
   const attention::DeviceLimits limits = {jit::parse_arch("sm_80"), 108, 166912};
+  const World world = plan_world(problem, shards, route);
   const attention::Choice choice = attention::choose_config(largest_hop(problem, shards), limits,
-                                                            std::nullopt, segments_of(shards));
+                                                            std::nullopt, segments_of(world));
   return plan_ring(
-      problem, shards,
-      std::vector<attention::DeviceLimits>(static_cast<std::size_t>(shards.ranks()), limits),
+      world, std::vector<attention::DeviceLimits>(static_cast<std::size_t>(shards.ranks()), limits),
       choice);
 }
 
@@ -36,7 +36,8 @@ TEST_CASE("launches of random worlds compute every visible tile once") {
     const test::Case c = test::random_ring_case(72, static_cast<std::uint64_t>(i));
     const int ranks = 1 + static_cast<int>(random.below(7));
     const ShardMap shards = test::random_shards(random, ranks, c.problem.seq_q, c.problem.seq_k);
-    for (const Violation& violation : check_tiles(plan_of(c.problem, shards))) {
+    const Route route = static_cast<Route>(i % 3);
+    for (const Violation& violation : check_tiles(plan_of(c.problem, shards, route))) {
       FAIL_CHECK(c.text << "\n  " << to_string(violation.kind) << ": " << violation.text);
     }
   }
@@ -63,13 +64,13 @@ TEST_CASE("all launches of a ring run one configuration, where tiles of one forb
     }
     return configs;
   };
-  const PlannedRing aligned = plan_ring(problem, shards, both, choice);
+  const PlannedRing aligned = plan_ring(plan_world(problem, shards, Route::kAuto), both, choice);
   CHECK(check_tiles(aligned).empty());
   CHECK(aligned.choice.config == choice.config);
   REQUIRE(configs_of(aligned).size() == 2);
 
   shards = {{{{0, 384}}, {{384, 640}}}, {{{0, 512}}, {{512, 512}}}};
-  const PlannedRing ring = plan_ring(problem, shards, both, choice);
+  const PlannedRing ring = plan_ring(plan_world(problem, shards, Route::kAuto), both, choice);
   for (const Violation& violation : check_tiles(ring)) FAIL_CHECK(violation.text);
   CHECK(ring.choice.config == *choice.second);
   CHECK(ring.choice.reason.starts_with("the second choice: "));
@@ -88,27 +89,29 @@ TEST_CASE("all launches of a ring run one configuration, where tiles of one forb
   problem.seq_q = problem.seq_k = 1152;
   problem.heads = problem.kv_heads = 32;
   shards = {{{{0, 128}}, {{128, 1024}}}, {{{0, 128}}, {{128, 1024}}}};
+  const World world = plan_world(problem, shards, Route::kAuto);
   const attention::Choice chosen = attention::choose_config(largest_hop(problem, shards), limits,
-                                                            std::nullopt, segments_of(shards));
+                                                            std::nullopt, segments_of(world));
   REQUIRE(chosen.second);
   CHECK(attention::to_string(chosen.config) == "wgmma m128 n128 w8 s2 c2");
-  CHECK(plan_ring(problem, shards, both, chosen).choice.config == *chosen.second);
+  CHECK(plan_ring(world, both, chosen).choice.config == *chosen.second);
 
   choice.second = std::nullopt;
-  CHECK_THROWS_AS(plan_ring(problem, shards, both, choice), Error);
+  CHECK_THROWS_AS(plan_ring(plan_world(problem, shards, Route::kAuto), both, choice), Error);
 }
 
 TEST_CASE("the tiles of a zigzag ring begin anew with the second segment") {
   const attention::DeviceLimits limits = {jit::parse_arch("sm_90a"), 132, 232448};
   const std::vector<attention::DeviceLimits> all(3, limits);
   Problem problem;
-  problem.seq_q = problem.seq_k = 1500;
+  problem.seq_q = problem.seq_k = 2300;
   problem.heads = 2;
   problem.dim_qk = problem.dim_v = 128;
   problem.pattern = causal();
-  const ShardMap shards = make_shards(Sharding::kZigzag, 3, 1500, 1500, 64);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 3, 2300, 2300, 64);
   const auto plan = [&](const char* config) {
-    return plan_ring(problem, shards, all, {*attention::parse_config(config), "a test", {}});
+    return plan_ring(plan_world(problem, shards, Route::kAuto), all,
+                     {*attention::parse_config(config), "a test", {}});
   };
   for (const char* config : {"wgmma m192 n80 w12 s2", "wgmma m128 n176 w8 s2 c2",
                              "wgmma m128 n128 w8 s2", "mma m64 n64 w4 s2"}) {
@@ -153,7 +156,7 @@ TEST_CASE("shards travel where any batch needs them, and each batch has its own 
     for (const Violation& violation : check_tiles(ring)) {
       FAIL_CHECK(to_string(violation.kind) << ": " << violation.text);
     }
-    for (const Violation& violation : check_schedule(ring.schedule, problem, shards)) {
+    for (const Violation& violation : check_schedule(schedule_of(ring), problem, shards)) {
       FAIL_CHECK(to_string(violation.kind) << ": " << violation.text);
     }
   }
@@ -212,8 +215,9 @@ TEST_CASE("every mistake in a tile list is found") {
               Kind::kIllFormed));
   }
   // The keys of one shard for those of another, and positions counted from the shard's own start.
-  CHECK(has(plant([&](PlannedRing& ring) { std::swap(ring.shards.k[0], ring.shards.k[1]); }),
-            Kind::kPairMissing));
+  CHECK(has(
+      plant([&](PlannedRing& ring) { std::swap(ring.world.shards.k[0], ring.world.shards.k[1]); }),
+      Kind::kPairMissing));
   CHECK(has(plant([&](PlannedRing& ring) {
               const pattern::Placement local = {{{0, 200}}, {{0, 200}}};
               for (RankPlan& rank : ring.ranks) {

@@ -234,7 +234,7 @@ DeviceAnswer RingMemory::answer() const {
 }
 
 std::vector<RingRank> ring_ranks(const std::vector<Device>& devices, const Problem& problem,
-                                 const ShardMap& shards, const PlanOptions& options) {
+                                 const ShardMap& shards, const RingOptions& options) {
   std::vector<RingRank> ranks;
   for (const Device& device : devices) ranks.push_back({device, problem, shards, options});
   return ranks;

@@ -58,7 +58,7 @@ class RingMemory {
 };
 
 std::vector<RingRank> ring_ranks(const std::vector<Device>& devices, const Problem& problem,
-                                 const ShardMap& shards, const PlanOptions& options = {});
+                                 const ShardMap& shards, const RingOptions& options = {});
 
 }  // namespace annulus::test
 

@@ -1,19 +1,30 @@
-// Measures the time to plan a ring on one core, and counts the bytes and launches that it needs.
+// Measures the time to plan a rank of a ring on one core and the memory of its plan, and counts
+// what a ring sends, in how many rounds, and what its ranks hold.
+
+#include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/kernels/kernel_config.h"
 #include "base/fail.h"
+#include "base/random.h"
 #include "harness.h"
-#include "ring/check_schedule.h"
 #include "ring/plan.h"
 
 namespace {
 
 using namespace annulus;
+
+// What is allocated, and the most that was at a time; of all threads.
+std::atomic<std::int64_t> taken_bytes{0}, most_bytes{0};
 
 constexpr std::int64_t kMillion = std::int64_t{1} << 20;
 
@@ -27,93 +38,227 @@ Problem million(const Pattern& pattern) {
 }
 
 // An H100's limits; planning touches no device.
-std::vector<attention::DeviceLimits> limits(int ranks) {
-  return std::vector<attention::DeviceLimits>(static_cast<std::size_t>(ranks),
-                                              {{90, 'a'}, 132, 232448});
+constexpr attention::DeviceLimits kLimits = {{90, 'a'}, 132, 232448};
+
+ShardMap shards_of(const Problem& problem, Sharding sharding, int ranks) {
+  return make_shards(sharding, ranks, problem.seq_q, problem.seq_k);
 }
 
-// Plans a ring with the heuristic's configuration.
-ring::PlannedRing plan(const Problem& problem, const ShardMap& shards, int ranks) {
-  const std::vector<attention::DeviceLimits> all = limits(ranks);
+// What rank `rank` plans, with the heuristic's configuration.
+ring::RankPlan plan_one(const Problem& problem, Sharding sharding, int ranks, int rank) {
+  const ring::World world =
+      ring::plan_world(problem, shards_of(problem, sharding, ranks), Route::kAuto);
   const attention::Choice choice = attention::choose_config(
-      ring::largest_hop(problem, shards), all[0], std::nullopt, ring::segments_of(shards));
-  return ring::plan_ring(problem, shards, all, choice);
+      ring::largest_hop(problem, world.shards), kLimits, std::nullopt, ring::segments_of(world));
+  return ring::plan_rank(world, rank, kLimits, choice);
 }
 
 double plan_millis(const Problem& problem, Sharding sharding, int ranks) {
   const double start = bench::thread_seconds();
-  const ShardMap shards = make_shards(sharding, ranks, problem.seq_q, problem.seq_k);
-  const ring::PlannedRing ring = plan(problem, shards, ranks);
-  if (ring.schedule.ranks != ranks) base::fail(ErrorCode::kInternal, "another ring was planned");
+  const ring::RankPlan plan = plan_one(problem, sharding, ranks, ranks / 2);
+  if (plan.rank != ranks / 2) base::fail(ErrorCode::kInternal, "another rank was planned");
   return (bench::thread_seconds() - start) * 1e3;
 }
 
-double schedule_millis(const Problem& problem, Sharding sharding, int ranks) {
-  const ShardMap shards = make_shards(sharding, ranks, problem.seq_q, problem.seq_k);
-  std::vector<std::int64_t> rows, bytes;
-  for (int rank = 0; rank < ranks; ++rank) {
-    rows.push_back(pattern::total_length(shards.q[static_cast<std::size_t>(rank)]));
-    bytes.push_back(ring::packed_shard(problem, rows.back()).bytes);
-  }
+// The most memory in MB that is taken at a time while a rank plans.
+double plan_megabytes(const Problem& problem, Sharding sharding, int ranks) {
+  const std::int64_t before = taken_bytes;
+  most_bytes = before;
+  plan_one(problem, sharding, ranks, ranks / 2);
+  return static_cast<double>(most_bytes - before) / 1e6;
+}
+
+double world_millis(const Problem& problem, Sharding sharding, int ranks) {
+  const ShardMap shards = shards_of(problem, sharding, ranks);
   const double start = bench::thread_seconds();
-  const ring::Schedule schedule =
-      ring::make_schedule(ring::find_needs(problem, shards), rows, bytes);
+  const ring::World world = ring::plan_world(problem, shards, Route::kAuto);
   const double millis = (bench::thread_seconds() - start) * 1e3;
-  if (schedule.ranks != ranks) base::fail(ErrorCode::kInternal, "another ring was planned");
+  if (world.ranks() != ranks) base::fail(ErrorCode::kInternal, "another ring was planned");
   return millis;
 }
 
-struct Sizes {
-  double over = 0;   // bytes of the fullest rank beyond its state and two shards
-  double share = 0;  // bytes sent over those of a plain ring
+// ---- What is sent
+
+// 512 x 512 blocks: the diagonal, the one before it, and four anywhere.
+Pattern scattered_blocks() {
+  BlockLayout layout;
+  layout.block_rows = layout.block_columns = 512;
+  layout.seq_q = layout.seq_k = kMillion;
+  layout.indptr = {0};
+  base::Random random(5);
+  const auto count = static_cast<std::uint32_t>(kMillion / 512);
+  for (std::uint32_t row = 0; row < count; ++row) {
+    std::set<std::int32_t> columns = {static_cast<std::int32_t>(row)};
+    if (row > 0) columns.insert(static_cast<std::int32_t>(row) - 1);
+    for (int i = 0; i < 4; ++i) columns.insert(static_cast<std::int32_t>(random.below(count)));
+    layout.indices.insert(layout.indices.end(), columns.begin(), columns.end());
+    layout.indptr.push_back(std::ssize(layout.indices));
+  }
+  return annulus::blocks(layout);
+}
+
+struct NamedPattern {
+  const char* name;
+  Pattern pattern;
 };
 
-Sizes sizes(const Problem& problem, Sharding sharding, int ranks) {
-  const ShardMap shards = make_shards(sharding, ranks, problem.seq_q, problem.seq_k);
-  const ring::PlannedRing ring = plan(problem, shards, ranks);
-  Sizes sizes;
-  std::int64_t sent = 0;
-  std::int64_t plain = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    const std::int64_t rows = ring.ranks[at].problem.seq_q;
-    const std::int64_t state = problem.batch * problem.heads * rows * (problem.dim_v + 2) * 4;
-    std::int64_t largest = 0;
-    for (const ring::PackedShard& shard : ring.packed) largest = std::max(largest, shard.bytes);
-    const std::int64_t over =
-        ring.ranks[at].workspace.bytes - (ranks == 1 ? 0 : state + 2 * largest);
-    sizes.over = std::max(sizes.over, static_cast<double>(over));
-    sent += ring.schedule.bytes_sent(rank);
-    plain += ring.packed[at].bytes * (ranks - 1);
+Pattern six_documents() {
+  return causal() & documents({0, 100000, 300000, 500000, 620000, 900000});
+}
+
+std::vector<NamedPattern> twelve_patterns() {
+  const Pattern local = causal() & window(4095, 0);
+  return {{"causal", causal()},
+          {"dense", dense()},
+          {"window", local},
+          {"window and global", causal() & (window(4095, 0) | global(256))},
+          {"window and sink", causal() & (window(4095, 0) | sink(4))},
+          {"documents", six_documents()},
+          {"prefix", causal() & (window(1023, 0) | prefix(65536))},
+          {"strided", causal() & strided(64, 8, 64)},
+          {"blocks", scattered_blocks()},
+          {"heads",
+           heads({local, causal() & (window(1023, 0) | sink(64)), causal() & window(65535, 0)})},
+          {"sum", sum({local, causal() & segment(65536, 1)})},
+          {"hierarchical", causal() & hierarchical({{1, 16, 64}, {16, 16, 64}, {256, -1, 64}})}};
+}
+
+ring::Rounds rounds_of(const Pattern& pattern, Sharding sharding, int ranks) {
+  const Problem problem = million(pattern);
+  return ring::plan_world(problem, shards_of(problem, sharding, ranks), Route::kAuto).rounds;
+}
+
+// Rows sent over rows needed, in the worst of the patterns, numbers of ranks and maps.
+double worst_sent() {
+  double worst = 0;
+  for (const NamedPattern& named : twelve_patterns()) {
+    for (const int ranks : {2, 3, 5, 8, 16, 64}) {
+      for (const Sharding sharding : {Sharding::kContiguous, Sharding::kZigzag}) {
+        const ring::Rounds rounds = rounds_of(named.pattern, sharding, ranks);
+        if (rounds.rows_needed == 0) continue;
+        worst = std::max(
+            worst, static_cast<double>(rounds.rows_sent) / static_cast<double>(rounds.rows_needed));
+      }
+    }
   }
-  sizes.share = plain == 0 ? 0 : static_cast<double>(sent) / static_cast<double>(plain);
-  return sizes;
+  return worst;
+}
+
+// Messages for each (sender, receiver, round) that has any, over all numbers of ranks and maps.
+double messages_of_peer(const Pattern& pattern) {
+  double messages = 0, peers = 0;
+  for (const int ranks : {2, 3, 5, 8, 16, 64}) {
+    for (const Sharding sharding : {Sharding::kContiguous, Sharding::kZigzag}) {
+      const ring::Rounds rounds = rounds_of(pattern, sharding, ranks);
+      messages += static_cast<double>(rounds.messages);
+      for (const std::vector<ring::Message>& round : rounds.rounds) {
+        std::set<std::pair<int, int>> pairs;
+        for (const ring::Message& message : round) pairs.insert({message.from, message.to});
+        peers += static_cast<double>(pairs.size());
+      }
+    }
+  }
+  return messages / peers;
+}
+
+double worst_messages() {
+  double worst = 0;
+  for (const NamedPattern& named : twelve_patterns()) {
+    // No order of rows is right for all users of scattered blocks.
+    if (named.name == std::string("blocks")) continue;
+    worst = std::max(worst, messages_of_peer(named.pattern));
+  }
+  return worst;
+}
+
+// The rounds of the rank that takes part in most.
+double exchanges(const Pattern& pattern, Sharding sharding, int ranks) {
+  std::vector<int> count(static_cast<std::size_t>(ranks), 0);
+  for (const std::vector<ring::Message>& round : rounds_of(pattern, sharding, ranks).rounds) {
+    std::set<int> members;
+    for (const ring::Message& message : round) members.insert({message.from, message.to});
+    for (const int rank : members) ++count[static_cast<std::size_t>(rank)];
+  }
+  return *std::ranges::max_element(count);
+}
+
+// ---- What is held
+
+// Bytes of the fullest rank, workspace and lists, beyond its state and two shards.
+double bytes_over(const Problem& problem, Sharding sharding, int ranks) {
+  const ring::World world =
+      ring::plan_world(problem, shards_of(problem, sharding, ranks), Route::kAuto);
+  const attention::Choice choice = attention::choose_config(
+      ring::largest_hop(problem, world.shards), kLimits, std::nullopt, ring::segments_of(world));
+  const std::int64_t row_bytes = ring::packed_form(problem).row_bytes;
+  const std::int64_t largest = ring::largest_hop(problem, world.shards).seq_k * row_bytes;
+  double most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const ring::RankPlan plan = ring::plan_rank(world, rank, kLimits, choice);
+    const std::int64_t rows = plan.problem.seq_q;
+    const std::int64_t state = problem.batch * problem.heads * rows * (problem.dim_v + 2) * 4;
+    std::int64_t held = plan.workspace.bytes;
+    std::set<const void*> lists;
+    for (const attention::LaunchPlan& launch : plan.launches) {
+      const std::int64_t of_list = launch.tiles->device_bytes();
+      held += launch.device_bytes - (lists.insert(launch.tiles.get()).second ? 0 : of_list);
+    }
+    most = std::max(most, static_cast<double>(held - (ranks == 1 ? 0 : state + 2 * largest)));
+  }
+  return most;
 }
 
 }  // namespace
+
+void* operator new(std::size_t bytes) {
+  void* const memory = std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  taken_bytes += static_cast<std::int64_t>(malloc_usable_size(memory));
+  if (taken_bytes > most_bytes) most_bytes = taken_bytes.load();
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  if (memory != nullptr) taken_bytes -= static_cast<std::int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 
 int main(int argc, char** argv) {
   bench::Bench bench("ring_bench", argc, argv);
   const Problem local = million(causal() & window(4095, 0));
   const Problem both = million(causal() & (window(4095, 0) | global(256)));
-  bench.add({"plan, 64 ranks, 1M tokens, causal window 4096, contiguous", "ms", 100, true},
+  const Problem all = million(causal());
+  bench.add({"plan of one of 64 ranks, 1M tokens, causal, zigzag", "ms", 40, true},
+            [=] { return plan_millis(all, Sharding::kZigzag, 64); });
+  bench.add({"the most memory while it is made", "MB", 16, true},
+            [=] { return plan_megabytes(all, Sharding::kZigzag, 64); });
+  bench.add({"plan of one of 64 ranks, causal window 4096, contiguous", "ms", 10, true},
             [=] { return plan_millis(local, Sharding::kContiguous, 64); });
-  bench.add({"plan, 64 ranks, 1M tokens, causal window 4096, zigzag", "ms", 100, true},
+  bench.add({"plan of one of 64 ranks, causal window 4096, zigzag", "ms", 10, true},
             [=] { return plan_millis(local, Sharding::kZigzag, 64); });
-  bench.add({"plan, 64 ranks, 1M tokens, window 4096 and 256 global, zigzag", "ms", 100, true},
+  bench.add({"plan of one of 64 ranks, window 4096 and 256 global, zigzag", "ms", 10, true},
             [=] { return plan_millis(both, Sharding::kZigzag, 64); });
-  bench.add({"schedule alone, 64 ranks, 1M tokens, causal", "ms", 0, true},
-            [] { return schedule_millis(million(causal()), Sharding::kZigzag, 64); });
+  bench.add({"needs and rounds alone, 64 ranks, causal, zigzag", "ms", 0, true},
+            [=] { return world_millis(all, Sharding::kZigzag, 64); });
   for (const int ranks : {1, 2, 4, 8}) {
-    Problem all = million(dense());
-    all.seq_q = all.seq_k = 16384;
-    bench.add({fmt::format("P = {}: a rank's bytes beyond its state and two shards", ranks),
-               "bytes", 1 << 20, true},
-              [=] { return sizes(all, Sharding::kZigzag, ranks).over; });
+    for (const NamedPattern& named : {NamedPattern{"dense", dense()}, {"causal", causal()}}) {
+      Problem problem = million(named.pattern);
+      problem.seq_q = problem.seq_k = 16384 * ranks;
+      bench.add({fmt::format("P = {}, {}: a rank's bytes beyond its state and two shards", ranks,
+                             named.name),
+                 "bytes", 1 << 20, true},
+                [=] { return bytes_over(problem, Sharding::kZigzag, ranks); });
+    }
   }
-  bench.add({"sent, 64 ranks, causal window 4096, contiguous", "of a plain ring", 0, true},
-            [=] { return sizes(local, Sharding::kContiguous, 64).share; });
-  bench.add({"sent, 64 ranks, causal window 4096, zigzag", "of a plain ring", 0, true},
-            [=] { return sizes(local, Sharding::kZigzag, 64).share; });
+  bench.add({"sent over needed, worst of 12 patterns, P 2 to 64, both maps", "", 1.02, true},
+            [] { return worst_sent(); });
+  bench.add({"messages for a peer and round, worst of 11 patterns", "", 1, true},
+            [] { return worst_messages(); });
+  bench.add({"the same for scattered blocks", "", 0, true},
+            [] { return messages_of_peer(scattered_blocks()); });
+  bench.add({"exchanges of a rank, window 4096, zigzag, 64 ranks", "", 2, true},
+            [=] { return exchanges(local.pattern, Sharding::kZigzag, 64); });
+  bench.add({"exchanges of a rank, documents, zigzag, 16 ranks", "", 11, true},
+            [] { return exchanges(six_documents(), Sharding::kZigzag, 16); });
   return bench.run();
 }

@@ -223,6 +223,10 @@ void add_options(CLI::App& app, RunArguments* arguments) {
   app.add_option("--shard", arguments->shard, "what each rank holds: contiguous or zigzag")
       ->check(CLI::IsMember({"contiguous", "zigzag"}))
       ->needs(ranks);
+  app.add_option("--route", arguments->route,
+                 "how rows of K and V travel: direct, ring (hop by hop), or auto")
+      ->check(CLI::IsMember({"auto", "direct", "ring"}))
+      ->needs(ranks);
   app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
       ->needs(ranks);
   app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file");

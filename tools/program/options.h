@@ -85,6 +85,7 @@ struct RunArguments {
   BatchArguments batch;
   int ranks = 1;
   std::string shard = "zigzag";
+  std::string route = "auto";
   std::string picture;  // where to draw the ring's schedule; empty: nowhere
   std::string output;
   bool no_check = false;

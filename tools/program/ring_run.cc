@@ -110,6 +110,13 @@ std::vector<double> time_runs(const std::vector<Device>& devices, const RingPlan
   return millis;
 }
 
+Route route_of(std::string_view name) {
+  for (const Route route : {Route::kDirect, Route::kRing}) {
+    if (name == to_string(route)) return route;
+  }
+  return Route::kAuto;
+}
+
 }  // namespace
 
 std::vector<Device> ring_devices(const Device& first, const DeviceArguments& arguments, int ranks) {
@@ -148,7 +155,7 @@ RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& 
                   ranks, problem.seq_q, problem.seq_k);
   const RingPlan plan = [&] {
     const Waiting waiting("planning and compiling");
-    PlanOptions options = plan_options(arguments.problem);
+    RingOptions options{plan_options(arguments.problem), route_of(arguments.route)};
     options.block_rows = options.block_columns = 0;  // the plan of one rank counts blocks
     return plan_ring(devices, problem, shards, options);
   }();
@@ -160,8 +167,9 @@ RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& 
   std::vector<RingCall> calls(devices.size());
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const std::size_t bytes = plan.workspace_bytes(static_cast<int>(rank));
+    const RingRankInfo& info = result.info.ranks[rank];
     result.peak_bytes_per_rank =
-        std::max(result.peak_bytes_per_rank, static_cast<std::int64_t>(bytes));
+        std::max(result.peak_bytes_per_rank, info.workspace_bytes + info.device_bytes);
     memory.push_back(upload(devices[rank], input, shards, rank, bytes, &calls[rank]));
   }
   for (const Device& device : devices) device.counters(true);

@@ -16,8 +16,9 @@ namespace annulus::program {
 struct RingAnswer {
   Answer answer;
   RingInfo info;
-  std::int64_t peak_bytes_per_rank = 0;  // what the library needs besides operands and lists
-  std::string picture;                   // SVG of the schedule
+  // What the library holds besides the operands: workspace, lists, positions, tables.
+  std::int64_t peak_bytes_per_rank = 0;
+  std::string picture;  // SVG of the schedule
 };
 
 // The devices of `ranks` ranks: of one kind of simulated device the first that many, as far as

@@ -35,6 +35,11 @@ void add_ring(const RunResult& result, const RunArguments& arguments, base::Json
   (*json)["ranks"] = arguments.ranks;
   (*json)["bytes_sent"] = ring ? ring->info.bytes_sent : 0;
   (*json)["bytes_plain_ring"] = ring ? ring->info.bytes_plain_ring : 0;
+  (*json)["bytes_needed"] = ring ? ring->info.bytes_needed : 0;
+  (*json)["bytes_relayed"] = ring ? ring->info.bytes_relayed : 0;
+  (*json)["route"] = ring ? base::Json(to_string(ring->info.route)) : base::Json(nullptr);
+  (*json)["rounds"] = ring ? ring->info.rounds : 0;
+  (*json)["messages"] = ring ? ring->info.messages : 0;
   (*json)["peak_bytes_per_rank"] =
       ring ? ring->peak_bytes_per_rank : static_cast<std::int64_t>(result.plan.workspace_bytes());
   (*json)["max_difference_from_one_rank"] =
@@ -75,10 +80,12 @@ void print_ring(const RingAnswer& ring, const RunArguments& arguments,
                 std::optional<double> difference) {
   print_line("ring", fmt::format("{} ranks, {} shards, planned in {:.1f} ms",
                                  ring.info.ranks.size(), arguments.shard, ring.info.plan_ms));
-  print_line("sent",
-             fmt::format("{}, of {} if every shard went to every rank",
-                         bytes_text(ring.info.bytes_sent), bytes_text(ring.info.bytes_plain_ring)));
-  print_line("memory", fmt::format("{} on the fullest rank, besides operands and lists",
+  print_line("sent", fmt::format("{} in {} messages, {} needed, {} if every shard went everywhere",
+                                 bytes_text(ring.info.bytes_sent), ring.info.messages,
+                                 bytes_text(ring.info.bytes_needed),
+                                 bytes_text(ring.info.bytes_plain_ring)));
+  print_line("route", ring.info.route_reason);
+  print_line("memory", fmt::format("{} on the fullest rank, besides operands",
                                    bytes_text(ring.peak_bytes_per_rank)));
   if (difference) {
     print_line("one rank", fmt::format("differs by at most {:.2e} from the ring", *difference));
