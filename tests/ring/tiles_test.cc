@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -170,6 +171,59 @@ TEST_CASE("shards travel where any batch needs them, and each batch has its own 
   CHECK(find_needs(problem, shards).at(0, 1));
   problem.batch = 1;
   CHECK_FALSE(find_needs(problem, shards).at(0, 1));
+}
+
+TEST_CASE("a rank plans alone what a ring plans for it") {
+  base::Random random(test::seed_of(75));
+  for (int i = 0; i < 20; ++i) {
+    const Problem problem = test::random_ring_case(76, static_cast<std::uint64_t>(i)).problem;
+    const int ranks = 1 + static_cast<int>(random.below(6));
+    const ShardMap shards = test::random_shards(random, ranks, problem.seq_q, problem.seq_k);
+    const Route route = static_cast<Route>(i % 3);
+    const PlannedRing ring = plan_of(problem, shards, route);
+    CAPTURE(problem.pattern.to_string());
+    for (int rank = 0; rank < ranks; ++rank) {
+      const RankPlan alone = plan_rank(rank, problem, shards, route,
+                                       {jit::parse_arch("sm_80"), 108, 166912}, ring.choice);
+      const RankPlan& together = ring.ranks[static_cast<std::size_t>(rank)];
+      CHECK(alone.schedule == together.schedule);
+      CHECK(alone.packed == together.packed);
+      CHECK(alone.workspace.bytes == together.workspace.bytes);
+      REQUIRE(alone.launches.size() == together.launches.size());
+      for (std::size_t at = 0; at < alone.launches.size(); ++at) {
+        const attention::LaunchPlan& launch = alone.launches[at];
+        CHECK(launch.config == ring.choice.config);
+        CHECK(launch.placement.k == together.launches[at].placement.k);
+        CHECK(attention::same_tiles(*launch.tiles, *together.launches[at].tiles));
+      }
+    }
+  }
+}
+
+TEST_CASE("what a rank keeps of its lists does not grow with the number of ranks") {
+  const attention::DeviceLimits limits = {jit::parse_arch("sm_90a"), 132, 232448};
+  for (const Pattern& pattern : {causal(), dense()}) {
+    for (const int ranks : {4, 16}) {
+      Problem problem;
+      problem.seq_q = problem.seq_k = 4096 * ranks;
+      problem.dim_qk = problem.dim_v = 128;
+      problem.pattern = pattern;
+      const World world =
+          plan_world(problem, make_shards(Sharding::kZigzag, ranks, problem.seq_q, problem.seq_k),
+                     Route::kAuto);
+      const RankPlan plan =
+          plan_rank(world, ranks / 2, limits,
+                    attention::choose_config(largest_hop(problem, world.shards), limits,
+                                             std::nullopt, segments_of(world)));
+      REQUIRE(plan.launches.size() > static_cast<std::size_t>(ranks));
+      std::set<const attention::TileList*> lists;
+      for (const attention::LaunchPlan& launch : plan.launches) {
+        lists.insert(launch.tiles.get());
+        CHECK(launch.q_positions.empty());
+      }
+      CHECK(lists.size() <= 4);
+    }
+  }
 }
 
 TEST_CASE("every mistake in a tile list is found") {
