@@ -127,6 +127,18 @@ TEST_CASE("positions of two segments give the bits of positions that are read ro
   CHECK(ring.run() == by_segment);
 }
 
+// The state is carried on in place: one lane of a row writes what others have read.
+TEST_CASE("rows that see nothing of a launch carry their state through it") {
+  for (const char* config :
+       {"mma m64 n64 w4 s2", "wgmma m64 n64 w4 s2 b2", "wgmma m128 n128 w8 s2"}) {
+    if (std::string(config).starts_with("wgmma") && !on_hopper()) continue;
+    CAPTURE(std::string(config));
+    // Rank 0's first 128 rows see none of rank 1's keys through the first branch.
+    Ring ring = make_ring(problem_of(512, sum({documents({0, 128}), dense()})), 128, config);
+    check(ring.c, ring.run());
+  }
+}
+
 // What a kernel would do that took the second segment for the rows after the first.
 TEST_CASE("a second segment at the positions after the first gives another answer") {
   Ring ring = make_ring(problem_of(512, causal() & window(200, 0)), 128,

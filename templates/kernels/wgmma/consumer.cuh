@@ -262,6 +262,9 @@ class Consumer {
                                          static_cast<unsigned>(params_.score.sink_count)]);
     }
     if constexpr (Shape::kCarryOut) {
+      // The state may go back to where it came from, and one lane writes numbers that all four of a
+      // quad have read. Only steps would order the two.
+      if constexpr (Shape::kCarryIn) __syncwarp();
       tile::store_state(state, output,
                         tile::StateOut{params_.acc_out, params_.m_out, params_.l_out}, lane_rows);
     } else {
