@@ -45,6 +45,8 @@ struct CommunicatorOptions {
   bool blocking = false;
   // How long the ranks may take to meet, and a group to be queued; 0: any time.
   std::chrono::milliseconds deadline{30000};
+  // How long ranks may take to plan together, as they compile kernels then; 0: any time.
+  std::chrono::milliseconds planning{600000};
 };
 
 // Bytes that go to another rank, and bytes that come from one. Device memory.
@@ -116,6 +118,9 @@ class ANNULUS_EXPORT Communicator {
   // Gives it up: what is under way ends without its messages. A communicator of the engine's is
   // only left alone. Any thread that is not inside a call may do that.
   void give_up(const std::string& reason) const;
+
+  // For the library itself.
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
   std::shared_ptr<Impl> impl_;

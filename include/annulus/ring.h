@@ -15,7 +15,11 @@
 // do not see. The order in which keys are taken depends only on problem, shards, route and
 // configuration, so the same ring gives the same bits.
 //
-// All ranks live in one process, each on a device of its own or several on one device.
+// The ranks of a RingPlan live in one process, each on a device of its own or several on one
+// device. A RingRankPlan is one rank of a ring over a communicator (annulus/communicator.h):
+//
+//   RingRankPlan ring = plan_ring(device, communicator, problem, shards);   // on every rank
+//   ring.run(call);
 
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "annulus/communicator.h"
 #include "annulus/device.h"
 
 namespace annulus::inline v0 {
@@ -168,6 +173,46 @@ ANNULUS_EXPORT RingPlan plan_ring(std::span<const RingRank> ranks);
 // times.
 ANNULUS_EXPORT RingPlan plan_ring(std::span<const Device> devices, const Problem& problem,
                                   const ShardMap& shards, const RingOptions& options = {});
+
+// One rank of a ring whose other ranks are planned elsewhere: by other threads, or by other
+// processes on this machine or others. Copies share. One thread at a time may put a run on the
+// streams.
+class ANNULUS_EXPORT RingRankPlan {
+ public:
+  struct Impl;
+  explicit RingRankPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  // No move: a plan that was moved from would be none. A copy is a pointer.
+  RingRankPlan(const RingRankPlan&) = default;
+  RingRankPlan& operator=(const RingRankPlan&) = default;
+
+  int rank() const;
+  int ranks() const;
+  // Of RingInfo::ranks and of the schedule this rank alone; totals are those of all ranks.
+  const RingInfo& info() const;
+  const Problem& rank_problem() const;  // the shapes of its tensors
+  std::size_t workspace_bytes() const;  // as RingPlan::workspace_bytes
+
+  // Puts this rank's work on its streams and returns when NCCL has queued its messages, which may
+  // take until the other ranks have called too, but never waits for a device. All ranks call it,
+  // as often as each other. Allocates nothing and takes no lock. A run can be captured where the
+  // communicator is blocking. Throws Error{kInvalidArgument} before anything is queued, and
+  // Error{kCommunication} where a rank does not come within the communicator's deadline: the
+  // outputs of that run are void, and the communicator is given up.
+  void run(const RingCall& call) const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+// Plans this rank, together with all others, who call it at the same time with the same problem,
+// shards and options: the communicator's ranks are those of the shards. They compare what they
+// bring, run rank 0's configuration, and meet again when all have compiled, within
+// CommunicatorOptions::planning. An answer has the bits of a RingPlan of the same shards, route and
+// configuration. Throws as plan_ring() of all ranks, the same code on every rank, with the rank
+// that failed or differs in the message, and Error{kCommunication}.
+ANNULUS_EXPORT RingRankPlan plan_ring(const Device& device, const Communicator& communicator,
+                                      const Problem& problem, const ShardMap& shards,
+                                      const RingOptions& options = {});
 
 }  // namespace annulus::inline v0
 

@@ -3,21 +3,11 @@
 
 #include <cstring>
 
+#include "api/communicator_impl.h"
 #include "api/impl.h"
 #include "base/fail.h"
-#include "exchange/rank.h"
 
 namespace annulus::inline v0 {
-
-struct Communicator::Impl {
-  std::unique_ptr<exchange::Rank> rank;
-  base::ProcessMark process{};
-
-  exchange::Rank& here() const {
-    process.check("communicator");
-    return *rank;
-  }
-};
 
 namespace {
 
@@ -67,3 +57,12 @@ std::string Communicator::reason() const { return impl_->here().reason(); }
 void Communicator::give_up(const std::string& reason) const { impl_->here().give_up(reason); }
 
 }  // namespace annulus::inline v0
+
+namespace annulus::api {
+
+std::shared_ptr<exchange::Rank> inside(const Communicator& communicator) {
+  communicator.impl()->here();
+  return communicator.impl()->rank;
+}
+
+}  // namespace annulus::api

@@ -2,8 +2,10 @@
 // src/ring.
 #include "annulus/ring.h"
 
+#include "api/communicator_impl.h"
 #include "api/impl.h"
 #include "base/fail.h"
+#include "planner/prepared_rank.h"
 #include "planner/prepared_ring.h"
 #include "ring/picture.h"
 
@@ -62,6 +64,35 @@ void RingPlan::run(std::span<const RingCall> calls) const {
 
 std::string RingPlan::picture_svg() const {
   return ring::draw(impl_->prepared->ring.plan(), impl_->prepared->tiles);
+}
+
+struct RingRankPlan::Impl {
+  std::shared_ptr<const planner::PreparedRank> prepared;
+  int ranks = 0;
+  base::ProcessMark process{};
+};
+
+RingRankPlan plan_ring(const Device& device, const Communicator& communicator,
+                       const Problem& problem, const ShardMap& shards, const RingOptions& options) {
+  const std::shared_ptr<exchange::Rank> rank = api::inside(communicator);
+  return RingRankPlan(std::make_shared<const RingRankPlan::Impl>(RingRankPlan::Impl{
+      planner::prepare_rank(api::planner_of(api::inside(device)), rank, problem, shards, options),
+      rank->info().ranks}));
+}
+
+int RingRankPlan::rank() const { return impl_->prepared->driver().plan().rank; }
+int RingRankPlan::ranks() const { return impl_->ranks; }
+const RingInfo& RingRankPlan::info() const { return impl_->prepared->info; }
+const Problem& RingRankPlan::rank_problem() const {
+  return impl_->prepared->driver().plan().problem;
+}
+std::size_t RingRankPlan::workspace_bytes() const {
+  return static_cast<std::size_t>(impl_->prepared->driver().plan().workspace.bytes);
+}
+
+void RingRankPlan::run(const RingCall& call) const {
+  impl_->process.check("ring");
+  impl_->prepared->run(call);
 }
 
 }  // namespace annulus::inline v0

@@ -23,8 +23,8 @@ void gather_rows(Rank& rank, const device::Buffer& all, std::size_t bytes,
     sends.push_back({peer, row(rank.info().rank), bytes});
     receives.push_back({peer, row(peer), bytes});
   }
-  rank.exchange(stream.handle(), sends, receives);
-  rank.wait(stream, "the other ranks to say what they bring");
+  rank.exchange(stream.handle(), sends, receives, rank.planning());
+  rank.wait(stream, "the other ranks to say what they bring", rank.planning());
 }
 
 std::vector<std::byte> gather_bytes(Rank& rank, const std::vector<std::byte>& own) {

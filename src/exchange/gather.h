@@ -2,7 +2,7 @@
 #define ANNULUS_EXCHANGE_GATHER_H_
 
 // Small texts from every rank to every rank, over the communicator itself: what ranks agree on when
-// they plan. It waits for the device, within the communicator's deadline.
+// they plan. It waits for the device, as long as planning may take.
 
 #include <string>
 #include <vector>

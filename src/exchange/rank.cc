@@ -45,10 +45,13 @@ void require_peer(int peer, const CommunicatorInfo& info, const void* memory, st
 }  // namespace
 
 Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorOptions& options)
-    : context_(std::move(context)), nccl_(std::move(nccl)), deadline_(options.deadline) {
-  if (options.deadline.count() < 0) {
-    base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none",
-               options.deadline.count());
+    : context_(std::move(context)),
+      nccl_(std::move(nccl)),
+      deadline_(options.deadline),
+      planning_(options.planning) {
+  for (const std::chrono::milliseconds given : {deadline_, planning_}) {
+    if (given.count() >= 0) continue;
+    base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none", given.count());
   }
   info_.blocking = options.blocking;
   info_.simulated = nccl_->report.simulated;
@@ -73,7 +76,7 @@ std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer ncc
   const device::ContextScope scope(*made->context_);
   const abi::NcclResult code =
       made->table().comm_init_rank_config(&made->comm_, ranks, unique, rank, settings.config());
-  made->finish(code, "ncclCommInitRankConfig", "the other ranks to meet it");
+  made->finish(code, "ncclCommInitRankConfig", "the other ranks to meet it", made->deadline_);
   return made;
 }
 
@@ -115,7 +118,7 @@ Rank::~Rank() {
   if (!info_.blocking) {
     const abi::NcclResult code = table().comm_finalize(comm_);
     const bool going = code == abi::kNcclSuccess || code == abi::kNcclInProgress;
-    if (!going || poll(deadline()) != abi::kNcclSuccess) {
+    if (!going || poll(end_of(deadline_)) != abi::kNcclSuccess) {
       table().comm_abort(comm_);
       return;
     }
@@ -125,8 +128,8 @@ Rank::~Rank() {
 
 std::string Rank::name() const { return fmt::format("rank {} of {}", info_.rank, info_.ranks); }
 
-Rank::Clock::time_point Rank::deadline() const {
-  return deadline_.count() == 0 ? Clock::time_point::max() : Clock::now() + deadline_;
+Rank::Clock::time_point Rank::end_of(std::chrono::milliseconds within) {
+  return within.count() == 0 ? Clock::time_point::max() : Clock::now() + within;
 }
 
 // Polls often at first, since most operations take microseconds.
@@ -145,25 +148,26 @@ abi::NcclResult Rank::poll(Clock::time_point deadline) const {
   }
 }
 
-void Rank::finish(abi::NcclResult code, const char* call, const char* what) {
-  const Clock::time_point end = deadline();
+void Rank::finish(abi::NcclResult code, const char* call, const char* what,
+                  std::chrono::milliseconds within) {
+  const Clock::time_point end = end_of(within);
   if (code == abi::kNcclInProgress) code = poll(end);
   if (code == abi::kNcclSuccess) return;
   if (code == abi::kNcclInProgress) {
     fail(ErrorCode::kCommunication,
-         fmt::format("{} waited {} ms for {}: a rank is late or has died", name(),
-                     deadline_.count(), what));
+         fmt::format("{} waited {} ms for {}: a rank is late or has died", name(), within.count(),
+                     what));
   }
   fail(error_of(code), fmt::format("{}: {}", name(), text_of(table(), code, call)));
 }
 
-void Rank::wait(const device::Stream& stream, const char* what) {
-  const Clock::time_point end = deadline();
+void Rank::wait(const device::Stream& stream, const char* what, std::chrono::milliseconds within) {
+  const Clock::time_point end = end_of(within);
   while (!stream.done()) {
     if (Clock::now() >= end) {
       fail(ErrorCode::kCommunication,
-           fmt::format("{} waited {} ms for {}: a rank is late or has died", name(),
-                       deadline_.count(), what));
+           fmt::format("{} waited {} ms for {}: a rank is late or has died", name(), within.count(),
+                       what));
     }
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
@@ -211,7 +215,7 @@ void Rank::refuse_capture(abi::CUstream stream) const {
 }
 
 void Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sends,
-                    std::span<const ReceivedBytes> receives) {
+                    std::span<const ReceivedBytes> receives, std::chrono::milliseconds within) {
   const Turn turn(&busy_);
   check(sends, receives);
   if (!usable()) {
@@ -244,7 +248,7 @@ void Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sends,
   }
   // A group of a non-blocking communicator may say success before it is queued.
   if (code == abi::kNcclSuccess && !info_.blocking) code = abi::kNcclInProgress;
-  finish(code, "ncclGroupEnd", "a group of messages to be queued");
+  finish(code, "ncclGroupEnd", "a group of messages to be queued", within);
 }
 
 }  // namespace annulus::exchange

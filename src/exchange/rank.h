@@ -36,10 +36,17 @@ class Rank {
   const device::ContextPointer& context() const { return context_; }
 
   void exchange(abi::CUstream stream, std::span<const SentBytes> sends,
-                std::span<const ReceivedBytes> receives);
-  // Waits on the host until the work on `stream` has ended, within the deadline; `what` it is that
-  // takes long. For planning: a run never waits for the device.
-  void wait(const device::Stream& stream, const char* what);
+                std::span<const ReceivedBytes> receives) {
+    exchange(stream, sends, receives, deadline_);
+  }
+  // With another deadline.
+  void exchange(abi::CUstream stream, std::span<const SentBytes> sends,
+                std::span<const ReceivedBytes> receives, std::chrono::milliseconds within);
+  // How long ranks may take to plan together.
+  std::chrono::milliseconds planning() const { return planning_; }
+  // Waits on the host until the work on `stream` has ended; `what` it is that takes long. For
+  // planning: a run never waits for the device.
+  void wait(const device::Stream& stream, const char* what, std::chrono::milliseconds within);
   void give_up(const std::string& reason);
   bool usable() const;
   std::string reason() const;
@@ -53,15 +60,16 @@ class Rank {
   void check(std::span<const SentBytes> sends, std::span<const ReceivedBytes> receives) const;
   void refuse_capture(abi::CUstream stream) const;
   // Waits until the operation in progress is done; `what` it is that takes long.
-  void finish(abi::NcclResult code, const char* call, const char* what);
+  void finish(abi::NcclResult code, const char* call, const char* what,
+              std::chrono::milliseconds within);
   // The code of the operation in progress when it is done, or kNcclInProgress at the deadline.
   abi::NcclResult poll(Clock::time_point deadline) const;
-  Clock::time_point deadline() const;
+  static Clock::time_point end_of(std::chrono::milliseconds within);
   [[noreturn]] void fail(ErrorCode code, const std::string& text);
 
   const device::ContextPointer context_;
   const NcclPointer nccl_;
-  const std::chrono::milliseconds deadline_;
+  const std::chrono::milliseconds deadline_, planning_;
   CommunicatorInfo info_;
   abi::NcclComm comm_ = nullptr;
   const int exceptions_ = std::uncaught_exceptions();  // when it was made

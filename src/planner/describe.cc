@@ -60,8 +60,7 @@ void add_branch(const attention::Forward& forward, const PlanOptions& options, P
   add_kernel(forward, info);
 }
 
-RingRankInfo describe_rank(const ring::PlannedRing& plan, int rank, const RankOfRing& on) {
-  const ring::RankPlan& planned = plan.ranks[static_cast<std::size_t>(rank)];
+RingRankInfo describe_rank(const ring::RankPlan& planned, const RankOfRing& on) {
   RingRankInfo info;
   info.device = on.device;
   info.rows_q = planned.problem.seq_q;
@@ -116,13 +115,14 @@ PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& 
   return info;
 }
 
-RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ranks) {
+namespace {
+
+// What all ranks have in common.
+RingInfo describe_world(const ring::World& world, const attention::Choice& choice) {
   RingInfo info;
-  info.kernel = plan.kernel;
-  info.config = attention::to_string(plan.choice.config);
-  info.schedule = ring::describe(ring::schedule_of(plan));
-  const ring::Rounds& rounds = plan.world.rounds;
-  const std::int64_t row_bytes = ring::packed_form(plan.world.problem).row_bytes;
+  info.config = attention::to_string(choice.config);
+  const ring::Rounds& rounds = world.rounds;
+  const std::int64_t row_bytes = ring::packed_form(world.problem).row_bytes;
   info.route = rounds.route;
   info.route_reason = rounds.reason;
   info.rounds = static_cast<int>(rounds.rounds.size());
@@ -130,11 +130,29 @@ RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ran
   info.bytes_sent = rounds.rows_sent * row_bytes;
   info.bytes_needed = rounds.rows_needed * row_bytes;
   info.bytes_relayed = rounds.rows_relayed * row_bytes;
-  info.bytes_plain_ring =
-      plan.world.problem.seq_k * row_bytes * static_cast<std::int64_t>(ranks.size() - 1);
+  info.bytes_plain_ring = world.problem.seq_k * row_bytes * (world.ranks() - 1);
+  return info;
+}
+
+}  // namespace
+
+RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ranks) {
+  RingInfo info = describe_world(plan.world, plan.choice);
+  info.kernel = plan.kernel;
+  info.schedule = ring::describe(ring::schedule_of(plan));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    info.ranks.push_back(describe_rank(plan, static_cast<int>(rank), ranks[rank]));
+    info.ranks.push_back(describe_rank(plan.ranks[rank], ranks[rank]));
   }
+  return info;
+}
+
+RingInfo describe(const ring::World& world, const attention::Choice& choice,
+                  const ring::RankPlan& plan, const RankOfRing& on) {
+  RingInfo info = describe_world(world, choice);
+  info.kernel = ring::kernel_of(world, choice, {&plan, 1}, on.arch);
+  info.schedule = ring::describe(plan.schedule, plan.packed.count(), plan.rank,
+                                 static_cast<int>(world.rounds.rounds.size()));
+  info.ranks.push_back(describe_rank(plan, on));
   return info;
 }
 

@@ -24,10 +24,15 @@ PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& 
 struct RankOfRing {
   std::string device;
   device::DeviceInfo info;
+  jit::Arch arch;
 };
 
 // Fills in all fields but tuned, plan_ms, compile_ms and the ranks' device_bytes.
 RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ranks);
+
+// The same of one rank alone, which is the only one of RingInfo::ranks and of its schedule.
+RingInfo describe(const ring::World& world, const attention::Choice& choice,
+                  const ring::RankPlan& plan, const RankOfRing& on);
 
 // The number of tiles of each launch: [rank][launch]. Count before a LocalRing takes the launches.
 std::vector<std::vector<std::int64_t>> count_tiles(const ring::PlannedRing& plan);

@@ -14,67 +14,18 @@
 namespace annulus::planner {
 namespace {
 
-void require_agreement(std::span<const RankRequest> ranks) {
-  std::vector<ring::Terms> terms;
-  for (const RankRequest& rank : ranks) {
-    // The driver's name is part of it, since a real driver and the simulator cannot copy to each
-    // other's memory.
-    const std::string device = fmt::format("{}, {}", jit::to_string(rank.planner.limits.arch),
-                                           rank.planner.context->driver().name());
-    terms.push_back(ring::terms_of(*rank.problem, *rank.shards, rank.options->route, device,
-                                   rank.options->config));
-  }
-  ring::require_agreement(terms);
-}
-
 void check(std::span<const RankRequest> ranks) {
   if (ranks.empty()) {
     base::fail(ErrorCode::kInvalidArgument, "a ring of 0 ranks; give at least one");
   }
-  require_agreement(ranks);
-  const Problem& problem = *ranks[0].problem;
-  validate(problem);
-  validate(*ranks[0].shards, problem);
+  std::vector<ring::Terms> terms;
+  for (const RankRequest& rank : ranks) terms.push_back(terms_of(rank));
+  ring::require_agreement(terms);
+  check_problem(ranks[0]);
   if (static_cast<std::size_t>(ranks[0].shards->ranks()) != ranks.size()) {
     base::fail(ErrorCode::kInvalidArgument, "{} ranks, but shards for {}", ranks.size(),
                ranks[0].shards->ranks());
   }
-  if (problem.dtype == Dtype::kFloat8E4M3) {
-    base::fail(ErrorCode::kUnsupported,
-               "a ring has no scales to go with e4m3 operands; give it bf16 or fp16 ones");
-  }
-  if (problem.carry_in || problem.carry_out) {
-    base::fail(ErrorCode::kUnsupported,
-               "a ring carries its state from step to step itself; carry_in and carry_out of its "
-               "problem must be false");
-  }
-}
-
-// The options of one rank. Throws for what a ring cannot follow.
-void check(const RankRequest& rank, int number) {
-  const RingOptions& options = *rank.options;
-  if (options.route != Route::kAuto && options.route != Route::kDirect &&
-      options.route != Route::kRing) {
-    base::fail(ErrorCode::kInvalidArgument, "route {} is neither auto, direct nor ring",
-               static_cast<int>(options.route));
-  }
-  if (options.kv_splits > 1) {
-    base::fail(ErrorCode::kUnsupported,
-               "kv_splits is {}, but a ring's launches are not split: they carry their state from "
-               "step to step; leave it 0",
-               options.kv_splits);
-  }
-  if (options.block_rows != 0 || options.block_columns != 0) {
-    base::fail(ErrorCode::kUnsupported,
-               "block_rows and block_columns are {} and {}, but a ring counts no block density; "
-               "leave them 0, or ask a plan of the whole problem",
-               options.block_rows, options.block_columns);
-  }
-  if (!options.strides) return;
-  Problem local = *rank.problem;
-  local.seq_q = ring::rows_of_rank(rank.shards->q, number);
-  local.seq_k = ring::rows_of_rank(rank.shards->k, number);
-  attention::check_rows_given(local, *options.strides);
 }
 
 // The options that the ring is planned with: rank 0's, unless its choice is a configuration that
@@ -108,12 +59,12 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
     const Planner& planner = rank.planner;
     const int number = static_cast<int>(limits.size());
     limits.push_back(ring::of_rank(number, [&] {
-      check(rank, number);
+      check_options(rank, number);
       return limits_for(planner.limits, *rank.options);
     }));
     devices.push_back(
         {planner.context, planner.kernels.get(), planner.limits.arch, planner.check_operands});
-    described.push_back({planner.device, planner.context->info()});
+    described.push_back({planner.device, planner.context->info(), planner.limits.arch});
   }
   const Clock::time_point start = Clock::now();
   const Problem largest = ring::largest_hop(problem, shards);

@@ -10,18 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/planner.h"
+#include "planner/ring_request.h"
 #include "ring/local_ring.h"
 
 namespace annulus::planner {
-
-// The request of one rank. The values that it points to must stay until the ring is planned.
-struct RankRequest {
-  Planner planner;
-  const Problem* problem = nullptr;
-  const ShardMap* shards = nullptr;
-  const RingOptions* options = nullptr;
-};
 
 struct PreparedRing {
   PreparedRing(ring::PlannedRing plan, std::span<const ring::RankDevice> devices)

@@ -9,12 +9,6 @@
 #include "ring/turn.h"
 
 namespace annulus::ring {
-namespace {
-
-constexpr std::uintptr_t kWorkspaceAlignment = 256;
-
-}  // namespace
-
 LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
     : plan_(std::move(plan)),
       drivers_(make_drivers(&plan_, devices)),
@@ -55,13 +49,6 @@ void LocalRing::check(std::span<const RingCall> calls) const {
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
     const RingCall& call = calls[rank];
     of_rank(static_cast<int>(rank), [&] { drivers_[rank].check(call); });
-    const std::int64_t bytes = plan_.ranks[rank].workspace.bytes;
-    const auto workspace = reinterpret_cast<std::uintptr_t>(call.workspace);
-    if (bytes > 0 && (workspace == 0 || workspace % kWorkspaceAlignment != 0)) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the workspace of rank {} at {:#x} must be {} bytes at a multiple of {}", rank,
-                 workspace, bytes, kWorkspaceAlignment);
-    }
   }
   // Ranks that shared a workspace would overwrite one another without an error. Device addresses
   // are unique in a process, so comparing them is enough.

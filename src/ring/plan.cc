@@ -96,17 +96,6 @@ void require_possible(const attention::KernelConfig& config, const Problem& prob
   }
 }
 
-// The kernel that a launch of the ring runs, or that one of the largest shards would run where
-// nothing is launched.
-std::string kernel_of(const PlannedRing& ring, jit::Arch arch) {
-  for (const RankPlan& rank : ring.ranks) {
-    if (!rank.launches.empty()) return rank.launches.front().spec.family;
-  }
-  Problem branch = largest_hop(ring.world.problem, ring.world.shards);
-  branch.pattern = branch.pattern.branches().front();
-  return attention::kernel_spec(ring.choice.config, attention::features_of(branch), arch).family;
-}
-
 Workspace lay_out(const RankPlan& plan) {
   Workspace workspace;
   const auto take = [&](std::int64_t bytes) {
@@ -173,6 +162,16 @@ const attention::LaunchPlan* odd_launch(const PlannedRing& ring) {
 }
 
 }  // namespace
+
+std::string kernel_of(const World& world, const attention::Choice& choice,
+                      std::span<const RankPlan> ranks, jit::Arch arch) {
+  for (const RankPlan& rank : ranks) {
+    if (!rank.launches.empty()) return rank.launches.front().spec.family;
+  }
+  Problem branch = largest_hop(world.problem, world.shards);
+  branch.pattern = branch.pattern.branches().front();
+  return attention::kernel_spec(choice.config, attention::features_of(branch), arch).family;
+}
 
 World plan_world(const Problem& problem, const ShardMap& shards, Route route) {
   std::vector<std::int64_t> rows;
@@ -286,7 +285,7 @@ PlannedRing plan_ring(World world, std::span<const attention::DeviceLimits> limi
     require_possible(ring.choice.config, ring.world.problem, limits);
     ring.ranks = plan_ranks(ring.world, limits, ring.choice);
   }
-  ring.kernel = kernel_of(ring, limits[0].arch);
+  ring.kernel = kernel_of(ring.world, ring.choice, ring.ranks, limits[0].arch);
   return ring;
 }
 

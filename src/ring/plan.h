@@ -66,6 +66,11 @@ struct PlannedRing {
   std::vector<RankPlan> ranks;
 };
 
+// The kernel that the launches of these ranks run, or that one of the largest shards would run
+// where they launch nothing.
+std::string kernel_of(const World& world, const attention::Choice& choice,
+                      std::span<const RankPlan> ranks, jit::Arch arch);
+
 // The schedules of all ranks together.
 Schedule schedule_of(const PlannedRing& ring);
 

@@ -74,6 +74,13 @@ void RankDriver::check(const RingCall& call) const {
     check_strides(launches_.front().plan().config, plan_.problem, call.operands);
   }
   if (check_operands_) attention::check_memory(*context_, call.operands, call.workspace);
+  constexpr std::uintptr_t kAlignment = 256;
+  const auto workspace = reinterpret_cast<std::uintptr_t>(call.workspace);
+  if (plan_.workspace.bytes > 0 && (workspace == 0 || workspace % kAlignment != 0)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the workspace at {:#x} must be {} bytes at a multiple of {}", workspace,
+               plan_.workspace.bytes, kAlignment);
+  }
 }
 
 abi::CUstream RankDriver::stream_of(const RingCall& call, const Op& op) const {

@@ -156,13 +156,12 @@ std::string owners_text(const std::vector<Transfer>& receives) {
 }
 
 // What a rank does in one step.
-std::string describe_step(const Schedule& schedule, int rank, int step) {
+std::string describe_step(const RankSchedule& own, std::int64_t packed_rows, int rank, int step) {
   std::string text;
   const auto say = [&](std::string part) { text += (text.empty() ? "" : "; ") + std::move(part); };
-  const RankSchedule& own = schedule.ranks[static_cast<std::size_t>(rank)];
   for (const Op& op : own.ops) {
     if (op.kind == Op::Kind::kPack && step == 0) {
-      say(fmt::format("pack {} own rows", schedule.packed[static_cast<std::size_t>(rank)].count()));
+      say(fmt::format("pack {} own rows", packed_rows));
     }
     if (op.kind == Op::Kind::kCompute && op.round == step - 1) {
       int index = 0;
@@ -223,13 +222,23 @@ RankSchedule make_schedule(const Needs& needs, const Rounds& rounds, int rank, b
   return RankWriter(needs, rounds, rank, has_rows).write();
 }
 
+std::vector<std::string> describe(const RankSchedule& schedule, std::int64_t packed_rows, int rank,
+                                  int rounds) {
+  std::vector<std::string> lines;
+  for (int step = 0; step <= rounds; ++step) {
+    lines.push_back(fmt::format("rank {} step {}: {}", rank, step,
+                                describe_step(schedule, packed_rows, rank, step)));
+  }
+  return lines;
+}
+
 std::vector<std::string> describe(const Schedule& schedule) {
   std::vector<std::string> lines;
   for (int rank = 0; rank < schedule.rank_count(); ++rank) {
-    for (int step = 0; step <= schedule.rounds; ++step) {
-      lines.push_back(
-          fmt::format("rank {} step {}: {}", rank, step, describe_step(schedule, rank, step)));
-    }
+    const auto at = static_cast<std::size_t>(rank);
+    std::ranges::move(
+        describe(schedule.ranks[at], schedule.packed[at].count(), rank, schedule.rounds),
+        std::back_inserter(lines));
   }
   return lines;
 }

@@ -106,6 +106,9 @@ RankSchedule make_schedule(const Needs& needs, const Rounds& rounds, int rank, b
 // rank and step. In step s the rank exchanges round s and computes with what round s - 1 brought,
 // in step 0 with its own keys.
 std::vector<std::string> describe(const Schedule& schedule);
+// The same of one rank, which packs so many rows of its own.
+std::vector<std::string> describe(const RankSchedule& schedule, std::int64_t packed_rows, int rank,
+                                  int rounds);
 
 }  // namespace annulus::ring
 

@@ -146,7 +146,7 @@ TEST_CASE(
       const auto context =
           device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80", number));
       const auto rank = exchange::Rank::open(context, exchange::open_nccl(*context, true), id, 3,
-                                             number, {.deadline = 400ms});
+                                             number, {.planning = 400ms});
       const auto text = [](int of) {
         return std::string(static_cast<std::size_t>(of) * 1000, 'a');
       };

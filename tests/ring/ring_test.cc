@@ -225,7 +225,7 @@ TEST_CASE("rings that cannot be are refused, naming the rank") {
   says(message_of(kInvalid, [&] { plan.workspace_bytes(3); }), "rank 3 of a ring of 3");
   says(message_of(kInvalid, [&] { plan.rank_problem(-1); }), "rank -1");
   RingMemory memory(devices(3), c, shards);
-  says(message_of(kInvalid, [&] { plan.run(memory.calls()); }), "workspace of rank 0");
+  says(message_of(kInvalid, [&] { plan.run(memory.calls()); }), "rank 0: the workspace");
   memory.make_workspace([&](int rank) { return plan.workspace_bytes(rank); });
   std::vector<RingCall> calls = memory.calls();
   calls.pop_back();
@@ -235,7 +235,7 @@ TEST_CASE("rings that cannot be are refused, naming the rank") {
   says(message_of(kInvalid, [&] { plan.run(calls); }), "rank 2: K is null");
   calls = memory.calls();
   calls[1].workspace = static_cast<char*>(calls[1].workspace) + 8;
-  says(message_of(kInvalid, [&] { plan.run(calls); }), "workspace of rank 1");
+  says(message_of(kInvalid, [&] { plan.run(calls); }), "rank 1: the workspace");
   calls = memory.calls();
   calls[2].workspace = calls[0].workspace;
   says(message_of(kInvalid, [&] { plan.run(calls); }), "rank 0 and rank 2 overlap");

@@ -1,0 +1,224 @@
+#include "planner/prepared_rank.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fail.h"
+#include "base/join.h"
+#include "base/span.h"
+#include "base/work.h"
+#include "exchange/gather.h"
+#include "planner/choices.h"
+#include "planner/describe.h"
+#include "planner/fit.h"
+#include "planner/millis.h"
+#include "planner/ring_request.h"
+#include "ring/agreement.h"
+#include "ring/turn.h"
+
+namespace annulus::planner {
+namespace {
+
+// What a rank says in a step of planning: a text, or the error that it met.
+struct Said {
+  std::optional<ErrorCode> failed;
+  std::string text;
+};
+
+// Calls say() and tells all ranks what it returned or threw. Where some rank has failed, all throw
+// the error of the first of them, which is named.
+template <typename Say>
+std::vector<std::string> say_to_all(exchange::Rank& rank, const Say& say) {
+  std::string own;
+  try {
+    own = "+" + say();
+  } catch (const Error& error) {
+    own = fmt::format("-{} {}", static_cast<int>(error.code()), error.what());
+  }
+  std::vector<std::string> all = exchange::all_gather(rank, own);
+  for (std::size_t one = 0; one < all.size(); ++one) {
+    if (all[one].starts_with('+')) {
+      all[one].erase(0, 1);
+      continue;
+    }
+    const int code = std::atoi(all[one].c_str() + 1);
+    const std::size_t text = std::min(all[one].find(' '), all[one].size() - 1);
+    base::fail(static_cast<ErrorCode>(code), "rank {}: {}", one, all[one].substr(text + 1));
+  }
+  return all;
+}
+
+// Terms as one text, and back. Neither names nor values contain the separators.
+constexpr char kEnd = '\x1e', kMiddle = '\x1f';
+
+std::string text_of(const ring::Terms& terms) {
+  std::string text;
+  for (const ring::Term& term : terms) text += term.name + kMiddle + term.value + kEnd;
+  return text;
+}
+
+ring::Terms terms_of(const std::string& text) {
+  ring::Terms terms;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t middle = text.find(kMiddle, at);
+    const std::size_t end = middle == std::string::npos ? middle : text.find(kEnd, middle);
+    if (end == std::string::npos) {
+      base::fail(ErrorCode::kCommunication, "a rank says what cannot be read: \"{}\"", text);
+    }
+    terms.push_back({text.substr(at, middle - at), text.substr(middle + 1, end - middle - 1)});
+    at = end + 1;
+  }
+  return terms;
+}
+
+// The configurations that rank 0 would run, in the order in which they are tried: lines of the
+// configuration and where it was tuned.
+std::string candidates_of(const Choices& choices) {
+  std::string text;
+  const auto add = [&](const attention::KernelConfig& config, const std::string& origin) {
+    text += fmt::format("{}\t{}\n", attention::to_string(config), origin);
+  };
+  const auto add_choice = [&](const attention::Choice& choice, const std::string& origin) {
+    add(choice.config, origin);
+    if (choice.second) add(*choice.second, origin);
+  };
+  if (choices.tuned) add_choice(choices.tuned->choice, origin_of(choices.tuned->found));
+  add_choice(choices.untuned, "");
+  return text;
+}
+
+// Throws where this rank cannot run a configuration with its device and its strides.
+void require_possible(const attention::KernelConfig& config, const Problem& problem,
+                      const attention::DeviceLimits& limits, const RingOptions& options) {
+  auto reason = attention::why_not(config, problem.dtype);
+  if (!reason) {
+    reason = attention::why_not(config, attention::Dims{problem.dim_qk, problem.dim_v}, limits);
+  }
+  if (!reason) reason = attention::why_not(config, problem, options.strides);
+  if (!reason) return;
+  base::fail(ErrorCode::kUnsupported, "configuration '{}' of rank 0 is not possible here: {}",
+             attention::to_string(config), *reason);
+}
+
+struct Candidate {
+  std::string config;
+  std::string origin;
+};
+
+std::vector<Candidate> read_candidates(const std::string& text) {
+  std::vector<Candidate> candidates;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::size_t tab = std::min(text.find('\t', at), end);
+    candidates.push_back({text.substr(at, tab - at), text.substr(std::min(tab + 1, end), end - std::min(tab + 1, end))});
+    at = end + 1;
+  }
+  return candidates;
+}
+
+}  // namespace
+
+void PreparedRank::run(const RingCall& call) const {
+  const base::Span span("ring run");
+  base::Tally& tally = driver_.context()->tally();
+  try {
+    driver_.check(call);
+    const ring::Turn turn(&busy_);
+    driver_.begin(call);
+    for (int step = 0; step <= driver_.rounds(); ++step) {
+      if (step < driver_.rounds()) {
+        driver_.exchange(call, step, transport_);
+        driver_.exchanged(step);
+      }
+      driver_.compute(call, step - 1);
+    }
+    driver_.end(call);
+  } catch (...) {
+    tally.add(base::Count::ring_runs_failed);
+    throw;
+  }
+  tally.add(base::Count::ring_runs);
+  tally.add(base::Count::ring_sent_bytes, driver_.sent_bytes());
+}
+
+std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
+                                                 const std::shared_ptr<exchange::Rank>& rank,
+                                                 const Problem& problem, const ShardMap& shards,
+                                                 const RingOptions& options) {
+  const base::Work work(options.work, "planning a ring");
+  const base::Span span("plan a rank of a ring", planner.device);
+  const Clock::time_point start = Clock::now();
+  const int number = rank->info().rank;
+  const RankRequest request = {planner, &problem, &shards, &options};
+  const std::vector<std::string> said = say_to_all(*rank, [&] {
+    if (shards.ranks() != rank->info().ranks) {
+      base::fail(ErrorCode::kInvalidArgument, "shards for {} ranks, and a communicator of {}",
+                 shards.ranks(), rank->info().ranks);
+    }
+    check_problem(request);
+    check_options(request, number);
+    return text_of(terms_of(request));
+  });
+  std::vector<ring::Terms> terms;
+  for (const std::string& one : said) terms.push_back(terms_of(one));
+  ring::require_agreement(terms);
+
+  const attention::DeviceLimits limits = limits_for(planner.limits, options);
+  const ring::World world = ring::plan_world(problem, shards, options.route);
+  // Rank 0's configuration, tuned or not, is everybody's.
+  const std::vector<std::string> chosen = say_to_all(*rank, [&]() -> std::string {
+    if (number != 0) return "";
+    const Problem largest = ring::largest_hop(problem, shards);
+    return candidates_of(choose({.problem = largest, .segments = ring::segments_of(world)}, limits,
+                                options, *planner.tuned));
+  });
+  const std::vector<Candidate> candidates = read_candidates(chosen[0]);
+  const ring::RankDevice device = {planner.context, planner.kernels.get(), planner.limits.arch,
+                                   planner.check_operands};
+  std::shared_ptr<PreparedRank> prepared;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
+    const auto prepare = [&]() -> std::string {
+      attention::Choice choice;
+      choice.config = *attention::parse_config(candidate.config);
+      require_possible(choice.config, problem, limits, options);
+      ring::RankPlan plan = ring::plan_rank(world, number, limits, choice);
+      if (!std::ranges::all_of(plan.launches, [&](const attention::LaunchPlan& launch) {
+            return launch.config == choice.config;
+          })) {
+        base::fail(ErrorCode::kUnsupported, "its tiles forbid the configuration '{}'",
+                   candidate.config);
+      }
+      require_workspace(plan.workspace.bytes, options);
+      RingInfo info = describe(world, choice, plan,
+                               {planner.device, planner.context->info(), planner.limits.arch});
+      info.tuned = candidate.origin;
+      const Clock::time_point planned = Clock::now();
+      const int rounds = static_cast<int>(world.rounds.rounds.size());
+      prepared = std::make_shared<PreparedRank>(std::move(plan), rounds, device, rank);
+      info.ranks.front().device_bytes = prepared->driver().device_bytes();
+      info.compile_ms = millis(Clock::now() - planned);
+      info.plan_ms = millis(planned - start);
+      prepared->info = std::move(info);
+      return "";
+    };
+    // All ranks meet here behind their compilers, before the first deadline of a run.
+    try {
+      say_to_all(*rank, prepare);
+      break;
+    } catch (const Error&) {
+      if (!rank->usable() || i + 1 == candidates.size()) throw;
+    }
+  }
+  planner.log.write(base::LogLevel::kInfo, "rank {} of a ring of {}, {}, {} ({:.1f} ms)", number,
+                    shards.ranks(), prepared->info.config, prepared->info.route_reason,
+                    prepared->info.compile_ms);
+  planner.context->tally().add(base::Count::ring_plans);
+  return prepared;
+}
+
+}  // namespace annulus::planner

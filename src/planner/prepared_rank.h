@@ -1,0 +1,43 @@
+#ifndef ANNULUS_PLANNER_PREPARED_RANK_H_
+#define ANNULUS_PLANNER_PREPARED_RANK_H_
+
+// Plans one rank of a ring whose other ranks are planned elsewhere at the same time. What all have
+// to agree on is said over the communicator: the terms, rank 0's choice, and whether every rank can
+// run it.
+
+#include <memory>
+
+#include "exchange/rank.h"
+#include "planner/planner.h"
+#include "ring/communicator_transport.h"
+#include "ring/rank_driver.h"
+
+namespace annulus::planner {
+
+class PreparedRank {
+ public:
+  PreparedRank(ring::RankPlan plan, int rounds, const ring::RankDevice& device,
+               const std::shared_ptr<exchange::Rank>& rank)
+      : driver_(std::move(plan), rounds, device), transport_(rank, driver_.plan().schedule) {}
+
+  const ring::RankDriver& driver() const { return driver_; }
+  // As RingRankPlan::run.
+  void run(const RingCall& call) const;
+
+  RingInfo info;
+
+ private:
+  ring::RankDriver driver_;
+  mutable ring::CommunicatorTransport transport_;
+  mutable std::atomic<bool> busy_{false};
+};
+
+// Throws as annulus::plan_ring for one rank, the same error code on every rank.
+std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
+                                                 const std::shared_ptr<exchange::Rank>& rank,
+                                                 const Problem& problem, const ShardMap& shards,
+                                                 const RingOptions& options);
+
+}  // namespace annulus::planner
+
+#endif  // ANNULUS_PLANNER_PREPARED_RANK_H_

@@ -1,0 +1,189 @@
+// Rings whose ranks are planned and run apart, each by a thread of its own, over a communicator.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "annulus/error.h"
+#include "ring/on_ring.h"
+#include "support/options.h"
+
+namespace annulus {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Case;
+using test::DeviceAnswer;
+using test::devices;
+using test::draw_streams;
+using test::problem_of;
+using test::RingMemory;
+
+// What each rank ended with: nothing, or its error.
+struct Ended {
+  std::optional<ErrorCode> code;
+  std::string text;
+};
+
+// Runs body(rank, communicator) on a thread for each rank.
+std::vector<Ended> on_threads(
+    int ranks, const CommunicatorOptions& options,
+    const std::function<void(int rank, const Communicator& communicator)>& body) {
+  const std::vector<Device>& ring = devices(ranks);
+  const CommunicatorId id = make_communicator_id(ring[0]);
+  std::vector<Ended> ended(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto at = static_cast<std::size_t>(rank);
+      try {
+        body(rank, Communicator::open(ring[at], id, ranks, rank, options));
+      } catch (const Error& error) {
+        ended[at] = {error.code(), error.what()};
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ended;
+}
+
+void require_all_well(const std::vector<Ended>& ended) {
+  for (const Ended& one : ended) REQUIRE(one.text == "");
+}
+
+TEST_CASE("ranks that are planned and run apart give the bits of ranks that are together") {
+  const int count = test::options().problems > 0 ? test::options().problems : 14;
+  for (int index = 0; index < count; ++index) {
+    const Case c = test::random_ring_case(test::options().seed, static_cast<std::uint64_t>(index));
+    base::Random random(test::options().seed * 17 + static_cast<std::uint64_t>(index));
+    const int ranks = 1 + index % 7;
+    const ShardMap shards = test::random_shards(random, ranks, c.problem.seq_q, c.problem.seq_k);
+    CAPTURE(index);
+    CAPTURE(ranks);
+    CAPTURE(c.text);
+    RingOptions options;
+    options.route = static_cast<Route>(index % 3);
+    const std::vector<Device>& ring = devices(ranks);
+    draw_streams(ring, 0);
+    const RingPlan together = plan_ring(ring, c.problem, shards, options);
+    RingMemory memory(ring, c, shards);
+    const DeviceAnswer want = test::run_ring(together, memory);
+    test::check(c, want);
+    memory.reset();
+    draw_streams(ring, 1 + static_cast<std::uint64_t>(index));
+    require_all_well(on_threads(
+        ranks, {.blocking = index % 2 == 0}, [&](int rank, const Communicator& communicator) {
+          const auto at = static_cast<std::size_t>(rank);
+          const RingRankPlan plan = plan_ring(ring[at], communicator, c.problem, shards, options);
+          const RingInfo& info = plan.info();
+          const RingInfo& all = together.info();
+          CHECK(plan.rank() == rank);
+          CHECK(plan.ranks() == ranks);
+          CHECK(plan.workspace_bytes() == together.workspace_bytes(rank));
+          CHECK(plan.rank_problem().seq_q == together.rank_problem(rank).seq_q);
+          CHECK(info.kernel == all.kernel);
+          CHECK(info.config == all.config);
+          CHECK(info.route == all.route);
+          CHECK(info.bytes_sent == all.bytes_sent);
+          CHECK(info.ranks[0].launches == all.ranks[at].launches);
+          for (const std::string& line : info.schedule) {
+            CHECK(std::ranges::count(all.schedule, line) == 1);
+          }
+          for (int run = 0; run < 2; ++run) {
+            plan.run(memory.calls()[at]);
+            ring[at].synchronize();
+          }
+        }));
+    CHECK(memory.answer() == want);
+  }
+  draw_streams(devices(8), 0);
+}
+
+TEST_CASE("ranks that differ are told so, all of them, and a ring that is asked of a rank alone waits no longer than it may") {
+  const Case c = test::make_case(problem_of(128, causal()), 3);
+  const ShardMap shards = make_shards(Sharding::kContiguous, 3, 128, 128);
+  const auto ended_with = [&](const std::function<void(int, Problem*, ShardMap*, RingOptions*)>& change) {
+    return on_threads(3, {}, [&](int rank, const Communicator& communicator) {
+      Problem problem = c.problem;
+      ShardMap own = shards;
+      RingOptions options;
+      change(rank, &problem, &own, &options);
+      plan_ring(devices(3)[static_cast<std::size_t>(rank)], communicator, problem, own, options);
+    });
+  };
+  const auto check_all = [](const std::vector<Ended>& ended, ErrorCode code, const char* text) {
+    for (const Ended& one : ended) {
+      CHECK(one.code == code);
+      CHECK_MESSAGE(one.text.find(text) != std::string::npos, one.text);
+    }
+  };
+  check_all(ended_with([](int rank, Problem* problem, ShardMap*, RingOptions*) {
+              if (rank == 1) problem->heads = 4;
+            }),
+            ErrorCode::kInvalidArgument, "rank 1");
+  check_all(ended_with([](int rank, Problem*, ShardMap* own, RingOptions*) {
+              if (rank == 2) *own = make_shards(Sharding::kZigzag, 3, 128, 128);
+            }),
+            ErrorCode::kInvalidArgument, "rank 2");
+  check_all(ended_with([](int rank, Problem*, ShardMap*, RingOptions* options) {
+              if (rank == 0) options->route = Route::kRing;
+            }),
+            ErrorCode::kInvalidArgument, "rank 0");
+  check_all(ended_with([](int rank, Problem* problem, ShardMap*, RingOptions*) {
+              if (rank == 1) problem->dim_qk = -3;
+            }),
+            ErrorCode::kInvalidArgument, "rank 1: ");
+  check_all(ended_with([](int rank, Problem*, ShardMap*, RingOptions* options) {
+              if (rank == 2) options->max_workspace_bytes = 1;
+            }),
+            ErrorCode::kOutOfMemory, "rank 2: ");
+  check_all(ended_with([](int, Problem*, ShardMap* own, RingOptions*) {
+              *own = make_shards(Sharding::kContiguous, 2, 128, 128);
+            }),
+            ErrorCode::kInvalidArgument, "shards for 2 ranks, and a communicator of 3");
+
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<Ended> alone = on_threads(
+      3, {.deadline = 300ms, .planning = 300ms}, [&](int rank, const Communicator& communicator) {
+        if (rank == 1) return;
+        plan_ring(devices(3)[static_cast<std::size_t>(rank)], communicator, c.problem, shards);
+      });
+  CHECK(alone[0].code == ErrorCode::kCommunication);
+  CHECK(alone[2].code == ErrorCode::kCommunication);
+  CHECK(std::chrono::steady_clock::now() - begin < 3s);
+}
+
+TEST_CASE("a rank that does not run leaves the others within the deadline") {
+  const Case c = test::make_case(problem_of(256, causal()), 3);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 3, 256, 256);
+  const std::vector<Device>& ring = devices(3);
+  RingMemory memory(ring, c, shards);
+  const RingPlan together = plan_ring(ring, c.problem, shards);
+  memory.make_workspace([&](int rank) { return together.workspace_bytes(rank); });
+  std::atomic<int> gone = 0;
+  on_threads(3, {.deadline = 300ms}, [&](int rank, const Communicator& communicator) {
+    const auto at = static_cast<std::size_t>(rank);
+    const RingRankPlan plan = plan_ring(ring[at], communicator, c.problem, shards);
+    if (rank == 2) return;
+    plan.run(memory.calls()[at]);
+    // Its messages are queued, and will never come: the caller gives the communicator up.
+    std::this_thread::sleep_for(50ms);
+    communicator.give_up("rank 2 did not come");
+    ring[at].synchronize();
+    try {
+      plan.run(memory.calls()[at]);
+    } catch (const Error& error) {
+      gone += error.code() == ErrorCode::kCommunication &&
+                      std::string(error.what()).find("rank 2 did not come") != std::string::npos
+                  ? 1
+                  : 0;
+    }
+  });
+  CHECK(gone == 2);
+}
+
+}  // namespace
+}  // namespace annulus
