@@ -43,9 +43,10 @@ struct CommunicatorOptions {
   // that, and it saves NCCL a thread for each group; but then a rank whose peer has died may wait
   // in NCCL for ever, whatever the deadline, and cannot be given up safely.
   bool blocking = false;
-  // How long the ranks may take to meet, and a group to be queued; 0: any time.
+  // How long a group may take to be queued; 0: any time.
   std::chrono::milliseconds deadline{30000};
-  // How long ranks may take to plan together, as they compile kernels then; 0: any time.
+  // How long ranks may take to meet, as processes start, and to plan together, as they compile
+  // kernels; 0: any time.
   std::chrono::milliseconds planning{600000};
 };
 
@@ -85,7 +86,7 @@ class ANNULUS_EXPORT Communicator {
   // Meets the other ranks, which all call it with the same id. Throws Error{kInvalidArgument} for
   // a rank outside [0, ranks), and where ranks differ in what they brought or share a device,
   // Error{kLibrary} for an NCCL that is missing or does not go with the device, and
-  // Error{kCommunication} where the others have not come within the deadline.
+  // Error{kCommunication} where the others have not come within CommunicatorOptions::planning.
   static Communicator open(const Device& device, const CommunicatorId& id, int ranks, int rank,
                            const CommunicatorOptions& options = {});
 

@@ -76,7 +76,7 @@ std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer ncc
   const device::ContextScope scope(*made->context_);
   const abi::NcclResult code =
       made->table().comm_init_rank_config(&made->comm_, ranks, unique, rank, settings.config());
-  made->finish(code, "ncclCommInitRankConfig", "the other ranks to meet it", made->deadline_);
+  made->finish(code, "ncclCommInitRankConfig", "the other ranks to meet it", made->planning_);
   return made;
 }
 

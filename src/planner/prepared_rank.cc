@@ -114,7 +114,8 @@ std::vector<Candidate> read_candidates(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::size_t tab = std::min(text.find('\t', at), end);
-    candidates.push_back({text.substr(at, tab - at), text.substr(std::min(tab + 1, end), end - std::min(tab + 1, end))});
+    candidates.push_back({text.substr(at, tab - at),
+                          text.substr(std::min(tab + 1, end), end - std::min(tab + 1, end))});
     at = end + 1;
   }
   return candidates;

@@ -75,7 +75,7 @@ TEST_CASE("a rank that does not come is waited for until the deadline") {
   const auto begin = std::chrono::steady_clock::now();
   const Device device = test::rank_device(0);
   const ErrorCode code = code_of(
-      [&] { Communicator::open(device, make_communicator_id(device), 3, 1, {.deadline = 100ms}); },
+      [&] { Communicator::open(device, make_communicator_id(device), 3, 1, {.planning = 100ms}); },
       &text);
   CHECK(code == ErrorCode::kCommunication);
   CHECK(text.find("rank 1 of 3 waited 100 ms for the other ranks to meet it") != std::string::npos);
@@ -205,7 +205,7 @@ TEST_CASE("two ranks on one device are refused on both, by name") {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      if (code_of([&] { Communicator::open(device, id, 2, rank, {.deadline = 5s}); }) ==
+      if (code_of([&] { Communicator::open(device, id, 2, rank, {.planning = 5s}); }) ==
           ErrorCode::kInvalidArgument) {
         ++refused;
       }

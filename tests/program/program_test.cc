@@ -623,6 +623,36 @@ TEST_CASE("run goes around a ring and says what it cost") {
   refused(common + " --ranks 2 --picture /no/such/folder/x.svg", 5, "/no/such/folder");
 }
 
+TEST_CASE("ranks in processes of their own give the bits of ranks in one, and say who failed") {
+  if (!test::on_simulator()) return;
+  const test::ScratchFolder folder;
+  const std::string common =
+      "run --json --heads 2 --seq 300 --dim 64 --pattern 'causal & window(70,0)' --ranks 3" +
+      on_device();
+  const base::Json apart = json_of(common + " --processes -o " + (folder / "apart.safetensors"));
+  CHECK(apart["processes"] == 3);
+  CHECK(apart["transport"] == "nccl");
+  CHECK(apart["within_law"] == true);
+  const base::Json together =
+      json_of(common + " --no-check -o " + (folder / "together.safetensors"));
+  CHECK(together["processes"] == 1);
+  CHECK(together["transport"] == "local");
+  for (const char* key : {"kernel", "config", "launches", "bytes_sent", "rounds", "messages",
+                          "peak_bytes_per_rank", "predicted_micros"}) {
+    CAPTURE(key);
+    CHECK(apart[key] == together[key]);
+  }
+  CHECK(read(folder / "apart.safetensors") == read(folder / "together.safetensors"));
+  refused(common + " --processes --deadline -1", 2, "--deadline");
+  refused(common + " --deadline 5", 2, "--processes");
+  refused(common + " --seat x", 2, "--seat");
+  // More ranks than there are devices.
+  const Outcome many = annulus_with("run --no-check -S 64 --ranks 9 --processes" + on_device());
+  CHECK(many.code == 4);
+  CHECK(many.err.find(":8") != std::string::npos);
+  CHECK(many.err.find("rank 8 has failed") != std::string::npos);
+}
+
 // The names of the spans in a trace, behind "host" or "device".
 std::set<std::string> spans_in(const std::string& file) {
   std::set<std::string> names;

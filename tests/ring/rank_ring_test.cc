@@ -102,18 +102,22 @@ TEST_CASE("ranks that are planned and run apart give the bits of ranks that are 
   draw_streams(devices(8), 0);
 }
 
-TEST_CASE("ranks that differ are told so, all of them, and a ring that is asked of a rank alone waits no longer than it may") {
+TEST_CASE(
+    "ranks that differ are told so, all of them, and a ring that is asked of a rank alone waits no "
+    "longer than it may") {
   const Case c = test::make_case(problem_of(128, causal()), 3);
   const ShardMap shards = make_shards(Sharding::kContiguous, 3, 128, 128);
-  const auto ended_with = [&](const std::function<void(int, Problem*, ShardMap*, RingOptions*)>& change) {
-    return on_threads(3, {}, [&](int rank, const Communicator& communicator) {
-      Problem problem = c.problem;
-      ShardMap own = shards;
-      RingOptions options;
-      change(rank, &problem, &own, &options);
-      plan_ring(devices(3)[static_cast<std::size_t>(rank)], communicator, problem, own, options);
-    });
-  };
+  const auto ended_with =
+      [&](const std::function<void(int, Problem*, ShardMap*, RingOptions*)>& change) {
+        return on_threads(3, {}, [&](int rank, const Communicator& communicator) {
+          Problem problem = c.problem;
+          ShardMap own = shards;
+          RingOptions options;
+          change(rank, &problem, &own, &options);
+          plan_ring(devices(3)[static_cast<std::size_t>(rank)], communicator, problem, own,
+                    options);
+        });
+      };
   const auto check_all = [](const std::vector<Ended>& ended, ErrorCode code, const char* text) {
     for (const Ended& one : ended) {
       CHECK(one.code == code);

@@ -18,6 +18,7 @@
 #include "annulus/version.h"
 #include "program/options.h"
 #include "program/pattern.h"
+#include "program/ring_processes.h"
 #include "program/traced.h"
 
 namespace {
@@ -169,6 +170,7 @@ int refuse(const CLI::App& parser, const CLI::ParseError& error, const char* fir
 
 int main(int count, char** words) {
   keep_standard_streams();
+  program::remember_command_line(count, words);
   signal(SIGXFSZ, SIG_IGN);  // a file beyond the user's limit is a write that fails, like any other
   CommandLine line;
   try {

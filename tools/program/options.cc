@@ -227,8 +227,19 @@ void add_options(CLI::App& app, RunArguments* arguments) {
                  "how rows of K and V travel: direct, ring (hop by hop), or auto")
       ->check(CLI::IsMember({"auto", "direct", "ring"}))
       ->needs(ranks);
+  CLI::Option* processes =
+      app.add_flag("--processes", arguments->processes,
+                   "start a process for each rank, which exchange rows over NCCL, each on a device "
+                   "of its own")
+          ->needs(ranks);
+  add_number(app, "--deadline", &arguments->deadline,
+             "with --processes: milliseconds that ranks wait for each other; 0: any time")
+      ->check(CLI::Range(0, 1000000000))
+      ->needs(processes);
+  app.add_option("--seat", arguments->seat)->group("");  // for the processes that are started
   app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
-      ->needs(ranks);
+      ->needs(ranks)
+      ->excludes(processes);
   app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file");
   app.add_flag("--no-check", arguments->no_check, "do not compare with the float64 oracle");
   add_number(app, "--repeat", &arguments->repeat, "times to run; the median is shown")

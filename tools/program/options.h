@@ -86,7 +86,10 @@ struct RunArguments {
   int ranks = 1;
   std::string shard = "zigzag";
   std::string route = "auto";
-  std::string picture;  // where to draw the ring's schedule; empty: nowhere
+  bool processes = false;  // each rank is a process of its own
+  int deadline = 30000;    // milliseconds that ranks wait for each other; 0: any time
+  std::string seat;        // of a process that is a rank: "RANK:ID:FILE" (ring_processes.h)
+  std::string picture;     // where to draw the ring's schedule; empty: nowhere
   std::string output;
   bool no_check = false;
   int repeat = 1;

@@ -53,13 +53,7 @@ HostTensor take_rows(const HostTensor& whole, const std::vector<Segment>& shard,
   return part;
 }
 
-// One rank's operands on its device.
-struct RankMemory {
-  DeviceOperands operands;
-  DeviceMemory workspace;
-  Stream stream;
-  HostTensor host_o;
-};
+}  // namespace
 
 RankMemory upload(const Device& device, const ProblemInput& input, const ShardMap& shards,
                   std::size_t rank, std::size_t workspace_bytes, RingCall* call) {
@@ -79,21 +73,33 @@ RankMemory upload(const Device& device, const ProblemInput& input, const ShardMa
   return memory;
 }
 
-// Brings O and LSE of a rank to their rows of the whole.
-void download(const Device& device, const std::vector<Segment>& shard, RankMemory& memory,
-              Answer* answer) {
-  device.copy_to_host(memory.host_o.bits.data(), memory.operands.o.data(), memory.host_o.bytes());
-  std::vector<float> lse(memory.operands.lse.bytes() / sizeof(float));
-  device.copy_to_host(lse.data(), memory.operands.lse.data(), memory.operands.lse.bytes());
-  const std::int64_t lines = memory.host_o.batch * memory.host_o.heads;
+std::vector<float> fetch(const Device& device, RankMemory* memory) {
+  device.copy_to_host(memory->host_o.bits.data(), memory->operands.o.data(),
+                      memory->host_o.bytes());
+  std::vector<float> lse(memory->operands.lse.bytes() / sizeof(float));
+  device.copy_to_host(lse.data(), memory->operands.lse.data(), memory->operands.lse.bytes());
+  return lse;
+}
+
+void place_rows(const std::vector<Segment>& shard, const HostTensor& o,
+                const std::vector<float>& lse, Answer* answer) {
+  const std::int64_t lines = o.batch * o.heads;
   each_row(shard, [&](std::int64_t whole, std::int64_t part) {
-    copy_row(memory.host_o, part, &answer->o, whole);
+    copy_row(o, part, &answer->o, whole);
     for (std::int64_t line = 0; line < lines; ++line) {
       answer->lse[static_cast<std::size_t>(line * answer->o.rows + whole)] =
-          lse[static_cast<std::size_t>(line * memory.host_o.rows + part)];
+          lse[static_cast<std::size_t>(line * o.rows + part)];
     }
   });
 }
+
+void make_room(const ProblemInput& input, Answer* answer) {
+  const Problem& problem = input.problem;
+  answer->o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, input.order);
+  answer->lse.resize(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
+}
+
+namespace {
 
 // Milliseconds of each repetition, until every rank has ended.
 std::vector<double> time_runs(const std::vector<Device>& devices, const RingPlan& plan,
@@ -146,18 +152,25 @@ std::vector<Device> ring_devices(const Device& first, const DeviceArguments& arg
   return devices;
 }
 
+ShardMap ring_shards(const RunArguments& arguments, const Problem& problem, int ranks) {
+  return make_shards(arguments.shard == "contiguous" ? Sharding::kContiguous : Sharding::kZigzag,
+                     ranks, problem.seq_q, problem.seq_k);
+}
+
+RingOptions ring_options(const RunArguments& arguments) {
+  RingOptions options{plan_options(arguments.problem), route_of(arguments.route)};
+  options.block_rows = options.block_columns = 0;  // the plan of one rank counts blocks
+  return options;
+}
+
 RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& arguments,
                         const ProblemInput& input) {
   const Problem& problem = input.problem;
   const int ranks = static_cast<int>(devices.size());
-  const ShardMap shards =
-      make_shards(arguments.shard == "contiguous" ? Sharding::kContiguous : Sharding::kZigzag,
-                  ranks, problem.seq_q, problem.seq_k);
+  const ShardMap shards = ring_shards(arguments, problem, ranks);
   const RingPlan plan = [&] {
     const Waiting waiting("planning and compiling");
-    RingOptions options{plan_options(arguments.problem), route_of(arguments.route)};
-    options.block_rows = options.block_columns = 0;  // the plan of one rank counts blocks
-    return plan_ring(devices, problem, shards, options);
+    return plan_ring(devices, problem, shards, ring_options(arguments));
   }();
   RingAnswer result;
   result.info = plan.info();
@@ -175,10 +188,10 @@ RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& 
   for (const Device& device : devices) device.counters(true);
   Answer& answer = result.answer;
   answer.millis = time_runs(devices, plan, calls, arguments.repeat);
-  answer.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, input.order);
-  answer.lse.resize(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
+  make_room(input, &answer);
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-    download(devices[rank], shards.q[rank], memory[rank], &answer);
+    const std::vector<float> lse = fetch(devices[rank], &memory[rank]);
+    place_rows(shards.q[rank], memory[rank].host_o, lse, &answer);
   }
   return result;
 }

@@ -15,6 +15,7 @@
 #include "program/paths.h"
 #include "program/problem_input.h"
 #include "program/report.h"
+#include "program/ring_processes.h"
 #include "program/ring_run.h"
 #include "program/run_result.h"
 #include "program/stream.h"
@@ -137,8 +138,10 @@ Answer answer_of(const RunArguments& arguments, RunResult* result) {
   }
   std::vector<Device> devices = {device};
   if (result->around || !arguments.picture.empty()) {
-    devices = ring_devices(device, arguments.device, arguments.ranks);
-    RingAnswer& ring = result->ring.emplace(compute_ring(devices, arguments, result->input));
+    if (!arguments.processes) devices = ring_devices(device, arguments.device, arguments.ranks);
+    RingAnswer& ring = result->ring.emplace(
+        arguments.processes ? compute_ring_of_processes(device, arguments, result->input)
+                            : compute_ring(devices, arguments, result->input));
     if (!arguments.no_check) {
       const Dtype dtype = result->input.problem.output_dtype();
       result->difference = largest_difference(answer.o, ring.answer.o, dtype);
@@ -167,6 +170,10 @@ Exit run(const RunArguments& arguments) {
   const Interruption interruption(Interruption::Kind::kEnds);
   check_can_write(arguments);
   if (arguments.batch.requests) return run_batch(arguments);
+  if (!arguments.seat.empty()) {
+    run_seat(arguments, make_input(arguments.problem, true));
+    return Exit::kOk;
+  }
   Clock::time_point start = Clock::now();
   RunResult result = prepare(arguments);
   result.plan_seconds = seconds_since(&start);

@@ -33,6 +33,9 @@ int launches_of(const RunResult& result) {
 void add_ring(const RunResult& result, const RunArguments& arguments, base::Json* json) {
   const RingAnswer* ring = result.ring ? &*result.ring : nullptr;
   (*json)["ranks"] = arguments.ranks;
+  (*json)["processes"] = ring ? ring->processes : 1;
+  (*json)["transport"] =
+      ring ? base::Json(ring->processes > 1 ? "nccl" : "local") : base::Json(nullptr);
   (*json)["bytes_sent"] = ring ? ring->info.bytes_sent : 0;
   (*json)["bytes_plain_ring"] = ring ? ring->info.bytes_plain_ring : 0;
   (*json)["bytes_needed"] = ring ? ring->info.bytes_needed : 0;
@@ -78,8 +81,10 @@ std::string predicted_text(const RunResult& result) {
 
 void print_ring(const RingAnswer& ring, const RunArguments& arguments,
                 std::optional<double> difference) {
-  print_line("ring", fmt::format("{} ranks, {} shards, planned in {:.1f} ms",
-                                 ring.info.ranks.size(), arguments.shard, ring.info.plan_ms));
+  print_line("ring",
+             fmt::format("{} ranks{}, {} shards, planned in {:.1f} ms", ring.info.ranks.size(),
+                         ring.processes > 1 ? " in processes of their own" : "", arguments.shard,
+                         ring.info.plan_ms));
   print_line("sent", fmt::format("{} in {} messages, {} needed, {} if every shard went everywhere",
                                  bytes_text(ring.info.bytes_sent), ring.info.messages,
                                  bytes_text(ring.info.bytes_needed),

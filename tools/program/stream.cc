@@ -83,6 +83,16 @@ Stream make_stream(const Device& device) {
   return owned(device, stream, "cuStreamDestroy_v2");
 }
 
+bool has_ended(const Device& device, const Stream& stream) {
+  constexpr int kNotReady = 600;  // CUDA_ERROR_NOT_READY
+  const auto query = reinterpret_cast<int (*)(void*)>(device.driver_entry("cuStreamQuery"));
+  if (query == nullptr) base::fail(ErrorCode::kDevice, "the driver has no cuStreamQuery");
+  const CurrentContext current(device);
+  const int code = query(stream.get());
+  if (code != 0 && code != kNotReady) device.synchronize();  // says what went wrong
+  return code != kNotReady;
+}
+
 double timed_millis(const Device& device, const std::function<void()>& launch) {
   if (device.info().simulated) return wall_millis(device, launch);
   const CurrentContext current(device);

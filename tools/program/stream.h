@@ -16,6 +16,9 @@ namespace annulus::program {
 using Stream = std::shared_ptr<void>;
 Stream make_stream(const Device& device);
 
+// Whether the work on the stream has ended. Throws where a kernel did wrong.
+bool has_ended(const Device& device, const Stream& stream);
+
 // Waits for what `launch` puts on the default stream, and returns the milliseconds it took: between
 // two events on a GPU; of a simulated device wall time of this machine.
 double timed_millis(const Device& device, const std::function<void()>& launch);
