@@ -4,10 +4,11 @@
 // Ranks that exchange rows over NCCL: one rank for each process, or several in one, each on a
 // device of its own.
 //
-//   CommunicatorId id = rank == 0 ? make_communicator_id(device) : ...;   // sent to the others
-//   Communicator communicator = Communicator::open(device, id, ranks, rank);
-//   communicator.exchange(stream, sends, receives);                       // on every rank
+//   Rendezvous meeting = Rendezvous::meet({.address = "file:/scratch/job", ...});
+//   Communicator communicator = Communicator::open(device, meeting);
+//   communicator.exchange(stream, sends, receives);                  // on every rank
 //
+// Where the ranks have another way to give each other an id, they use that (make_communicator_id).
 // An engine that has an ncclComm_t lends it instead (Communicator::borrow).
 //
 // NCCL is found as the other libraries are (annulus/installation.h): for simulated devices it is
@@ -27,6 +28,7 @@
 #include <string>
 
 #include "annulus/device.h"
+#include "annulus/rendezvous.h"
 
 namespace annulus::inline v0 {
 
@@ -88,6 +90,13 @@ class ANNULUS_EXPORT Communicator {
   // Error{kLibrary} for an NCCL that is missing or does not go with the device, and
   // Error{kCommunication} where the others have not come within CommunicatorOptions::planning.
   static Communicator open(const Device& device, const CommunicatorId& id, int ranks, int rank,
+                           const CommunicatorOptions& options = {});
+
+  // The same among ranks that have met: rank 0 makes the id, and the others get it. All of them
+  // call it. What fails on one before NCCL is called (no NCCL, no id) is thrown on every rank,
+  // with the code of that rank's error and its number in the message. Also throws what
+  // Rendezvous::all_gather does.
+  static Communicator open(const Device& device, const Rendezvous& rendezvous,
                            const CommunicatorOptions& options = {});
 
   // Uses an engine's ncclComm_t, which stays the engine's: it is never finalized, destroyed,

@@ -1,7 +1,9 @@
 // The functions of the public handle of a communicator, each a few lines that call src/exchange.
 #include "annulus/communicator.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "api/communicator_impl.h"
 #include "api/impl.h"
@@ -13,6 +15,42 @@ namespace {
 
 exchange::NcclPointer nccl_of(const Device::Impl& device) {
   return exchange::open_nccl(*device.context, device.info.name.starts_with("sim:"));
+}
+
+// What a rank brings to the others before they open a communicator: a zero, and behind it rank 0's
+// id; or the code of its error, and behind it the text.
+std::vector<std::byte> brought(const CommunicatorId* id, const std::optional<Error>& error) {
+  std::vector<std::byte> bytes = {
+      static_cast<std::byte>(error ? static_cast<int>(error->code()) : 0)};
+  const auto put = [&](const char* from, std::size_t count) {
+    const auto all = std::as_bytes(std::span(from, count));
+    bytes.insert(bytes.end(), all.begin(), all.end());
+  };
+  if (error) {
+    put(error->what(), std::min(std::strlen(error->what()), std::size_t{4096}));
+  } else if (id != nullptr) {
+    put(id->bytes, sizeof(id->bytes));
+  }
+  return bytes;
+}
+
+// Rank 0's id. Throws the first rank's error, where there is one.
+CommunicatorId id_of(const std::vector<std::vector<std::byte>>& all) {
+  CommunicatorId id;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const std::vector<std::byte>& bytes = all[rank];
+    const bool whole = bytes.size() == (rank == 0 ? 1 + sizeof(id.bytes) : 1);
+    if (whole && bytes[0] == std::byte{0}) continue;
+    const int code = bytes.empty() ? 0 : std::to_integer<int>(bytes[0]);
+    const bool known = code >= 1 && code <= static_cast<int>(ErrorCode::kCommunication);
+    const std::string text =
+        known ? std::string(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1)
+              : "it brought something else than a communicator is opened by";
+    base::fail(known ? static_cast<ErrorCode>(code) : ErrorCode::kInvalidArgument,
+               "rank {} of {}: {}", rank, all.size(), text);
+  }
+  std::memcpy(id.bytes, all[0].data() + 1, sizeof(id.bytes));
+  return id;
 }
 
 }  // namespace
@@ -36,6 +74,37 @@ Communicator Communicator::open(const Device& device, const CommunicatorId& id, 
   const base::Span span("open a communicator", inside.info.name);
   return Communicator(std::make_shared<Impl>(
       Impl{exchange::Rank::open(inside.context, nccl_of(inside), id, ranks, rank, options)}));
+}
+
+Communicator Communicator::open(const Device& device, const Rendezvous& rendezvous,
+                                const CommunicatorOptions& options) {
+  CommunicatorId id;
+  const bool makes_id = rendezvous.rank() == 0;
+  std::optional<Error> error;
+  try {
+    if (options.deadline.count() < 0) {
+      base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none",
+                 options.deadline.count());
+    }
+    if (makes_id) {
+      id = make_communicator_id(device);
+    } else {
+      nccl_of(api::inside(device));
+    }
+  } catch (const Error& caught) {
+    error = caught;
+  }
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24);
+  const auto deadline =
+      options.deadline.count() > 0 ? std::min(options.deadline, kLongest) : kLongest;
+  std::vector<std::vector<std::byte>> all;
+  try {
+    all = rendezvous.all_gather(brought(makes_id ? &id : nullptr, error), deadline);
+  } catch (const Error&) {
+    if (!error) throw;
+  }
+  if (error) throw *error;
+  return open(device, id_of(all), rendezvous.ranks(), rendezvous.rank(), options);
 }
 
 Communicator Communicator::borrow(const Device& device, void* nccl_comm,

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstring>
 
 #include "exchange/gather.h"
@@ -25,6 +26,33 @@ ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr
   }
   return ErrorCode::kInternal;
 }
+
+// Ranks on threads that have met.
+class ThreadedMeeting {
+ public:
+  explicit ThreadedMeeting(int ranks) : shared_(static_cast<std::size_t>(ranks)), barrier_(ranks) {}
+  void run(const std::function<void(const Rendezvous&)>& body) {
+    const int ranks = static_cast<int>(shared_.size());
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        const AllGather all_gather = [&](std::span<const std::byte> own) {
+          shared_[static_cast<std::size_t>(rank)].assign(own.begin(), own.end());
+          barrier_.arrive_and_wait();
+          return shared_;
+        };
+        body(Rendezvous::over(
+            all_gather,
+            {.address = "", .rank = rank, .ranks = ranks, .token = "", .interface = ""}));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  std::vector<std::vector<std::byte>> shared_;
+  std::barrier<> barrier_;
+};
 
 std::vector<int> numbers(int first) {
   std::vector<int> all(32);
@@ -196,6 +224,36 @@ TEST_CASE("what ranks bring is checked") {
     CHECK(rank.usable());
     rank.exchange(nullptr, {}, {});
   });
+}
+
+TEST_CASE("ranks that have met open a communicator, and what fails on one is told to all") {
+  ThreadedMeeting meeting(3);
+  std::atomic<int> good = 0;
+  meeting.run([&](const Rendezvous& ranks) {
+    const Device device = test::rank_device(ranks.rank());
+    {
+      const Communicator communicator = Communicator::open(device, ranks);
+      good += communicator.rank() == ranks.rank() && communicator.ranks() == 3 ? 1 : 0;
+    }
+    // Rank 1's options are wrong.
+    std::string text;
+    const Millis deadline(ranks.rank() == 1 ? -5 : 5000);
+    const ErrorCode code =
+        code_of([&] { Communicator::open(device, ranks, {.deadline = deadline}); }, &text);
+    good += code == ErrorCode::kInvalidArgument ? 10 : 0;
+    good +=
+        text.find(ranks.rank() == 1 ? "a deadline of -5 ms" : "rank 1 of 3: a deadline of -5") == 0
+            ? 100
+            : 0;
+    // Rank 2 has gone.
+    if (ranks.rank() == 2) return;
+    good += code_of([&] { Communicator::open(device, ranks, {.deadline = 5s}); }, &text) ==
+                    ErrorCode::kCommunication
+                ? 1000
+                : 0;
+    CHECK(text == "rank 2 of 3 has gone");
+  });
+  CHECK(good == 2333);
 }
 
 TEST_CASE("two ranks on one device are refused on both, by name") {

@@ -48,6 +48,7 @@ endfunction()
 
 annulus_fuzz(pattern LIBRARIES annulus_pattern)
 annulus_fuzz(files LIBRARIES annulus_autotune annulus_layout)
+annulus_fuzz(messages LIBRARIES annulus_exchange)
 annulus_fuzz(score LIBRARIES annulus_attention_problem)
 if(ANNULUS_SIMULATOR)
   annulus_fuzz(ptx LIBRARIES annulus_simulator)

@@ -1,0 +1,135 @@
+// What comes from sockets and files before ranks know each other, and after. The first byte says
+// what the others are: the file of a meeting, a hello, the contents of frames, an address, or a
+// stream of frames that comes in pieces, whose sizes are drawn from its end.
+//
+// What is read must be written as what was read, a stream must give the same frames in pieces as
+// whole, and a reader must not keep more than it was allowed to.
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exchange/address.h"
+#include "exchange/frames.h"
+#include "fuzz/fuzz.h"
+
+namespace annulus::fuzz {
+namespace {
+
+using namespace annulus::exchange;
+using Content = std::span<const std::byte>;
+
+void check_file(Content bytes) {
+  std::string problem;
+  const auto file = parse_file(bytes, &problem);
+  if (!file) {
+    if (problem.empty()) wrong("a file is refused without a word");
+    return;
+  }
+  const std::string text = file_text(*file);
+  const auto again = parse_file(std::as_bytes(std::span(text.data(), text.size())), &problem);
+  if (!again || again->nonce != file->nonce || !(again->endpoint == file->endpoint)) {
+    wrong("a file is read otherwise than it was written: {}", text);
+  }
+}
+
+void check_hello(Content bytes) {
+  const auto hello = parse_hello(bytes);
+  if (!hello) return;
+  if (hello->version != kProtocolVersion) return;
+  const auto again = parse_hello(encode(*hello));
+  if (!again || again->rank != hello->rank || again->ranks != hello->ranks ||
+      !same_token(again->token, hello->token) || again->nonce != hello->nonce ||
+      !(again->endpoint == hello->endpoint)) {
+    wrong("a hello of rank {} is read otherwise than it was written", hello->rank);
+  }
+  if (same_token(hello->token, hello->token + "x")) wrong("a longer token is the same");
+}
+
+void check_contents(Content bytes) {
+  if (const auto refusal = parse_refusal(bytes)) {
+    const auto again = parse_refusal(encode(*refusal));
+    if (!again || again->code != refusal->code || again->text != refusal->text) {
+      wrong("a refusal is read otherwise than it was written");
+    }
+  }
+  if (const auto token = parse_welcome(bytes);
+      token && parse_welcome(encode_welcome(*token)) != token) {
+    wrong("a welcome is read otherwise than it was written");
+  }
+  if (const auto position = parse_position(bytes)) {
+    const auto again = encode(*position);
+    if (!std::ranges::equal(again, bytes)) wrong("a position is written otherwise");
+  }
+  for (const int ranks : {1, 2, 5, kMostRanks}) {
+    if (const auto missing = parse_missing(bytes, ranks)) {
+      if (!std::ranges::equal(encode_missing(*missing), bytes)) wrong("missing ranks change");
+      if (missing->size() > static_cast<std::size_t>(ranks))
+        wrong("more are missing than there are");
+    }
+    if (const auto roster = parse_roster(bytes, ranks)) {
+      const auto again = parse_roster(encode(*roster), ranks);
+      if (!again || again->nonce != roster->nonce || again->endpoints != roster->endpoints) {
+        wrong("a roster is read otherwise than it was written");
+      }
+    }
+  }
+}
+
+void check_address(Content bytes) {
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  refusal_of([&] {
+    const Address address = parse_address(text);
+    if (!address.path.empty()) return;
+    if (!(parse_address("tcp:" + address.endpoint.text()).endpoint == address.endpoint)) {
+      wrong("{} is another address", text);
+    }
+  });
+}
+
+std::vector<std::byte> frames_of(Content stream, std::size_t most, const std::uint8_t* steps,
+                                 std::size_t count) {
+  FrameReader reader(most);
+  std::vector<std::byte> all;
+  std::size_t turn = 0;
+  while (!stream.empty()) {
+    const std::size_t wanted = count == 0 ? stream.size() : 1u + steps[turn++ % count];
+    const std::size_t taken = std::min(wanted, stream.size());
+    reader.add(stream.first(taken));
+    stream = stream.subspan(taken);
+    while (const auto frame = reader.next()) {
+      if (frame->bytes.size() > most)
+        wrong("a frame of {} bytes, not {}", frame->bytes.size(), most);
+      const auto written = encode(frame->kind, frame->number, frame->bytes);
+      all.insert(all.end(), written.begin(), written.end());
+    }
+  }
+  return all;
+}
+
+void check_stream(Content bytes) {
+  if (bytes.empty()) return;
+  const std::size_t most = std::to_integer<std::size_t>(bytes[0]) * 64;
+  const Content stream = bytes.subspan(1);
+  const std::size_t count = std::min<std::size_t>(stream.size(), 8);
+  const auto* const steps = reinterpret_cast<const std::uint8_t*>(stream.last(count).data());
+  const auto whole = frames_of(stream, most, nullptr, 0);
+  if (whole != frames_of(stream, most, steps, count)) wrong("pieces give other frames");
+  if (!std::ranges::equal(whole, stream.first(std::min(whole.size(), stream.size())))) {
+    wrong("frames are written otherwise than they were read");
+  }
+}
+
+}  // namespace
+}  // namespace annulus::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace annulus::fuzz;
+  if (size == 0) return 0;
+  const Content bytes = std::as_bytes(std::span(data + 1, size - 1));
+  constexpr void (*kChecks[])(Content) = {check_file, check_hello, check_contents, check_address,
+                                          check_stream};
+  kChecks[data[0] % std::size(kChecks)](bytes);
+  return 0;
+}
