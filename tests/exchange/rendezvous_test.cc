@@ -297,10 +297,12 @@ TEST_CASE("ranks that do not come are named by those that came, in time") {
   const Outcome alone = outcome_of([&] { Rendezvous::meet(options_of(address, 1, 4, 100ms)); });
   CHECK(alone.says(ErrorCode::kCommunication, "rank 1 of 4 has not reached rank 0 within 100 ms"));
   CHECK(alone.took < kSoon);
+#ifndef __SANITIZE_THREAD__  // which does not know the threads that the C library starts
   const Outcome unnamed =
       outcome_of([&] { Rendezvous::meet(options_of("tcp:no-such-host.invalid:9", 1, 4, 200ms)); });
   CHECK(unnamed.code == static_cast<int>(ErrorCode::kCommunication));
   CHECK(unnamed.took < kSoon);
+#endif
 }
 
 TEST_CASE("strangers keep nobody waiting and are dropped") {
