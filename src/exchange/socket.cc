@@ -194,10 +194,7 @@ Socket accept_from(const Socket& listener) {
   return made;
 }
 
-void Poller::add(int handle, short events) {
-  places_[handle] = polled_.size();
-  polled_.push_back({handle, events, 0});
-}
+void Poller::add(int handle, short events) { polled_.push_back({handle, events, 0}); }
 
 bool Poller::wait(SteadyClock::time_point end) {
   while (true) {
@@ -210,8 +207,13 @@ bool Poller::wait(SteadyClock::time_point end) {
 }
 
 short Poller::events(int handle) const {
-  const auto found = places_.find(handle);
-  return found == places_.end() ? short{0} : polled_[found->second].revents;
+  for (std::size_t i = 0; i < polled_.size(); ++i) {
+    const std::size_t at = (next_ + i) % polled_.size();
+    if (polled_[at].fd != handle) continue;
+    next_ = at + 1;
+    return polled_[at].revents;
+  }
+  return 0;
 }
 
 void Link::close() {
