@@ -6,12 +6,15 @@
 #include <doctest/doctest.h>
 #include <pthread.h>
 
+#include <barrier>
 #include <mutex>
 #include <shared_mutex>
+#include <thread>
 #include <vector>
 
 #include "annulus/append.h"
 #include "annulus/batch.h"
+#include "annulus/rendezvous.h"
 #include "annulus/ring.h"
 #include "api/c_call.h"
 #include "api/impl.h"
@@ -249,6 +252,28 @@ TEST_CASE("running a ring allocates nothing and takes no lock") {
   IdleLaunches::idle = true;
   costs_nothing([&] { ring.run(calls); }, launches + 3);  // and one packs each rank's rows
   IdleLaunches::idle = false;
+}
+
+TEST_CASE("posting a position to other ranks allocates nothing and takes no lock") {
+  std::vector<std::vector<std::byte>> shared(2);
+  std::barrier<> both(2);
+  const auto meet = [&](int rank) {
+    const AllGather all_gather = [&, rank](std::span<const std::byte> own) {
+      shared[static_cast<std::size_t>(rank)].assign(own.begin(), own.end());
+      both.arrive_and_wait();
+      return shared;
+    };
+    return Rendezvous::over(
+        all_gather, {.address = "", .rank = rank, .ranks = 2, .token = "", .interface = ""});
+  };
+  std::thread other([&] { meet(1).all_gather({}, std::chrono::seconds(20)); });
+  {
+    const Rendezvous ranks = meet(0);
+    std::int64_t run = 0;
+    costs_nothing([&] { ranks.post({0, ++run, 0}); }, 0);
+    ranks.all_gather({}, std::chrono::seconds(20));
+  }
+  other.join();
 }
 
 }  // namespace
