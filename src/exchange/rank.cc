@@ -111,7 +111,7 @@ Rank::~Rank() {
   if (!scope.active()) return;
   // An error of the caller's is on its way: the others are not waited for.
   if (std::uncaught_exceptions() > exceptions_) {
-    table().comm_abort(comm_);
+    end_now();
     return;
   }
   // Both wait for the ranks of the host, of which one may have died.
@@ -119,7 +119,7 @@ Rank::~Rank() {
     const abi::NcclResult code = table().comm_finalize(comm_);
     const bool going = code == abi::kNcclSuccess || code == abi::kNcclInProgress;
     if (!going || poll(end_of(deadline_)) != abi::kNcclSuccess) {
-      table().comm_abort(comm_);
+      end_now();
       return;
     }
   }
@@ -186,7 +186,15 @@ void Rank::give_up(const std::string& reason) {
   reason_ = reason;
   if (comm_ == nullptr || info_.borrowed) return;
   const device::QuietScope scope(*context_);
-  table().comm_abort(comm_);
+  end_now();
+}
+
+// Nothing else frees a stream that waits for a rank that has died, so what fails is tried again.
+void Rank::end_now() {
+  constexpr int kTimes = 3;
+  for (int time = 0; time < kTimes; ++time) {
+    if (table().comm_abort(comm_) == abi::kNcclSuccess) return;
+  }
 }
 
 bool Rank::usable() const {

@@ -65,6 +65,7 @@ class Rank {
   // The code of the operation in progress when it is done, or kNcclInProgress at the deadline.
   abi::NcclResult poll(Clock::time_point deadline) const;
   static Clock::time_point end_of(std::chrono::milliseconds within);
+  void end_now();
   [[noreturn]] void fail(ErrorCode code, const std::string& text);
 
   const device::ContextPointer context_;

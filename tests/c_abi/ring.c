@@ -130,7 +130,7 @@ static void call_sizes(sample_ring* ring) {
               "of annulus_ring_call is set");
   // The workspace is what the older version lacks.
   CHECK_FAILS(annulus_ring_run(ring->ring, (const annulus_ring_call*)(const void*)older, kRanks),
-              ANNULUS_INVALID_ARGUMENT, "the workspace of rank 0 at 0x0");
+              ANNULUS_INVALID_ARGUMENT, "rank 0: the workspace at 0x0");
   calls[2].struct_size = 8;
   CHECK_FAILS(annulus_ring_run(ring->ring, calls, kRanks), ANNULUS_INVALID_ARGUMENT,
               "struct_size of call 2 is 8, but that of call 0 is 32");
@@ -156,7 +156,7 @@ static void wrong_calls(sample_ring* ring) {
   calls[1] = ring->calls[1];
   calls[1].workspace = (char*)calls[1].workspace + 16;
   CHECK_FAILS(annulus_ring_run(ring->ring, calls, kRanks), ANNULUS_INVALID_ARGUMENT,
-              "the workspace of rank 1");
+              "rank 1: the workspace");
 }
 
 static void refused(const sample_ring* ring, size_t ranks, const annulus_problem* problem,

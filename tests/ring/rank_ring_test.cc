@@ -4,10 +4,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <thread>
 
+#include "abi/libraries.h"
 #include "annulus/error.h"
+#include "annulus/simulator.h"
+#include "base/env.h"
 #include "ring/on_ring.h"
 #include "support/options.h"
 
@@ -187,6 +191,115 @@ TEST_CASE("a rank that does not run leaves the others within the deadline") {
     }
   });
   CHECK(gone == 2);
+}
+
+TEST_CASE("survivors that meet again have the bits of a fresh ring of their number") {
+  const Case c = test::make_case(problem_of(300, causal()), 8);
+  const std::vector<Device>& ring = devices(3);
+  const ShardMap three = make_shards(Sharding::kZigzag, 3, 300, 300);
+  const ShardMap two = make_shards(Sharding::kZigzag, 2, 300, 300);
+  const std::vector<Device> left = {ring[0], ring[2]};  // rank 1 dies
+  const RingPlan fresh = plan_ring(left, c.problem, two);
+  RingMemory memory(left, c, two);
+  const DeviceAnswer want = test::run_ring(fresh, memory);
+  memory.reset();
+  RingMemory first(ring, c, three);
+  const RingPlan together = plan_ring(ring, c.problem, three);
+  first.make_workspace([&](int rank) { return together.workspace_bytes(rank); });
+  const CommunicatorId again = make_communicator_id(ring[0]);
+  std::atomic<int> survived = 0;
+  const std::vector<Ended> ended =
+      on_threads(3, {.deadline = 300ms}, [&](int rank, const Communicator& communicator) {
+        const auto at = static_cast<std::size_t>(rank);
+        {
+          const RingRankPlan plan = plan_ring(ring[at], communicator, c.problem, three);
+          plan.run(first.calls()[at]);
+          ring[at].synchronize();
+          if (rank == 1) return;
+          plan.run(first.calls()[at]);
+          communicator.give_up("rank 1 has died");
+        }
+        const int number = rank == 0 ? 0 : 1;
+        const Communicator smaller = Communicator::open(ring[at], again, 2, number);
+        const RingRankPlan plan = plan_ring(ring[at], smaller, c.problem, two);
+        plan.run(memory.calls()[static_cast<std::size_t>(number)]);
+        ring[at].synchronize();
+        ++survived;
+      });
+  require_all_well(ended);
+  CHECK(survived == 2);
+  CHECK(memory.answer() == want);
+}
+
+// Sets the options of the simulator's NCCL.
+void set_nccl(const annulus_simulator_nccl_options& options) {
+  static const abi::NcclLibrary library =
+      abi::find_simulated_nccl(abi::default_search(base::read_environment()));
+  const auto set = reinterpret_cast<int (*)(const annulus_simulator_nccl_options*)>(
+      library.library.symbol("annulusSimulatorNcclSetOptions"));
+  REQUIRE(set(&options) == 0);
+}
+
+TEST_CASE(
+    "every call of NCCL that fails is a typed error that names it, and nobody waits for ever") {
+  const Case c = test::make_case(problem_of(128, causal()), 8);
+  const std::vector<Device>& ring = devices(2);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 2, 128, 128);
+  RingMemory memory(ring, c, shards);
+  memory.make_workspace(
+      [&](int rank) { return plan_ring(ring, c.problem, shards).workspace_bytes(rank); });
+  const bool all = test::options().problems > 0;
+  const std::vector<int> codes =
+      all ? std::vector<int>{1, 2, 3, 4, 5, 6, 8} : std::vector<int>{2, 8};
+  int failed = 0;
+  for (const char* function :
+       {"ncclCommInitRankConfig", "ncclGroupStart", "ncclSend", "ncclRecv", "ncclGroupEnd",
+        "ncclCommGetAsyncError", "ncclCommFinalize", "ncclCommDestroy", "ncclCommAbort"}) {
+    for (const int code : codes) {
+      for (const unsigned after :
+           all ? std::vector<unsigned>{0, 1, 2, 5, 9, 17} : std::vector<unsigned>{0, 6}) {
+        CAPTURE(function);
+        CAPTURE(code);
+        CAPTURE(after);
+        annulus_simulator_nccl_options options = ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT;
+        std::strcpy(options.fail_function, function);
+        options.fail_after = after;
+        options.fail_code = code;
+        const auto begin = std::chrono::steady_clock::now();
+        const CommunicatorId id = make_communicator_id(ring[0]);
+        set_nccl(options);
+        std::vector<Ended> ended(2);
+        std::vector<std::thread> threads;
+        for (std::size_t rank = 0; rank < 2; ++rank) {
+          threads.emplace_back([&, rank] {
+            try {
+              const Communicator communicator =
+                  Communicator::open(ring[rank], id, 2, static_cast<int>(rank),
+                                     {.deadline = 100ms, .planning = 200ms});
+              const RingRankPlan plan = plan_ring(ring[rank], communicator, c.problem, shards);
+              plan.run(memory.calls()[rank]);
+            } catch (const Error& error) {
+              ended[rank] = {error.code(), error.what()};
+            }
+          });
+        }
+        for (std::thread& thread : threads) thread.join();
+        set_nccl(ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT);
+        CHECK(std::chrono::steady_clock::now() - begin < 3s);
+        int named = 0;
+        for (const Ended& one : ended) {
+          if (!one.code) continue;
+          CHECK(one.code != ErrorCode::kInternal);
+          named += one.text.find(function) != std::string::npos ? 1 : 0;
+        }
+        // Whoever failed says in which call; the other one may have waited for it.
+        if (ended[0].code || ended[1].code) CHECK(named > 0);
+        failed += named;
+        for (const Device& device : ring) device.synchronize();
+      }
+    }
+  }
+  CHECK(failed >= (all ? 100 : 12));
 }
 
 }  // namespace

@@ -97,9 +97,9 @@ void wait_for(const Device& device, const Stream& stream, const Communicator& co
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(deadline);
   while (!has_ended(device, stream)) {
     if (deadline > 0 && Clock::now() >= end) {
-      const std::string reason =
-          fmt::format("rank {} of {} waited {} ms for the rows of a run: a rank is late or has died",
-                      communicator.rank(), communicator.ranks(), deadline);
+      const std::string reason = fmt::format(
+          "rank {} of {} waited {} ms for the rows of a run: a rank is late or has died",
+          communicator.rank(), communicator.ranks(), deadline);
       communicator.give_up(reason);
       throw Error(ErrorCode::kCommunication, reason);
     }
@@ -207,11 +207,10 @@ class Others {
         --left;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
         // A rank that fails has said why.
-        const std::string text =
-            WIFSIGNALED(status)
-                ? fmt::format("annulus run: rank {} was ended by signal {}\n", i + 1,
-                              WTERMSIG(status))
-                : fmt::format("annulus run: rank {} has failed\n", i + 1);
+        const std::string text = WIFSIGNALED(status)
+                                     ? fmt::format("annulus run: rank {} was ended by signal {}\n",
+                                                   i + 1, WTERMSIG(status))
+                                     : fmt::format("annulus run: rank {} has failed\n", i + 1);
         std::fputs(text.c_str(), stderr);
         end_all();
         std::_Exit(static_cast<int>(WIFEXITED(status) ? static_cast<Exit>(WEXITSTATUS(status))

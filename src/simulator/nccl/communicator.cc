@@ -163,7 +163,11 @@ bool Communicator::advance() {
       phase_ = Phase::kReady;
       return true;
     case Phase::kFinalizing:
-      if (!all_said_bye()) return false;
+      if (!all_said_bye() || !std::ranges::all_of(queued_, [](const driver::ItemPointer& item) {
+            return driver::state().queue.done(item);
+          })) {
+        return false;
+      }
       phase_ = Phase::kRevoked;
       return true;
     case Phase::kReady:
@@ -273,7 +277,9 @@ NcclResult Communicator::finalize() {
     phase_ = Phase::kFinalizing;
     polls_ = blocking_ ? 0 : draw(options().polls);
   }
-  for (const driver::ItemPointer& item : queued_) driver::state().queue.finish(item);
+  if (blocking_) {
+    for (const driver::ItemPointer& item : queued_) driver::state().queue.finish(item);
+  }
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank != rank_) wire_->send(rank, {.kind = Kind::kBye});
   }

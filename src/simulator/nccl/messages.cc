@@ -32,6 +32,7 @@ struct Leg {
   std::uint64_t address = 0;  // of what is sent, or where what comes is written
   // In place of `address`, for what is reduced: the place of what comes among a call's parts.
   int part = -1;
+  bool under_way = false;  // sent, and not taken yet
   bool done = false;
 };
 
@@ -156,7 +157,7 @@ class Messages : public driver::Meeting {
     if (communicator_->stopped() || !came_) return true;
     return std::any_of(legs_.begin(), legs_.end(),
                        [&](const Leg& leg) { return !leg.done && can_go(leg); }) ||
-           all_done();
+           ended();
   }
 
   // Of what can go, a drawn number goes, in a drawn order.
@@ -189,38 +190,49 @@ class Messages : public driver::Meeting {
       std::swap(ready[i], ready[i + draw(static_cast<unsigned>(ready.size()) - 1 - i)]);
       go(*ready[i], operation);
     }
-    if (!all_done()) return false;
+    if (!ended()) return false;
     for (Reduction& call : reductions_) end(call, operation);
     return true;
   }
 
  private:
-  bool all_done() const {
-    return std::all_of(legs_.begin(), legs_.end(), [](const Leg& leg) { return leg.done; });
+  // What a peer still has to be told would be lost with this process.
+  bool ended() const {
+    return std::all_of(legs_.begin(), legs_.end(), [](const Leg& leg) { return leg.done; }) &&
+           communicator_->wire().flushed();
   }
   // The notice that a leg waits for.
+  static Kind awaited(const Leg& leg) {
+    if (!leg.sends) return Kind::kData;
+    return leg.under_way ? Kind::kTaken : Kind::kReady;
+  }
   bool can_go(const Leg& leg) const {
-    return communicator_->inbox().has(leg.sends ? Kind::kReady : Kind::kData, leg.peer, leg.channel,
-                                      leg.number);
+    return communicator_->inbox().has(awaited(leg), leg.peer, leg.channel, leg.number);
   }
 
   void go(Leg& leg, const OperationPointer& operation) {
-    const std::optional<Notice> notice = communicator_->inbox().take(
-        leg.sends ? Kind::kReady : Kind::kData, leg.peer, leg.channel, leg.number);
+    const std::optional<Notice> notice =
+        communicator_->inbox().take(awaited(leg), leg.peer, leg.channel, leg.number);
+    leg.done = !leg.sends || leg.under_way;
+    if (leg.under_way) return;
     require_match(leg, notice->label);
     const char* const what = name_of(leg.label.call);
     if (leg.sends) {
       Notice data = {
           .kind = Kind::kData, .channel = leg.channel, .number = leg.number, .label = leg.label};
       read_device(operation, leg.address, leg.label.bytes, what, &data);
+      leg.under_way = true;
       communicator_->wire().send(leg.peer, std::move(data));
-    } else if (leg.part >= 0) {
+      return;
+    }
+    if (leg.part >= 0) {
       reductions_[static_cast<std::size_t>(leg.part)].parts[static_cast<std::size_t>(leg.peer)] =
           notice->bytes;
     } else {
       write_device(operation, leg.address, notice->bytes, notice->written, what);
     }
-    leg.done = true;
+    communicator_->wire().send(
+        leg.peer, {.kind = Kind::kTaken, .channel = leg.channel, .number = leg.number});
   }
 
   void require_match(const Leg& leg, const Label& theirs) const {

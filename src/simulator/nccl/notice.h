@@ -36,6 +36,7 @@ struct Notice {
     kConnect,  // the first group that has messages between the two ranks was called
     kReady,    // the stream of the receiver has come to this message
     kData,     // the bytes of a message
+    kTaken,    // the receiver has them: only now is the message sent
     kBye,      // the rank has finalized its communicator
   };
   Kind kind = Kind::kConnect;

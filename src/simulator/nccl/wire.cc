@@ -345,6 +345,7 @@ void Wire::send(int rank, Notice notice) {
                           notice.number, notice.label, notice.bytes.size(), notice.written.size()};
   {
     const std::lock_guard lock(out_mutex_);
+    if (link.lost) return;
     const auto put = [&](const void* from, std::size_t bytes) {
       const auto* const begin = static_cast<const char*>(from);
       link.out.insert(link.out.end(), begin, begin + bytes);
@@ -354,6 +355,11 @@ void Wire::send(int rank, Notice notice) {
     put(notice.written.data(), notice.written.size());
   }
   static_cast<void>(write(wake_[1], "s", 1));
+}
+
+bool Wire::flushed() {
+  const std::lock_guard lock(out_mutex_);
+  return std::ranges::all_of(links_, [](const Link& link) { return link.out.empty(); });
 }
 
 bool Wire::flush(Link& link) {
@@ -413,10 +419,19 @@ void Wire::carry() {
     for (std::size_t i = 1; i < polled.size(); ++i) {
       Link& link = links_[static_cast<std::size_t>(ranks[i])];
       if (polled[i].revents == 0 || polled[i].fd < 0) continue;
-      bool good = (polled[i].revents & POLLOUT) == 0 || flush(link);
+      bool good = true;
+      if ((polled[i].revents & POLLOUT) != 0) {
+        good = flush(link);
+        if (flushed()) inbox_->wake();
+      }
       if ((polled[i].revents & ~POLLOUT) != 0) good = receive(link) && good;
       if (good) continue;
       polled[i].fd = -1;  // poll() passes over it
+      {
+        const std::lock_guard lock(out_mutex_);
+        link.out.clear();
+        link.lost = true;
+      }
       inbox_->lose(ranks[i]);
     }
   }

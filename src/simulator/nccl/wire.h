@@ -57,13 +57,17 @@ class Wire {
   bool remote() const { return carrier_.joinable(); }
   // Never waits. What is sent to a process that has ended is lost.
   void send(int rank, Notice notice);
+  // Whether all that was sent would reach the others if this process died now.
+  bool flushed();
 
  private:
   struct Link {
     std::shared_ptr<Inbox> inbox;  // of a rank of this process
     int socket = -1;               // of one of another process
     std::vector<char> in;          // the begin of a frame; of the carrier alone
-    std::vector<char> out;         // frames that have not gone yet; guarded by out_mutex_
+    // Guarded by out_mutex_: frames that have not gone yet, and whether the other side has gone.
+    std::vector<char> out;
+    bool lost = false;
   };
   Wire() = default;
   bool connect_all(const std::string& place, int listener, const std::atomic<bool>& stop);
