@@ -143,7 +143,7 @@ TEST_CASE("a group that the peer does not join is given up at the deadline") {
 
 TEST_CASE("a communicator that is given up frees its stream") {
   std::atomic<int> seen = 0;
-  test::on_ranks(2, {.deadline = 300ms}, [&](const Communicator& rank, const Device& on) {
+  test::on_ranks(2, {.deadline = 10s}, [&](const Communicator& rank, const Device& on) {
     const DeviceMemory memory = on.allocate(128);
     const int peer = 1 - rank.rank();
     const SentBytes sent = {peer, memory.data(), 64};
@@ -174,7 +174,7 @@ TEST_CASE(
       const auto context =
           device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80", number));
       const auto rank = exchange::Rank::open(context, exchange::open_nccl(*context, true), id, 3,
-                                             number, {.planning = 400ms});
+                                             number, {.planning = 1500ms});
       const auto text = [](int of) {
         return std::string(static_cast<std::size_t>(of) * 1000, 'a');
       };
@@ -187,10 +187,10 @@ TEST_CASE(
       std::string said;
       const ErrorCode code = code_of([&] { exchange::all_gather(*rank, "x"); }, &said);
       right += code == ErrorCode::kCommunication ? 1 : 0;
-      right +=
-          said.find("waited 400 ms for the other ranks to say what they bring") != std::string::npos
-              ? 1
-              : 0;
+      right += said.find("waited 1500 ms for the other ranks to say what they bring") !=
+                       std::string::npos
+                   ? 1
+                   : 0;
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -172,7 +172,7 @@ TEST_CASE("a rank that does not run leaves the others within the deadline") {
   const RingPlan together = plan_ring(ring, c.problem, shards);
   memory.make_workspace([&](int rank) { return together.workspace_bytes(rank); });
   std::atomic<int> gone = 0;
-  on_threads(3, {.deadline = 300ms}, [&](int rank, const Communicator& communicator) {
+  on_threads(3, {.deadline = 10s}, [&](int rank, const Communicator& communicator) {
     const auto at = static_cast<std::size_t>(rank);
     const RingRankPlan plan = plan_ring(ring[at], communicator, c.problem, shards);
     if (rank == 2) return;
@@ -209,7 +209,7 @@ TEST_CASE("survivors that meet again have the bits of a fresh ring of their numb
   const CommunicatorId again = make_communicator_id(ring[0]);
   std::atomic<int> survived = 0;
   const std::vector<Ended> ended =
-      on_threads(3, {.deadline = 300ms}, [&](int rank, const Communicator& communicator) {
+      on_threads(3, {.deadline = 10s}, [&](int rank, const Communicator& communicator) {
         const auto at = static_cast<std::size_t>(rank);
         {
           const RingRankPlan plan = plan_ring(ring[at], communicator, c.problem, three);
@@ -275,7 +275,7 @@ TEST_CASE(
             try {
               const Communicator communicator =
                   Communicator::open(ring[rank], id, 2, static_cast<int>(rank),
-                                     {.deadline = 100ms, .planning = 200ms});
+                                     {.deadline = 500ms, .planning = 500ms});
               const RingRankPlan plan = plan_ring(ring[rank], communicator, c.problem, shards);
               plan.run(memory.calls()[rank]);
             } catch (const Error& error) {
