@@ -126,7 +126,8 @@ class ANNULUS_EXPORT Communicator {
   std::string reason() const;
 
   // Gives it up: what is under way ends without its messages. A communicator of the engine's is
-  // only left alone. Any thread that is not inside a call may do that.
+  // only left alone. Throws Error{kInvalidArgument} while another thread is inside exchange(),
+  // which ends by itself at its deadline.
   void give_up(const std::string& reason) const;
 
   // For the library itself.

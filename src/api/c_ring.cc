@@ -230,7 +230,7 @@ annulus_status annulus_ring_get_picture(annulus_ring* ring, const char** svg) {
 annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* calls, size_t count) {
   return guarded([&] {
     const RingPin pin(rings(), number(ring));
-    const ring::Turn turn(&pin->busy);
+    const base::Turn turn(&pin->busy, ring::kOneRunAtATime);
     convert(calls, count, pin->calls);
     pin->ring.run(pin->calls);
   });

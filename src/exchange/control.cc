@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/turn.h"
 #include "exchange/names.h"
 
 namespace annulus::exchange {
@@ -29,23 +30,6 @@ constexpr std::size_t kMostShares = 8;
 // Frames that wait for a rank which does not read.
 constexpr std::size_t kMostQueued = 16;
 constexpr std::size_t kMostAtOnce = 65536;
-
-// Of one channel, one thread at a time.
-class GatherTurn {
- public:
-  explicit GatherTurn(std::atomic<bool>* busy) : busy_(busy) {
-    if (busy_->exchange(true, std::memory_order_acquire)) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "another thread is inside a gather of this rendezvous; take turns");
-    }
-  }
-  ~GatherTurn() { busy_->store(false, std::memory_order_release); }
-  GatherTurn(const GatherTurn&) = delete;
-  GatherTurn& operator=(const GatherTurn&) = delete;
-
- private:
-  std::atomic<bool>* busy_;
-};
 
 // Signals are the program's: its handlers do not run on threads of the library.
 class NoSignals {
@@ -130,7 +114,7 @@ std::vector<RankState> Control::states() const {
 }
 
 Gathered Control::gather(std::span<const std::byte> own, std::chrono::milliseconds deadline) {
-  const GatherTurn turn(&busy_);
+  const base::Turn turn(&busy_, "another thread is inside a gather of this rendezvous; take turns");
   if (own.size() > Rendezvous::kMostBytes) {
     base::fail(ErrorCode::kInvalidArgument, "{} bytes for an all-gather; at most {} go", own.size(),
                Rendezvous::kMostBytes);

@@ -9,26 +9,13 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/turn.h"
 
 namespace annulus::exchange {
 namespace {
 
-// Of one communicator, one thread at a time.
-class Turn {
- public:
-  explicit Turn(std::atomic<bool>* busy) : busy_(busy) {
-    if (busy_->exchange(true, std::memory_order_acquire)) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "another thread is inside a call of this communicator; take turns");
-    }
-  }
-  ~Turn() { busy_->store(false, std::memory_order_release); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  std::atomic<bool>* busy_;
-};
+constexpr const char* kOneCallAtATime =
+    "another thread is inside a call of this communicator; take turns";
 
 void require_peer(int peer, const CommunicatorInfo& info, const void* memory, std::size_t bytes) {
   if (peer < 0 || peer >= info.ranks || peer == info.rank) {
@@ -174,16 +161,23 @@ void Rank::wait(const device::Stream& stream, const char* what, std::chrono::mil
 }
 
 void Rank::fail(ErrorCode code, const std::string& text) {
-  give_up(text);
+  drop(text);
   throw Error(code, text);
 }
 
-// Where NCCL can, a communicator is revoked first: that waits for its own work to end.
+// NCCL's guide allows an abort only while no other thread is inside a call ("Fault Tolerance").
 void Rank::give_up(const std::string& reason) {
-  const std::lock_guard lock(mutex_);
-  if (given_up_) return;
-  given_up_ = true;
-  reason_ = reason;
+  const base::Turn turn(&busy_, kOneCallAtATime);
+  drop(reason);
+}
+
+void Rank::drop(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (given_up_) return;
+    reason_ = reason;
+    given_up_ = true;
+  }
   if (comm_ == nullptr || info_.borrowed) return;
   const device::QuietScope scope(*context_);
   end_now();
@@ -195,11 +189,6 @@ void Rank::end_now() {
   for (int time = 0; time < kTimes; ++time) {
     if (table().comm_abort(comm_) == abi::kNcclSuccess) return;
   }
-}
-
-bool Rank::usable() const {
-  const std::lock_guard lock(mutex_);
-  return !given_up_;
 }
 
 std::string Rank::reason() const {
@@ -224,7 +213,7 @@ void Rank::refuse_capture(abi::CUstream stream) const {
 
 void Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sends,
                     std::span<const ReceivedBytes> receives, std::chrono::milliseconds within) {
-  const Turn turn(&busy_);
+  const base::Turn turn(&busy_, kOneCallAtATime);
   check(sends, receives);
   if (!usable()) {
     base::fail(ErrorCode::kCommunication, "the communicator of {} was given up: {}", name(),

@@ -48,7 +48,7 @@ class Rank {
   // planning: a run never waits for the device.
   void wait(const device::Stream& stream, const char* what, std::chrono::milliseconds within);
   void give_up(const std::string& reason);
-  bool usable() const;
+  bool usable() const { return !given_up_; }
   std::string reason() const;
 
  private:
@@ -65,6 +65,8 @@ class Rank {
   // The code of the operation in progress when it is done, or kNcclInProgress at the deadline.
   abi::NcclResult poll(Clock::time_point deadline) const;
   static Clock::time_point end_of(std::chrono::milliseconds within);
+  // Gives the communicator up; the reason of the first call stays.
+  void drop(const std::string& reason);
   void end_now();
   [[noreturn]] void fail(ErrorCode code, const std::string& text);
 
@@ -75,9 +77,9 @@ class Rank {
   abi::NcclComm comm_ = nullptr;
   const int exceptions_ = std::uncaught_exceptions();  // when it was made
   std::atomic<bool> busy_{false};
-  mutable std::mutex mutex_;  // guards below
-  bool given_up_ = false;
-  std::string reason_;
+  std::atomic<bool> given_up_{false};
+  mutable std::mutex mutex_;
+  std::string reason_;  // guarded by mutex_
 };
 
 }  // namespace annulus::exchange

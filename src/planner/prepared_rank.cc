@@ -128,7 +128,7 @@ void PreparedRank::run(const RingCall& call) const {
   base::Tally& tally = driver_.context()->tally();
   try {
     driver_.check(call);
-    const ring::Turn turn(&busy_);
+    const base::Turn turn(&busy_, ring::kOneRunAtATime);
     driver_.begin(call);
     for (int step = 0; step <= driver_.rounds(); ++step) {
       if (step < driver_.rounds()) {
@@ -156,6 +156,12 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
   const int number = rank->info().rank;
   const RankRequest request = {planner, &problem, &shards, &options};
   const std::vector<std::string> said = say_to_all(*rank, [&] {
+    if (planner.context->device() != rank->context()->device() ||
+        planner.context->handle() != rank->context()->handle()) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the communicator is of {} and the ring is asked of {}",
+                 rank->context()->info().name, planner.context->info().name);
+    }
     if (shards.ranks() != rank->info().ranks) {
       base::fail(ErrorCode::kInvalidArgument, "shards for {} ranks, and a communicator of {}",
                  shards.ranks(), rank->info().ranks);
@@ -168,15 +174,19 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
   for (const std::string& one : said) terms.push_back(terms_of(one));
   ring::require_agreement(terms);
 
-  const attention::DeviceLimits limits = limits_for(planner.limits, options);
-  const ring::World world = ring::plan_world(problem, shards, options.route);
+  attention::DeviceLimits limits;
+  std::optional<ring::World> planned_world;
   // Rank 0's configuration, tuned or not, is everybody's.
   const std::vector<std::string> chosen = say_to_all(*rank, [&]() -> std::string {
+    limits = limits_for(planner.limits, options);
+    const ring::World& world =
+        planned_world.emplace(ring::plan_world(problem, shards, options.route));
     if (number != 0) return "";
     const Problem largest = ring::largest_hop(problem, shards);
     return candidates_of(choose({.problem = largest, .segments = ring::segments_of(world)}, limits,
                                 options, *planner.tuned));
   });
+  const ring::World& world = *planned_world;
   const std::vector<Candidate> candidates = read_candidates(chosen[0]);
   const ring::RankDevice device = {planner.context, planner.kernels.get(), planner.limits.arch,
                                    planner.check_operands};

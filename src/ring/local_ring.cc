@@ -88,7 +88,7 @@ void LocalRing::run(std::span<const RingCall> calls) const {
 // s run beside the launches of the rows before it.
 void LocalRing::queue(std::span<const RingCall> calls) const {
   check(calls);
-  const Turn turn(&busy_);
+  const base::Turn turn(&busy_, kOneRunAtATime);
   const auto each = [&](auto f) {
     for (std::size_t rank = 0; rank < drivers_.size(); ++rank) {
       of_rank(static_cast<int>(rank),

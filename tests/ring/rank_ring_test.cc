@@ -153,6 +153,18 @@ TEST_CASE(
             }),
             ErrorCode::kInvalidArgument, "shards for 2 ranks, and a communicator of 3");
 
+  // Options that only one rank cannot keep to, and a device that is not the communicator's.
+  check_all(ended_with([](int rank, Problem*, ShardMap*, RingOptions* options) {
+              if (rank == 1) options->max_multiprocessors = -3;
+            }),
+            ErrorCode::kInvalidArgument, "rank 1: ");
+  check_all(on_threads(2, {},
+                       [&](int rank, const Communicator& communicator) {
+                         plan_ring(devices(2)[static_cast<std::size_t>(1 - rank)], communicator,
+                                   c.problem, make_shards(Sharding::kContiguous, 2, 128, 128));
+                       }),
+            ErrorCode::kInvalidArgument, "rank 0: the communicator is of ");
+
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<Ended> alone = on_threads(
       3, {.deadline = 300ms, .planning = 300ms}, [&](int rank, const Communicator& communicator) {
