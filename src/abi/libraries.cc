@@ -93,17 +93,33 @@ void check_simulator_version(CudaLibrary& found) {
 }
 
 // The simulator's library exports only its own functions; it gives the others by name.
-void fill_from_simulator(CudaLibrary& found) {
-  LibraryReport& report = found.report;
-  const auto entry = [look_up = found.table.simulator_entry](const char* name) {
+auto entries_by(int (*look_up)(const char* name, void** entry)) {
+  return [look_up](const char* name) {
     void* address = nullptr;
     return look_up(name, &address) == kCudaSuccess ? address : nullptr;
   };
+}
+
+void fill_from_simulator(CudaLibrary& found) {
+  LibraryReport& report = found.report;
+  const auto entry = entries_by(found.table.simulator_entry);
 #define REQUIRED(member, symbol, parameters) \
   if (!put(entry(#symbol), &found.table.member)) note_missing(#symbol, &report);
 #define OPTIONAL(member, symbol, parameters) \
   if (!put(entry(#symbol), &found.table.member)) report.absent.push_back(#symbol);
 #include "abi/cuda.def"
+}
+
+void fill_from_simulator(NcclLibrary& found, int (*look_up)(const char* name, void** entry)) {
+  LibraryReport& report = found.report;
+  const auto entry = entries_by(look_up);
+#define REQUIRED(result, member, symbol, parameters) \
+  if (!put(entry(#symbol), &found.table.member)) note_missing(#symbol, &report);
+#define OPTIONAL(result, member, symbol, parameters) \
+  if (!put(entry(#symbol), &found.table.member)) report.absent.push_back(#symbol);
+#include "abi/nccl.def"
+#undef REQUIRED
+#undef OPTIONAL
 }
 
 // A library that lacks a symbol may still state its version, which explains the lack.
@@ -145,6 +161,15 @@ Library<Table> find(const LibraryNames& names, const LibrarySearch& search, int 
   return found;
 }
 
+// The simulator's own library, with a table that is still empty.
+template <typename Table>
+Library<Table> find_in_simulator(const LibrarySearch& search) {
+  Library<Table> found;
+  found.library = find_library(kSimulatorNames, search, &found.report);
+  if (found.library) found.report.path = found.library.path();
+  return found;
+}
+
 // The names without those of major versions above the driver's, such as "libnvrtc.so.13" for a
 // driver of 12.x.
 LibraryNames fitting_names(LibraryNames names, int driver) {
@@ -175,11 +200,9 @@ CudaLibrary find_cuda(const LibrarySearch& search) {
 }
 
 CudaLibrary find_simulator(const LibrarySearch& search) {
-  CudaLibrary found;
-  LibraryReport& report = found.report;
-  found.library = find_library(kSimulatorNames, search, &report);
+  auto found = find_in_simulator<CudaTable>(search);
   if (!found.library) return found;
-  report.path = found.library.path();
+  LibraryReport& report = found.report;
   CudaTable& table = found.table;
   if (!fill(found.library, "annulusSimulatorVersion", &table.simulator_version)) {
     note_missing("annulusSimulatorVersion", &report);
@@ -225,28 +248,16 @@ NcclLibrary find_nccl(const LibrarySearch& search) {
 }
 
 NcclLibrary find_simulated_nccl(const LibrarySearch& search) {
-  NcclLibrary found;
-  LibraryReport& report = found.report;
-  found.library = find_library(kSimulatorNames, search, &report);
+  auto found = find_in_simulator<NcclTable>(search);
   if (!found.library) return found;
-  report.path = found.library.path();
+  LibraryReport& report = found.report;
   report.simulated = true;
   int (*look_up)(const char* name, void** entry) = nullptr;
-  if (!fill(found.library, "annulusSimulatorNcclEntry", &look_up)) {
+  if (fill(found.library, "annulusSimulatorNcclEntry", &look_up)) {
+    fill_from_simulator(found, look_up);
+  } else {
     note_missing("annulusSimulatorNcclEntry", &report);
-    return found;
   }
-  const auto entry = [look_up](const char* name) {
-    void* address = nullptr;
-    return look_up(name, &address) == kCudaSuccess ? address : nullptr;
-  };
-#define REQUIRED(result, member, symbol, parameters) \
-  if (!put(entry(#symbol), &found.table.member)) note_missing(#symbol, &report);
-#define OPTIONAL(result, member, symbol, parameters) \
-  if (!put(entry(#symbol), &found.table.member)) report.absent.push_back(#symbol);
-#include "abi/nccl.def"
-#undef REQUIRED
-#undef OPTIONAL
   if (!report.usable()) {
     found.table = {};
     return found;
