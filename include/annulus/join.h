@@ -60,6 +60,7 @@ struct JoinOperands {
   RowStrides joined_lse_strides;
 };
 
+// Everything that was decided, for people and for logs.
 struct JoinInfo {
   int rank = 0;
   int ranks = 0;
@@ -107,8 +108,9 @@ class ANNULUS_EXPORT JoinPlan {
 // be right.
 ANNULUS_EXPORT void validate(const JoinProblem& problem);
 
-// Decides and compiles. The communicator must be of the device; up to 16 ranks (kMostMergeInputs),
-// else Error{kUnsupported}. Throws what validate() throws, Error{kCompile} and Error{kDevice}.
+// Decides and compiles; every rank calls it, and none waits for another. Throws what validate()
+// throws, Error{kInvalidArgument} for a communicator of another device, Error{kUnsupported} for
+// more than 16 ranks (kMostMergeInputs), Error{kCompile} and Error{kDevice}.
 ANNULUS_EXPORT JoinPlan plan_join(const Device& device, const Communicator& communicator,
                                   const JoinProblem& problem);
 

@@ -1,6 +1,7 @@
 // The functions of the public handle of a join plan, each a few lines that call src/join.
 #include "annulus/join.h"
 
+#include "api/communicator_impl.h"
 #include "api/impl.h"
 #include "base/fail.h"
 #include "join/joiner.h"
@@ -21,6 +22,11 @@ JoinPlan plan_join(const Device& device, const Communicator& communicator,
   const Device::Impl& inside = api::inside(device);
   const base::Span span("plan a join", inside.info.name);
   validate(problem);
+  const std::shared_ptr<exchange::Rank> of = api::inside(communicator);
+  if (of->context()->handle() != inside.context->handle()) {
+    base::fail(ErrorCode::kInvalidArgument, "the communicator is of {} and the join is asked of {}",
+               of->context()->info().name, inside.context->info().name);
+  }
   const int ranks = communicator.ranks(), rank = communicator.rank();
   if (ranks > kMostMergeInputs) {
     base::fail(ErrorCode::kUnsupported,

@@ -46,14 +46,13 @@ Layout lay_out(const JoinProblem& problem, std::int64_t rows, int ranks, int ran
     } else if (layout.cut == JoinedSlices::kHeads) {
       slice = make_slice(problem, rows, length(slice_of(problem.heads, ranks, one)));
     }
-    layout.begins.push_back(at);
-    layout.slices.push_back(slice);
+    layout.begins[static_cast<std::size_t>(one)] = at;
+    layout.slices[static_cast<std::size_t>(one)] = slice;
     // With everything for everybody there is one slice, which all take.
     if (layout.cut != JoinedSlices::kAll) at += slice.bytes;
     if (one != rank) layout.bytes_sent += slice.bytes;
   }
   const Slice& own = layout.slices[static_cast<std::size_t>(rank)];
-  layout.begins.push_back(at);
   layout.sent_at = 0;
   layout.received_at = layout.cut == JoinedSlices::kAll ? everything.bytes : at;
   layout.merged_at = layout.received_at + own.bytes * ranks;

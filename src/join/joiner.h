@@ -4,10 +4,11 @@
 // Joins partial answers over ranks (annulus/join.h): which bytes go where, and the launches and
 // messages of a run.
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "annulus/join.h"
 #include "batch/merger.h"
@@ -24,12 +25,13 @@ struct Slice {
   std::int64_t bytes = 0;   // a multiple of 256
 };
 
-// What a run of so many rows sends and receives; the same on every rank but for `rank`.
+// What a run of so many rows sends and receives. It depends on `rank` only in what concerns that
+// rank alone, and is made without allocating, since every run makes one.
 struct Layout {
   JoinedSlices cut = JoinedSlices::kAll;  // how partial answers are cut: all of them, or slices
   bool gathers = false;                   // merged slices go to all ranks in a second exchange
-  std::vector<Slice> slices;              // by rank; with `cut` kAll each is everything
-  std::vector<std::int64_t> begins;  // in the memory that is sent, and behind the last one its end
+  std::array<Slice, kMostMergeInputs> slices;  // by rank; with `cut` kAll each is everything
+  std::array<std::int64_t, kMostMergeInputs> begins{};  // by rank, in the memory that is sent
   // In the workspace, bytes: what is sent, what comes (a slice of this rank from every rank), and
   // the merged slices of all ranks.
   std::int64_t sent_at = 0, received_at = 0, merged_at = 0;

@@ -14,10 +14,13 @@
 
 #include "annulus/append.h"
 #include "annulus/batch.h"
+#include "annulus/join.h"
 #include "annulus/rendezvous.h"
 #include "annulus/ring.h"
 #include "api/c_call.h"
 #include "api/impl.h"
+#include "device/launches.h"
+#include "join/joiner.h"
 #include "support/counted_malloc.h"
 #include "support/idle_launches.h"
 #include "support/simulator.h"
@@ -252,6 +255,48 @@ TEST_CASE("running a ring allocates nothing and takes no lock") {
   IdleLaunches::idle = true;
   costs_nothing([&] { ring.run(calls); }, launches + 3);  // and one packs each rank's rows
   IdleLaunches::idle = false;
+}
+
+TEST_CASE("running a rank of a ring, and joining, allocate nothing of their own and take no lock") {
+  const Device device = open_idle();
+  const Communicator alone =
+      Communicator::open(device, make_communicator_id(device), 1, 0, {.blocking = true});
+  Problem problem;
+  problem.seq_q = problem.seq_k = 128;
+  problem.dim_qk = problem.dim_v = 64;
+  const RingRankPlan ring =
+      plan_ring(device, alone, problem, make_shards(Sharding::kContiguous, 1, 128, 128));
+  const DeviceMemory memory = device.allocate(128 * 64 * 2);
+  const DeviceMemory o = device.allocate(memory.bytes());
+  RingCall call;
+  call.operands.q = call.operands.k = call.operands.v = memory.data();
+  call.operands.o = o.data();
+  call.operands.q_strides = call.operands.k_strides = call.operands.v_strides =
+      call.operands.o_strides = Strides::bshd(128, 1, 64);
+  // One rank of three, whose messages go nowhere: what NCCL itself does is not counted.
+  const JoinProblem joined = {
+      .heads = 4, .dim_v = 64, .most_rows = 32, .slices = JoinedSlices::kHeads};
+  const Device::Impl& inside = api::inside(device);
+  const join::Joiner joiner(*inside.kernels, inside.arch, joined, 3, 1);
+  const DeviceMemory workspace =
+      device.allocate(static_cast<std::size_t>(joiner.workspace_bytes()));
+  const DeviceMemory lse = device.allocate(32 * 4 * 4);
+  JoinOperands operands;
+  operands.rows = 32;
+  operands.o = memory.data();
+  operands.lse = static_cast<const float*>(lse.data());
+  operands.o_strides = {256, 64};
+  operands.lse_strides = {4, 1};
+  operands.joined_o = o.data();
+  operands.joined_o_strides = {64, 64};
+  device::StreamSink stream(nullptr);
+  int exchanges = 0;
+  const join::Joiner::Exchange exchange = [&](auto, auto) { ++exchanges; };
+  IdleLaunches::idle = true;
+  costs_nothing([&] { ring.run(call); });
+  costs_nothing([&] { joiner.run(stream, operands, workspace.data(), exchange); }, 2);
+  IdleLaunches::idle = false;
+  CHECK(exchanges == 1001);
 }
 
 TEST_CASE("posting a position to other ranks allocates nothing and takes no lock") {

@@ -240,7 +240,8 @@ TEST_CASE("no run needs more workspace than the plan says") {
       for (int rank = 0; rank < drawn.ranks; ++rank) {
         const join::Layout layout = join::lay_out(problem, rows, drawn.ranks, rank);
         REQUIRE(layout.end <= most);
-        REQUIRE(layout.received_at >= layout.begins.back());
+        const auto last = static_cast<std::size_t>(drawn.ranks - 1);
+        REQUIRE(layout.received_at >= layout.begins[last] + layout.slices[last].bytes);
       }
     }
   }
@@ -269,6 +270,8 @@ TEST_CASE("what a join is given is checked") {
     wrong = problem;
     wrong.slices = static_cast<JoinedSlices>(7);
     CHECK(refused(wrong) == ErrorCode::kInvalidArgument);
+    CHECK(code_of([&] { plan_join(test::rank_device(1), rank, problem); }) ==
+          ErrorCode::kInvalidArgument);
     const JoinPlan plan = plan_join(on, rank, problem);
     CHECK(plan.info().exchanges == 0);
     JoinOperands operands;
