@@ -111,8 +111,9 @@ class ANNULUS_EXPORT Rendezvous {
   // 300 ms"), after the others have come. A call that threw counts as one.
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> own,
                                                  std::chrono::milliseconds deadline) const;
-  // The same, but says who has gone or is late in its result. Ranks that go on without others
-  // use it: ranks may differ in whether they still heard of one that was dying.
+  // Gathers as all_gather does, and says in its result who has gone or is late where that throws.
+  // Ranks that go on without others use it: ranks may differ in whether they still heard of one
+  // that was dying.
   Gathered gather(std::span<const std::byte> own, std::chrono::milliseconds deadline) const;
 
   // Tells the other ranks how far this one has come. Neither waits nor allocates nor takes a lock,

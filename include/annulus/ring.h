@@ -187,7 +187,7 @@ class ANNULUS_EXPORT RingRankPlan {
 
   int rank() const;
   int ranks() const;
-  // Of RingInfo::ranks and of the schedule this rank alone; totals are those of all ranks.
+  // RingInfo::ranks and the schedule have this rank alone; totals are those of all ranks.
   const RingInfo& info() const;
   const Problem& rank_problem() const;  // the shapes of its tensors
   std::size_t workspace_bytes() const;  // as RingPlan::workspace_bytes

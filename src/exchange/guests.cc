@@ -8,7 +8,7 @@ namespace annulus::exchange {
 namespace {
 
 constexpr auto kGreeting = std::chrono::seconds(1);
-// Of a flood, those that came first are dropped: ranks say hello at once.
+// Beyond so many, those that came first are dropped: ranks say hello at once.
 constexpr std::size_t kMostGuests = 256;
 constexpr int kMostAtOnce = 64;
 

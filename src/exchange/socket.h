@@ -53,7 +53,7 @@ struct SocketAddress {
 // not found by `end`; *problem says why.
 std::vector<SocketAddress> resolve(const Endpoint& endpoint, SteadyClock::time_point end,
                                    std::string* problem);
-// Of text that is an IP address; nothing for a name.
+// The address that the text is, if it is an IP address; nothing for a name.
 std::optional<SocketAddress> numeric_address(const Endpoint& endpoint);
 
 // The end of a connection on this side. Nothing where the socket has none.

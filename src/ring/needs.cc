@@ -15,7 +15,7 @@ using pattern::IntervalSet;
 
 // So many queries or fewer are asked one by one where asking them together leaves doubt.
 constexpr std::int64_t kRowsAlone = 128;
-// Of more queries so many at the two ends are asked one by one before the range is halved.
+// Where there are more, so many at the two ends are asked one by one before the range is halved.
 constexpr std::int64_t kRowsOfEnds = 8;
 
 // Keys at positions [keys.begin, keys.end) are rows from `row` on of the shard of `owner`.

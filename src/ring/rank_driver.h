@@ -98,7 +98,7 @@ class RankDriver {
   device::Event start_;
   std::int64_t device_bytes_ = 0;
   std::int64_t sent_bytes_ = 0;
-  // Of the exchange that is being queued; memory for the largest one.
+  // The parts of the exchange that is being queued, with memory for the largest one.
   mutable std::vector<MessagePart> sends_, receives_;
 };
 

@@ -1,7 +1,7 @@
 #include "simulator/nccl/group.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <utility>
 
 namespace annulus::simulator::nccl {
