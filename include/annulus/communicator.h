@@ -17,8 +17,12 @@
 // whole, and both sides have to name the same number of bytes.
 //
 // What dies does not always tell: on one host a rank whose peer has died waits for ever. So every
-// wait of the host has a deadline, and a communicator that failed or came too late is given up: the
-// streams go on, buffers that were to be received then hold anything, and every later call throws.
+// wait has a deadline, on the host and, watched by a thread of the library, on the device; and a
+// communicator that failed or came too late is given up: the streams go on, buffers that were to be
+// received then hold anything, and every later call throws. Runs whose messages all came before
+// that are good, the others void (Communicator::state). Ranks that have met (annulus/rendezvous.h)
+// tell each other how far they are and why one gave up, so that all name the same rank; those that
+// are left may regroup and open a new communicator.
 
 #include <chrono>
 #include <cstddef>
@@ -26,6 +30,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "annulus/device.h"
 #include "annulus/rendezvous.h"
@@ -45,11 +50,44 @@ struct CommunicatorOptions {
   // that, and it saves NCCL a thread for each group; but then a rank whose peer has died may wait
   // in NCCL for ever, whatever the deadline, and cannot be given up safely.
   bool blocking = false;
-  // How long a group may take to be queued; 0: any time.
+  // How long a group may take to be queued, and how long its messages may take from when the
+  // device has come to them, which is how much later than this one another rank may come; 0: any
+  // time.
   std::chrono::milliseconds deadline{30000};
   // How long ranks may take to meet, as processes start, and to plan together, as they compile
   // kernels; 0: any time.
   std::chrono::milliseconds planning{600000};
+  // Whether a thread of the library watches what is under way. It asks the driver once in a
+  // millisecond while something is, and sleeps otherwise. Without it the deadline of what the
+  // device does is kept only inside of Communicator::state and wait.
+  bool watched = true;
+};
+
+// Whether the messages of a run have come.
+enum class RunState : int {
+  kUnderWay = 1,  // not all of them yet
+  kGood = 2,      // all of them
+  kVoid = 3,      // they will not: what the run computed, or will, is worth nothing
+};
+ANNULUS_EXPORT const char* to_string(RunState state);  // "under way", "good", "void"
+
+// What has happened to a communicator.
+enum class CommunicatorEventKind : int {
+  kOpened = 1,
+  kSlow = 2,     // messages have taken more than half of the deadline; `ranks` are late
+  kGone = 3,     // the connections to `ranks` have ended
+  kGivenUp = 4,  // it is given up, because of `ranks`
+};
+ANNULUS_EXPORT const char* to_string(CommunicatorEventKind kind);  // "opened", "slow", ...
+
+struct CommunicatorEvent {
+  std::int64_t number = 0;  // from 1
+  CommunicatorEventKind kind = CommunicatorEventKind::kOpened;
+  std::chrono::system_clock::time_point time;
+  std::int64_t generation = 0;
+  std::int64_t run = 0;  // that the device was at
+  std::vector<int> ranks;
+  std::string text;  // a sentence
 };
 
 // Bytes that go to another rank, and bytes that come from one. Device memory.
@@ -70,8 +108,10 @@ struct CommunicatorInfo {
   bool blocking = false;
   bool borrowed = false;
   bool simulated = false;
-  int nccl_version = 0;  // 22809 is 2.28.9
-  std::string nccl;      // "2.28.9 at /usr/lib/x86_64-linux-gnu/libnccl.so.2"
+  bool watched = false;
+  std::int64_t generation = 0;  // the rendezvous'; 0 without one
+  int nccl_version = 0;         // 22809 is 2.28.9
+  std::string nccl;             // "2.28.9 at /usr/lib/x86_64-linux-gnu/libnccl.so.2"
 };
 
 // A rank's end of a communicator. Copies share it, and the last one ends it: where all is well
@@ -93,9 +133,10 @@ class ANNULUS_EXPORT Communicator {
                            const CommunicatorOptions& options = {});
 
   // The same among ranks that have met: rank 0 makes the id, and the others get it. All of them
-  // call it. What fails on one before NCCL is called (no NCCL, no id) is thrown on every rank,
-  // with the code of that rank's error and its number in the message. Also throws what
-  // Rendezvous::all_gather does.
+  // call it. From then on the communicator and what is planned over it talk on the rendezvous,
+  // whose all_gather they use while they plan. What fails on one before NCCL is called (no NCCL, no
+  // id) is thrown on every rank, with the code of that rank's error and its number in the message.
+  // Also throws what Rendezvous::all_gather does.
   static Communicator open(const Device& device, const Rendezvous& rendezvous,
                            const CommunicatorOptions& options = {});
 
@@ -105,6 +146,10 @@ class ANNULUS_EXPORT Communicator {
   // not ready; `options.blocking` has to say whether it is blocking.
   static Communicator borrow(const Device& device, void* nccl_comm,
                              const CommunicatorOptions& options);
+  // The same, with a rendezvous on which the ranks tell each other who is late or has gone. The
+  // ranks of both are the same ones.
+  static Communicator borrow(const Device& device, void* nccl_comm, const Rendezvous& rendezvous,
+                             const CommunicatorOptions& options);
 
   const CommunicatorInfo& info() const;
   int rank() const { return info().rank; }
@@ -112,22 +157,42 @@ class ANNULUS_EXPORT Communicator {
 
   // Puts one group of messages on `stream`, behind the work that is there, and returns when NCCL
   // has queued it, which may take until the peers' hosts have called too; it does not wait for the
-  // device. Allocates nothing itself. Captured only where the communicator is blocking, and not as
-  // the first group between two ranks, which connects them.
+  // device. It is a run of its own, whose number it returns, on every rank: one that has no
+  // messages calls it with none. Allocates nothing itself. Captured only where the communicator is
+  // blocking, and not as the first group between two ranks, which connects them.
   //
   // Throws Error{kInvalidArgument} for a rank out of range or null memory, before anything is
   // queued; Error{kUnsupported} for a capture that is not possible; and Error{kCommunication} where
   // NCCL fails or the deadline passes, after which the communicator is given up.
-  void exchange(void* stream, std::span<const SentBytes> sends,
-                std::span<const ReceivedBytes> receives) const;
+  std::int64_t exchange(void* stream, std::span<const SentBytes> sends,
+                        std::span<const ReceivedBytes> receives) const;
 
-  // Whether the communicator is usable; else `reason` says why it was given up.
+  // Runs of everything that uses the communicator (exchanges, rings, joins) are numbered from 0, in
+  // the order in which they are put on streams; all ranks make the same ones. This is how many
+  // there are.
+  std::int64_t runs() const;
+  // Whether the messages of a run have come, as far as this rank is concerned. Runs that a graph
+  // was captured of have no state. Any thread.
+  RunState state(std::int64_t run) const;
+  // Waits on the host until the run is good or void: for what is in front of it on its stream, and
+  // then no longer than the deadline for each round. Any thread.
+  RunState wait(std::int64_t run) const;
+
+  // Whether the communicator is usable; else `reason` says why it was given up, and `blamed` which
+  // ranks' fault that was, if anybody's. Any thread.
   bool usable() const;
   std::string reason() const;
+  std::vector<int> blamed() const;
 
-  // Gives it up: what is under way ends without its messages. A communicator of the engine's is
-  // only left alone. Throws Error{kInvalidArgument} while another thread is inside exchange(),
-  // which ends by itself at its deadline.
+  // The newest 64 events, in their order. Any thread.
+  std::vector<CommunicatorEvent> events() const;
+  // What is known of each other rank, in their order: how far its device is (round -1: it has come
+  // to no round of that run yet), whether it has gone. Empty without a rendezvous. Any thread.
+  std::vector<RankState> peers() const;
+
+  // Gives it up, and tells the other ranks: what is under way ends without its messages. A
+  // communicator of the engine's is only left alone. Throws Error{kInvalidArgument} while another
+  // thread is inside exchange(), which ends by itself at its deadline.
   void give_up(const std::string& reason) const;
 
   // For the library itself.

@@ -73,6 +73,16 @@ struct Gathered {
   std::vector<int> late;                      // had not come at the deadline
 };
 
+// Who goes on after ranks have gone or were late.
+struct RegroupOptions {
+  // Ranks that are left out although they are there, as those that were late
+  // (Communicator::blamed).
+  std::vector<int> without;
+  int at_least = 1;  // with fewer ranks nobody goes on
+  // From 1 ms to a day. Ranks that have not come by half of it are left out too.
+  std::chrono::milliseconds deadline{5000};
+};
+
 // A rank's end of the meeting. Copies share it; the last one ends its connections, for which it
 // waits up to half a second until what was sent has arrived. Its own thread moves the bytes.
 class ANNULUS_EXPORT Rendezvous {
@@ -123,6 +133,23 @@ class ANNULUS_EXPORT Rendezvous {
 
   // What is known of each other rank, in their order. Any thread.
   std::vector<RankState> states() const;
+
+  // 1 where the ranks have met, and one more each time that they have regrouped.
+  std::int64_t generation() const;
+  // The number that each rank had in generation 1.
+  const std::vector<int>& members() const;
+
+  // Goes on with those that are left, as ranks 0, 1, ... in the same order, over the connections
+  // that they have. All that are to go on call it, within half of the deadline, and get the same
+  // members. This object is of no use afterwards, and communicators that were opened over it are
+  // given up. Ranks that are left out find that the others go on without them. Throws
+  // Error{kInvalidArgument} for wrong options and a second thread, and Error{kCommunication} where
+  // fewer than `at_least` are left, the others have left this rank out, or not all agree within the
+  // deadline; it may be tried again then.
+  Rendezvous regroup(const RegroupOptions& options = {}) const;
+
+  // For the library itself.
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
   std::shared_ptr<Impl> impl_;

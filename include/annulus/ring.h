@@ -194,11 +194,13 @@ class ANNULUS_EXPORT RingRankPlan {
 
   // Puts this rank's work on its streams and returns when NCCL has queued its messages, which may
   // take until the other ranks have called too, but never waits for a device. All ranks call it,
-  // as often as each other. Allocates nothing and takes no lock. A run can be captured where the
-  // communicator is blocking. Throws Error{kInvalidArgument} before anything is queued, and
-  // Error{kCommunication} where a rank does not come within the communicator's deadline: the
-  // outputs of that run are void, and the communicator is given up.
-  void run(const RingCall& call) const;
+  // as often as each other. Allocates nothing and takes no lock. Returns the number of the run,
+  // for which Communicator::state says, once the stream has passed it, whether its outputs are good
+  // or void. A run can be captured where the communicator is blocking. Throws
+  // Error{kInvalidArgument} before anything is queued, and Error{kCommunication} where a rank does
+  // not come within the communicator's deadline: the outputs of that run are void, and the
+  // communicator is given up.
+  std::int64_t run(const RingCall& call) const;
 
  private:
   std::shared_ptr<const Impl> impl_;

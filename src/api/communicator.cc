@@ -7,6 +7,7 @@
 
 #include "api/communicator_impl.h"
 #include "api/impl.h"
+#include "api/rendezvous_impl.h"
 #include "base/fail.h"
 
 namespace annulus::inline v0 {
@@ -53,6 +54,11 @@ CommunicatorId id_of(const std::vector<std::vector<std::byte>>& all) {
   return id;
 }
 
+Communicator made(std::unique_ptr<exchange::Rank> rank) {
+  return Communicator(std::make_shared<Communicator::Impl>(
+      Communicator::Impl{base::share_in_process(std::move(rank))}));
+}
+
 }  // namespace
 
 CommunicatorId make_communicator_id(const Device& device) {
@@ -72,8 +78,8 @@ Communicator Communicator::open(const Device& device, const CommunicatorId& id, 
                                 const CommunicatorOptions& options) {
   const Device::Impl& inside = api::inside(device);
   const base::Span span("open a communicator", inside.info.name);
-  return Communicator(std::make_shared<Impl>(
-      Impl{exchange::Rank::open(inside.context, nccl_of(inside), id, ranks, rank, options)}));
+  return made(
+      exchange::Rank::open(inside.context, nccl_of(inside), id, ranks, rank, options, nullptr));
 }
 
 Communicator Communicator::open(const Device& device, const Rendezvous& rendezvous,
@@ -104,26 +110,71 @@ Communicator Communicator::open(const Device& device, const Rendezvous& rendezvo
     if (!error) throw;
   }
   if (error) throw *error;
-  return open(device, id_of(all), rendezvous.ranks(), rendezvous.rank(), options);
+  const Device::Impl& inside = api::inside(device);
+  const base::Span span("open a communicator", inside.info.name);
+  return made(exchange::Rank::open(inside.context, nccl_of(inside), id_of(all), rendezvous.ranks(),
+                                   rendezvous.rank(), options, rendezvous.impl()->control));
 }
 
 Communicator Communicator::borrow(const Device& device, void* nccl_comm,
                                   const CommunicatorOptions& options) {
   const Device::Impl& inside = api::inside(device);
-  return Communicator(std::make_shared<Impl>(Impl{exchange::Rank::borrow(
-      inside.context, nccl_of(inside), static_cast<abi::NcclComm>(nccl_comm), options)}));
+  return made(exchange::Rank::borrow(inside.context, nccl_of(inside),
+                                     static_cast<abi::NcclComm>(nccl_comm), options, nullptr));
+}
+
+Communicator Communicator::borrow(const Device& device, void* nccl_comm,
+                                  const Rendezvous& rendezvous,
+                                  const CommunicatorOptions& options) {
+  const Device::Impl& inside = api::inside(device);
+  return made(exchange::Rank::borrow(inside.context, nccl_of(inside),
+                                     static_cast<abi::NcclComm>(nccl_comm), options,
+                                     rendezvous.impl()->control));
 }
 
 const CommunicatorInfo& Communicator::info() const { return impl_->rank->info(); }
 
-void Communicator::exchange(void* stream, std::span<const SentBytes> sends,
-                            std::span<const ReceivedBytes> receives) const {
-  impl_->here().exchange(static_cast<abi::CUstream>(stream), sends, receives);
+std::int64_t Communicator::exchange(void* stream, std::span<const SentBytes> sends,
+                                    std::span<const ReceivedBytes> receives) const {
+  return impl_->here().exchange(static_cast<abi::CUstream>(stream), sends, receives);
 }
+
+std::int64_t Communicator::runs() const { return impl_->here().runs(); }
+RunState Communicator::state(std::int64_t run) const { return impl_->here().state(run); }
+RunState Communicator::wait(std::int64_t run) const { return impl_->here().wait_for_run(run); }
 
 bool Communicator::usable() const { return impl_->here().usable(); }
 std::string Communicator::reason() const { return impl_->here().reason(); }
+std::vector<int> Communicator::blamed() const { return impl_->here().blamed(); }
+std::vector<CommunicatorEvent> Communicator::events() const { return impl_->here().events(); }
+std::vector<RankState> Communicator::peers() const { return impl_->here().peers(); }
 void Communicator::give_up(const std::string& reason) const { impl_->here().give_up(reason); }
+
+const char* to_string(RunState state) {
+  switch (state) {
+    case RunState::kUnderWay:
+      return "under way";
+    case RunState::kGood:
+      return "good";
+    case RunState::kVoid:
+      return "void";
+  }
+  return "?";
+}
+
+const char* to_string(CommunicatorEventKind kind) {
+  switch (kind) {
+    case CommunicatorEventKind::kOpened:
+      return "opened";
+    case CommunicatorEventKind::kSlow:
+      return "slow";
+    case CommunicatorEventKind::kGone:
+      return "gone";
+    case CommunicatorEventKind::kGivenUp:
+      return "given up";
+  }
+  return "?";
+}
 
 }  // namespace annulus::inline v0
 

@@ -1,31 +1,11 @@
 // The functions of the public handle of a rendezvous, each a few lines that call src/exchange.
 #include "annulus/rendezvous.h"
 
+#include "api/rendezvous_impl.h"
 #include "base/files.h"
-#include "base/process.h"
 #include "base/span.h"
-#include "exchange/control.h"
 
 namespace annulus::inline v0 {
-
-struct Rendezvous::Impl {
-  std::unique_ptr<exchange::Control> control;
-  base::ProcessMark process{};
-
-  explicit Impl(exchange::World world)
-      : control(std::make_unique<exchange::Control>(std::move(world))) {}
-  // A child of fork has the object and not its thread, for which it would wait.
-  ~Impl() {
-    if (!process.is_here()) static_cast<void>(control.release());
-  }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-
-  exchange::Control& here() const {
-    process.check("rendezvous");
-    return *control;
-  }
-};
 
 Rendezvous Rendezvous::meet(const RendezvousOptions& options) {
   const base::Span span("meet the other ranks", options.address);
@@ -53,8 +33,23 @@ Gathered Rendezvous::gather(std::span<const std::byte> own,
 
 // In a child of fork the position is written to memory of its own, and the parent's carrier is
 // only woken.
-void Rendezvous::post(const Position& position) const noexcept { impl_->control->post(position); }
+void Rendezvous::post(const Position& position) const noexcept { impl_->post(position); }
 
-std::vector<RankState> Rendezvous::states() const { return impl_->here().states(); }
+std::vector<RankState> Rendezvous::states() const {
+  exchange::Control& control = impl_->here();
+  std::vector<RankState> states;
+  for (exchange::Control::Known& known : control.known(control.engine_channel())) {
+    states.push_back(std::move(known.state));
+  }
+  return states;
+}
+
+std::int64_t Rendezvous::generation() const { return impl_->control->generation(); }
+const std::vector<int>& Rendezvous::members() const { return impl_->control->members(); }
+
+Rendezvous Rendezvous::regroup(const RegroupOptions& options) const {
+  const base::Span span("regroup", "");
+  return Rendezvous(std::make_shared<Impl>(impl_->here().regroup(options)));
+}
 
 }  // namespace annulus::inline v0

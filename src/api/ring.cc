@@ -90,9 +90,9 @@ std::size_t RingRankPlan::workspace_bytes() const {
   return static_cast<std::size_t>(impl_->prepared->driver().plan().workspace.bytes);
 }
 
-void RingRankPlan::run(const RingCall& call) const {
+std::int64_t RingRankPlan::run(const RingCall& call) const {
   impl_->process.check("ring");
-  impl_->prepared->run(call);
+  return impl_->prepared->run(call);
 }
 
 }  // namespace annulus::inline v0

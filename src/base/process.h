@@ -5,6 +5,8 @@
 // a lock that another thread held stays held, and the driver refuses every call. So what holds
 // locks or a device asks first whether it is still in the process that made it.
 
+#include <memory>
+
 namespace annulus::base {
 
 class ProcessMark {
@@ -22,6 +24,14 @@ class ProcessMark {
 
   unsigned generation_;  // the forks between the first mark's process and this one
 };
+
+// Shares an object that has a thread, for which a child of fork would wait: there it is left alone.
+template <typename T>
+std::shared_ptr<T> share_in_process(std::unique_ptr<T> object) {
+  return std::shared_ptr<T>(object.release(), [mark = ProcessMark()](T* own) {
+    if (mark.is_here()) delete own;
+  });
+}
 
 }  // namespace annulus::base
 

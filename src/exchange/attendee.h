@@ -22,8 +22,8 @@ using TimePoint = SteadyClock::time_point;
 constexpr std::size_t kUnknownBytes = 1536;
 // For the last words of a meeting that failed.
 constexpr auto kFarewell = std::chrono::milliseconds(200);
-constexpr auto kConnect = std::chrono::seconds(2);       // for one attempt to connect
-constexpr auto kPause = std::chrono::milliseconds(20);   // between attempts
+constexpr auto kConnect = std::chrono::seconds(2);      // for one attempt to connect
+constexpr auto kPause = std::chrono::milliseconds(20);  // between attempts
 constexpr char kLoopback[] = "127.0.0.1";
 
 struct Self {

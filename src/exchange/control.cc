@@ -1,18 +1,19 @@
 #include "exchange/control.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/no_signals.h"
 #include "base/turn.h"
 #include "exchange/names.h"
 
@@ -31,51 +32,33 @@ constexpr std::size_t kMostShares = 8;
 constexpr std::size_t kMostQueued = 16;
 constexpr std::size_t kMostAtOnce = 65536;
 
-// Signals are the program's: its handlers do not run on threads of the library.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
+// More than the communicators that a rank may have opened before another one has.
+constexpr std::uint64_t kMostAhead = 64;
 
- private:
-  sigset_t before_;
-};
+std::vector<int> members_of(const World& world) {
+  if (!world.members.empty()) return world.members;
+  std::vector<int> own(static_cast<std::size_t>(world.ranks));
+  std::iota(own.begin(), own.end(), 0);
+  return own;
+}
 
 }  // namespace
 
-// The release of each field keeps it behind the odd number, and the acquire of each keeps the
-// second look at the number behind it.
-void PostedPosition::write(const Position& position) noexcept {
-  const std::uint64_t before = writes_.load(std::memory_order_relaxed);
-  writes_.store(before + 1, std::memory_order_relaxed);
-  generation_.store(position.generation, std::memory_order_release);
-  run_.store(position.run, std::memory_order_release);
-  round_.store(position.round, std::memory_order_release);
-  writes_.store(before + 2, std::memory_order_release);
-}
-
-std::uint64_t PostedPosition::read(Position* position) const noexcept {
-  const std::uint64_t before = writes_.load(std::memory_order_acquire);
-  position->generation = generation_.load(std::memory_order_acquire);
-  position->run = run_.load(std::memory_order_acquire);
-  position->round = round_.load(std::memory_order_acquire);
-  const std::uint64_t after = writes_.load(std::memory_order_relaxed);
-  return before == after ? after : after | 1;
-}
-
 Control::Control(World world)
-    : rank_(world.rank), ranks_(world.ranks), peers_(static_cast<std::size_t>(world.ranks)) {
+    : rank_(world.rank),
+      ranks_(world.ranks),
+      generation_(world.generation),
+      members_(members_of(world)),
+      peers_(static_cast<std::size_t>(world.ranks)) {
   for (int rank = 0; rank < ranks_; ++rank) {
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
     peer.link = std::move(world.links[static_cast<std::size_t>(rank)]);
-    peer.state.rank = rank;
+    peer.rank = rank;
+    peer.gone = rank != rank_ && !peer.link.is_open();
+    if (peer.gone) peer.reason = "its connection ended while the ranks went on";
   }
+  for (const int rank : world.to_say) peers_[static_cast<std::size_t>(rank)].of_before = true;
+  engine_ = channel_at(0);
   if (ranks_ == 1) return;
   waker_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!waker_.is_open()) {
@@ -83,7 +66,7 @@ Control::Control(World world)
                base::describe_errno(errno));
   }
   wake();  // frames may have come while the ranks met
-  const NoSignals quiet;
+  const base::NoSignals quiet;
   carrier_ = std::thread([this] { carry(); });
 }
 
@@ -99,18 +82,86 @@ void Control::wake() noexcept {
   static_cast<void>(!::write(waker_.handle(), &one, sizeof(one)));
 }
 
-void Control::post(const Position& position) noexcept {
-  posted_.write(position);
+// A channel that others speak on before this rank has opened it is kept for it.
+Channel* Control::channel_at(std::uint64_t number) {
+  std::unique_ptr<Channel>& channel = channels_[number];
+  if (!channel) {
+    channel = std::make_unique<Channel>();
+    channel->number = number;
+    channel->heard.resize(peers_.size());
+  }
+  return channel.get();
+}
+
+Channel* Control::open_channel(std::shared_ptr<Bell> bell) {
+  const std::lock_guard lock(mutex_);
+  Channel* const channel = channel_at(opened_ + 1);
+  ++opened_;
+  channel->bell = std::move(bell);
+  return channel;
+}
+
+void Control::close_channel(Channel* channel) {
+  const std::lock_guard lock(mutex_);
+  for (Peer& peer : peers_) {
+    if (peer.link.is_open()) tell_position(&peer, channel);
+  }
+  say_to_all(FrameKind::kClosed, channel->number, {});
+  channels_.erase(channel->number);
+}
+
+void Control::post(Channel* channel, const Position& position) noexcept {
+  channel->posted.write(position);
   if (ranks_ > 1) wake();
 }
 
-std::vector<RankState> Control::states() const {
+std::vector<Control::Known> Control::known(const Channel* channel) const {
   const std::lock_guard lock(mutex_);
-  std::vector<RankState> states;
+  std::vector<Known> all;
   for (const Peer& peer : peers_) {
-    if (peer.state.rank != rank_) states.push_back(peer.state);
+    if (peer.rank == rank_) continue;
+    Known known;
+    known.state.rank = peer.rank;
+    known.state.gone = peer.gone;
+    known.state.reason = peer.reason;
+    const Channel::Heard& heard = channel->heard[static_cast<std::size_t>(peer.rank)];
+    known.state.posted = heard.posted;
+    known.state.position = heard.position;
+    known.notice = heard.notice;
+    if (heard.closed && !peer.gone) {
+      known.state.gone = true;
+      known.state.reason = "it has ended its communicator";
+    }
+    all.push_back(std::move(known));
   }
-  return states;
+  return all;
+}
+
+std::optional<std::string> Control::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
+void Control::ring_all() noexcept {
+  for (const auto& [number, channel] : channels_) {
+    if (channel->bell) channel->bell->ring();
+  }
+}
+
+void Control::say_to_all(FrameKind kind, std::uint64_t number, std::span<const std::byte> bytes) {
+  const auto frame = std::make_shared<const std::vector<std::byte>>(encode(kind, number, bytes));
+  for (Peer& peer : peers_) {
+    if (!peer.link.is_open() || peer.deaf) continue;
+    peer.link.put(frame);
+    if (peer.link.queued() > kMostQueued) drop(&peer, "it reads nothing");
+  }
+  if (ranks_ > 1) wake();
+}
+
+void Control::tell(const Channel* channel, const Notice& notice) {
+  const std::vector<std::byte> bytes = encode(notice);
+  const std::lock_guard lock(mutex_);
+  say_to_all(FrameKind::kNotice, channel->number, bytes);
 }
 
 Gathered Control::gather(std::span<const std::byte> own, std::chrono::milliseconds deadline) {
@@ -128,16 +179,10 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
   gathered.bytes.resize(peers_.size());
   gathered.bytes[static_cast<std::size_t>(rank_)].assign(own.begin(), own.end());
   std::unique_lock lock(mutex_);
+  if (ended_) throw Error(ErrorCode::kCommunication, *ended_);
   const std::uint64_t number = calls_ + 1;
-  const auto frame =
-      std::make_shared<const std::vector<std::byte>>(encode(FrameKind::kGather, number, own));
+  say_to_all(FrameKind::kGather, number, own);
   calls_ = number;
-  for (Peer& peer : peers_) {
-    if (!peer.link.is_open() || peer.deaf) continue;
-    peer.link.put(frame);
-    if (peer.link.queued() > kMostQueued) drop(&peer, "it reads nothing");
-  }
-  if (ranks_ > 1) wake();
   const auto has_come = [&](Peer& peer) {
     std::erase_if(peer.shares, [&](const Share& share) { return share.number < number; });
     return !peer.shares.empty() && peer.shares.front().number == number;
@@ -146,17 +191,16 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
     return std::ranges::all_of(peers_, [&](Peer& peer) {
       // Once the system has the own bytes, they arrive even if this process dies.
       const bool told = peer.link.queued() == 0;
-      return peer.state.rank == rank_ || peer.state.gone || (has_come(peer) && told);
+      return peer.rank == rank_ || peer.gone || (has_come(peer) && told);
     });
   });
   for (Peer& peer : peers_) {
-    if (peer.state.rank == rank_) continue;
+    if (peer.rank == rank_) continue;
     if (has_come(peer)) {
-      gathered.bytes[static_cast<std::size_t>(peer.state.rank)] =
-          std::move(peer.shares.front().bytes);
+      gathered.bytes[static_cast<std::size_t>(peer.rank)] = std::move(peer.shares.front().bytes);
       peer.shares.pop_front();
     } else {
-      (peer.state.gone ? gathered.gone : gathered.late).push_back(peer.state.rank);
+      (peer.gone ? gathered.gone : gathered.late).push_back(peer.rank);
     }
   }
   return gathered;
@@ -177,20 +221,161 @@ std::vector<std::vector<std::byte>> Control::all_gather(std::span<const std::byt
   return std::move(gathered.bytes);
 }
 
+// What is known of the peers, as far as it concerns the next generation.
+void Control::judge(Survivors* survivors) const {
+  for (const Peer& peer : peers_) {
+    if (peer.rank == rank_) continue;
+    if (peer.decided) {
+      survivors->decided(peer.rank, *peer.decided);
+    } else if (peer.gone) {
+      survivors->gone(peer.rank);
+    } else if (peer.survivors) {
+      survivors->heard(peer.rank, *peer.survivors);
+    }
+  }
+}
+
+// With the lock held: the members are the same on all of them.
+World Control::move_on(const std::vector<int>& members) {
+  World world;
+  world.generation = generation_ + 1;
+  world.ranks = static_cast<int>(members.size());
+  world.links.resize(members.size());
+  const std::vector<std::byte> list = encode_list(members);
+  for (int number = 0; number < world.ranks; ++number) {
+    const int rank = members[static_cast<std::size_t>(number)];
+    Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    world.members.push_back(members_[static_cast<std::size_t>(rank)]);
+    if (rank == rank_) {
+      world.rank = number;
+      continue;
+    }
+    if (!peer.link.is_open()) continue;
+    if (!peer.decided) world.to_say.push_back(number);
+    peer.link.put(
+        encode(FrameKind::kGeneration, static_cast<std::uint64_t>(world.generation), list));
+    world.links[static_cast<std::size_t>(number)] = std::exchange(peer.link, Link());
+    peer.gone = true;
+    peer.reason = fmt::format("it has gone on as {} of generation {}",
+                              name_ranks({&number, 1}, world.ranks), world.generation);
+  }
+  ended_ =
+      fmt::format("the ranks have gone on as generation {} without this object", world.generation);
+  ring_all();
+  if (ranks_ > 1) wake();
+  return world;
+}
+
+World Control::regroup(const RegroupOptions& options) {
+  const base::Turn turn(&busy_, "another thread is inside a gather of this rendezvous; take turns");
+  if (options.deadline < 1ms || options.deadline > kLongest) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "a deadline of {} ms for ranks to regroup; give 1 ms to a day",
+               options.deadline.count());
+  }
+  for (const int rank : options.without) {
+    if (rank >= 0 && rank < ranks_ && rank != rank_) continue;
+    base::fail(ErrorCode::kInvalidArgument, "rank {} cannot be left out by rank {} of {}", rank,
+               rank_, ranks_);
+  }
+  const SteadyClock::time_point begin = SteadyClock::now();
+  const SteadyClock::time_point half = begin + options.deadline / 2;
+  const SteadyClock::time_point end = begin + options.deadline;
+  std::unique_lock lock(mutex_);
+  Survivors survivors(rank_, ranks_, options.without);
+  while (true) {
+    if (ended_) throw Error(ErrorCode::kCommunication, *ended_);
+    judge(&survivors);
+    const SteadyClock::time_point now = SteadyClock::now();
+    if (now >= half) survivors.leave_out_silent();
+    if (const std::optional<int> by = survivors.left_out_by()) {
+      base::fail(ErrorCode::kCommunication, "{} leaves rank {} out and goes on without it",
+                 name_ranks({&*by, 1}, ranks_), rank_);
+    }
+    const std::vector<int>& members = survivors.members();
+    if (static_cast<int>(members.size()) < options.at_least) {
+      base::fail(ErrorCode::kCommunication, "{} of {} ranks are left, and at least {} have to be",
+                 members.size(), ranks_, options.at_least);
+    }
+    if (survivors.agreed()) return move_on(members);
+    if (now >= end) {
+      const std::vector<int> awaited = survivors.awaited();
+      base::fail(ErrorCode::kCommunication, "{} {} not agreed within {} ms on who goes on",
+                 name_ranks(awaited, ranks_), have(awaited), options.deadline.count());
+    }
+    if (survivors.take_change()) {
+      say_to_all(FrameKind::kSurvivors, static_cast<std::uint64_t>(generation_) + 1,
+                 encode_list(members));
+    }
+    came_.wait_until(lock, now < half ? half : end);
+  }
+}
+
 void Control::drop(Peer* peer, const std::string& reason) {
   peer->link.close();
-  peer->state.gone = true;
-  peer->state.reason = reason;
+  peer->gone = true;
+  peer->reason = reason;
+  ring_all();
+}
+
+// False: it is no frame of a channel.
+bool Control::take_of_channel(Peer* peer, const Frame& frame) {
+  constexpr FrameKind kOnes[] = {FrameKind::kPosition, FrameKind::kNotice, FrameKind::kClosed};
+  if (std::ranges::find(kOnes, frame.kind) == std::end(kOnes)) return false;
+  const bool past = frame.number <= opened_ && !channels_.contains(frame.number);
+  if (past) return true;
+  if (frame.number > opened_ + kMostAhead) {
+    drop(peer, "it tells of what is not begun here by far");
+    return true;
+  }
+  Channel* const channel = channel_at(frame.number);
+  Channel::Heard& heard = channel->heard[static_cast<std::size_t>(peer->rank)];
+  if (frame.kind == FrameKind::kClosed) {
+    heard.closed = true;
+    if (channel->bell) channel->bell->ring();
+    return true;
+  }
+  if (frame.kind == FrameKind::kNotice) {
+    const std::optional<Notice> notice = parse_notice(frame.bytes, ranks_);
+    if (!notice) {
+      drop(peer, "it sent no notice where one belongs");
+    } else if (!heard.notice) {
+      heard.notice = notice;
+      if (channel->bell) channel->bell->ring();
+    }
+    return true;
+  }
+  const std::optional<Position> position = parse_position(frame.bytes);
+  if (!position) {
+    drop(peer, "it sent no position where one belongs");
+    return true;
+  }
+  heard.position = *position;
+  heard.posted = true;
+  return true;
 }
 
 void Control::take(Peer* peer, Frame frame) {
-  if (frame.kind == FrameKind::kPosition) {
-    const std::optional<Position> position = parse_position(frame.bytes);
-    if (!position) return drop(peer, "it sent no position where one belongs");
-    peer->state.position = *position;
-    peer->state.posted = true;
+  const bool of_list = frame.kind == FrameKind::kSurvivors || frame.kind == FrameKind::kGeneration;
+  if (peer->of_before) {
+    const auto own = static_cast<std::uint64_t>(generation_);
+    peer->of_before = !(frame.kind == FrameKind::kGeneration && frame.number == own);
     return;
   }
+  if (of_list) {
+    std::optional<std::vector<int>> list = parse_list(frame.bytes, ranks_);
+    if (!list || frame.number != static_cast<std::uint64_t>(generation_) + 1) {
+      return drop(peer, "it sent no list of ranks where one belongs");
+    }
+    if (!ended_ && !std::ranges::binary_search(*list, rank_)) {
+      ended_ = fmt::format("rank {} of {} leaves this rank out and goes on without it", peer->rank,
+                           ranks_);
+      ring_all();
+    }
+    (frame.kind == FrameKind::kSurvivors ? peer->survivors : peer->decided) = std::move(list);
+    return;
+  }
+  if (take_of_channel(peer, frame)) return;
   if (frame.kind != FrameKind::kGather || frame.number != peer->last_share + 1) {
     return drop(peer, "it sent what does not belong there");
   }
@@ -201,7 +386,7 @@ void Control::take(Peer* peer, Frame frame) {
 }
 
 void Control::take_frames(Peer* peer) {
-  while (peer->link.is_open()) {
+  while (peer->link.is_open() && !peer->decided) {
     std::optional<Frame> frame = peer->link.in().next();
     if (!frame) break;
     take(peer, std::move(*frame));
@@ -209,20 +394,26 @@ void Control::take_frames(Peer* peer) {
   if (peer->link.in().broken()) drop(peer, "it sent what is no message");
 }
 
-// At most one waits for a rank that does not read; the newest one follows it.
-void Control::tell_position(Peer* peer) {
+// At most one of each channel waits for a rank that does not read; the newest one follows it.
+void Control::tell_positions(Peer* peer) {
+  if (peer->link.queued() > 0 || peer->deaf) return;
+  for (const auto& [number, channel] : channels_) tell_position(peer, channel.get());
+}
+
+void Control::tell_position(Peer* peer, Channel* channel) {
+  std::uint64_t& told = channel->heard[static_cast<std::size_t>(peer->rank)].told;
   Position position;
-  const std::uint64_t writes = posted_.read(&position);
-  if (writes == peer->told || writes % 2 == 1 || peer->link.queued() > 0 || peer->deaf) return;
-  peer->link.put(encode(FrameKind::kPosition, 0, encode(position)));
-  peer->told = writes;
+  const std::uint64_t writes = channel->posted.read(&position);
+  if (writes == told || writes % 2 == 1) return;
+  peer->link.put(encode(FrameKind::kPosition, channel->number, encode(position)));
+  told = writes;
 }
 
 void Control::serve_peers(const Poller& poller) {
   for (Peer& peer : peers_) {
     if (!peer.link.is_open()) continue;
     std::string reason;
-    const bool reads = (poller.events(peer.link.handle()) & ~POLLOUT) != 0;
+    const bool reads = !peer.decided && (poller.events(peer.link.handle()) & ~POLLOUT) != 0;
     const bool good = !reads || peer.link.receive(kMostAtOnce, &reason);
     take_frames(&peer);
     if (!peer.link.is_open()) continue;
@@ -232,7 +423,7 @@ void Control::serve_peers(const Poller& poller) {
     }
     // What it sent before it went has still to be read.
     if (!peer.link.flush(&reason)) peer.deaf = true;
-    tell_position(&peer);
+    tell_positions(&peer);
     if (!peer.link.flush(&reason)) peer.deaf = true;
   }
 }
@@ -271,7 +462,9 @@ void Control::turn(SteadyClock::duration longest) {
     for (const Peer& peer : peers_) {
       if (!peer.link.is_open()) continue;
       const bool waits = peer.link.queued() > 0;
-      poller.add(peer.link.handle(), static_cast<short>(POLLIN | (waits ? POLLOUT : 0)));
+      const int reads = peer.decided ? 0 : POLLIN;
+      if (!waits && reads == 0) continue;
+      poller.add(peer.link.handle(), static_cast<short>(reads | (waits ? POLLOUT : 0)));
     }
   }
   poller.wait(SteadyClock::now() + longest);

@@ -2,13 +2,15 @@
 #define ANNULUS_EXCHANGE_CONTROL_H_
 
 // The control channel of a rank (annulus/rendezvous.h): a thread, the carrier, that sends and
-// receives on the connections to all other ranks.
+// receives on the connections to all other ranks. What is told on it belongs to one of several
+// numbered channels (channel.h).
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,23 +20,11 @@
 #include <vector>
 
 #include "annulus/rendezvous.h"
+#include "exchange/channel.h"
 #include "exchange/meeting.h"
+#include "exchange/survivors.h"
 
 namespace annulus::exchange {
-
-// A position that one thread writes and another reads, neither of which waits for the other.
-class PostedPosition {
- public:
-  void write(const Position& position) noexcept;
-  // How many were written, or an odd number while one is; the position is whole where it is even.
-  std::uint64_t read(Position* position) const noexcept;
-
- private:
-  std::atomic<std::uint64_t> writes_{0};  // twice the number of them
-  std::atomic<std::int64_t> generation_{0};
-  std::atomic<std::int64_t> run_{0};
-  std::atomic<std::int64_t> round_{0};
-};
 
 class Control {
  public:
@@ -45,11 +35,33 @@ class Control {
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
+  std::int64_t generation() const { return generation_; }
+  const std::vector<int>& members() const { return members_; }
   Gathered gather(std::span<const std::byte> own, std::chrono::milliseconds deadline);
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> own,
                                                  std::chrono::milliseconds deadline);
-  void post(const Position& position) noexcept;
-  std::vector<RankState> states() const;
+  // As Rendezvous::regroup; the connections to the members move into the world.
+  World regroup(const RegroupOptions& options);
+
+  // The next channel, which all ranks open in one order. The bell is rung when a rank has gone or
+  // closed the channel, a notice has come on it, or the ranks have gone on without this object.
+  Channel* open_channel(std::shared_ptr<Bell> bell);
+  // Whoever still waits for this rank on it waits in vain.
+  void close_channel(Channel* channel);
+  // The channel of Rendezvous::post, which is always open.
+  Channel* engine_channel() const { return engine_; }
+  // Neither waits nor allocates. One thread at a time for each channel.
+  void post(Channel* channel, const Position& position) noexcept;
+  void tell(const Channel* channel, const Notice& notice);
+  // What is known of the other ranks, in their order, and what they have told on the channel, which
+  // those that have closed it have gone from.
+  struct Known {
+    RankState state;
+    std::optional<Notice> notice;
+  };
+  std::vector<Known> known(const Channel* channel) const;
+  // Why this object is of no use any more, where the ranks have gone on without it.
+  std::optional<std::string> ended() const;
 
  private:
   struct Share {
@@ -58,11 +70,16 @@ class Control {
   };
   struct Peer {
     Link link;
-    RankState state;
+    int rank = 0;
+    bool gone = false;
+    std::string reason;
     std::deque<Share> shares;      // of calls that this rank has not finished
     std::uint64_t last_share = 0;  // the number of the newest
-    std::uint64_t told = 0;        // of the last position that was sent to it
     bool deaf = false;             // nothing can be sent to it any more
+    // What it says of the next generation. Where it has decided, all that follows is of that one,
+    // and is left for whoever takes the connection.
+    std::optional<std::vector<int>> survivors, decided;
+    bool of_before = false;  // it still speaks of the generation before
   };
 
   void carry();
@@ -71,21 +88,33 @@ class Control {
   void serve_peers(const Poller& poller);  // with the lock held
   void take_frames(Peer* peer);
   void take(Peer* peer, Frame frame);
-  void tell_position(Peer* peer);
+  bool take_of_channel(Peer* peer, const Frame& frame);
+  void tell_positions(Peer* peer);
+  static void tell_position(Peer* peer, Channel* channel);
   void drop(Peer* peer, const std::string& reason);
+  Channel* channel_at(std::uint64_t number);
+  void ring_all() noexcept;
+  void say_to_all(FrameKind kind, std::uint64_t number, std::span<const std::byte> bytes);
+  void judge(Survivors* survivors) const;
+  World move_on(const std::vector<int>& members);
   void wake() noexcept;
   bool all_arrived() const;
 
   const int rank_;
   const int ranks_;
-  PostedPosition posted_;
+  const std::int64_t generation_;
+  const std::vector<int> members_;
   std::atomic<bool> busy_{false};  // a thread is in gather
   std::atomic<bool> ends_{false};
   Socket waker_;              // an eventfd
-  mutable std::mutex mutex_;  // guards the peers and calls_
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable came_;
   std::vector<Peer> peers_;  // by rank; the own one has no link
-  std::uint64_t calls_ = 0;  // of gather
+  std::map<std::uint64_t, std::unique_ptr<Channel>> channels_;
+  Channel* engine_ = nullptr;
+  std::uint64_t opened_ = 0;  // the number of the newest channel of this rank
+  std::uint64_t calls_ = 0;   // of gather
+  std::optional<std::string> ended_;
   std::thread carrier_;
 };
 

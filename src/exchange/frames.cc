@@ -12,7 +12,7 @@ constexpr std::uint32_t kFrameMagic = 0x46524e41;  // "ANRF"
 constexpr std::size_t kHostBytes = 52;             // an IPv6 address as text is at most 45
 constexpr std::size_t kTokenBytes = 64;
 constexpr std::size_t kEndpointBytes = 4 + kHostBytes;
-constexpr std::size_t kMostRefusalBytes = 1024;
+constexpr std::size_t kMostTextBytes = 1024;
 
 // The most bytes of a frame's content by its kind.
 struct KindLimit {
@@ -21,13 +21,17 @@ struct KindLimit {
 };
 constexpr KindLimit kLimits[] = {
     {FrameKind::kWelcome, 4 + kTokenBytes},
-    {FrameKind::kRefusal, 4 + kMostRefusalBytes},
+    {FrameKind::kRefusal, 4 + kMostTextBytes},
     {FrameKind::kMissing, 4 * kMostRanks},
     {FrameKind::kRoster, sizeof(Nonce) + kEndpointBytes* kMostRanks},
     {FrameKind::kReady, 0},
     {FrameKind::kGo, 0},
     {FrameKind::kGather, Rendezvous::kMostBytes},
     {FrameKind::kPosition, 24},
+    {FrameKind::kNotice, 4 + 4 * kMostRanks + kMostTextBytes},
+    {FrameKind::kClosed, 0},
+    {FrameKind::kSurvivors, 4 * kMostRanks},
+    {FrameKind::kGeneration, 4 * kMostRanks},
 };
 
 // What a refusal may say. The code of the protocol is its place in the list.
@@ -200,12 +204,12 @@ std::vector<std::byte> encode(const Refusal& refusal) {
   const auto place = at == std::end(kRefusals) ? std::size(kRefusals) - 1
                                                : static_cast<std::size_t>(at - kRefusals);
   to.number(place, 4);
-  to.text(refusal.text, std::min(refusal.text.size(), kMostRefusalBytes));
+  to.text(refusal.text, std::min(refusal.text.size(), kMostTextBytes));
   return to.take();
 }
 
 std::optional<Refusal> parse_refusal(std::span<const std::byte> bytes) {
-  if (bytes.size() < 4 || bytes.size() > 4 + kMostRefusalBytes) return std::nullopt;
+  if (bytes.size() < 4 || bytes.size() > 4 + kMostTextBytes) return std::nullopt;
   Reader from(bytes);
   const std::uint64_t place = from.number(4);
   if (place >= std::size(kRefusals)) return std::nullopt;
@@ -227,13 +231,13 @@ std::optional<std::string> parse_welcome(std::span<const std::byte> bytes) {
   return from.text(static_cast<std::size_t>(token_bytes));
 }
 
-std::vector<std::byte> encode_missing(std::span<const int> ranks) {
+std::vector<std::byte> encode_list(std::span<const int> ranks) {
   Writer to;
   for (const int rank : ranks) to.number(static_cast<std::uint32_t>(rank), 4);
   return to.take();
 }
 
-std::optional<std::vector<int>> parse_missing(std::span<const std::byte> bytes, int ranks) {
+std::optional<std::vector<int>> parse_list(std::span<const std::byte> bytes, int ranks) {
   if (bytes.size() % 4 != 0) return std::nullopt;
   std::vector<int> missing;
   for (Reader from(bytes); !from.empty();) {
@@ -263,6 +267,27 @@ std::optional<Roster> parse_roster(std::span<const std::byte> bytes, int ranks) 
   roster.nonce = from.nonce();
   for (int rank = 0; rank < ranks; ++rank) roster.endpoints.push_back(from.endpoint());
   return roster;
+}
+
+std::vector<std::byte> encode(const Notice& notice) {
+  Writer to;
+  to.number(notice.ranks.size(), 4);
+  to.bytes(encode_list(notice.ranks));
+  to.text(notice.text, std::min(notice.text.size(), kMostTextBytes));
+  return to.take();
+}
+
+std::optional<Notice> parse_notice(std::span<const std::byte> bytes, int ranks) {
+  if (bytes.size() < 4) return std::nullopt;
+  Reader from(bytes);
+  const std::uint64_t count = from.number(4);
+  if (count > static_cast<std::uint64_t>(ranks) || bytes.size() - 4 < 4 * count) {
+    return std::nullopt;
+  }
+  const auto list = parse_list(from.bytes(static_cast<std::size_t>(4 * count)), ranks);
+  const std::size_t rest = bytes.size() - 4 - static_cast<std::size_t>(4 * count);
+  if (!list || rest > kMostTextBytes) return std::nullopt;
+  return Notice{*list, printable(from.text(rest))};
 }
 
 std::vector<std::byte> encode(const Position& position) {

@@ -30,7 +30,7 @@
 
 namespace annulus::exchange {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr int kMostRanks = 1024;
 inline constexpr std::size_t kMostTokenBytes = 63;
 
@@ -51,14 +51,18 @@ std::optional<Hello> parse_hello(std::span<const std::byte> bytes);
 bool same_token(const std::string& a, const std::string& b);
 
 enum class FrameKind : std::uint32_t {
-  kWelcome = 1,   // rank 0 knows whoever said hello: the token
-  kRefusal = 2,   // the meeting has failed, or it is not for you: a Refusal
-  kMissing = 3,   // ranks that have not come yet
-  kRoster = 4,    // where all ranks listen
-  kReady = 5,     // to rank 0: connected to all
-  kGo = 6,        // from rank 0: all are
-  kGather = 7,    // bytes of the call of that number
-  kPosition = 8,  // a Position
+  kWelcome = 1,      // rank 0 knows whoever said hello: the token
+  kRefusal = 2,      // the meeting has failed, or it is not for you: a Refusal
+  kMissing = 3,      // ranks that have not come yet
+  kRoster = 4,       // where all ranks listen
+  kReady = 5,        // to rank 0: connected to all
+  kGo = 6,           // from rank 0: all are
+  kGather = 7,       // bytes of the call of that number
+  kPosition = 8,     // a Position, of the channel of that number
+  kNotice = 9,       // a Notice, of the channel of that number
+  kClosed = 10,      // the channel of that number is
+  kSurvivors = 11,   // who may be of the generation of that number, as one of them sees it: a list
+  kGeneration = 12,  // who is; what follows is of that generation
 };
 
 struct Frame {
@@ -102,8 +106,9 @@ std::optional<Refusal> parse_refusal(std::span<const std::byte> bytes);
 std::vector<std::byte> encode_welcome(const std::string& token);
 std::optional<std::string> parse_welcome(std::span<const std::byte> bytes);
 
-std::vector<std::byte> encode_missing(std::span<const int> ranks);
-std::optional<std::vector<int>> parse_missing(std::span<const std::byte> bytes, int ranks);
+// Ranks, ascending.
+std::vector<std::byte> encode_list(std::span<const int> ranks);
+std::optional<std::vector<int>> parse_list(std::span<const std::byte> bytes, int ranks);
 
 struct Roster {
   Nonce nonce{};  // of the connections that follow
@@ -111,6 +116,14 @@ struct Roster {
 };
 std::vector<std::byte> encode(const Roster& roster);
 std::optional<Roster> parse_roster(std::span<const std::byte> bytes, int ranks);
+
+// Why a rank does not go on.
+struct Notice {
+  std::vector<int> ranks;  // without whom it cannot; ascending
+  std::string text;        // printable, at most 1 KiB
+};
+std::vector<std::byte> encode(const Notice& notice);
+std::optional<Notice> parse_notice(std::span<const std::byte> bytes, int ranks);
 
 std::vector<std::byte> encode(const Position& position);
 std::optional<Position> parse_position(std::span<const std::byte> bytes);

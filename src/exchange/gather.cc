@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <span>
+#include <utility>
 
 #include "device/buffer.h"
 #include "device/stream.h"
@@ -23,7 +25,7 @@ void gather_rows(Rank& rank, const device::Buffer& all, std::size_t bytes,
     sends.push_back({peer, row(rank.info().rank), bytes});
     receives.push_back({peer, row(peer), bytes});
   }
-  rank.exchange(stream.handle(), sends, receives, rank.planning());
+  rank.exchange_within(stream.handle(), sends, receives, rank.planning());
   rank.wait(stream, "the other ranks to say what they bring", rank.planning());
 }
 
@@ -40,10 +42,40 @@ std::vector<std::byte> gather_bytes(Rank& rank, const std::vector<std::byte>& ow
   return bytes;
 }
 
+// Over the control channel, in as many calls as the longest text needs.
+std::vector<std::string> gather_over(Control& control, const std::string& own,
+                                     std::chrono::milliseconds deadline) {
+  constexpr std::size_t kPiece = Rendezvous::kMostBytes - 1;
+  std::vector<std::string> texts(static_cast<std::size_t>(control.ranks()));
+  bool more = true;
+  for (std::size_t at = 0; more; at += kPiece) {
+    // Whether more follows, and the piece.
+    std::vector<std::byte> bytes = {std::byte{at + kPiece < own.size()}};
+    if (at < own.size()) {
+      const auto piece = std::as_bytes(std::span(own)).subspan(at);
+      const auto taken = piece.first(std::min(piece.size(), kPiece));
+      bytes.insert(bytes.end(), taken.begin(), taken.end());
+    }
+    more = false;
+    const std::vector<std::vector<std::byte>> all = control.all_gather(bytes, deadline);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].empty()) continue;
+      more = more || all[rank][0] != std::byte{0};
+      texts[rank].append(reinterpret_cast<const char*>(all[rank].data()) + 1, all[rank].size() - 1);
+    }
+  }
+  return texts;
+}
+
 }  // namespace
 
 std::vector<std::string> all_gather(Rank& rank, const std::string& own) {
   if (rank.info().ranks == 1) return {own};
+  if (rank.control() != nullptr) {
+    constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24);
+    const bool endless = rank.planning().count() == 0;
+    return gather_over(*rank.control(), own, endless ? kLongest : rank.planning());
+  }
   const auto ranks = static_cast<std::size_t>(rank.info().ranks);
   std::vector<std::byte> row(sizeof(std::uint64_t));
   const std::uint64_t length = own.size();
@@ -61,6 +93,23 @@ std::vector<std::string> all_gather(Rank& rank, const std::string& own) {
     texts[one].assign(reinterpret_cast<const char*>(all.data()) + one * longest, lengths[one]);
   }
   return texts;
+}
+
+void connect(Rank& rank, std::span<const int> peers) {
+  if (peers.empty()) return;
+  constexpr std::size_t kBytes = 16;
+  const device::Buffer memory(rank.context(), 2 * kBytes * peers.size());
+  const device::Stream stream(rank.context());
+  auto* next = reinterpret_cast<std::byte*>(memory.address());
+  const auto take = [&] { return std::exchange(next, next + kBytes); };
+  std::vector<SentBytes> sends;
+  std::vector<ReceivedBytes> receives;
+  for (const int peer : peers) {
+    sends.push_back({peer, take(), kBytes});
+    receives.push_back({peer, take(), kBytes});
+  }
+  rank.exchange_within(stream.handle(), sends, receives, rank.planning());
+  rank.wait(stream, "the other ranks to connect", rank.planning());
 }
 
 }  // namespace annulus::exchange

@@ -96,7 +96,7 @@ class Lobby {
     roster_.endpoints[at] = hello.endpoint;
     world_.links[at] = Link(std::move(arrival.socket), Rendezvous::kMostBytes);
     world_.links[at].put(encode(FrameKind::kWelcome, 0, encode_welcome(self_.options.token)));
-    world_.links[at].put(encode(FrameKind::kMissing, 0, encode_missing(missing_ones())));
+    world_.links[at].put(encode(FrameKind::kMissing, 0, encode_list(missing_ones())));
     flush_all({&world_.links[at], 1}, SteadyClock::now());
   }
 
@@ -152,7 +152,7 @@ class Lobby {
     told_ = missing;
     next_news_ = SteadyClock::now() + kNews;
     const auto frame = std::make_shared<const std::vector<std::byte>>(
-        encode(FrameKind::kMissing, 0, encode_missing(missing)));
+        encode(FrameKind::kMissing, 0, encode_list(missing)));
     for (Link& link : world_.links) {
       if (link.is_open()) link.put(frame);
     }

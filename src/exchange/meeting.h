@@ -25,7 +25,12 @@ namespace annulus::exchange {
 struct World {
   int rank = 0;
   int ranks = 1;
-  std::vector<Link> links;  // by rank; its own is not open
+  std::vector<Link> links;  // by rank; its own is not open, nor that of a rank that has gone
+  std::int64_t generation = 1;
+  std::vector<int> members = {};  // their numbers in generation 1; empty: their own
+  // Ranks that have not said yet that they are of this generation: what comes before is of the
+  // one before.
+  std::vector<int> to_say = {};
 };
 
 World meet(const RendezvousOptions& options, base::FileSystem& files);

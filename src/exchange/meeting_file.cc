@@ -62,14 +62,15 @@ std::optional<MeetingFile> read_meeting_file(base::FileSystem& files, const std:
   return std::nullopt;
 }
 
-PublishedFile::PublishedFile(base::FileSystem& files, const std::string& path, const MeetingFile& file)
+PublishedFile::PublishedFile(base::FileSystem& files, const std::string& path,
+                             const MeetingFile& file)
     : files_(files), path_(path), nonce_(file.nonce) {
   const std::string text = file_text(file);
   const base::FileResult result = base::try_write_file(
       files, base::kHere, path, std::as_bytes(std::span(text.data(), text.size())), 0600);
   if (!result.ok()) {
-    base::fail(ErrorCode::kFile, "cannot {} '{}' or the temporary beside it: {}", result.step,
-               path, base::describe_errno(result.code));
+    base::fail(ErrorCode::kFile, "cannot {} '{}' or the temporary beside it: {}", result.step, path,
+               base::describe_errno(result.code));
   }
 }
 

@@ -24,7 +24,7 @@ std::optional<Frame> hear_leader(const Self& self, Link* leader, TimePoint end,
         throw Error(refusal.code.value_or(ErrorCode::kCommunication), refusal.text);
       }
       if (frame->kind != FrameKind::kMissing) return frame;
-      *missing = parse_missing(frame->bytes, self.options.ranks).value_or(std::vector<int>());
+      *missing = parse_list(frame->bytes, self.options.ranks).value_or(std::vector<int>());
     }
     if (leader->in().broken()) reason = "what it said is no message";
     if (!good || leader->in().broken()) {

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <thread>
 #include <utility>
 
 #include "base/fail.h"
 #include "base/turn.h"
+#include "exchange/names.h"
+#include "exchange/verdict.h"
 
 namespace annulus::exchange {
 namespace {
@@ -29,13 +32,42 @@ void require_peer(int peer, const CommunicatorInfo& info, const void* memory, st
   }
 }
 
+// One thread at a time is inside NCCL: the caller's, or the one that gives the communicator up.
+class InsideNccl {
+ public:
+  explicit InsideNccl(std::atomic<bool>* inside) : inside_(inside) {
+    while (inside_->exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+  }
+  // Where another thread is inside, entered() is false.
+  InsideNccl(std::atomic<bool>* inside, std::try_to_lock_t)
+      : inside_(inside->exchange(true, std::memory_order_acquire) ? nullptr : inside) {}
+  ~InsideNccl() {
+    if (inside_ != nullptr) inside_->store(false, std::memory_order_release);
+  }
+  InsideNccl(const InsideNccl&) = delete;
+  InsideNccl& operator=(const InsideNccl&) = delete;
+  bool entered() const { return inside_ != nullptr; }
+
+ private:
+  std::atomic<bool>* inside_;
+};
+
+std::vector<RankState> states_of(const std::vector<Control::Known>& known) {
+  std::vector<RankState> states;
+  for (const Control::Known& one : known) states.push_back(one.state);
+  return states;
+}
+
 }  // namespace
 
-Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorOptions& options)
+Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorOptions& options,
+           ControlPointer control)
     : context_(std::move(context)),
       nccl_(std::move(nccl)),
       deadline_(options.deadline),
-      planning_(options.planning) {
+      planning_(options.planning),
+      control_(std::move(control)),
+      track_(context_) {
   for (const std::chrono::milliseconds given : {deadline_, planning_}) {
     if (given.count() >= 0) continue;
     base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none", given.count());
@@ -44,15 +76,33 @@ Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorO
   info_.simulated = nccl_->report.simulated;
   info_.nccl_version = nccl_->report.version;
   info_.nccl = fmt::format("{} at {}", nccl_->report.version_text, nccl_->report.path);
+  if (!control_) return;
+  info_.generation = control_->generation();
+  channel_ = control_->open_channel(bell_);
+}
+
+void Rank::begin_watch(const CommunicatorOptions& options) {
+  note(CommunicatorEventKind::kOpened, {}, fmt::format("{} is there", name()));
+  if (control_) control_->post(channel_, {info_.generation, posted_.run, posted_.round});
+  info_.watched = options.watched;
+  if (!options.watched) return;
+  watch_.emplace(bell_, [this] {
+    try {
+      return look();
+    } catch (const std::bad_alloc&) {
+      return true;  // it is looked at again
+    }
+  });
 }
 
 std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer nccl,
                                  const CommunicatorId& id, int ranks, int rank,
-                                 const CommunicatorOptions& options) {
+                                 const CommunicatorOptions& options, ControlPointer control) {
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     base::fail(ErrorCode::kInvalidArgument, "rank {} of {}; ranks count from 0", rank, ranks);
   }
-  std::unique_ptr<Rank> made(new Rank(std::move(context), std::move(nccl), options));
+  std::unique_ptr<Rank> made(
+      new Rank(std::move(context), std::move(nccl), options, std::move(control)));
   made->info_.rank = rank;
   made->info_.ranks = ranks;
   abi::NcclUniqueId unique;
@@ -63,14 +113,18 @@ std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer ncc
   const device::ContextScope scope(*made->context_);
   const abi::NcclResult code =
       made->table().comm_init_rank_config(&made->comm_, ranks, unique, rank, settings.config());
-  made->finish(code, "ncclCommInitRankConfig", "the other ranks to meet it", made->planning_);
+  made->finish(code, "ncclCommInitRankConfig",
+               {"the other ranks to meet it", made->planning_place(), made->planning_});
+  made->begin_watch(options);
   return made;
 }
 
 std::unique_ptr<Rank> Rank::borrow(device::ContextPointer context, NcclPointer nccl,
-                                   abi::NcclComm comm, const CommunicatorOptions& options) {
+                                   abi::NcclComm comm, const CommunicatorOptions& options,
+                                   ControlPointer control) {
   if (comm == nullptr) base::fail(ErrorCode::kInvalidArgument, "the ncclComm_t is null");
-  std::unique_ptr<Rank> made(new Rank(std::move(context), std::move(nccl), options));
+  std::unique_ptr<Rank> made(
+      new Rank(std::move(context), std::move(nccl), options, std::move(control)));
   const abi::NcclTable& table = made->table();
   made->info_.borrowed = true;
   int device = -1;
@@ -88,11 +142,23 @@ std::unique_ptr<Rank> Rank::borrow(device::ContextPointer context, NcclPointer n
                "the ncclComm_t is of device {} and the call names {}, which is device {}", device,
                made->context_->info().name, made->context_->device());
   }
+  if (const Control* const ranks = made->control(); ranks != nullptr) {
+    if (ranks->rank() != made->info_.rank || ranks->ranks() != made->info_.ranks) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the ncclComm_t is of rank {} of {} and the rendezvous of rank {} of {}",
+                 made->info_.rank, made->info_.ranks, ranks->rank(), ranks->ranks());
+    }
+  }
   made->comm_ = comm;
+  made->begin_watch(options);
   return made;
 }
 
 Rank::~Rank() {
+  watch_.reset();
+  // What the device has passed is told, so that nobody takes this rank for one that has died.
+  if (usable()) look();
+  if (control_) control_->close_channel(channel_);
   if (comm_ == nullptr || info_.borrowed || given_up_) return;
   const device::QuietScope scope(*context_);
   if (!scope.active()) return;
@@ -105,7 +171,7 @@ Rank::~Rank() {
   if (!info_.blocking) {
     const abi::NcclResult code = table().comm_finalize(comm_);
     const bool going = code == abi::kNcclSuccess || code == abi::kNcclInProgress;
-    if (!going || poll(end_of(deadline_)) != abi::kNcclSuccess) {
+    if (!going || poll(planning_place(), end_of(deadline_)) != abi::kNcclSuccess) {
       end_now();
       return;
     }
@@ -120,8 +186,8 @@ Rank::Clock::time_point Rank::end_of(std::chrono::milliseconds within) {
 }
 
 // Polls often at first, since most operations take microseconds.
-abi::NcclResult Rank::poll(Clock::time_point deadline) const {
-  constexpr int kAtOnce = 200;
+abi::NcclResult Rank::poll(const Place& place, Clock::time_point deadline) const {
+  constexpr int kAtOnce = 200, kBetweenNews = 20;
   for (int polls = 0;; ++polls) {
     abi::NcclResult code = abi::kNcclSuccess;
     const abi::NcclResult asked = table().comm_get_async_error(comm_, &code);
@@ -129,56 +195,103 @@ abi::NcclResult Rank::poll(Clock::time_point deadline) const {
     if (code != abi::kNcclInProgress || Clock::now() >= deadline) return code;
     if (polls < kAtOnce) {
       std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      continue;
     }
+    if (polls % kBetweenNews == 0 && bad_news(place)) return code;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
-void Rank::finish(abi::NcclResult code, const char* call, const char* what,
-                  std::chrono::milliseconds within) {
-  const Clock::time_point end = end_of(within);
-  if (code == abi::kNcclInProgress) code = poll(end);
-  if (code == abi::kNcclSuccess) return;
-  if (code == abi::kNcclInProgress) {
-    fail(ErrorCode::kCommunication,
-         fmt::format("{} waited {} ms for {}: a rank is late or has died", name(), within.count(),
-                     what));
+// Notices are told on, word for word: whoever gave up first may have ended before all have heard
+// it.
+std::optional<Rank::News> Rank::notice_in(const std::vector<Control::Known>& known) const {
+  for (const Control::Known& one : known) {
+    if (!one.notice) continue;
+    const int from = one.state.rank;
+    return News{*one.notice,
+                fmt::format("{} says: {}", name_ranks({&from, 1}, info_.ranks), one.notice->text)};
   }
-  fail(error_of(code), fmt::format("{}: {}", name(), text_of(table(), code, call)));
+  return std::nullopt;
+}
+
+std::optional<Rank::News> Rank::bad_news(const Place& place) const {
+  if (!control_) return std::nullopt;
+  if (const std::optional<std::string> ended = control_->ended()) return News{{{}, *ended}, *ended};
+  const std::vector<Control::Known> known = control_->known(channel_);
+  if (std::optional<News> said = notice_in(known)) return said;
+  const std::vector<RankState> states = states_of(known);
+  if (gone_before(states, place).empty()) return std::nullopt;
+  const Notice notice = blame(states, info_.ranks, place, {});
+  return News{notice, notice.text};
+}
+
+void Rank::finish(abi::NcclResult code, const char* call, const Waiting& waiting) {
+  if (code == abi::kNcclInProgress) code = poll(waiting.place, end_of(waiting.within));
+  if (code == abi::kNcclSuccess) return;
+  if (code == abi::kNcclInProgress) fail_waiting(waiting);
+  const std::string text = fmt::format("{}: {}", name(), text_of(table(), code, call));
+  const std::optional<News> news = bad_news(waiting.place);
+  if (news) fail(error_of(code), fmt::format("{}; {}", text, news->text), news->notice);
+  fail(error_of(code), text);
 }
 
 void Rank::wait(const device::Stream& stream, const char* what, std::chrono::milliseconds within) {
+  const Waiting waiting = {what, planning_place(), within};
   const Clock::time_point end = end_of(within);
-  while (!stream.done()) {
-    if (Clock::now() >= end) {
-      fail(ErrorCode::kCommunication,
-           fmt::format("{} waited {} ms for {}: a rank is late or has died", name(), within.count(),
-                       what));
-    }
+  constexpr int kBetweenNews = 50;
+  for (int polls = 1; !stream.done(); ++polls) {
+    if (Clock::now() >= end) fail_waiting(waiting);
+    if (polls % kBetweenNews == 0 && bad_news(waiting.place)) fail_waiting(waiting);
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }
 
-void Rank::fail(ErrorCode code, const std::string& text) {
-  drop(text);
+void Rank::fail_waiting(const Waiting& waiting) {
+  if (const std::optional<News> news = bad_news(waiting.place)) {
+    fail(ErrorCode::kCommunication,
+         fmt::format("{} waits in vain for {}: {}", name(), waiting.what, news->text),
+         news->notice);
+  }
+  const std::string text = fmt::format("{} waited {} ms for {}: a rank is late or has died", name(),
+                                       waiting.within.count(), waiting.what);
+  fail(ErrorCode::kCommunication, text, {{}, text});
+}
+
+void Rank::fail(ErrorCode code, const std::string& text) { fail(code, text, {{info_.rank}, text}); }
+
+void Rank::fail(ErrorCode code, const std::string& text, const Notice& notice) {
+  drop(text, notice, true, true);
   throw Error(code, text);
 }
 
 // NCCL's guide allows an abort only while no other thread is inside a call ("Fault Tolerance").
 void Rank::give_up(const std::string& reason) {
   const base::Turn turn(&busy_, kOneCallAtATime);
-  drop(reason);
+  const InsideNccl inside(&in_nccl_);
+  drop(reason, {{info_.rank}, fmt::format("{} gives up: {}", name(), reason)}, true, true);
 }
 
-void Rank::drop(const std::string& reason) {
+void Rank::note(CommunicatorEventKind kind, std::vector<int> ranks, const std::string& text) {
+  CommunicatorEvent event;
+  event.kind = kind;
+  event.generation = info_.generation;
+  event.run = std::max<std::int64_t>(runs() - 1, 0);
+  event.ranks = std::move(ranks);
+  event.text = text;
+  history_.add(std::move(event));
+}
+
+void Rank::drop(const std::string& reason, const Notice& notice, bool tell, bool end) {
   {
     const std::lock_guard lock(mutex_);
     if (given_up_) return;
     reason_ = reason;
+    blamed_ = notice.ranks;
     given_up_ = true;
   }
-  if (comm_ == nullptr || info_.borrowed) return;
+  note(CommunicatorEventKind::kGivenUp, notice.ranks, reason);
+  if (control_ && tell) control_->tell(channel_, notice);
+  if (comm_ == nullptr || info_.borrowed || !end) return;
   const device::QuietScope scope(*context_);
   end_now();
 }
@@ -201,43 +314,102 @@ void Rank::check(std::span<const SentBytes> sends, std::span<const ReceivedBytes
   for (const ReceivedBytes& one : receives) require_peer(one.from, info_, one.to, one.bytes);
 }
 
-void Rank::refuse_capture(abi::CUstream stream) const {
-  int capturing = 0;
+std::vector<int> Rank::blamed() const {
+  const std::lock_guard lock(mutex_);
+  return blamed_;
+}
+
+std::vector<RankState> Rank::peers() const {
+  return control_ ? states_of(control_->known(channel_)) : std::vector<RankState>();
+}
+
+bool Rank::capturing(abi::CUstream stream) const {
+  int status = 0;
   const auto ask = context_->table().stream_is_capturing;
-  if (info_.blocking || ask == nullptr || ask(stream, &capturing) != abi::kCudaSuccess) return;
-  if (capturing == 0) return;
+  if (ask == nullptr || ask(stream, &status) != abi::kCudaSuccess || status == 0) return false;
+  if (info_.blocking) return true;
   base::fail(ErrorCode::kUnsupported,
              "the stream is being captured and the communicator is non-blocking, whose groups no "
              "graph can hold; open one with CommunicatorOptions::blocking");
 }
 
-void Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sends,
-                    std::span<const ReceivedBytes> receives, std::chrono::milliseconds within) {
+void Rank::require_usable() const {
+  if (usable()) return;
+  base::fail(ErrorCode::kCommunication, "the communicator of {} was given up: {}", name(),
+             reason());
+}
+
+std::int64_t Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sends,
+                            std::span<const ReceivedBytes> receives) {
   const base::Turn turn(&busy_, kOneCallAtATime);
   check(sends, receives);
-  if (!usable()) {
-    base::fail(ErrorCode::kCommunication, "the communicator of {} was given up: {}", name(),
-               reason());
-  }
-  if (sends.empty() && receives.empty()) return;
+  require_usable();
   const device::ContextScope scope(*context_);
-  refuse_capture(stream);
+  const bool tracked = !capturing(stream);
+  const std::int64_t run = begin_run();
+  queue_round(stream, sends, receives, {run, 0}, tracked);
+  if (tracked) track_.end_run(stream, run);
+  bell_->ring();
+  return run;
+}
+
+void Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sends,
+                    std::span<const ReceivedBytes> receives, const Place& place) {
+  const base::Turn turn(&busy_, kOneCallAtATime);
+  check(sends, receives);
+  require_usable();
+  const device::ContextScope scope(*context_);
+  queue_round(stream, sends, receives, place, !capturing(stream));
+  bell_->ring();
+}
+
+void Rank::end_run(abi::CUstream stream, std::int64_t run) {
+  const device::ContextScope scope(*context_);
+  if (capturing(stream)) return;
+  track_.end_run(stream, run);
+  bell_->ring();
+}
+
+void Rank::exchange_within(abi::CUstream stream, std::span<const SentBytes> sends,
+                           std::span<const ReceivedBytes> receives,
+                           std::chrono::milliseconds within) {
+  const base::Turn turn(&busy_, kOneCallAtATime);
+  check(sends, receives);
+  require_usable();
+  const device::ContextScope scope(*context_);
+  queue(stream, sends, receives, {"a group of messages to be queued", planning_place(), within});
+}
+
+void Rank::queue_round(abi::CUstream stream, std::span<const SentBytes> sends,
+                       std::span<const ReceivedBytes> receives, const Place& place, bool tracked) {
+  if (sends.empty() && receives.empty()) return;
+  if (tracked) track_.begin(stream);
+  queue(stream, sends, receives, {"a group of messages to be queued", place, deadline_});
+  if (tracked) track_.end(stream, place);
+}
+
+void Rank::queue(abi::CUstream stream, std::span<const SentBytes> sends,
+                 std::span<const ReceivedBytes> receives, const Waiting& waiting) {
+  const InsideNccl inside(&in_nccl_);
+  require_usable();
   abi::NcclResult code = table().group_start();
   const char* call = "ncclGroupStart";
   if (code != abi::kNcclSuccess) fail(error_of(code), text_of(table(), code, call));
   // An error inside a group is kept to its end, which drops all of it.
   abi::NcclResult inner = abi::kNcclSuccess;
   const char* inner_call = nullptr;
-  const auto note = [&](abi::NcclResult one, const char* of) {
+  const auto note_error = [&](abi::NcclResult one, const char* of) {
     if (one == abi::kNcclSuccess || one == abi::kNcclInProgress || inner_call != nullptr) return;
     inner = one;
     inner_call = of;
   };
   for (const SentBytes& one : sends) {
-    note(table().send(one.from, one.bytes, abi::kNcclUint8, one.to, comm_, stream), "ncclSend");
+    note_error(table().send(one.from, one.bytes, abi::kNcclUint8, one.to, comm_, stream),
+               "ncclSend");
   }
   for (const ReceivedBytes& one : receives) {
-    note(table().recv(one.to, one.bytes, abi::kNcclUint8, one.from, comm_, stream), "ncclRecv");
+    note_error(table().recv(one.to, one.bytes, abi::kNcclUint8, one.from, comm_, stream),
+               "ncclRecv");
   }
   code = table().group_end();
   if (inner_call != nullptr) {
@@ -245,7 +417,106 @@ void Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sends,
   }
   // A group of a non-blocking communicator may say success before it is queued.
   if (code == abi::kNcclSuccess && !info_.blocking) code = abi::kNcclInProgress;
-  finish(code, "ncclGroupEnd", "a group of messages to be queued", within);
+  finish(code, "ncclGroupEnd", waiting);
+}
+
+bool Rank::look() {
+  const std::lock_guard lock(look_mutex_);
+  if (!usable()) return false;
+  Track::Look seen;
+  try {
+    const device::ContextScope scope(*context_);
+    seen = track_.look();
+  } catch (const Error& error) {
+    const std::string text = fmt::format("{}: {}", name(), error.what());
+    return !try_drop(text, {{info_.rank}, text}, true);
+  }
+  // What ends after it was given up may have ended without its messages.
+  if (!usable()) return false;
+  passed_ = seen.passed;
+  const Place at = seen.at.value_or(seen.passed);
+  if (at != posted_ && control_) control_->post(channel_, {info_.generation, at.run, at.round});
+  posted_ = at;
+  const bool done = look_at_others(seen);
+  return usable() && (seen.under_way || !done);
+}
+
+bool Rank::look_at_others(const Track::Look& seen) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kSoon(2), kGrace(100);
+  const Clock::time_point now = Clock::now();
+  const auto waited =
+      seen.at ? std::chrono::duration_cast<milliseconds>(now - seen.since) : milliseconds::zero();
+  const std::uint32_t rung = bell_->rung();
+  if (rung == news_ && waited < kSoon) return true;
+  std::vector<Control::Known> known;
+  if (control_) {
+    if (const std::optional<std::string> ended = control_->ended()) {
+      return try_drop(*ended, {{}, *ended}, false);
+    }
+    known = control_->known(channel_);
+  }
+  for (const Control::Known& one : known) {
+    const int from = one.state.rank;
+    if (one.state.gone && std::ranges::find(gone_, from) == gone_.end()) {
+      gone_.push_back(from);
+      note(CommunicatorEventKind::kGone, {from}, one.state.reason);
+    }
+  }
+  if (const std::optional<News> said = notice_in(known)) {
+    return try_drop(said->text, said->notice, true);
+  }
+  news_ = rung;
+  if (!seen.at) return true;
+  const std::vector<RankState> states = states_of(known);
+  // Its last messages may still come.
+  if (gone_before(states, *seen.at).empty())
+    gone_since_.reset();
+  else if (!gone_since_)
+    gone_since_ = now;
+  const bool late = deadline_.count() > 0 && waited >= deadline_;
+  if (late || (gone_since_ && now - *gone_since_ >= kGrace)) {
+    const Notice notice = blame(states, info_.ranks, *seen.at, waited);
+    return try_drop(fmt::format("{} gives up: {}", name(), notice.text), notice, true);
+  }
+  if (deadline_.count() > 0 && waited >= deadline_ / 2 && slow_ != *seen.at) {
+    slow_ = *seen.at;
+    const Notice notice = blame(states, info_.ranks, *seen.at, waited);
+    note(CommunicatorEventKind::kSlow, notice.ranks, notice.text);
+  }
+  return true;
+}
+
+// A thread that is inside NCCL ends at its own deadline. Where the communicator is blocking it may
+// never, and its messages cannot be ended.
+bool Rank::try_drop(const std::string& reason, const Notice& notice, bool tell) {
+  const InsideNccl inside(&in_nccl_, std::try_to_lock);
+  if (!inside.entered() && !info_.blocking) return false;
+  drop(reason, notice, tell, inside.entered());
+  return true;
+}
+
+RunState Rank::state_of(std::int64_t run) const {
+  if (run < 0 || run >= runs()) {
+    base::fail(ErrorCode::kInvalidArgument, "run {} of a communicator that has had {}", run,
+               runs());
+  }
+  if (passed_.run > run) return RunState::kGood;
+  return usable() ? RunState::kUnderWay : RunState::kVoid;
+}
+
+RunState Rank::state(std::int64_t run) {
+  look();
+  const std::lock_guard lock(look_mutex_);
+  return state_of(run);
+}
+
+RunState Rank::wait_for_run(std::int64_t run) {
+  while (true) {
+    const RunState state = this->state(run);
+    if (state != RunState::kUnderWay) return state;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 }  // namespace annulus::exchange

@@ -6,80 +6,160 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "annulus/communicator.h"
 #include "device/stream.h"
+#include "exchange/control.h"
+#include "exchange/history.h"
 #include "exchange/nccl.h"
+#include "exchange/track.h"
+#include "exchange/watch.h"
 
 namespace annulus::exchange {
+
+// The control channel of the ranks, if they have one.
+using ControlPointer = std::shared_ptr<Control>;
 
 class Rank {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // As Communicator::open and Communicator::borrow.
+  // As Communicator::open and Communicator::borrow; `control` may be null.
   static std::unique_ptr<Rank> open(device::ContextPointer context, NcclPointer nccl,
                                     const CommunicatorId& id, int ranks, int rank,
-                                    const CommunicatorOptions& options);
+                                    const CommunicatorOptions& options, ControlPointer control);
   static std::unique_ptr<Rank> borrow(device::ContextPointer context, NcclPointer nccl,
-                                      abi::NcclComm comm, const CommunicatorOptions& options);
+                                      abi::NcclComm comm, const CommunicatorOptions& options,
+                                      ControlPointer control);
   ~Rank();
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
   const CommunicatorInfo& info() const { return info_; }
   const device::ContextPointer& context() const { return context_; }
+  Control* control() const { return control_.get(); }
 
+  // A run of one group; returns its number.
+  std::int64_t exchange(abi::CUstream stream, std::span<const SentBytes> sends,
+                        std::span<const ReceivedBytes> receives);
+  // A run of several groups: exchange(..., {run, round}) for each round, and end_run() behind the
+  // last one, on that one's stream; on the caller's where there is none.
+  std::int64_t begin_run() { return runs_.fetch_add(1, std::memory_order_relaxed); }
   void exchange(abi::CUstream stream, std::span<const SentBytes> sends,
-                std::span<const ReceivedBytes> receives) {
-    exchange(stream, sends, receives, deadline_);
-  }
-  // With another deadline.
-  void exchange(abi::CUstream stream, std::span<const SentBytes> sends,
-                std::span<const ReceivedBytes> receives, std::chrono::milliseconds within);
+                std::span<const ReceivedBytes> receives, const Place& place);
+  void end_run(abi::CUstream stream, std::int64_t run);
+  // While planning: no run, and nobody watches it but wait().
+  void exchange_within(abi::CUstream stream, std::span<const SentBytes> sends,
+                       std::span<const ReceivedBytes> receives, std::chrono::milliseconds within);
   // How long ranks may take to plan together.
   std::chrono::milliseconds planning() const { return planning_; }
   // Waits on the host until the work on `stream` has ended; `what` it is that takes long. For
   // planning: a run never waits for the device.
   void wait(const device::Stream& stream, const char* what, std::chrono::milliseconds within);
+
+  std::int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  RunState state(std::int64_t run);
+  RunState wait_for_run(std::int64_t run);
   void give_up(const std::string& reason);
   bool usable() const { return !given_up_; }
   std::string reason() const;
+  std::vector<int> blamed() const;
+  std::vector<CommunicatorEvent> events() const { return history_.events(); }
+  std::vector<RankState> peers() const;
 
  private:
-  Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorOptions& options);
+  Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorOptions& options,
+       ControlPointer control);
   const abi::NcclTable& table() const { return nccl_->table; }
   // "rank 2 of 4"
   std::string name() const;
+  void begin_watch(const CommunicatorOptions& options);
   // Throws for messages that NCCL would refuse, which would drop a whole group.
   void check(std::span<const SentBytes> sends, std::span<const ReceivedBytes> receives) const;
-  void refuse_capture(abi::CUstream stream) const;
-  // Waits until the operation in progress is done; `what` it is that takes long.
-  void finish(abi::NcclResult code, const char* call, const char* what,
-              std::chrono::milliseconds within);
-  // The code of the operation in progress when it is done, or kNcclInProgress at the deadline.
-  abi::NcclResult poll(Clock::time_point deadline) const;
+  void require_usable() const;
+  // Throws where the stream is being captured and the communicator cannot be.
+  bool capturing(abi::CUstream stream) const;
+  // What a thread of the caller's waits for, and how long.
+  struct Waiting {
+    const char* what = nullptr;
+    Place place;
+    std::chrono::milliseconds within{};
+  };
+  // Where ranks are that plan together.
+  Place planning_place() const { return {runs(), Place::kBefore}; }
+  // With the turn taken.
+  void queue_round(abi::CUstream stream, std::span<const SentBytes> sends,
+                   std::span<const ReceivedBytes> receives, const Place& place, bool tracked);
+  void queue(abi::CUstream stream, std::span<const SentBytes> sends,
+             std::span<const ReceivedBytes> receives, const Waiting& waiting);
+  // Waits until the operation in progress is done.
+  void finish(abi::NcclResult code, const char* call, const Waiting& waiting);
+  // The code of the operation in progress when it is done, or kNcclInProgress at the deadline or
+  // where there are bad news.
+  abi::NcclResult poll(const Place& place, Clock::time_point deadline) const;
+  // Why a wait at this place is in vain, where it is: what is told to the others, and the same with
+  // whoever said it.
+  struct News {
+    Notice notice;
+    std::string text;
+  };
+  std::optional<News> bad_news(const Place& place) const;
+  std::optional<News> notice_in(const std::vector<Control::Known>& known) const;
   static Clock::time_point end_of(std::chrono::milliseconds within);
-  // Gives the communicator up; the reason of the first call stays.
-  void drop(const std::string& reason);
+
+  // Looks at what the device has done and what the others say, and gives up where it has to.
+  // Whether something is under way.
+  bool look();
+  // False: it has to be looked at again.
+  bool look_at_others(const Track::Look& seen);
+  RunState state_of(std::int64_t run) const;  // with the lock of look()
+
+  // Gives the communicator up; what came first stays. `tell` tells the others, `end` ends its
+  // messages.
+  void drop(const std::string& reason, const Notice& notice, bool tell, bool end);
+  // The same, unless another thread is inside NCCL that will return.
+  bool try_drop(const std::string& reason, const Notice& notice, bool tell);
   void end_now();
   [[noreturn]] void fail(ErrorCode code, const std::string& text);
+  [[noreturn]] void fail(ErrorCode code, const std::string& text, const Notice& notice);
+  [[noreturn]] void fail_waiting(const Waiting& waiting);
+  void note(CommunicatorEventKind kind, std::vector<int> ranks, const std::string& text);
 
   const device::ContextPointer context_;
   const NcclPointer nccl_;
   const std::chrono::milliseconds deadline_, planning_;
+  const ControlPointer control_;
+  const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
+  Channel* channel_ = nullptr;  // of control_
   CommunicatorInfo info_;
   abi::NcclComm comm_ = nullptr;
   const int exceptions_ = std::uncaught_exceptions();  // when it was made
-  std::atomic<bool> busy_{false};
+  std::atomic<bool> busy_{false};                      // a thread of the caller's is inside
+  std::atomic<bool> in_nccl_{false};                   // a thread is, perhaps the watch's
   std::atomic<bool> given_up_{false};
+  std::atomic<std::int64_t> runs_{0};
+  History history_;
   mutable std::mutex mutex_;
-  std::string reason_;  // guarded by mutex_
+  std::string reason_;       // guarded by mutex_
+  std::vector<int> blamed_;  // likewise
+
+  // Of look().
+  std::mutex look_mutex_;
+  Track track_;
+  Place passed_, posted_;
+  std::uint32_t news_ = 0;                       // the rings of the bell that were heard
+  std::optional<Clock::time_point> gone_since_;  // since when a rank has been missed
+  std::vector<int> gone_;                        // noted
+  Place slow_;                                   // noted
+  std::optional<Watch> watch_;                   // the last member: it uses the others
 };
 
 }  // namespace annulus::exchange

@@ -121,14 +121,29 @@ std::vector<Candidate> read_candidates(const std::string& text) {
   return candidates;
 }
 
+// With whom the rank exchanges messages, ascending.
+std::vector<int> peers_of(const ring::RankSchedule& schedule) {
+  std::vector<int> peers;
+  for (const ring::Op& op : schedule.ops) {
+    for (const ring::Transfer& transfer : op.sends) peers.push_back(transfer.peer);
+    for (const ring::Transfer& transfer : op.receives) peers.push_back(transfer.peer);
+  }
+  std::ranges::sort(peers);
+  const auto repeated = std::ranges::unique(peers);
+  peers.erase(repeated.begin(), repeated.end());
+  return peers;
+}
+
 }  // namespace
 
-void PreparedRank::run(const RingCall& call) const {
+std::int64_t PreparedRank::run(const RingCall& call) const {
   const base::Span span("ring run");
   base::Tally& tally = driver_.context()->tally();
+  std::int64_t run = 0;
   try {
     driver_.check(call);
     const base::Turn turn(&busy_, ring::kOneRunAtATime);
+    run = transport_.begin_run();
     driver_.begin(call);
     for (int step = 0; step <= driver_.rounds(); ++step) {
       if (step < driver_.rounds()) {
@@ -137,6 +152,9 @@ void PreparedRank::run(const RingCall& call) const {
       }
       driver_.compute(call, step - 1);
     }
+    const bool exchanges = driver_.exchange_stream() != nullptr;
+    transport_.end_run(exchanges ? driver_.exchange_stream()
+                                 : static_cast<abi::CUstream>(call.stream));
     driver_.end(call);
   } catch (...) {
     tally.add(base::Count::ring_runs_failed);
@@ -144,6 +162,7 @@ void PreparedRank::run(const RingCall& call) const {
   }
   tally.add(base::Count::ring_runs);
   tally.add(base::Count::ring_sent_bytes, driver_.sent_bytes());
+  return run;
 }
 
 std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
@@ -224,6 +243,10 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
     } catch (const Error&) {
       if (!rank->usable() || i + 1 == candidates.size()) throw;
     }
+  }
+  // What goes over the communicator while planning has connected all ranks.
+  if (rank->control() != nullptr) {
+    exchange::connect(*rank, peers_of(prepared->driver().plan().schedule));
   }
   planner.log.write(base::LogLevel::kInfo, "rank {} of a ring of {}, {}, {} ({:.1f} ms)", number,
                     shards.ranks(), prepared->info.config, prepared->info.route_reason,

@@ -22,7 +22,7 @@ class PreparedRank {
 
   const ring::RankDriver& driver() const { return driver_; }
   // As RingRankPlan::run.
-  void run(const RingCall& call) const;
+  std::int64_t run(const RingCall& call) const;
 
   RingInfo info;
 

@@ -28,7 +28,8 @@ void CommunicatorTransport::exchange(int round, std::span<const MessagePart> sen
   });
   try {
     rank_->exchange(stream, std::span<const SentBytes>(sends_).first(sends.size()),
-                    std::span<const ReceivedBytes>(receives_).first(receives.size()));
+                    std::span<const ReceivedBytes>(receives_).first(receives.size()),
+                    {run_, round});
   } catch (const Error& error) {
     base::fail(error.code(), "round {}: {}", round, error.what());
   }

@@ -27,33 +27,6 @@ ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr
   return ErrorCode::kInternal;
 }
 
-// Ranks on threads that have met.
-class ThreadedMeeting {
- public:
-  explicit ThreadedMeeting(int ranks) : shared_(static_cast<std::size_t>(ranks)), barrier_(ranks) {}
-  void run(const std::function<void(const Rendezvous&)>& body) {
-    const int ranks = static_cast<int>(shared_.size());
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&, rank] {
-        const AllGather all_gather = [&](std::span<const std::byte> own) {
-          shared_[static_cast<std::size_t>(rank)].assign(own.begin(), own.end());
-          barrier_.arrive_and_wait();
-          return shared_;
-        };
-        body(Rendezvous::over(
-            all_gather,
-            {.address = "", .rank = rank, .ranks = ranks, .token = "", .interface = ""}));
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
- private:
-  std::vector<std::vector<std::byte>> shared_;
-  std::barrier<> barrier_;
-};
-
 std::vector<int> numbers(int first) {
   std::vector<int> all(32);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = first + static_cast<int>(i);
@@ -174,7 +147,7 @@ TEST_CASE(
       const auto context =
           device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80", number));
       const auto rank = exchange::Rank::open(context, exchange::open_nccl(*context, true), id, 3,
-                                             number, {.planning = 1500ms});
+                                             number, {.planning = 1500ms}, nullptr);
       const auto text = [](int of) {
         return std::string(static_cast<std::size_t>(of) * 1000, 'a');
       };
@@ -227,9 +200,8 @@ TEST_CASE("what ranks bring is checked") {
 }
 
 TEST_CASE("ranks that have met open a communicator, and what fails on one is told to all") {
-  ThreadedMeeting meeting(3);
   std::atomic<int> good = 0;
-  meeting.run([&](const Rendezvous& ranks) {
+  test::on_meeting(3, [&](const Rendezvous& ranks) {
     const Device device = test::rank_device(ranks.rank());
     {
       const Communicator communicator = Communicator::open(device, ranks);

@@ -119,7 +119,7 @@ TEST_CASE("what is no frame, or too large, breaks the stream for good") {
   };
   CHECK(breaks(0, 0));  // the magic
   CHECK(breaks(4, 0));  // a kind that is none
-  CHECK(breaks(4, 9));
+  CHECK(breaks(4, 13));
   CHECK(breaks(4, 8));          // a position of 100 bytes
   CHECK(breaks(18, 2));         // 131172 bytes
   CHECK(breaks(23, 255));       // 2^63 bytes and more
@@ -140,16 +140,24 @@ TEST_CASE("contents of frames are read, or refused where they are none") {
   CHECK(parse_welcome(encode_welcome("token")) == "token");
   CHECK(!parse_welcome(std::vector<std::byte>(67)));
   const std::vector<int> missing = {1, 3};
-  CHECK(parse_missing(encode_missing(missing), 4) == missing);
-  CHECK(!parse_missing(encode_missing(missing), 3));
-  CHECK(!parse_missing(encode_missing(std::vector<int>{3, 1}), 4));
-  CHECK(!parse_missing(std::vector<std::byte>(3), 4));
+  CHECK(parse_list(encode_list(missing), 4) == missing);
+  CHECK(!parse_list(encode_list(missing), 3));
+  CHECK(!parse_list(encode_list(std::vector<int>{3, 1}), 4));
+  CHECK(!parse_list(std::vector<std::byte>(3), 4));
   const Roster roster = {{std::byte{9}}, {{"10.0.0.1", 1}, {"::1", 2}}};
   const auto read = parse_roster(encode(roster), 2);
   REQUIRE(read);
   CHECK(read->nonce == roster.nonce);
   CHECK(read->endpoints == roster.endpoints);
   CHECK(!parse_roster(encode(roster), 3));
+  const auto notice = parse_notice(encode(Notice{{0, 2}, "late\n"}), 3);
+  REQUIRE(notice);
+  CHECK(notice->ranks == std::vector<int>{0, 2});
+  CHECK(notice->text == "late?");
+  CHECK(!parse_notice(encode(Notice{{0, 2}, ""}), 2));
+  CHECK(!parse_notice(std::vector<std::byte>(3), 3));
+  CHECK(!parse_notice(std::vector<std::byte>(7, std::byte{1}), 3));
+  CHECK(parse_notice(encode(Notice{{}, std::string(5000, 'x')}), 3)->text.size() == 1024);
   const auto position = parse_position(encode(Position{-1, 1ll << 60, 7}));
   REQUIRE(position);
   CHECK(position->generation == -1);

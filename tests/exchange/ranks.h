@@ -3,10 +3,13 @@
 
 // Ranks of this process for tests, each on a thread and a device of its own.
 
+#include <barrier>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +43,35 @@ inline void on_ranks(int ranks, const CommunicatorOptions& options,
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
   }
+}
+
+// Runs body(rendezvous) for each rank of a meeting over an all-gather of threads.
+inline void on_meeting(int ranks, const std::function<void(const Rendezvous&)>& body) {
+  std::vector<std::vector<std::byte>> shared(static_cast<std::size_t>(ranks));
+  std::barrier<> barrier(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const AllGather all_gather = [&](std::span<const std::byte> own) {
+        shared[static_cast<std::size_t>(rank)].assign(own.begin(), own.end());
+        barrier.arrive_and_wait();
+        return shared;
+      };
+      body(Rendezvous::over(
+          all_gather, {.address = "", .rank = rank, .ranks = ranks, .token = "", .interface = ""}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Whether it comes true within some seconds.
+inline bool comes_true(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(8);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 }  // namespace annulus::test

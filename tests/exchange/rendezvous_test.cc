@@ -406,7 +406,7 @@ TEST_CASE("a rank of another version or a second rank 0 ends the meeting") {
     if (version) hello.version = 7;
     HandRank other(endpoint_of(address), hello);
     const std::string expected =
-        version ? "rank 2 speaks version 7 of the protocol and rank 0 version 1"
+        version ? "rank 2 speaks version 7 of the protocol and rank 0 version 2"
                 : "two ranks are rank 0 of 3";
     const auto refusal = other.await(exchange::FrameKind::kRefusal);
     REQUIRE(refusal);

@@ -63,8 +63,8 @@ void check_contents(Content bytes) {
     if (!std::ranges::equal(again, bytes)) wrong("a position is written otherwise");
   }
   for (const int ranks : {1, 2, 5, kMostRanks}) {
-    if (const auto missing = parse_missing(bytes, ranks)) {
-      if (!std::ranges::equal(encode_missing(*missing), bytes)) wrong("missing ranks change");
+    if (const auto missing = parse_list(bytes, ranks)) {
+      if (!std::ranges::equal(encode_list(*missing), bytes)) wrong("missing ranks change");
       if (missing->size() > static_cast<std::size_t>(ranks))
         wrong("more are missing than there are");
     }

@@ -12,6 +12,7 @@
 #include "annulus/error.h"
 #include "annulus/simulator.h"
 #include "base/env.h"
+#include "exchange/ranks.h"
 #include "ring/on_ring.h"
 #include "support/options.h"
 
@@ -241,6 +242,68 @@ TEST_CASE("survivors that meet again have the bits of a fresh ring of their numb
   require_all_well(ended);
   CHECK(survived == 2);
   CHECK(memory.answer() == want);
+}
+
+TEST_CASE(
+    "ranks that have met name the one that is late or has gone, regroup, and have the bits of a "
+    "fresh ring") {
+  const Case c = test::make_case(problem_of(300, causal()), 8);
+  constexpr int kRanks = 4;
+  const std::vector<Device>& ring = devices(kRanks);
+  const ShardMap all = make_shards(Sharding::kZigzag, kRanks, 300, 300);
+  const ShardMap left = make_shards(Sharding::kZigzag, kRanks - 1, 300, 300);
+  RingMemory first(ring, c, all);
+  const RingPlan together = plan_ring(ring, c.problem, all);
+  first.make_workspace([&](int rank) { return together.workspace_bytes(rank); });
+  for (const bool goes : {true, false}) {
+    for (int victim = 0; victim < kRanks; ++victim) {
+      CAPTURE(goes);
+      CAPTURE(victim);
+      std::vector<Device> survivors = ring;
+      survivors.erase(survivors.begin() + victim);
+      const RingPlan fresh = plan_ring(survivors, c.problem, left);
+      RingMemory memory(survivors, c, left);
+      const DeviceAnswer want = test::run_ring(fresh, memory);
+      memory.reset();
+      std::atomic<int> named = 0, done = 0;
+      test::on_meeting(kRanks, [&](const Rendezvous& meeting) {
+        const int rank = meeting.rank();
+        const Device& device = ring[static_cast<std::size_t>(rank)];
+        const RingCall call = first.calls()[static_cast<std::size_t>(rank)];
+        const Communicator communicator = Communicator::open(
+            device, meeting, {.deadline = goes ? std::chrono::milliseconds(20s) : 300ms});
+        {
+          const RingRankPlan plan = plan_ring(device, communicator, c.problem, all);
+          CHECK(communicator.wait(plan.run(call)) == RunState::kGood);
+          meeting.all_gather({}, 5s);
+          if (rank == victim) {
+            if (!goes) CHECK(test::comes_true([&] { return named == kRanks - 1; }));
+            return;
+          }
+          std::int64_t run = -1;
+          try {
+            run = plan.run(call);
+          } catch (const Error& error) {
+            CHECK(error.code() == ErrorCode::kCommunication);
+          }
+          device.synchronize();
+          if (run >= 0) CHECK(communicator.state(run) == RunState::kVoid);
+          CHECK_MESSAGE(communicator.blamed() == std::vector<int>{victim}, communicator.reason());
+          named += 1;
+        }
+        const Rendezvous smaller =
+            meeting.regroup({.without = communicator.blamed(), .at_least = 2, .deadline = 5s});
+        const Communicator again = Communicator::open(device, smaller, {.deadline = 20s});
+        const RingRankPlan plan = plan_ring(device, again, c.problem, left);
+        const auto at = static_cast<std::size_t>(smaller.rank());
+        CHECK(again.wait(plan.run(memory.calls()[at])) == RunState::kGood);
+        device.synchronize();
+        done += 1;
+      });
+      CHECK(done == kRanks - 1);
+      CHECK(memory.answer() == want);
+    }
+  }
 }
 
 // Sets the options of the simulator's NCCL.

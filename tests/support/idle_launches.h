@@ -45,6 +45,11 @@ struct IdleLaunches {
     wrapped.event_record = [](abi::CUevent event, abi::CUstream stream) -> abi::CUresult {
       return idle ? abi::kCudaSuccess : below.event_record(event, stream);
     };
+    wrapped.stream_is_capturing = [](abi::CUstream stream, int* status) -> abi::CUresult {
+      if (!idle) return below.stream_is_capturing(stream, status);
+      *status = 0;
+      return abi::kCudaSuccess;
+    };
     wrapped.stream_wait_event = [](abi::CUstream stream, abi::CUevent event,
                                    unsigned flags) -> abi::CUresult {
       return idle ? abi::kCudaSuccess : below.stream_wait_event(stream, event, flags);

@@ -1,0 +1,28 @@
+#ifndef ANNULUS_BASE_NO_SIGNALS_H_
+#define ANNULUS_BASE_NO_SIGNALS_H_
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace annulus::base {
+
+// Signals are the program's: while this lives, threads that are started here run none of its
+// handlers.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace annulus::base
+
+#endif  // ANNULUS_BASE_NO_SIGNALS_H_

@@ -1,0 +1,61 @@
+#include "exchange/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exchange/names.h"
+
+namespace annulus::exchange {
+namespace {
+
+// Ranks that have posted nothing have come to nothing.
+Place place_of(const RankState& state) {
+  return state.posted ? Place{state.position.run, state.position.round} : Place{-1, Place::kBefore};
+}
+
+}  // namespace
+
+std::string text_of(const Place& place) {
+  return place.round == Place::kBefore ? fmt::format("run {}", place.run)
+                                       : fmt::format("round {} of run {}", place.round, place.run);
+}
+
+std::vector<int> gone_before(std::span<const RankState> others, const Place& place) {
+  std::vector<int> gone;
+  for (const RankState& state : others) {
+    if (state.gone && place_of(state) <= place) gone.push_back(state.rank);
+  }
+  return gone;
+}
+
+Notice blame(std::span<const RankState> others, int ranks, const Place& place,
+             std::chrono::milliseconds waited) {
+  Notice notice;
+  notice.ranks = gone_before(others, place);
+  if (!notice.ranks.empty()) {
+    notice.text = fmt::format("{} {} gone before the end of {}", name_ranks(notice.ranks, ranks),
+                              have(notice.ranks), text_of(place));
+    return notice;
+  }
+  Place last = place;
+  for (const RankState& state : others) last = std::min(last, place_of(state));
+  for (const RankState& state : others) {
+    if (last < place && place_of(state) == last) notice.ranks.push_back(state.rank);
+  }
+  if (notice.ranks.empty()) {
+    notice.text = fmt::format("all ranks have come to {}, whose messages have not ended within {} ms",
+                              text_of(place), waited.count());
+    return notice;
+  }
+  notice.text = fmt::format("{} {} not come to {} within {} ms", name_ranks(notice.ranks, ranks),
+                            have(notice.ranks), text_of(place), waited.count());
+  if (last.run >= 0) {
+    notice.text += last.round == Place::kBefore
+                       ? fmt::format(", being before run {}", last.run)
+                       : fmt::format(", being at {}", text_of(last));
+  }
+  return notice;
+}
+
+}  // namespace annulus::exchange

@@ -1,0 +1,31 @@
+#ifndef ANNULUS_EXCHANGE_VERDICT_H_
+#define ANNULUS_EXCHANGE_VERDICT_H_
+
+// Whose fault it is that messages do not go on, from what the control channel says.
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "annulus/rendezvous.h"
+#include "exchange/frames.h"
+#include "exchange/track.h"
+
+namespace annulus::exchange {
+
+// Of a rank of `ranks` that has waited `waited` at `place` and has heard `others`: the ranks that
+// have gone and had not passed the place; else those that are the furthest behind it; else none,
+// since all have come.
+Notice blame(std::span<const RankState> others, int ranks, const Place& place,
+             std::chrono::milliseconds waited);
+
+// Ranks that have gone and have not passed the place.
+std::vector<int> gone_before(std::span<const RankState> others, const Place& place);
+
+// "round 2 of run 17"
+std::string text_of(const Place& place);
+
+}  // namespace annulus::exchange
+
+#endif  // ANNULUS_EXCHANGE_VERDICT_H_

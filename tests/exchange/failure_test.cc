@@ -1,0 +1,170 @@
+// Communicators of ranks that have met: whoever does not come is named by all others, in time, also
+// where only the devices wait for it.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "annulus/communicator.h"
+#include "annulus/error.h"
+#include "exchange/ranks.h"
+
+namespace annulus {
+namespace {
+
+using namespace std::chrono_literals;
+using test::comes_true;
+using Clock = std::chrono::steady_clock;
+
+// A message to each other rank and one from it.
+class Neighbours {
+ public:
+  Neighbours(const Communicator& rank, const Device& device)
+      : rank_(rank), memory_(device.allocate(128 * static_cast<std::size_t>(rank.ranks()))) {
+    auto* next = static_cast<char*>(memory_.data());
+    for (int peer = 0; peer < rank.ranks(); ++peer, next += 128) {
+      if (peer == rank.rank()) continue;
+      sent_.push_back({peer, next, 64});
+      received_.push_back({peer, next + 64, 64});
+    }
+  }
+  std::int64_t exchange() const { return rank_.exchange(nullptr, sent_, received_); }
+
+ private:
+  const Communicator& rank_;
+  DeviceMemory memory_;
+  std::vector<SentBytes> sent_;
+  std::vector<ReceivedBytes> received_;
+};
+
+bool has_event(const Communicator& rank, CommunicatorEventKind kind) {
+  for (const CommunicatorEvent& event : rank.events()) {
+    if (event.kind == kind) return true;
+  }
+  return false;
+}
+
+TEST_CASE("runs are under way, then good, and peers say how far they are") {
+  test::on_meeting(3, [&](const Rendezvous& ranks) {
+    const Device device = test::rank_device(ranks.rank());
+    const Communicator rank = Communicator::open(device, ranks, {.deadline = 5s});
+    CHECK(rank.info().generation == 1);
+    CHECK(rank.info().watched);
+    const Neighbours neighbours(rank, device);
+    CHECK(rank.runs() == 0);
+    for (std::int64_t run = 0; run < 700; ++run) CHECK(neighbours.exchange() == run);
+    CHECK(rank.runs() == 700);
+    CHECK(rank.wait(0) == RunState::kGood);
+    CHECK(rank.wait(699) == RunState::kGood);
+    CHECK(rank.state(350) == RunState::kGood);
+    CHECK_THROWS_AS(static_cast<void>(rank.state(700)), Error);
+    CHECK_THROWS_AS(static_cast<void>(rank.state(-1)), Error);
+    ranks.all_gather({}, 5s);
+    CHECK(comes_true([&] {
+      for (const RankState& peer : rank.peers()) {
+        if (!peer.posted || peer.position.run != 700 || peer.position.round != -1) return false;
+      }
+      return true;
+    }));
+    CHECK(rank.peers().size() == 2);
+    CHECK(rank.usable());
+    CHECK(rank.blamed().empty());
+    CHECK(has_event(rank, CommunicatorEventKind::kOpened));
+    CHECK(!has_event(rank, CommunicatorEventKind::kGivenUp));
+    ranks.all_gather({}, 5s);
+  });
+}
+
+TEST_CASE("a rank whose messages do not come is named by all, and the streams go on") {
+  for (const bool watched : {true, false}) {
+    CAPTURE(watched);
+    std::atomic<int> named = 0;
+    test::on_meeting(4, [&](const Rendezvous& ranks) {
+      const Device device = test::rank_device(ranks.rank());
+      const Communicator rank =
+          Communicator::open(device, ranks, {.deadline = 400ms, .watched = watched});
+      const Neighbours neighbours(rank, device);
+      const std::int64_t good = neighbours.exchange();
+      CHECK(rank.wait(good) == RunState::kGood);
+      ranks.all_gather({}, 5s);
+      if (ranks.rank() == 2) {  // it is alive, and late
+        CHECK(comes_true([&] { return named == 3; }));
+        if (watched) {
+          CHECK(comes_true([&] { return !rank.usable(); }));  // it was told
+          CHECK(rank.blamed() == std::vector<int>{2});
+        }
+        return;
+      }
+      const Clock::time_point begin = Clock::now();
+      const std::int64_t run = neighbours.exchange();
+      if (watched) {
+        device.synchronize();
+      } else {
+        CHECK(rank.wait(run) == RunState::kVoid);
+      }
+      CHECK(Clock::now() - begin < 2s);
+      CHECK(rank.state(run) == RunState::kVoid);
+      CHECK(rank.state(good) == RunState::kGood);
+      CHECK(rank.blamed() == std::vector<int>{2});
+      CHECK_MESSAGE(rank.reason().find("rank 2 of 4 has not come to round 0 of run 1 within 4") !=
+                        std::string::npos,
+                    rank.reason());
+      CHECK(has_event(rank, CommunicatorEventKind::kGivenUp));
+      CHECK_THROWS_AS(neighbours.exchange(), Error);
+      device.synchronize();
+      named += 1;
+    });
+    CHECK(named == 3);
+  }
+}
+
+TEST_CASE("a rank that has gone is named long before the deadline") {
+  std::atomic<int> named = 0;
+  test::on_meeting(4, [&](const Rendezvous& ranks) {
+    const Device device = test::rank_device(ranks.rank());
+    const Communicator rank = Communicator::open(device, ranks, {.deadline = 60s});
+    const Neighbours neighbours(rank, device);
+    CHECK(rank.wait(neighbours.exchange()) == RunState::kGood);
+    ranks.all_gather({}, 5s);
+    if (ranks.rank() == 1) {
+      rank.give_up("this rank ends");
+      return;
+    }
+    const Clock::time_point begin = Clock::now();
+    try {
+      neighbours.exchange();
+    } catch (const Error&) {
+    }
+    device.synchronize();
+    CHECK(Clock::now() - begin < 3s);
+    CHECK(rank.blamed() == std::vector<int>{1});
+    CHECK(rank.reason().find("rank 1 of 4 ") != std::string::npos);
+    named += 1;
+  });
+  CHECK(named == 3);
+}
+
+TEST_CASE("ranks that regroup open a smaller communicator") {
+  std::atomic<int> good = 0;
+  test::on_meeting(3, [&](const Rendezvous& first) {
+    const Device device = test::rank_device(first.rank());
+    const Communicator before = Communicator::open(device, first, {.deadline = 60s});
+    CHECK(before.wait(Neighbours(before, device).exchange()) == RunState::kGood);
+    if (first.rank() == 0) return;
+    const Rendezvous second = first.regroup();
+    CHECK(comes_true([&] { return !before.usable(); }));
+    const Communicator after = Communicator::open(device, second, {.deadline = 5s});
+    CHECK(after.info().generation == 2);
+    CHECK(after.ranks() == 2);
+    CHECK(after.wait(Neighbours(after, device).exchange()) == RunState::kGood);
+    good += 1;
+  });
+  CHECK(good == 2);
+}
+
+}  // namespace
+}  // namespace annulus

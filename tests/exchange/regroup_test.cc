@@ -1,0 +1,142 @@
+// Ranks that are left go on over the connections that they have.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "annulus/error.h"
+#include "annulus/rendezvous.h"
+#include "exchange/ranks.h"
+
+namespace annulus {
+namespace {
+
+using namespace std::chrono_literals;
+using test::comes_true;
+using Clock = std::chrono::steady_clock;
+
+std::vector<std::byte> bytes_of(int number) { return {static_cast<std::byte>(number)}; }
+
+// The code and the text of what a call threw.
+struct Thrown {
+  std::optional<ErrorCode> code;
+  std::string text;
+};
+Thrown thrown_by(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  return {};
+}
+
+// All ranks of a rendezvous hear each other, in their order.
+bool hear_each_other(const Rendezvous& ranks) {
+  const auto all = ranks.all_gather(bytes_of(ranks.rank()), 5s);
+  for (int rank = 0; rank < ranks.ranks(); ++rank) {
+    if (all[static_cast<std::size_t>(rank)] != bytes_of(rank)) return false;
+  }
+  return all.size() == static_cast<std::size_t>(ranks.ranks());
+}
+
+TEST_CASE("ranks regroup when one has gone, and again when the next has") {
+  std::atomic<int> right = 0;
+  test::on_meeting(5, [&](const Rendezvous& first) {
+    CHECK(first.generation() == 1);
+    CHECK(first.members() == std::vector<int>{0, 1, 2, 3, 4});
+    CHECK(hear_each_other(first));
+    if (first.rank() == 2) return;
+    // Calls of the old generation in which some were ahead of others do not matter.
+    for (int call = 0; call < first.rank(); ++call) static_cast<void>(first.gather({}, 1ms));
+    first.post({1, 7, 7});
+    const Rendezvous second = first.regroup();
+    CHECK(second.generation() == 2);
+    CHECK(second.members() == std::vector<int>{0, 1, 3, 4});
+    CHECK(second.ranks() == 4);
+    CHECK(second.members()[static_cast<std::size_t>(second.rank())] == first.rank());
+    CHECK(hear_each_other(second));
+    for (const RankState& state : second.states()) CHECK(!state.gone);
+    const Thrown again = thrown_by([&] { static_cast<void>(first.gather({}, 1s)); });
+    CHECK(again.code == ErrorCode::kCommunication);
+    CHECK(again.text.find("gone on as generation 2") != std::string::npos);
+    CHECK(thrown_by([&] { first.regroup(); }).code == ErrorCode::kCommunication);
+    if (first.rank() == 0) return;  // whoever served may go
+    const Rendezvous third = second.regroup();
+    CHECK(third.generation() == 3);
+    CHECK(third.members() == std::vector<int>{1, 3, 4});
+    CHECK(hear_each_other(third));
+    right += 1;
+  });
+  CHECK(right == 3);
+}
+
+TEST_CASE("a rank that is left out learns that the others go on without it") {
+  std::atomic<int> done = 0, out = 0;
+  test::on_meeting(4, [&](const Rendezvous& first) {
+    CHECK(hear_each_other(first));
+    if (first.rank() == 3) {
+      CHECK(comes_true([&] { return done == 3; }));
+      const Thrown thrown = thrown_by([&] { first.regroup(); });
+      CHECK(thrown.code == ErrorCode::kCommunication);
+      out += thrown.text.find("leaves this rank out and goes on without it") != std::string::npos;
+      return;
+    }
+    // Rank 3 is there and says nothing: one of them says that it is late, the others wait for it.
+    RegroupOptions options;
+    options.deadline = 2s;
+    if (first.rank() == 1) options.without = {3};
+    const Clock::time_point begin = Clock::now();
+    const Rendezvous second = first.regroup(options);
+    CHECK(Clock::now() - begin < 1s);  // nobody waited for half of the deadline
+    CHECK(second.members() == std::vector<int>{0, 1, 2});
+    CHECK(hear_each_other(second));
+    done += 1;
+    CHECK(comes_true([&] { return out == 1; }));
+  });
+  CHECK(out == 1);
+}
+
+TEST_CASE("ranks that do not come to regroup are left out at half of the deadline") {
+  std::atomic<int> done = 0;
+  test::on_meeting(3, [&](const Rendezvous& first) {
+    CHECK(hear_each_other(first));
+    if (first.rank() == 0) {
+      CHECK(comes_true([&] { return done == 2; }));
+      return;
+    }
+    const Clock::time_point begin = Clock::now();
+    const Rendezvous second = first.regroup({.without = {}, .deadline = 600ms});
+    CHECK(Clock::now() - begin >= 300ms);
+    CHECK(second.members() == std::vector<int>{1, 2});
+    CHECK(hear_each_other(second));
+    done += 1;
+  });
+  CHECK(done == 2);
+}
+
+TEST_CASE("too few ranks, ranks that are none and deadlines that are none are refused") {
+  test::on_meeting(2, [&](const Rendezvous& first) {
+    CHECK(hear_each_other(first));
+    CHECK(thrown_by([&] { first.regroup({.without = {}, .deadline = 0ms}); }).code ==
+          ErrorCode::kInvalidArgument);
+    CHECK(thrown_by([&] { first.regroup({.without = {2}}); }).code ==
+          ErrorCode::kInvalidArgument);
+    CHECK(thrown_by([&] { first.regroup({.without = {first.rank()}}); }).code ==
+          ErrorCode::kInvalidArgument);
+    CHECK(hear_each_other(first));
+    if (first.rank() == 1) return;
+    const Thrown thrown = thrown_by([&] { first.regroup({.without = {}, .at_least = 2}); });
+    CHECK(thrown.code == ErrorCode::kCommunication);
+    CHECK(thrown.text == "1 of 2 ranks are left, and at least 2 have to be");
+    const Rendezvous alone = first.regroup();
+    CHECK(alone.ranks() == 1);
+    CHECK(hear_each_other(alone));
+  });
+}
+
+}  // namespace
+}  // namespace annulus
