@@ -1,14 +1,20 @@
 #ifndef ANNULUS_C_RING_H_
 #define ANNULUS_C_RING_H_
 
-// The C interface of rings: annulus/ring.h for P ranks in one process. The conventions are those at
-// the top of annulus/c.h; annulus/ring.h and docs/ring.md explain what a ring does.
+// The C interface of rings: annulus/ring.h, for P ranks in one process or for one rank over a
+// communicator. The conventions are those at the top of annulus/c.h; annulus/ring.h and
+// docs/ring.md explain what a ring does.
 //
 //   annulus_ring_create(devices, 4, &problem, NULL, &ring);
 //   annulus_ring_get_rank(ring, r, &rank);       which rows are rank r's, how much workspace
 //   annulus_ring_run(ring, calls, 4);            one call for each rank
+//
+//   annulus_ring_rank_plan_create(device, ranks, &problem, NULL, &plan);   on every rank
+//   annulus_ring_rank_plan_get_rank(plan, &rank);
+//   annulus_ring_rank_plan_run(plan, &call);
 
 #include "annulus/c.h"
+#include "annulus/c_communicator.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -110,10 +116,14 @@ typedef struct annulus_ring_rank {
   double predicted_micros;
   double least_micros;  // its range, likewise
   double most_micros;
+  int64_t rank;
 } annulus_ring_rank;
 
-#define ANNULUS_RING_RANK_INIT \
-  { sizeof(annulus_ring_rank), NULL, {NULL, 0, NULL, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0 }
+#define ANNULUS_RING_RANK_INIT                                                                     \
+  {                                                                                                \
+    sizeof(annulus_ring_rank), NULL, {NULL, 0, NULL, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, \
+        0                                                                                          \
+  }
 
 ANNULUS_EXPORT annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank,
                                                     annulus_ring_rank* info);
@@ -139,6 +149,47 @@ typedef struct annulus_ring_call {
 // the streams: a call that meets another one in a different thread is ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* calls,
                                                size_t count);
+
+// ---- One rank
+
+// One rank of a ring whose other ranks are planned by other threads or processes, of this machine
+// or others; annulus::RingRankPlan.
+typedef struct annulus_ring_rank_plan annulus_ring_rank_plan;
+
+// Plans this rank, together with all others, who call it at the same time with the same problem and
+// options; the communicator says how many there are. They compare what they bring, run rank 0's
+// configuration, and meet again when all have compiled, within
+// annulus_communicator_options.planning_ms. Null options are the defaults. The plan keeps what it
+// needs of device and communicator.
+//
+// Errors are those of annulus_ring_create, the same code on every rank, with the rank that failed
+// or differs in the text, and ANNULUS_COMMUNICATION. Arguments that cannot be read, as a null or a
+// pattern that does not parse, fail on this rank alone; the others wait for it.
+ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_create(annulus_device* device,
+                                                            annulus_communicator* communicator,
+                                                            const annulus_problem* problem,
+                                                            const annulus_ring_options* options,
+                                                            annulus_ring_rank_plan** plan);
+
+// Waits for the device, so it must not be called while a stream is being captured.
+ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_destroy(annulus_ring_rank_plan* plan);
+
+// The schedule is that of this rank; totals are those of all ranks.
+ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_get_info(annulus_ring_rank_plan* plan,
+                                                              annulus_ring_info* info);
+
+// Of this rank.
+ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_get_rank(annulus_ring_rank_plan* plan,
+                                                              annulus_ring_rank* info);
+
+// Puts this rank's work on its streams and returns when NCCL has queued its messages, which may
+// take until the other ranks have called too, but never waits for a device. All ranks call it, as
+// often as each other, one thread at a time as annulus_ring_run. It allocates nothing and takes no
+// lock, and it may be captured where the communicator is blocking. ANNULUS_INVALID_ARGUMENT before
+// anything is queued, and ANNULUS_COMMUNICATION where a rank does not come within the
+// communicator's deadline: the outputs of that run are void, and the communicator is given up.
+ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_run(annulus_ring_rank_plan* plan,
+                                                         const annulus_ring_call* call);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,18 +1,27 @@
 #ifndef ANNULUS_API_C_OBJECTS_H_
 #define ANNULUS_API_C_OBJECTS_H_
 
-// Objects behind handles that several files of the C interface make: texts, layouts and arrays.
+// Objects behind handles that several files of the C interface make or use: texts, layouts, arrays,
+// ranks that have met and communicators.
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "annulus/c_layout_formats.h"
+#include "annulus/communicator.h"
 #include "annulus/layout.h"
 #include "annulus/layout_cache.h"
+#include "annulus/rendezvous.h"
 #include "api/c_call.h"
 
 namespace annulus::api {
@@ -60,6 +69,32 @@ struct ArraysObject {
 };
 HandleTable<ArraysObject>& array_sets();
 using ArraysPin = HandleTable<ArraysObject>::Pin;
+
+struct RendezvousObject {
+  explicit RendezvousObject(Rendezvous met) : rendezvous(std::move(met)) {}
+  Rendezvous rendezvous;
+  std::atomic<bool> posting{false};
+  std::mutex mutex;
+  std::unordered_set<std::string> reasons;  // why ranks have gone, which the caller may keep
+};
+HandleTable<RendezvousObject>& rendezvouses();
+using RendezvousPin = HandleTable<RendezvousObject>::Pin;
+
+struct CommunicatorObject {
+  explicit CommunicatorObject(Communicator opened) : communicator(std::move(opened)) {}
+  Communicator communicator;
+  // Memory in which an exchange converts its messages; used by one exchange at a time.
+  std::vector<SentBytes> sends;
+  std::vector<ReceivedBytes> receives;
+  std::atomic<bool> busy{false};
+  std::mutex mutex;
+  std::optional<std::string> reason;  // why it was given up, when somebody has asked
+};
+HandleTable<CommunicatorObject>& communicators();
+using CommunicatorPin = HandleTable<CommunicatorObject>::Pin;
+
+// Throws Error{kInvalidArgument} that names the field for a negative number or more than a year.
+std::chrono::milliseconds milliseconds_of(const char* name, std::int64_t given);
 
 }  // namespace annulus::api
 

@@ -104,6 +104,72 @@ HandleTable<RingObject>& rings() {
 }
 using RingPin = HandleTable<RingObject>::Pin;
 
+struct RankPlanObject {
+  RankPlanObject(RingRankPlan made, const ShardMap& shards)
+      : plan(std::move(made)),
+        schedule(lines(plan.info().schedule)),
+        shard{to_c(shards.q[static_cast<std::size_t>(plan.rank())]),
+              to_c(shards.k[static_cast<std::size_t>(plan.rank())])} {}
+  RingRankPlan plan;
+  std::string schedule;
+  RankShard shard;
+};
+
+HandleTable<RankPlanObject>& rank_plans() {
+  static auto* table = new HandleTable<RankPlanObject>(
+      "plan of a rank", 0x71, HandleTable<RankPlanObject>::Use::kInItsProcess);
+  return *table;
+}
+using RankPlanPin = HandleTable<RankPlanObject>::Pin;
+
+// What both kinds of rings are asked for, as C has it.
+annulus_ring_options ring_options_of(const annulus_ring_options* given) {
+  const annulus_ring_options defaults = ANNULUS_RING_OPTIONS_INIT;
+  return given == nullptr ? defaults : read_struct(kRingOptions, given, defaults);
+}
+
+void write_info(annulus_ring_info* to, const RingInfo& info, const std::string& schedule,
+                int ranks) {
+  annulus_ring_info c = ANNULUS_RING_INFO_INIT;
+  c.kernel = info.kernel.c_str();
+  c.config = info.config.c_str();
+  c.tuned = info.tuned.c_str();
+  c.schedule = schedule.c_str();
+  c.ranks = ranks;
+  c.bytes_sent = info.bytes_sent;
+  c.bytes_plain_ring = info.bytes_plain_ring;
+  c.plan_ms = info.plan_ms;
+  c.compile_ms = info.compile_ms;
+  c.route_reason = info.route_reason.c_str();
+  c.route = static_cast<std::int64_t>(info.route);
+  c.rounds = info.rounds;
+  c.messages = info.messages;
+  c.bytes_needed = info.bytes_needed;
+  c.bytes_relayed = info.bytes_relayed;
+  write_struct(kRingInfo, to, c);
+}
+
+void write_rank(annulus_ring_rank* to, const RingRankInfo& info, const RankShard& shard,
+                std::int64_t rank) {
+  annulus_ring_rank c = ANNULUS_RING_RANK_INIT;
+  c.device = info.device.c_str();
+  c.shard = {shard.q.data(), shard.q.size(), shard.k.data(), shard.k.size()};
+  c.rows_q = info.rows_q;
+  c.rows_k = info.rows_k;
+  c.launches = info.launches;
+  c.full_tiles = info.full_tiles;
+  c.partial_tiles = info.partial_tiles;
+  c.bytes_sent = info.bytes_sent;
+  c.bytes_received = info.bytes_received;
+  c.workspace_bytes = info.workspace_bytes;
+  c.device_bytes = info.device_bytes;
+  c.predicted_micros = info.predicted_micros;
+  c.least_micros = info.least_micros;
+  c.most_micros = info.most_micros;
+  c.rank = rank;
+  write_struct(kRingRank, to, c);
+}
+
 RingCall call_of(const annulus_ring_call& c, std::size_t rank) {
   try {
     return {c.stream, operands_of(c.operands), c.workspace};
@@ -146,9 +212,7 @@ annulus_status annulus_ring_create(annulus_device* const* handles, size_t ranks,
       base::fail(ErrorCode::kInvalidArgument, "a ring of {} ranks; give 1 to {}", ranks, kMaxRanks);
     }
     check_pointer("devices", handles);
-    const annulus_ring_options defaults = ANNULUS_RING_OPTIONS_INIT;
-    const annulus_ring_options options =
-        given == nullptr ? defaults : read_struct(kRingOptions, given, defaults);
+    const annulus_ring_options options = ring_options_of(given);
     std::vector<Device> all;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       all.push_back(DevicePin(devices(), number(handles[rank]))->device);
@@ -169,24 +233,7 @@ annulus_status annulus_ring_destroy(annulus_ring* ring) {
 annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* to) {
   return guarded([&] {
     const RingPin pin(rings(), number(ring));
-    const RingInfo& info = pin->ring.info();
-    annulus_ring_info c = ANNULUS_RING_INFO_INIT;
-    c.kernel = info.kernel.c_str();
-    c.config = info.config.c_str();
-    c.tuned = info.tuned.c_str();
-    c.schedule = pin->schedule.c_str();
-    c.ranks = pin->ring.ranks();
-    c.bytes_sent = info.bytes_sent;
-    c.bytes_plain_ring = info.bytes_plain_ring;
-    c.plan_ms = info.plan_ms;
-    c.compile_ms = info.compile_ms;
-    c.route_reason = info.route_reason.c_str();
-    c.route = static_cast<std::int64_t>(info.route);
-    c.rounds = info.rounds;
-    c.messages = info.messages;
-    c.bytes_needed = info.bytes_needed;
-    c.bytes_relayed = info.bytes_relayed;
-    write_struct(kRingInfo, to, c);
+    write_info(to, pin->ring.info(), pin->schedule, pin->ring.ranks());
   });
 }
 
@@ -197,24 +244,7 @@ annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank, annulus_ri
     if (rank >= all.ranks.size()) {
       base::fail(ErrorCode::kInvalidArgument, "rank {} of a ring of {}", rank, all.ranks.size());
     }
-    const RingRankInfo& info = all.ranks[rank];
-    const RankShard& shard = pin->shard[rank];
-    annulus_ring_rank c = ANNULUS_RING_RANK_INIT;
-    c.device = info.device.c_str();
-    c.shard = {shard.q.data(), shard.q.size(), shard.k.data(), shard.k.size()};
-    c.rows_q = info.rows_q;
-    c.rows_k = info.rows_k;
-    c.launches = info.launches;
-    c.full_tiles = info.full_tiles;
-    c.partial_tiles = info.partial_tiles;
-    c.bytes_sent = info.bytes_sent;
-    c.bytes_received = info.bytes_received;
-    c.workspace_bytes = info.workspace_bytes;
-    c.device_bytes = info.device_bytes;
-    c.predicted_micros = info.predicted_micros;
-    c.least_micros = info.least_micros;
-    c.most_micros = info.most_micros;
-    write_struct(kRingRank, to, c);
+    write_rank(to, all.ranks[rank], pin->shard[rank], static_cast<std::int64_t>(rank));
   });
 }
 
@@ -233,6 +263,55 @@ annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* cal
     const base::Turn turn(&pin->busy, ring::kOneRunAtATime);
     convert(calls, count, pin->calls);
     pin->ring.run(pin->calls);
+  });
+}
+
+annulus_status annulus_ring_rank_plan_create(annulus_device* device,
+                                             annulus_communicator* communicator,
+                                             const annulus_problem* problem,
+                                             const annulus_ring_options* given,
+                                             annulus_ring_rank_plan** plan) {
+  return guarded([&] {
+    const DevicePin own(devices(), number(device));
+    const CommunicatorPin ranks(communicators(), number(communicator));
+    check_pointer("plan (where the handle goes)", plan);
+    const annulus_ring_options options = ring_options_of(given);
+    const Problem whole = problem_of(problem);
+    const ShardMap shards = shards_of(options, ranks->communicator.ranks(), whole);
+    give(plan, rank_plans(),
+         std::make_unique<RankPlanObject>(
+             plan_ring(own->device, ranks->communicator, whole, shards, ring_plan_options(options)),
+             shards));
+  });
+}
+
+annulus_status annulus_ring_rank_plan_destroy(annulus_ring_rank_plan* plan) {
+  return guarded([&] { rank_plans().erase(number(plan)); });
+}
+
+annulus_status annulus_ring_rank_plan_get_info(annulus_ring_rank_plan* plan,
+                                               annulus_ring_info* to) {
+  return guarded([&] {
+    const RankPlanPin pin(rank_plans(), number(plan));
+    write_info(to, pin->plan.info(), pin->schedule, pin->plan.ranks());
+  });
+}
+
+annulus_status annulus_ring_rank_plan_get_rank(annulus_ring_rank_plan* plan,
+                                               annulus_ring_rank* to) {
+  return guarded([&] {
+    const RankPlanPin pin(rank_plans(), number(plan));
+    write_rank(to, pin->plan.info().ranks.front(), pin->shard, pin->plan.rank());
+  });
+}
+
+annulus_status annulus_ring_rank_plan_run(annulus_ring_rank_plan* plan,
+                                          const annulus_ring_call* call) {
+  return guarded([&] {
+    const RankPlanPin pin(rank_plans(), number(plan));
+    const annulus_ring_call c =
+        read_struct(kRingCall, call, annulus_ring_call ANNULUS_RING_CALL_INIT);
+    pin->plan.run({c.stream, operands_of(c.operands), c.workspace});
   });
 }
 

@@ -3,6 +3,7 @@
 #include "annulus/c.h"
 #include "annulus/c_append.h"
 #include "annulus/c_batch.h"
+#include "annulus/c_communicator.h"
 #include "annulus/c_inspect.h"
 #include "annulus/c_installation.h"
 #include "annulus/c_layout.h"
@@ -11,6 +12,7 @@
 #include "annulus/c_metrics.h"
 #include "annulus/c_oracle.h"
 #include "annulus/c_pattern.h"
+#include "annulus/c_rendezvous.h"
 #include "annulus/c_ring.h"
 #include "annulus/c_selection.h"
 #include "annulus/c_tune.h"
@@ -19,12 +21,14 @@
 
 #include "annulus/append.h"
 #include "annulus/batch.h"
+#include "annulus/communicator.h"
 #include "annulus/device.h"
 #include "annulus/importance.h"
 #include "annulus/layout.h"
 #include "annulus/layout_cache.h"
 #include "annulus/merge.h"
 #include "annulus/oracle.h"
+#include "annulus/rendezvous.h"
 #include "annulus/tune.h"
 
 TEST_CASE("the defaults of C are those of C++") {
@@ -189,6 +193,20 @@ TEST_CASE("and so are those of batches") {
   CHECK(status.rule == static_cast<int>(annulus::BatchStatus().rule));
 }
 
+TEST_CASE("and so are those of ranks") {
+  const annulus_communicator_options c = ANNULUS_COMMUNICATOR_OPTIONS_INIT;
+  const annulus::CommunicatorOptions options;
+  CHECK(c.blocking == (options.blocking ? 1 : 0));
+  CHECK(c.deadline_ms == options.deadline.count());
+  CHECK(c.planning_ms == options.planning.count());
+  const annulus_rendezvous_options meeting = ANNULUS_RENDEZVOUS_OPTIONS_INIT;
+  const annulus::RendezvousOptions met;
+  CHECK((meeting.address == nullptr && meeting.token == nullptr && meeting.listen_on == nullptr));
+  CHECK(meeting.rank == met.rank);
+  CHECK(meeting.ranks == met.ranks);
+  CHECK(meeting.deadline_ms == met.deadline.count());
+}
+
 TEST_CASE("every struct knows its size") {
 #define CHECK_SIZE(type, init)                   \
   do {                                           \
@@ -206,6 +224,11 @@ TEST_CASE("every struct knows its size") {
   CHECK_SIZE(annulus_batch_metadata, ANNULUS_BATCH_METADATA_INIT);
   CHECK_SIZE(annulus_batch_operands, ANNULUS_BATCH_OPERANDS_INIT);
   CHECK_SIZE(annulus_batch_status, ANNULUS_BATCH_STATUS_INIT);
+  CHECK_SIZE(annulus_communicator_options, ANNULUS_COMMUNICATOR_OPTIONS_INIT);
+  CHECK_SIZE(annulus_communicator_info, ANNULUS_COMMUNICATOR_INFO_INIT);
+  CHECK_SIZE(annulus_rendezvous_options, ANNULUS_RENDEZVOUS_OPTIONS_INIT);
+  CHECK_SIZE(annulus_rendezvous_info, ANNULUS_RENDEZVOUS_INFO_INIT);
+  CHECK_SIZE(annulus_rank_state, ANNULUS_RANK_STATE_INIT);
   CHECK_SIZE(annulus_merge_problem, ANNULUS_MERGE_PROBLEM_INIT);
   CHECK_SIZE(annulus_merge_plan_info, ANNULUS_MERGE_PLAN_INFO_INIT);
   CHECK_SIZE(annulus_merge_operands, ANNULUS_MERGE_OPERANDS_INIT);
