@@ -7,6 +7,7 @@ if(TARGET annulus_program)
     message(FATAL_ERROR "the program links ${linked}; it may link annulus::annulus and annulus_base")
   endif()
   annulus_test(program LABEL unit LIBRARIES annulus_base annulus_layout SOURCES program/batch_program_test.cc
+    program/launcher_program_test.cc
     program/pattern_program_test.cc
     program/program_test.cc
     program/tune_program_test.cc)
@@ -30,5 +31,18 @@ if(TARGET annulus_program)
       ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache"
       ENVIRONMENT_MODIFICATION
       "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
+  endforeach()
+
+  # A ring takes the GPUs that there are, in one process and in processes of their own.
+  foreach(case "ring" "ring_of_processes|--processes")
+    string(REPLACE "|" ";" case "${case}")
+    list(POP_FRONT case name)
+    add_test(NAME libcuda_${name} COMMAND annulus_program run --device cuda --ranks 3 ${case} --json
+      -H 2 -S 300 -D 64 -p causal)
+    set_tests_properties(libcuda_${name} PROPERTIES LABELS unit
+      PASS_REGULAR_EXPRESSION "cuda:0\",[ \n]*\"cuda:1\",[ \n]*\"cuda:2\".*within_law\": true"
+      ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache"
+      ENVIRONMENT_MODIFICATION
+      "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libnccl>;ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
   endforeach()
 endif()

@@ -566,10 +566,11 @@ TEST_CASE("ranks that meet on one simulated device are counted once") {
   const std::string ring = "run --json --no-check --ranks 4 -H 2 -S 128 -D 64 --pattern causal";
   setenv("ANNULUS_DEVICE", "sim:sm_80", 1);
   const base::Json apart = json_of(ring);
-  // The devices are 2, 1, 2 again and 3.
   setenv("ANNULUS_DEVICE", "sim:sm_80:2", 1);
   const base::Json together = json_of(ring);
   unsetenv("ANNULUS_DEVICE");
+  CHECK(apart["rank_devices"][1] == "sim:sm_80:1");
+  CHECK(together["rank_devices"] == std::vector<std::string>(4, "sim:sm_80:2"));
   CHECK(apart["counters"]["launches"] > 0);
   CHECK(together["counters"]["launches"] == apart["counters"]["launches"]);
 }

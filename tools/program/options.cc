@@ -212,14 +212,37 @@ Exit exit_code(ErrorCode code) {
   return Exit::kInternal;
 }
 
+namespace {
+
+// A number of ranks, or "env".
+CLI::Validator ranks_or_env() {
+  CLI::Validator validator;
+  validator.operation([](std::string& text) -> std::string {
+    if (text == "env") {
+      text = std::to_string(kLaunchedRanks);
+      return {};
+    }
+    int ranks = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (whole && ranks >= 1 && ranks <= kMaxRanks) return {};
+    return fmt::format("'{}' is neither a number from 1 to {} nor env", text, kMaxRanks);
+  });
+  return validator;
+}
+
+}  // namespace
+
 void add_options(CLI::App& app, RunArguments* arguments) {
   add_device(app, &arguments->device);
   add_problem(app, &arguments->problem);
   add_batch(app, &arguments->batch);
-  CLI::Option* ranks = add_number(app, "--ranks", &arguments->ranks,
-                                  "run around a ring of this many ranks; simulated devices of "
-                                  "one kind, or all on one GPU")
-                           ->check(CLI::Range(1, kMaxRanks));
+  CLI::Option* ranks =
+      app.add_option("--ranks", arguments->ranks,
+                     "run around a ring of this many ranks, on the GPUs or simulated devices of "
+                     "one kind, in turn; env: this process is one rank, as torchrun, mpirun or "
+                     "srun has started it, and rank 0 prints")
+          ->transform(ranks_or_env());
   app.add_option("--shard", arguments->shard, "what each rank holds: contiguous or zigzag")
       ->check(CLI::IsMember({"contiguous", "zigzag"}))
       ->needs(ranks);
@@ -227,19 +250,23 @@ void add_options(CLI::App& app, RunArguments* arguments) {
                  "how rows of K and V travel: direct, ring (hop by hop), or auto")
       ->check(CLI::IsMember({"auto", "direct", "ring"}))
       ->needs(ranks);
-  CLI::Option* processes =
-      app.add_flag("--processes", arguments->processes,
-                   "start a process for each rank, which exchange rows over NCCL, each on a device "
-                   "of its own")
-          ->needs(ranks);
-  add_number(app, "--deadline", &arguments->deadline,
-             "with --processes: milliseconds that ranks wait for each other; 0: any time")
+  app.add_flag("--processes", arguments->processes,
+               "start a process for each rank, which exchange rows over NCCL, each on a device of "
+               "its own")
+      ->needs(ranks);
+  app.add_option("--rendezvous", arguments->rendezvous,
+                 "with --ranks env: where ranks meet, tcp:HOST:PORT of rank 0, or on one host "
+                 "file:PATH; default: as torchrun and srun say")
+      ->needs(ranks);
+  app.add_option("--deadline", arguments->deadline,
+                 "with --processes or --ranks env: milliseconds that ranks wait for each other; "
+                 "0: any time; default: 30000")
+      ->check(number_of_type<int>())
       ->check(CLI::Range(0, 1000000000))
-      ->needs(processes);
+      ->needs(ranks);
   app.add_option("--seat", arguments->seat)->group("");  // for the processes that are started
   app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
-      ->needs(ranks)
-      ->excludes(processes);
+      ->needs(ranks);
   app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file");
   app.add_flag("--no-check", arguments->no_check, "do not compare with the float64 oracle");
   add_number(app, "--repeat", &arguments->repeat, "times to run; the median is shown")

@@ -79,6 +79,10 @@ struct BatchArguments {
   std::string refused;
 };
 
+// RunArguments::ranks where this process is one rank, as the launcher that started it says.
+constexpr int kLaunchedRanks = 0;
+constexpr int kDefaultDeadline = 30000;  // milliseconds
+
 struct RunArguments {
   DeviceArguments device;
   ProblemArguments problem;
@@ -86,10 +90,11 @@ struct RunArguments {
   int ranks = 1;
   std::string shard = "zigzag";
   std::string route = "auto";
-  bool processes = false;  // each rank is a process of its own
-  int deadline = 30000;    // milliseconds that ranks wait for each other; 0: any time
-  std::string seat;        // of a process that is a rank: "RANK:ID:FILE" (ring_processes.h)
-  std::string picture;     // where to draw the ring's schedule; empty: nowhere
+  bool processes = false;       // starts a process for each rank
+  std::string rendezvous;       // where launched ranks meet; empty: where the launcher says
+  std::optional<int> deadline;  // milliseconds that ranks of processes wait; 0: any time
+  std::string seat;             // of a process that was started: "RANK:FOLDER" (ring_processes.h)
+  std::string picture;          // where to draw the ring's schedule; empty: nowhere
   std::string output;
   bool no_check = false;
   int repeat = 1;

@@ -7,8 +7,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <string_view>
 
+#include "annulus/installation.h"
+#include "base/env.h"
 #include "base/half.h"
 #include "program/operands.h"
 #include "program/report.h"
@@ -125,31 +128,75 @@ Route route_of(std::string_view name) {
 
 }  // namespace
 
+bool names_one_device(const DeviceArguments& arguments) {
+  const std::string name =
+      arguments.name.empty() ? base::read_environment().device : arguments.name;
+  return name != kind_of_device(name);
+}
+
+std::string kind_of_device(const std::string& name) {
+  constexpr std::string_view kSimulated = "sim:";
+  return name.substr(0, name.find(':', name.starts_with(kSimulated) ? kSimulated.size() : 0));
+}
+
+Device numbered_device(const DeviceArguments& arguments, const std::string& kind, int number) {
+  DeviceOptions options = device_options(arguments);
+  options.name = fmt::format("{}:{}", kind, number);
+  return Device::open(options);
+}
+
+namespace {
+
+// How many GPUs can be the next ranks' beside the first one: those that run the same kernels.
+int count_gpus() {
+  const std::vector<ListedDevice> listed = list_devices().devices;
+  const auto other = std::ranges::find_if(listed, [&](const ListedDevice& gpu) {
+    return gpu.compute_capability != listed.front().compute_capability;
+  });
+  return static_cast<int>(other - listed.begin());
+}
+
+}  // namespace
+
 std::vector<Device> ring_devices(const Device& first, const DeviceArguments& arguments, int ranks) {
   std::vector<Device> devices = {first};
-  const std::string& name = first.info().name;
-  const bool asked_for_one = std::count(arguments.name.begin(), arguments.name.end(), ':') > 1;
-  const std::size_t prefix = std::string_view("sim:").size();
-  // "sim:sm_80", of "sim:sm_80:3" as well.
-  const std::string kind = name.substr(0, name.find(':', prefix));
-  for (int rank = 1; rank < ranks; ++rank) {
-    if (!name.starts_with("sim:") || asked_for_one) {
-      devices.push_back(first);
+  const std::string kind = kind_of_device(first.info().name);
+  const bool simulated = kind != "cuda";
+  const int most = names_one_device(arguments) ? 1 : simulated ? ranks : count_gpus();
+  try {
+    while (std::ssize(devices) < std::min(ranks, most)) {
+      devices.push_back(numbered_device(arguments, kind, static_cast<int>(devices.size())));
+    }
+  } catch (const Error& error) {
+    // There are no more simulated ones.
+    if (!simulated || error.code() != ErrorCode::kDevice) throw;
+  }
+  // More ranks than devices: they share them in turn.
+  const std::size_t count = devices.size();
+  while (std::ssize(devices) < ranks) devices.push_back(devices[devices.size() % count]);
+  return devices;
+}
+
+Device launched_device(const DeviceArguments& arguments, int on_host) {
+  if (names_one_device(arguments)) return Device::open(device_options(arguments));
+  const std::string kind = kind_of_device(choose_device(arguments.name).name);
+  const bool only_one = kind == "cuda" && list_devices().devices.size() == 1;
+  return numbered_device(arguments, kind, only_one ? 0 : on_host);
+}
+
+Counters sum_counters(const std::vector<Device>& devices) {
+  Counters sum;
+  std::set<std::string> seen;
+  for (const Device& device : devices) {
+    if (!seen.insert(device.info().name).second) continue;
+    const Counters counters = device.counters();
+    if (sum.empty()) {
+      sum = counters;
       continue;
     }
-    try {
-      DeviceOptions options = device_options(arguments);
-      options.name = fmt::format("{}:{}", kind, rank);
-      devices.push_back(Device::open(options));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kDevice) throw;
-      // More ranks than devices: they share them in turn.
-      const std::size_t count = devices.size();
-      for (; rank < ranks; ++rank)
-        devices.push_back(devices[static_cast<std::size_t>(rank) % count]);
-    }
+    for (std::size_t at = 0; at < counters.size(); ++at) sum[at].second += counters[at].second;
   }
-  return devices;
+  return sum;
 }
 
 ShardMap ring_shards(const RunArguments& arguments, const Problem& problem, int ranks) {
@@ -188,6 +235,7 @@ RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& 
   for (const Device& device : devices) device.counters(true);
   Answer& answer = result.answer;
   answer.millis = time_runs(devices, plan, calls, arguments.repeat);
+  result.counters = sum_counters(devices);
   make_room(input, &answer);
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const std::vector<float> lse = fetch(devices[rank], &memory[rank]);

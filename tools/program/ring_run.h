@@ -21,12 +21,27 @@ struct RingAnswer {
   int processes = 1;
   // What the library holds besides the operands: workspace, lists, positions, tables.
   std::int64_t peak_bytes_per_rank = 0;
-  std::string picture;  // SVG of the schedule
+  std::string picture;     // SVG of the schedule
+  Counters counters = {};  // of all distinct devices, over all repetitions
 };
 
-// The devices of `ranks` ranks: of one kind of simulated device the first that many, as far as
-// there are so many; else one device for all, which `first` already is.
+// Whether --device, or where it is not given ANNULUS_DEVICE, names one device of several by its
+// number.
+bool names_one_device(const DeviceArguments& arguments);
+// "cuda", or "sim:sm_80" of "sim:sm_80:3" as well.
+std::string kind_of_device(const std::string& name);
+Device numbered_device(const DeviceArguments& arguments, const std::string& kind, int number);
+
+// The devices of `ranks` ranks: where one is named, that one for all; else those of its kind, GPUs
+// or simulated ones, from the first on, in turn where there are fewer. `first` is the first.
 std::vector<Device> ring_devices(const Device& first, const DeviceArguments& arguments, int ranks);
+
+// The device of a rank that is so many-th on its host: that of the number, or the only one there
+// is, as where a launcher shows each rank another GPU.
+Device launched_device(const DeviceArguments& arguments, int on_host);
+
+// The sum of the counters of all distinct devices.
+Counters sum_counters(const std::vector<Device>& devices);
 
 RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& arguments,
                         const ProblemInput& input);

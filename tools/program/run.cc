@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "annulus/installation.h"
 #include "annulus/oracle.h"
+#include "base/fail.h"
 #include "base/files.h"
 #include "program/interruption.h"
+#include "program/launcher.h"
 #include "program/operands.h"
 #include "program/options.h"
 #include "program/paths.h"
@@ -95,27 +98,57 @@ Checked check(const ProblemInput& input, const PlanInfo& plan, const Answer& ans
   return {compare(problem, oracle, result, excused), oracle.sampled()};
 }
 
-// The sum of the counters of all distinct devices.
-Counters sum_counters(const std::vector<Device>& devices) {
-  Counters sum;
-  std::set<std::string> seen;
-  for (const Device& device : devices) {
-    if (!seen.insert(device.info().name).second) continue;
-    const Counters counters = device.counters();
-    if (sum.empty()) {
-      sum = counters;
-      continue;
-    }
-    for (std::size_t at = 0; at < counters.size(); ++at) sum[at].second += counters[at].second;
+// What options of a ring do not say of each other to the parser.
+void check_ring_options(const RunArguments& arguments) {
+  const bool launched = arguments.ranks == kLaunchedRanks;
+  const bool apart = launched || arguments.processes;
+  const struct {
+    bool refused;
+    const char* text;
+  } rules[] = {
+      {launched && arguments.processes, "--processes does not go with --ranks env"},
+      {apart && !arguments.picture.empty(),
+       "--picture goes with ranks of one process alone: others know only their own schedule"},
+      {!launched && !arguments.rendezvous.empty(), "--rendezvous goes with --ranks env alone"},
+      {!apart && arguments.deadline.has_value(),
+       "--deadline goes with --processes or --ranks env alone"},
+  };
+  for (const auto& rule : rules) {
+    if (rule.refused) base::fail(ErrorCode::kInvalidArgument, "{}", rule.text);
   }
-  return sum;
 }
 
-// The problem planned for one device; nothing has run yet.
-RunResult prepare(const RunArguments& arguments) {
-  ProblemInput input = make_input(arguments.problem, true);
-  const PlanOptions options = plan_options(arguments.problem, input);
-  const Device device = Device::open(device_options(arguments.device));
+// The rank that this process is, where it has been started as one of several.
+std::optional<Seat> seat_of(const RunArguments& arguments) {
+  if (!arguments.seat.empty()) return started_seat(arguments.seat, arguments.ranks);
+  if (arguments.ranks == kLaunchedRanks) return launched_seat(arguments.rendezvous);
+  return std::nullopt;
+}
+
+Device device_of(const RunArguments& arguments, const std::optional<Seat>& seat) {
+  if (!seat) return Device::open(device_options(arguments.device));
+  if (arguments.seat.empty()) return launched_device(arguments.device, seat->on_host);
+  const std::string first = choose_device(arguments.device.name).name;
+  return numbered_device(arguments.device, kind_of_device(first), seat->on_host);
+}
+
+// The answer of the ring, where one is asked for.
+std::optional<RingAnswer> go_around(const RunArguments& arguments, const std::optional<Seat>& seat,
+                                    const Device& device, const ProblemInput& input) {
+  if (arguments.ranks == 1 && arguments.picture.empty()) return std::nullopt;
+  if (seat) {
+    const Waiting waiting(fmt::format("running as rank 0 of {}", seat->ranks));
+    return compute_rank(*seat, device, arguments, input);
+  }
+  if (arguments.processes && arguments.ranks > 1) {
+    return compute_ring_of_processes(device, arguments, input);
+  }
+  return compute_ring(ring_devices(device, arguments.device, arguments.ranks), arguments, input);
+}
+
+// The problem planned for one device; nothing has run there yet.
+RunResult prepare(const RunArguments& arguments, const PlanOptions& options, const Device& device,
+                  ProblemInput input) {
   const Plan plan = [&] {
     const Waiting waiting("planning and compiling");
     return device.plan(input.problem, options);
@@ -128,27 +161,25 @@ RunResult prepare(const RunArguments& arguments) {
           .around = arguments.ranks > 1};
 }
 
-// Runs on one rank, on all, or on both, and returns the answer that counts.
-Answer answer_of(const RunArguments& arguments, RunResult* result) {
-  const Device& device = result->device;
-  device.counters(true);
+// Runs on one device too where that is the answer or what the ring's is compared with, and returns
+// the answer that counts.
+Answer answer_of(const RunArguments& arguments, std::optional<RingAnswer> ring, RunResult* result) {
   Answer answer;
   if (!result->around || !arguments.no_check) {
-    answer = compute(device, result->plan, result->input, result->around ? 1 : arguments.repeat);
+    result->device.counters(true);
+    answer =
+        compute(result->device, result->plan, result->input, result->around ? 1 : arguments.repeat);
+    result->counters = result->device.counters();
   }
-  std::vector<Device> devices = {device};
-  if (result->around || !arguments.picture.empty()) {
-    if (!arguments.processes) devices = ring_devices(device, arguments.device, arguments.ranks);
-    RingAnswer& ring = result->ring.emplace(
-        arguments.processes ? compute_ring_of_processes(device, arguments, result->input)
-                            : compute_ring(devices, arguments, result->input));
+  if (ring) {
     if (!arguments.no_check) {
       const Dtype dtype = result->input.problem.output_dtype();
-      result->difference = largest_difference(answer.o, ring.answer.o, dtype);
+      result->difference = largest_difference(answer.o, ring->answer.o, dtype);
     }
-    answer = std::move(ring.answer);
+    answer = std::move(ring->answer);
+    result->counters = std::move(ring->counters);
+    result->ring = std::move(ring);
   }
-  result->counters = sum_counters(devices);
   result->millis = answer.millis;
   return answer;
 }
@@ -166,19 +197,29 @@ double seconds_since(Clock::time_point* start) {
 
 }  // namespace
 
-Exit run(const RunArguments& arguments) {
+Exit run(const RunArguments& given) {
   const Interruption interruption(Interruption::Kind::kEnds);
-  check_can_write(arguments);
-  if (arguments.batch.requests) return run_batch(arguments);
-  if (!arguments.seat.empty()) {
-    run_seat(arguments, make_input(arguments.problem, true));
+  check_ring_options(given);
+  const std::optional<Seat> seat = seat_of(given);
+  RunArguments arguments = given;
+  if (seat) arguments.ranks = seat->ranks;
+  if (seat && seat->rank > 0) {
+    const ProblemInput input = make_input(arguments.problem, true);
+    compute_rank(*seat, device_of(arguments, seat), arguments, input);
     return Exit::kOk;
   }
+  check_can_write(arguments);
+  if (arguments.batch.requests) return run_batch(arguments);
+  ProblemInput input = make_input(arguments.problem, true);
+  const PlanOptions options = plan_options(arguments.problem, input);
   Clock::time_point start = Clock::now();
-  RunResult result = prepare(arguments);
+  const Device device = device_of(arguments, seat);
+  std::optional<RingAnswer> ring = go_around(arguments, seat, device, input);
+  const double ring_seconds = seconds_since(&start);
+  RunResult result = prepare(arguments, options, device, std::move(input));
   result.plan_seconds = seconds_since(&start);
-  const Answer answer = answer_of(arguments, &result);
-  result.run_seconds = seconds_since(&start);
+  const Answer answer = answer_of(arguments, std::move(ring), &result);
+  result.run_seconds = ring_seconds + seconds_since(&start);
   if (!arguments.picture.empty()) save_picture(result, arguments.picture);
   if (!arguments.no_check) {
     result.checked = check(result.input, result.plan.info(), answer, result.around);

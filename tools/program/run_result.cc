@@ -1,6 +1,8 @@
 #include "program/run_result.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
 
 #include "program/report.h"
 
@@ -30,9 +32,24 @@ int launches_of(const RunResult& result) {
   return launches;
 }
 
+std::vector<std::string> rank_devices(const RingAnswer& ring) {
+  std::vector<std::string> names;
+  for (const RingRankInfo& rank : ring.info.ranks) names.push_back(rank.device);
+  return names;
+}
+
+// "cuda:0 to cuda:3", or "cuda:0" where all ranks share it.
+std::string devices_text(const RingAnswer& ring) {
+  const std::vector<std::string> names = rank_devices(ring);
+  const auto again = std::find(names.begin() + 1, names.end(), names.front());
+  const std::string& last = *(again - 1);
+  return last == names.front() ? last : fmt::format("{} to {}", names.front(), last);
+}
+
 void add_ring(const RunResult& result, const RunArguments& arguments, base::Json* json) {
   const RingAnswer* ring = result.ring ? &*result.ring : nullptr;
   (*json)["ranks"] = arguments.ranks;
+  (*json)["rank_devices"] = ring ? base::Json(rank_devices(*ring)) : base::Json(nullptr);
   (*json)["processes"] = ring ? ring->processes : 1;
   (*json)["transport"] =
       ring ? base::Json(ring->processes > 1 ? "nccl" : "local") : base::Json(nullptr);
@@ -81,10 +98,10 @@ std::string predicted_text(const RunResult& result) {
 
 void print_ring(const RingAnswer& ring, const RunArguments& arguments,
                 std::optional<double> difference) {
-  print_line("ring",
-             fmt::format("{} ranks{}, {} shards, planned in {:.1f} ms", ring.info.ranks.size(),
-                         ring.processes > 1 ? " in processes of their own" : "", arguments.shard,
-                         ring.info.plan_ms));
+  print_line("ring", fmt::format("{} ranks{} on {}, {} shards, planned in {:.1f} ms",
+                                 ring.info.ranks.size(),
+                                 ring.processes > 1 ? " in processes of their own" : "",
+                                 devices_text(ring), arguments.shard, ring.info.plan_ms));
   print_line("sent", fmt::format("{} in {} messages, {} needed, {} if every shard went everywhere",
                                  bytes_text(ring.info.bytes_sent), ring.info.messages,
                                  bytes_text(ring.info.bytes_needed),
