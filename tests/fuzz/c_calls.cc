@@ -20,6 +20,7 @@
 #include "annulus/c.h"
 #include "annulus/c_append.h"
 #include "annulus/c_batch.h"
+#include "annulus/c_communicator.h"
 #include "annulus/c_inspect.h"
 #include "annulus/c_installation.h"
 #include "annulus/c_layout.h"
@@ -27,6 +28,7 @@
 #include "annulus/c_metrics.h"
 #include "annulus/c_oracle.h"
 #include "annulus/c_pattern.h"
+#include "annulus/c_rendezvous.h"
 #include "annulus/c_ring.h"
 #include "annulus/c_selection.h"
 #include "annulus/c_tune.h"
@@ -142,7 +144,10 @@ enum class Kind {
   kTracker,
   kInstallation,
   kBatch,
-  kAppend
+  kAppend,
+  kRendezvous,
+  kCommunicator,
+  kRankPlan
 };
 
 // A struct of the interface with room behind it, for callers that are newer than the library.
@@ -259,7 +264,8 @@ class Program {
     void* handle = nullptr;
     const bool planned = kind == Kind::kPlan || kind == Kind::kBound || kind == Kind::kRing ||
                          kind == Kind::kMeter || kind == Kind::kTracker || kind == Kind::kTuning ||
-                         kind == Kind::kBatch || kind == Kind::kAppend;
+                         kind == Kind::kBatch || kind == Kind::kAppend ||
+                         kind == Kind::kCommunicator || kind == Kind::kRankPlan;
     if (planned && planned_++ >= 2) return nullptr;
     switch (kind) {
       case Kind::kPlan: {
@@ -374,6 +380,30 @@ class Program {
         handle = plan;
         break;
       }
+      case Kind::kRendezvous: {
+        const annulus_rendezvous_options alone = alone_options();
+        annulus_rendezvous* rendezvous = nullptr;
+        annulus_rendezvous_meet(&alone, &rendezvous);
+        handle = rendezvous;
+        break;
+      }
+      case Kind::kCommunicator: {
+        annulus_communicator_id id;
+        annulus_communicator* communicator = nullptr;
+        annulus_communicator_make_id(device, &id);
+        annulus_communicator_open(device, &id, 1, 0, nullptr, &communicator);
+        handle = communicator;
+        break;
+      }
+      case Kind::kRankPlan: {
+        auto* const communicator = static_cast<annulus_communicator*>(provide(Kind::kCommunicator));
+        annulus_ring_options configured = ANNULUS_RING_OPTIONS_INIT;
+        configured.config = kConfig;
+        annulus_ring_rank_plan* plan = nullptr;
+        annulus_ring_rank_plan_create(device, communicator, &problem, &configured, &plan);
+        handle = plan;
+        break;
+      }
       default:  // texts, references and devices
         break;
     }
@@ -390,7 +420,7 @@ class Program {
 
   // Looks at what a call returned. True where it succeeded.
   bool returned(annulus_status status, const char* function) {
-    if (status < ANNULUS_OK || status > ANNULUS_CANCELLED)
+    if (status < ANNULUS_OK || status > ANNULUS_COMMUNICATION)
       wrong("{} returned {}", function, int(status));
     if (status == ANNULUS_INTERNAL || status == ANNULUS_FAULT) {
       wrong("{}: {}", function, annulus_last_error());
@@ -445,6 +475,12 @@ class Program {
         return annulus_batch_plan_destroy(static_cast<annulus_batch_plan*>(handle));
       case Kind::kAppend:
         return annulus_append_plan_destroy(static_cast<annulus_append_plan*>(handle));
+      case Kind::kRendezvous:
+        return annulus_rendezvous_destroy(static_cast<annulus_rendezvous*>(handle));
+      case Kind::kCommunicator:
+        return annulus_communicator_destroy(static_cast<annulus_communicator*>(handle));
+      case Kind::kRankPlan:
+        return annulus_ring_rank_plan_destroy(static_cast<annulus_ring_rank_plan*>(handle));
     }
     return ANNULUS_OK;
   }
@@ -993,11 +1029,12 @@ class Program {
 
   // ---- Functions beside patterns, layouts, devices and plans
 
-  // Batches and appending have choices of their own, so that most inputs of the corpus mean what
-  // they meant.
+  // Batches, appending and ranks have choices of their own, so that most inputs of the corpus mean
+  // what they meant.
   void call_more(std::uint8_t choice) {
     if (choice >= 252) return call_append();
     if (choice >= 244) return call_batch();
+    if (choice >= 232) return call_ranks();
     switch (choice % 10) {
       case 0:
         return give_back();
@@ -1400,6 +1437,226 @@ class Program {
         return give_back(Kind::kAppend);
       default:
         return run_append();
+    }
+  }
+
+  // ---- Ranks: this process is all of them, or the others do not come
+
+  static annulus_rendezvous_options alone_options() {
+    annulus_rendezvous_options made = ANNULUS_RENDEZVOUS_OPTIONS_INIT;
+    made.token = "alone";
+    return made;
+  }
+
+  // What waits for ranks that do not come takes milliseconds, once in an input.
+  bool may_wait() { return waits_++ < 1; }
+
+  void create_rendezvous() {
+    annulus_rendezvous* rendezvous = nullptr;
+    Sized<annulus_rendezvous_options> options(alone_options(), bytes_);
+    if (bytes_.below(4) == 0 && may_wait()) {
+      // Whole, since an older caller's deadline would be half a minute.
+      annulus_rendezvous_options others = alone_options();
+      const std::string file = "file:" + setting().folder + "/meeting";
+      const char* const addresses[] = {file.c_str(), "tcp:127.0.0.1:1", "tcp:[::1", "file:", "",
+                                       nullptr};
+      others.address = addresses[bytes_.below(6)];
+      others.token = bytes_.below(4) == 0 ? nullptr : "alone";
+      others.listen_on = bytes_.below(4) == 0 ? "127.0.0.300" : nullptr;
+      others.ranks = static_cast<std::int32_t>(small(3));
+      others.rank = static_cast<std::int32_t>(small(2));
+      others.deadline_ms = bytes_.between(-1, 8);
+      options.value = others;
+    }
+    if (bytes_.below(3) > 0) {
+      return made(annulus_rendezvous_meet(options.get(), &rendezvous), rendezvous,
+                  Kind::kRendezvous, "annulus_rendezvous_meet");
+    }
+    const auto fails = [](void*, const void*, std::size_t, void*) { return 3; };
+    return made(annulus_rendezvous_over(bytes_.below(8) == 0 ? nullptr : +fails, nullptr,
+                                        options.get(), &rendezvous),
+                rendezvous, Kind::kRendezvous, "annulus_rendezvous_over");
+  }
+
+  void call_rendezvous() {
+    switch (bytes_.below(7)) {
+      case 0:
+        return create_rendezvous();
+      case 1: {
+        Sized<annulus_rendezvous_info> info(ANNULUS_RENDEZVOUS_INFO_INIT, bytes_);
+        returned(
+            annulus_rendezvous_get_info(pick<annulus_rendezvous>(Kind::kRendezvous), info.get()),
+            "annulus_rendezvous_get_info");
+        return;
+      }
+      case 2: {
+        Sized<annulus_rank_state> state(ANNULUS_RANK_STATE_INIT, bytes_);
+        auto* const rendezvous = pick<annulus_rendezvous>(Kind::kRendezvous);
+        returned(annulus_rendezvous_get_state(rendezvous, static_cast<std::int32_t>(small(2)),
+                                              state.get()),
+                 "annulus_rendezvous_get_state");
+        return;
+      }
+      case 3: {
+        const annulus_position position = {bytes_.number(), bytes_.number(), 3};
+        auto* const rendezvous = pick<annulus_rendezvous>(Kind::kRendezvous);
+        returned(annulus_rendezvous_post(rendezvous, bytes_.below(8) == 0 ? nullptr : &position),
+                 "annulus_rendezvous_post");
+        return;
+      }
+      case 4:
+        return give_back(Kind::kRendezvous);
+      default: {
+        char own[64] = {1, 2, 3}, all[64] = {};
+        std::size_t counts[1] = {};
+        std::int32_t arrivals[1] = {};
+        auto* const rendezvous = pick<annulus_rendezvous>(Kind::kRendezvous);
+        const auto size = static_cast<std::size_t>(bytes_.below(64));
+        const std::size_t room = bytes_.below(4) == 0 ? count(64) : size;
+        const std::int64_t deadline = bytes_.below(8) == 0 ? bytes_.number() : 5;
+        void* const to = bytes_.below(16) == 0 ? nullptr : all;
+        const bool gathers = bytes_.below(2) == 0;
+        if (returned(gathers ? annulus_rendezvous_gather(rendezvous, own, size, deadline, to, room,
+                                                         counts, arrivals)
+                             : annulus_rendezvous_all_gather(rendezvous, own, size, deadline, to,
+                                                             room, counts),
+                     "annulus_rendezvous_gather") &&
+            (counts[0] != size || std::memcmp(own, all, size) != 0)) {
+          wrong("a rank alone gathers something else than it brought");
+        }
+      }
+    }
+  }
+
+  void create_communicator() {
+    annulus_communicator_id id = {};
+    auto* const device = pick<annulus_device>(Kind::kDevice);
+    if (bytes_.below(8) > 0) {
+      returned(annulus_communicator_make_id(device, &id), "annulus_communicator_make_id");
+    }
+    annulus_communicator* communicator = nullptr;
+    Sized<annulus_communicator_options> options(ANNULUS_COMMUNICATOR_OPTIONS_INIT, bytes_);
+    options->blocking = bytes_.below(12) == 0 ? 2 : bytes_.below(2);
+    std::int32_t ranks = 1;
+    if (bytes_.below(4) == 0 && may_wait()) {
+      annulus_communicator_options others = ANNULUS_COMMUNICATOR_OPTIONS_INIT;
+      others.planning_ms = bytes_.between(1, 8);
+      options.value = others;
+      ranks = static_cast<std::int32_t>(small(3));
+    }
+    switch (bytes_.below(4)) {
+      case 0: {
+        auto* const rendezvous = pick<annulus_rendezvous>(Kind::kRendezvous);
+        return made(annulus_communicator_meet(device, rendezvous, options.get(), &communicator),
+                    communicator, Kind::kCommunicator, "annulus_communicator_meet");
+      }
+      case 1:  // any other address would be NCCL's to follow
+        return made(annulus_communicator_borrow(device, nullptr, options.get(), &communicator),
+                    communicator, Kind::kCommunicator, "annulus_communicator_borrow");
+      default: {
+        const auto rank = static_cast<std::int32_t>(bytes_.below(4) == 0 ? small(2) : 0);
+        return made(
+            annulus_communicator_open(device, &id, ranks, rank, options.get(), &communicator),
+            communicator, Kind::kCommunicator, "annulus_communicator_open");
+      }
+    }
+  }
+
+  void call_communicator() {
+    switch (bytes_.below(7)) {
+      case 0:
+      case 1:
+        return create_communicator();
+      case 2: {
+        Sized<annulus_communicator_info> info(ANNULUS_COMMUNICATOR_INFO_INIT, bytes_);
+        returned(annulus_communicator_get_info(pick<annulus_communicator>(Kind::kCommunicator),
+                                               info.get()),
+                 "annulus_communicator_get_info");
+        return;
+      }
+      case 3: {
+        // A rank alone has no peer.
+        const annulus_sent_bytes sent = {setting().memory[0], 4, small(2)};
+        const annulus_received_bytes received = {setting().memory[1], 4, small(2)};
+        auto* const communicator = pick<annulus_communicator>(Kind::kCommunicator);
+        const std::size_t sends = count(2), receives = count(2);
+        returned(annulus_communicator_exchange(communicator, nullptr,
+                                               bytes_.below(8) == 0 ? nullptr : &sent, sends,
+                                               &received, receives),
+                 "annulus_communicator_exchange");
+        return;
+      }
+      case 4: {
+        const char* reason = nullptr;
+        if (returned(annulus_communicator_get_reason(
+                         pick<annulus_communicator>(Kind::kCommunicator), &reason),
+                     "annulus_communicator_get_reason") &&
+            reason != nullptr && std::strcmp(reason, "given up") != 0) {
+          wrong("a communicator was given up because of '{}'", reason);
+        }
+        return;
+      }
+      case 5: {
+        auto* const communicator = pick<annulus_communicator>(Kind::kCommunicator);
+        returned(
+            annulus_communicator_give_up(communicator, bytes_.below(8) == 0 ? nullptr : "given up"),
+            "annulus_communicator_give_up");
+        return;
+      }
+      default:
+        return give_back(Kind::kCommunicator);
+    }
+  }
+
+  void create_rank_plan() {
+    auto* const device = pick<annulus_device>(Kind::kDevice);
+    auto* const communicator = pick<annulus_communicator>(Kind::kCommunicator);
+    auto described = problem(true);
+    Sized<annulus_ring_options> options(ANNULUS_RING_OPTIONS_INIT, bytes_);
+    options->config = kConfig;
+    options->sharding = tiny(2);
+    options->route = tiny(3);
+    annulus_ring_rank_plan* plan = nullptr;
+    made(annulus_ring_rank_plan_create(device, communicator, described.get(), options.get(), &plan),
+         plan, Kind::kRankPlan, "annulus_ring_rank_plan_create");
+  }
+
+  void call_ranks() {
+    switch (bytes_.below(10)) {
+      case 0:
+      case 1:
+        return call_rendezvous();
+      case 2:
+      case 3:
+      case 4:
+        return call_communicator();
+      case 5:
+        return create_rank_plan();
+      case 6: {
+        Sized<annulus_ring_info> info(ANNULUS_RING_INFO_INIT, bytes_);
+        returned(annulus_ring_rank_plan_get_info(pick<annulus_ring_rank_plan>(Kind::kRankPlan),
+                                                 info.get()),
+                 "annulus_ring_rank_plan_get_info");
+        return;
+      }
+      case 7: {
+        Sized<annulus_ring_rank> info(ANNULUS_RING_RANK_INIT, bytes_);
+        returned(annulus_ring_rank_plan_get_rank(pick<annulus_ring_rank_plan>(Kind::kRankPlan),
+                                                 info.get()),
+                 "annulus_ring_rank_plan_get_rank");
+        return;
+      }
+      case 8:
+        return give_back(Kind::kRankPlan);
+      default: {
+        auto* const plan = pick<annulus_ring_rank_plan>(Kind::kRankPlan);
+        Sized<annulus_operands> given = operands();
+        Sized<annulus_ring_call> call(ANNULUS_RING_CALL_INIT, bytes_);
+        call->operands = bytes_.below(16) == 0 ? nullptr : given.get();
+        call->workspace = scratch();
+        if (!may_launch()) return;
+        returned(annulus_ring_rank_plan_run(plan, call.get()), "annulus_ring_rank_plan_run");
+      }
     }
   }
 
@@ -1937,6 +2194,7 @@ class Program {
   Bytes& bytes_;
   std::vector<Held> held_;
   int launches_ = 0;
+  int waits_ = 0;
   int planned_ = 0;  // handles that were provided and took a plan
   bool traced_ = false;
   bool examined_ = false;  // looking at an installation takes milliseconds
