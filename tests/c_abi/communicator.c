@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "c_abi/check.h"
 #include "c_abi/ranks.h"
@@ -150,6 +151,54 @@ static void one_is_late(int rank) {
   }
   pthread_barrier_wait(&late);
   CHECK_OK(annulus_communicator_destroy(ranks));
+  CHECK_OK(annulus_device_close(device));
+}
+
+// A handle is given back while another thread is inside a call with it.
+typedef struct inside {
+  annulus_communicator* ranks;
+  annulus_sent_bytes sent;
+  pthread_barrier_t begins;
+} inside;
+
+static void* send_to_nobody(void* argument) {
+  inside* call = argument;
+  pthread_barrier_wait(&call->begins);
+  CHECK_FAILS(annulus_communicator_exchange(call->ranks, NULL, &call->sent, 1, NULL, 0),
+              ANNULUS_COMMUNICATION, "waited 300 ms");
+  return NULL;
+}
+
+static void given_back_meanwhile(int rank) {
+  annulus_device* device = ranks_open(rank);
+  annulus_communicator_options options = ANNULUS_COMMUNICATOR_OPTIONS_INIT;
+  const struct timespec until_inside = {0, 100000000};
+  pthread_t thread;
+  inside call;
+  void* memory = NULL;
+  options.deadline_ms = 300;
+  CHECK_OK(annulus_communicator_open(device, &the_id, 2, rank, &options, &call.ranks));
+  CHECK_OK(annulus_device_allocate(device, 8, &memory));
+  if (rank == 0) {
+    call.sent.from = memory;
+    call.sent.bytes = 8;
+    call.sent.to = 1;
+    CHECK(pthread_barrier_init(&call.begins, NULL, 2) == 0);
+    CHECK(pthread_create(&thread, NULL, send_to_nobody, &call) == 0);
+    pthread_barrier_wait(&call.begins);
+    nanosleep(&until_inside, NULL);
+    CHECK_FAILS(annulus_communicator_exchange(call.ranks, NULL, NULL, 0, NULL, 0),
+                ANNULUS_INVALID_ARGUMENT, "another thread is inside");
+    CHECK_FAILS(annulus_communicator_give_up(call.ranks, "meanwhile"), ANNULUS_INVALID_ARGUMENT,
+                "another thread is inside");
+  }
+  CHECK_OK(annulus_communicator_destroy(call.ranks));
+  refused_handle(call.ranks, device, "the communicator was given back already");
+  if (rank == 0) {
+    CHECK(pthread_join(thread, NULL) == 0);
+    pthread_barrier_destroy(&call.begins);
+  }
+  pthread_barrier_wait(&late);
   CHECK_OK(annulus_device_close(device));
 }
 
@@ -345,6 +394,8 @@ void test_communicator(void) {
   CHECK(pthread_barrier_init(&late, NULL, 2) == 0);
   new_id();
   ranks_start(one_is_late, 2);
+  new_id();
+  ranks_start(given_back_meanwhile, 2);
   pthread_barrier_destroy(&late);
   wrong_communicators();
   CHECK(pthread_barrier_init(&answered, NULL, 2) == 0);
