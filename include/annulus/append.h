@@ -68,6 +68,11 @@ struct AppendProblem {
   Dtype dtype = Dtype::kBfloat16;
   AppendPlace place = AppendPlace::kSlots;
   std::int64_t page_rows = 0;  // P; 0: no pages
+  // With AppendPlace::kRequests: which of a request's keys this rank holds, as
+  // BatchProblem::interleave. K and V of a new key go to the rank that has it, at their place among
+  // its keys; on other ranks they are left out, while Q is rotated on all. Slots say themselves
+  // what is left out.
+  KeyInterleave interleave;
   Rotary rotary;
   // The most that a step may have: `rows`, up to 2^27, and with AppendPlace::kRequests `requests`
   // and `keys_of_one`. The others do not matter.
@@ -96,7 +101,8 @@ struct AppendOperands {
   BatchStrides k_strides;
   BatchStrides v_strides;
   // Pages (without pages: rows) that K and V have, so that a number outside is found. 0: 2^31 - 1,
-  // whatever the numbers. Slabs of requests have keys_of_one rows each, whatever this says.
+  // whatever the numbers. Slabs of requests have room for keys_of_one keys each, whatever this
+  // says.
   std::int64_t k_pages = 0;
   std::int64_t v_pages = 0;
 

@@ -42,6 +42,19 @@ struct BatchBounds {
   std::int64_t keys = 0;
 };
 
+// Which keys of a request are at hand where ranks share them out: key i of the whole request lies
+// on rank i / block mod ranks, behind those that this rank has before it. So key j of those on a
+// rank is key ((j / block) ranks + rank) block + j mod block of the request. A cache that grows
+// does not move, and whatever a request's length, ranks hold as many of its keys but for one block.
+struct KeyInterleave {
+  std::int64_t block = 1;  // at least 1; block x ranks up to 2^24
+  std::int64_t ranks = 1;  // 1 to 1024; 1: all keys are at hand
+  std::int64_t rank = 0;   // 0 to ranks - 1
+};
+// How many of the first `keys` keys of a request are on the rank. Throws Error{kInvalidArgument}
+// where there is no such rank, or `keys` is negative or beyond kMaxPosition.
+ANNULUS_EXPORT std::int64_t held_keys(const KeyInterleave& interleave, std::int64_t keys);
+
 // A batch of requests. A request with n queries and m keys is the problem with Sq = n, Sk = m and
 // q0 = k_position + m - n: its queries are at the end of its keys.
 struct BatchProblem {
@@ -67,6 +80,12 @@ struct BatchProblem {
   // others, exactly. A multiple of 16 up to 2^29; how it goes with page_rows does not matter.
   std::int64_t block_keys = 0;
   std::int64_t most_blocks = 0;  // entries of such a list; 1 to 2^18 with block_keys, else 0
+  // With several ranks K and V have the keys of this one alone, and O, LSE or the state are over
+  // these; annulus/join.h joins those of all ranks. Everything else counts the keys of all ranks:
+  // lengths, bounds, positions, row_end and tree_bits, so that ranks plan and prepare with the same
+  // numbers. Pages, and rows from k_begin on, hold this rank's keys behind one another. Not with
+  // lists of blocks. A sink logit counts for each rank that has it: give it to the join.
+  KeyInterleave interleave;
   // Rows of Q have limits of their own besides the pattern (BatchMetadata::row_end, tree_bits), as
   // verifying drafts of speculative decoding needs.
   bool row_limits = false;
@@ -112,7 +131,8 @@ struct BatchMetadata {
   // [R + 1]: the rows of Q of request r are q_begin[r] up to q_begin[r + 1]. Ascending. Rows of no
   // request are neither read nor written.
   const std::int32_t* q_begin = nullptr;
-  const std::int32_t* k_length = nullptr;  // [R]: keys of each request
+  // [R]: keys of each request, on all ranks together where they are interleaved.
+  const std::int32_t* k_length = nullptr;
   // [1]: how many of BatchBounds::requests there are; null: all.
   const std::int32_t* requests = nullptr;
   // [R]: the position of a request's key 0; null: 0.
@@ -120,9 +140,10 @@ struct BatchMetadata {
   // With pages. V has K's table where its own has no ids.
   PageTable k_pages;
   PageTable v_pages;
-  // Without pages: [R], the row of K (of V) that is a request's key 0. Null: request r's keys begin
-  // r times BatchStrides::page elements behind the tensor's begin, and it has room for
-  // BatchBounds::keys_of_one. V has K's where its own is null.
+  // Without pages: [R], the row of K (of V) that is the first of a request's keys at hand. Null:
+  // request r's keys begin r times BatchStrides::page elements behind the tensor's begin, and it
+  // has room for as many as it can have of BatchBounds::keys_of_one. V has K's where its own is
+  // null.
   const std::int32_t* k_begin = nullptr;
   const std::int32_t* v_begin = nullptr;
 
@@ -133,8 +154,7 @@ struct BatchMetadata {
   const std::int32_t* blocks = nullptr;
 
   // With BatchProblem::row_limits; at least one of them is given. Read by every run() as well.
-  // [rows]: a row of Q sees only the first row_end[row] keys of its request. Where K and V are
-  // sharded between ranks, a rank's part of a row's keys cannot be said by lengths and positions.
+  // [rows]: a row of Q sees only the first row_end[row] keys of its request.
   const std::int32_t* row_end = nullptr;
   // [rows], 8-byte aligned: of the newest 64 keys of its request a row of Q sees only those whose
   // bits are set; bit i is key k_length - 1 - i. Trees of drafts (Cai et al., Medusa, 2024) are
@@ -142,7 +162,8 @@ struct BatchMetadata {
   const std::uint64_t* tree_bits = nullptr;
 };
 
-// Distances in elements. Those of K and V: key j of a request, head h, is at
+// Distances in elements. Those of K and V: key j of those of a request that are at hand, head h, is
+// at
 //
 //   page(j / P) * page + (j mod P) * row + h * head
 //

@@ -60,12 +60,16 @@ typedef struct annulus_append_problem {
   // The cosines and sines come from tables of this dtype: ANNULUS_FLOAT32, ANNULUS_FLOAT16 or
   // ANNULUS_BFLOAT16. 0: they are computed.
   int32_t table_dtype;
+  // With ANNULUS_APPEND_REQUESTS: K and V of a new key go to the rank that has it, and Q is rotated
+  // on all.
+  annulus_key_interleave interleave;
 } annulus_append_problem;
 
 #define ANNULUS_APPEND_PROBLEM_INIT                                                   \
   {                                                                                   \
     sizeof(annulus_append_problem), 0, 1, 0, 0, {0, 0, 0, 0, 0}, 0, 0, 10000.0, NULL, \
-        ANNULUS_BFLOAT16, ANNULUS_APPEND_SLOTS, ANNULUS_ROTARY_NONE, 0                \
+        ANNULUS_BFLOAT16, ANNULUS_APPEND_SLOTS, ANNULUS_ROTARY_NONE, 0,               \
+        ANNULUS_KEY_INTERLEAVE_INIT                                                   \
   }
 
 // Whether the problem is valid, without a device; the error names the wrong value.

@@ -36,6 +36,22 @@ typedef struct annulus_batch_bounds {
   int64_t keys;
 } annulus_batch_bounds;
 
+// annulus::KeyInterleave: which keys of a request are at hand where ranks share them out. Key i of
+// the whole request lies on rank i / block mod ranks, behind those that this rank has before it.
+typedef struct annulus_key_interleave {
+  int64_t block;  // at least 1; block x ranks up to 2^24
+  int64_t ranks;  // 1 to 1024; 1: all keys are at hand
+  int64_t rank;   // 0 to ranks - 1
+} annulus_key_interleave;
+
+#define ANNULUS_KEY_INTERLEAVE_INIT \
+  { 1, 1, 0 }
+
+// How many of the first `keys` keys of a request are on the rank, which go to *held.
+// ANNULUS_INVALID_ARGUMENT where there is no such rank, or `keys` is negative or beyond 2^30.
+ANNULUS_EXPORT annulus_status annulus_held_keys(const annulus_key_interleave* interleave,
+                                                int64_t keys, int64_t* held);
+
 // annulus::BatchProblem.
 typedef struct annulus_batch_problem {
   size_t struct_size;
@@ -68,12 +84,15 @@ typedef struct annulus_batch_problem {
   int64_t most_blocks;  // entries of such a list; 1 to 2^18 with block_keys, else 0
   // 0 or 1: rows of Q have limits of their own (annulus_batch_metadata.row_end, tree_bits).
   int32_t row_limits;
+  // With several ranks K and V have the keys of this one alone, while lengths, bounds, positions,
+  // row_end and tree_bits count those of all ranks. Not with block_keys.
+  annulus_key_interleave interleave;
 } annulus_batch_problem;
 
-#define ANNULUS_BATCH_PROBLEM_INIT                                                          \
-  {                                                                                         \
-    sizeof(annulus_batch_problem), 1, 1, 0, 0, NULL, NULL, 0.0, 0.0, {0, 0, 0, 0, 0}, 0, 0, \
-        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, 0, 0, 0                             \
+#define ANNULUS_BATCH_PROBLEM_INIT                                                           \
+  {                                                                                          \
+    sizeof(annulus_batch_problem), 1, 1, 0, 0, NULL, NULL, 0.0, 0.0, {0, 0, 0, 0, 0}, 0, 0,  \
+        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, 0, 0, 0, ANNULUS_KEY_INTERLEAVE_INIT \
   }
 
 // Whether the problem is valid, without a device; the error names the wrong value. Whether there is

@@ -62,6 +62,7 @@ AppendProblem problem_of(const annulus_append_problem* given) {
   problem.dim_v = c.dim_v;
   problem.most = bounds_of(c.most);
   problem.page_rows = c.page_rows;
+  problem.interleave = interleave_of(c.interleave);
   problem.dtype = static_cast<Dtype>(c.dtype);
   problem.place = static_cast<AppendPlace>(c.place);
   problem.rotary.order = static_cast<RotaryOrder>(c.rotary_order);

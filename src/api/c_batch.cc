@@ -85,6 +85,7 @@ BatchProblem problem_of(const annulus_batch_problem* given) {
   problem.block_keys = c.block_keys;
   problem.most_blocks = c.most_blocks;
   problem.row_limits = truth("row_limits", c.row_limits);
+  problem.interleave = interleave_of(c.interleave);
   problem.want_lse = truth("want_lse", c.want_lse);
   problem.lse_base = static_cast<LseBase>(c.lse_base);
   problem.carry_in = truth("carry_in", c.carry_in);
@@ -127,6 +128,15 @@ BatchOperands operands_of(const annulus_batch_operands* given) {
 }  // namespace annulus::api
 
 extern "C" {
+
+annulus_status annulus_held_keys(const annulus_key_interleave* interleave, int64_t keys,
+                                 int64_t* held) {
+  return guarded([&] {
+    check_pointer("interleave", interleave);
+    check_pointer("held (where the number goes)", held);
+    *held = held_keys(interleave_of(*interleave), keys);
+  });
+}
 
 annulus_status annulus_batch_problem_validate(const annulus_batch_problem* problem) {
   return guarded([&] { validate(problem_of(problem)); });

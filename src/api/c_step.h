@@ -17,6 +17,10 @@ inline BatchBounds bounds_of(const annulus_batch_bounds& c) {
           .keys = c.keys};
 }
 
+inline KeyInterleave interleave_of(const annulus_key_interleave& c) {
+  return {.block = c.block, .ranks = c.ranks, .rank = c.rank};
+}
+
 inline BatchStrides strides_of(const annulus_batch_strides& c) { return {c.page, c.row, c.head}; }
 inline RowStrides strides_of(const annulus_row_strides& c) { return {c.row, c.head}; }
 

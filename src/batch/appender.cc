@@ -121,7 +121,8 @@ jit::KernelSpec append_spec(const AppendProblem& problem, jit::Arch arch) {
   shape.constants = {Constant::type("Element", attention::element_of(problem.dtype)),
                      Constant::type("Rotations", rotations),
                      Constant::integer("kRotary", static_cast<int>(problem.rotary.order)),
-                     Constant::boolean("kBySlots", problem.place == AppendPlace::kSlots)};
+                     Constant::boolean("kBySlots", problem.place == AppendPlace::kSlots),
+                     Constant::boolean("kInterleaved", problem.interleave.ranks > 1)};
   return {.family = "append_rows",
           .arch = arch,
           .file = "kernels/batch/append_rows.cu",
@@ -150,6 +151,7 @@ Appender::Appender(const device::ContextPointer& context, jit::KernelCache& kern
   params_.chunks_qk = static_cast<int>(problem_.dim_qk / 8);
   params_.chunks_v = static_cast<int>(problem_.dim_v / 8);
   params_.pairs = static_cast<int>(problem_.rotary.dims / 2);
+  params_.interleave = interleave_of(problem_.interleave);
 }
 
 void Appender::check_places(const AppendOperands& operands) const {
@@ -316,6 +318,13 @@ void validate(const AppendProblem& given) {
   if (problem.place == AppendPlace::kRequests) {
     check_count("most.requests", problem.most.requests, 1, batch::kMostRequests);
     check_count("most.keys_of_one", problem.most.keys_of_one, 1, kMaxPosition);
+  }
+  batch::check_interleave(problem.interleave);
+  if (problem.interleave.ranks > 1 && problem.place == AppendPlace::kSlots) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "interleave.ranks is {}, but slots say where rows go and which are left out; give "
+               "the rows of other ranks slot -1, or take places from requests (place)",
+               problem.interleave.ranks);
   }
   check_count("rotary.order", static_cast<int>(problem.rotary.order), 0,
               static_cast<int>(RotaryOrder::kHalves));

@@ -204,7 +204,8 @@ jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& featur
                                Constant::integer("kRuns", features.runs),
                                Constant::integer("kPages", static_cast<int>(features.pages)),
                                Constant::boolean("kListed", features.listed),
-                               Constant::boolean("kRowLimits", features.row_limits)};
+                               Constant::boolean("kRowLimits", features.row_limits),
+                               Constant::boolean("kInterleaved", features.interleaved)};
   std::ranges::move(config.kernel->constants(config, features), std::back_inserter(own));
   jit::KernelSpec spec = attention::forward_spec(config.kernel->entry, config.kernel->source,
                                                  config.stages, own, features.attention, arch);
@@ -232,12 +233,15 @@ jit::KernelSpec combine_spec(const BatchFeatures& features, jit::Arch arch) {
           .structs = {std::move(shape)}};
 }
 
-jit::KernelSpec prepare_spec(jit::Arch arch) {
+jit::KernelSpec prepare_spec(const BatchFeatures& features, jit::Arch arch) {
+  jit::Struct shape;
+  shape.name = "Shape";
+  shape.constants = {jit::Constant::boolean("kInterleaved", features.interleaved)};
   return {.family = "prepare_batch",
           .arch = arch,
           .file = "kernels/batch/prepare_batch.cu",
           .entry = "prepare_batch",
-          .structs = {}};
+          .structs = {std::move(shape)}};
 }
 
 jit::KernelSpec list_blocks_spec(jit::Arch arch) {

@@ -86,9 +86,10 @@ BatchConfig choose_config(std::span<const BatchKernel* const> kernels, const att
 struct BatchFeatures {
   attention::KernelFeatures attention;
   kernels::Pages pages = kernels::Pages::kNone;
-  int runs = 1;             // most_runs() of the pattern's forms
-  bool listed = false;      // whether heads of keys have lists of blocks
-  bool row_limits = false;  // whether rows of Q have limits of their own
+  int runs = 1;              // most_runs() of the pattern's forms
+  bool listed = false;       // whether heads of keys have lists of blocks
+  bool row_limits = false;   // whether rows of Q have limits of their own
+  bool interleaved = false;  // whether other ranks have keys in between
 };
 // Keys that lie behind one another in memory, so that chunk_wgmma_forward copies them as one box: a
 // step without pages, else the largest of 64, 32 and 16 keys that divides a page and a step; 1
@@ -96,7 +97,7 @@ struct BatchFeatures {
 int unit_keys(const BatchConfig& config, kernels::Pages pages);
 jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& features, jit::Arch arch);
 jit::KernelSpec combine_spec(const BatchFeatures& features, jit::Arch arch);
-jit::KernelSpec prepare_spec(jit::Arch arch);
+jit::KernelSpec prepare_spec(const BatchFeatures& features, jit::Arch arch);
 jit::KernelSpec list_blocks_spec(jit::Arch arch);
 
 }  // namespace annulus::batch

@@ -32,6 +32,25 @@ BatchProblem with_bounds(BatchProblem problem) {
   return problem;
 }
 
+// Keys of `keys` keys, of `requests` requests together, that one rank has at most: the bounds are
+// those of whole requests, and any rank's plan is laid out for the rank that has most of them.
+std::int64_t most_held(const BatchProblem& problem, std::int64_t keys, std::int64_t requests) {
+  const KeyInterleave& of = problem.interleave;
+  if (of.ranks == 1) return keys;
+  if (requests == 1) return held_keys({of.block, of.ranks, 0}, keys);
+  const std::int64_t period = of.block * of.ranks;
+  return std::min(keys, keys / period * of.block + requests * of.block);
+}
+
+// What one rank has of the keys of the bounds.
+BatchBounds held_bounds(const BatchProblem& problem) {
+  BatchBounds most = problem.most;
+  most.keys_of_one = most_held(problem, most.keys_of_one, 1);
+  most.keys = std::min(most_held(problem, most.keys, most.requests),
+                       pattern::product(most.requests, most.keys_of_one));
+  return most;
+}
+
 // CTAs of a class, `resident` of which the device holds at a time.
 std::int64_t persistent_ctas(const ClassPlan& plan, std::int64_t resident) {
   return std::max<std::int64_t>(1, std::min(resident, plan.lists.works * plan.packing.row_columns));
@@ -73,7 +92,7 @@ TypicalSteps typical_steps(const BatchBounds& most) {
 // The most keys that the tiles of one row number: those of its request, or of its list of blocks,
 // which are whole.
 std::int64_t numbered_keys(const BatchProblem& problem) {
-  const BatchBounds& most = problem.most;
+  const BatchBounds most = held_bounds(problem);
   if (problem.block_keys == 0) return most.keys_of_one;
   return std::min(base::round_up(most.keys_of_one, problem.block_keys),
                   pattern::product(problem.most_blocks, problem.block_keys));
@@ -91,7 +110,7 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
   const attention::PipeDevice device = attention::pipe_device(limits);
   // The CTAs of the whole device count, because BatchOptions::max_multiprocessors changes no bit.
   const std::int64_t resident = std::int64_t{limits.multiprocessors} * given.config.resident;
-  BatchBounds most = problem.most;
+  BatchBounds most = held_bounds(problem);
   most.keys_of_one = numbered_keys(problem);
   most.keys = std::min(most.keys, pattern::product(most.requests, most.keys_of_one));
   const TypicalSteps steps = typical_steps(most);
@@ -180,7 +199,7 @@ BlocksLayout lay_out_blocks(const BatchProblem& problem) {
 ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t most_queries,
                    std::int64_t part_keys, std::int64_t begin) {
   constexpr std::int64_t kEndless = std::int64_t{1} << 60;
-  const BatchBounds& most = problem.most;
+  const BatchBounds most = held_bounds(problem);
   ListLayout layout;
   const std::int64_t queries = packing.tile_queries;
   const std::int64_t own = packing.columns / packing.row_columns;
@@ -345,7 +364,8 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   plan.features = {.attention = attention::features_of(one),
                    .pages = pages_of(problem),
                    .listed = problem.block_keys > 0,
-                   .row_limits = problem.row_limits};
+                   .row_limits = problem.row_limits,
+                   .interleaved = problem.interleave.ranks > 1};
   for (const ClassPlan& of : plan.classes) {
     const std::int64_t queries = std::min(of.most_queries, of.packing.tile_queries);
     for (const int i : of.forms) {
@@ -400,7 +420,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   plan.score_code = attention::score_code(problem.score.score_mod);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
-  plan.prepare = prepare_spec(limits.arch);
+  plan.prepare = prepare_spec(plan.features, limits.arch);
   if (plan.features.listed) plan.list_blocks = list_blocks_spec(limits.arch);
   return plan;
 }
@@ -432,6 +452,15 @@ void validate(const BatchProblem& given) {
                "a request of {} keys has more than {} blocks of {} keys, which is more than a list "
                "is made of; give larger blocks",
                most.keys_of_one, batch::kMostBlocks, given.block_keys);
+  }
+  batch::check_interleave(given.interleave);
+  if (given.interleave.ranks > 1 && given.block_keys > 0) {
+    base::fail(
+        ErrorCode::kUnsupported,
+        "keys are interleaved between {} ranks and requests have lists of blocks of {} keys, "
+        "of which a rank has parts that no kernel takes; give whole blocks to ranks, each "
+        "with a list of its own",
+        given.interleave.ranks, given.block_keys);
   }
   if (given.dtype != Dtype::kFloat16 && given.dtype != Dtype::kBfloat16) {
     base::fail(ErrorCode::kUnsupported,

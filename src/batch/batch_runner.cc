@@ -1,7 +1,6 @@
 #include "batch/batch_runner.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "attention/problem/operands.h"
 #include "attention/run/score_upload.h"
@@ -20,20 +19,6 @@ using attention::Packed;
 template <typename T>
 T* at(void* workspace, std::int64_t offset) {
   return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset);
-}
-
-// The factor and the shift that divide keys below 2^31 by the rows of a page: the factor is 2^shift
-// / rows, rounded up. It is at most 2^32 - 1, and exact for all such keys, because shift is 31 +
-// ceil(log2(rows)) (Granlund and Montgomery, Division by Invariant Integers using Multiplication,
-// 1994, theorem 4.2).
-struct Divisor {
-  unsigned factor = 0;
-  int shift = 0;
-};
-Divisor divisor_of(std::int64_t rows) {
-  const auto n = static_cast<std::uint64_t>(rows);
-  const int shift = 31 + static_cast<int>(std::bit_width(n - 1));
-  return {static_cast<unsigned>(((std::uint64_t{1} << shift) + n - 1) / n), shift};
 }
 
 void set_operands(const BatchOperands& operands, kernels::BatchParams* params) {
@@ -144,6 +129,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   prepare_params_.keys = most.keys;
   prepare_params_.page_rows = static_cast<int>(problem.page_rows);
   prepare_params_.kv_heads = static_cast<int>(problem.kv_heads);
+  prepare_params_.interleave = interleave_of(problem.interleave);
   list_params_.most_requests = static_cast<int>(most.requests);
   list_params_.kv_heads = static_cast<int>(problem.kv_heads);
   list_params_.keys_of_one = static_cast<int>(most.keys_of_one);
@@ -177,6 +163,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   params.scale = plan_.score.scale;
   params.softcap = plan_.score.softcap;
   params.lse_factor = plan_.lse_factor;
+  params.interleave = prepare_params_.interleave;
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     const ClassPlan& of = plan_.classes[i];
     params.tile_heads = static_cast<int>(of.packing.tile_heads);

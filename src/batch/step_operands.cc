@@ -1,5 +1,7 @@
 #include "batch/step_operands.h"
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "attention/problem/operands.h"
@@ -96,6 +98,41 @@ void check_metadata(const BatchMetadata& metadata, std::int64_t page_rows) {
   }
 }
 
+void check_interleave(const KeyInterleave& interleave) {
+  constexpr std::int64_t kMostRanks = 1024, kMostPeriod = std::int64_t{1} << 24;
+  const auto& [block, ranks, rank] = interleave;
+  attention::check_count("interleave.ranks", ranks, 1, kMostRanks);
+  attention::check_count("interleave.rank", rank, 0, ranks - 1);
+  attention::check_count("interleave.block", block, 1, kMaxPosition);
+  if (block * ranks <= kMostPeriod) return;
+  base::fail(ErrorCode::kUnsupported,
+             "{} ranks have blocks of {} keys in turn; kernels take up to 2^24 keys from one block "
+             "of a rank to the next",
+             ranks, block);
+}
+
+kernels::Interleave interleave_of(const KeyInterleave& interleave) {
+  if (interleave.ranks == 1) return {};
+  const std::int64_t period = interleave.block * interleave.ranks;
+  const Divisor by_block = divisor_of(interleave.block), by_period = divisor_of(period);
+  return {.block = static_cast<int>(interleave.block),
+          .period = static_cast<int>(period),
+          .before = static_cast<int>(interleave.block * interleave.rank),
+          .block_factor = by_block.factor,
+          .block_shift = by_block.shift,
+          .period_factor = by_period.factor,
+          .period_shift = by_period.shift};
+}
+
+// The factor is 2^shift / number, rounded up. It is at most 2^32 - 1, and exact for all such keys,
+// because shift is 31 + ceil(log2(number)) (Granlund and Montgomery, Division by Invariant Integers
+// using Multiplication, 1994, theorem 4.2).
+Divisor divisor_of(std::int64_t number) {
+  const auto n = static_cast<std::uint64_t>(number);
+  const int shift = 31 + static_cast<int>(std::bit_width(n - 1));
+  return {static_cast<unsigned>(((std::uint64_t{1} << shift) + n - 1) / n), shift};
+}
+
 kernels::KeyPlaces places_of(const BatchMetadata& metadata) {
   const auto table = [](const PageTable& pages) -> kernels::PageTableParams {
     return {pages.ids, pages.begin, pages.width};
@@ -109,3 +146,15 @@ kernels::KeyPlaces places_of(const BatchMetadata& metadata) {
 int page_count(std::int64_t pages) { return static_cast<int>(pages == 0 ? kMostPages : pages); }
 
 }  // namespace annulus::batch
+
+namespace annulus::inline v0 {
+
+std::int64_t held_keys(const KeyInterleave& interleave, std::int64_t keys) {
+  batch::check_interleave(interleave);
+  attention::check_count("keys", keys, 0, kMaxPosition);
+  const std::int64_t period = interleave.block * interleave.ranks;
+  const std::int64_t rest = keys % period - interleave.block * interleave.rank;
+  return keys / period * interleave.block + std::clamp<std::int64_t>(rest, 0, interleave.block);
+}
+
+}  // namespace annulus::inline v0

@@ -31,6 +31,20 @@ void check_keys(const char* name, const BatchStrides& strides, std::int64_t page
 // The metadata of a step whose pages have so many rows; 0: there are none.
 void check_metadata(const BatchMetadata& metadata, std::int64_t page_rows);
 
+// Throws Error{kInvalidArgument} for what is no rank, and Error{kUnsupported} beyond what kernels
+// take.
+void check_interleave(const KeyInterleave& interleave);
+// For the kernels whose keys are interleaved; nothing where all keys are at hand.
+kernels::Interleave interleave_of(const KeyInterleave& interleave);
+
+// The factor and the shift that divide keys below 2^31 by a number from 1 to 2^30
+// (kernels::quotient_of).
+struct Divisor {
+  unsigned factor = 0;
+  int shift = 0;
+};
+Divisor divisor_of(std::int64_t number);
+
 // Where the keys of a step lie.
 kernels::KeyPlaces places_of(const BatchMetadata& metadata);
 // BatchOperands::k_pages or v_pages with its default.

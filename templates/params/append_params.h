@@ -85,6 +85,7 @@ struct AppendParams {
   int chunks_qk;  // pieces of 8 elements in a row of a head of Q and K
   int chunks_v;   // the same of V
   int pairs;      // elements that are rotated, by two
+  Interleave interleave;
 };
 
 }  // namespace annulus::kernels

@@ -56,6 +56,41 @@ enum class Pages : int {
   k64 = 64,   // of a multiple of 64
 };
 
+// key / n, for the factor and the shift of n.
+ANNULUS_ON_BOTH int quotient_of(int key, unsigned factor, int shift) {
+  return static_cast<int>(static_cast<unsigned long long>(key) * factor >> shift);
+}
+
+// Which of a request's keys are here, where ranks hold the blocks of `block` keys in turn: those of
+// each period of block x ranks keys that have `before` of it in front of them. They are numbered
+// without gaps. Only kernels whose Shape says kInterleaved read it; for others all keys are here.
+struct Interleave {
+  int block;
+  int period;
+  int before;
+  // Of the block and of the period, for quotient_of().
+  unsigned block_factor;
+  int block_shift;
+  unsigned period_factor;
+  int period_shift;
+
+  // How many of the request's first `keys` keys are here.
+  ANNULUS_ON_BOTH int held(int keys) const {
+    const int whole = quotient_of(keys, period_factor, period_shift);
+    const int rest = keys - whole * period - before;
+    return whole * block + (rest < 0 ? 0 : rest < block ? rest : block);
+  }
+  // Whether the request's key is here; its number is held(key) then.
+  ANNULUS_ON_BOTH bool has(int key) const {
+    const int rest = key - quotient_of(key, period_factor, period_shift) * period - before;
+    return rest >= 0 && rest < block;
+  }
+  // The number in the request of key `number` of those that are here.
+  ANNULUS_ON_BOTH int key(int number) const {
+    return number + quotient_of(number, block_factor, block_shift) * (period - block) + before;
+  }
+};
+
 // Query positions from `from` on, up to those of the next form, see these runs of keys: ascending,
 // apart, each from `first` to before `end`. An end is a position, and moves along with the query
 // where `moves` is 1: then it is the query's position plus the value.
@@ -72,7 +107,8 @@ struct RowForm {
   RunEnd end[kMostRuns];
 };
 
-// The keys that a tile of query rows sees. Numbers count a request's keys from 0.
+// The keys that a tile of query rows sees. Numbers count a request's keys from 0, in a BatchRow
+// those of them that are here.
 struct KeyRuns {
   // Keys that some query sees, ascending and apart. Empty ones come last, as [0, 0): sees_some()
   // would find another empty one within a range.
@@ -120,6 +156,27 @@ struct KeyRuns {
       cut(end[i], some_end);
       cut(full_end[i], all_end);
       if (begin[i] >= end[i]) begin[i] = end[i] = 0;
+    }
+  }
+  // From now on numbers count the keys that are here. A run of which none is gives its place to
+  // those behind it.
+  ANNULUS_ON_BOTH void count_held(const Interleave& of) {
+    ANNULUS_UNROLL
+    for (int i = 0; i < kMostRuns; ++i) {
+      begin[i] = of.held(begin[i]);
+      end[i] = of.held(end[i]);
+      full_begin[i] = of.held(full_begin[i]);
+      full_end[i] = of.held(full_end[i] > 0 ? full_end[i] : 0);  // limit() may have gone below 0
+    }
+    ANNULUS_UNROLL
+    for (int last = kMostRuns - 1; last >= 0; --last) {
+      ANNULUS_UNROLL
+      for (int i = 0; i < kMostRuns; ++i) {
+        if (i > last || begin[i] < end[i]) continue;
+        begin[i] = i < last ? begin[i + 1] : 0;
+        end[i] = i < last ? end[i + 1] : 0;
+        if (i < last) begin[i + 1] = end[i + 1] = 0;
+      }
     }
   }
   // The first tile of run i, of tiles of so many keys, that is not the last one of the run before.
@@ -230,7 +287,7 @@ struct alignas(16) BatchRow {
   int slot;        // of its first part, where it has several
   int column;      // the first one that it is for: BatchParams::row_columns
   int listed;      // keys of its list of blocks: no more are numbered by its tiles
-  int keys;        // of the request
+  int keys;        // of the request, wherever they are
   KeyRuns runs;
 };
 
@@ -297,7 +354,7 @@ struct alignas(16) BatchHeader {
   RowLimits limits;
 };
 
-// A request's own numbers after clamping.
+// A request's own numbers after clamping. `keys` are all of its keys, wherever they are.
 struct alignas(16) BatchRequest {
   int q_begin;
   int queries;
@@ -379,6 +436,7 @@ struct PrepareParams {
   long long keys;
   int page_rows;  // 0: no pages
   int kv_heads;
+  Interleave interleave;
 };
 
 // list_blocks: a CTA for each head of K and V of each request.
@@ -436,12 +494,9 @@ struct BatchParams {
   float scale;    // see Score
   float softcap;
   float lse_factor;
+  Interleave interleave;
 };
 
-// key / n, for the factor and the shift of n.
-ANNULUS_ON_BOTH int quotient_of(int key, unsigned factor, int shift) {
-  return static_cast<int>(static_cast<unsigned long long>(key) * factor >> shift);
-}
 // The page of a key.
 ANNULUS_ON_BOTH int page_of(const BatchParams& params, int key) {
   return quotient_of(key, params.page_factor, params.page_shift);

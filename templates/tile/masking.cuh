@@ -135,7 +135,7 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
   ptx::make_opaque(k);
   if constexpr (!Mask::kInLoop) {
     hide_others(scores, [&](int row, int column) {
-      const ComparedRow<kPieces * 8> mask(context, k + column);
+      const ComparedRow<kPieces * 8> mask(context, FollowingKeys{k + column});
       return columns_up_to(keys_left - 1 - lane.column - column) &
              (RowBits(!partial) | Mask::visible(mask, q + row, k + column));
     });
@@ -154,17 +154,20 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
-// What the query at position q sees of a lane's columns, of which the first is at position k: one
-// word for up to 16 pieces of 8 columns.
-template <typename Mask, int kColumns>
-__device__ __forceinline__ RowBits visible_columns(MaskContext<kColumns> context, int q, int k) {
+// What the query at position q sees of a lane's columns, which have these positions: one word for
+// up to 16 pieces of 8 columns.
+template <typename Mask, int kColumns, typename Positions>
+__device__ __forceinline__ RowBits visible_columns(MaskContext<kColumns> context, int q,
+                                                   Positions positions) {
   ptx::make_opaque(q);
-  ptx::make_opaque(k);
+  positions.make_opaque();
   if constexpr (!Mask::kInLoop) {
-    const ComparedRow<kColumns> mask(context, k);
-    return Mask::visible(mask, q, k);
+    const ComparedRow<kColumns, Positions> mask(context, positions);
+    return Mask::visible(mask, q, 0);  // each leaf asks for its own columns
   } else {
-    const auto place = [&](int bit, MaskContext<kColumns>&) { return k + bit / 2 * 8 + bit % 2; };
+    const auto place = [&](int bit, MaskContext<kColumns>&) {
+      return positions.at(bit / 2 * 8 + bit % 2);
+    };
     Column of_row;
     const RowMask<kColumns, RowWords<kColumns / 8>::kBits, decltype(place)> mask(context, place,
                                                                                  of_row);

@@ -6,6 +6,7 @@
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
+#include "tile/key_positions.cuh"
 #include "tile/masking.cuh"
 #include "tile/part_tiles.cuh"
 #include "tile/position_terms.cuh"
@@ -28,7 +29,8 @@ __device__ __forceinline__ void scale_packed_scores(float (&scores)[kRowTiles][k
                 "terms are added to scores that are scaled, and an expression takes such");
   finish_scores<kScore>(scores, params.scale, params.softcap);
   if constexpr (kTerms || ScoreMod::kPresent) {
-    const int k = tile.k_position + first_key + static_cast<int>(lane % 4 * 2);
+    const auto positions = key_positions<Shape::kInterleaved>(
+        params, tile, first_key + static_cast<int>(lane % 4 * 2));
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -38,11 +40,11 @@ __device__ __forceinline__ void scale_packed_scores(float (&scores)[kRowTiles][k
         if constexpr (kTerms) {
           const PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score,
                                                                  static_cast<unsigned>(row.head));
-          terms.add_half(scores[r], half, k - q);
+          terms.add_half(scores[r], half, q, positions);
         }
         if constexpr (ScoreMod::kPresent) {
           const ModifiedScores<ScoreMod> modified(params.score, tile.request, row.head);
-          modified.apply_half(scores[r], half, q, k);
+          modified.apply_half(scores[r], half, q, positions);
         }
       }
     }
@@ -58,7 +60,8 @@ __device__ __forceinline__ void hide_packed_scores(float (&scores)[kRowTiles][kP
                                                    bool full, const KeysThere<8 * kPieces>& there,
                                                    unsigned lane, const RowOf& row_of) {
   constexpr int kColumns = 8 * kPieces;
-  const int k = tile.k_position + first_key + static_cast<int>(lane % 4 * 2);
+  const auto positions =
+      key_positions<Shape::kInterleaved>(params, tile, first_key + static_cast<int>(lane % 4 * 2));
   const RowBits existing = there.of_lane(lane);
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
@@ -70,10 +73,10 @@ __device__ __forceinline__ void hide_packed_scores(float (&scores)[kRowTiles][kP
         visible = visible_columns<Mask, kColumns>(
             MaskContext<kColumns>{params.mask, nullptr, kTileAllVisible, 0, 0, 0, 0, row.head,
                                   tile.request},
-            tile.position + row.query, k);
+            tile.position + row.query, positions);
         if constexpr (Shape::kRowLimits) {
-          visible = visible & limited_columns<kColumns>(params.tables.header->limits, tile, row,
-                                                        first_key, lane);
+          visible = visible & limited_columns<kColumns, Shape::kInterleaved>(params, tile, row,
+                                                                             first_key, lane);
         }
       }
       hide(scores[r], half, 0, existing & visible);

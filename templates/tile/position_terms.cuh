@@ -53,15 +53,16 @@ class PositionTerms {
     }
   }
 
-  // Adds the terms to one row of a fragment: the elements of `half`. `distance` is k - q of the
-  // lane's first one. A table takes a few pieces at a time here, too.
-  template <int kPieces>
-  __device__ __forceinline__ void add_half(float (&scores)[kPieces][4], int half,
-                                           int distance) const {
+  // Adds the terms to one row of a fragment: the elements of `half`, those of the query at position
+  // q. `positions` are those of the lane's columns (tile/key_positions.cuh). A table takes a few
+  // pieces at a time here, too.
+  template <int kPieces, typename Positions>
+  __device__ __forceinline__ void add_half(float (&scores)[kPieces][4], int half, int q,
+                                           const Positions& positions) const {
     in_turns<kBias ? few_of(kPieces) : kPieces>(
         reinterpret_cast<float(&)[1][kPieces][4]>(scores), [&](float(&piece)[4], int, int column) {
 #pragma unroll
-          for (int i = 0; i < 2; ++i) add_to(piece[2 * half + i], distance + column + i);
+          for (int i = 0; i < 2; ++i) add_to(piece[2 * half + i], positions.at(column + i) - q);
         });
   }
 

@@ -10,20 +10,22 @@
 
 namespace annulus::tile {
 
-// Which of a lane's columns the row may see, of kColumns keys from `first_key` on.
-template <int kColumns>
-__device__ __forceinline__ RowBits limited_columns(const kernels::RowLimits& limits,
+// Which of a lane's columns the row may see, of kColumns of the keys here from `first_key` on.
+template <int kColumns, bool kInterleaved>
+__device__ __forceinline__ RowBits limited_columns(const kernels::BatchParams& params,
                                                    const kernels::BatchRow& tile,
                                                    const PackedRow& row, int first_key,
                                                    unsigned lane) {
   if (!row.exists) return RowBits(true);
+  const kernels::RowLimits& limits = params.tables.header->limits;
   const int q_row = tile.q_row + row.query;
   const int end = limits.row_end != nullptr ? limits.row_end[q_row] : tile.keys;
   const unsigned long long tree = limits.tree_bits != nullptr ? limits.tree_bits[q_row] : ~0ull;
   unsigned bits = 0;
 #pragma unroll
   for (int i = 0; i < kColumns / 4; ++i) {
-    const int key = first_key + i / 2 * 8 + static_cast<int>(lane % 4) * 2 + i % 2;
+    int key = first_key + i / 2 * 8 + static_cast<int>(lane % 4) * 2 + i % 2;
+    if constexpr (kInterleaved) key = params.interleave.key(key);
     const int newer = tile.keys - 1 - key;  // keys that are newer than this one
     const bool in_tree =
         newer >= kernels::kTreeKeys || (tree >> (newer & (kernels::kTreeKeys - 1)) & 1) != 0;

@@ -9,6 +9,7 @@
 // spill.
 
 #include "ptx/opaque.cuh"
+#include "tile/key_positions.cuh"
 #include "tile/mask.cuh"
 
 namespace annulus::tile {
@@ -118,20 +119,21 @@ __device__ __forceinline__ RowBits columns_up_to(int last) {
 
 // RowMask for expressions in which every leaf compares positions (Mask::kInLoop is false): the
 // columns from some position on, or up to one, are bits without a loop. The lane's columns are
-// first + 8 i and its right neighbour, for i = 0, 1, ...
-template <int kTileColumns>
+// 8 i and its right neighbour, for i = 0, 1, ...; `Positions` are theirs (tile/key_positions.cuh).
+template <int kTileColumns, typename Positions = FollowingKeys>
 class ComparedRow {
  public:
-  __device__ __forceinline__ ComparedRow(const MaskContext<kTileColumns>& context, int first)
-      : context_(context), first_(first) {}
+  __device__ __forceinline__ ComparedRow(const MaskContext<kTileColumns>& context,
+                                         const Positions& positions)
+      : context_(context), positions_(positions) {}
 
   template <typename K>
   __device__ __forceinline__ RowBits causal(int q, K) const {
     return up_to(q);
   }
   template <typename K>
-  __device__ __forceinline__ RowBits window(int left_slot, int right_slot, int q, K) const {
-    return window_left(left_slot, q, first_) & window_right(right_slot, q, first_);
+  __device__ __forceinline__ RowBits window(int left_slot, int right_slot, int q, K k) const {
+    return window_left(left_slot, q, k) & window_right(right_slot, q, k);
   }
   template <typename K>
   __device__ __forceinline__ RowBits window_left(int slot, int q, K) const {
@@ -167,7 +169,7 @@ class ComparedRow {
   __device__ __forceinline__ RowBits one_of(int table_slot, int width, int row,
                                             const Text& text) const {
     const MaskContext<kTileColumns> there = context_.at_row(table_slot, width, row);
-    return text(ComparedRow(there, first_));
+    return text(ComparedRow(there, positions_));
   }
   template <typename Text>
   __device__ __forceinline__ RowBits all_of(int table_slot, int width, int count_slot,
@@ -182,10 +184,12 @@ class ComparedRow {
 
  private:
   // Columns at positions <= last.
-  __device__ __forceinline__ RowBits up_to(int last) const { return columns_up_to(last - first_); }
+  __device__ __forceinline__ RowBits up_to(int last) const {
+    return columns_up_to(positions_.last_up_to(last));
+  }
 
   const MaskContext<kTileColumns>& context_;
-  const int first_;
+  const Positions positions_;
 };
 
 }  // namespace annulus::tile

@@ -97,18 +97,18 @@ class ModifiedScores {
     }
   }
 
-  // Applies the expression to one row of a fragment: the elements of `half`. q, k: positions of the
-  // row and of the lane's first column.
-  template <int kPieces>
+  // Applies the expression to one row of a fragment: the elements of `half`, those of the query at
+  // position q. `positions` are those of the lane's columns (tile/key_positions.cuh).
+  template <int kPieces, typename Positions>
   __device__ __forceinline__ void apply_half(float (&scores)[kPieces][4], int half, int q,
-                                             int k) const {
+                                             Positions positions) const {
     ptx::make_opaque(q);
-    ptx::make_opaque(k);
+    positions.make_opaque();
     in_turns<ScoreMod::kInLoop ? few<kPieces>() : kPieces>(
         reinterpret_cast<float(&)[1][kPieces][4]>(scores), [&](float(&piece)[4], int, int column) {
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
-            piece[2 * half + i] = modified(piece[2 * half + i], q, k + column + i);
+            piece[2 * half + i] = modified(piece[2 * half + i], q, positions.at(column + i));
           }
         });
   }

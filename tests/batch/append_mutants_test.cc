@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,10 +22,11 @@ using test::KeyRow;
 using test::Mutant;
 
 constexpr char kAppend[] = "kernels/batch/append_rows.cu";
+constexpr char kParams[] = "params/batch_params.h";
 constexpr char kRotary[] = "tile/rotary.cuh";
 
 // What is run: Mutant::variant.
-enum : int { kBySlots = 0, kByRequests = 1, kOneSlotTwice = 2 };
+enum : int { kBySlots = 0, kByRequests = 1, kOneSlotTwice = 2, kInterleaved = 3 };
 
 const std::set<std::string> kWrong = {"wrong answer"};
 // Where memory of nobody, or of others, is read or written as well.
@@ -51,10 +53,32 @@ std::vector<Mutant> mutants() {
        {{kAppend, "made.exists = row < counted(", "made.exists = row <= counted("}},
        kElsewhere},
       {"all rows of a request are its last key",
-       {{kAppend, "const int key = keys - (end - row);", "const int key = keys - 1;"}},
+       {{kAppend, "int key = keys - (end - row);", "int key = keys - 1;"}},
        kElsewhere,
        {},
        kByRequests},
+      {"nothing is changed of interleaved keys", {}, {"nothing"}, {}, kInterleaved},
+      {"keys of other ranks are written",
+       {{kAppend, "if (!params.interleave.has(key)) return made;", ""}},
+       kElsewhere,
+       {},
+       kInterleaved},
+      {"a rank's keys lie where they would among all",
+       {{kAppend, "key = params.interleave.held(key);", ""}},
+       kElsewhere,
+       {},
+       kInterleaved},
+      {"a block has a key more",
+       {{kParams, "return rest >= 0 && rest < block;", "return rest >= 0 && rest <= block;"}},
+       kElsewhere,
+       {},
+       kInterleaved},
+      {"the rank before has the key",
+       {{kParams, "- quotient_of(key, period_factor, period_shift) * period - before;",
+         "- quotient_of(key, period_factor, period_shift) * period;"}},
+       kElsewhere,
+       {},
+       kInterleaved},
       {"the first request that begins before a row",
        {{kAppend, "first += (31 - __clz(static_cast<int>(before))) * step;",
          "first += (__ffs(static_cast<int>(before)) - 1) * step;"}},
@@ -144,9 +168,10 @@ bool by_slots(const Device& device, bool one_twice) {
   return is_right(device, problem, made, operands);
 }
 
-// Requests of 2, 0, 1 and 3 rows with 6, 3, 1 and 8 keys.
-bool by_requests(const Device& device) {
-  const AppendProblem problem = problem_of(AppendPlace::kRequests, RotaryOrder::kInterleaved);
+// Requests of 2, 0, 1 and 3 rows with 6, 3, 1 and 8 keys, on one rank or on one of several.
+bool by_requests(const Device& device, const KeyInterleave& interleave) {
+  AppendProblem problem = problem_of(AppendPlace::kRequests, RotaryOrder::kInterleaved);
+  problem.interleave = interleave;
   const std::vector<std::int32_t> q_begin = {0, 2, 2, 3, 6}, k_length = {6, 3, 1, 8};
   const std::vector<std::int32_t> k_position = {0, 5, 900, 70};
   const std::vector<std::int32_t> k_ids = {5, 1, 0, 2, 7, -9, 3, 6},
@@ -155,9 +180,12 @@ bool by_requests(const Device& device) {
   for (std::size_t r = 0; r < 4; ++r) {
     for (std::int32_t row = q_begin[r]; row < q_begin[r + 1]; ++row) {
       const std::int32_t key = k_length[r] - (q_begin[r + 1] - row);
-      const std::size_t entry = 2 * r + static_cast<std::size_t>(key / kPageRows);
-      rows.push_back({row, k_position[r] + key, true, KeyRow{k_ids[entry], key % kPageRows},
-                      KeyRow{v_ids[entry], key % kPageRows}});
+      const std::int64_t number = held_keys(interleave, key);
+      rows.push_back({row, k_position[r] + key, true, std::nullopt});
+      if (held_keys(interleave, key + 1) == number) continue;
+      const std::size_t entry = 2 * r + static_cast<std::size_t>(number / kPageRows);
+      rows.back().k = KeyRow{k_ids[entry], number % kPageRows};
+      rows.back().v = KeyRow{v_ids[entry], number % kPageRows};
     }
   }
   AppendCase made(device, problem, rows, kPages, {});
@@ -179,7 +207,10 @@ TEST_CASE("mistakes in the kernel that appends are noticed") {
   for (const Mutant& mutant : test::to_try(mutants())) {
     CAPTURE(mutant.name);
     test::try_mutant(mutant, run, [&](const Device& device) {
-      if (mutant.variant == kByRequests) return by_requests(device);
+      if (mutant.variant == kByRequests) return by_requests(device, {});
+      if (mutant.variant == kInterleaved) {
+        return by_requests(device, {.block = 1, .ranks = 3, .rank = 1});
+      }
       return by_slots(device, mutant.variant == kOneSlotTwice);
     });
   }

@@ -207,7 +207,8 @@ void check_requests(AppendProblem problem, const std::vector<Request>& requests,
   for (const Request& request : requests) {
     rows += request.queries;
     problem.most.keys_of_one = std::max(problem.most.keys_of_one, request.keys);
-    pages += base::ceil_div(request.keys, std::max<std::int64_t>(page_rows, 1));
+    pages += base::ceil_div(held_keys(problem.interleave, request.keys),
+                            std::max<std::int64_t>(page_rows, 1));
   }
   problem.most.rows = rows + 1;
   const std::int64_t slab = problem.most.keys_of_one;
@@ -222,7 +223,8 @@ void check_requests(AppendProblem problem, const std::vector<Request>& requests,
   for (const Request& request : requests) {
     begin.push_back(static_cast<std::int32_t>(ids.size()));
     const auto first_page = static_cast<std::int64_t>(ids.size());
-    const std::int64_t own = base::ceil_div(request.keys, std::max<std::int64_t>(page_rows, 1));
+    const std::int64_t own = base::ceil_div(held_keys(problem.interleave, request.keys),
+                                            std::max<std::int64_t>(page_rows, 1));
     const std::int64_t first =
         placing.slabs ? (std::ssize(k_length)) * slab : pages - 1 - used - (paged ? 0 : own - 1);
     k_begin.push_back(static_cast<std::int32_t>(own == 0 ? 0 : first));
@@ -235,12 +237,17 @@ void check_requests(AppendProblem problem, const std::vector<Request>& requests,
       AppendedRow row = {q_begin.back() + i, request.position + key, true, std::nullopt};
       if (placing.positions) row.position = 3 * row.row;
       positions.push_back(static_cast<std::int32_t>(row.position));
-      if (key >= 0 && paged) {
-        const auto entry = static_cast<std::size_t>(first_page + key / page_rows);
-        row.k = KeyRow{ids[entry], key % page_rows};
-        if (placing.own_tables) row.v = KeyRow{v_ids[entry], key % page_rows};
-      } else if (key >= 0) {
-        row.k = KeyRow{first + key, 0};
+      // Its number among the keys of this rank; another rank has it where the next key has the
+      // same.
+      const std::int64_t number = key < 0 ? 0 : held_keys(problem.interleave, key);
+      if (key < 0 || held_keys(problem.interleave, key + 1) == number) {
+        // K and V are left out.
+      } else if (paged) {
+        const auto entry = static_cast<std::size_t>(first_page + number / page_rows);
+        row.k = KeyRow{ids[entry], number % page_rows};
+        if (placing.own_tables) row.v = KeyRow{v_ids[entry], number % page_rows};
+      } else {
+        row.k = KeyRow{first + number, 0};
       }
       appended.push_back(row);
     }
@@ -304,6 +311,23 @@ TEST_CASE("rows go to the keys of their requests, with pages and without") {
           problem, requests,
           {.listed = true, .own_tables = page_rows > 0, .positions = order != RotaryOrder::kNone},
           what + ", listed");
+    }
+  }
+}
+
+TEST_CASE("where ranks have keys in turn, each writes its own and rotates all queries") {
+  const std::vector<Request> requests = {
+      {1, 40, 0}, {3, 3, 0}, {16, 133, 7}, {1, 1, 0}, {9, 70, 5}};
+  for (const std::int64_t ranks : {1, 2, 3, 8}) {
+    for (const std::int64_t block : {1, 4, 64}) {
+      for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        AppendProblem problem = problem_of(0, RotaryOrder::kHalves);
+        problem.page_rows = block == 4 ? 0 : 16;
+        problem.interleave = {.block = block, .ranks = ranks, .rank = rank};
+        check_requests(problem, requests, {.listed = true, .slabs = block == 4 && rank % 2 == 0},
+                       "rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                           ", blocks of " + std::to_string(block));
+      }
     }
   }
 }

@@ -12,8 +12,8 @@
 namespace annulus::test {
 namespace {
 
-// The keys of a request that some query sees, from 0 on. Of more than three runs all between the
-// first and the last, as kernels read their pages.
+// The keys of a request that some query sees, by their numbers among those at hand. Of more than
+// three runs all between the first and the last, as kernels read their pages.
 pattern::IntervalSet seen_keys(const BatchProblem& problem, const Request& request) {
   pattern::Evaluator evaluator(problem.pattern, {});
   const pattern::Interval keys = {request.position, request.position + request.keys};
@@ -26,9 +26,10 @@ pattern::IntervalSet seen_keys(const BatchProblem& problem, const Request& reque
   }
   if (seen.size() > 3) seen = {{seen.front().begin, seen.back().end}};
   for (pattern::Interval& run : seen) {
-    run.begin -= request.position;
-    run.end -= request.position;
+    run.begin = held_keys(problem.interleave, run.begin - request.position);
+    run.end = held_keys(problem.interleave, run.end - request.position);
   }
+  std::erase_if(seen, [](const pattern::Interval& run) { return run.begin == run.end; });
   return seen;
 }
 
@@ -78,7 +79,8 @@ void lose_unseen_pages(const BatchCase& step, const BatchProblem& problem,
     }
     for (std::size_t r = 0; r < requests.size(); ++r) {
       const pattern::IntervalSet seen = seen_keys(problem, requests[r]);
-      const std::int64_t pages = base::ceil_div(requests[r].keys, problem.page_rows);
+      const std::int64_t held = held_keys(problem.interleave, requests[r].keys);
+      const std::int64_t pages = base::ceil_div(held, problem.page_rows);
       for (std::int64_t page = 0; page < pages; ++page) {
         const std::int64_t first = page * problem.page_rows;
         if (pattern::touches(seen, {first, first + problem.page_rows})) continue;

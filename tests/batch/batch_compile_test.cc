@@ -60,7 +60,19 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
     turn = !turn;
   }
   cases.push_back({"combine_parts", combine_spec(all({256, 256}), ampere), 128});
-  cases.push_back({"prepare_batch", prepare_spec(hopper), 512});
+  cases.push_back({"prepare_batch", prepare_spec(plain({128, 128}), hopper), 512});
+  for (const ShippedBatchConfig& shipped : shipped_batch_configs()) {
+    BatchFeatures features = all(shipped.dims);
+    features.listed = false;
+    features.interleaved = true;
+    const jit::Arch arch = shipped.config.kernel->by_maps ? hopper : ampere;
+    cases.push_back({to_string(shipped.config) + " of interleaved keys",
+                     rows_spec(shipped.config, features, arch),
+                     shipped.config.threads() * shipped.config.resident});
+    if (cases.back().text.starts_with("decode m16 n64 w4 s3 q x2")) {
+      cases.push_back({"prepare_batch of interleaved keys", prepare_spec(features, ampere), 512});
+    }
+  }
   cases.push_back({"list_blocks", list_blocks_spec(ampere), 128});
   for (const std::int64_t inputs : {2, 7, 13, 16}) {
     MergeProblem problem;

@@ -226,6 +226,37 @@ static void with_limits(const sample_batch* batch) {
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 
+// Of two ranks whose blocks are longer than any request the first has all keys.
+static void with_interleave(const sample_batch* batch) {
+  annulus_batch_problem problem = batch->problem;
+  annulus_batch_plan* plan = NULL;
+  size_t bytes = 0;
+  void* workspace = NULL;
+  int64_t held = 0;
+  problem.interleave.block = 2;
+  problem.interleave.ranks = 3;
+  problem.interleave.rank = 1;
+  CHECK_OK(annulus_held_keys(&problem.interleave, 9, &held));
+  CHECK(held == 3);  // keys 2, 3 and 8
+  CHECK_FAILS(annulus_held_keys(&problem.interleave, -1, &held), ANNULUS_INVALID_ARGUMENT,
+              "keys is -1");
+  CHECK_FAILS(annulus_held_keys(NULL, 9, &held), ANNULUS_INVALID_ARGUMENT, "interleave is null");
+  CHECK_FAILS(annulus_held_keys(&problem.interleave, 9, NULL), ANNULUS_INVALID_ARGUMENT, "held");
+  problem.interleave.rank = 3;
+  CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
+              "interleave.rank is 3");
+  problem.interleave.block = kRows;
+  problem.interleave.rank = 0;
+  CHECK_OK(annulus_batch_plan_create(batch->made->device, &problem, NULL, &plan));
+  CHECK_OK(annulus_batch_plan_workspace_bytes(plan, &bytes));
+  CHECK_OK(annulus_device_allocate(batch->made->device, bytes, &workspace));
+  sample_clear(batch->made);
+  CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &batch->metadata, workspace));
+  CHECK_OK(annulus_batch_plan_run(plan, NULL, &batch->operands, workspace));
+  check_answer(batch);
+  CHECK_OK(annulus_batch_plan_destroy(plan));
+}
+
 // Numbers that only the device sees.
 static void broken_rules(sample_batch* batch) {
   static const int32_t too_long[] = {kCut, kRows + 1};
@@ -360,6 +391,7 @@ void test_batch(void) {
   without_pages(batch);
   with_blocks(batch);
   with_limits(batch);
+  with_interleave(batch);
   broken_rules(batch);
   wrong_problems(batch);
   wrong_steps(batch);

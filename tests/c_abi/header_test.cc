@@ -177,6 +177,9 @@ TEST_CASE("and so are those of batches") {
   CHECK(c.dtype == static_cast<int>(problem.dtype));
   CHECK(c.lse_base == static_cast<int>(problem.lse_base));
   CHECK(c.has_scale + c.want_lse + c.carry_in + c.carry_out == 0);
+  CHECK(c.interleave.block == problem.interleave.block);
+  CHECK(c.interleave.ranks == problem.interleave.ranks);
+  CHECK(c.interleave.rank == problem.interleave.rank);
   const annulus_batch_options options = ANNULUS_BATCH_OPTIONS_INIT;
   CHECK(options.part_keys == annulus::BatchOptions().part_keys);
   CHECK(options.max_workspace_bytes == annulus::BatchOptions().max_workspace_bytes);

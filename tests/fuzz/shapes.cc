@@ -141,6 +141,10 @@ BatchProblem batch_from(Bytes& bytes) {
   if (bytes.below(4) == 0) batch.block_keys = 16 * field(bytes, 0, 20);
   if (batch.block_keys > 0 || bytes.below(40) == 0) batch.most_blocks = field(bytes, 1, 300);
   batch.row_limits = bytes.below(4) == 0;
+  if (bytes.below(4) == 0) {
+    batch.interleave = {.block = field(bytes, 0, 70), .ranks = field(bytes, 0, 9)};
+    batch.interleave.rank = field(bytes, 0, 8);
+  }
   return batch;
 }
 

@@ -123,6 +123,19 @@ TEST_CASE("requests of a batch have the answers of the oracle") {
                     [&] { plan.run(nullptr, operands, workspace.data()); });
 }
 
+TEST_CASE("ranks that have blocks of keys in turn hold all of a request's keys together") {
+  std::int64_t keys = 0;
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    keys += held_keys({.block = 3, .ranks = 4, .rank = rank}, 1000);
+  }
+  CHECK(keys == 1000);
+  CHECK(held_keys({.block = 3, .ranks = 4, .rank = 3}, 9) == 0);
+  BatchProblem problem = batch_problem();
+  problem.interleave = {.block = 3, .ranks = 4, .rank = 4};
+  test::check_fails(ErrorCode::kInvalidArgument, "interleave.rank is 4",
+                    [&] { validate(problem); });
+}
+
 TEST_CASE("a batch that cannot be planned is refused with a reason") {
   BatchProblem problem = batch_problem();
   problem.most.keys_of_one = 0;

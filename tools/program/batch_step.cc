@@ -95,6 +95,11 @@ Names deal(const std::vector<std::int64_t>& own, std::int64_t slab,
   return dealt;
 }
 
+// The request's key that is number `number` of those that the rank holds.
+std::int64_t key_of(const KeyInterleave& of, std::int64_t number) {
+  return (number / of.block * of.ranks + of.rank) * of.block + number % of.block;
+}
+
 // Of K or V in a tensor of its own.
 BatchStrides strides_of(const BatchProblem& problem, std::int64_t dim, bool heads_first) {
   const std::int64_t row = problem.kv_heads * dim;
@@ -290,7 +295,7 @@ void BatchStep::place_keys() {
   std::vector<std::int64_t> own;
   std::int64_t used = 0;
   for (const Request& request : requests_) {
-    own.push_back(base::ceil_div(request.keys, page_rows));
+    own.push_back(base::ceil_div(held_keys(problem.interleave, request.keys), page_rows));
     used += own.back();
   }
   const std::int64_t slab = problem.most.keys_of_one;
@@ -315,9 +320,11 @@ void BatchStep::place_keys() {
                             std::int64_t dim, std::vector<std::uint16_t> RequestTensors::*of) {
     const std::int64_t step = paged ? at.page : at.row;
     for (std::size_t r = 0; r < requests_.size(); ++r) {
-      for (std::int64_t key = 0; key < requests_[r].keys; ++key) {
+      const std::int64_t held = held_keys(problem.interleave, requests_[r].keys);
+      for (std::int64_t number = 0; number < held; ++number) {
+        const std::int64_t key = key_of(problem.interleave, number);
         const std::int64_t row =
-            begin + names[r][size(key / page_rows)] * step + key % page_rows * at.row;
+            begin + names[r][size(number / page_rows)] * step + number % page_rows * at.row;
         for (std::int64_t h = 0; h < heads; ++h) {
           image.put(row + h * at.head, (tensors_[r].*of).data() + (key * heads + h) * dim, dim);
         }

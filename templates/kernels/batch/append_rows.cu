@@ -132,6 +132,7 @@ __device__ __forceinline__ bool find_place(const AppendParams& params, const Pla
   return true;
 }
 
+template <typename Shape>
 __device__ __forceinline__ NewRow row_of_request(const AppendParams& params, int row) {
   NewRow made = {};
   const int requests = counted(params, params.requests, params.most_requests, kWrongRequests);
@@ -156,12 +157,17 @@ __device__ __forceinline__ NewRow row_of_request(const AppendParams& params, int
     return made;
   }
   made.exists = true;
-  const int key = keys - (end - row);
+  int key = keys - (end - row);
   const int k_position = params.k_position != nullptr ? params.k_position[request] : 0;
   made.position = position_of(params, row, static_cast<long long>(k_position) + key);
   if (key < 0) {
     report(params, row, kNoSuchKey);
     return made;
+  }
+  if constexpr (Shape::kInterleaved) {
+    // K and V of a key of another rank are left out.
+    if (!params.interleave.has(key)) return made;
+    key = params.interleave.held(key);
   }
   made.place.exists = find_place(params, params.k, params.places.k_pages, params.places.k_begin,
                                  request, key, row, &made.place.k) &&
@@ -258,7 +264,7 @@ __global__ void __launch_bounds__(kAppendThreads, kAppendResident)
     if constexpr (Shape::kBySlots) {
       here = row_of_slot(params, row);
     } else {
-      here = row_of_request(params, row);
+      here = row_of_request<Shape>(params, row);
     }
     if (threadIdx.x == 0) found = here;
   }

@@ -2,11 +2,13 @@
 // of the kernels that follow. Launched once a step; a CTA for each class of requests, whose number
 // and size depend on no length.
 //
-//   prepare_batch<<<classes, kPrepareThreads>>>(PrepareParams)
+//   prepare_batch<Shape><<<classes, kPrepareThreads>>>(PrepareParams)
 //
 // Lengths come from a kernel or a copy that nobody has checked, so that each is clamped: whatever
 // the memory holds, no list is longer than planned and no row or key outside is named. A request
 // that breaks a rule is left without rows or without keys, and BatchHeader::status names it.
+//
+// Shape says whether keys are interleaved between ranks; README.md lists what it must define.
 
 #include "params/batch_params.h"
 #include "tile/scan.cuh"
@@ -26,6 +28,7 @@ struct Checked {
   unsigned status;
 };
 
+template <typename Shape>
 __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
   Checked checked = {{0, 0, 0, 0}, kNothingWrong};
   const auto break_rule = [&](Rule rule) {
@@ -54,12 +57,14 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
     request.keys = keys;
     request.k_position = position;
   }
+  int held = request.keys;
+  if constexpr (Shape::kInterleaved) held = params.interleave.held(request.keys);
   // Whether its pages have so many entries, or where its rows begin.
   const auto fit = [&](const PageTableParams& pages, const int* row_begin) {
     if (params.page_rows == 0) return row_begin == nullptr || row_begin[r] >= 0;
-    if (pages.begin == nullptr) return request.keys <= pages.width * params.page_rows;
+    if (pages.begin == nullptr) return held <= pages.width * params.page_rows;
     const long long begin = pages.begin[r];
-    return begin >= 0 && request.keys <= (pages.begin[r + 1] - begin) * params.page_rows;
+    return begin >= 0 && held <= (pages.begin[r + 1] - begin) * params.page_rows;
   };
   if (!fit(params.places.k_pages, params.places.k_begin) ||
       !fit(params.places.v_pages, params.places.v_begin)) {
@@ -121,6 +126,7 @@ __device__ __forceinline__ int bin_of(const BatchClass& of, int tiles) {
 
 }  // namespace
 
+template <typename Shape>
 __global__ void __launch_bounds__(kPrepareThreads)
     prepare_batch(const __grid_constant__ PrepareParams params) {
   __shared__ long long sums[kPrepareWarps];
@@ -145,7 +151,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
   for (int first = 0; first < requests; first += kPrepareThreads) {
     const int r = first + thread;
     Checked checked = {{0, 0, 0, 0}, kNothingWrong};
-    if (r < requests) checked = check(params, r);
+    if (r < requests) checked = check<Shape>(params, r);
     // Rows that an earlier request has are not this one's as well.
     const int own_end =
         checked.request.queries > 0 ? checked.request.q_begin + checked.request.queries : 0;
@@ -210,6 +216,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
         if (limit_rows(params.limits, &row)) {
           atomicMin(&status, status_of(row.request, kWrongRowEnd));
         }
+        if constexpr (Shape::kInterleaved) row.runs.count_held(params.interleave);
       }
       if (params.listed.lists == nullptr) {
         row.tiles = row.runs.tiles(of.tile_columns);

@@ -1,0 +1,58 @@
+#ifndef ANNULUS_TILE_KEY_POSITIONS_CUH_
+#define ANNULUS_TILE_KEY_POSITIONS_CUH_
+
+// The positions of a lane's columns, which are numbered from its first one: what masks, terms of
+// position and score expressions are asked with, and what they answer in columns.
+
+#include "params/batch_params.h"
+#include "ptx/opaque.cuh"
+
+namespace annulus::tile {
+
+// Columns whose keys follow one another in the sequence.
+struct FollowingKeys {
+  int first;  // position of the first column
+
+  __device__ __forceinline__ int at(int column) const { return first + column; }
+  // The last column at or before a position: negative where all are behind it.
+  __device__ __forceinline__ int last_up_to(int position) const { return position - first; }
+  // Nothing that follows from positions is computed before this.
+  __device__ __forceinline__ void make_opaque() { ptx::make_opaque(first); }
+};
+
+// Columns whose keys follow one another among those that are here, of keys that are interleaved
+// between ranks.
+struct InterleavedKeys {
+  const kernels::Interleave& interleave;
+  int k_position;  // of the request's key 0
+  int first;       // number of the first column's key among those here
+
+  __device__ __forceinline__ int at(int column) const {
+    return k_position + interleave.key(first + column);
+  }
+  __device__ __forceinline__ int last_up_to(int position) const {
+    // No request has more keys.
+    constexpr long long kMost = 1 << 30;
+    const long long keys = position - static_cast<long long>(k_position) + 1;
+    return interleave.held(static_cast<int>(keys < 0       ? 0
+                                            : keys < kMost ? keys
+                                                           : kMost)) -
+           1 - first;
+  }
+  __device__ __forceinline__ void make_opaque() { ptx::make_opaque(first); }
+};
+
+// Of a request's keys that are here, from number `first` on.
+template <bool kInterleaved>
+__device__ __forceinline__ auto key_positions(const kernels::BatchParams& params,
+                                              const kernels::BatchRow& tile, int first) {
+  if constexpr (kInterleaved) {
+    return InterleavedKeys{params.interleave, tile.k_position, first};
+  } else {
+    return FollowingKeys{tile.k_position + first};
+  }
+}
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_KEY_POSITIONS_CUH_
