@@ -106,7 +106,7 @@ static void* run_rank(void* argument) {
     return self;
   }
   options.blocking = 1;
-  CALL(annulus_communicator_borrow(device, comm, &options, &communicator));
+  CALL(annulus_communicator_borrow(device, comm, NULL, &options, &communicator));
 
   problem.heads = problem.kv_heads = kHeads;
   problem.seq_q = problem.seq_k = kSeq;
@@ -126,7 +126,7 @@ static void* run_rank(void* argument) {
   operands.q_strides.batch = operands.k_strides.batch = kSeq * kHeads * kDim;
   operands.o_strides = operands.q_strides, operands.v_strides = operands.k_strides;
   call.operands = &operands;
-  CALL(annulus_ring_rank_plan_run(plan, &call));
+  CALL(annulus_ring_rank_plan_run(plan, &call, NULL));
 
   answer = malloc(count * 2);
   CALL(annulus_device_copy_to_host(device, answer, o, count * 2));

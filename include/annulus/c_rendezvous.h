@@ -59,17 +59,19 @@ ANNULUS_EXPORT annulus_status annulus_rendezvous_over(annulus_all_gather_callbac
                                                       annulus_rendezvous** rendezvous);
 
 // Ends this rank's connections, for which it waits up to half a second until what was sent has
-// arrived. Communicators that were opened by it stay.
+// arrived. What was made over it, communicators and plans, keeps them until it is destroyed too.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_destroy(annulus_rendezvous* rendezvous);
 
 typedef struct annulus_rendezvous_info {
   size_t struct_size;
   int32_t rank;
   int32_t ranks;
+  int64_t generation;      // 1 where the ranks have met, and one more each time they have regrouped
+  const int32_t* members;  // [ranks]: the number that each rank had in generation 1
 } annulus_rendezvous_info;
 
 #define ANNULUS_RENDEZVOUS_INFO_INIT \
-  { sizeof(annulus_rendezvous_info), 0, 0 }
+  { sizeof(annulus_rendezvous_info), 0, 0, 0, NULL }
 
 ANNULUS_EXPORT annulus_status annulus_rendezvous_get_info(annulus_rendezvous* rendezvous,
                                                           annulus_rendezvous_info* info);
@@ -135,6 +137,33 @@ typedef struct annulus_rank_state {
 // `rank` is another one than this.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_get_state(annulus_rendezvous* rendezvous,
                                                            int32_t rank, annulus_rank_state* state);
+
+// ---- Going on without some
+
+typedef struct annulus_regroup_options {
+  size_t struct_size;
+  // Ranks that are left out although they are there, as those that were late
+  // (annulus_communicator_failure.blamed).
+  const int32_t* without;
+  size_t without_count;
+  int64_t at_least;  // with fewer ranks nobody goes on
+  // From 1 to a day. Ranks that have not come by half of it are left out too.
+  int64_t deadline_ms;
+} annulus_regroup_options;
+
+#define ANNULUS_REGROUP_OPTIONS_INIT \
+  { sizeof(annulus_regroup_options), NULL, 0, 1, 5000 }
+
+// Goes on with those that are left, as ranks 0, 1, ... in the same order, over the connections that
+// they have. All that are to go on call it, within half of the deadline, and get the same members.
+// `rendezvous` is of no use afterwards but to be destroyed, and communicators that were opened over
+// it are given up. Ranks that are left out find that the others go on without them. Null options
+// are the defaults. Errors are ANNULUS_INVALID_ARGUMENT for wrong options and a second thread, and
+// ANNULUS_COMMUNICATION where fewer than at_least are left, the others have left this rank out, or
+// not all agree within the deadline; it may be tried again then.
+ANNULUS_EXPORT annulus_status annulus_rendezvous_regroup(annulus_rendezvous* rendezvous,
+                                                         const annulus_regroup_options* options,
+                                                         annulus_rendezvous** regrouped);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -11,7 +11,7 @@
 //
 //   annulus_ring_rank_plan_create(device, ranks, &problem, NULL, &plan);   on every rank
 //   annulus_ring_rank_plan_get_rank(plan, &rank);
-//   annulus_ring_rank_plan_run(plan, &call);
+//   annulus_ring_rank_plan_run(plan, &call, NULL);
 
 #include "annulus/c.h"
 #include "annulus/c_communicator.h"
@@ -185,11 +185,14 @@ ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_get_rank(annulus_ring_rank_
 // Puts this rank's work on its streams and returns when NCCL has queued its messages, which may
 // take until the other ranks have called too, but never waits for a device. All ranks call it, as
 // often as each other, one thread at a time as annulus_ring_run. It allocates nothing and takes no
-// lock, and it may be captured where the communicator is blocking. ANNULUS_INVALID_ARGUMENT before
-// anything is queued, and ANNULUS_COMMUNICATION where a rank does not come within the
-// communicator's deadline: the outputs of that run are void, and the communicator is given up.
+// lock, and it may be captured where the communicator is blocking. *run (may be null) is the number
+// of the run, for which annulus_communicator_get_state says, once the stream has passed it, whether
+// its outputs are good or void. ANNULUS_INVALID_ARGUMENT before anything is queued, and
+// ANNULUS_COMMUNICATION where a rank does not come within the communicator's deadline: the outputs
+// of that run are void, and the communicator is given up.
 ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_run(annulus_ring_rank_plan* plan,
-                                                         const annulus_ring_call* call);
+                                                         const annulus_ring_call* call,
+                                                         int64_t* run);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "annulus/communicator.h"
 #include "api/c_functions.h"
@@ -17,6 +18,20 @@ constexpr StructName kCommunicatorOptions = {"annulus_communicator_options",
 constexpr StructName kCommunicatorInfo = {"annulus_communicator_info",
                                           "ANNULUS_COMMUNICATOR_INFO_INIT"};
 
+constexpr StructName kCommunicatorFailure = {"annulus_communicator_failure",
+                                             "ANNULUS_COMMUNICATOR_FAILURE_INIT"};
+constexpr StructName kCommunicatorEvent = {"annulus_communicator_event",
+                                           "ANNULUS_COMMUNICATOR_EVENT_INIT"};
+
+static_assert(ANNULUS_RUN_UNDER_WAY == static_cast<int>(RunState::kUnderWay));
+static_assert(ANNULUS_RUN_GOOD == static_cast<int>(RunState::kGood));
+static_assert(ANNULUS_RUN_VOID == static_cast<int>(RunState::kVoid));
+static_assert(ANNULUS_EVENT_OPENED == static_cast<int>(CommunicatorEventKind::kOpened));
+static_assert(ANNULUS_EVENT_SLOW == static_cast<int>(CommunicatorEventKind::kSlow));
+static_assert(ANNULUS_EVENT_GONE == static_cast<int>(CommunicatorEventKind::kGone));
+static_assert(ANNULUS_EVENT_GIVEN_UP == static_cast<int>(CommunicatorEventKind::kGivenUp));
+static_assert(std::is_same_v<int, std::int32_t>);
+
 constexpr const char* kOneExchangeAtATime =
     "another thread is inside a call of this communicator; take turns";
 
@@ -26,7 +41,8 @@ CommunicatorOptions communicator_options_of(const annulus_communicator_options* 
       given == nullptr ? defaults : read_struct(kCommunicatorOptions, given, defaults);
   return {.blocking = truth("blocking", c.blocking),
           .deadline = milliseconds_of("deadline_ms", c.deadline_ms),
-          .planning = milliseconds_of("planning_ms", c.planning_ms)};
+          .planning = milliseconds_of("planning_ms", c.planning_ms),
+          .watched = truth("watched", c.watched)};
 }
 
 // Numbers that no int holds become one that is no rank.
@@ -97,13 +113,19 @@ annulus_status annulus_communicator_meet(annulus_device* device, annulus_rendezv
 }
 
 annulus_status annulus_communicator_borrow(annulus_device* device, void* nccl_comm,
-                                           const annulus_communicator_options* options,
+                                           annulus_rendezvous* rendezvous,
+                                           const annulus_communicator_options* given,
                                            annulus_communicator** communicator) {
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     check_pointer("communicator (where the handle goes)", communicator);
-    give_communicator(communicator, Communicator::borrow(pin->device, nccl_comm,
-                                                         communicator_options_of(options)));
+    const CommunicatorOptions options = communicator_options_of(given);
+    if (rendezvous == nullptr) {
+      return give_communicator(communicator, Communicator::borrow(pin->device, nccl_comm, options));
+    }
+    const RendezvousPin ranks(rendezvouses(), number(rendezvous));
+    give_communicator(communicator,
+                      Communicator::borrow(pin->device, nccl_comm, ranks->rendezvous, options));
   });
 }
 
@@ -124,6 +146,8 @@ annulus_status annulus_communicator_get_info(annulus_communicator* communicator,
     c.blocking = info.blocking ? 1 : 0;
     c.borrowed = info.borrowed ? 1 : 0;
     c.simulated = info.simulated ? 1 : 0;
+    c.watched = info.watched ? 1 : 0;
+    c.generation = info.generation;
     write_struct(kCommunicatorInfo, to, c);
   });
 }
@@ -131,7 +155,7 @@ annulus_status annulus_communicator_get_info(annulus_communicator* communicator,
 annulus_status annulus_communicator_exchange(annulus_communicator* communicator, void* stream,
                                              const annulus_sent_bytes* sends, size_t send_count,
                                              const annulus_received_bytes* receives,
-                                             size_t receive_count) {
+                                             size_t receive_count, int64_t* run) {
   return guarded([&] {
     const CommunicatorPin pin(communicators(), number(communicator));
     if (send_count > 0) check_pointer("sends", sends);
@@ -145,18 +169,91 @@ annulus_status annulus_communicator_exchange(annulus_communicator* communicator,
     for (const annulus_received_bytes& one : std::span(receives, receive_count)) {
       pin->receives.push_back({rank_of(one.from), one.to, one.bytes});
     }
-    pin->communicator.exchange(stream, pin->sends, pin->receives);
+    const std::int64_t made = pin->communicator.exchange(stream, pin->sends, pin->receives);
+    if (run != nullptr) *run = made;
   });
 }
 
-annulus_status annulus_communicator_get_reason(annulus_communicator* communicator,
-                                               const char** reason) {
+annulus_status annulus_communicator_get_runs(annulus_communicator* communicator, int64_t* runs) {
   return guarded([&] {
     const CommunicatorPin pin(communicators(), number(communicator));
-    check_pointer("reason (where the text goes)", reason);
+    check_pointer("runs (where the number goes)", runs);
+    *runs = pin->communicator.runs();
+  });
+}
+
+const char* annulus_run_state_text(int state) { return to_string(static_cast<RunState>(state)); }
+
+annulus_status annulus_communicator_get_state(annulus_communicator* communicator, int64_t run,
+                                              int32_t* state) {
+  return guarded([&] {
+    const CommunicatorPin pin(communicators(), number(communicator));
+    check_pointer("state (where it goes)", state);
+    *state = static_cast<std::int32_t>(pin->communicator.state(run));
+  });
+}
+
+annulus_status annulus_communicator_wait(annulus_communicator* communicator, int64_t run,
+                                         int32_t* state) {
+  return guarded([&] {
+    const CommunicatorPin pin(communicators(), number(communicator));
+    check_pointer("state (where it goes)", state);
+    *state = static_cast<std::int32_t>(pin->communicator.wait(run));
+  });
+}
+
+annulus_status annulus_communicator_get_failure(annulus_communicator* communicator,
+                                                annulus_communicator_failure* to) {
+  return guarded([&] {
+    const CommunicatorPin pin(communicators(), number(communicator));
+    const Communicator& ranks = pin->communicator;
+    annulus_communicator_failure c = ANNULUS_COMMUNICATOR_FAILURE_INIT;
     const std::lock_guard lock(pin->mutex);
-    if (!pin->reason && !pin->communicator.usable()) pin->reason = pin->communicator.reason();
-    *reason = pin->reason ? pin->reason->c_str() : nullptr;
+    if (!pin->failure && !ranks.usable()) pin->failure.emplace(ranks.reason(), ranks.blamed());
+    if (pin->failure) {
+      c.reason = pin->failure->reason.c_str();
+      c.blamed = pin->failure->blamed.data();
+      c.blamed_count = pin->failure->blamed.size();
+    }
+    write_struct(kCommunicatorFailure, to, c);
+  });
+}
+
+const char* annulus_communicator_event_text(int kind) {
+  return to_string(static_cast<CommunicatorEventKind>(kind));
+}
+
+annulus_status annulus_communicator_next_event(annulus_communicator* communicator, int64_t after,
+                                               annulus_communicator_event* to) {
+  return guarded([&] {
+    const CommunicatorPin pin(communicators(), number(communicator));
+    annulus_communicator_event c = ANNULUS_COMMUNICATOR_EVENT_INIT;
+    const std::lock_guard lock(pin->mutex);
+    const std::vector<CommunicatorEvent> events = pin->communicator.events();
+    const auto next = std::ranges::find_if(
+        events, [&](const CommunicatorEvent& event) { return event.number > after; });
+    if (next != events.end()) {
+      const CommunicatorEvent& event = pin->events.try_emplace(next->number, *next).first->second;
+      c.number = event.number;
+      c.text = event.text.c_str();
+      c.ranks = event.ranks.data();
+      c.rank_count = event.ranks.size();
+      c.unix_micros =
+          std::chrono::duration_cast<std::chrono::microseconds>(event.time.time_since_epoch())
+              .count();
+      c.generation = event.generation;
+      c.run = event.run;
+      c.kind = static_cast<std::int64_t>(event.kind);
+    }
+    write_struct(kCommunicatorEvent, to, c);
+  });
+}
+
+annulus_status annulus_communicator_get_peer(annulus_communicator* communicator, int32_t rank,
+                                             annulus_rank_state* to) {
+  return guarded([&] {
+    const CommunicatorPin pin(communicators(), number(communicator));
+    write_rank_state(to, pin->communicator.peers(), rank, &pin->reasons);
   });
 }
 

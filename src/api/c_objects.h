@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "annulus/c_layout_formats.h"
+#include "annulus/c_rendezvous.h"
 #include "annulus/communicator.h"
 #include "annulus/layout.h"
 #include "annulus/layout_cache.h"
@@ -70,12 +72,24 @@ struct ArraysObject {
 HandleTable<ArraysObject>& array_sets();
 using ArraysPin = HandleTable<ArraysObject>::Pin;
 
+// Texts that callers may keep as long as the handle.
+class KeptTexts {
+ public:
+  const char* keep(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    return texts_.insert(text).first->c_str();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<std::string> texts_;
+};
+
 struct RendezvousObject {
   explicit RendezvousObject(Rendezvous met) : rendezvous(std::move(met)) {}
   Rendezvous rendezvous;
   std::atomic<bool> posting{false};
-  std::mutex mutex;
-  std::unordered_set<std::string> reasons;  // why ranks have gone, which the caller may keep
+  KeptTexts reasons;  // why ranks have gone
 };
 HandleTable<RendezvousObject>& rendezvouses();
 using RendezvousPin = HandleTable<RendezvousObject>::Pin;
@@ -87,11 +101,21 @@ struct CommunicatorObject {
   std::vector<SentBytes> sends;
   std::vector<ReceivedBytes> receives;
   std::atomic<bool> busy{false};
-  std::mutex mutex;
-  std::optional<std::string> reason;  // why it was given up, when somebody has asked
+  KeptTexts reasons;  // why ranks have gone
+  std::mutex mutex;   // guards what callers were told and may keep
+  struct Failure {
+    std::string reason;
+    std::vector<int> blamed;
+  };
+  std::optional<Failure> failure;
+  std::map<std::int64_t, CommunicatorEvent> events;  // by number
 };
 HandleTable<CommunicatorObject>& communicators();
 using CommunicatorPin = HandleTable<CommunicatorObject>::Pin;
+
+// The state of one of `states`, none of which may be the rank's. Throws Error{kInvalidArgument}.
+void write_rank_state(annulus_rank_state* to, const std::vector<RankState>& states, int rank,
+                      KeptTexts* reasons);
 
 // Throws Error{kInvalidArgument} that names the field for a negative number or more than a year.
 std::chrono::milliseconds milliseconds_of(const char* name, std::int64_t given);

@@ -2,7 +2,10 @@
 // annulus/rendezvous.h.
 #include "annulus/c_rendezvous.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "annulus/rendezvous.h"
 #include "api/c_functions.h"
@@ -16,6 +19,7 @@ static_assert(ANNULUS_MOST_GATHERED_BYTES == Rendezvous::kMostBytes);
 constexpr StructName kRendezvousOptions = {"annulus_rendezvous_options",
                                            "ANNULUS_RENDEZVOUS_OPTIONS_INIT"};
 constexpr StructName kRendezvousInfo = {"annulus_rendezvous_info", "ANNULUS_RENDEZVOUS_INFO_INIT"};
+constexpr StructName kRegroupOptions = {"annulus_regroup_options", "ANNULUS_REGROUP_OPTIONS_INIT"};
 constexpr StructName kRankState = {"annulus_rank_state", "ANNULUS_RANK_STATE_INIT"};
 
 constexpr const char* kOnePostAtATime =
@@ -30,6 +34,20 @@ RendezvousOptions rendezvous_options_of(const annulus_rendezvous_options* given)
           .ranks = c.ranks,
           .token = text(c.token),
           .interface = text(c.listen_on),
+          .deadline = milliseconds_of("deadline_ms", c.deadline_ms)};
+}
+
+RegroupOptions regroup_options_of(const annulus_regroup_options* given) {
+  const annulus_regroup_options defaults = ANNULUS_REGROUP_OPTIONS_INIT;
+  const annulus_regroup_options c =
+      given == nullptr ? defaults : read_struct(kRegroupOptions, given, defaults);
+  if (c.without_count > 0) check_pointer("without", c.without);
+  if (c.at_least < 1 || c.at_least > std::numeric_limits<int>::max()) {
+    base::fail(ErrorCode::kInvalidArgument, "at_least is {}; give a number of ranks from 1 on",
+               c.at_least);
+  }
+  return {.without = {c.without, c.without + c.without_count},
+          .at_least = static_cast<int>(c.at_least),
           .deadline = milliseconds_of("deadline_ms", c.deadline_ms)};
 }
 
@@ -102,6 +120,21 @@ class Room {
 
 }  // namespace
 
+void write_rank_state(annulus_rank_state* to, const std::vector<RankState>& states, int rank,
+                      KeptTexts* reasons) {
+  const auto state = std::ranges::find(states, rank, &RankState::rank);
+  if (state == states.end()) {
+    base::fail(ErrorCode::kInvalidArgument, "rank {} is none of the {} others that are known here",
+               rank, states.size());
+  }
+  annulus_rank_state c = ANNULUS_RANK_STATE_INIT;
+  c.position = {state->position.generation, state->position.run, state->position.round};
+  c.posted = state->posted ? 1 : 0;
+  c.gone = state->gone ? 1 : 0;
+  c.reason = reasons->keep(state->reason);
+  write_struct(kRankState, to, c);
+}
+
 HandleTable<RendezvousObject>& rendezvouses() {
   static auto* table = new HandleTable<RendezvousObject>(
       "rendezvous", 0x65, HandleTable<RendezvousObject>::Use::kInItsProcess);
@@ -143,6 +176,9 @@ annulus_status annulus_rendezvous_get_info(annulus_rendezvous* rendezvous,
     annulus_rendezvous_info c = ANNULUS_RENDEZVOUS_INFO_INIT;
     c.rank = pin->rendezvous.rank();
     c.ranks = pin->rendezvous.ranks();
+    c.generation = pin->rendezvous.generation();
+    static_assert(std::is_same_v<int, std::int32_t>);
+    c.members = pin->rendezvous.members().data();
     write_struct(kRendezvousInfo, to, c);
   });
 }
@@ -188,19 +224,17 @@ annulus_status annulus_rendezvous_get_state(annulus_rendezvous* rendezvous, int3
                                             annulus_rank_state* to) {
   return guarded([&] {
     const RendezvousPin pin(rendezvouses(), number(rendezvous));
-    for (const RankState& state : pin->rendezvous.states()) {
-      if (state.rank != rank) continue;
-      annulus_rank_state c = ANNULUS_RANK_STATE_INIT;
-      c.position = {state.position.generation, state.position.run, state.position.round};
-      c.posted = state.posted ? 1 : 0;
-      c.gone = state.gone ? 1 : 0;
-      const std::lock_guard lock(pin->mutex);
-      c.reason = pin->reasons.insert(state.reason).first->c_str();
-      write_struct(kRankState, to, c);
-      return;
-    }
-    base::fail(ErrorCode::kInvalidArgument, "rank {} is none of the {} others of rank {}", rank,
-               pin->rendezvous.ranks() - 1, pin->rendezvous.rank());
+    write_rank_state(to, pin->rendezvous.states(), rank, &pin->reasons);
+  });
+}
+
+annulus_status annulus_rendezvous_regroup(annulus_rendezvous* rendezvous,
+                                          const annulus_regroup_options* given,
+                                          annulus_rendezvous** regrouped) {
+  return guarded([&] {
+    const RendezvousPin pin(rendezvouses(), number(rendezvous));
+    check_pointer("regrouped (where the handle goes)", regrouped);
+    give_rendezvous(regrouped, pin->rendezvous.regroup(regroup_options_of(given)));
   });
 }
 

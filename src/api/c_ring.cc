@@ -306,12 +306,13 @@ annulus_status annulus_ring_rank_plan_get_rank(annulus_ring_rank_plan* plan,
 }
 
 annulus_status annulus_ring_rank_plan_run(annulus_ring_rank_plan* plan,
-                                          const annulus_ring_call* call) {
+                                          const annulus_ring_call* call, int64_t* run) {
   return guarded([&] {
     const RankPlanPin pin(rank_plans(), number(plan));
     const annulus_ring_call c =
         read_struct(kRingCall, call, annulus_ring_call ANNULUS_RING_CALL_INIT);
-    pin->plan.run({c.stream, operands_of(c.operands), c.workspace});
+    const std::int64_t made = pin->plan.run({c.stream, operands_of(c.operands), c.workspace});
+    if (run != nullptr) *run = made;
   });
 }
 

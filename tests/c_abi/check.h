@@ -37,6 +37,7 @@ void test_memory(void);
 void test_metrics(void);
 void test_oracle(void);
 void test_pattern(void);
+void test_regroup(void);
 void test_rendezvous(void);
 void test_ring(void);
 void test_selection(void);

@@ -19,11 +19,20 @@ static void refused_handle(annulus_communicator* handle, annulus_device* device,
   annulus_communicator_info info = ANNULUS_COMMUNICATOR_INFO_INIT;
   annulus_problem problem = ANNULUS_PROBLEM_INIT;
   annulus_ring_rank_plan* plan = NULL;
-  const char* reason = NULL;
+  annulus_communicator_failure failure = ANNULUS_COMMUNICATOR_FAILURE_INIT;
+  annulus_communicator_event event = ANNULUS_COMMUNICATOR_EVENT_INIT;
+  annulus_rank_state peer = ANNULUS_RANK_STATE_INIT;
+  int64_t runs = 0;
+  int32_t state = 0;
   CHECK_FAILS(annulus_communicator_get_info(handle, &info), ANNULUS_INVALID_ARGUMENT, part);
-  CHECK_FAILS(annulus_communicator_exchange(handle, NULL, NULL, 0, NULL, 0),
+  CHECK_FAILS(annulus_communicator_exchange(handle, NULL, NULL, 0, NULL, 0, NULL),
               ANNULUS_INVALID_ARGUMENT, part);
-  CHECK_FAILS(annulus_communicator_get_reason(handle, &reason), ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_communicator_get_runs(handle, &runs), ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_communicator_get_state(handle, 0, &state), ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_communicator_wait(handle, 0, &state), ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_communicator_get_failure(handle, &failure), ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_communicator_next_event(handle, 0, &event), ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_communicator_get_peer(handle, 0, &peer), ANNULUS_INVALID_ARGUMENT, part);
   CHECK_FAILS(annulus_communicator_give_up(handle, "no"), ANNULUS_INVALID_ARGUMENT, part);
   CHECK_FAILS(annulus_ring_rank_plan_create(device, handle, &problem, NULL, &plan),
               ANNULUS_INVALID_ARGUMENT, part);
@@ -37,54 +46,105 @@ static annulus_communicator_id the_id;
 static void wrong_messages(annulus_communicator* ranks, int rank, void* memory) {
   annulus_sent_bytes sent = {memory, 4, 1 - rank};
   annulus_received_bytes received = {NULL, 4, 1 - rank};
-  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, &received, 1),
+  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, &received, 1, NULL),
               ANNULUS_INVALID_ARGUMENT, "is null");
-  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, NULL, 1, NULL, 0),
+  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, NULL, 1, NULL, 0, NULL),
               ANNULUS_INVALID_ARGUMENT, "sends is null");
-  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, NULL, 0, NULL, 1),
+  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, NULL, 0, NULL, 1, NULL),
               ANNULUS_INVALID_ARGUMENT, "receives is null");
   sent.to = rank;
-  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, NULL, 0),
+  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, NULL, 0, NULL),
               ANNULUS_INVALID_ARGUMENT, "peers are the other ranks");
   sent.to = INT64_C(1) << 32 | (1 - rank);
-  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, NULL, 0),
+  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, NULL, 0, NULL),
               ANNULUS_INVALID_ARGUMENT, "peers are the other ranks");
-  CHECK_OK(annulus_communicator_exchange(ranks, NULL, NULL, 0, NULL, 0));
+  CHECK_OK(annulus_communicator_exchange(ranks, NULL, NULL, 0, NULL, 0, NULL));
+}
+
+// After two runs.
+static void states(annulus_communicator* ranks) {
+  int64_t runs = 0;
+  int32_t state = 0;
+  CHECK_OK(annulus_communicator_get_runs(ranks, &runs));
+  CHECK(runs == 2);
+  CHECK_OK(annulus_communicator_get_state(ranks, 0, &state));
+  CHECK(state == ANNULUS_RUN_GOOD);
+  CHECK(strcmp(annulus_run_state_text(state), "good") == 0);
+  CHECK(strcmp(annulus_run_state_text(77), "?") == 0);
+  CHECK_FAILS(annulus_communicator_get_state(ranks, 2, &state), ANNULUS_INVALID_ARGUMENT,
+              "run 2 of a communicator that has had 2");
+  CHECK_FAILS(annulus_communicator_wait(ranks, -1, &state), ANNULUS_INVALID_ARGUMENT, "run -1");
+  CHECK_FAILS(annulus_communicator_get_runs(ranks, NULL), ANNULUS_INVALID_ARGUMENT, "runs (where");
+  CHECK_FAILS(annulus_communicator_get_state(ranks, 0, NULL), ANNULUS_INVALID_ARGUMENT,
+              "state (where");
+  CHECK_FAILS(annulus_communicator_wait(ranks, 0, NULL), ANNULUS_INVALID_ARGUMENT, "state (where");
 }
 
 static void exchange(annulus_communicator* ranks, annulus_device* device, int rank) {
   const int own = 30 + rank;
   int got = 0;
   void* memory = NULL;
+  int64_t run = -1;
+  int32_t state = 0;
   annulus_sent_bytes sent = {NULL, sizeof own, 1 - rank};
   annulus_received_bytes received = {NULL, sizeof own, 1 - rank};
   CHECK_OK(annulus_device_allocate(device, 512, &memory));
   CHECK_OK(annulus_device_copy_to_device(device, memory, &own, sizeof own));
   sent.from = memory;
   received.to = (char*)memory + 256;
-  CHECK_OK(annulus_communicator_exchange(ranks, NULL, &sent, 1, &received, 1));
+  CHECK_OK(annulus_communicator_exchange(ranks, NULL, &sent, 1, &received, 1, &run));
+  CHECK(run == 0);
+  CHECK_OK(annulus_communicator_wait(ranks, run, &state));
+  CHECK(state == ANNULUS_RUN_GOOD);
   CHECK_OK(annulus_device_synchronize(device));
   CHECK_OK(annulus_device_copy_to_host(device, &got, received.to, sizeof got));
   CHECK(got == 31 - rank);
   wrong_messages(ranks, rank, memory);
+  states(ranks);
 }
 
-static void given_up(annulus_communicator* ranks) {
-  const char* reason = "";
-  const char* again = NULL;
-  CHECK_OK(annulus_communicator_get_reason(ranks, &reason));
-  CHECK(reason == NULL);
+// The kinds of events up to the last one, as letters of their texts.
+static void events_of(annulus_communicator* ranks, char* letters, size_t most) {
+  annulus_communicator_event event = ANNULUS_COMMUNICATOR_EVENT_INIT;
+  size_t count = 0;
+  CHECK_OK(annulus_communicator_next_event(ranks, 0, &event));
+  for (; event.number != 0 && count + 1 < most; ++count) {
+    letters[count] = annulus_communicator_event_text((int)event.kind)[0];
+    CHECK(event.number == (int64_t)count + 1 && strlen(event.text) > 0);
+    CHECK(event.unix_micros > INT64_C(1600000000000000));
+    CHECK_OK(annulus_communicator_next_event(ranks, event.number, &event));
+  }
+  letters[count] = '\0';
+}
+
+static void given_up(annulus_communicator* ranks, int rank) {
+  annulus_communicator_failure failure = ANNULUS_COMMUNICATOR_FAILURE_INIT;
+  annulus_communicator_failure again = ANNULUS_COMMUNICATOR_FAILURE_INIT;
+  annulus_rank_state peer = ANNULUS_RANK_STATE_INIT;
+  char events[8];
+  CHECK_OK(annulus_communicator_get_failure(ranks, &failure));
+  CHECK(failure.reason == NULL && failure.blamed_count == 0);
   CHECK_FAILS(annulus_communicator_give_up(ranks, NULL), ANNULUS_INVALID_ARGUMENT,
               "reason is null");
-  CHECK_FAILS(annulus_communicator_get_reason(ranks, NULL), ANNULUS_INVALID_ARGUMENT,
-              "reason (where the text goes) is null");
+  CHECK_FAILS(annulus_communicator_get_failure(ranks, NULL), ANNULUS_INVALID_ARGUMENT,
+              "annulus_communicator_failure is null");
+  CHECK_FAILS(annulus_communicator_next_event(ranks, 0, NULL), ANNULUS_INVALID_ARGUMENT,
+              "annulus_communicator_event is null");
+  // Without a rendezvous nothing is known of the other rank.
+  CHECK_FAILS(annulus_communicator_get_peer(ranks, 1 - rank, &peer), ANNULUS_INVALID_ARGUMENT,
+              "none of the 0 others");
   CHECK_OK(annulus_communicator_give_up(ranks, "enough"));
   CHECK_OK(annulus_communicator_give_up(ranks, "once more"));
-  CHECK_OK(annulus_communicator_get_reason(ranks, &reason));
-  CHECK_OK(annulus_communicator_get_reason(ranks, &again));
-  CHECK(reason != NULL && strcmp(reason, "enough") == 0 && again == reason);
-  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, NULL, 0, NULL, 0), ANNULUS_COMMUNICATION,
-              "was given up: enough");
+  CHECK_OK(annulus_communicator_get_failure(ranks, &failure));
+  CHECK_OK(annulus_communicator_get_failure(ranks, &again));
+  CHECK(failure.reason != NULL && strcmp(failure.reason, "enough") == 0);
+  CHECK(failure.blamed_count == 1 && failure.blamed[0] == rank);
+  CHECK(again.reason == failure.reason && again.blamed == failure.blamed);
+  CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, NULL, 0, NULL, 0, NULL),
+              ANNULUS_COMMUNICATION, "was given up: enough");
+  events_of(ranks, events, sizeof events);
+  CHECK(strcmp(events, "og") == 0);  // opened, given up
+  CHECK(strcmp(annulus_communicator_event_text(99), "?") == 0);
 }
 
 static void bytes_by_id(int rank) {
@@ -94,11 +154,12 @@ static void bytes_by_id(int rank) {
   CHECK_OK(annulus_communicator_open(device, &the_id, 2, rank, NULL, &ranks));
   CHECK_OK(annulus_communicator_get_info(ranks, &info));
   CHECK(info.rank == rank && info.ranks == 2 && info.blocking == 0 && info.borrowed == 0);
+  CHECK(info.watched == 1 && info.generation == 0);
   CHECK(info.simulated == 1 && info.nccl_version >= 21400 && strstr(info.nccl, " at ") != NULL);
   CHECK_FAILS(annulus_communicator_get_info(ranks, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_communicator_info is null");
   exchange(ranks, device, rank);
-  given_up(ranks);
+  given_up(ranks, rank);
   CHECK_OK(annulus_communicator_destroy(ranks));
   refused_handle(ranks, device, "the communicator was given back already");
   CHECK_OK(annulus_device_close(device));
@@ -121,7 +182,7 @@ static void bytes_by_meeting(int rank) {
   CHECK_OK(annulus_communicator_meet(device, meeting, &options, &ranks));
   CHECK_OK(annulus_rendezvous_destroy(meeting));
   CHECK_OK(annulus_communicator_get_info(ranks, &info));
-  CHECK(info.blocking == 1);
+  CHECK(info.blocking == 1 && info.generation == 1);
   exchange(ranks, device, rank);
   CHECK_OK(annulus_communicator_destroy(ranks));
   CHECK_OK(annulus_device_close(device));
@@ -135,18 +196,18 @@ static void one_is_late(int rank) {
   annulus_communicator_options options = ANNULUS_COMMUNICATOR_OPTIONS_INIT;
   annulus_communicator* ranks = NULL;
   annulus_sent_bytes sent = {NULL, 4, 1 - rank};
-  const char* reason = NULL;
+  annulus_communicator_failure failure = ANNULUS_COMMUNICATOR_FAILURE_INIT;
   void* memory = NULL;
   options.deadline_ms = 200;
   CHECK_OK(annulus_communicator_open(device, &the_id, 2, rank, &options, &ranks));
   CHECK_OK(annulus_device_allocate(device, 8, &memory));
   sent.from = memory;
   if (rank == 0) {
-    CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, NULL, 0),
+    CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, NULL, 0, NULL),
                 ANNULUS_COMMUNICATION, "waited 200 ms");
-    CHECK_OK(annulus_communicator_get_reason(ranks, &reason));
-    CHECK(reason != NULL && strstr(reason, "waited 200 ms") != NULL);
-    CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, NULL, 0),
+    CHECK_OK(annulus_communicator_get_failure(ranks, &failure));
+    CHECK(failure.reason != NULL && strstr(failure.reason, "waited 200 ms") != NULL);
+    CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, &sent, 1, NULL, 0, NULL),
                 ANNULUS_COMMUNICATION, "was given up");
   }
   pthread_barrier_wait(&late);
@@ -164,7 +225,7 @@ typedef struct inside {
 static void* send_to_nobody(void* argument) {
   inside* call = argument;
   pthread_barrier_wait(&call->begins);
-  CHECK_FAILS(annulus_communicator_exchange(call->ranks, NULL, &call->sent, 1, NULL, 0),
+  CHECK_FAILS(annulus_communicator_exchange(call->ranks, NULL, &call->sent, 1, NULL, 0, NULL),
               ANNULUS_COMMUNICATION, "waited 300 ms");
   return NULL;
 }
@@ -187,7 +248,7 @@ static void given_back_meanwhile(int rank) {
     CHECK(pthread_create(&thread, NULL, send_to_nobody, &call) == 0);
     pthread_barrier_wait(&call.begins);
     nanosleep(&until_inside, NULL);
-    CHECK_FAILS(annulus_communicator_exchange(call.ranks, NULL, NULL, 0, NULL, 0),
+    CHECK_FAILS(annulus_communicator_exchange(call.ranks, NULL, NULL, 0, NULL, 0, NULL),
                 ANNULUS_INVALID_ARGUMENT, "another thread is inside");
     CHECK_FAILS(annulus_communicator_give_up(call.ranks, "meanwhile"), ANNULUS_INVALID_ARGUMENT,
                 "another thread is inside");
@@ -218,6 +279,9 @@ static void wrong_communicators(void) {
   options.blocking = 3;
   REFUSED(annulus_communicator_open(device, &the_id, 1, 0, &options, &none), "blocking is 3");
   options.blocking = 0;
+  options.watched = -1;
+  REFUSED(annulus_communicator_open(device, &the_id, 1, 0, &options, &none), "watched is -1");
+  options.watched = 0;
   options.deadline_ms = -1;
   REFUSED(annulus_communicator_open(device, &the_id, 1, 0, &options, &none), "deadline_ms is -1");
   options.deadline_ms = 0;
@@ -226,9 +290,9 @@ static void wrong_communicators(void) {
   options.struct_size = 0;
   REFUSED(annulus_communicator_open(device, &the_id, 1, 0, &options, &none),
           "struct_size of annulus_communicator_options");
-  REFUSED(annulus_communicator_borrow(device, NULL, NULL, &none), "the ncclComm_t is null");
-  REFUSED(annulus_communicator_borrow(NULL, device, NULL, &none), "the device is null");
-  REFUSED(annulus_communicator_borrow(device, device, NULL, NULL),
+  REFUSED(annulus_communicator_borrow(device, NULL, NULL, NULL, &none), "the ncclComm_t is null");
+  REFUSED(annulus_communicator_borrow(NULL, device, NULL, NULL, &none), "the device is null");
+  REFUSED(annulus_communicator_borrow(device, device, NULL, NULL, NULL),
           "communicator (where the handle goes)");
 #undef REFUSED
   CHECK(none == NULL);
@@ -279,7 +343,7 @@ static void refused_plan(annulus_ring_rank_plan* plan, const annulus_ring_call* 
   annulus_ring_rank rank = ANNULUS_RING_RANK_INIT;
   CHECK_FAILS(annulus_ring_rank_plan_get_info(plan, &info), ANNULUS_INVALID_ARGUMENT, part);
   CHECK_FAILS(annulus_ring_rank_plan_get_rank(plan, &rank), ANNULUS_INVALID_ARGUMENT, part);
-  CHECK_FAILS(annulus_ring_rank_plan_run(plan, call), ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_ring_rank_plan_run(plan, call, NULL), ANNULUS_INVALID_ARGUMENT, part);
   CHECK_FAILS(annulus_ring_rank_plan_destroy(plan), ANNULUS_INVALID_ARGUMENT, part);
 }
 
@@ -339,6 +403,7 @@ static void rank_of_two(int rank) {
   sample* made = malloc(sizeof *made);
   annulus_operands wrong;
   annulus_ring_call call;
+  int64_t run = -1;
   const size_t row = kHeads * kDim;
   sample_make(made, device);
   make(ring, made, rank);
@@ -354,15 +419,16 @@ static void rank_of_two(int rank) {
   wrong = ring->operands;
   wrong.q = NULL;
   call.operands = &wrong;
-  CHECK_FAILS(annulus_ring_rank_plan_run(plan, &call), ANNULUS_INVALID_ARGUMENT, "Q is null");
-  CHECK_FAILS(annulus_ring_rank_plan_run(plan, NULL), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_ring_rank_plan_run(plan, &call, NULL), ANNULUS_INVALID_ARGUMENT, "Q is null");
+  CHECK_FAILS(annulus_ring_rank_plan_run(plan, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_ring_call is null");
   call.operands = NULL;
-  CHECK_FAILS(annulus_ring_rank_plan_run(plan, &call), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_ring_rank_plan_run(plan, &call, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_operands is null");
   sample_clear(made);
-  CHECK_OK(annulus_ring_rank_plan_run(plan, &ring->call));
-  CHECK_OK(annulus_ring_rank_plan_run(plan, &ring->call));
+  CHECK_OK(annulus_ring_rank_plan_run(plan, &ring->call, NULL));
+  CHECK_OK(annulus_ring_rank_plan_run(plan, &ring->call, &run));
+  CHECK(run == 1);
   CHECK_OK(annulus_device_synchronize(device));
   CHECK_OK(annulus_device_copy_to_host(device, whole_o + (size_t)kHalves[rank].start * row,
                                        ring->operands.o, (size_t)kHalves[rank].length * row * 2));

@@ -202,6 +202,12 @@ TEST_CASE("and so are those of ranks") {
   CHECK(c.blocking == (options.blocking ? 1 : 0));
   CHECK(c.deadline_ms == options.deadline.count());
   CHECK(c.planning_ms == options.planning.count());
+  CHECK(c.watched == (options.watched ? 1 : 0));
+  const annulus_regroup_options regroup = ANNULUS_REGROUP_OPTIONS_INIT;
+  const annulus::RegroupOptions regrouped;
+  CHECK((regroup.without == nullptr && regroup.without_count == 0));
+  CHECK(regroup.at_least == regrouped.at_least);
+  CHECK(regroup.deadline_ms == regrouped.deadline.count());
   const annulus_rendezvous_options meeting = ANNULUS_RENDEZVOUS_OPTIONS_INIT;
   const annulus::RendezvousOptions met;
   CHECK((meeting.address == nullptr && meeting.token == nullptr && meeting.listen_on == nullptr));
@@ -229,6 +235,9 @@ TEST_CASE("every struct knows its size") {
   CHECK_SIZE(annulus_batch_status, ANNULUS_BATCH_STATUS_INIT);
   CHECK_SIZE(annulus_communicator_options, ANNULUS_COMMUNICATOR_OPTIONS_INIT);
   CHECK_SIZE(annulus_communicator_info, ANNULUS_COMMUNICATOR_INFO_INIT);
+  CHECK_SIZE(annulus_communicator_failure, ANNULUS_COMMUNICATOR_FAILURE_INIT);
+  CHECK_SIZE(annulus_communicator_event, ANNULUS_COMMUNICATOR_EVENT_INIT);
+  CHECK_SIZE(annulus_regroup_options, ANNULUS_REGROUP_OPTIONS_INIT);
   CHECK_SIZE(annulus_rendezvous_options, ANNULUS_RENDEZVOUS_OPTIONS_INIT);
   CHECK_SIZE(annulus_rendezvous_info, ANNULUS_RENDEZVOUS_INFO_INIT);
   CHECK_SIZE(annulus_rank_state, ANNULUS_RANK_STATE_INIT);

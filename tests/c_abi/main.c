@@ -64,6 +64,7 @@ int main(void) {
   test_ring();
   test_rendezvous();
   test_communicator();
+  test_regroup();
   test_append();
   test_merge();
   test_batch();

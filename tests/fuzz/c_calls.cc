@@ -1478,8 +1478,21 @@ class Program {
                 rendezvous, Kind::kRendezvous, "annulus_rendezvous_over");
   }
 
+  void regroup() {
+    auto* const rendezvous = pick<annulus_rendezvous>(Kind::kRendezvous);
+    annulus_regroup_options options = ANNULUS_REGROUP_OPTIONS_INIT;
+    const std::int32_t without[] = {static_cast<std::int32_t>(small(1)), 0};
+    options.without = bytes_.below(8) == 0 ? nullptr : without;
+    options.without_count = count(3);
+    options.at_least = small(2);
+    options.deadline_ms = bytes_.between(-1, 8);
+    annulus_rendezvous* regrouped = nullptr;
+    made(annulus_rendezvous_regroup(rendezvous, &options, &regrouped), regrouped, Kind::kRendezvous,
+         "annulus_rendezvous_regroup");
+  }
+
   void call_rendezvous() {
-    switch (bytes_.below(7)) {
+    switch (bytes_.below(8)) {
       case 0:
         return create_rendezvous();
       case 1: {
@@ -1506,6 +1519,8 @@ class Program {
       }
       case 4:
         return give_back(Kind::kRendezvous);
+      case 5:
+        return regroup();
       default: {
         char own[64] = {1, 2, 3}, all[64] = {};
         std::size_t counts[1] = {};
@@ -1551,8 +1566,9 @@ class Program {
                     communicator, Kind::kCommunicator, "annulus_communicator_meet");
       }
       case 1:  // any other address would be NCCL's to follow
-        return made(annulus_communicator_borrow(device, nullptr, options.get(), &communicator),
-                    communicator, Kind::kCommunicator, "annulus_communicator_borrow");
+        return made(
+            annulus_communicator_borrow(device, nullptr, nullptr, options.get(), &communicator),
+            communicator, Kind::kCommunicator, "annulus_communicator_borrow");
       default: {
         const auto rank = static_cast<std::int32_t>(bytes_.below(4) == 0 ? small(2) : 0);
         return made(
@@ -1562,8 +1578,42 @@ class Program {
     }
   }
 
+  // What has become of runs.
+  void ask_communicator() {
+    auto* const communicator = pick<annulus_communicator>(Kind::kCommunicator);
+    std::int64_t runs = 0;
+    std::int32_t state = 0;
+    Sized<annulus_communicator_event> event(ANNULUS_COMMUNICATOR_EVENT_INIT, bytes_);
+    Sized<annulus_rank_state> peer(ANNULUS_RANK_STATE_INIT, bytes_);
+    switch (bytes_.below(5)) {
+      case 0:
+        returned(annulus_communicator_get_runs(communicator, &runs),
+                 "annulus_communicator_get_runs");
+        return;
+      case 1:
+        returned(annulus_communicator_get_state(communicator, small(2), &state),
+                 "annulus_communicator_get_state");
+        return;
+      case 2:
+        if (returned(annulus_communicator_wait(communicator, small(2), &state),
+                     "annulus_communicator_wait") &&
+            state != ANNULUS_RUN_GOOD && state != ANNULUS_RUN_VOID) {
+          wrong("a run that was waited for is {}", annulus_run_state_text(state));
+        }
+        return;
+      case 3:
+        returned(annulus_communicator_next_event(communicator, small(3), event.get()),
+                 "annulus_communicator_next_event");
+        return;
+      default:
+        returned(annulus_communicator_get_peer(communicator, static_cast<std::int32_t>(small(2)),
+                                               peer.get()),
+                 "annulus_communicator_get_peer");
+    }
+  }
+
   void call_communicator() {
-    switch (bytes_.below(7)) {
+    switch (bytes_.below(9)) {
       case 0:
       case 1:
         return create_communicator();
@@ -1582,17 +1632,17 @@ class Program {
         const std::size_t sends = count(2), receives = count(2);
         returned(annulus_communicator_exchange(communicator, nullptr,
                                                bytes_.below(8) == 0 ? nullptr : &sent, sends,
-                                               &received, receives),
+                                               &received, receives, nullptr),
                  "annulus_communicator_exchange");
         return;
       }
       case 4: {
-        const char* reason = nullptr;
-        if (returned(annulus_communicator_get_reason(
-                         pick<annulus_communicator>(Kind::kCommunicator), &reason),
-                     "annulus_communicator_get_reason") &&
-            reason != nullptr && std::strcmp(reason, "given up") != 0) {
-          wrong("a communicator was given up because of '{}'", reason);
+        Sized<annulus_communicator_failure> failure(ANNULUS_COMMUNICATOR_FAILURE_INIT, bytes_);
+        if (returned(annulus_communicator_get_failure(
+                         pick<annulus_communicator>(Kind::kCommunicator), failure.get()),
+                     "annulus_communicator_get_failure") &&
+            failure->reason != nullptr && std::strcmp(failure->reason, "given up") != 0) {
+          wrong("a communicator was given up because of '{}'", failure->reason);
         }
         return;
       }
@@ -1603,8 +1653,10 @@ class Program {
             "annulus_communicator_give_up");
         return;
       }
-      default:
+      case 6:
         return give_back(Kind::kCommunicator);
+      default:
+        return ask_communicator();
     }
   }
 
@@ -1655,7 +1707,8 @@ class Program {
         call->operands = bytes_.below(16) == 0 ? nullptr : given.get();
         call->workspace = scratch();
         if (!may_launch()) return;
-        returned(annulus_ring_rank_plan_run(plan, call.get()), "annulus_ring_rank_plan_run");
+        std::int64_t run = 0;
+        returned(annulus_ring_rank_plan_run(plan, call.get(), &run), "annulus_ring_rank_plan_run");
       }
     }
   }
