@@ -60,10 +60,11 @@ struct Position {
 // What is known of another rank.
 struct RankState {
   int rank = 0;
-  bool posted = false;  // whether a position has come from it
-  Position position;    // the last one that has come
-  bool gone = false;    // its connection has ended; never true again of one that is merely late
-  std::string reason;   // why, where it has gone
+  bool posted = false;                 // whether a position has come from it
+  Position position;                   // the last one that has come
+  std::chrono::milliseconds silent{};  // since then; 0 where none has
+  bool gone = false;   // its connection has ended; never true again of one that is merely late
+  std::string reason;  // why, where it has gone
 };
 
 // What came in a call of Rendezvous::gather.

@@ -6,6 +6,7 @@
 // communicator has one of its own.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -39,9 +40,7 @@ class Bell {
   }
   std::uint32_t rung() const noexcept { return rung_.load(std::memory_order_acquire); }
   // Returns when it has been rung since rung() was `before`.
-  void wait(std::uint32_t before) const noexcept {
-    rung_.wait(before, std::memory_order_acquire);
-  }
+  void wait(std::uint32_t before) const noexcept { rung_.wait(before, std::memory_order_acquire); }
 
  private:
   std::atomic<std::uint32_t> rung_{0};
@@ -52,9 +51,10 @@ struct Channel {
   struct Heard {
     bool posted = false;
     Position position;
-    std::optional<Notice> notice;  // the first
+    std::chrono::steady_clock::time_point when;  // the position has come
+    std::optional<Notice> notice;                // the first
     bool closed = false;
-    std::uint64_t told = 0;        // of the last own position that was sent to it
+    std::uint64_t told = 0;  // of the last own position that was sent to it
   };
 
   std::uint64_t number = 0;

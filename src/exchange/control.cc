@@ -101,12 +101,16 @@ Channel* Control::open_channel(std::shared_ptr<Bell> bell) {
   return channel;
 }
 
-void Control::close_channel(Channel* channel) {
+void Control::leave_channel(Channel* channel) {
   const std::lock_guard lock(mutex_);
   for (Peer& peer : peers_) {
     if (peer.link.is_open()) tell_position(&peer, channel);
   }
   say_to_all(FrameKind::kClosed, channel->number, {});
+}
+
+void Control::close_channel(Channel* channel) noexcept {
+  const std::lock_guard lock(mutex_);
   channels_.erase(channel->number);
 }
 
@@ -117,16 +121,20 @@ void Control::post(Channel* channel, const Position& position) noexcept {
 
 std::vector<Control::Known> Control::known(const Channel* channel) const {
   const std::lock_guard lock(mutex_);
+  const SteadyClock::time_point now = SteadyClock::now();
   std::vector<Known> all;
   for (const Peer& peer : peers_) {
     if (peer.rank == rank_) continue;
     Known known;
     known.state.rank = peer.rank;
-    known.state.gone = peer.gone;
+    known.state.gone = known.dead = peer.gone;
     known.state.reason = peer.reason;
     const Channel::Heard& heard = channel->heard[static_cast<std::size_t>(peer.rank)];
     known.state.posted = heard.posted;
     known.state.position = heard.position;
+    if (heard.posted) {
+      known.state.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - heard.when);
+    }
     known.notice = heard.notice;
     if (heard.closed && !peer.gone) {
       known.state.gone = true;
@@ -297,15 +305,15 @@ World Control::regroup(const RegroupOptions& options) {
       base::fail(ErrorCode::kCommunication, "{} of {} ranks are left, and at least {} have to be",
                  members.size(), ranks_, options.at_least);
     }
+    if (survivors.take_change()) {
+      say_to_all(FrameKind::kSurvivors, static_cast<std::uint64_t>(generation_) + 1,
+                 encode_list(members));
+    }
     if (survivors.agreed()) return move_on(members);
     if (now >= end) {
       const std::vector<int> awaited = survivors.awaited();
       base::fail(ErrorCode::kCommunication, "{} {} not agreed within {} ms on who goes on",
                  name_ranks(awaited, ranks_), have(awaited), options.deadline.count());
-    }
-    if (survivors.take_change()) {
-      say_to_all(FrameKind::kSurvivors, static_cast<std::uint64_t>(generation_) + 1,
-                 encode_list(members));
     }
     came_.wait_until(lock, now < half ? half : end);
   }
@@ -351,6 +359,7 @@ bool Control::take_of_channel(Peer* peer, const Frame& frame) {
     return true;
   }
   heard.position = *position;
+  heard.when = SteadyClock::now();
   heard.posted = true;
   return true;
 }

@@ -46,18 +46,19 @@ class Control {
   // The next channel, which all ranks open in one order. The bell is rung when a rank has gone or
   // closed the channel, a notice has come on it, or the ranks have gone on without this object.
   Channel* open_channel(std::shared_ptr<Bell> bell);
-  // Whoever still waits for this rank on it waits in vain.
-  void close_channel(Channel* channel);
+  // Tells the others that this rank does no more on it: whoever still waits for it waits in vain.
+  void leave_channel(Channel* channel);
+  void close_channel(Channel* channel) noexcept;
   // The channel of Rendezvous::post, which is always open.
   Channel* engine_channel() const { return engine_; }
   // Neither waits nor allocates. One thread at a time for each channel.
   void post(Channel* channel, const Position& position) noexcept;
   void tell(const Channel* channel, const Notice& notice);
-  // What is known of the other ranks, in their order, and what they have told on the channel, which
-  // those that have closed it have gone from.
+  // What is known of the other ranks, in their order, and what they have told on the channel.
   struct Known {
-    RankState state;
+    RankState state;  // gone also where it has left the channel
     std::optional<Notice> notice;
+    bool dead = false;  // its connection has ended
   };
   std::vector<Known> known(const Channel* channel) const;
   // Why this object is of no use any more, where the ranks have gone on without it.

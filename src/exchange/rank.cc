@@ -68,6 +68,7 @@ Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorO
       planning_(options.planning),
       control_(std::move(control)),
       track_(context_) {
+  if (deadline_.count() > 0) beat_ = std::min(beat_, deadline_ / 8);
   for (const std::chrono::milliseconds given : {deadline_, planning_}) {
     if (given.count() >= 0) continue;
     base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none", given.count());
@@ -158,8 +159,12 @@ Rank::~Rank() {
   watch_.reset();
   // What the device has passed is told, so that nobody takes this rank for one that has died.
   if (usable()) look();
+  if (control_) control_->leave_channel(channel_);
+  if (comm_ != nullptr && !info_.borrowed && !given_up_) finalize();
   if (control_) control_->close_channel(channel_);
-  if (comm_ == nullptr || info_.borrowed || given_up_) return;
+}
+
+void Rank::finalize() {
   const device::QuietScope scope(*context_);
   if (!scope.active()) return;
   // An error of the caller's is on its way: the others are not waited for.
@@ -169,9 +174,12 @@ Rank::~Rank() {
   }
   // Both wait for the ranks of the host, of which one may have died.
   if (!info_.blocking) {
+    const auto one_is_dead = [&] {
+      return control_ && std::ranges::any_of(control_->known(channel_), &Control::Known::dead);
+    };
     const abi::NcclResult code = table().comm_finalize(comm_);
     const bool going = code == abi::kNcclSuccess || code == abi::kNcclInProgress;
-    if (!going || poll(planning_place(), end_of(deadline_)) != abi::kNcclSuccess) {
+    if (!going || poll(end_of(deadline_), one_is_dead) != abi::kNcclSuccess) {
       end_now();
       return;
     }
@@ -186,7 +194,8 @@ Rank::Clock::time_point Rank::end_of(std::chrono::milliseconds within) {
 }
 
 // Polls often at first, since most operations take microseconds.
-abi::NcclResult Rank::poll(const Place& place, Clock::time_point deadline) const {
+template <typename InVain>
+abi::NcclResult Rank::poll(Clock::time_point deadline, const InVain& in_vain) const {
   constexpr int kAtOnce = 200, kBetweenNews = 20;
   for (int polls = 0;; ++polls) {
     abi::NcclResult code = abi::kNcclSuccess;
@@ -197,7 +206,7 @@ abi::NcclResult Rank::poll(const Place& place, Clock::time_point deadline) const
       std::this_thread::yield();
       continue;
     }
-    if (polls % kBetweenNews == 0 && bad_news(place)) return code;
+    if (polls % kBetweenNews == 0 && in_vain()) return code;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
@@ -226,7 +235,9 @@ std::optional<Rank::News> Rank::bad_news(const Place& place) const {
 }
 
 void Rank::finish(abi::NcclResult code, const char* call, const Waiting& waiting) {
-  if (code == abi::kNcclInProgress) code = poll(waiting.place, end_of(waiting.within));
+  if (code == abi::kNcclInProgress) {
+    code = poll(end_of(waiting.within), [&] { return bad_news(waiting.place).has_value(); });
+  }
   if (code == abi::kNcclSuccess) return;
   if (code == abi::kNcclInProgress) fail_waiting(waiting);
   const std::string text = fmt::format("{}: {}", name(), text_of(table(), code, call));
@@ -435,7 +446,12 @@ bool Rank::look() {
   if (!usable()) return false;
   passed_ = seen.passed;
   const Place at = seen.at.value_or(seen.passed);
-  if (at != posted_ && control_) control_->post(channel_, {info_.generation, at.run, at.round});
+  const Clock::time_point now = Clock::now();
+  const bool beats = seen.under_way && now - said_ >= beat_;
+  if (control_ && (at != posted_ || beats)) {
+    control_->post(channel_, {info_.generation, at.run, at.round});
+    said_ = now;
+  }
   posted_ = at;
   const bool done = look_at_others(seen);
   return usable() && (seen.under_way || !done);

@@ -103,8 +103,10 @@ class Rank {
   // Waits until the operation in progress is done.
   void finish(abi::NcclResult code, const char* call, const Waiting& waiting);
   // The code of the operation in progress when it is done, or kNcclInProgress at the deadline or
-  // where there are bad news.
-  abi::NcclResult poll(const Place& place, Clock::time_point deadline) const;
+  // where in_vain().
+  template <typename InVain>
+  abi::NcclResult poll(Clock::time_point deadline, const InVain& in_vain) const;
+  void finalize();
   // Why a wait at this place is in vain, where it is: what is told to the others, and the same with
   // whoever said it.
   struct News {
@@ -155,7 +157,9 @@ class Rank {
   std::mutex look_mutex_;
   Track track_;
   Place passed_, posted_;
-  std::uint32_t news_ = 0;                       // the rings of the bell that were heard
+  Clock::time_point said_;              // when the others were told
+  std::chrono::milliseconds beat_{50};  // they are told that often while something is under way
+  std::uint32_t news_ = 0;              // the rings of the bell that were heard
   std::optional<Clock::time_point> gone_since_;  // since when a rank has been missed
   std::vector<int> gone_;                        // noted
   Place slow_;                                   // noted

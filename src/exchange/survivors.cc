@@ -17,8 +17,7 @@ bool Survivors::has(int rank) const { return std::ranges::binary_search(members_
 template <typename Stays>
 void Survivors::keep(const Stays& stays) {
   if (decided_) return;
-  const auto erased =
-      std::erase_if(members_, [&](int one) { return one != rank_ && !stays(one); });
+  const auto erased = std::erase_if(members_, [&](int one) { return one != rank_ && !stays(one); });
   changed_ = changed_ || erased > 0;
 }
 

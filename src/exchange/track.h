@@ -45,10 +45,10 @@ class Track {
 
   // What the device has done.
   struct Look {
-    Place passed;                  // everything that comes before it has ended
-    std::optional<Place> at;       // the group whose turn it is
-    Clock::time_point since;       // since when the device has been seen to be there
-    bool under_way = false;        // something has not ended
+    Place passed;             // everything that comes before it has ended
+    std::optional<Place> at;  // the group whose turn it is
+    Clock::time_point since;  // since when the device has been seen to be there
+    bool under_way = false;   // something has not ended
   };
   Look look();
 

@@ -40,20 +40,30 @@ Notice blame(std::span<const RankState> others, int ranks, const Place& place,
   }
   Place last = place;
   for (const RankState& state : others) last = std::min(last, place_of(state));
+  std::vector<int> at_last, silent;
   for (const RankState& state : others) {
-    if (last < place && place_of(state) == last) notice.ranks.push_back(state.rank);
+    if (place_of(state) != last) continue;
+    at_last.push_back(state.rank);
+    if (state.silent.count() > 0 && 2 * state.silent >= waited) silent.push_back(state.rank);
   }
-  if (notice.ranks.empty()) {
-    notice.text = fmt::format("all ranks have come to {}, whose messages have not ended within {} ms",
-                              text_of(place), waited.count());
+  if (last == place) {
+    notice.ranks = silent;
+    notice.text =
+        silent.empty()
+            ? fmt::format("all ranks have come to {}, whose messages have not ended within {} ms",
+                          text_of(place), waited.count())
+            : fmt::format("{} {} come to {} and said nothing since, for {} ms or more",
+                          name_ranks(silent, ranks), have(silent), text_of(place),
+                          waited.count() / 2);
     return notice;
   }
+  // A rank that speaks waits for another one.
+  notice.ranks = silent.empty() ? at_last : silent;
   notice.text = fmt::format("{} {} not come to {} within {} ms", name_ranks(notice.ranks, ranks),
                             have(notice.ranks), text_of(place), waited.count());
   if (last.run >= 0) {
-    notice.text += last.round == Place::kBefore
-                       ? fmt::format(", being before run {}", last.run)
-                       : fmt::format(", being at {}", text_of(last));
+    notice.text += last.round == Place::kBefore ? fmt::format(", being before run {}", last.run)
+                                                : fmt::format(", being at {}", text_of(last));
   }
   return notice;
 }

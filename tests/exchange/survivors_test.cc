@@ -75,7 +75,8 @@ struct World {
   base::Random random;
 
   World(int ranks, std::uint64_t seed) : nodes(static_cast<std::size_t>(ranks)), random(seed) {
-    for (int rank = 0; rank < ranks; ++rank) at(rank).survivors.emplace(rank, ranks, std::span<const int>());
+    for (int rank = 0; rank < ranks; ++rank)
+      at(rank).survivors.emplace(rank, ranks, std::span<const int>());
   }
   Node& at(int rank) { return nodes[static_cast<std::size_t>(rank)]; }
   int size() const { return static_cast<int>(nodes.size()); }
@@ -166,7 +167,12 @@ TEST_CASE("whoever lives decides, and all who go on together decide the same") {
 }
 
 RankState state(int rank, std::int64_t run, std::int64_t round, bool gone = false) {
-  return {.rank = rank, .posted = run >= 0, .position = {1, run, round}, .gone = gone, .reason = ""};
+  RankState state;
+  state.rank = rank;
+  state.posted = run >= 0;
+  state.position = {1, run, round};
+  state.gone = gone;
+  return state;
 }
 
 TEST_CASE("who has gone is blamed before who is late, and of those who are late the last") {
@@ -197,6 +203,24 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   CHECK(notice.ranks.empty());
   CHECK(notice.text ==
         "all ranks have come to round 2 of run 7, whose messages have not ended within 300 ms");
+
+  // All have come, and one says nothing any more.
+  std::vector<RankState> come = {state(1, 7, 2), state(2, 7, 2)};
+  come[0].silent = milliseconds(280);
+  come[1].silent = milliseconds(40);
+  notice = blame(come, 3, at, waited);
+  CHECK(notice.ranks == std::vector<int>{1});
+  CHECK(notice.text ==
+        "rank 1 of 3 has come to round 2 of run 7 and said nothing since, for 150 ms or more");
+  come[0].silent = milliseconds(140);
+  CHECK(blame(come, 3, at, waited).ranks.empty());
+
+  // Two are at one place, where one of them waits for the other.
+  std::vector<RankState> stuck = {state(1, 7, 1), state(2, 7, 1), state(3, 7, 2)};
+  CHECK(blame(stuck, 4, at, waited).ranks == std::vector<int>{1, 2});
+  stuck[1].silent = milliseconds(290);
+  stuck[2].silent = milliseconds(200);
+  CHECK(blame(stuck, 4, at, waited).ranks == std::vector<int>{2});
 
   const std::vector<RankState> silent = {state(1, -1, 0)};
   notice = blame(silent, 2, {0, 0}, waited);

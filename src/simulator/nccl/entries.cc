@@ -440,7 +440,13 @@ NcclResult group_start() {
 }
 
 NcclResult group_end() {
-  return guarded("ncclGroupEnd", [] { return Group::of_thread().end(); });
+  bool ended = false;
+  const NcclResult code = guarded("ncclGroupEnd", [&] {
+    ended = true;
+    return Group::of_thread().end();
+  });
+  if (!ended) Group::of_thread().leave();
+  return code;
 }
 
 // Ranks that give the same color meet in a new communicator, in the order of their keys.

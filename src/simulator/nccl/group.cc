@@ -19,6 +19,13 @@ NcclResult Group::end() {
   return act();
 }
 
+void Group::leave() noexcept {
+  if (depth_ == 0 || --depth_ > 0) return;
+  failure_ = abi::kNcclSuccess;
+  calls_.clear();
+  started_.clear();
+}
+
 NcclResult Group::fail(NcclResult code) {
   if (depth_ > 0) failure_ = code;
   return code;

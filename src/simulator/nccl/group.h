@@ -19,6 +19,9 @@ class Group {
   // A communicator of the process could not be made: NCCL leaves the thread inside a group then.
   void stay_inside() { ++depth_; }
 
+  // Ends the group without its calls, as an end that fails does.
+  void leave() noexcept;
+
   // The call acts at the end of the group, or at once outside of one.
   abi::NcclResult add(const Call& call);
   abi::NcclResult add(const CommunicatorPointer& started);
