@@ -7,6 +7,7 @@ if(TARGET annulus_program)
     message(FATAL_ERROR "the program links ${linked}; it may link annulus::annulus and annulus_base")
   endif()
   annulus_test(program LABEL unit LIBRARIES annulus_base annulus_layout SOURCES program/batch_program_test.cc
+    program/go_on_program_test.cc
     program/launcher_program_test.cc
     program/pattern_program_test.cc
     program/program_test.cc

@@ -264,6 +264,10 @@ void add_options(CLI::App& app, RunArguments* arguments) {
       ->check(number_of_type<int>())
       ->check(CLI::Range(0, 1000000000))
       ->needs(ranks);
+  app.add_flag("--go-on", arguments->go_on,
+               "with --processes or --ranks env: where a rank is late or has died, those that are "
+               "left begin again without it")
+      ->needs(ranks);
   app.add_option("--seat", arguments->seat)->group("");  // for the processes that are started
   app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
       ->needs(ranks);

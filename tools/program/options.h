@@ -93,6 +93,7 @@ struct RunArguments {
   bool processes = false;       // starts a process for each rank
   std::string rendezvous;       // where launched ranks meet; empty: where the launcher says
   std::optional<int> deadline;  // milliseconds that ranks of processes wait; 0: any time
+  bool go_on = false;           // without ranks that have died or are late
   std::string seat;             // of a process that was started: "RANK:FOLDER" (ring_processes.h)
   std::string picture;          // where to draw the ring's schedule; empty: nowhere
   std::string output;

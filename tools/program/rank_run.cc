@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <thread>
@@ -20,43 +21,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// The other ranks of this process.
+constexpr milliseconds kLongest = std::chrono::hours(24);
+
+// What takes part in every step.
 struct Ranks {
-  Ranks(const Seat& seat, const Device& device, int deadline_ms)
-      : deadline(deadline_ms),
-        meeting(Rendezvous::meet({.address = seat.address,
-                                  .rank = seat.rank,
-                                  .ranks = seat.ranks,
-                                  .token = seat.token,
-                                  .interface = "",
-                                  .deadline = bounded()})),
-        communicator(Communicator::open(device, meeting, {.deadline = deadline})) {}
-
-  // A meeting has a deadline in any case.
-  milliseconds bounded() const {
-    constexpr milliseconds kLongest = std::chrono::hours(24);
-    return deadline.count() == 0 ? kLongest : deadline;
-  }
-
-  milliseconds deadline;  // 0: any time
-  Rendezvous meeting;
-  Communicator communicator;
+  const Rendezvous& meeting;
+  const Communicator& communicator;
+  milliseconds longest;  // that a gather may take
 };
 
-// Until the stream has ended; at the deadline the communicator is given up.
-void wait_for(const Device& device, const Stream& stream, const Ranks& ranks) {
-  const Clock::time_point end = Clock::now() + ranks.bounded();
-  while (!has_ended(device, stream)) {
-    if (Clock::now() >= end) {
-      const Communicator& communicator = ranks.communicator;
-      const std::string reason = fmt::format(
-          "rank {} of {} waited {} ms for the rows of a run: a rank is late or has died",
-          communicator.rank(), communicator.ranks(), ranks.bounded().count());
-      communicator.give_up(reason);
-      throw Error(ErrorCode::kCommunication, reason);
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+// Until the rows of a run have come, and then until its stream has ended.
+void wait_for(const Device& device, const Stream& stream, const Ranks& ranks, std::int64_t run) {
+  if (ranks.communicator.wait(run) != RunState::kGood) {
+    throw Error(ErrorCode::kCommunication, ranks.communicator.reason());
   }
+  while (!has_ended(device, stream)) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
 // What a rank tells rank 0 besides O and LSE.
@@ -116,8 +95,7 @@ Told told_of(const RingRankInfo& own) {
 // One group of messages that ends.
 void exchange(const Ranks& ranks, const Device& device, const Stream& stream,
               const std::vector<SentBytes>& sends, const std::vector<ReceivedBytes>& receives) {
-  ranks.communicator.exchange(stream.get(), sends, receives);
-  wait_for(device, stream, ranks);
+  wait_for(device, stream, ranks, ranks.communicator.exchange(stream.get(), sends, receives));
 }
 
 void send_answer(const Ranks& ranks, const Device& device, const RankMemory& memory) {
@@ -160,46 +138,91 @@ void receive_answers(const Ranks& ranks, const Device& device, const Stream& str
   }
 }
 
-}  // namespace
-
-std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
-                                       const RunArguments& arguments, const ProblemInput& input) {
-  const Ranks ranks(seat, device, arguments.deadline.value_or(kDefaultDeadline));
-  const ShardMap shards = ring_shards(arguments, input.problem, seat.ranks);
+// Plans, runs and brings the answers together, among ranks that have all come.
+std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
+                                    const RunArguments& arguments, const ProblemInput& input) {
+  const int rank = ranks.meeting.rank(), count = ranks.meeting.ranks();
+  const ShardMap shards = ring_shards(arguments, input.problem, count);
   const RingRankPlan plan =
       plan_ring(device, ranks.communicator, input.problem, shards, ring_options(arguments));
   RingCall call;
-  RankMemory memory = upload(device, input, shards, static_cast<std::size_t>(seat.rank),
-                             plan.workspace_bytes(), &call);
+  RankMemory memory =
+      upload(device, input, shards, static_cast<std::size_t>(rank), plan.workspace_bytes(), &call);
   device.counters(true);
   std::vector<double> millis;
   for (int i = 0; i < arguments.repeat; ++i) {
     const Clock::time_point start = Clock::now();
-    plan.run(call);
-    wait_for(device, memory.stream, ranks);
+    wait_for(device, memory.stream, ranks, plan.run(call));
     millis.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   }
   const Counters counters = device.counters();
   const Told told = told_of(plan.info().ranks.front());
-  const auto all = ranks.meeting.all_gather(bytes_of(told, counters), ranks.bounded());
-  if (seat.rank != 0) {
+  const auto all = ranks.meeting.all_gather(bytes_of(told, counters), ranks.longest);
+  if (rank != 0) {
     send_answer(ranks, device, memory);
     return std::nullopt;
   }
   RingAnswer result;
   result.info = plan.info();
-  result.processes = seat.ranks;
+  result.processes = count;
+  result.generation = ranks.meeting.generation();
   result.peak_bytes_per_rank = told.peak_bytes;
   result.counters = counters;
   result.answer.millis = std::move(millis);
-  for (int rank = 1; rank < seat.ranks; ++rank) {
-    add_told(all[static_cast<std::size_t>(rank)], rank, &result);
+  for (int other = 1; other < count; ++other) {
+    add_told(all[static_cast<std::size_t>(other)], other, &result);
   }
   make_room(input, &result.answer);
   const std::vector<float> lse = fetch(device, &memory);
   place_rows(shards.q[0], memory.host_o, lse, &result.answer);
   receive_answers(ranks, device, memory.stream, shards, input, &result.answer);
   return result;
+}
+
+// Ranks learn of a failure one after another, no later than a deadline from each other.
+RegroupOptions regroup_options(const std::optional<Communicator>& communicator,
+                               milliseconds longest) {
+  RegroupOptions options;
+  if (communicator) options.without = communicator->blamed();
+  options.deadline = std::min(kLongest, 2 * longest + std::chrono::seconds(5));
+  return options;
+}
+
+}  // namespace
+
+std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
+                                       const RunArguments& arguments, const ProblemInput& input) {
+  const milliseconds deadline(arguments.deadline.value_or(kDefaultDeadline));
+  const milliseconds longest = deadline.count() == 0 ? kLongest : deadline;
+  std::vector<CommunicatorEvent> events;
+  Rendezvous meeting = Rendezvous::meet({.address = seat.address,
+                                         .rank = seat.rank,
+                                         .ranks = seat.ranks,
+                                         .token = seat.token,
+                                         .interface = "",
+                                         .deadline = longest});
+  while (true) {
+    std::optional<Communicator> communicator;
+    const auto keep_events = [&] {
+      if (!communicator) return;
+      for (CommunicatorEvent& event : communicator->events()) events.push_back(std::move(event));
+    };
+    try {
+      communicator.emplace(Communicator::open(device, meeting, {.deadline = deadline}));
+      std::optional<RingAnswer> answer =
+          go_around({meeting, *communicator, longest}, device, arguments, input);
+      keep_events();
+      if (answer) answer->events = std::move(events);
+      return answer;
+    } catch (const Error& error) {
+      if (!arguments.go_on || error.code() != ErrorCode::kCommunication) throw;
+      std::fprintf(stderr, "annulus run: %s; the ranks that are left go on\n", error.what());
+    }
+    keep_events();
+    const RegroupOptions options = regroup_options(communicator, longest);
+    communicator.reset();
+    meeting = meeting.regroup(options);
+  }
 }
 
 }  // namespace annulus::program

@@ -11,8 +11,8 @@
 
 namespace annulus::program {
 
-// The answer of all ranks on rank 0, nothing on others. Throws where this rank fails, or another
-// one does not come.
+// The answer of all ranks on rank 0, nothing on others. Where a rank is late or has died, throws,
+// or with --go-on begins again with those that are left, of which another one may be rank 0 then.
 std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
                                        const RunArguments& arguments, const ProblemInput& input);
 

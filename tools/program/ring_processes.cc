@@ -40,10 +40,10 @@ Seat seat_in(const std::string& folder, int rank, int ranks) {
 
 // The processes of the other ranks. Those that still run are ended with it. While this process
 // waits for ranks, it cannot be told of one that has died: a thread watches them, and ends the
-// program for the first that does not end well.
+// program for the first that does not end well, unless ranks go on without it.
 class Others {
  public:
-  Others() {
+  explicit Others(bool go_on) : go_on_(go_on) {
     std::string name = (std::filesystem::temp_directory_path() / "annulus-ring-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) {
       base::fail(ErrorCode::kFile, "cannot make a folder below {}",
@@ -75,29 +75,33 @@ class Others {
                  std::strerror(code));
     }
     processes_.push_back(process);
+    ++running_;
   }
   // When all are started.
   void watch() {
     watcher_ = std::thread([this] { watch_all(); });
   }
-  // Waits for all.
+  // Waits for those that rank 0 has heard of; one that has stopped is left.
   void finish() {
-    if (watcher_.joinable()) watcher_.join();
+    const auto end = std::chrono::steady_clock::now() + kLast;
+    while (running_ > 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kPoll);
+    }
   }
 
  private:
   static constexpr auto kPoll = std::chrono::milliseconds(5);
+  static constexpr auto kLast = std::chrono::seconds(3);
 
   void watch_all() {
-    std::size_t left = processes_.size();
-    while (left > 0 && !over_) {
+    while (running_ > 0 && !over_) {
       for (std::size_t i = 0; i < processes_.size(); ++i) {
         int status = 0;
         if (processes_[i] == 0 || waitpid(processes_[i], &status, WNOHANG) != processes_[i]) {
           continue;
         }
         processes_[i] = 0;
-        --left;
+        --running_;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
         // A rank that fails has said why.
         const std::string text = WIFSIGNALED(status)
@@ -105,6 +109,7 @@ class Others {
                                                    i + 1, WTERMSIG(status))
                                      : fmt::format("annulus run: rank {} has failed\n", i + 1);
         std::fputs(text.c_str(), stderr);
+        if (go_on_) continue;
         end_all();
         std::_Exit(static_cast<int>(WIFEXITED(status) ? static_cast<Exit>(WEXITSTATUS(status))
                                                       : Exit::kDevice));
@@ -122,7 +127,9 @@ class Others {
     std::filesystem::remove_all(folder_, ignored);
   }
 
+  const bool go_on_;
   std::string folder_;
+  std::atomic<std::size_t> running_{0};
   std::vector<pid_t> processes_;  // 0: has ended. The watcher's alone while there is one
   std::atomic<bool> over_{false};
   std::thread watcher_;
@@ -145,7 +152,7 @@ RingAnswer compute_ring_of_processes(const Device& first, const RunArguments& ar
                                      const ProblemInput& input) {
   const Waiting waiting(fmt::format("running in {} processes", arguments.ranks));
   const Device device = numbered_device(arguments.device, kind_of_device(first.info().name), 0);
-  Others others;
+  Others others(arguments.go_on);
   for (int rank = 1; rank < arguments.ranks; ++rank) others.start(rank);
   others.watch();
   const Seat seat = seat_in(others.folder(), 0, arguments.ranks);

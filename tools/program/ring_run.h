@@ -19,6 +19,9 @@ struct RingAnswer {
   Answer answer;
   RingInfo info;
   int processes = 1;
+  // Of ranks in processes: how often they have begun, and what has happened to those of rank 0.
+  std::int64_t generation = 0;
+  std::vector<CommunicatorEvent> events = {};
   // What the library holds besides the operands: workspace, lists, positions, tables.
   std::int64_t peak_bytes_per_rank = 0;
   std::string picture;     // SVG of the schedule

@@ -112,6 +112,7 @@ void check_ring_options(const RunArguments& arguments) {
       {!launched && !arguments.rendezvous.empty(), "--rendezvous goes with --ranks env alone"},
       {!apart && arguments.deadline.has_value(),
        "--deadline goes with --processes or --ranks env alone"},
+      {!apart && arguments.go_on, "--go-on goes with --processes or --ranks env alone"},
   };
   for (const auto& rule : rules) {
     if (rule.refused) base::fail(ErrorCode::kInvalidArgument, "{}", rule.text);
@@ -137,7 +138,8 @@ std::optional<RingAnswer> go_around(const RunArguments& arguments, const std::op
                                     const Device& device, const ProblemInput& input) {
   if (arguments.ranks == 1 && arguments.picture.empty()) return std::nullopt;
   if (seat) {
-    const Waiting waiting(fmt::format("running as rank 0 of {}", seat->ranks));
+    std::optional<Waiting> waiting;
+    if (seat->rank == 0) waiting.emplace(fmt::format("running as rank 0 of {}", seat->ranks));
     return compute_rank(*seat, device, arguments, input);
   }
   if (arguments.processes && arguments.ranks > 1) {
@@ -203,18 +205,15 @@ Exit run(const RunArguments& given) {
   const std::optional<Seat> seat = seat_of(given);
   RunArguments arguments = given;
   if (seat) arguments.ranks = seat->ranks;
-  if (seat && seat->rank > 0) {
-    const ProblemInput input = make_input(arguments.problem, true);
-    compute_rank(*seat, device_of(arguments, seat), arguments, input);
-    return Exit::kOk;
-  }
-  check_can_write(arguments);
+  const bool reports = !seat || seat->rank == 0;
+  if (reports) check_can_write(arguments);
   if (arguments.batch.requests) return run_batch(arguments);
   ProblemInput input = make_input(arguments.problem, true);
   const PlanOptions options = plan_options(arguments.problem, input);
   Clock::time_point start = Clock::now();
   const Device device = device_of(arguments, seat);
   std::optional<RingAnswer> ring = go_around(arguments, seat, device, input);
+  if (!reports && !ring) return Exit::kOk;  // rank 0 has it
   const double ring_seconds = seconds_since(&start);
   RunResult result = prepare(arguments, options, device, std::move(input));
   result.plan_seconds = seconds_since(&start);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "program/report.h"
 
@@ -46,13 +47,30 @@ std::string devices_text(const RingAnswer& ring) {
   return last == names.front() ? last : fmt::format("{} to {}", names.front(), last);
 }
 
+base::Json json_of(const CommunicatorEvent& event) {
+  base::Json json;
+  json["kind"] = to_string(event.kind);
+  json["unix_seconds"] = std::chrono::duration<double>(event.time.time_since_epoch()).count();
+  json["generation"] = event.generation;
+  json["run"] = event.run;
+  json["ranks"] = event.ranks;
+  json["text"] = event.text;
+  return json;
+}
+
 void add_ring(const RunResult& result, const RunArguments& arguments, base::Json* json) {
   const RingAnswer* ring = result.ring ? &*result.ring : nullptr;
-  (*json)["ranks"] = arguments.ranks;
+  (*json)["ranks"] = ring ? std::ssize(ring->info.ranks) : arguments.ranks;
   (*json)["rank_devices"] = ring ? base::Json(rank_devices(*ring)) : base::Json(nullptr);
   (*json)["processes"] = ring ? ring->processes : 1;
   (*json)["transport"] =
       ring ? base::Json(ring->processes > 1 ? "nccl" : "local") : base::Json(nullptr);
+  (*json)["generation"] =
+      ring && ring->generation > 0 ? base::Json(ring->generation) : base::Json(nullptr);
+  (*json)["events"] = base::Json::array();
+  if (ring) {
+    for (const CommunicatorEvent& event : ring->events) (*json)["events"].push_back(json_of(event));
+  }
   (*json)["bytes_sent"] = ring ? ring->info.bytes_sent : 0;
   (*json)["bytes_plain_ring"] = ring ? ring->info.bytes_plain_ring : 0;
   (*json)["bytes_needed"] = ring ? ring->info.bytes_needed : 0;
@@ -109,6 +127,11 @@ void print_ring(const RingAnswer& ring, const RunArguments& arguments,
   print_line("route", ring.info.route_reason);
   print_line("memory", fmt::format("{} on the fullest rank, besides operands",
                                    bytes_text(ring.peak_bytes_per_rank)));
+  for (const CommunicatorEvent& event : ring.events) {
+    if (event.kind == CommunicatorEventKind::kOpened) continue;
+    print_line(to_string(event.kind),
+               fmt::format("{} (generation {}, run {})", event.text, event.generation, event.run));
+  }
   if (difference) {
     print_line("one rank", fmt::format("differs by at most {:.2e} from the ring", *difference));
   }
