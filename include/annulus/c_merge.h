@@ -23,6 +23,12 @@ typedef struct annulus_merge_plan annulus_merge_plan;
 // The most inputs of a problem.
 #define ANNULUS_MOST_MERGE_INPUTS 16
 
+// What an answer over some of the keys is.
+typedef enum annulus_partial_form {
+  ANNULUS_PARTIAL_OUTPUTS = 1,  // O and LSE
+  ANNULUS_PARTIAL_STATES = 2    // acc, m and l, as annulus/state.h has them
+} annulus_partial_form;
+
 // annulus::MergeProblem.
 typedef struct annulus_merge_problem {
   size_t struct_size;
@@ -32,10 +38,18 @@ typedef struct annulus_merge_problem {
   int64_t most_rows;  // the most rows of a run; together with the heads below 2^31
   int32_t dtype;      // ANNULUS_FLOAT16 or ANNULUS_BFLOAT16: of all O
   int32_t lse_base;   // annulus_lse_base: of all LSE
+  int32_t form;       // annulus_partial_form of the inputs
+  // 0 or 1: write the state over all keys instead of O and LSE; with ANNULUS_PARTIAL_STATES.
+  int32_t carry_out;
+  // 0 or 1: annulus_merge_operands.sink_logits are given. Not with carry_out.
+  int32_t sink_logits;
 } annulus_merge_problem;
 
-#define ANNULUS_MERGE_PROBLEM_INIT \
-  { sizeof(annulus_merge_problem), 1, 0, 2, 0, ANNULUS_BFLOAT16, ANNULUS_LSE_NATURAL }
+#define ANNULUS_MERGE_PROBLEM_INIT                                                    \
+  {                                                                                   \
+    sizeof(annulus_merge_problem), 1, 0, 2, 0, ANNULUS_BFLOAT16, ANNULUS_LSE_NATURAL, \
+        ANNULUS_PARTIAL_OUTPUTS, 0, 0                                                 \
+  }
 
 // Whether the problem is valid, without a device; the error names the wrong value.
 ANNULUS_EXPORT annulus_status annulus_merge_problem_validate(const annulus_merge_problem* problem);
@@ -72,16 +86,19 @@ ANNULUS_EXPORT annulus_status annulus_merge_plan_get_info(annulus_merge_plan* pl
 
 // ---- Runs
 
-// A row of a head whose LSE is -inf has seen no key: it counts for nothing, and its O is not read.
+// A row of a head whose LSE is -inf, or whose l is 0, has seen no key: it counts for nothing, and
+// its O or acc is not read.
 typedef struct annulus_merge_input {
-  const void* o;     // [rows, H, Dv]
-  const float* lse;  // [rows, H] in any order
+  const void* o;        // [rows, H, Dv]; null with ANNULUS_PARTIAL_STATES
+  const float* lse;     // [rows, H] in any order; likewise
+  annulus_state state;  // with ANNULUS_PARTIAL_STATES: contiguous. Only read.
 } annulus_merge_input;
 
 // What a run reads and writes, in device memory, owned by the caller, who leaves it there until the
 // work on the stream has ended. Base addresses of O are multiples of 16 bytes, others of 4; strides
 // count elements, those of O multiples of 8. What is written overlaps nothing else of the call, but
-// `o` and `lse` may be those of the first input, with the same strides.
+// `o` and `lse` may be those of the first input, with the same strides, and `state` that of the
+// first input.
 typedef struct annulus_merge_operands {
   size_t struct_size;
   // As many as the problem has, in host memory, read by the call alone.
@@ -95,10 +112,18 @@ typedef struct annulus_merge_operands {
   // [1]: how many rows there are, up to most_rows. A larger number counts as that, a negative one
   // as 0. Null: all. Others are neither read nor written.
   const int32_t* rows;
+  // [H], with annulus_merge_problem.sink_logits: each counts once, as a key without a value.
+  const float* sink_logits;
+  annulus_state state;  // with carry_out in place of O and LSE: contiguous
 } annulus_merge_operands;
 
-#define ANNULUS_MERGE_OPERANDS_INIT \
-  { sizeof(annulus_merge_operands), NULL, {0, 0}, {0, 0}, NULL, NULL, {0, 0}, {0, 0}, NULL }
+#define ANNULUS_MERGE_OPERANDS_INIT                                                               \
+  {                                                                                               \
+    sizeof(annulus_merge_operands), NULL, {0, 0}, {0, 0}, NULL, NULL, {0, 0}, {0, 0}, NULL, NULL, \
+    {                                                                                             \
+      NULL, NULL, NULL                                                                            \
+    }                                                                                             \
+  }
 
 // Puts one launch on `stream`, whose size depends on the bounds alone. It allocates nothing, takes
 // no lock and does not wait, and it may be captured in a graph. Errors are

@@ -14,8 +14,10 @@
 //   LSE = log_b(sum of b^LSE_i),   O = sum of b^(LSE_i - LSE) O_i
 //
 // in fp32, with the largest LSE_i taken out first (Ye et al., FlashInfer, 2024, section 2.2;
-// Milakov and Gimelshein, Online normalizer calculation for softmax, 2018). States that are not
-// divided by their sums yet (annulus/state.h) need no merging on the device: a run starts from one.
+// Milakov and Gimelshein, Online normalizer calculation for softmax, 2018). Inputs may also be
+// states that are not divided by their sums yet (annulus/state.h), which lose nothing to a 16-bit O
+// in between. Where a run on the same device could start from the state of another, that takes no
+// merging.
 //
 // Letters: H query heads, Dv the head dim of V and O.
 
@@ -30,6 +32,12 @@ namespace annulus::inline v0 {
 
 constexpr std::int64_t kMostMergeInputs = 16;
 
+// What an answer over some of the keys is.
+enum class PartialForm : int {
+  kOutputs = 1,  // O and LSE
+  kStates = 2,   // acc, m and l, as annulus/state.h has them
+};
+
 struct MergeProblem {
   std::int64_t heads = 1;                // H >= 1
   std::int64_t dim_v = 0;                // a multiple of 8 from 8 to 1024
@@ -38,25 +46,35 @@ struct MergeProblem {
   std::int64_t inputs = 2;               // 2 to kMostMergeInputs
   // The most rows of a run; at least 1. Together with the heads below 2^31.
   std::int64_t most_rows = 0;
+  PartialForm form = PartialForm::kOutputs;  // of the inputs
+  // Write the state over all keys instead of O and LSE; the inputs are states then.
+  bool carry_out = false;
+  // MergeOperands::sink_logits are given. Not with carry_out: a state has no sink.
+  bool sink_logits = false;
 };
 
-// A row of a head whose LSE is -inf has seen no key: it counts for nothing, and its O is not read.
+// A row of a head whose LSE is -inf, or whose l is 0, has seen no key: it counts for nothing, and
+// its O, or its m and acc, may be anything; O and acc are not read.
 struct MergeInput {
-  const void* o = nullptr;     // [rows, H, Dv]
-  const float* lse = nullptr;  // [rows, H] in any order
+  const void* o = nullptr;     // [rows, H, Dv]; null with PartialForm::kStates
+  const float* lse = nullptr;  // [rows, H] in any order; likewise
+  // With PartialForm::kStates: contiguous [rows, H, Dv] and [rows, H]. Only read.
+  StatePointers state{};
 };
 
 // What a run reads and writes, in device memory, owned by the caller, who leaves it there until the
 // work that was put on the stream has ended. Base addresses of O are multiples of 16 bytes, others
-// of 4. What is written overlaps nothing else of the call, but `o` may be that of the first input
-// (the same address and strides), and so may `lse`.
+// of 4, those of acc of 16. What is written overlaps nothing else of the call, but `o` may be that
+// of the first input (the same address and strides), and so may `lse`; `state` may be that of the
+// first input.
 struct MergeOperands {
   // As many as the problem has; host memory, read by the call alone.
   std::span<const MergeInput> inputs;
-  RowStrides input_o_strides;    // of every input; multiples of 8
-  RowStrides input_lse_strides;  // of every input
+  // Of every input; ignored with PartialForm::kStates.
+  RowStrides input_o_strides;  // multiples of 8
+  RowStrides input_lse_strides;
 
-  void* o = nullptr;     // [rows, H, Dv]
+  void* o = nullptr;     // [rows, H, Dv]; null with carry_out
   float* lse = nullptr;  // [rows, H] in any order; null: not written
   RowStrides o_strides;  // multiples of 8
   RowStrides lse_strides;
@@ -64,6 +82,11 @@ struct MergeOperands {
   // [1], int32: how many rows there are, up to MergeProblem::most_rows. A larger number counts as
   // that, a negative one as 0. Null: all. Others are neither read nor written.
   const std::int32_t* rows = nullptr;
+
+  // [H], with MergeProblem::sink_logits: of each query head the logit of an attention sink, which
+  // counts once as a key without a value that every row sees (Score::sink_logit). -inf: none.
+  const float* sink_logits = nullptr;
+  StatePointers state{};  // with carry_out: contiguous [rows, H, Dv] and [rows, H]
 };
 
 // Everything that was decided, for people and for logs.
@@ -95,8 +118,10 @@ class ANNULUS_EXPORT MergePlan {
   // the problem does not go with, and Error{kDevice}; nothing was launched then.
   //
   // The inputs are added up in their order, and a row's bits depend on its own inputs alone. A row
-  // of which one input counts is that input's, bit for bit, LSE too; one of which none counts gets
-  // O = 0 and LSE = -inf. A NaN reaches no row but its own; LSE of +inf outweigh all others.
+  // of which one input counts is that input's, bit for bit, LSE too, unless there is a sink or the
+  // form changes; one of which none counts gets O = 0 and LSE = -inf, or the sink logit, and as a
+  // state acc = 0, m = -inf and l = 0. A NaN reaches no row but its own; LSE of +inf outweigh all
+  // others.
   void run(void* stream, const MergeOperands& operands) const;
 
  private:

@@ -11,6 +11,8 @@ namespace annulus::api {
 namespace {
 
 static_assert(ANNULUS_MOST_MERGE_INPUTS == kMostMergeInputs);
+static_assert(ANNULUS_PARTIAL_OUTPUTS == static_cast<int>(PartialForm::kOutputs));
+static_assert(ANNULUS_PARTIAL_STATES == static_cast<int>(PartialForm::kStates));
 
 constexpr StructName kMergeProblem = {"annulus_merge_problem", "ANNULUS_MERGE_PROBLEM_INIT"};
 constexpr StructName kMergePlanInfo = {"annulus_merge_plan_info", "ANNULUS_MERGE_PLAN_INFO_INIT"};
@@ -31,7 +33,10 @@ MergeProblem problem_of(const annulus_merge_problem* given) {
           .dtype = static_cast<Dtype>(c.dtype),
           .lse_base = static_cast<LseBase>(c.lse_base),
           .inputs = c.inputs,
-          .most_rows = c.most_rows};
+          .most_rows = c.most_rows,
+          .form = static_cast<PartialForm>(c.form),
+          .carry_out = truth("carry_out", c.carry_out),
+          .sink_logits = truth("sink_logits", c.sink_logits)};
 }
 
 }  // namespace
@@ -82,7 +87,9 @@ annulus_status annulus_merge_plan_run(annulus_merge_plan* plan, void* stream,
     check_pointer("inputs", c.inputs);
     std::array<MergeInput, kMostMergeInputs> inputs;
     const auto count = static_cast<std::size_t>(pin->problem().inputs);
-    for (std::size_t i = 0; i < count; ++i) inputs[i] = {c.inputs[i].o, c.inputs[i].lse};
+    for (std::size_t i = 0; i < count; ++i) {
+      inputs[i] = {c.inputs[i].o, c.inputs[i].lse, state_of(c.inputs[i].state)};
+    }
     pin->run(stream, {.inputs = std::span<const MergeInput>(inputs.data(), count),
                       .input_o_strides = strides_of(c.input_o_strides),
                       .input_lse_strides = strides_of(c.input_lse_strides),
@@ -90,7 +97,9 @@ annulus_status annulus_merge_plan_run(annulus_merge_plan* plan, void* stream,
                       .lse = c.lse,
                       .o_strides = strides_of(c.o_strides),
                       .lse_strides = strides_of(c.lse_strides),
-                      .rows = c.rows});
+                      .rows = c.rows,
+                      .sink_logits = c.sink_logits,
+                      .state = state_of(c.state)});
   });
 }
 

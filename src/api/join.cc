@@ -1,9 +1,10 @@
-// The functions of the public handle of a join plan, each a few lines that call src/join.
+// The functions of the public handles of joins and of gathers, each a few lines that call src/join.
 #include "annulus/join.h"
 
 #include "api/communicator_impl.h"
 #include "api/impl.h"
 #include "base/fail.h"
+#include "join/gatherer.h"
 #include "join/joiner.h"
 #include "planner/millis.h"
 
@@ -17,22 +18,37 @@ struct JoinPlan::Impl {
   base::ProcessMark process{};
 };
 
+struct GatherPlan::Impl {
+  join::Gatherer gatherer;
+  Communicator communicator;
+  device::ContextPointer context;  // which the kernels need
+  base::ProcessMark process{};
+};
+
+namespace {
+
+void check_ranks(const Device& device, const Communicator& communicator, const char* what) {
+  const Device::Impl& inside = api::inside(device);
+  const std::shared_ptr<exchange::Rank> of = api::inside(communicator);
+  if (of->context()->handle() != inside.context->handle()) {
+    base::fail(ErrorCode::kInvalidArgument, "the communicator is of {} and the {} is asked of {}",
+               of->context()->info().name, what, inside.context->info().name);
+  }
+  if (communicator.ranks() > kMostMergeInputs) {
+    base::fail(ErrorCode::kUnsupported, "a {} over {} ranks; {} have a kernel, and more have none",
+               what, communicator.ranks(), kMostMergeInputs);
+  }
+}
+
+}  // namespace
+
 JoinPlan plan_join(const Device& device, const Communicator& communicator,
                    const JoinProblem& problem) {
   const Device::Impl& inside = api::inside(device);
   const base::Span span("plan a join", inside.info.name);
   validate(problem);
-  const std::shared_ptr<exchange::Rank> of = api::inside(communicator);
-  if (of->context()->handle() != inside.context->handle()) {
-    base::fail(ErrorCode::kInvalidArgument, "the communicator is of {} and the join is asked of {}",
-               of->context()->info().name, inside.context->info().name);
-  }
+  check_ranks(device, communicator, "join");
   const int ranks = communicator.ranks(), rank = communicator.rank();
-  if (ranks > kMostMergeInputs) {
-    base::fail(ErrorCode::kUnsupported,
-               "a join over {} ranks; {} are merged in one launch, and more have no kernel", ranks,
-               kMostMergeInputs);
-  }
   const planner::Clock::time_point start = planner::Clock::now();
   auto made = std::make_shared<JoinPlan::Impl>(
       JoinPlan::Impl{join::Joiner(*inside.kernels, inside.arch, problem, ranks, rank),
@@ -67,6 +83,34 @@ void JoinPlan::run(void* stream, const JoinOperands& operands, void* workspace) 
                     [&](std::span<const SentBytes> sends, std::span<const ReceivedBytes> receives) {
                       impl_->communicator.exchange(stream, sends, receives);
                     });
+}
+
+GatherPlan plan_gather(const Device& device, const Communicator& communicator,
+                       const GatherProblem& problem) {
+  const Device::Impl& inside = api::inside(device);
+  const base::Span span("plan a gather", inside.info.name);
+  validate(problem);
+  check_ranks(device, communicator, "gather");
+  return GatherPlan(std::make_shared<GatherPlan::Impl>(
+      GatherPlan::Impl{join::Gatherer(*inside.kernels, inside.arch, problem, communicator.ranks(),
+                                      communicator.rank()),
+                       communicator, inside.context}));
+}
+
+const GatherProblem& GatherPlan::problem() const { return impl_->gatherer.problem(); }
+
+std::size_t GatherPlan::workspace_bytes() const {
+  return static_cast<std::size_t>(impl_->gatherer.workspace_bytes());
+}
+
+void GatherPlan::run(void* stream, const GatherOperands& operands, void* workspace) const {
+  impl_->process.check("gather plan");
+  device::StreamSink to(static_cast<abi::CUstream>(stream));
+  impl_->gatherer.run(
+      to, operands, workspace,
+      [&](std::span<const SentBytes> sends, std::span<const ReceivedBytes> receives) {
+        impl_->communicator.exchange(stream, sends, receives);
+      });
 }
 
 }  // namespace annulus::inline v0

@@ -13,6 +13,7 @@ namespace annulus::batch {
 namespace {
 
 using attention::check_address;
+using attention::check_unused;
 
 static_assert(kMostMergeInputs == kernels::kMostMerged);
 
@@ -30,7 +31,38 @@ constexpr const char* kLses[] = {
     "LSE of input 4",  "LSE of input 5",  "LSE of input 6",  "LSE of input 7",
     "LSE of input 8",  "LSE of input 9",  "LSE of input 10", "LSE of input 11",
     "LSE of input 12", "LSE of input 13", "LSE of input 14", "LSE of input 15"};
+constexpr const char* kAccs[] = {
+    "acc of input 0",  "acc of input 1",  "acc of input 2",  "acc of input 3",
+    "acc of input 4",  "acc of input 5",  "acc of input 6",  "acc of input 7",
+    "acc of input 8",  "acc of input 9",  "acc of input 10", "acc of input 11",
+    "acc of input 12", "acc of input 13", "acc of input 14", "acc of input 15"};
+constexpr const char* kMaxima[] = {
+    "m of input 0",  "m of input 1",  "m of input 2",  "m of input 3",
+    "m of input 4",  "m of input 5",  "m of input 6",  "m of input 7",
+    "m of input 8",  "m of input 9",  "m of input 10", "m of input 11",
+    "m of input 12", "m of input 13", "m of input 14", "m of input 15"};
+constexpr const char* kSums[] = {
+    "l of input 0",  "l of input 1",  "l of input 2",  "l of input 3",
+    "l of input 4",  "l of input 5",  "l of input 6",  "l of input 7",
+    "l of input 8",  "l of input 9",  "l of input 10", "l of input 11",
+    "l of input 12", "l of input 13", "l of input 14", "l of input 15"};
 static_assert(std::size(kOutputs) == kMostMergeInputs && std::size(kLses) == kMostMergeInputs);
+static_assert(std::size(kAccs) == kMostMergeInputs && std::size(kMaxima) == kMostMergeInputs);
+static_assert(std::size(kSums) == kMostMergeInputs);
+
+// The names of the arrays of a state.
+struct StateNames {
+  const char* acc;
+  const char* m;
+  const char* l;
+};
+constexpr StateNames kMergedState = {"state.acc", "state.m", "state.l"};
+
+void check_state(const StateNames& names, const StatePointers& state) {
+  check_address(names.acc, state.acc, 16);
+  check_address(names.m, state.m, 4);
+  check_address(names.l, state.l, 4);
+}
 
 // What is written goes over the first input's only as its own rows go over themselves.
 void check_in_place(const char* name, const void* input, const RowStrides& input_strides,
@@ -50,7 +82,10 @@ jit::KernelSpec merge_spec(const MergeProblem& problem, jit::Arch arch) {
   jit::Struct shape;
   shape.name = "Shape";
   shape.constants = {Constant::type("Element", attention::element_of(problem.dtype)),
-                     Constant::integer("kInputs", static_cast<int>(problem.inputs))};
+                     Constant::integer("kInputs", static_cast<int>(problem.inputs)),
+                     Constant::boolean("kStates", problem.form == PartialForm::kStates),
+                     Constant::boolean("kCarryOut", problem.carry_out),
+                     Constant::boolean("kSinkLogit", problem.sink_logits)};
   return {.family = "merge_outputs",
           .arch = arch,
           .file = "kernels/batch/merge_outputs.cu",
@@ -64,9 +99,11 @@ Merger::Merger(jit::KernelCache& kernels, jit::Arch arch, const MergeProblem& pr
       kernel_(kernels.get(spec_)),
       ctas_(base::ceil_div(problem.most_rows * problem.heads,
                            static_cast<std::int64_t>(kernels::kMergeHeads))) {
-  const double unit = problem.lse_base == LseBase::kNatural ? std::numbers::log2e : 1.0;
+  const double of_lse = problem.lse_base == LseBase::kNatural ? std::numbers::log2e : 1.0;
+  const double unit = problem.form == PartialForm::kStates ? 1.0 : of_lse;
   params_.unit = static_cast<float>(unit);
-  params_.inverse_unit = static_cast<float>(1 / unit);
+  params_.inverse_unit = static_cast<float>(1 / of_lse);
+  params_.sink_unit = static_cast<float>(std::numbers::log2e / unit);
   params_.most_rows = static_cast<int>(problem.most_rows);
   params_.heads = static_cast<int>(problem.heads);
   params_.chunks = static_cast<int>(problem.dim_v / 8);
@@ -79,33 +116,68 @@ void Merger::check(const MergeOperands& operands) const {
                operands.inputs.size(), problem_.inputs);
   }
   const std::int64_t rows = problem_.most_rows, heads = problem_.heads;
-  check_rows("O", operands.o, operands.o_strides);
-  check_distinct("O", operands.o_strides, rows, heads);
-  check_optional("LSE", operands.lse, 4);
-  if (operands.lse != nullptr) check_distinct("LSE", operands.lse_strides, rows, heads);
-  check_distinct("O of the inputs", operands.input_o_strides, rows, heads);
-  check_distinct("LSE of the inputs", operands.input_lse_strides, rows, heads);
+  const bool states = problem_.form == PartialForm::kStates;
+  if (problem_.carry_out) {
+    constexpr const char* kReason = "the state is carried out (carry_out)";
+    check_unused("O", operands.o, kReason);
+    check_unused("LSE", operands.lse, kReason);
+    check_state(kMergedState, operands.state);
+  } else {
+    check_unused("state.acc", operands.state.acc, "no state is carried out (carry_out)");
+    check_rows("O", operands.o, operands.o_strides);
+    check_distinct("O", operands.o_strides, rows, heads);
+    check_optional("LSE", operands.lse, 4);
+    if (operands.lse != nullptr) check_distinct("LSE", operands.lse_strides, rows, heads);
+  }
+  if (!states) {
+    check_distinct("O of the inputs", operands.input_o_strides, rows, heads);
+    check_distinct("LSE of the inputs", operands.input_lse_strides, rows, heads);
+  }
   check_optional("rows", operands.rows, 4);
+  if (problem_.sink_logits) {
+    check_address("sink_logits", operands.sink_logits, 4);
+  } else {
+    check_unused("sink_logits", operands.sink_logits, "the problem has none (sink_logits)");
+  }
 
-  enum { kApart, kFirstO, kFirstLse };
-  std::array<attention::Place, 2 * kMostMergeInputs + 3> places;
+  enum { kApart, kFirstO, kFirstLse, kFirstAcc, kFirstM, kFirstL };
+  std::array<attention::Place, 3 * kMostMergeInputs + 7> places;
   std::size_t count = 0;
   const auto add = [&](const char* name, const void* data, bool written, int shared) {
     if (data != nullptr) places[count++] = {name, data, written, shared};
   };
   for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
     const MergeInput& input = operands.inputs[i];
-    check_rows(kOutputs[i], input.o, operands.input_o_strides);
-    check_address(kLses[i], input.lse, 4);
-    add(kOutputs[i], input.o, false, i == 0 ? kFirstO : kApart);
-    add(kLses[i], input.lse, false, i == 0 ? kFirstLse : kApart);
+    const auto shared = [&](int of_first) { return i == 0 ? of_first : int{kApart}; };
+    if (states) {
+      constexpr const char* kReason = "the inputs are states (form)";
+      check_unused(kOutputs[i], input.o, kReason);
+      check_unused(kLses[i], input.lse, kReason);
+      check_state({kAccs[i], kMaxima[i], kSums[i]}, input.state);
+      add(kAccs[i], input.state.acc, false, shared(kFirstAcc));
+      add(kMaxima[i], input.state.m, false, shared(kFirstM));
+      add(kSums[i], input.state.l, false, shared(kFirstL));
+    } else {
+      check_unused(kAccs[i], input.state.acc, "the inputs are O and LSE (form)");
+      check_rows(kOutputs[i], input.o, operands.input_o_strides);
+      check_address(kLses[i], input.lse, 4);
+      add(kOutputs[i], input.o, false, shared(kFirstO));
+      add(kLses[i], input.lse, false, shared(kFirstLse));
+    }
   }
-  const MergeInput& first = operands.inputs.front();
-  check_in_place("O", first.o, operands.input_o_strides, operands.o, operands.o_strides);
-  check_in_place("LSE", first.lse, operands.input_lse_strides, operands.lse, operands.lse_strides);
+  if (!states) {
+    const MergeInput& first = operands.inputs.front();
+    check_in_place("O", first.o, operands.input_o_strides, operands.o, operands.o_strides);
+    check_in_place("LSE", first.lse, operands.input_lse_strides, operands.lse,
+                   operands.lse_strides);
+  }
   add("O", operands.o, true, kFirstO);
   add("LSE", operands.lse, true, kFirstLse);
+  add(kMergedState.acc, operands.state.acc, true, kFirstAcc);
+  add(kMergedState.m, operands.state.m, true, kFirstM);
+  add(kMergedState.l, operands.state.l, true, kFirstL);
   add("rows", operands.rows, false, kApart);
+  add("sink_logits", operands.sink_logits, false, kApart);
   attention::check_overlaps(std::span<const attention::Place>(places.data(), count));
 }
 
@@ -117,18 +189,29 @@ void Merger::run(device::LaunchSink& to, const MergeOperands& operands, std::int
   check(operands);
   kernels::MergeParams params = params_;
   params.most_rows = static_cast<int>(rows);
+  const bool states = problem_.form == PartialForm::kStates;
   for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
-    params.o[i] = operands.inputs[i].o;
-    params.lse[i] = operands.inputs[i].lse;
+    const MergeInput& input = operands.inputs[i];
+    params.o[i] = states ? input.state.acc : input.o;
+    params.lse[i] = states ? input.state.m : input.lse;
+    params.l[i] = input.state.l;
   }
-  params.o_row = operands.input_o_strides.row, params.o_head = operands.input_o_strides.head;
-  params.lse_row = operands.input_lse_strides.row;
-  params.lse_head = operands.input_lse_strides.head;
-  params.merged_o = operands.o;
-  params.merged_lse = operands.lse;
-  params.merged_o_row = operands.o_strides.row, params.merged_o_head = operands.o_strides.head;
-  params.merged_lse_row = operands.lse_strides.row;
-  params.merged_lse_head = operands.lse_strides.head;
+  // Those of states.
+  const RowStrides values = {.row = problem_.heads * problem_.dim_v, .head = problem_.dim_v};
+  const RowStrides numbers = {.row = problem_.heads, .head = 1};
+  const auto set = [](const RowStrides& strides, long long* row, long long* head) {
+    *row = strides.row;
+    *head = strides.head;
+  };
+  set(states ? values : operands.input_o_strides, &params.o_row, &params.o_head);
+  set(states ? numbers : operands.input_lse_strides, &params.lse_row, &params.lse_head);
+  const bool carries = problem_.carry_out;
+  params.merged_o = carries ? operands.state.acc : operands.o;
+  params.merged_lse = carries ? operands.state.m : operands.lse;
+  params.merged_l = operands.state.l;
+  set(carries ? values : operands.o_strides, &params.merged_o_row, &params.merged_o_head);
+  set(carries ? numbers : operands.lse_strides, &params.merged_lse_row, &params.merged_lse_head);
+  params.sinks = operands.sink_logits;
   params.rows = operands.rows;
   const std::int64_t ctas =
       base::ceil_div(rows * problem_.heads, std::int64_t{kernels::kMergeHeads});
@@ -152,6 +235,19 @@ void validate(const MergeProblem& problem) {
   check_count("lse_base", static_cast<int>(problem.lse_base), static_cast<int>(LseBase::kNatural),
               static_cast<int>(LseBase::kTwo));
   check_count("inputs", problem.inputs, 2, kMostMergeInputs);
+  check_count("form", static_cast<int>(problem.form), static_cast<int>(PartialForm::kOutputs),
+              static_cast<int>(PartialForm::kStates));
+  if (problem.carry_out && problem.form != PartialForm::kStates) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "a state is carried out (carry_out), but the inputs are O and LSE, which have lost "
+               "theirs; merge states (form), or take O and LSE");
+  }
+  if (problem.carry_out && problem.sink_logits) {
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "a state is carried out (carry_out), which no sink logit is part of; give the logits "
+        "(sink_logits) where O is written");
+  }
   check_count("most_rows", problem.most_rows, 1, batch::kMostHeadsOfRows / problem.heads);
 }
 

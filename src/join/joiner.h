@@ -4,34 +4,23 @@
 // Joins partial answers over ranks (annulus/join.h): which bytes go where, and the launches and
 // messages of a run.
 
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "annulus/join.h"
 #include "batch/merger.h"
-#include "jit/kernel_cache.h"
-#include "params/slices_params.h"
+#include "join/slices.h"
 
 namespace annulus::join {
-
-// A slice as it travels: O [rows, heads, Dv], then LSE [rows, heads].
-struct Slice {
-  std::int64_t rows = 0;
-  std::int64_t heads = 0;
-  std::int64_t lse_at = 0;  // bytes behind its begin
-  std::int64_t bytes = 0;   // a multiple of 256
-};
 
 // What a run of so many rows sends and receives. It depends on `rank` only in what concerns that
 // rank alone, and is made without allocating, since every run makes one.
 struct Layout {
   JoinedSlices cut = JoinedSlices::kAll;  // how partial answers are cut: all of them, or slices
   bool gathers = false;                   // merged slices go to all ranks in a second exchange
-  std::array<Slice, kMostMergeInputs> slices;  // by rank; with `cut` kAll each is everything
-  std::array<std::int64_t, kMostMergeInputs> begins{};  // by rank, in the memory that is sent
+  Slices partial;  // of this rank's partial answer; with `cut` kAll each is everything
+  Slices merged;   // of what is merged, where that is gathered
   // In the workspace, bytes: what is sent, what comes (a slice of this rank from every rank), and
   // the merged slices of all ranks.
   std::int64_t sent_at = 0, received_at = 0, merged_at = 0;
@@ -46,8 +35,6 @@ std::int64_t most_workspace(const JoinProblem& problem, int ranks);
 // Why it is done in so many exchanges, for people.
 std::string reason_of(const JoinProblem& problem, const Layout& layout, int ranks);
 
-jit::KernelSpec move_spec(bool packs, jit::Arch arch);
-
 class Joiner {
  public:
   // Gets the kernels. Requires: validate(problem) passes, and there are 1 to kMostMergeInputs
@@ -59,25 +46,28 @@ class Joiner {
   const Layout& most() const { return most_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // exchange(sends, receives) carries a group of messages out.
-  using Exchange = std::function<void(std::span<const SentBytes>, std::span<const ReceivedBytes>)>;
   void run(device::LaunchSink& to, const JoinOperands& operands, void* workspace,
            const Exchange& exchange) const;
 
  private:
   void check(const JoinOperands& operands, const Layout& layout, const void* workspace) const;
-  void move(device::LaunchSink& to, const jit::LoadedKernel& kernel, const Layout& layout,
-            std::int64_t rows, char* slices, void* o, const RowStrides& o_strides, float* lse,
-            const RowStrides& lse_strides) const;
+  void check_partial(const JoinOperands& operands) const;
+  void check_joined(const JoinOperands& operands, std::int64_t rows, std::int64_t heads) const;
+  // What `rank` has sent, or this rank would send, of its slice.
+  MergeInput input(const JoinOperands& operands, const Layout& layout, char* workspace,
+                   int rank) const;
   void merge(device::LaunchSink& to, const JoinOperands& operands, const Layout& layout,
              char* workspace) const;
+  // The tensors of the partial answer, or of the joined one.
+  WholeTensors partial(const JoinOperands& operands) const;
+  WholeTensors joined(const JoinOperands& operands) const;
 
   JoinProblem problem_;
   int ranks_;
   int rank_;
   Layout most_;
   std::int64_t workspace_bytes_;
-  jit::KernelLookup pack_, unpack_;
+  SliceMover pack_, unpack_;
   // Merge slices of all heads, and of this rank's; none where nothing is merged so.
   std::optional<batch::Merger> all_heads_, own_heads_;
 };

@@ -15,11 +15,13 @@ enum : int {
   kMergeHeads = kMergeThreads / kRowThreads,  // of rows, that a CTA has
 };
 
-// O and LSE of several sets of keys, [rows, H, Dv] and [rows, H], to those of their union.
+// O and LSE of several sets of keys, [rows, H, Dv] and [rows, H], to those of their union. Of
+// states acc is in the place of O and m in that of LSE, and all of them are contiguous.
 struct MergeParams {
   // One of each for every input; all inputs have the same strides.
   const void* o[kMostMerged];
   const float* lse[kMostMerged];
+  const float* l[kMostMerged];  // of states, as m lies
   long long o_row, o_head;
   long long lse_row, lse_head;
 
@@ -28,13 +30,16 @@ struct MergeParams {
   long long merged_o_row, merged_o_head;
   long long merged_lse_row, merged_lse_head;
 
+  float* merged_l;     // of a state, as m lies
+  const float* sinks;  // [H], in base e
+
   const int* rows;     // how many there are; null: most_rows
-  float unit;          // log2 of LSE's base
-  float inverse_unit;  // 1 / unit
+  float unit;          // log2 of LSE's base; of states, whose m have base 2: 1
+  float inverse_unit;  // 1 / log2 of LSE's base
   int most_rows;
   int heads;
-  int chunks;  // pieces of 8 elements in a row of a head
-  int padding;
+  int chunks;       // pieces of 8 elements in a row of a head
+  float sink_unit;  // from a sink logit to what m, or LSE, counts in
 };
 
 }  // namespace annulus::kernels

@@ -11,10 +11,12 @@ namespace annulus::kernels {
 // O and LSE, [rows, H, Dv] and [rows, H] in any order, and as slices behind one another: those of
 // some rows or of some heads, for one rank each. A slice is O [its rows, its heads, Dv], and
 // `lses[i]` bytes behind its begin LSE [its rows, its heads]. Slice i of n has rows, or heads, from
-// i x count / n on.
+// i x count / n on. Of states acc is in the place of O, m in that of LSE, and l lies as m does, in
+// a slice behind it.
 struct SlicesParams {
   void* o;
-  float* lse;
+  float* lse;  // null: there is none
+  float* l;
   long long o_row, o_head;
   long long lse_row, lse_head;
 
@@ -25,7 +27,7 @@ struct SlicesParams {
   int of_rows;  // not 0: slices are rows
   int rows;
   int heads;
-  int chunks;  // pieces of 8 elements in a row of a head
+  int chunks;  // pieces of 16 bytes in a row of a head
   int padding;
 };
 

@@ -26,6 +26,8 @@ annulus_test(append LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_9
 annulus_test(append_mutants LABEL device LIBRARIES annulus_test_devices
   SOURCES batch/append_case.cc batch/append_mutants_test.cc support/mutant.cc SEPARATE)
 annulus_test(merge LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
-  batch/merge_case.cc batch/merge_test.cc)
+  batch/merge_case.cc batch/merge_states_test.cc batch/merge_test.cc batch/partial_answers.cc
+  ALONE batch/merge_states_test.cc)
 annulus_test(merge_mutants LABEL device LIBRARIES annulus_test_devices
-  SOURCES batch/merge_case.cc batch/merge_mutants_test.cc support/mutant.cc SEPARATE)
+  SOURCES batch/merge_case.cc batch/merge_mutants_test.cc batch/partial_answers.cc
+  support/mutant.cc SEPARATE)

@@ -6,6 +6,7 @@
 #include "annulus/c_communicator.h"
 #include "annulus/c_inspect.h"
 #include "annulus/c_installation.h"
+#include "annulus/c_join.h"
 #include "annulus/c_layout.h"
 #include "annulus/c_layout_formats.h"
 #include "annulus/c_merge.h"
@@ -24,6 +25,7 @@
 #include "annulus/communicator.h"
 #include "annulus/device.h"
 #include "annulus/importance.h"
+#include "annulus/join.h"
 #include "annulus/layout.h"
 #include "annulus/layout_cache.h"
 #include "annulus/merge.h"
@@ -157,9 +159,31 @@ TEST_CASE("and so are those of merging") {
   CHECK(c.most_rows == problem.most_rows);
   CHECK(c.dtype == static_cast<int>(problem.dtype));
   CHECK(c.lse_base == static_cast<int>(problem.lse_base));
+  CHECK(c.form == static_cast<int>(problem.form));
+  CHECK(c.carry_out + c.sink_logits == 0);
   const annulus_merge_operands operands = ANNULUS_MERGE_OPERANDS_INIT;
   CHECK((operands.inputs == nullptr && operands.o == nullptr && operands.lse == nullptr));
   CHECK((operands.rows == nullptr && operands.o_strides.row == 0));
+  CHECK((operands.sink_logits == nullptr && operands.state.acc == nullptr));
+}
+
+TEST_CASE("and so are those of joining") {
+  const annulus_join_problem c = ANNULUS_JOIN_PROBLEM_INIT;
+  const annulus::JoinProblem problem;
+  CHECK(c.heads == problem.heads);
+  CHECK(c.dim_v == problem.dim_v);
+  CHECK(c.most_rows == problem.most_rows);
+  CHECK(c.dtype == static_cast<int>(problem.dtype));
+  CHECK(c.lse_base == static_cast<int>(problem.lse_base));
+  CHECK(c.slices == static_cast<int>(problem.slices));
+  CHECK(c.form == static_cast<int>(problem.form));
+  CHECK(c.carry_out + c.sink_logits == 0);
+  const annulus_join_operands operands = ANNULUS_JOIN_OPERANDS_INIT;
+  CHECK((operands.o == nullptr && operands.state.l == nullptr && operands.rows == 0));
+  CHECK((operands.joined_state.acc == nullptr && operands.joined_lse_strides.head == 0));
+  const annulus_gather_problem gather = ANNULUS_GATHER_PROBLEM_INIT;
+  CHECK(gather.heads == annulus::GatherProblem().heads);
+  CHECK(gather.dtype == static_cast<int>(annulus::GatherProblem().dtype));
 }
 
 TEST_CASE("and so are those of batches") {
@@ -223,6 +247,11 @@ TEST_CASE("every struct knows its size") {
     CHECK(made.struct_size == sizeof(type));     \
     CHECK_MESSAGE(sizeof(type) % 8 == 0, #type); \
   } while (false)
+  CHECK_SIZE(annulus_join_problem, ANNULUS_JOIN_PROBLEM_INIT);
+  CHECK_SIZE(annulus_join_plan_info, ANNULUS_JOIN_PLAN_INFO_INIT);
+  CHECK_SIZE(annulus_join_operands, ANNULUS_JOIN_OPERANDS_INIT);
+  CHECK_SIZE(annulus_gather_problem, ANNULUS_GATHER_PROBLEM_INIT);
+  CHECK_SIZE(annulus_gather_operands, ANNULUS_GATHER_OPERANDS_INIT);
   CHECK_SIZE(annulus_append_problem, ANNULUS_APPEND_PROBLEM_INIT);
   CHECK_SIZE(annulus_append_plan_info, ANNULUS_APPEND_PLAN_INFO_INIT);
   CHECK_SIZE(annulus_append_operands, ANNULUS_APPEND_OPERANDS_INIT);

@@ -67,6 +67,7 @@ int main(void) {
   test_regroup();
   test_append();
   test_merge();
+  test_join();
   test_batch();
   test_pattern();
   test_layout();

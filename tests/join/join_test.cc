@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "annulus/join.h"
+#include "annulus/state.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "exchange/ranks.h"
@@ -38,6 +39,7 @@ struct Case {
 struct Partial {
   Bits o;                  // [rows, H, Dv]
   std::vector<float> lse;  // as the case has it
+  HostState state;         // where the case has states in place of both
 };
 
 Case draw_case(std::uint64_t seed) {
@@ -50,6 +52,9 @@ Case draw_case(std::uint64_t seed) {
   drawn.problem.dtype = random.below(2) != 0 ? Dtype::kBfloat16 : Dtype::kFloat16;
   drawn.problem.lse_base = random.below(2) != 0 ? LseBase::kNatural : LseBase::kTwo;
   drawn.problem.most_rows = drawn.rows + random.below(3);
+  if (random.below(2) == 0) drawn.problem.form = PartialForm::kStates;
+  drawn.problem.carry_out = drawn.problem.form == PartialForm::kStates && random.below(2) == 0;
+  drawn.problem.sink_logits = !drawn.problem.carry_out && random.below(2) == 0;
   drawn.heads_first = random.below(2) != 0;
   const std::uint32_t shares[] = {0, 30, 90, 100};
   drawn.empty = shares[random.below(4)];
@@ -57,23 +62,39 @@ Case draw_case(std::uint64_t seed) {
   return drawn;
 }
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 Partial draw_partial(const Case& of, int rank, std::uint64_t seed) {
   base::Random random(seed * 100 + static_cast<std::uint64_t>(rank));
   Partial partial;
   const std::int64_t all = of.rows * of.problem.heads;
   partial.lse.resize(static_cast<std::size_t>(all));
+  partial.state = HostState::empty(all, of.problem.dim_v);
   for (std::int64_t i = 0; i < all; ++i) {
     const bool empty = random.below(100) < of.empty;
     const std::int64_t row = i / of.problem.heads, head = i % of.problem.heads;
     const RowStrides strides = of.lse_strides(of.rows, of.problem.heads);
-    partial.lse[static_cast<std::size_t>(row * strides.row + head * strides.head)] =
-        empty ? -std::numeric_limits<float>::infinity() : 8 * random.normal();
+    const float lse = empty ? -kInfinity : 8 * random.normal();
+    partial.lse[static_cast<std::size_t>(row * strides.row + head * strides.head)] = lse;
+    const auto at = static_cast<std::size_t>(i);
+    partial.state.l[at] = empty ? 0 : 1 + static_cast<float>(random.uniform());
+    partial.state.m[at] = empty && of.nan_where_empty ? std::nanf("") : lse;
     for (std::int64_t d = 0; d < of.problem.dim_v; ++d) {
       const float value = empty && of.nan_where_empty ? std::nanf("") : random.normal();
       partial.o.push_back(base::from_float(of.problem.dtype, value));
+      partial.state.acc[static_cast<std::size_t>(i * of.problem.dim_v + d)] = value;
     }
   }
   return partial;
+}
+
+std::vector<float> draw_sinks(const Case& of, std::uint64_t seed) {
+  base::Random random(seed + 12345);
+  std::vector<float> sinks;
+  for (std::int64_t head = 0; head < of.problem.heads; ++head) {
+    sinks.push_back(random.below(5) == 0 ? -kInfinity : 8 * random.normal());
+  }
+  return sinks;
 }
 
 template <typename T>
@@ -89,52 +110,92 @@ std::vector<T> download(const Device& device, const DeviceMemory& memory) {
   return values;
 }
 
-// O and LSE [rows, H] of one merge of all partial answers on one device.
-Partial merged(const Case& of, const std::vector<Partial>& partials) {
+// A partial answer, or memory for a joined one, on a device.
+struct OnDevice {
+  DeviceMemory o, lse, acc, m, l;
+  StatePointers state() const {
+    return {static_cast<float*>(acc.data()), static_cast<float*>(m.data()),
+            static_cast<float*>(l.data())};
+  }
+};
+OnDevice upload(const Device& device, const Partial& partial) {
+  return {upload(device, partial.o), upload(device, partial.lse), upload(device, partial.state.acc),
+          upload(device, partial.state.m), upload(device, partial.state.l)};
+}
+OnDevice allocate(const Device& device, std::int64_t rows, std::int64_t dim) {
+  const auto memory = [&](std::int64_t bytes) {
+    return device.allocate(static_cast<std::size_t>(bytes));
+  };
+  return {memory(rows * dim * 2), memory(rows * 4), memory(rows * dim * 4), memory(rows * 4),
+          memory(rows * 4)};
+}
+// Of what the problem writes; the others stay empty.
+Partial download(const Device& device, const JoinProblem& problem, const OnDevice& memory) {
+  Partial got;
+  if (problem.carry_out) {
+    got.state.acc = download<float>(device, memory.acc);
+    got.state.m = download<float>(device, memory.m);
+    got.state.l = download<float>(device, memory.l);
+  } else {
+    got.o = download<std::uint16_t>(device, memory.o);
+    got.lse = download<float>(device, memory.lse);
+  }
+  return got;
+}
+
+// The answer [rows, H] of one merge of all partial answers on one device. One alone is merged with
+// one that has seen no key.
+Partial merged(const Case& of, std::vector<Partial> partials, const std::vector<float>& sinks) {
   if (of.ranks == 1) {
-    Partial same = partials[0];
-    for (std::int64_t i = 0; i < of.rows * of.problem.heads; ++i) {
-      const RowStrides strides = of.lse_strides(of.rows, of.problem.heads);
-      const std::int64_t row = i / of.problem.heads, head = i % of.problem.heads;
-      same.lse[static_cast<std::size_t>(i)] =
-          partials[0].lse[static_cast<std::size_t>(row * strides.row + head * strides.head)];
-      if (std::isinf(same.lse[static_cast<std::size_t>(i)])) {
-        std::fill_n(same.o.begin() + i * of.problem.dim_v, of.problem.dim_v, std::uint16_t{0});
-      }
-    }
-    return same;
+    partials.push_back(partials[0]);
+    std::fill(partials[1].lse.begin(), partials[1].lse.end(), -kInfinity);
+    std::fill(partials[1].state.l.begin(), partials[1].state.l.end(), 0.0f);
   }
   const Device device = test::rank_device(0);
   const MergePlan plan = plan_merge(device, {.heads = of.problem.heads,
                                              .dim_v = of.problem.dim_v,
                                              .dtype = of.problem.dtype,
                                              .lse_base = of.problem.lse_base,
-                                             .inputs = of.ranks,
-                                             .most_rows = of.rows});
-  std::vector<DeviceMemory> memory;
+                                             .inputs = std::ssize(partials),
+                                             .most_rows = of.rows,
+                                             .form = of.problem.form,
+                                             .carry_out = of.problem.carry_out,
+                                             .sink_logits = of.problem.sink_logits});
+  const bool states = of.problem.form == PartialForm::kStates;
+  std::vector<OnDevice> memory;
   std::vector<MergeInput> inputs;
   for (const Partial& one : partials) {
-    memory.push_back(upload(device, one.o));
-    memory.push_back(upload(device, one.lse));
-    inputs.push_back(
-        {memory[memory.size() - 2].data(), static_cast<const float*>(memory.back().data())});
+    memory.push_back(upload(device, one));
+    const OnDevice& last = memory.back();
+    if (states) {
+      inputs.push_back({.o = nullptr, .lse = nullptr, .state = last.state()});
+    } else {
+      inputs.push_back(
+          {.o = last.o.data(), .lse = static_cast<const float*>(last.lse.data()), .state = {}});
+    }
   }
-  const DeviceMemory o = device.allocate(partials[0].o.size() * 2);
-  const DeviceMemory lse = device.allocate(partials[0].lse.size() * 4);
+  const OnDevice out = allocate(device, of.rows * of.problem.heads, of.problem.dim_v);
+  const DeviceMemory logits = upload(device, sinks);
   MergeOperands operands;
   operands.inputs = inputs;
   operands.input_o_strides = operands.o_strides = of.o_strides();
   operands.input_lse_strides = of.lse_strides(of.rows, of.problem.heads);
   operands.lse_strides = {of.problem.heads, 1};
-  operands.o = o.data();
-  operands.lse = static_cast<float*>(lse.data());
+  if (of.problem.sink_logits) operands.sink_logits = static_cast<const float*>(logits.data());
+  if (of.problem.carry_out) {
+    operands.state = out.state();
+  } else {
+    operands.o = out.o.data();
+    operands.lse = static_cast<float*>(out.lse.data());
+  }
   plan.run(nullptr, operands);
-  return {download<std::uint16_t>(device, o), download<float>(device, lse)};
+  return download(device, of.problem, out);
 }
 
 // What is wrong with the answer of a rank; empty: nothing.
 std::string wrong(const Case& of, const Partial& want, const Communicator& rank,
-                  const JoinPlan& plan, const Device& on, const Partial& mine) {
+                  const JoinPlan& plan, const Device& on, const Partial& mine,
+                  const std::vector<float>& sinks) {
   const std::int64_t heads = of.problem.heads, dim = of.problem.dim_v;
   SliceRange rows = {0, of.rows}, own_heads = {0, heads};
   if (of.problem.slices == JoinedSlices::kRows) rows = slice_of(of.rows, rank.ranks(), rank.rank());
@@ -142,40 +203,49 @@ std::string wrong(const Case& of, const Partial& want, const Communicator& rank,
     own_heads = slice_of(heads, rank.ranks(), rank.rank());
   }
   const std::int64_t count = rows.end - rows.begin, width = own_heads.end - own_heads.begin;
-  const DeviceMemory o = upload(on, mine.o), lse = upload(on, mine.lse);
-  const DeviceMemory joined_o = on.allocate(static_cast<std::size_t>(count * width * dim) * 2);
-  const DeviceMemory joined_lse = on.allocate(static_cast<std::size_t>(count * width) * 4);
-  const DeviceMemory workspace = on.allocate(plan.workspace_bytes());
+  const OnDevice given = upload(on, mine), joined = allocate(on, count * width, dim);
+  const DeviceMemory workspace = on.allocate(plan.workspace_bytes()), logits = upload(on, sinks);
   JoinOperands operands;
   operands.rows = of.rows;
-  operands.o = o.data();
-  operands.lse = static_cast<const float*>(lse.data());
+  if (of.problem.form == PartialForm::kStates) {
+    operands.state = given.state();
+  } else {
+    operands.o = given.o.data();
+    operands.lse = static_cast<const float*>(given.lse.data());
+  }
+  if (of.problem.sink_logits) operands.sink_logits = static_cast<const float*>(logits.data());
   operands.o_strides = of.o_strides();
   operands.lse_strides = of.lse_strides(of.rows, heads);
-  operands.joined_o = joined_o.data();
-  operands.joined_lse = static_cast<float*>(joined_lse.data());
+  if (of.problem.carry_out) {
+    operands.joined_state = joined.state();
+  } else {
+    operands.joined_o = joined.o.data();
+    operands.joined_lse = static_cast<float*>(joined.lse.data());
+  }
   operands.joined_o_strides = {width * dim, dim};
   operands.joined_lse_strides = {width, 1};
   std::string first;
-  const auto note = [&](const char* what, std::int64_t at) {
-    if (first.empty()) first = what + std::to_string(at);
+  // Rows of heads of what was got are those of what is wanted, bit for bit.
+  const auto compare = [&](const char* what, const auto& got, const auto& all,
+                           std::int64_t of_row) {
+    for (std::int64_t i = 0; i < count * width && !got.empty() && first.empty(); ++i) {
+      const std::int64_t at = (rows.begin + i / width) * heads + own_heads.begin + i % width;
+      if (std::memcmp(&got[static_cast<std::size_t>(i * of_row)],
+                      &all[static_cast<std::size_t>(at * of_row)],
+                      static_cast<std::size_t>(of_row) * sizeof(got[0])) != 0) {
+        first = what + std::to_string(at);
+      }
+    }
   };
   for (int time = 0; time < 2; ++time) {
     plan.run(nullptr, operands, workspace.data());
     on.synchronize();
-    const Bits got = download<std::uint16_t>(on, joined_o);
-    const std::vector<float> got_lse = download<float>(on, joined_lse);
-    for (std::int64_t i = 0; i < count * width; ++i) {
-      const std::int64_t at = (rows.begin + i / width) * heads + own_heads.begin + i % width;
-      if (std::memcmp(&got_lse[static_cast<std::size_t>(i)],
-                      &want.lse[static_cast<std::size_t>(at)], 4) != 0) {
-        note("LSE ", at);
-      }
-      if (!std::equal(got.begin() + i * dim, got.begin() + (i + 1) * dim,
-                      want.o.begin() + at * dim)) {
-        note("O ", at);
-      }
-    }
+    const Partial got = download(on, of.problem, joined);
+    compare("LSE ", got.lse, want.lse, 1);
+    compare("O ", got.o, want.o, dim);
+    compare("acc ", got.state.acc, want.state.acc, dim);
+    compare("m ", got.state.m, want.state.m, 1);
+    compare("l ", got.state.l, want.state.l, 1);
   }
   return first;
 }
@@ -183,12 +253,13 @@ std::string wrong(const Case& of, const Partial& want, const Communicator& rank,
 void check_case(const Case& of, std::uint64_t seed) {
   std::vector<Partial> partials;
   for (int rank = 0; rank < of.ranks; ++rank) partials.push_back(draw_partial(of, rank, seed));
-  const Partial want = merged(of, partials);
+  const std::vector<float> sinks = draw_sinks(of, seed);
+  const Partial want = merged(of, partials, sinks);
   std::vector<std::string> found(static_cast<std::size_t>(of.ranks));
   test::on_ranks(of.ranks, {}, [&](const Communicator& rank, const Device& on) {
     const auto at = static_cast<std::size_t>(rank.rank());
     const JoinPlan plan = plan_join(on, rank, of.problem);
-    found[at] = wrong(of, want, rank, plan, on, partials[at]);
+    found[at] = wrong(of, want, rank, plan, on, partials[at], sinks);
   });
   for (const std::string& one : found) CHECK(one == "");
 }
@@ -218,6 +289,12 @@ TEST_CASE("large answers for all ranks are merged in slices, which a second exch
     large.problem.most_rows = large.rows;
     large.empty = 20;
     check_case(large, 9);
+    Case of_states = large;
+    of_states.rows = of_states.problem.most_rows = large.rows / 2;
+    of_states.problem.form = PartialForm::kStates;
+    of_states.problem.carry_out = heads == 40;
+    of_states.problem.sink_logits = heads == 3;
+    check_case(of_states, 10);
     test::on_ranks(3, {}, [&](const Communicator& rank, const Device& on) {
       const JoinPlan plan = plan_join(on, rank, large.problem);
       const bool spreads = large.rows * heads * (large.problem.dim_v * 2 + 4) * 2 > (4 << 20);
@@ -240,10 +317,56 @@ TEST_CASE("no run needs more workspace than the plan says") {
       for (int rank = 0; rank < drawn.ranks; ++rank) {
         const join::Layout layout = join::lay_out(problem, rows, drawn.ranks, rank);
         REQUIRE(layout.end <= most);
-        const auto last = static_cast<std::size_t>(drawn.ranks - 1);
-        REQUIRE(layout.received_at >= layout.begins[last] + layout.slices[last].bytes);
+        if (drawn.ranks == 1) continue;
+        REQUIRE(layout.received_at >=
+                layout.partial.begin(drawn.ranks - 1) + layout.partial.at(drawn.ranks - 1).bytes);
       }
     }
+  }
+}
+
+TEST_CASE("every rank gets the queries of all heads") {
+  base::Random random(3);
+  for (int i = 0; i < 12; ++i) {
+    GatherProblem problem = {.heads = 1 + random.below(9), .dim = 8 * (1 + random.below(17))};
+    problem.most_rows = 1 + random.below(16);
+    const int ranks = 1 + static_cast<int>(random.below(6));
+    const std::int64_t rows = 1 + random.below(static_cast<std::uint32_t>(problem.most_rows));
+    const bool heads_first = random.below(2) == 0;
+    Bits all;
+    for (std::int64_t at = 0; at < rows * problem.heads * problem.dim; ++at) {
+      all.push_back(static_cast<std::uint16_t>(random.below(65536)));
+    }
+    CAPTURE(i);
+    CAPTURE(ranks);
+    std::vector<int> same(static_cast<std::size_t>(ranks), 0);
+    test::on_ranks(ranks, {}, [&](const Communicator& rank, const Device& on) {
+      const SliceRange own = slice_of(problem.heads, ranks, rank.rank());
+      const std::int64_t heads = own.end - own.begin;
+      // Rows of these heads alone, in either order.
+      const RowStrides strides = heads_first ? RowStrides{problem.dim, rows * problem.dim}
+                                             : RowStrides{heads * problem.dim, problem.dim};
+      Bits mine(static_cast<std::size_t>(rows * heads * problem.dim));
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t head = 0; head < heads; ++head) {
+          std::copy_n(all.begin() + (row * problem.heads + own.begin + head) * problem.dim,
+                      problem.dim, mine.begin() + row * strides.row + head * strides.head);
+        }
+      }
+      const GatherPlan plan = plan_gather(on, rank, problem);
+      const DeviceMemory q = upload(on, mine), workspace = on.allocate(plan.workspace_bytes());
+      const DeviceMemory gathered = on.allocate(all.size() * 2);
+      GatherOperands operands;
+      operands.rows = rows;
+      operands.q = heads > 0 ? q.data() : nullptr;
+      operands.gathered = gathered.data();
+      operands.q_strides = strides;
+      operands.gathered_strides = {problem.heads * problem.dim, problem.dim};
+      plan.run(nullptr, operands, workspace.data());
+      on.synchronize();
+      same[static_cast<std::size_t>(rank.rank())] = download<std::uint16_t>(on, gathered) == all;
+    });
+    for (const int one : same) CHECK(one == 1);
   }
 }
 
@@ -281,6 +404,23 @@ TEST_CASE("what a join is given is checked") {
     CHECK(code_of([&] { plan.run(nullptr, operands, nullptr); }) == ErrorCode::kInvalidArgument);
     operands.rows = 0;
     CHECK_NOTHROW(plan.run(nullptr, operands, nullptr));
+    wrong = problem;
+    wrong.carry_out = true;
+    CHECK(refused(wrong) == ErrorCode::kInvalidArgument);
+    wrong.form = PartialForm::kStates;
+    wrong.sink_logits = true;
+    CHECK(refused(wrong) == ErrorCode::kInvalidArgument);
+    CHECK(code_of([&] { plan_gather(on, rank, {.heads = 2, .dim = 12, .most_rows = 1}); }) ==
+          ErrorCode::kUnsupported);
+    CHECK(code_of([&] {
+            plan_gather(test::rank_device(1), rank, {.heads = 2, .dim = 16, .most_rows = 1});
+          }) == ErrorCode::kInvalidArgument);
+    const GatherPlan gather = plan_gather(on, rank, {.heads = 2, .dim = 16, .most_rows = 1});
+    GatherOperands queries;
+    queries.rows = 2;
+    CHECK(code_of([&] { gather.run(nullptr, queries, nullptr); }) == ErrorCode::kInvalidArgument);
+    queries.rows = 1;
+    CHECK(code_of([&] { gather.run(nullptr, queries, nullptr); }) == ErrorCode::kInvalidArgument);
     CHECK(code_of([] { slice_of(4, 2, 2); }) == ErrorCode::kInvalidArgument);
   });
 }

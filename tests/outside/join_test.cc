@@ -1,4 +1,4 @@
-// Joining the answers of two ranks, with public means alone.
+// Gathering the queries of two ranks, and joining their answers, with public means alone.
 #include "annulus/join.h"
 
 #include <thread>
@@ -38,7 +38,24 @@ TEST_CASE("two ranks get the mean of answers of equal weight, each its head") {
       operands.joined_o_strides = {8, 8};
       plan.run(nullptr, operands, workspace.data());
       device.synchronize();
-      const bool good = plan.info().exchanges == 1 && plan.problem().heads == 2 &&
+      // Each rank has a head of a query.
+      const GatherProblem queries = {.heads = 2, .dim = 8, .most_rows = 1};
+      validate(queries);
+      const GatherPlan gather = plan_gather(device, communicator, queries);
+      const DeviceMemory all = device.allocate(32),
+                         scratch = device.allocate(gather.workspace_bytes());
+      GatherOperands rows;
+      rows.rows = 1;
+      rows.q = o.data();
+      rows.gathered = all.data();
+      rows.q_strides = {8, 8};
+      rows.gathered_strides = {16, 8};
+      gather.run(nullptr, rows, scratch.data());
+      device.synchronize();
+      std::vector<std::uint16_t> both(16);
+      device.copy_to_host(both.data(), all.data(), 32);
+      const bool good = gather.problem().heads == 2 && both[7] == 0x3f80 && both[8] == 0x4000 &&
+                        plan.info().exchanges == 1 && plan.problem().heads == 2 &&
                         slice_of(2, 2, rank).begin == rank &&
                         std::string(to_string(problem.slices)) == "heads";
       if (good) device.copy_to_host(&got[static_cast<std::size_t>(rank)], joined.data(), 2);

@@ -1,5 +1,5 @@
-// Merges the outputs of attention over several disjoint sets of keys: with each set's O and LSE,
-// those over all of the keys. Where keys are sharded between ranks, each has one.
+// Merges the answers of attention over several disjoint sets of keys, O and LSE or states, to that
+// over all of the keys. Where keys are sharded between ranks, each has one.
 //
 //   merge_outputs<Shape><<<ceil(most rows x H / kMergeHeads), kMergeThreads>>>(MergeParams)
 //
@@ -18,35 +18,57 @@
 namespace annulus::kernels {
 namespace {
 
-// A row of a head: the LSE of its inputs, and what follows from them.
-template <int kInputs>
+// A row of a head: the LSE, or m and l, of its inputs, and what follows from them.
+template <typename Shape>
 struct RowInputs {
-  float lse[kInputs];
-  int counted = 0;  // inputs that are not empty
+  enum : int { kInputs = Shape::kInputs };
+  enum : bool { kStates = Shape::kStates, kSinkLogit = Shape::kSinkLogit };
+  float lse[kInputs];  // of states m
+  float l[kInputs];    // of states
+  int counted = 0;     // inputs that are not empty
   tile::JoinedRow joined;
 
   __device__ __forceinline__ RowInputs(const MergeParams& params, int row, int head) {
     const long long at = row * params.lse_row + head * params.lse_head;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) lse[i] = params.lse[i][at];
+    if constexpr (kStates) {
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) l[i] = params.l[i][at];
+        // m of a state without a key may be anything.
+#pragma unroll
+      for (int i = 0; i < kInputs; ++i) lse[i] = counts(i) ? lse[i] : tile::minus_infinity();
+    }
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) counted += counts(i) ? 1 : 0;
-    // An input is the state whose row max is its LSE and whose sum is 1.
+    float sink = tile::minus_infinity();
+    if constexpr (kSinkLogit) sink = params.sinks[head] * params.sink_unit;
+    // O and LSE are the state whose row max is LSE and whose sum is 1, and so is a sink, whose
+    // values are zeros.
     joined = tile::join(
         [&](const auto& take) {
 #pragma unroll
-          for (int i = 0; i < kInputs; ++i) take(lse[i], counts(i) ? 1.0f : 0.0f);
+          for (int i = 0; i < kInputs; ++i) take(lse[i], counts(i) ? sum_of(i) : 0.0f);
+          if constexpr (kSinkLogit) take(sink, 1.0f);
         },
         params.unit);
   }
 
   // Whether an input has seen a key. One that has not counts for nothing, whatever its O holds.
   __device__ __forceinline__ bool counts(int input) const {
+    if constexpr (kStates) return l[input] != 0.0f;
     return lse[input] != tile::minus_infinity();
+  }
+  __device__ __forceinline__ float sum_of(int input) const {
+    if constexpr (kStates) return l[input];
+    return 1.0f;
   }
 
   __device__ __forceinline__ float merged_lse(const MergeParams& params) const {
-    if (counted != 1) return joined.row_max + ptx::log2(joined.sum) * params.inverse_unit;
+    if constexpr (kStates) return (joined.row_max + ptx::log2(joined.sum)) * params.inverse_unit;
+    if (kSinkLogit || counted != 1) {
+      return joined.row_max + ptx::log2(joined.sum) * params.inverse_unit;
+    }
     float only = 0.0f;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) {
@@ -59,9 +81,11 @@ struct RowInputs {
 // Eight elements of O from those of the inputs that count, whose pieces are `from` bytes behind
 // their begins. Some inputs at a time are under way, as many as registers allow. A piece of one
 // input alone keeps its bits: negative zeros and NaN would not pass through the sum as they are.
-template <typename Element, int kInputs>
+template <typename Shape>
 __device__ __forceinline__ ptx::Words4 merged_piece(const MergeParams& params,
-                                                    const RowInputs<kInputs>& row, long long from) {
+                                                    const RowInputs<Shape>& row, long long from) {
+  using Element = typename Shape::Element;
+  constexpr int kInputs = Shape::kInputs;
   constexpr int kUnderWay = kInputs < 4 ? kInputs : 4;
   ptx::Words4 only = {};
   tile::Chunk<Element> sum(only);
@@ -83,11 +107,64 @@ __device__ __forceinline__ ptx::Words4 merged_piece(const MergeParams& params,
       for (int e = 0; e < tile::kChunkElements; ++e) sum.values[e] += weight * piece.values[e];
     }
   }
-  if (row.counted == 1) return only;
+  if (!Shape::kSinkLogit && row.counted == 1) return only;
   const float inverse = row.joined.empty() ? 0.0f : ptx::reciprocal(row.joined.sum);
 #pragma unroll
   for (int e = 0; e < tile::kChunkElements; ++e) sum.values[e] *= inverse;
   return sum.packed();
+}
+
+// Four elements of acc, which are not divided by the sum: likewise, from states whose pieces are
+// `from` elements behind their begins.
+template <typename Shape>
+__device__ __forceinline__ void merge_acc(const MergeParams& params, const RowInputs<Shape>& row,
+                                          long long from, float (&sum)[4]) {
+  constexpr int kInputs = Shape::kInputs;
+  constexpr int kUnderWay = kInputs < 4 ? kInputs : 4;
+  // A sum that begins so keeps the sign of a zero.
+#pragma unroll
+  for (int e = 0; e < 4; ++e) sum[e] = -0.0f;
+#pragma unroll
+  for (int first = 0; first < kInputs; first += kUnderWay) {
+    float pieces[kUnderWay][4] = {};
+#pragma unroll
+    for (int i = 0; i < kUnderWay; ++i) {
+      if (first + i >= kInputs || !row.counts(first + i)) continue;
+      tile::load_columns(pieces[i], static_cast<const float*>(params.o[first + i]) + from);
+    }
+#pragma unroll
+    for (int i = 0; i < kUnderWay; ++i) {
+      if (first + i >= kInputs || !row.counts(first + i)) continue;
+      const float weight = row.joined.weight(row.lse[first + i]);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) sum[e] += weight * pieces[i][e];
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < 4; ++e) sum[e] = row.counted == 0 ? 0.0f : sum[e];
+}
+
+// Writes the eight threads' pieces of a row of a head, of states.
+template <typename Shape>
+__device__ __forceinline__ void write_merged_states(const MergeParams& params,
+                                                    const RowInputs<Shape>& row, long long from,
+                                                    long long to, int thread) {
+  using Element = typename Shape::Element;
+  const float inverse = row.joined.empty() ? 0.0f : ptx::reciprocal(row.joined.sum);
+#pragma unroll 1
+  for (int first = 4 * thread; first < params.chunks * tile::kChunkElements;
+       first += 4 * kRowThreads) {
+    float sum[4];
+    merge_acc<Shape>(params, row, from + first, sum);
+    if constexpr (Shape::kCarryOut) {
+      tile::store_columns(static_cast<float*>(params.merged_o) + to + first, sum);
+    } else {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) sum[e] *= inverse;
+      ptx::store_global_8(static_cast<char*>(params.merged_o) + (to + first) * tile::kElementBytes,
+                          Element::pack(sum[0], sum[1]), Element::pack(sum[2], sum[3]));
+    }
+  }
 }
 
 }  // namespace
@@ -95,9 +172,10 @@ __device__ __forceinline__ ptx::Words4 merged_piece(const MergeParams& params,
 template <typename Shape>
 __global__ void __launch_bounds__(kMergeThreads, kMergeResident)
     merge_outputs(const __grid_constant__ MergeParams params) {
-  constexpr int kInputs = Shape::kInputs;
-  static_assert(kInputs >= 2 && kInputs <= kMostMerged,
-                "MergeParams has room for 16 inputs, and one alone has nothing to merge with");
+  static_assert(Shape::kInputs >= 1 && Shape::kInputs <= kMostMerged,
+                "MergeParams has room for 16 inputs");
+  static_assert(!Shape::kCarryOut || (Shape::kStates && !Shape::kSinkLogit),
+                "a state is made of states, and has no sink");
   const int thread = static_cast<int>(threadIdx.x % kRowThreads);
   const int at =
       static_cast<int>(blockIdx.x) * kMergeHeads + static_cast<int>(threadIdx.x / kRowThreads);
@@ -107,21 +185,31 @@ __global__ void __launch_bounds__(kMergeThreads, kMergeResident)
   if (params.rows != nullptr && *params.rows < rows) rows = *params.rows;
   if (number >= rows) return;
 
-  const RowInputs<kInputs> row(params, number, head);
-  // The merged LSE may go over that of the first input: all threads of the row have read it.
+  const RowInputs<Shape> row(params, number, head);
+  // What is merged may go over the first input: all threads of the row have read its numbers.
   __syncwarp(0xffu << (threadIdx.x % 32 / kRowThreads * kRowThreads));
-  if (params.merged_lse != nullptr && thread == 0) {
-    params.merged_lse[number * params.merged_lse_row + head * params.merged_lse_head] =
-        row.merged_lse(params);
+  const long long merged_at = number * params.merged_lse_row + head * params.merged_lse_head;
+  if constexpr (Shape::kCarryOut) {
+    if (thread == 0) {
+      params.merged_lse[merged_at] = row.joined.row_max;
+      params.merged_l[merged_at] = row.joined.sum;
+    }
+  } else {
+    if (params.merged_lse != nullptr && thread == 0) {
+      params.merged_lse[merged_at] = row.merged_lse(params);
+    }
   }
   const long long from = number * params.o_row + head * params.o_head;
   const long long to = number * params.merged_o_row + head * params.merged_o_head;
+  if constexpr (Shape::kStates) {
+    write_merged_states<Shape>(params, row, from, to, thread);
+    return;
+  }
 #pragma unroll 1
   for (int chunk = thread; chunk < params.chunks; chunk += kRowThreads) {
     const int first = chunk * tile::kChunkElements;
-    ptx::store_global_16(
-        static_cast<char*>(params.merged_o) + (to + first) * tile::kElementBytes,
-        merged_piece<typename Shape::Element>(params, row, (from + first) * tile::kElementBytes));
+    ptx::store_global_16(static_cast<char*>(params.merged_o) + (to + first) * tile::kElementBytes,
+                         merged_piece<Shape>(params, row, (from + first) * tile::kElementBytes));
   }
 }
 

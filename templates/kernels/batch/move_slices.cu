@@ -1,13 +1,13 @@
-// Moves O and LSE into slices that other ranks take, or out of slices that came from them.
+// Moves O and LSE, or states, into slices that other ranks take, or out of slices that came from
+// them.
 //
 //   move_slices<Shape><<<ceil(rows x H / kMergeHeads), kMergeThreads>>>(SlicesParams)
 //
-// Eight threads share a row of a head, as in merge_outputs. Shape gives the direction; README.md
-// lists what it must define.
+// Eight threads share a row of a head, as in merge_outputs. Shape gives the direction and the
+// form; README.md lists what it must define.
 
 #include "params/slices_params.h"
 #include "ptx/memory.cuh"
-#include "tile/chunk.cuh"
 #include "tile/element.cuh"
 #include "tile/softmax.cuh"
 
@@ -33,25 +33,39 @@ __global__ void __launch_bounds__(kMergeThreads)
     if (i * all / params.count <= number) slice = i;
   }
   const long long first = slice * all / params.count;
-  const long long heads = of_rows ? params.heads : (slice + 1) * all / params.count - first;
+  const long long end = (slice + 1) * all / params.count;
+  const long long heads = of_rows ? params.heads : end - first;
   const long long index = of_rows ? (row - first) * heads + head : row * heads + head - first;
 
   char* const begin = params.slices + params.begins[slice];
   float* const sliced_lse = reinterpret_cast<float*>(begin + params.lses[slice]) + index;
-  char* const sliced = begin + index * params.chunks * (tile::kChunkElements * tile::kElementBytes);
-  char* const whole = static_cast<char*>(params.o) +
-                      (row * params.o_row + head * params.o_head) * tile::kElementBytes;
-  // O of a row that has seen no key may be anything, and is not read: zeros go in its place.
+  constexpr int kPieceBytes = 16;
+  constexpr int kBytes = Shape::kStates ? 4 : tile::kElementBytes;  // of an element
+  char* const sliced = begin + index * params.chunks * kPieceBytes;
+  char* const whole =
+      static_cast<char*>(params.o) + (row * params.o_row + head * params.o_head) * kBytes;
+  // O of a row that has seen no key may be anything, and is not read: zeros go in its place. So may
+  // m and acc of a state.
   bool empty = false;
   if (params.lse != nullptr) {
-    float* const lse = params.lse + row * params.lse_row + head * params.lse_head;
-    const float value = Shape::kPacks ? *lse : *sliced_lse;
-    empty = Shape::kPacks && value == tile::minus_infinity();
+    const long long number_at = row * params.lse_row + head * params.lse_head;
+    float* const lse = params.lse + number_at;
+    float value = Shape::kPacks ? *lse : *sliced_lse;
+    if constexpr (Shape::kStates) {
+      float* const l = params.l + number_at;
+      float* const sliced_l = sliced_lse + (of_rows ? end - first : params.rows) * heads;
+      const float sum = Shape::kPacks ? *l : *sliced_l;
+      empty = Shape::kPacks && sum == 0.0f;
+      if (empty) value = tile::minus_infinity();
+      if (thread == 0) *(Shape::kPacks ? sliced_l : l) = sum;
+    } else {
+      empty = Shape::kPacks && value == tile::minus_infinity();
+    }
     if (thread == 0) *(Shape::kPacks ? sliced_lse : lse) = value;
   }
 #pragma unroll 1
   for (int chunk = thread; chunk < params.chunks; chunk += kRowThreads) {
-    const int offset = chunk * (tile::kChunkElements * tile::kElementBytes);
+    const int offset = chunk * kPieceBytes;
     ptx::Words4 piece = {};
     if (!empty) piece = ptx::load_global_16((Shape::kPacks ? whole : sliced) + offset);
     ptx::store_global_16((Shape::kPacks ? sliced : whole) + offset, piece);
