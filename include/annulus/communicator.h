@@ -57,6 +57,10 @@ struct CommunicatorOptions {
   // How long ranks may take to meet, as processes start, and to plan together, as they compile
   // kernels; 0: any time.
   std::chrono::milliseconds planning{600000};
+  // The most CTAs of NCCL's kernels, from 1 to 32. Each takes a multiprocessor from the kernels
+  // beside it, so rings leave as many free. A communicator of the engine's has been told by the
+  // engine; here is what rings leave free.
+  int ctas = 8;
   // Whether a thread of the library watches what is under way. It asks the driver once in a
   // millisecond while something is, and sleeps otherwise. Without it the deadline of what the
   // device does is kept only inside of Communicator::state and wait.
@@ -109,6 +113,7 @@ struct CommunicatorInfo {
   bool borrowed = false;
   bool simulated = false;
   bool watched = false;
+  int ctas = 0;                 // CommunicatorOptions::ctas
   std::int64_t generation = 0;  // the rendezvous'; 0 without one
   int nccl_version = 0;         // 22809 is 2.28.9
   std::string nccl;             // "2.28.9 at /usr/lib/x86_64-linux-gnu/libnccl.so.2"

@@ -210,8 +210,10 @@ class ANNULUS_EXPORT RingRankPlan {
 // shards and options: the communicator's ranks are those of the shards. They compare what they
 // bring, run rank 0's configuration, and meet again when all have compiled, within
 // CommunicatorOptions::planning. An answer has the bits of a RingPlan of the same shards, route and
-// configuration. Throws as plan_ring() of all ranks, the same code on every rank, with the rank
-// that failed or differs in the message, and Error{kCommunication}.
+// configuration. Where rows travel and PlanOptions::max_multiprocessors is 0, the launches leave
+// CommunicatorOptions::ctas multiprocessors to NCCL. Throws as plan_ring() of all ranks, the same
+// code on every rank, with the rank that failed or differs in the message, and
+// Error{kCommunication}.
 ANNULUS_EXPORT RingRankPlan plan_ring(const Device& device, const Communicator& communicator,
                                       const Problem& problem, const ShardMap& shards,
                                       const RingOptions& options = {});

@@ -59,10 +59,18 @@ double elapsed_millis(const Context& context, const Event& start, const Event& e
   return static_cast<double>(millis);
 }
 
-Stream::Stream(ContextPointer context) : context_(std::move(context)) {
+Stream::Stream(ContextPointer context, Priority priority) : context_(std::move(context)) {
   const ContextScope scope(*context_);
-  abi::check(context_->table(), context_->table().stream_create(&handle_, abi::kStreamNonBlocking),
-             "cuStreamCreate");
+  const abi::CudaTable& table = context_->table();
+  if (priority == Priority::kDefault) {
+    abi::check(table, table.stream_create(&handle_, abi::kStreamNonBlocking), "cuStreamCreate");
+    return;
+  }
+  int least = 0, greatest = 0;
+  abi::check(table, table.ctx_get_stream_priority_range(&least, &greatest),
+             "cuCtxGetStreamPriorityRange");
+  abi::check(table, table.stream_create_with_priority(&handle_, abi::kStreamNonBlocking, greatest),
+             "cuStreamCreateWithPriority");
 }
 
 Stream::~Stream() {

@@ -37,8 +37,11 @@ double elapsed_millis(const Context& context, const Event& start, const Event& e
 // A queue of device work that does not wait for the default stream.
 class Stream {
  public:
+  // Of the work that could run, that of a stream of high priority goes first.
+  enum class Priority { kDefault, kHigh };
+
   Stream() = default;  // holds no stream; its handle is the default stream's
-  explicit Stream(ContextPointer context);
+  explicit Stream(ContextPointer context, Priority priority = Priority::kDefault);
   ~Stream();  // work that is already queued still runs
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;

@@ -136,9 +136,10 @@ std::vector<Control::Known> Control::known(const Channel* channel) const {
       known.state.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - heard.when);
     }
     known.notice = heard.notice;
-    if (heard.closed && !peer.gone) {
+    if (!peer.gone && (heard.closed || peer.regroups())) {
       known.state.gone = true;
-      known.state.reason = "it has ended its communicator";
+      known.state.reason =
+          peer.regroups() ? "it goes on with others" : "it has ended its communicator";
     }
     all.push_back(std::move(known));
   }
@@ -199,7 +200,7 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
     return std::ranges::all_of(peers_, [&](Peer& peer) {
       // Once the system has the own bytes, they arrive even if this process dies.
       const bool told = peer.link.queued() == 0;
-      return peer.rank == rank_ || peer.gone || (has_come(peer) && told);
+      return peer.rank == rank_ || peer.gone || (has_come(peer) && told) || peer.regroups();
     });
   });
   for (Peer& peer : peers_) {
@@ -208,7 +209,8 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
       gathered.bytes[static_cast<std::size_t>(peer.rank)] = std::move(peer.shares.front().bytes);
       peer.shares.pop_front();
     } else {
-      (peer.gone ? gathered.gone : gathered.late).push_back(peer.rank);
+      // One that regroups makes no more calls here.
+      (peer.gone || peer.regroups() ? gathered.gone : gathered.late).push_back(peer.rank);
     }
   }
   return gathered;
@@ -218,6 +220,14 @@ std::vector<std::vector<std::byte>> Control::all_gather(std::span<const std::byt
                                                         std::chrono::milliseconds deadline) {
   Gathered gathered = gather(own, deadline);
   std::string text;
+  // Whoever has died is named before those that regroup for its sake.
+  std::vector<int> dead;
+  {
+    const std::lock_guard lock(mutex_);
+    std::ranges::copy_if(gathered.gone, std::back_inserter(dead),
+                         [&](int rank) { return peers_[static_cast<std::size_t>(rank)].gone; });
+  }
+  if (!dead.empty()) gathered.gone = dead;
   if (!gathered.gone.empty()) {
     text = fmt::format("{} {} gone", name_ranks(gathered.gone, ranks_), have(gathered.gone));
   }
@@ -382,6 +392,7 @@ void Control::take(Peer* peer, Frame frame) {
       ring_all();
     }
     (frame.kind == FrameKind::kSurvivors ? peer->survivors : peer->decided) = std::move(list);
+    ring_all();
     return;
   }
   if (take_of_channel(peer, frame)) return;

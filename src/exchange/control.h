@@ -81,6 +81,8 @@ class Control {
     // and is left for whoever takes the connection.
     std::optional<std::vector<int>> survivors, decided;
     bool of_before = false;  // it still speaks of the generation before
+
+    bool regroups() const { return survivors || decided; }
   };
 
   void carry();

@@ -3,6 +3,7 @@
 
 // NCCL as this library opens it, and its errors.
 
+#include <limits>
 #include <memory>
 #include <source_location>
 #include <string>
@@ -24,8 +25,13 @@ NcclPointer open_nccl(const device::Context& context, bool own_simulator);
 struct Settings {
   std::size_t size = sizeof(Settings);
   unsigned magic = 0xcafebeef;
-  unsigned version = 21400;  // of the header that has these members
+  unsigned version = 21700;  // of the header that has these members; older ones have the first
   int blocking = 1;
+  int cga_cluster_size = kUndefined;
+  int min_ctas = kUndefined;
+  int max_ctas = kUndefined;
+
+  static constexpr int kUndefined = std::numeric_limits<int>::min();  // NCCL chooses
 
   abi::NcclConfig* config() { return reinterpret_cast<abi::NcclConfig*>(this); }
 };

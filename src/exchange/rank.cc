@@ -54,7 +54,12 @@ class InsideNccl {
 
 std::vector<RankState> states_of(const std::vector<Control::Known>& known) {
   std::vector<RankState> states;
-  for (const Control::Known& one : known) states.push_back(one.state);
+  // Where one has died, others that have ended or regroup do so for its sake.
+  const bool dead = std::ranges::any_of(known, &Control::Known::dead);
+  for (const Control::Known& one : known) {
+    states.push_back(one.state);
+    states.back().gone = dead ? one.dead : one.state.gone;
+  }
   return states;
 }
 
@@ -73,6 +78,12 @@ Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorO
     if (given.count() >= 0) continue;
     base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none", given.count());
   }
+  constexpr int kMostCtas = 32;
+  if (options.ctas < 1 || options.ctas > kMostCtas) {
+    base::fail(ErrorCode::kInvalidArgument, "{} CTAs for NCCL's kernels; give 1 to {}",
+               options.ctas, kMostCtas);
+  }
+  info_.ctas = options.ctas;
   info_.blocking = options.blocking;
   info_.simulated = nccl_->report.simulated;
   info_.nccl_version = nccl_->report.version;
@@ -111,6 +122,7 @@ std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer ncc
   std::memcpy(&unique, id.bytes, sizeof(unique));
   Settings settings;
   settings.blocking = options.blocking ? 1 : 0;
+  settings.max_ctas = options.ctas;
   const device::ContextScope scope(*made->context_);
   const abi::NcclResult code =
       made->table().comm_init_rank_config(&made->comm_, ranks, unique, rank, settings.config());

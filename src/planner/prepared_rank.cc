@@ -209,6 +209,12 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
   const std::vector<Candidate> candidates = read_candidates(chosen[0]);
   const ring::RankDevice device = {planner.context, planner.kernels.get(), planner.limits.arch,
                                    planner.check_operands};
+  // NCCL's kernels run beside those of the ring. How many multiprocessors these have is their own
+  // affair: it changes neither the choice nor a bit.
+  attention::DeviceLimits left = limits;
+  if (options.max_multiprocessors == 0 && !world.rounds.rounds.empty()) {
+    left.multiprocessors = std::max(1, limits.multiprocessors - rank->info().ctas);
+  }
   std::shared_ptr<PreparedRank> prepared;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
@@ -216,7 +222,7 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
       attention::Choice choice;
       choice.config = *attention::parse_config(candidate.config);
       require_possible(choice.config, problem, limits, options);
-      ring::RankPlan plan = ring::plan_rank(world, number, limits, choice);
+      ring::RankPlan plan = ring::plan_rank(world, number, left, choice);
       if (!std::ranges::all_of(plan.launches, [&](const attention::LaunchPlan& launch) {
             return launch.config == choice.config;
           })) {

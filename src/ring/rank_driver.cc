@@ -63,7 +63,7 @@ void RankDriver::add_ops() {
   sends_.resize(sends);
   receives_.resize(receives);
   if (!exchanges) return;
-  exchange_ = device::Stream(context_);
+  exchange_ = device::Stream(context_, device::Stream::Priority::kHigh);
   start_ = device::Event(context_);
 }
 

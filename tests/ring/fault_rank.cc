@@ -76,7 +76,9 @@ struct Place {
   std::int64_t generation = 0;
   int ranks = 0;
   int rank = 0;
-  std::string text() const { return std::to_string(generation) + " " + std::to_string(ranks) + " " + std::to_string(rank); }
+  std::string text() const {
+    return std::to_string(generation) + " " + std::to_string(ranks) + " " + std::to_string(rank);
+  }
 };
 
 // Plans and runs until something fails. Returns whom that is blamed on.
@@ -110,8 +112,8 @@ std::vector<int> compute(const Rendezvous& meeting, const Place& place, millisec
     const std::vector<int> blamed = communicator ? communicator->blamed() : std::vector<int>();
     std::string who;
     for (const int one : blamed) who += (who.empty() ? "" : ",") + std::to_string(one);
-    say("lost " + place.text() + " " + std::to_string(took) + " " + (who.empty() ? "-" : who) + " " +
-        error.what());
+    say("lost " + place.text() + " " + std::to_string(took) + " " + (who.empty() ? "-" : who) +
+        " " + error.what());
     return blamed;
   }
 }
@@ -132,7 +134,9 @@ int run(const char* file, int rank, int ranks, milliseconds deadline) {
     // whatever the process keeps.
     // Threads that were told to end may take a moment.
     Left left = what_is_left();
-    for (int wait = 0; wait < 400 && first && (left.files > first->files || left.threads > first->threads); ++wait) {
+    for (int wait = 0;
+         wait < 400 && first && (left.files > first->files || left.threads > first->threads);
+         ++wait) {
       std::this_thread::sleep_for(milliseconds(5));
       left = what_is_left();
     }
@@ -141,8 +145,8 @@ int run(const char* file, int rank, int ranks, milliseconds deadline) {
     if (first && left.threads > first->threads) say("kept " + place.text() + " threads");
     std::erase(blamed, place.rank);
     try {
-      meeting.emplace(meeting->regroup(
-          {.without = blamed, .at_least = 1, .deadline = milliseconds(6000)}));
+      meeting.emplace(
+          meeting->regroup({.without = blamed, .at_least = 1, .deadline = milliseconds(6000)}));
     } catch (const Error& error) {
       say("out " + place.text() + " " + error.what());
       return 0;

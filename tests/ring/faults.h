@@ -48,8 +48,7 @@ class FaultMemory {
     call.operands.o = o_.data();
     call.operands.lse = static_cast<float*>(lse_.data());
     call.operands.q_strides = call.operands.k_strides = call.operands.v_strides =
-        call.operands.o_strides =
-            Strides::bshd(rows_, FaultProblem::kHeads, FaultProblem::kDim);
+        call.operands.o_strides = Strides::bshd(rows_, FaultProblem::kHeads, FaultProblem::kDim);
     call.workspace = workspace_.data();
   }
 

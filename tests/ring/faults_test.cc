@@ -107,6 +107,7 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   int out() const { return out_; }
+  pid_t id() const { return id_; }
   void signal(int number) const { kill(id_, number); }
   // Reads what is there.
   void read() {
@@ -177,7 +178,9 @@ class Ring {
     }
   }
   int ranks() const { return static_cast<int>(members_.size()); }
-  Process& member(int number) { return *processes_[static_cast<std::size_t>(members_[static_cast<std::size_t>(number)])]; }
+  Process& member(int number) {
+    return *processes_[static_cast<std::size_t>(members_[static_cast<std::size_t>(number)])];
+  }
 
   // Reads what all say until the condition holds.
   bool read_until(const std::function<bool()>& condition, milliseconds within) {
@@ -203,6 +206,15 @@ class Ring {
         },
         within);
   }
+  void tell_last() {
+    for (int number = 0; number < ranks(); ++number) {
+      const Process& one = member(number);
+      MESSAGE("rank " << number << " said last: "
+                      << (one.lines.empty() ? "nothing"
+                                            : one.lines.back().kind + one.lines.back().rest));
+      if (getenv("DUMP")) { std::string c = "gdb -batch -p " + std::to_string(one.id()) + " -ex 'thread apply all bt 14' 2>/dev/null | grep -E '^#|^Thread'"; std::printf("== %d\n", number); std::fflush(stdout); if (system(c.c_str())) {} }
+    }
+  }
   void lose(int number) { members_.erase(members_.begin() + number); }
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
@@ -222,13 +234,15 @@ struct Seen {
 void check_lines(const Ring& ring, Seen* seen) {
   for (const auto& process : ring.processes()) {
     for (const Line& line : process->lines) {
-      CHECK_MESSAGE(line.kind != "kept", "generation " << line.generation << ", rank " << line.rank << " of " << line.ranks << ": " << line.rest);
+      CHECK_MESSAGE(line.kind != "kept", "generation " << line.generation << ", rank " << line.rank
+                                                       << " of " << line.ranks << ": "
+                                                       << line.rest);
       if (line.kind != "good") continue;
       ++seen->good_runs;
       const std::uint64_t hash = expected(line.ranks)[static_cast<std::size_t>(line.rank)];
-      CHECK_MESSAGE(std::stoull(line.rest) == hash,
-                    "rank " << line.rank << " of " << line.ranks << " of generation "
-                            << line.generation);
+      CHECK_MESSAGE(std::stoull(line.rest) == hash, "rank " << line.rank << " of " << line.ranks
+                                                            << " of generation "
+                                                            << line.generation);
     }
   }
 }
@@ -247,9 +261,11 @@ bool lose_one(Ring& ring, std::int64_t generation, base::Random& random, Seen* s
   const Fault fault =
       killed ? faults[0] : faults[random.below(static_cast<std::uint32_t>(faults.size()))];
   const auto delay = std::chrono::microseconds(random.below(planning ? 120000 : 40000));
-  INFO("generation " << generation << ", rank " << victim << " of " << ranks << " " << std::string(fault.name)
-                     << (planning ? " while planning" : "") << " after " << delay.count() << " us");
+  INFO("generation " << generation << ", rank " << victim << " of " << ranks << " "
+                     << std::string(fault.name) << (planning ? " while planning" : "") << " after "
+                     << delay.count() << " us");
   if (!ring.all_say(planning ? "met" : "good", generation, milliseconds(20000))) {
+    ring.tell_last();
     FAIL_CHECK("not all ranks have met, or come to their first run");
     return false;
   }
@@ -260,11 +276,7 @@ bool lose_one(Ring& ring, std::int64_t generation, base::Random& random, Seen* s
   ring.lose(victim);
   const std::string name = "rank " + std::to_string(victim) + " of " + std::to_string(ranks);
   if (!ring.all_say("lost", generation, 20 * kDeadline + milliseconds(4000))) {
-    for (int number = 0; number < ring.ranks(); ++number) {
-      const Process& one = ring.member(number);
-      MESSAGE("rank " << number << " said last: "
-                      << (one.lines.empty() ? "nothing" : one.lines.back().kind + one.lines.back().rest));
-    }
+    ring.tell_last();
     FAIL_CHECK("not all ranks have noticed");
     return false;
   }
@@ -291,9 +303,8 @@ bool lose_one(Ring& ring, std::int64_t generation, base::Random& random, Seen* s
     const bool recovered = ring.all_say("good", generation + 1, milliseconds(20000));
     CHECK(recovered);
     if (!recovered) return false;
-    seen->longest_recovery =
-        std::max(seen->longest_recovery,
-                 std::chrono::duration_cast<milliseconds>(Clock::now() - begin));
+    seen->longest_recovery = std::max(
+        seen->longest_recovery, std::chrono::duration_cast<milliseconds>(Clock::now() - begin));
   } else {
     CHECK(ring.member(0).end(milliseconds(10000)) == 0);
   }
@@ -325,11 +336,12 @@ TEST_CASE("ranks are lost one after another, and the others go on with the bits 
   }
   std::string text;
   for (const auto& [name, count] : seen.by_fault) text += name + " " + std::to_string(count) + ", ";
-  std::printf("%d ranks lost (%s%lld good runs); noticed within %lld ms, the next answers of the "
-              "others within %lld ms\n",
-              seen.lost, text.c_str(), static_cast<long long>(seen.good_runs),
-              static_cast<long long>(seen.longest_notice.count()),
-              static_cast<long long>(seen.longest_recovery.count()));
+  std::printf(
+      "%d ranks lost (%s%lld good runs); noticed within %lld ms, the next answers of the "
+      "others within %lld ms\n",
+      seen.lost, text.c_str(), static_cast<long long>(seen.good_runs),
+      static_cast<long long>(seen.longest_notice.count()),
+      static_cast<long long>(seen.longest_recovery.count()));
   CHECK(seen.good_runs > 0);
 }
 
