@@ -138,6 +138,16 @@ void receive_answers(const Ranks& ranks, const Device& device, const Stream& str
   }
 }
 
+// Until rank 0 has the answers of all; else they are computed again without it.
+void wait_for_rank_0(const Ranks& ranks) {
+  const Gathered gathered = ranks.meeting.gather({}, ranks.longest);
+  for (const std::vector<int>* missing : {&gathered.gone, &gathered.late}) {
+    if (std::ranges::count(*missing, 0) == 0) continue;
+    base::fail(ErrorCode::kCommunication, "rank 0 of {} {} before it had the answers of all ranks",
+               ranks.meeting.ranks(), missing == &gathered.gone ? "has gone" : "has not come");
+  }
+}
+
 // Plans, runs and brings the answers together, among ranks that have all come.
 std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
                                     const RunArguments& arguments, const ProblemInput& input) {
@@ -160,6 +170,7 @@ std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
   const auto all = ranks.meeting.all_gather(bytes_of(told, counters), ranks.longest);
   if (rank != 0) {
     send_answer(ranks, device, memory);
+    wait_for_rank_0(ranks);
     return std::nullopt;
   }
   RingAnswer result;
@@ -176,6 +187,8 @@ std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
   const std::vector<float> lse = fetch(device, &memory);
   place_rows(shards.q[0], memory.host_o, lse, &result.answer);
   receive_answers(ranks, device, memory.stream, shards, input, &result.answer);
+  result.events = ranks.communicator.events();
+  ranks.meeting.gather({}, ranks.longest);  // whoever has died by now, the answer is there
   return result;
 }
 
@@ -194,7 +207,7 @@ std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
                                        const RunArguments& arguments, const ProblemInput& input) {
   const milliseconds deadline(arguments.deadline.value_or(kDefaultDeadline));
   const milliseconds longest = deadline.count() == 0 ? kLongest : deadline;
-  std::vector<CommunicatorEvent> events;
+  std::vector<CommunicatorEvent> events;  // of generations that failed
   Rendezvous meeting = Rendezvous::meet({.address = seat.address,
                                          .rank = seat.rank,
                                          .ranks = seat.ranks,
@@ -203,22 +216,19 @@ std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
                                          .deadline = longest});
   while (true) {
     std::optional<Communicator> communicator;
-    const auto keep_events = [&] {
-      if (!communicator) return;
-      for (CommunicatorEvent& event : communicator->events()) events.push_back(std::move(event));
-    };
     try {
       communicator.emplace(Communicator::open(device, meeting, {.deadline = deadline}));
       std::optional<RingAnswer> answer =
           go_around({meeting, *communicator, longest}, device, arguments, input);
-      keep_events();
-      if (answer) answer->events = std::move(events);
+      if (answer) answer->events.insert(answer->events.begin(), events.begin(), events.end());
       return answer;
     } catch (const Error& error) {
       if (!arguments.go_on || error.code() != ErrorCode::kCommunication) throw;
       std::fprintf(stderr, "annulus run: %s; the ranks that are left go on\n", error.what());
     }
-    keep_events();
+    if (communicator) {
+      for (CommunicatorEvent& event : communicator->events()) events.push_back(std::move(event));
+    }
     const RegroupOptions options = regroup_options(communicator, longest);
     communicator.reset();
     meeting = meeting.regroup(options);

@@ -130,7 +130,8 @@ void print_ring(const RingAnswer& ring, const RunArguments& arguments,
   for (const CommunicatorEvent& event : ring.events) {
     if (event.kind == CommunicatorEventKind::kOpened) continue;
     print_line(to_string(event.kind),
-               fmt::format("{} (generation {}, run {})", event.text, event.generation, event.run));
+               fmt::format("{} (rank {}, generation {}, run {})", event.text,
+                           fmt::join(event.ranks, ", "), event.generation, event.run));
   }
   if (difference) {
     print_line("one rank", fmt::format("differs by at most {:.2e} from the ring", *difference));
