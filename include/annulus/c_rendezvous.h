@@ -129,10 +129,11 @@ typedef struct annulus_rank_state {
   annulus_position position;  // the last one that has come
   int32_t posted;             // 0 or 1: whether a position has come from it
   int32_t gone;               // 0 or 1: its connection has ended; never of one that is merely late
+  int64_t silent_ms;          // since the position came; 0 where none has
 } annulus_rank_state;
 
 #define ANNULUS_RANK_STATE_INIT \
-  { sizeof(annulus_rank_state), NULL, {0, 0, 0}, 0, 0 }
+  { sizeof(annulus_rank_state), NULL, {0, 0, 0}, 0, 0, 0 }
 
 // `rank` is another one than this.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_get_state(annulus_rendezvous* rendezvous,

@@ -131,6 +131,7 @@ void write_rank_state(annulus_rank_state* to, const std::vector<RankState>& stat
   c.position = {state->position.generation, state->position.run, state->position.round};
   c.posted = state->posted ? 1 : 0;
   c.gone = state->gone ? 1 : 0;
+  c.silent_ms = state->silent.count();
   c.reason = reasons->keep(state->reason);
   write_struct(kRankState, to, c);
 }

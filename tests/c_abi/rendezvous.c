@@ -101,6 +101,7 @@ static void positions(annulus_rendezvous* meeting, int rank) {
   CHECK(state.posted == 1 && state.gone == 0 && strcmp(state.reason, "") == 0);
   CHECK(state.position.generation == 1 && state.position.run == 20 + other);
   CHECK(state.position.round == 3);
+  CHECK(state.silent_ms >= 0 && state.silent_ms < 600000);
   CHECK_FAILS(annulus_rendezvous_post(meeting, NULL), ANNULUS_INVALID_ARGUMENT, "position is null");
   CHECK_FAILS(annulus_rendezvous_get_state(meeting, rank, &state), ANNULUS_INVALID_ARGUMENT,
               "none of the 2 others");
