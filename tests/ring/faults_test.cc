@@ -107,7 +107,6 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   int out() const { return out_; }
-  pid_t id() const { return id_; }
   void signal(int number) const { kill(id_, number); }
   // Reads what is there.
   void read() {
@@ -212,7 +211,6 @@ class Ring {
       MESSAGE("rank " << number << " said last: "
                       << (one.lines.empty() ? "nothing"
                                             : one.lines.back().kind + one.lines.back().rest));
-      if (getenv("DUMP")) { std::string c = "gdb -batch -p " + std::to_string(one.id()) + " -ex 'thread apply all bt 14' 2>/dev/null | grep -E '^#|^Thread'"; std::printf("== %d\n", number); std::fflush(stdout); if (system(c.c_str())) {} }
     }
   }
   void lose(int number) { members_.erase(members_.begin() + number); }

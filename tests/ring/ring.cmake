@@ -7,14 +7,20 @@ annulus_test(ring_device LABEL device LIBRARIES annulus_test_devices SOURCES rin
 if(ANNULUS_SIMULATOR)
   annulus_test(ring_ranks LABEL device LIBRARIES annulus_test_devices SOURCES
     ring/rank_ring_test.cc)
-  add_executable(fault_rank ring/fault_rank.cc)
-  target_include_directories(fault_rank PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(fault_rank PRIVATE annulus_test_devices)
-  annulus_warnings(fault_rank)
-  annulus_opens_simulator(fault_rank)
+  # Ranks that tests start as processes of their own.
+  foreach(program case_rank fault_rank)
+    add_executable(${program} ring/${program}.cc)
+    target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_link_libraries(${program} PRIVATE annulus_test_devices)
+    annulus_warnings(${program})
+    annulus_opens_simulator(${program})
+  endforeach()
   annulus_test(ring_faults LABEL device LIBRARIES annulus_test_devices SOURCES
     ring/faults_test.cc)
   add_dependencies(test_ring_faults fault_rank)
+  annulus_test(ring_processes LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+    ring/processes_test.cc)
+  add_dependencies(test_ring_processes case_rank)
 endif()
 annulus_test(ring_segments LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   ring/segments_test.cc)
