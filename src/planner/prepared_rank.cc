@@ -143,6 +143,8 @@ std::int64_t PreparedRank::run(const RingCall& call) const {
   try {
     driver_.check(call);
     const base::Turn turn(&busy_, ring::kOneRunAtATime);
+    // Every step finds the context current, instead of making it so.
+    const device::ContextScope scope(*driver_.context());
     run = transport_.begin_run();
     driver_.begin(call);
     for (int step = 0; step <= driver_.rounds(); ++step) {

@@ -52,10 +52,10 @@ void check_ranks(int ranks, int first, int count) {
   std::vector<pid_t> children;
   const auto output = [&](int rank) { return folder / ("rank-" + std::to_string(rank)); };
   for (int rank = 0; rank < ranks; ++rank) {
-    children.push_back(start({program, folder / "meeting", std::to_string(rank),
-                              std::to_string(ranks), kind, std::to_string(seed),
-                              std::to_string(first), std::to_string(count)},
-                             output(rank)));
+    children.push_back(
+        start({program, folder / "meeting", std::to_string(rank), std::to_string(ranks), kind,
+               std::to_string(seed), std::to_string(first), std::to_string(count)},
+              output(rank)));
   }
   for (const pid_t child : children) {
     int status = 0;
