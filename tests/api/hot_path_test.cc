@@ -291,7 +291,7 @@ TEST_CASE("running a rank of a ring, and joining, allocate nothing of their own 
   operands.joined_o_strides = {64, 64};
   device::StreamSink stream(nullptr);
   int exchanges = 0;
-  const join::Joiner::Exchange exchange = [&](auto, auto) { ++exchanges; };
+  const join::Exchange exchange = [&](auto, auto) { ++exchanges; };
   IdleLaunches::idle = true;
   costs_nothing([&] { ring.run(call); });
   costs_nothing([&] { joiner.run(stream, operands, workspace.data(), exchange); }, 2);
