@@ -119,6 +119,23 @@ struct CommunicatorInfo {
   std::string nccl;             // "2.28.9 at /usr/lib/x86_64-linux-gnu/libnccl.so.2"
 };
 
+// Device memory that a communicator has allocated (Communicator::allocate). Given back with the
+// last copy, which keeps the communicator; work that uses it must have ended.
+class ANNULUS_EXPORT ExchangeMemory {
+ public:
+  struct Impl;
+  explicit ExchangeMemory(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  // No move, as for Plan.
+  ExchangeMemory(const ExchangeMemory&) = default;
+  ExchangeMemory& operator=(const ExchangeMemory&) = default;
+
+  void* data() const;  // null where bytes() is 0
+  std::size_t bytes() const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
 // A rank's end of a communicator. Copies share it, and the last one ends it: where all is well
 // together with the others of its host, for which it waits no longer than the deadline. One thread
 // at a time may call it; another one that comes meanwhile gets Error{kInvalidArgument}.
@@ -171,6 +188,13 @@ class ANNULUS_EXPORT Communicator {
   // NCCL fails or the deadline passes, after which the communicator is given up.
   std::int64_t exchange(void* stream, std::span<const SentBytes> sends,
                         std::span<const ReceivedBytes> receives) const;
+
+  // Memory for what is sent and received, as workspaces of rings and joins are: NCCL allocates it
+  // and knows it, where it is 2.19 or newer, so that its kernels need no buffers of their own in
+  // between. Both ends of a message gain from that, or neither, so all ranks do the same. Any other
+  // memory is as right. In steps of 2 MiB. Throws Error{kOutOfMemory}, Error{kDevice}, and
+  // Error{kInvalidArgument} where another thread is inside a call.
+  ExchangeMemory allocate(std::size_t bytes) const;
 
   // Runs of everything that uses the communicator (exchanges, rings, joins) are numbered from 0, in
   // the order in which they are put on streams; all ranks make the same ones. This is how many

@@ -9,6 +9,7 @@
 #include "api/impl.h"
 #include "api/rendezvous_impl.h"
 #include "base/fail.h"
+#include "exchange/memory.h"
 
 namespace annulus::inline v0 {
 
@@ -138,6 +139,19 @@ std::int64_t Communicator::exchange(void* stream, std::span<const SentBytes> sen
                                     std::span<const ReceivedBytes> receives) const {
   return impl_->here().exchange(static_cast<abi::CUstream>(stream), sends, receives);
 }
+
+struct ExchangeMemory::Impl {
+  std::shared_ptr<exchange::Memory> memory;
+};
+
+ExchangeMemory Communicator::allocate(std::size_t bytes) const {
+  impl_->here();
+  return ExchangeMemory(std::make_shared<const ExchangeMemory::Impl>(ExchangeMemory::Impl{
+      base::share_in_process(std::make_unique<exchange::Memory>(impl_->rank, bytes))}));
+}
+
+void* ExchangeMemory::data() const { return impl_->memory->data(); }
+std::size_t ExchangeMemory::bytes() const { return impl_->memory->bytes(); }
 
 std::int64_t Communicator::runs() const { return impl_->here().runs(); }
 RunState Communicator::state(std::int64_t run) const { return impl_->here().state(run); }

@@ -443,6 +443,21 @@ void Rank::queue(abi::CUstream stream, std::span<const SentBytes> sends,
   finish(code, "ncclGroupEnd", waiting);
 }
 
+// An engine's communicator may end before the memory does, and NCCL wants handles back before.
+void* Rank::register_memory(void* data, std::size_t bytes) {
+  const base::Turn turn(&busy_, kOneCallAtATime);
+  const InsideNccl inside(&in_nccl_);
+  if (!usable() || info_.borrowed || table().comm_register == nullptr) return nullptr;
+  void* handle = nullptr;
+  const abi::NcclResult code = table().comm_register(comm_, data, bytes, &handle);
+  return code == abi::kNcclSuccess ? handle : nullptr;
+}
+
+void Rank::deregister_memory(void* handle) {
+  const InsideNccl inside(&in_nccl_);
+  if (usable() && table().comm_deregister != nullptr) table().comm_deregister(comm_, handle);
+}
+
 bool Rank::look() {
   const std::lock_guard lock(look_mutex_);
   if (!usable()) return false;

@@ -46,6 +46,7 @@ class Rank {
   const CommunicatorInfo& info() const { return info_; }
   const device::ContextPointer& context() const { return context_; }
   Control* control() const { return control_.get(); }
+  const abi::NcclLibrary& nccl() const { return *nccl_; }
 
   // A run of one group; returns its number.
   std::int64_t exchange(abi::CUstream stream, std::span<const SentBytes> sends,
@@ -59,6 +60,10 @@ class Rank {
   // While planning: no run, and nobody watches it but wait().
   void exchange_within(abi::CUstream stream, std::span<const SentBytes> sends,
                        std::span<const ReceivedBytes> receives, std::chrono::milliseconds within);
+  // A handle for deregister_memory(); null where NCCL does not register it, which costs speed
+  // alone.
+  void* register_memory(void* data, std::size_t bytes);
+  void deregister_memory(void* handle);
   // How long ranks may take to plan together.
   std::chrono::milliseconds planning() const { return planning_; }
   // Waits on the host until the work on `stream` has ended; `what` it is that takes long. For

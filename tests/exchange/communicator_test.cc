@@ -170,6 +170,27 @@ TEST_CASE(
   CHECK(right == 13);
 }
 
+TEST_CASE("memory of a communicator is exchanged like any other, and none is too much") {
+  std::atomic<int> right = 0;
+  test::on_ranks(2, {}, [&](const Communicator& rank, const Device& on) {
+    const ExchangeMemory memory = rank.allocate(4096);
+    CHECK(memory.bytes() == 4096);
+    CHECK(rank.allocate(0).data() == nullptr);
+    std::string text;
+    CHECK(code_of([&] { rank.allocate(std::size_t{1} << 60); }, &text) == ErrorCode::kOutOfMemory);
+    CHECK(text.find("ncclMemAlloc") != std::string::npos);
+    const int peer = 1 - rank.rank();
+    on.copy_to_device(memory.data(), numbers(rank.rank()).data(), 128);
+    const SentBytes sent = {peer, memory.data(), 128};
+    const ReceivedBytes received = {peer, static_cast<char*>(memory.data()) + 1024, 128};
+    CHECK(rank.wait(rank.exchange(nullptr, {&sent, 1}, {&received, 1})) == RunState::kGood);
+    std::vector<int> got(32);
+    on.copy_to_host(got.data(), received.to, 128);
+    right += got == numbers(peer) ? 1 : 0;
+  });
+  CHECK(right == 2);
+}
+
 TEST_CASE("what ranks bring is checked") {
   const Device device = test::rank_device(0);
   const CommunicatorId id = make_communicator_id(device);

@@ -60,7 +60,8 @@ TEST_CASE("of three ranks one ends: the others say so, regroup and go on") {
       const Rendezvous ranks = Rendezvous::over(
           all_gather, {.address = "", .rank = number, .ranks = 3, .token = "", .interface = ""});
       expect(ranks.generation() == 1 && ranks.members().size() == 3, "generation 1");
-      const DeviceMemory memory = device.allocate(1024);
+      const ExchangeMemory memory = Communicator::open(device, ranks).allocate(1024);
+      expect(memory.bytes() == 1024, "the memory");
       // A message to each other rank and one from it.
       const auto exchange = [&](const Communicator& communicator) {
         std::vector<SentBytes> sent;

@@ -29,11 +29,10 @@ TEST_CASE("a rank makes at most eight calls of the driver for each round of a ru
   const ShardMap shards = make_shards(Sharding::kZigzag, kRanks, 600, 600);
   // Only rank 0's are counted, and nobody watches, so that all of them are those of its run.
   std::vector<Device> ring = devices(kRanks);
-  ring[0] = api::open_on(std::make_shared<const device::Driver>(
-                             CountedCalls::wrap(test::simulator_table()),
-                             api::inside(ring[0]).context->driver().name()),
-                         api::parse_device_name(ring[0].info().name), {},
-                         base::read_environment());
+  ring[0] = api::open_on(
+      std::make_shared<const device::Driver>(CountedCalls::wrap(test::simulator_table()),
+                                             api::inside(ring[0]).context->driver().name()),
+      api::parse_device_name(ring[0].info().name), {}, base::read_environment());
   const RingPlan together = plan_ring(devices(kRanks), c.problem, shards, options);
   RingMemory memory(ring, c, shards);
   memory.make_workspace([&](int rank) { return together.workspace_bytes(rank); });
