@@ -89,9 +89,10 @@ Communicator Communicator::open(const Device& device, const Rendezvous& rendezvo
   const bool makes_id = rendezvous.rank() == 0;
   std::optional<Error> error;
   try {
-    if (options.deadline.count() < 0) {
+    for (const std::chrono::milliseconds given : {options.deadline, options.planning}) {
+      if (given.count() >= 0) continue;
       base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none",
-                 options.deadline.count());
+                 given.count());
     }
     if (makes_id) {
       id = make_communicator_id(device);
@@ -103,7 +104,7 @@ Communicator Communicator::open(const Device& device, const Rendezvous& rendezvo
   }
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24);
   const auto deadline =
-      options.deadline.count() > 0 ? std::min(options.deadline, kLongest) : kLongest;
+      options.planning.count() > 0 ? std::min(options.planning, kLongest) : kLongest;
   std::vector<std::vector<std::byte>> all;
   try {
     all = rendezvous.all_gather(brought(makes_id ? &id : nullptr, error), deadline);
