@@ -159,12 +159,36 @@ typedef struct annulus_simulator_nccl_options {
   uint32_t fail_after;     // of the calls of fail_function, the one behind so many others fails
   int32_t fail_code;       // with this code, and does nothing; 0: none fails
   char fail_function[36];  // "ncclGroupEnd"
+  // Of each direction of each pair of ranks; they change predicted times alone, and nothing waits
+  // for them. 0: no latency, and any number of bytes at once.
+  uint64_t link_latency_ns;
+  uint64_t link_bytes_per_second;
 } annulus_simulator_nccl_options;
 
 #define ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT \
-  { sizeof(annulus_simulator_nccl_options), 22809, 0, 3, 0, 0, "" }
+  { sizeof(annulus_simulator_nccl_options), 22809, 0, 3, 0, 0, "", 0, 0 }
 
 ANNULUS_EXPORT int annulusSimulatorNcclSetOptions(const annulus_simulator_nccl_options* options);
+
+// What the ranks of this process have put on streams.
+typedef struct annulus_simulator_nccl_counters {
+  uint32_t struct_size;
+  uint32_t reserved;  // 0
+  uint64_t groups;    // also of one call outside of a group
+  uint64_t messages;  // sent by these ranks, those of collective calls too
+  uint64_t bytes;     // of these messages
+  // The sum over groups of the time that the busiest direction of a link needs by the options: a
+  // latency for each of its messages, and its bytes at the rate. A prediction, of groups that have
+  // all links to themselves.
+  uint64_t predicted_ns;
+} annulus_simulator_nccl_counters;
+
+#define ANNULUS_SIMULATOR_NCCL_COUNTERS_INIT \
+  { sizeof(annulus_simulator_nccl_counters), 0, 0, 0, 0, 0 }
+
+// Since the process began, or they were cleared (clear = 1).
+ANNULUS_EXPORT int annulusSimulatorNcclCounters(annulus_simulator_nccl_counters* counters,
+                                                int clear);
 
 #ifdef __cplusplus
 }  // extern "C"

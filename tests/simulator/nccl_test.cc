@@ -235,6 +235,37 @@ TEST_CASE("a revoked communicator ends what is under way and takes nothing new")
   waiting.comm = nullptr;
 }
 
+TEST_CASE("groups, messages and bytes are counted, and links have a time by the options") {
+  annulus_simulator_nccl_options options = ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT;
+  options.link_latency_ns = 2000;
+  options.link_bytes_per_second = 1'000'000'000;
+  const NcclRanks ranks(2, 0, true);
+  REQUIRE(nccl::interface_set_options(&options) == kCudaSuccess);
+  annulus_simulator_nccl_counters counters = ANNULUS_SIMULATOR_NCCL_COUNTERS_INIT;
+  REQUIRE(nccl::interface_counters(&counters, 1) == kCudaSuccess);
+  // Rank 0 sends two messages one way, rank 1 one the other way: on the busier way two latencies,
+  // and 256 + 64 bytes at a nanosecond each.
+  const NcclTable& table = ranks.at(0).nccl;
+  REQUIRE(table.group_start() == kNcclSuccess);
+  REQUIRE(ranks.at(0).send(1, 64) == kNcclSuccess);
+  REQUIRE(ranks.at(0).send(1, 16, 64) == kNcclSuccess);
+  REQUIRE(ranks.at(0).receive(1, 8) == kNcclSuccess);
+  REQUIRE(ranks.at(1).receive(0, 64) == kNcclSuccess);
+  REQUIRE(ranks.at(1).receive(0, 16, 64) == kNcclSuccess);
+  REQUIRE(ranks.at(1).send(0, 8) == kNcclSuccess);
+  REQUIRE(table.group_end() == kNcclSuccess);
+  for (int rank = 0; rank < 2; ++rank) REQUIRE(ranks.at(rank).wait() == kCudaSuccess);
+  REQUIRE(nccl::interface_counters(&counters, 1) == kCudaSuccess);
+  CHECK(counters.groups == 2);
+  CHECK(counters.messages == 3);
+  CHECK(counters.bytes == 352);
+  CHECK(counters.predicted_ns == 2 * (2 * 2000 + 256 + 64));
+  REQUIRE(nccl::interface_counters(&counters, 0) == kCudaSuccess);
+  CHECK(counters.groups == 0);
+  CHECK(nccl::interface_counters(nullptr, 0) == kCudaInvalidValue);
+  set_nccl(0);
+}
+
 TEST_CASE("misuse of messages has a name") {
   SUBCASE("the sides of a message differ") {
     const NcclRanks ranks(2);

@@ -39,4 +39,14 @@ int interface_set_options(const annulus_simulator_nccl_options* given) {
   return abi::kCudaSuccess;
 }
 
+int interface_counters(annulus_simulator_nccl_counters* given, int clear) {
+  if (given == nullptr || given->struct_size < sizeof(given->struct_size)) {
+    return abi::kCudaInvalidValue;
+  }
+  annulus_simulator_nccl_counters now = counters(clear != 0);
+  now.struct_size = given->struct_size;
+  std::memcpy(given, &now, std::min<std::size_t>(given->struct_size, sizeof(now)));
+  return abi::kCudaSuccess;
+}
+
 }  // namespace annulus::simulator::nccl

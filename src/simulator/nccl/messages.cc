@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -151,6 +153,7 @@ class Messages : public driver::Meeting {
  public:
   explicit Messages(const std::vector<Call>& calls) : communicator_(calls.front().communicator) {
     for (const Call& call : calls) add(call);
+    count();
   }
 
   bool able() override {
@@ -245,6 +248,24 @@ class Messages : public driver::Meeting {
           fmt::format("message {} between rank {} and rank {}: rank {} calls {}, rank {} calls {}",
                       leg.number, communicator_->rank(), leg.peer, communicator_->rank(),
                       text(leg.label), leg.peer, text(theirs)));
+  }
+
+  // A link has two directions, and messages that share one follow each other.
+  void count() const {
+    const Options options = nccl::options();
+    std::map<std::pair<int, bool>, std::uint64_t> busy;
+    std::uint64_t messages = 0, bytes = 0, longest = 0;
+    for (const Leg& leg : legs_) {
+      if (leg.peer == communicator_->rank()) continue;
+      const double rate = static_cast<double>(options.link_bytes_per_second);
+      const double wire = rate == 0 ? 0 : 1e9 * static_cast<double>(leg.label.bytes) / rate;
+      std::uint64_t& sum = busy[{leg.peer, leg.sends}];
+      sum += options.link_latency_ns + static_cast<std::uint64_t>(std::llround(wire));
+      longest = std::max(longest, sum);
+      messages += leg.sends ? 1 : 0;
+      bytes += leg.sends ? leg.label.bytes : 0;
+    }
+    count_group(messages, bytes, longest);
   }
 
   void add(const Call& call) {

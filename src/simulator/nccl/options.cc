@@ -12,6 +12,7 @@ struct Shared {
   Options options;
   base::Random random{0};
   unsigned calls = 0;  // of the function that is to fail
+  annulus_simulator_nccl_counters counters = ANNULUS_SIMULATOR_NCCL_COUNTERS_INIT;
 };
 Shared& shared() {
   static Shared* const only = new Shared;  // used until the process ends
@@ -67,6 +68,22 @@ std::optional<abi::NcclResult> planned_failure(std::string_view symbol) {
   }
   if (shared().calls++ != options.fail_after) return std::nullopt;
   return options.fail_code;
+}
+
+void count_group(std::uint64_t messages, std::uint64_t bytes, std::uint64_t predicted_ns) {
+  const std::lock_guard lock(shared().mutex);
+  annulus_simulator_nccl_counters& sum = shared().counters;
+  ++sum.groups;
+  sum.messages += messages;
+  sum.bytes += bytes;
+  sum.predicted_ns += predicted_ns;
+}
+
+annulus_simulator_nccl_counters counters(bool clear) {
+  const std::lock_guard lock(shared().mutex);
+  const annulus_simulator_nccl_counters now = shared().counters;
+  if (clear) shared().counters = ANNULUS_SIMULATOR_NCCL_COUNTERS_INIT;
+  return now;
 }
 
 unsigned draw(unsigned bound) {

@@ -24,6 +24,10 @@ bool has_function(std::string_view symbol);
 // Counts a call, and returns the code with which the options let it fail, if they do.
 std::optional<abi::NcclResult> planned_failure(std::string_view symbol);
 
+// What the ranks of this process have queued (annulus_simulator_nccl_counters).
+void count_group(std::uint64_t messages, std::uint64_t bytes, std::uint64_t predicted_ns);
+annulus_simulator_nccl_counters counters(bool clear);
+
 // A number in [0, bound], drawn with the seed of the options.
 unsigned draw(unsigned bound);
 
