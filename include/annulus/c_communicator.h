@@ -41,10 +41,12 @@ typedef struct annulus_communicator_options {
   int64_t deadline_ms;
   // How long ranks may take to meet and to plan together, as they compile kernels; 0: any time.
   int64_t planning_ms;
+  // The most CTAs of NCCL's kernels, from 1 to 32; rings leave as many multiprocessors free.
+  int64_t ctas;
 } annulus_communicator_options;
 
 #define ANNULUS_COMMUNICATOR_OPTIONS_INIT \
-  { sizeof(annulus_communicator_options), 0, 1, 30000, 600000 }
+  { sizeof(annulus_communicator_options), 0, 1, 30000, 600000, 8 }
 
 // Meets the other ranks, which all call it with the same id. Null options are the defaults. Errors
 // are ANNULUS_INVALID_ARGUMENT for a rank outside [0, ranks), and where ranks differ in what they
@@ -92,10 +94,11 @@ typedef struct annulus_communicator_info {
   int32_t simulated;   // 0 or 1
   int32_t watched;     // 0 or 1
   int64_t generation;  // the rendezvous'; 0 without one
+  int64_t ctas;        // annulus_communicator_options.ctas
 } annulus_communicator_info;
 
 #define ANNULUS_COMMUNICATOR_INFO_INIT \
-  { sizeof(annulus_communicator_info), NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(annulus_communicator_info), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 // Any thread.
 ANNULUS_EXPORT annulus_status annulus_communicator_get_info(annulus_communicator* communicator,
@@ -125,6 +128,18 @@ typedef struct annulus_received_bytes {
 ANNULUS_EXPORT annulus_status annulus_communicator_exchange(
     annulus_communicator* communicator, void* stream, const annulus_sent_bytes* sends,
     size_t send_count, const annulus_received_bytes* receives, size_t receive_count, int64_t* run);
+
+// Device memory for what is sent and received, as workspaces of rings and joins are: NCCL allocates
+// it and knows it, where it is 2.19 or newer, so that its kernels need no buffers of their own in
+// between. Both ends of a message gain from that, or neither, so all ranks do the same. Any other
+// memory is as right. In steps of 2 MiB; 0 bytes give null. What was not released is released with
+// the handle.
+ANNULUS_EXPORT annulus_status annulus_communicator_allocate(annulus_communicator* communicator,
+                                                            size_t bytes, void** memory);
+// Releases memory that annulus_communicator_allocate gave on this handle, once; work that uses it
+// must have ended. Null does nothing.
+ANNULUS_EXPORT annulus_status annulus_communicator_release(annulus_communicator* communicator,
+                                                           void* memory);
 
 // ---- What has become of runs
 

@@ -35,6 +35,11 @@ static_assert(std::is_same_v<int, std::int32_t>);
 constexpr const char* kOneExchangeAtATime =
     "another thread is inside a call of this communicator; take turns";
 
+// Numbers that no int holds become one that is no rank and no number of CTAs.
+int int_of(std::int64_t number) {
+  return static_cast<int>(std::clamp<std::int64_t>(number, -1, std::numeric_limits<int>::max()));
+}
+
 CommunicatorOptions communicator_options_of(const annulus_communicator_options* given) {
   const annulus_communicator_options defaults = ANNULUS_COMMUNICATOR_OPTIONS_INIT;
   const annulus_communicator_options c =
@@ -42,12 +47,8 @@ CommunicatorOptions communicator_options_of(const annulus_communicator_options* 
   return {.blocking = truth("blocking", c.blocking),
           .deadline = milliseconds_of("deadline_ms", c.deadline_ms),
           .planning = milliseconds_of("planning_ms", c.planning_ms),
+          .ctas = int_of(c.ctas),
           .watched = truth("watched", c.watched)};
-}
-
-// Numbers that no int holds become one that is no rank.
-int rank_of(std::int64_t rank) {
-  return static_cast<int>(std::clamp<std::int64_t>(rank, -1, std::numeric_limits<int>::max()));
 }
 
 void give_communicator(annulus_communicator** to, Communicator communicator) {
@@ -148,6 +149,7 @@ annulus_status annulus_communicator_get_info(annulus_communicator* communicator,
     c.simulated = info.simulated ? 1 : 0;
     c.watched = info.watched ? 1 : 0;
     c.generation = info.generation;
+    c.ctas = info.ctas;
     write_struct(kCommunicatorInfo, to, c);
   });
 }
@@ -163,14 +165,40 @@ annulus_status annulus_communicator_exchange(annulus_communicator* communicator,
     const base::Turn turn(&pin->busy, kOneExchangeAtATime);
     pin->sends.clear();
     for (const annulus_sent_bytes& one : std::span(sends, send_count)) {
-      pin->sends.push_back({rank_of(one.to), one.from, one.bytes});
+      pin->sends.push_back({int_of(one.to), one.from, one.bytes});
     }
     pin->receives.clear();
     for (const annulus_received_bytes& one : std::span(receives, receive_count)) {
-      pin->receives.push_back({rank_of(one.from), one.to, one.bytes});
+      pin->receives.push_back({int_of(one.from), one.to, one.bytes});
     }
     const std::int64_t made = pin->communicator.exchange(stream, pin->sends, pin->receives);
     if (run != nullptr) *run = made;
+  });
+}
+
+annulus_status annulus_communicator_allocate(annulus_communicator* communicator, size_t bytes,
+                                             void** memory) {
+  return guarded([&] {
+    const CommunicatorPin pin(communicators(), number(communicator));
+    check_pointer("memory (where the address goes)", memory);
+    const ExchangeMemory made = pin->communicator.allocate(bytes);
+    if (made.data() != nullptr) {
+      const std::lock_guard lock(pin->mutex);
+      pin->memory.emplace(made.data(), made);
+    }
+    *memory = made.data();
+  });
+}
+
+annulus_status annulus_communicator_release(annulus_communicator* communicator, void* memory) {
+  return guarded([&] {
+    const CommunicatorPin pin(communicators(), number(communicator));
+    if (memory == nullptr) return;
+    const std::lock_guard lock(pin->mutex);
+    if (pin->memory.erase(memory) == 0) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{} is no memory of this communicator; was it released already?", memory);
+    }
   });
 }
 

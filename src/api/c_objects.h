@@ -109,6 +109,7 @@ struct CommunicatorObject {
   };
   std::optional<Failure> failure;
   std::map<std::int64_t, CommunicatorEvent> events;  // by number
+  std::map<void*, ExchangeMemory> memory;            // that callers have not released
 };
 HandleTable<CommunicatorObject>& communicators();
 using CommunicatorPin = HandleTable<CommunicatorObject>::Pin;

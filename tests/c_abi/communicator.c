@@ -22,11 +22,14 @@ static void refused_handle(annulus_communicator* handle, annulus_device* device,
   annulus_communicator_failure failure = ANNULUS_COMMUNICATOR_FAILURE_INIT;
   annulus_communicator_event event = ANNULUS_COMMUNICATOR_EVENT_INIT;
   annulus_rank_state peer = ANNULUS_RANK_STATE_INIT;
+  void* memory = NULL;
   int64_t runs = 0;
   int32_t state = 0;
   CHECK_FAILS(annulus_communicator_get_info(handle, &info), ANNULUS_INVALID_ARGUMENT, part);
   CHECK_FAILS(annulus_communicator_exchange(handle, NULL, NULL, 0, NULL, 0, NULL),
               ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_communicator_allocate(handle, 8, &memory), ANNULUS_INVALID_ARGUMENT, part);
+  CHECK_FAILS(annulus_communicator_release(handle, NULL), ANNULUS_INVALID_ARGUMENT, part);
   CHECK_FAILS(annulus_communicator_get_runs(handle, &runs), ANNULUS_INVALID_ARGUMENT, part);
   CHECK_FAILS(annulus_communicator_get_state(handle, 0, &state), ANNULUS_INVALID_ARGUMENT, part);
   CHECK_FAILS(annulus_communicator_wait(handle, 0, &state), ANNULUS_INVALID_ARGUMENT, part);
@@ -80,6 +83,23 @@ static void states(annulus_communicator* ranks) {
   CHECK_FAILS(annulus_communicator_wait(ranks, 0, NULL), ANNULUS_INVALID_ARGUMENT, "state (where");
 }
 
+static void exchange_memory(annulus_communicator* ranks) {
+  void* memory = NULL;
+  void* kept = NULL;
+  void* none = &memory;
+  CHECK_OK(annulus_communicator_allocate(ranks, 100, &memory));
+  CHECK_OK(annulus_communicator_allocate(ranks, 1, &kept));
+  CHECK(memory != NULL && kept != NULL && kept != memory);
+  CHECK_OK(annulus_communicator_allocate(ranks, 0, &none));
+  CHECK(none == NULL);
+  CHECK_OK(annulus_communicator_release(ranks, NULL));
+  CHECK_OK(annulus_communicator_release(ranks, memory));
+  CHECK_FAILS(annulus_communicator_release(ranks, memory), ANNULUS_INVALID_ARGUMENT,
+              "is no memory of this communicator");
+  CHECK_FAILS(annulus_communicator_allocate(ranks, 8, NULL), ANNULUS_INVALID_ARGUMENT,
+              "memory (where the address goes)");
+}
+
 static void exchange(annulus_communicator* ranks, annulus_device* device, int rank) {
   const int own = 30 + rank;
   int got = 0;
@@ -101,6 +121,7 @@ static void exchange(annulus_communicator* ranks, annulus_device* device, int ra
   CHECK(got == 31 - rank);
   wrong_messages(ranks, rank, memory);
   states(ranks);
+  exchange_memory(ranks);
 }
 
 // The kinds of events up to the last one, as letters of their texts.
@@ -154,7 +175,7 @@ static void bytes_by_id(int rank) {
   CHECK_OK(annulus_communicator_open(device, &the_id, 2, rank, NULL, &ranks));
   CHECK_OK(annulus_communicator_get_info(ranks, &info));
   CHECK(info.rank == rank && info.ranks == 2 && info.blocking == 0 && info.borrowed == 0);
-  CHECK(info.watched == 1 && info.generation == 0);
+  CHECK(info.watched == 1 && info.generation == 0 && info.ctas == 8);
   CHECK(info.simulated == 1 && info.nccl_version >= 21400 && strstr(info.nccl, " at ") != NULL);
   CHECK_FAILS(annulus_communicator_get_info(ranks, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_communicator_info is null");
@@ -282,6 +303,11 @@ static void wrong_communicators(void) {
   options.watched = -1;
   REFUSED(annulus_communicator_open(device, &the_id, 1, 0, &options, &none), "watched is -1");
   options.watched = 0;
+  options.ctas = 33;
+  REFUSED(annulus_communicator_open(device, &the_id, 1, 0, &options, &none), "33");
+  options.ctas = INT64_C(1) << 33;
+  REFUSED(annulus_communicator_open(device, &the_id, 1, 0, &options, &none), "CTAs");
+  options.ctas = 1;
   options.deadline_ms = -1;
   REFUSED(annulus_communicator_open(device, &the_id, 1, 0, &options, &none), "deadline_ms is -1");
   options.deadline_ms = 0;

@@ -227,6 +227,7 @@ TEST_CASE("and so are those of ranks") {
   CHECK(c.deadline_ms == options.deadline.count());
   CHECK(c.planning_ms == options.planning.count());
   CHECK(c.watched == (options.watched ? 1 : 0));
+  CHECK(c.ctas == options.ctas);
   const annulus_regroup_options regroup = ANNULUS_REGROUP_OPTIONS_INIT;
   const annulus::RegroupOptions regrouped;
   CHECK((regroup.without == nullptr && regroup.without_count == 0));
