@@ -3,8 +3,9 @@
 // transformer the cache grows from 1 to 192 keys by plans that were made once; every 32 steps the
 // answer of all ranks is compared with attention over the whole cache.
 //
-// Ranks are threads here, each with a device of its own: simulated ones where ANNULUS_DEVICE says so
-// or there are fewer than four GPUs. In processes of their own they would meet as in ring_rank.cc.
+// Ranks are threads here, each with a device of its own: simulated ones where ANNULUS_DEVICE says
+// so or there are fewer than four GPUs. In processes of their own they would meet as in
+// ring_rank.cc.
 
 #include <annulus/append.h>
 #include <annulus/batch.h>
