@@ -185,7 +185,8 @@ class ANNULUS_EXPORT Communicator {
   //
   // Throws Error{kInvalidArgument} for a rank out of range or null memory, before anything is
   // queued; Error{kUnsupported} for a capture that is not possible; and Error{kCommunication} where
-  // NCCL fails or the deadline passes, after which the communicator is given up.
+  // NCCL fails or the deadline passes, and Error{kDevice} where the driver does, after which the
+  // communicator is given up.
   std::int64_t exchange(void* stream, std::span<const SentBytes> sends,
                         std::span<const ReceivedBytes> receives) const;
 
@@ -200,8 +201,8 @@ class ANNULUS_EXPORT Communicator {
   // the order in which they are put on streams; all ranks make the same ones. This is how many
   // there are.
   std::int64_t runs() const;
-  // Whether the messages of a run have come, as far as this rank is concerned. Runs that a graph
-  // was captured of have no state. Any thread.
+  // Whether the messages of a run have come, as far as this rank is concerned. The run that a graph
+  // was captured of has no state: Error{kInvalidArgument} until a later one is queued. Any thread.
   RunState state(std::int64_t run) const;
   // Waits on the host until the run is good or void: for what is in front of it on its stream, and
   // then no longer than the deadline for each round. Any thread.

@@ -89,11 +89,7 @@ Communicator Communicator::open(const Device& device, const Rendezvous& rendezvo
   const bool makes_id = rendezvous.rank() == 0;
   std::optional<Error> error;
   try {
-    for (const std::chrono::milliseconds given : {options.deadline, options.planning}) {
-      if (given.count() >= 0) continue;
-      base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none",
-                 given.count());
-    }
+    exchange::check_options(options);
     if (makes_id) {
       id = make_communicator_id(device);
     } else {

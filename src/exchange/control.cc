@@ -148,7 +148,21 @@ std::vector<Control::Known> Control::known(const Channel* channel) const {
 
 std::optional<std::string> Control::ended() const {
   const std::lock_guard lock(mutex_);
-  return ended_;
+  return end_text();
+}
+
+std::string Control::left_out_text(int by) const {
+  return fmt::format("rank {} of {} leaves this rank out and goes on without it", by, ranks_);
+}
+
+std::optional<std::string> Control::end_text() const {
+  if (ended_) return ended_;
+  for (const Peer& peer : peers_) {
+    for (const auto* const list : {&peer.survivors, &peer.decided}) {
+      if (*list && !std::ranges::binary_search(**list, rank_)) return left_out_text(peer.rank);
+    }
+  }
+  return std::nullopt;
 }
 
 void Control::ring_all() noexcept {
@@ -162,7 +176,14 @@ void Control::say_to_all(FrameKind kind, std::uint64_t number, std::span<const s
   for (Peer& peer : peers_) {
     if (!peer.link.is_open() || peer.deaf) continue;
     peer.link.put(frame);
-    if (peer.link.queued() > kMostQueued) drop(&peer, "it reads nothing");
+    if (peer.link.queued() <= kMostQueued) continue;
+    // The carrier may not have come to them yet.
+    std::string reason;
+    if (!peer.link.flush(&reason)) {
+      peer.deaf = true;
+    } else if (peer.link.queued() > kMostQueued) {
+      drop(&peer, "it reads nothing");
+    }
   }
   if (ranks_ > 1) wake();
 }
@@ -188,7 +209,7 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
   gathered.bytes.resize(peers_.size());
   gathered.bytes[static_cast<std::size_t>(rank_)].assign(own.begin(), own.end());
   std::unique_lock lock(mutex_);
-  if (ended_) throw Error(ErrorCode::kCommunication, *ended_);
+  if (const auto ended = end_text()) throw Error(ErrorCode::kCommunication, *ended);
   const std::uint64_t number = calls_ + 1;
   say_to_all(FrameKind::kGather, number, own);
   calls_ = number;
@@ -245,11 +266,11 @@ void Control::judge(Survivors* survivors) const {
     if (peer.rank == rank_) continue;
     if (peer.decided) {
       survivors->decided(peer.rank, *peer.decided);
-    } else if (peer.gone) {
-      survivors->gone(peer.rank);
-    } else if (peer.survivors) {
-      survivors->heard(peer.rank, *peer.survivors);
+      continue;
     }
+    if (peer.gone) survivors->gone(peer.rank);
+    // Of one that has gone it matters only whether it has left this rank out.
+    if (peer.survivors) survivors->heard(peer.rank, *peer.survivors);
   }
 }
 
@@ -307,8 +328,7 @@ World Control::regroup(const RegroupOptions& options) {
     const SteadyClock::time_point now = SteadyClock::now();
     if (now >= half) survivors.leave_out_silent();
     if (const std::optional<int> by = survivors.left_out_by()) {
-      base::fail(ErrorCode::kCommunication, "{} leaves rank {} out and goes on without it",
-                 name_ranks({&*by, 1}, ranks_), rank_);
+      throw Error(ErrorCode::kCommunication, left_out_text(*by));
     }
     const std::vector<int>& members = survivors.members();
     if (static_cast<int>(members.size()) < options.at_least) {
@@ -385,11 +405,6 @@ void Control::take(Peer* peer, Frame frame) {
     std::optional<std::vector<int>> list = parse_list(frame.bytes, ranks_);
     if (!list || frame.number != static_cast<std::uint64_t>(generation_) + 1) {
       return drop(peer, "it sent no list of ranks where one belongs");
-    }
-    if (!ended_ && !std::ranges::binary_search(*list, rank_)) {
-      ended_ = fmt::format("rank {} of {} leaves this rank out and goes on without it", peer->rank,
-                           ranks_);
-      ring_all();
     }
     (frame.kind == FrameKind::kSurvivors ? peer->survivors : peer->decided) = std::move(list);
     ring_all();

@@ -61,7 +61,8 @@ class Control {
     bool dead = false;  // its connection has ended
   };
   std::vector<Known> known(const Channel* channel) const;
-  // Why this object is of no use any more, where the ranks have gone on without it.
+  // Why this object is of no use any more, where the ranks have gone on without it or one of them
+  // says that it will.
   std::optional<std::string> ended() const;
 
  private:
@@ -99,6 +100,8 @@ class Control {
   void ring_all() noexcept;
   void say_to_all(FrameKind kind, std::uint64_t number, std::span<const std::byte> bytes);
   void judge(Survivors* survivors) const;
+  std::string left_out_text(int by) const;
+  std::optional<std::string> end_text() const;  // with the lock held
   World move_on(const std::vector<int>& members);
   void wake() noexcept;
   bool all_arrived() const;

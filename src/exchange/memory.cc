@@ -23,7 +23,12 @@ Memory::Memory(std::shared_ptr<Rank> rank, std::size_t bytes)
     base::fail(ErrorCode::kOutOfMemory, "{} bytes for exchanges: {}", bytes,
                text_of(nccl, code, "ncclMemAlloc"));
   }
-  registered_ = rank_->register_memory(data_, bytes);
+  try {
+    registered_ = rank_->register_memory(data_, bytes);
+  } catch (...) {
+    nccl.mem_free(data_);
+    throw;
+  }
 }
 
 Memory::~Memory() {

@@ -65,16 +65,8 @@ std::vector<RankState> states_of(const std::vector<Control::Known>& known) {
 
 }  // namespace
 
-Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorOptions& options,
-           ControlPointer control)
-    : context_(std::move(context)),
-      nccl_(std::move(nccl)),
-      deadline_(options.deadline),
-      planning_(options.planning),
-      control_(std::move(control)),
-      track_(context_) {
-  if (deadline_.count() > 0) beat_ = std::min(beat_, deadline_ / 8);
-  for (const std::chrono::milliseconds given : {deadline_, planning_}) {
+void check_options(const CommunicatorOptions& options) {
+  for (const std::chrono::milliseconds given : {options.deadline, options.planning}) {
     if (given.count() >= 0) continue;
     base::fail(ErrorCode::kInvalidArgument, "a deadline of {} ms; give 0 for none", given.count());
   }
@@ -83,14 +75,25 @@ Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorO
     base::fail(ErrorCode::kInvalidArgument, "{} CTAs for NCCL's kernels; give 1 to {}",
                options.ctas, kMostCtas);
   }
+}
+
+Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorOptions& options,
+           ControlPointer control)
+    : context_(std::move(context)),
+      nccl_(std::move(nccl)),
+      deadline_(options.deadline),
+      planning_(options.planning),
+      control_(std::move(control)),
+      channel_(control_, bell_),
+      track_(context_) {
+  check_options(options);
+  if (deadline_.count() > 0) beat_ = std::min(beat_, deadline_ / 8);
   info_.ctas = options.ctas;
   info_.blocking = options.blocking;
   info_.simulated = nccl_->report.simulated;
   info_.nccl_version = nccl_->report.version;
   info_.nccl = fmt::format("{} at {}", nccl_->report.version_text, nccl_->report.path);
-  if (!control_) return;
-  info_.generation = control_->generation();
-  channel_ = control_->open_channel(bell_);
+  if (control_) info_.generation = control_->generation();
 }
 
 void Rank::begin_watch(const CommunicatorOptions& options) {
@@ -170,10 +173,25 @@ std::unique_ptr<Rank> Rank::borrow(device::ContextPointer context, NcclPointer n
 Rank::~Rank() {
   watch_.reset();
   // What the device has passed is told, so that nobody takes this rank for one that has died.
-  if (usable()) look();
-  if (control_) control_->leave_channel(channel_);
-  if (comm_ != nullptr && !info_.borrowed && !given_up_) finalize();
-  if (control_) control_->close_channel(channel_);
+  if (usable()) wait_for_queued();
+  channel_.leave();
+  if (comm_ == nullptr || info_.borrowed) return;
+  if (usable()) {
+    finalize();
+    return;
+  }
+  // It may have been given up while a thread was inside NCCL.
+  const device::QuietScope scope(*context_);
+  if (scope.active()) end_now();
+}
+
+// The messages that were queued are waited for as ncclCommFinalize would, while the others are not
+// told yet that nothing more comes from here.
+void Rank::wait_for_queued() {
+  const Clock::time_point end = end_of(deadline_);
+  while (look() && std::uncaught_exceptions() <= exceptions_ && Clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 void Rank::finalize() {
@@ -186,12 +204,16 @@ void Rank::finalize() {
   }
   // Both wait for the ranks of the host, of which one may have died.
   if (!info_.blocking) {
-    const auto one_is_dead = [&] {
-      return control_ && std::ranges::any_of(control_->known(channel_), &Control::Known::dead);
+    const auto in_vain = [&] {
+      if (!control_) return false;
+      if (control_->ended()) return true;
+      return std::ranges::any_of(control_->known(channel_), [](const Control::Known& one) {
+        return one.dead || one.notice.has_value();
+      });
     };
     const abi::NcclResult code = table().comm_finalize(comm_);
     const bool going = code == abi::kNcclSuccess || code == abi::kNcclInProgress;
-    if (!going || poll(end_of(deadline_), one_is_dead) != abi::kNcclSuccess) {
+    if (!going || poll(end_of(deadline_), in_vain) != abi::kNcclSuccess) {
       end_now();
       return;
     }
@@ -202,7 +224,9 @@ void Rank::finalize() {
 std::string Rank::name() const { return fmt::format("rank {} of {}", info_.rank, info_.ranks); }
 
 Rank::Clock::time_point Rank::end_of(std::chrono::milliseconds within) {
-  return within.count() == 0 ? Clock::time_point::max() : Clock::now() + within;
+  constexpr std::chrono::milliseconds kForEver = std::chrono::years(100);
+  const bool endless = within.count() == 0 || within >= kForEver;
+  return endless ? Clock::time_point::max() : Clock::now() + within;
 }
 
 // Polls often at first, since most operations take microseconds.
@@ -267,6 +291,8 @@ void Rank::wait(const device::Stream& stream, const char* what, std::chrono::mil
     if (polls % kBetweenNews == 0 && bad_news(waiting.place)) fail_waiting(waiting);
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
+  // Given up meanwhile, it has ended without the messages.
+  require_usable();
 }
 
 void Rank::fail_waiting(const Waiting& waiting) {
@@ -305,15 +331,21 @@ void Rank::note(CommunicatorEventKind kind, std::vector<int> ranks, const std::s
 }
 
 void Rank::drop(const std::string& reason, const Notice& notice, bool tell, bool end) {
+  bool first = false;
   {
     const std::lock_guard lock(mutex_);
-    if (given_up_) return;
-    reason_ = reason;
-    blamed_ = notice.ranks;
-    given_up_ = true;
+    if (!given_up_) {
+      reason_ = reason;
+      blamed_ = notice.ranks;
+      given_up_ = first = true;
+    }
   }
-  note(CommunicatorEventKind::kGivenUp, notice.ranks, reason);
-  if (control_ && tell) control_->tell(channel_, notice);
+  try {
+    if (first) note(CommunicatorEventKind::kGivenUp, notice.ranks, reason);
+    if (first && control_ && tell) control_->tell(channel_, notice);
+  } catch (const std::bad_alloc&) {
+    // The streams have to go on all the same.
+  }
   if (comm_ == nullptr || info_.borrowed || !end) return;
   const device::QuietScope scope(*context_);
   end_now();
@@ -321,6 +353,7 @@ void Rank::drop(const std::string& reason, const Notice& notice, bool tell, bool
 
 // Nothing else frees a stream that waits for a rank that has died, so what fails is tried again.
 void Rank::end_now() {
+  if (aborted_.exchange(true)) return;
   constexpr int kTimes = 3;
   for (int time = 0; time < kTimes; ++time) {
     if (table().comm_abort(comm_) == abi::kNcclSuccess) return;
@@ -370,9 +403,13 @@ std::int64_t Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sen
   const device::ContextScope scope(*context_);
   const bool tracked = !capturing(stream);
   const std::int64_t run = begin_run();
-  queue_round(stream, sends, receives, {run, 0}, tracked);
-  if (tracked) track_.end_run(stream, run);
-  bell_->ring();
+  try {
+    queue_round(stream, sends, receives, {run, 0}, tracked);
+    close_run(stream, run, tracked);
+  } catch (const std::exception& error) {
+    abandon_run(run, error.what());
+    throw;
+  }
   return run;
 }
 
@@ -388,9 +425,28 @@ void Rank::exchange(abi::CUstream stream, std::span<const SentBytes> sends,
 
 void Rank::end_run(abi::CUstream stream, std::int64_t run) {
   const device::ContextScope scope(*context_);
-  if (capturing(stream)) return;
+  close_run(stream, run, !capturing(stream));
+}
+
+void Rank::close_run(abi::CUstream stream, std::int64_t run, bool tracked) {
+  if (!tracked) {
+    captured_ = run;
+    return;
+  }
   track_.end_run(stream, run);
+  queued_ = run + 1;
   bell_->ring();
+}
+
+void Rank::abandon_run(std::int64_t run, const char* why) noexcept {
+  try {
+    if (!usable()) return;
+    const InsideNccl inside(&in_nccl_);
+    const std::string text = fmt::format("{} could not queue run {}: {}", name(), run, why);
+    drop(text, {{info_.rank}, text}, true, true);
+  } catch (const std::exception&) {
+    given_up_ = true;
+  }
 }
 
 void Rank::exchange_within(abi::CUstream stream, std::span<const SentBytes> sends,
@@ -543,6 +599,10 @@ RunState Rank::state_of(std::int64_t run) const {
   if (run < 0 || run >= runs()) {
     base::fail(ErrorCode::kInvalidArgument, "run {} of a communicator that has had {}", run,
                runs());
+  }
+  if (run <= captured_ && run >= queued_) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "a graph was captured of run {}, which has no state of its own", run);
   }
   if (passed_.run > run) return RunState::kGood;
   return usable() ? RunState::kUnderWay : RunState::kVoid;

@@ -10,9 +10,11 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "annulus/communicator.h"
@@ -27,6 +29,41 @@ namespace annulus::exchange {
 
 // The control channel of the ranks, if they have one.
 using ControlPointer = std::shared_ptr<Control>;
+
+// A channel of it for as long as this lives. None where there is no control channel.
+class OpenChannel {
+ public:
+  OpenChannel(ControlPointer control, std::shared_ptr<Bell> bell)
+      : control_(std::move(control)),
+        channel_(control_ ? control_->open_channel(std::move(bell)) : nullptr) {}
+  ~OpenChannel() {
+    if (channel_ == nullptr) return;
+    leave();
+    control_->close_channel(channel_);
+  }
+  OpenChannel(const OpenChannel&) = delete;
+  OpenChannel& operator=(const OpenChannel&) = delete;
+
+  operator Channel*() const { return channel_; }
+  // Tells the others that this rank does no more on it, if they have not been told.
+  void leave() noexcept {
+    if (channel_ == nullptr || left_) return;
+    left_ = true;
+    try {
+      control_->leave_channel(channel_);
+    } catch (const std::bad_alloc&) {
+      // They find that its messages do not come.
+    }
+  }
+
+ private:
+  const ControlPointer control_;
+  Channel* const channel_;
+  bool left_ = false;
+};
+
+// Throws Error{kInvalidArgument} for options that are none.
+void check_options(const CommunicatorOptions& options);
 
 class Rank {
  public:
@@ -57,6 +94,9 @@ class Rank {
   void exchange(abi::CUstream stream, std::span<const SentBytes> sends,
                 std::span<const ReceivedBytes> receives, const Place& place);
   void end_run(abi::CUstream stream, std::int64_t run);
+  // A run that was begun and cannot be queued whole: the communicator is given up, since neither
+  // this rank nor the others can tell any more which runs are good.
+  void abandon_run(std::int64_t run, const char* why) noexcept;
   // While planning: no run, and nobody watches it but wait().
   void exchange_within(abi::CUstream stream, std::span<const SentBytes> sends,
                        std::span<const ReceivedBytes> receives, std::chrono::milliseconds within);
@@ -101,6 +141,7 @@ class Rank {
   // Where ranks are that plan together.
   Place planning_place() const { return {runs(), Place::kBefore}; }
   // With the turn taken.
+  void close_run(abi::CUstream stream, std::int64_t run, bool tracked);
   void queue_round(abi::CUstream stream, std::span<const SentBytes> sends,
                    std::span<const ReceivedBytes> receives, const Place& place, bool tracked);
   void queue(abi::CUstream stream, std::span<const SentBytes> sends,
@@ -121,6 +162,7 @@ class Rank {
   std::optional<News> bad_news(const Place& place) const;
   std::optional<News> notice_in(const std::vector<Control::Known>& known) const;
   static Clock::time_point end_of(std::chrono::milliseconds within);
+  void wait_for_queued();
 
   // Looks at what the device has done and what the others say, and gives up where it has to.
   // Whether something is under way.
@@ -134,7 +176,7 @@ class Rank {
   void drop(const std::string& reason, const Notice& notice, bool tell, bool end);
   // The same, unless another thread is inside NCCL that will return.
   bool try_drop(const std::string& reason, const Notice& notice, bool tell);
-  void end_now();
+  void end_now();  // once
   [[noreturn]] void fail(ErrorCode code, const std::string& text);
   [[noreturn]] void fail(ErrorCode code, const std::string& text, const Notice& notice);
   [[noreturn]] void fail_waiting(const Waiting& waiting);
@@ -145,14 +187,18 @@ class Rank {
   const std::chrono::milliseconds deadline_, planning_;
   const ControlPointer control_;
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
-  Channel* channel_ = nullptr;  // of control_
+  // Before what may fail while it is made: the others learn that this rank does not come.
+  OpenChannel channel_;
   CommunicatorInfo info_;
   abi::NcclComm comm_ = nullptr;
   const int exceptions_ = std::uncaught_exceptions();  // when it was made
   std::atomic<bool> busy_{false};                      // a thread of the caller's is inside
   std::atomic<bool> in_nccl_{false};                   // a thread is, perhaps the watch's
   std::atomic<bool> given_up_{false};
+  std::atomic<bool> aborted_{false};
   std::atomic<std::int64_t> runs_{0};
+  // The runs before this one are queued, and the last run that a graph was captured of.
+  std::atomic<std::int64_t> queued_{0}, captured_{-1};
   History history_;
   mutable std::mutex mutex_;
   std::string reason_;       // guarded by mutex_

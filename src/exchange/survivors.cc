@@ -38,7 +38,7 @@ void Survivors::heard(int from, std::span<const int> members) {
 void Survivors::decided(int from, std::span<const int> members) {
   if (decided_) return;
   if (!std::ranges::binary_search(members, rank_)) {
-    if (has(from)) left_out_by_ = from;
+    heard(from, members);
     return;
   }
   members_.assign(members.begin(), members.end());
@@ -47,6 +47,17 @@ void Survivors::decided(int from, std::span<const int> members) {
 
 void Survivors::leave_out_silent() {
   keep([&](int one) { return said_[static_cast<std::size_t>(one)].has_value(); });
+}
+
+std::optional<int> Survivors::left_out_by() const {
+  if (left_out_by_ || decided_) return left_out_by_;
+  const auto leaves_out = [&](const std::optional<std::vector<int>>& list) {
+    return list && !std::ranges::binary_search(*list, rank_);
+  };
+  const auto first = std::ranges::find_if(said_, leaves_out);
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(said_, leaves_out));
+  if (count < members_.size()) return std::nullopt;
+  return static_cast<int>(first - said_.begin());
 }
 
 bool Survivors::take_change() { return std::exchange(changed_, false); }

@@ -32,8 +32,9 @@ class Survivors {
   // have to be told.
   bool take_change();
   bool agreed() const;
-  // The rank that leaves this one out, if one does: there is no way to go on.
-  std::optional<int> left_out_by() const { return left_out_by_; }
+  // The rank that leaves this one out, if there is no way to go on: a member does, or as many
+  // others as there are members, who may have gone on already.
+  std::optional<int> left_out_by() const;
   // Members that have said nothing, or something else.
   std::vector<int> awaited() const;
 

@@ -136,16 +136,9 @@ std::vector<int> peers_of(const ring::RankSchedule& schedule) {
 
 }  // namespace
 
-std::int64_t PreparedRank::run(const RingCall& call) const {
-  const base::Span span("ring run");
-  base::Tally& tally = driver_.context()->tally();
-  std::int64_t run = 0;
+// What fails behind begin_run() has queued a part of the run.
+void PreparedRank::queue(const RingCall& call) const {
   try {
-    driver_.check(call);
-    const base::Turn turn(&busy_, ring::kOneRunAtATime);
-    // Every step finds the context current, instead of making it so.
-    const device::ContextScope scope(*driver_.context());
-    run = transport_.begin_run();
     driver_.begin(call);
     for (int step = 0; step <= driver_.rounds(); ++step) {
       if (step < driver_.rounds()) {
@@ -158,6 +151,23 @@ std::int64_t PreparedRank::run(const RingCall& call) const {
     transport_.end_run(exchanges ? driver_.exchange_stream()
                                  : static_cast<abi::CUstream>(call.stream));
     driver_.end(call);
+  } catch (const std::exception& error) {
+    transport_.abandon_run(error.what());
+    throw;
+  }
+}
+
+std::int64_t PreparedRank::run(const RingCall& call) const {
+  const base::Span span("ring run");
+  base::Tally& tally = driver_.context()->tally();
+  std::int64_t run = 0;
+  try {
+    driver_.check(call);
+    const base::Turn turn(&busy_, ring::kOneRunAtATime);
+    // Every step finds the context current, instead of making it so.
+    const device::ContextScope scope(*driver_.context());
+    run = transport_.begin_run();
+    queue(call);
   } catch (...) {
     tally.add(base::Count::ring_runs_failed);
     throw;

@@ -27,6 +27,8 @@ class PreparedRank {
   RingInfo info;
 
  private:
+  void queue(const RingCall& call) const;
+
   ring::RankDriver driver_;
   mutable ring::CommunicatorTransport transport_;
   mutable std::atomic<bool> busy_{false};

@@ -20,6 +20,8 @@ class CommunicatorTransport final : public Transport {
   // In front of the rounds of a run and behind them, then on the stream of the last one.
   std::int64_t begin_run() { return run_ = rank_->begin_run(); }
   void end_run(abi::CUstream stream) { rank_->end_run(stream, run_); }
+  // Instead of the rest of it.
+  void abandon_run(const char* why) noexcept { rank_->abandon_run(run_, why); }
 
   // Returns when the group is queued. Throws as exchange::Rank::exchange, naming the round.
   void exchange(int round, std::span<const MessagePart> sends,

@@ -238,6 +238,10 @@ TEST_CASE("ranks that have met open a communicator, and what fails on one is tol
         text.find(ranks.rank() == 1 ? "a deadline of -5 ms" : "rank 1 of 3: a deadline of -5") == 0
             ? 100
             : 0;
+    const int ctas = ranks.rank() == 0 ? 33 : 8;
+    CHECK(code_of([&] { Communicator::open(device, ranks, {.ctas = ctas}); }, &text) ==
+          ErrorCode::kInvalidArgument);
+    CHECK(text.find("33 CTAs for NCCL's kernels") != std::string::npos);
     // Rank 2 has gone.
     if (ranks.rank() == 2) return;
     good += code_of([&] { Communicator::open(device, ranks, {.deadline = 5s}); }, &text) ==
@@ -247,6 +251,55 @@ TEST_CASE("ranks that have met open a communicator, and what fails on one is tol
     CHECK(text == "rank 2 of 3 has gone");
   });
   CHECK(good == 2333);
+}
+
+TEST_CASE("a run that a graph was captured of has no state, and nobody waits for it") {
+  const device::DriverPointer driver = test::simulator_driver();
+  const abi::CudaTable& cuda = driver->table();
+  std::atomic<int> right = 0;
+  test::on_ranks(2, {.blocking = true}, [&](const Communicator& rank, const Device& on) {
+    const auto context =
+        device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80", rank.rank()));
+    const device::ContextScope scope(*context);
+    const device::Stream stream(context);
+    const DeviceMemory memory = on.allocate(128);
+    const int peer = 1 - rank.rank();
+    const SentBytes sent = {peer, memory.data(), 64};
+    const ReceivedBytes received = {peer, static_cast<char*>(memory.data()) + 64, 64};
+    const auto exchange = [&] {
+      return rank.exchange(stream.handle(), {&sent, 1}, {&received, 1});
+    };
+    CHECK(rank.wait(exchange()) == RunState::kGood);
+    REQUIRE(cuda.stream_begin_capture(stream.handle(), 1) == abi::kCudaSuccess);
+    const std::int64_t captured = exchange();
+    abi::CUgraph graph = nullptr;
+    REQUIRE(cuda.stream_end_capture(stream.handle(), &graph) == abi::kCudaSuccess);
+    CHECK(cuda.graph_destroy(graph) == abi::kCudaSuccess);
+    std::string text;
+    CHECK(code_of([&] { static_cast<void>(rank.wait(captured)); }, &text) ==
+          ErrorCode::kInvalidArgument);
+    CHECK(text.find("a graph was captured of run 1") != std::string::npos);
+    CHECK(code_of([&] { static_cast<void>(rank.state(captured)); }) == ErrorCode::kInvalidArgument);
+    CHECK(rank.usable());
+    CHECK(rank.wait(exchange()) == RunState::kGood);
+    ++right;
+  });
+  CHECK(right == 2);
+}
+
+TEST_CASE("a deadline that is longer than any clock counts is endless") {
+  std::atomic<int> good = 0;
+  test::on_ranks(
+      2, {.deadline = Millis::max(), .planning = Millis::max()},
+      [&](const Communicator& rank, const Device& on) {
+        const DeviceMemory memory = on.allocate(128);
+        const int peer = 1 - rank.rank();
+        const SentBytes sent = {peer, memory.data(), 64};
+        const ReceivedBytes received = {peer, static_cast<char*>(memory.data()) + 64, 64};
+        const auto run = rank.exchange(nullptr, {&sent, 1}, {&received, 1});
+        good += rank.wait(run) == RunState::kGood ? 1 : 0;
+      });
+  CHECK(good == 2);
 }
 
 TEST_CASE("two ranks on one device are refused on both, by name") {

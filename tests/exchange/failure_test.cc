@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -32,7 +33,9 @@ class Neighbours {
       received_.push_back({peer, next + 64, 64});
     }
   }
-  std::int64_t exchange() const { return rank_.exchange(nullptr, sent_, received_); }
+  std::int64_t exchange(void* stream = nullptr) const {
+    return rank_.exchange(stream, sent_, received_);
+  }
 
  private:
   const Communicator& rank_;
@@ -146,6 +149,54 @@ TEST_CASE("a rank that has gone is named long before the deadline") {
     named += 1;
   });
   CHECK(named == 3);
+}
+
+TEST_CASE("a run that cannot be queued is a failure of its rank, of which all others hear") {
+  std::atomic<int> named = 0;
+  test::on_meeting(2, [&](const Rendezvous& ranks) {
+    const Device device = test::rank_device(ranks.rank());
+    const Communicator rank = Communicator::open(device, ranks, {.deadline = 60s});
+    const Neighbours neighbours(rank, device);
+    CHECK(rank.wait(neighbours.exchange()) == RunState::kGood);
+    ranks.all_gather({}, 5s);
+    const Clock::time_point begin = Clock::now();
+    if (ranks.rank() == 0) {
+      char no_stream[64] = {};
+      CHECK_THROWS_AS(neighbours.exchange(no_stream), Error);
+      CHECK(rank.reason().find("rank 0 of 2 could not queue run 1: ") == 0);
+    } else {
+      try {
+        neighbours.exchange();
+      } catch (const Error&) {
+      }
+      device.synchronize();
+    }
+    CHECK(comes_true([&] { return !rank.usable(); }));
+    CHECK(Clock::now() - begin < 3s);
+    CHECK(rank.state(1) == RunState::kVoid);
+    CHECK(rank.state(0) == RunState::kGood);
+    CHECK(rank.blamed() == std::vector<int>{0});
+    named += 1;
+    ranks.all_gather({}, 5s);
+  });
+  CHECK(named == 2);
+}
+
+TEST_CASE("messages that are queued arrive where the communicator ends right behind them") {
+  std::atomic<int> good = 0;
+  test::on_meeting(3, [&](const Rendezvous& ranks) {
+    const Device device = test::rank_device(ranks.rank());
+    std::optional<Communicator> rank = Communicator::open(device, ranks, {.deadline = 20s});
+    const Neighbours neighbours(*rank, device);
+    CHECK(rank->wait(neighbours.exchange()) == RunState::kGood);
+    ranks.all_gather({}, 5s);
+    if (ranks.rank() == 2) std::this_thread::sleep_for(400ms);
+    const std::int64_t run = neighbours.exchange();
+    if (ranks.rank() != 0) good += rank->wait(run) == RunState::kGood ? 1 : 0;
+    rank.reset();
+    ranks.all_gather({}, 5s);
+  });
+  CHECK(good == 2);
 }
 
 TEST_CASE("ranks that regroup open a smaller communicator") {

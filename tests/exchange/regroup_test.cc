@@ -9,6 +9,7 @@
 
 #include "annulus/error.h"
 #include "annulus/rendezvous.h"
+#include "api/rendezvous_impl.h"
 #include "exchange/ranks.h"
 
 namespace annulus {
@@ -98,6 +99,63 @@ TEST_CASE("a rank that is left out learns that the others go on without it") {
     CHECK(comes_true([&] { return out == 1; }));
   });
   CHECK(out == 1);
+}
+
+TEST_CASE("who leaves one of the others out keeps them from nothing where they leave it out") {
+  std::atomic<int> done = 0, out = 0;
+  test::on_meeting(4, [&](const Rendezvous& first) {
+    CHECK(hear_each_other(first));
+    if (first.rank() == 3) {  // it was stopped, say, and takes rank 0 for the one that is late
+      const Thrown thrown = thrown_by([&] { first.regroup({.without = {0}, .deadline = 5s}); });
+      CHECK(thrown.code == ErrorCode::kCommunication);
+      out += thrown.text.find("leaves this rank out and goes on without it") != std::string::npos;
+      CHECK(comes_true([&] { return done == 3; }));
+      return;
+    }
+    CHECK(comes_true([&] { return first.states()[2].gone; }));  // its list has come
+    const Rendezvous second = first.regroup({.without = {3}, .deadline = 5s});
+    CHECK(second.members() == std::vector<int>{0, 1, 2});
+    CHECK(hear_each_other(second));
+    done += 1;
+    CHECK(comes_true([&] { return out == 1; }));
+  });
+  CHECK(out == 1);
+}
+
+TEST_CASE("a rank that takes all others for lost does not go on alone where they leave it out") {
+  std::atomic<int> done = 0, out = 0;
+  test::on_meeting(3, [&](const Rendezvous& first) {
+    CHECK(hear_each_other(first));
+    if (first.rank() != 0) {
+      const Rendezvous second = first.regroup({.without = {0}, .deadline = 5s});
+      CHECK(hear_each_other(second));
+      done += 1;
+      return;
+    }
+    CHECK(comes_true([&] { return done == 2; }));
+    CHECK(comes_true([&] { return first.states()[0].gone && first.states()[1].gone; }));
+    const Thrown thrown = thrown_by([&] { first.regroup({.without = {1, 2}}); });
+    CHECK(thrown.code == ErrorCode::kCommunication);
+    out += thrown.text == "rank 1 of 3 leaves this rank out and goes on without it";
+  });
+  CHECK(out == 1);
+}
+
+TEST_CASE("a rank that tells much at once is not taken for one whose peers read nothing") {
+  test::on_meeting(3, [&](const Rendezvous& ranks) {
+    CHECK(hear_each_other(ranks));
+    exchange::Control& control = *ranks.impl()->control;
+    std::vector<exchange::Channel*> channels;
+    for (int i = 0; i < 60; ++i) channels.push_back(control.open_channel(nullptr));
+    for (exchange::Channel* const channel : channels) control.leave_channel(channel);
+    CHECK(hear_each_other(ranks));
+    for (const exchange::Control::Known& one : control.known(channels.back())) {
+      CHECK(!one.dead);
+      CHECK(one.state.gone);
+    }
+    CHECK(hear_each_other(ranks));
+    for (exchange::Channel* const channel : channels) control.close_channel(channel);
+  });
 }
 
 TEST_CASE("ranks that do not come to regroup are left out at half of the deadline") {

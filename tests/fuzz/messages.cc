@@ -1,17 +1,22 @@
 // What comes from sockets and files before ranks know each other, and after. The first byte says
-// what the others are: the file of a meeting, a hello, the contents of frames, an address, or a
-// stream of frames that comes in pieces, whose sizes are drawn from its end.
+// what the others are: the file of a meeting, a hello, the contents of frames, an address, a
+// stream of frames that comes in pieces, whose sizes are drawn from its end, or what ranks say of
+// the next generation, in any order and not always the truth.
 //
 // What is read must be written as what was read, a stream must give the same frames in pieces as
-// whole, and a reader must not keep more than it was allowed to.
+// whole, and a reader must not keep more than it was allowed to. Whatever a rank hears, the members
+// that it knows only get fewer until it follows a decision, and it is one of them.
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "exchange/address.h"
 #include "exchange/frames.h"
+#include "exchange/survivors.h"
 #include "fuzz/fuzz.h"
 
 namespace annulus::fuzz {
@@ -68,6 +73,15 @@ void check_contents(Content bytes) {
       if (missing->size() > static_cast<std::size_t>(ranks))
         wrong("more are missing than there are");
     }
+    if (const auto notice = parse_notice(bytes, ranks)) {
+      const auto again = parse_notice(encode(*notice), ranks);
+      if (!again || again->ranks != notice->ranks || again->text != notice->text) {
+        wrong("a notice is read otherwise than it was written");
+      }
+      for (const int rank : notice->ranks) {
+        if (rank < 0 || rank >= ranks) wrong("a notice blames rank {} of {}", rank, ranks);
+      }
+    }
     if (const auto roster = parse_roster(bytes, ranks)) {
       const auto again = parse_roster(encode(*roster), ranks);
       if (!again || again->nonce != roster->nonce || again->endpoints != roster->endpoints) {
@@ -121,6 +135,65 @@ void check_stream(Content bytes) {
   }
 }
 
+// The ranks whose bits are set.
+std::vector<int> list_of(std::uint32_t bits, int ranks) {
+  std::vector<int> list;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if ((bits >> rank & 1) != 0) list.push_back(rank);
+  }
+  return list;
+}
+
+// A rank that hears lists from others; the first bytes say how many ranks there are, which it is
+// and whom it leaves out, and each two that follow who says what.
+void check_survivors(Content bytes) {
+  if (bytes.size() < 3) return;
+  const auto number = [&](std::size_t at) { return std::to_integer<std::uint32_t>(bytes[at]); };
+  const int ranks = 1 + static_cast<int>(number(0) % 8);
+  const int rank = static_cast<int>(number(1)) % ranks;
+  Survivors survivors(rank, ranks, list_of(number(2), ranks));
+  std::vector<std::optional<std::vector<int>>> said(static_cast<std::size_t>(ranks));
+  bool follows = false;
+  for (std::size_t at = 3; at + 1 < bytes.size(); at += 2) {
+    const std::vector<int> before = survivors.members();
+    const int from = static_cast<int>(number(at) % 8) % ranks;
+    const std::vector<int> list = list_of(number(at + 1), ranks);
+    const bool with_us = std::ranges::binary_search(list, rank);
+    survivors.take_change();
+    switch (from == rank ? 3 : number(at) >> 3 & 3) {
+      case 0:
+        survivors.gone(from);
+        break;
+      case 1:
+        survivors.heard(from, list);
+        said[static_cast<std::size_t>(from)] = list;
+        break;
+      case 2:
+        survivors.decided(from, list);
+        if (!follows && with_us && survivors.members() != list) wrong("a decision is not followed");
+        follows = follows || with_us;
+        break;
+      default:
+        survivors.leave_out_silent();
+    }
+    const std::vector<int>& members = survivors.members();
+    if (!survivors.has(rank)) wrong("rank {} leaves itself out", rank);
+    if (!follows) {
+      if (!std::ranges::includes(before, members)) wrong("who was left out comes back");
+      if (survivors.take_change() != (members != before)) wrong("a change is not told");
+      const bool all_said = std::ranges::all_of(members, [&](int one) {
+        return one == rank || said[static_cast<std::size_t>(one)] == members;
+      });
+      if (survivors.agreed() != all_said) wrong("members have agreed that said something else");
+    } else if (!survivors.agreed()) {
+      wrong("a decision is not kept");
+    }
+    for (const int one : survivors.awaited()) {
+      if (!survivors.has(one) || one == rank) wrong("rank {} is waited for", one);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace annulus::fuzz
 
@@ -128,8 +201,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace annulus::fuzz;
   if (size == 0) return 0;
   const Content bytes = std::as_bytes(std::span(data + 1, size - 1));
-  constexpr void (*kChecks[])(Content) = {check_file, check_hello, check_contents, check_address,
-                                          check_stream};
+  constexpr void (*kChecks[])(Content) = {check_file,    check_hello,  check_contents,
+                                          check_address, check_stream, check_survivors};
   kChecks[data[0] % std::size(kChecks)](bytes);
   return 0;
 }
