@@ -674,11 +674,28 @@ TEST_CASE("a rank that floods or says what does not belong there is dropped") {
   }
   Bytes huge = gather(1);
   huge[18] = std::byte{2};  // says 128 KiB more
+  const auto list = [](exchange::FrameKind kind, std::uint64_t number, std::vector<int> ranks) {
+    return exchange::encode(kind, number, exchange::encode_list(ranks));
+  };
+  const Bytes stranger = exchange::encode(exchange::Notice{{1, 7}, "rank 7 of 2 is late"});
+  Bytes channels;
+  for (std::uint64_t number = 1; number < 5000; ++number) {
+    const Bytes one = exchange::encode(exchange::FrameKind::kPosition, number, Bytes(24));
+    channels.insert(channels.end(), one.begin(), one.end());
+  }
   const std::pair<Bytes, std::string> cases[] = {
       {ahead, "it is too many calls ahead"},
       {gather(2), "it sent what does not belong there"},
       {exchange::encode(exchange::FrameKind::kGo, 0, {}), "it sent what does not belong there"},
       {exchange::encode(exchange::FrameKind::kPosition, 0, Bytes(23)), "it sent no position"},
+      {channels, "it tells of what is not begun here by far"},
+      {exchange::encode(exchange::FrameKind::kNotice, 0, stranger), "it sent no notice"},
+      {exchange::encode(exchange::FrameKind::kNotice, 1, Bytes(3)), "it sent no notice"},
+      {exchange::encode(exchange::FrameKind::kClosed, ~std::uint64_t{0}, {}), "it tells of what"},
+      {list(exchange::FrameKind::kSurvivors, 2, {0, 2}), "it sent no list of ranks"},
+      {list(exchange::FrameKind::kSurvivors, 3, {0, 1}), "it sent no list of ranks"},
+      {list(exchange::FrameKind::kGeneration, 2, {1, 0}), "it sent no list of ranks"},
+      {list(exchange::FrameKind::kGeneration, 1, {0, 1}), "it sent no list of ranks"},
       {bytes_of(std::string(3u << 20, 'x')), "it sent what is no message"},
       {huge, "it sent what is no message"},
       {{}, "it closed the connection"},
@@ -704,6 +721,57 @@ TEST_CASE("a rank that floods or says what does not belong there is dropped") {
             }).says(ErrorCode::kCommunication, "rank 1 of 2 has gone"));
     }
     flooder.join();
+  }
+}
+
+TEST_CASE("a rank that speaks of the next generation without the others is believed or left") {
+  struct Case {
+    exchange::FrameKind kind;
+    std::vector<int> list;
+    std::vector<int> members;  // that rank 0 goes on with; none: it cannot
+  };
+  const Case cases[] = {
+      {exchange::FrameKind::kGeneration, {0, 1}, {0, 1}},
+      {exchange::FrameKind::kGeneration, {0}, {0}},
+      {exchange::FrameKind::kGeneration, {1}, {}},
+      {exchange::FrameKind::kGeneration, {}, {}},
+      {exchange::FrameKind::kSurvivors, {0, 1}, {0, 1}},
+      {exchange::FrameKind::kSurvivors, {1}, {}},
+      {exchange::FrameKind::kSurvivors, {}, {}},
+  };
+  for (const Case& one : cases) {
+    const std::string address = free_address();
+    std::atomic<bool> done = false;
+    std::thread hostile([&] {
+      HandRank hand(endpoint_of(address), hello_of(1, 2));
+      CHECK(hand.meet());
+      hand.send(exchange::encode(one.kind, 2, exchange::encode_list(one.list)));
+      while (!done) std::this_thread::sleep_for(1ms);
+    });
+    {
+      const Rendezvous all = Rendezvous::meet(options_of(address, 0, 2));
+      const auto end = Clock::now() + 3s;
+      while (!all.states()[0].gone && Clock::now() < end) std::this_thread::sleep_for(1ms);
+      CHECK(all.states()[0].gone);
+      std::vector<int> members;
+      const Outcome outcome = outcome_of([&] {
+        const Rendezvous next = all.regroup({.without = {}, .deadline = 2s});
+        members = next.members();
+        CHECK(next.generation() == 2);
+        // Where it says nothing more, it is late.
+        const Gathered got = next.gather({}, 50ms);
+        CHECK(got.late.size() == next.members().size() - 1);
+      });
+      CHECK(members == one.members);
+      if (one.members.empty()) {
+        CHECK(outcome.says(ErrorCode::kCommunication, "rank 1 of 2 leaves this rank out"));
+      } else {
+        CHECK(outcome.text == "");
+      }
+      CHECK(outcome.took < kSoon);
+    }
+    done = true;
+    hostile.join();
   }
 }
 
