@@ -171,6 +171,7 @@ void check_survivors(Content bytes) {
       case 2:
         survivors.decided(from, list);
         if (!follows && with_us && survivors.members() != list) wrong("a decision is not followed");
+        if (!with_us) said[static_cast<std::size_t>(from)] = list;
         follows = follows || with_us;
         break;
       default:
