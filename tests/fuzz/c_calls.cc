@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -149,6 +150,35 @@ enum class Kind {
   kCommunicator,
   kRankPlan
 };
+
+// How each kind is given back, in the order of the kinds.
+template <typename Handle, annulus_status (*kFunction)(Handle*)>
+annulus_status destroy_as(void* handle) {
+  return kFunction(static_cast<Handle*>(handle));
+}
+constexpr annulus_status (*kDestroy[])(void*) = {
+    destroy_as<annulus_device, annulus_device_close>,
+    destroy_as<annulus_plan, annulus_plan_destroy>,
+    destroy_as<annulus_bound, annulus_bound_destroy>,
+    destroy_as<annulus_text, annulus_text_destroy>,
+    destroy_as<annulus_layout, annulus_layout_destroy>,
+    destroy_as<annulus_arrays, annulus_arrays_destroy>,
+    destroy_as<annulus_layout_cache, annulus_layout_cache_destroy>,
+    destroy_as<annulus_layout_query, annulus_layout_query_destroy>,
+    destroy_as<annulus_reference, annulus_reference_destroy>,
+    destroy_as<annulus_tuning, annulus_tuning_destroy>,
+    destroy_as<annulus_tuned_list, annulus_tuned_list_destroy>,
+    destroy_as<annulus_ring, annulus_ring_destroy>,
+    destroy_as<annulus_recall_meter, annulus_recall_meter_destroy>,
+    destroy_as<annulus_importance_tracker, annulus_importance_tracker_destroy>,
+    destroy_as<annulus_installation, annulus_installation_destroy>,
+    destroy_as<annulus_batch_plan, annulus_batch_plan_destroy>,
+    destroy_as<annulus_append_plan, annulus_append_plan_destroy>,
+    destroy_as<annulus_rendezvous, annulus_rendezvous_destroy>,
+    destroy_as<annulus_communicator, annulus_communicator_destroy>,
+    destroy_as<annulus_ring_rank_plan, annulus_ring_rank_plan_destroy>,
+};
+static_assert(std::size(kDestroy) == static_cast<std::size_t>(Kind::kRankPlan) + 1);
 
 // A struct of the interface with room behind it, for callers that are newer than the library.
 template <typename T>
@@ -440,51 +470,12 @@ class Program {
     held_.push_back({handle, kind, true});
   }
   static annulus_status destroy(Kind kind, void* handle) {
-    switch (kind) {
-      case Kind::kDevice:
-        return annulus_device_close(static_cast<annulus_device*>(handle));
-      case Kind::kPlan:
-        return annulus_plan_destroy(static_cast<annulus_plan*>(handle));
-      case Kind::kBound:
-        return annulus_bound_destroy(static_cast<annulus_bound*>(handle));
-      case Kind::kText:
-        return annulus_text_destroy(static_cast<annulus_text*>(handle));
-      case Kind::kLayout:
-        return annulus_layout_destroy(static_cast<annulus_layout*>(handle));
-      case Kind::kArrays:
-        return annulus_arrays_destroy(static_cast<annulus_arrays*>(handle));
-      case Kind::kCache:
-        return annulus_layout_cache_destroy(static_cast<annulus_layout_cache*>(handle));
-      case Kind::kQuery:
-        return annulus_layout_query_destroy(static_cast<annulus_layout_query*>(handle));
-      case Kind::kReference:
-        return annulus_reference_destroy(static_cast<annulus_reference*>(handle));
-      case Kind::kTuning:
-        return annulus_tuning_destroy(static_cast<annulus_tuning*>(handle));
-      case Kind::kTuned:
-        return annulus_tuned_list_destroy(static_cast<annulus_tuned_list*>(handle));
-      case Kind::kRing:
-        return annulus_ring_destroy(static_cast<annulus_ring*>(handle));
-      case Kind::kMeter:
-        return annulus_recall_meter_destroy(static_cast<annulus_recall_meter*>(handle));
-      case Kind::kTracker:
-        return annulus_importance_tracker_destroy(static_cast<annulus_importance_tracker*>(handle));
-      case Kind::kInstallation:
-        return annulus_installation_destroy(static_cast<annulus_installation*>(handle));
-      case Kind::kBatch:
-        return annulus_batch_plan_destroy(static_cast<annulus_batch_plan*>(handle));
-      case Kind::kAppend:
-        return annulus_append_plan_destroy(static_cast<annulus_append_plan*>(handle));
-      case Kind::kRendezvous:
-        return annulus_rendezvous_destroy(static_cast<annulus_rendezvous*>(handle));
-      case Kind::kCommunicator:
-        return annulus_communicator_destroy(static_cast<annulus_communicator*>(handle));
-      case Kind::kRankPlan:
-        return annulus_ring_rank_plan_destroy(static_cast<annulus_ring_rank_plan*>(handle));
-    }
-    return ANNULUS_OK;
+    return kDestroy[static_cast<std::size_t>(kind)](handle);
   }
-  void give_back() { give_back(static_cast<Kind>(bytes_.between(1, 14))); }
+  // Devices are given back by themselves.
+  void give_back() {
+    give_back(static_cast<Kind>(bytes_.between(1, static_cast<int>(std::size(kDestroy)) - 1)));
+  }
   void give_back(Kind kind) {
     void* handle = pick<void>(kind);
     if (!returned(destroy(kind, handle), "destroy")) return;
