@@ -1,7 +1,10 @@
 #include "batch/merger.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <numbers>
+#include <string_view>
 
 #include "attention/kernels/kernel_source.h"
 #include "attention/problem/operands.h"
@@ -21,34 +24,25 @@ constexpr std::int64_t kMostMergedDim = 1024;
 // Threads count rows of heads by 32 bits, up to the end of the last CTA.
 constexpr std::int64_t kMostHeadsOfRows = (std::int64_t{1} << 31) - kernels::kMergeHeads;
 
-constexpr const char* kOutputs[] = {
-    "O of input 0",  "O of input 1",  "O of input 2",  "O of input 3",
-    "O of input 4",  "O of input 5",  "O of input 6",  "O of input 7",
-    "O of input 8",  "O of input 9",  "O of input 10", "O of input 11",
-    "O of input 12", "O of input 13", "O of input 14", "O of input 15"};
-constexpr const char* kLses[] = {
-    "LSE of input 0",  "LSE of input 1",  "LSE of input 2",  "LSE of input 3",
-    "LSE of input 4",  "LSE of input 5",  "LSE of input 6",  "LSE of input 7",
-    "LSE of input 8",  "LSE of input 9",  "LSE of input 10", "LSE of input 11",
-    "LSE of input 12", "LSE of input 13", "LSE of input 14", "LSE of input 15"};
-constexpr const char* kAccs[] = {
-    "acc of input 0",  "acc of input 1",  "acc of input 2",  "acc of input 3",
-    "acc of input 4",  "acc of input 5",  "acc of input 6",  "acc of input 7",
-    "acc of input 8",  "acc of input 9",  "acc of input 10", "acc of input 11",
-    "acc of input 12", "acc of input 13", "acc of input 14", "acc of input 15"};
-constexpr const char* kMaxima[] = {
-    "m of input 0",  "m of input 1",  "m of input 2",  "m of input 3",
-    "m of input 4",  "m of input 5",  "m of input 6",  "m of input 7",
-    "m of input 8",  "m of input 9",  "m of input 10", "m of input 11",
-    "m of input 12", "m of input 13", "m of input 14", "m of input 15"};
-constexpr const char* kSums[] = {
-    "l of input 0",  "l of input 1",  "l of input 2",  "l of input 3",
-    "l of input 4",  "l of input 5",  "l of input 6",  "l of input 7",
-    "l of input 8",  "l of input 9",  "l of input 10", "l of input 11",
-    "l of input 12", "l of input 13", "l of input 14", "l of input 15"};
-static_assert(std::size(kOutputs) == kMostMergeInputs && std::size(kLses) == kMostMergeInputs);
-static_assert(std::size(kAccs) == kMostMergeInputs && std::size(kMaxima) == kMostMergeInputs);
-static_assert(std::size(kSums) == kMostMergeInputs);
+// "O of input 0", "O of input 1", ...: errors name operands, and a run that has none makes no text.
+template <std::size_t N>
+constexpr auto names_of_inputs(const char (&what)[N]) {
+  constexpr std::string_view kOf = " of input ";
+  std::array<std::array<char, N + kOf.size() + 2>, kMostMergeInputs> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    char* to = std::copy_n(what, N - 1, names[i].data());
+    to = std::copy(kOf.begin(), kOf.end(), to);
+    if (i >= 10) *to++ = static_cast<char>('0' + i / 10);
+    *to = static_cast<char>('0' + i % 10);
+  }
+  return names;
+}
+static_assert(kMostMergeInputs <= 100);
+constexpr auto kOutputs = names_of_inputs("O");
+constexpr auto kLses = names_of_inputs("LSE");
+constexpr auto kAccs = names_of_inputs("acc");
+constexpr auto kMaxima = names_of_inputs("m");
+constexpr auto kSums = names_of_inputs("l");
 
 // The names of the arrays of a state.
 struct StateNames {
@@ -151,18 +145,18 @@ void Merger::check(const MergeOperands& operands) const {
     const auto shared = [&](int of_first) { return i == 0 ? of_first : int{kApart}; };
     if (states) {
       constexpr const char* kReason = "the inputs are states (form)";
-      check_unused(kOutputs[i], input.o, kReason);
-      check_unused(kLses[i], input.lse, kReason);
-      check_state({kAccs[i], kMaxima[i], kSums[i]}, input.state);
-      add(kAccs[i], input.state.acc, false, shared(kFirstAcc));
-      add(kMaxima[i], input.state.m, false, shared(kFirstM));
-      add(kSums[i], input.state.l, false, shared(kFirstL));
+      check_unused(kOutputs[i].data(), input.o, kReason);
+      check_unused(kLses[i].data(), input.lse, kReason);
+      check_state({kAccs[i].data(), kMaxima[i].data(), kSums[i].data()}, input.state);
+      add(kAccs[i].data(), input.state.acc, false, shared(kFirstAcc));
+      add(kMaxima[i].data(), input.state.m, false, shared(kFirstM));
+      add(kSums[i].data(), input.state.l, false, shared(kFirstL));
     } else {
-      check_unused(kAccs[i], input.state.acc, "the inputs are O and LSE (form)");
-      check_rows(kOutputs[i], input.o, operands.input_o_strides);
-      check_address(kLses[i], input.lse, 4);
-      add(kOutputs[i], input.o, false, shared(kFirstO));
-      add(kLses[i], input.lse, false, shared(kFirstLse));
+      check_unused(kAccs[i].data(), input.state.acc, "the inputs are O and LSE (form)");
+      check_rows(kOutputs[i].data(), input.o, operands.input_o_strides);
+      check_address(kLses[i].data(), input.lse, 4);
+      add(kOutputs[i].data(), input.o, false, shared(kFirstO));
+      add(kLses[i].data(), input.lse, false, shared(kFirstLse));
     }
   }
   if (!states) {
@@ -196,7 +190,7 @@ void Merger::run(device::LaunchSink& to, const MergeOperands& operands, std::int
     params.lse[i] = states ? input.state.m : input.lse;
     params.l[i] = input.state.l;
   }
-  // Those of states.
+  // States have strides of their own.
   const RowStrides values = {.row = problem_.heads * problem_.dim_v, .head = problem_.dim_v};
   const RowStrides numbers = {.row = problem_.heads, .head = 1};
   const auto set = [](const RowStrides& strides, long long* row, long long* head) {
