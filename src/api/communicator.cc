@@ -98,9 +98,9 @@ Communicator Communicator::open(const Device& device, const Rendezvous& rendezvo
   } catch (const Error& caught) {
     error = caught;
   }
-  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24);
-  const auto deadline =
-      options.planning.count() > 0 ? std::min(options.planning, kLongest) : kLongest;
+  const auto deadline = options.planning.count() > 0
+                            ? std::min(options.planning, exchange::kLongestDeadline)
+                            : exchange::kLongestDeadline;
   std::vector<std::vector<std::byte>> all;
   try {
     all = rendezvous.all_gather(brought(makes_id ? &id : nullptr, error), deadline);

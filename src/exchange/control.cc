@@ -22,7 +22,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLongest = std::chrono::hours(24);
 constexpr auto kIdle = std::chrono::hours(1);
 constexpr auto kEnding = 500ms;  // for what was sent to arrive
 constexpr auto kEndingPause = 1ms;
@@ -200,7 +199,7 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
     base::fail(ErrorCode::kInvalidArgument, "{} bytes for an all-gather; at most {} go", own.size(),
                Rendezvous::kMostBytes);
   }
-  if (deadline < 1ms || deadline > kLongest) {
+  if (deadline < 1ms || deadline > kLongestDeadline) {
     base::fail(ErrorCode::kInvalidArgument,
                "a deadline of {} ms for an all-gather; give 1 ms to a day", deadline.count());
   }
@@ -258,95 +257,6 @@ std::vector<std::vector<std::byte>> Control::all_gather(std::span<const std::byt
   }
   if (!text.empty()) throw Error(ErrorCode::kCommunication, text);
   return std::move(gathered.bytes);
-}
-
-// What is known of the peers, as far as it concerns the next generation.
-void Control::judge(Survivors* survivors) const {
-  for (const Peer& peer : peers_) {
-    if (peer.rank == rank_) continue;
-    if (peer.decided) {
-      survivors->decided(peer.rank, *peer.decided);
-      continue;
-    }
-    if (peer.gone) survivors->gone(peer.rank);
-    // Of one that has gone it matters only whether it has left this rank out.
-    if (peer.survivors) survivors->heard(peer.rank, *peer.survivors);
-  }
-}
-
-// With the lock held: the members are the same on all of them.
-World Control::move_on(const std::vector<int>& members) {
-  World world;
-  world.generation = generation_ + 1;
-  world.ranks = static_cast<int>(members.size());
-  world.links.resize(members.size());
-  const std::vector<std::byte> list = encode_list(members);
-  for (int number = 0; number < world.ranks; ++number) {
-    const int rank = members[static_cast<std::size_t>(number)];
-    Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    world.members.push_back(members_[static_cast<std::size_t>(rank)]);
-    if (rank == rank_) {
-      world.rank = number;
-      continue;
-    }
-    if (!peer.link.is_open()) continue;
-    if (!peer.decided) world.to_say.push_back(number);
-    peer.link.put(
-        encode(FrameKind::kGeneration, static_cast<std::uint64_t>(world.generation), list));
-    world.links[static_cast<std::size_t>(number)] = std::exchange(peer.link, Link());
-    peer.gone = true;
-    peer.reason = fmt::format("it has gone on as {} of generation {}",
-                              name_ranks({&number, 1}, world.ranks), world.generation);
-  }
-  ended_ =
-      fmt::format("the ranks have gone on as generation {} without this object", world.generation);
-  ring_all();
-  if (ranks_ > 1) wake();
-  return world;
-}
-
-World Control::regroup(const RegroupOptions& options) {
-  const base::Turn turn(&busy_, "another thread is inside a gather of this rendezvous; take turns");
-  if (options.deadline < 1ms || options.deadline > kLongest) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "a deadline of {} ms for ranks to regroup; give 1 ms to a day",
-               options.deadline.count());
-  }
-  for (const int rank : options.without) {
-    if (rank >= 0 && rank < ranks_ && rank != rank_) continue;
-    base::fail(ErrorCode::kInvalidArgument, "rank {} cannot be left out by rank {} of {}", rank,
-               rank_, ranks_);
-  }
-  const SteadyClock::time_point begin = SteadyClock::now();
-  const SteadyClock::time_point half = begin + options.deadline / 2;
-  const SteadyClock::time_point end = begin + options.deadline;
-  std::unique_lock lock(mutex_);
-  Survivors survivors(rank_, ranks_, options.without);
-  while (true) {
-    if (ended_) throw Error(ErrorCode::kCommunication, *ended_);
-    judge(&survivors);
-    const SteadyClock::time_point now = SteadyClock::now();
-    if (now >= half) survivors.leave_out_silent();
-    if (const std::optional<int> by = survivors.left_out_by()) {
-      throw Error(ErrorCode::kCommunication, left_out_text(*by));
-    }
-    const std::vector<int>& members = survivors.members();
-    if (static_cast<int>(members.size()) < options.at_least) {
-      base::fail(ErrorCode::kCommunication, "{} of {} ranks are left, and at least {} have to be",
-                 members.size(), ranks_, options.at_least);
-    }
-    if (survivors.take_change()) {
-      say_to_all(FrameKind::kSurvivors, static_cast<std::uint64_t>(generation_) + 1,
-                 encode_list(members));
-    }
-    if (survivors.agreed()) return move_on(members);
-    if (now >= end) {
-      const std::vector<int> awaited = survivors.awaited();
-      base::fail(ErrorCode::kCommunication, "{} {} not agreed within {} ms on who goes on",
-                 name_ranks(awaited, ranks_), have(awaited), options.deadline.count());
-    }
-    came_.wait_until(lock, now < half ? half : end);
-  }
 }
 
 void Control::drop(Peer* peer, const std::string& reason) {

@@ -72,9 +72,8 @@ std::vector<std::string> gather_over(Control& control, const std::string& own,
 std::vector<std::string> all_gather(Rank& rank, const std::string& own) {
   if (rank.info().ranks == 1) return {own};
   if (rank.control() != nullptr) {
-    constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24);
     const bool endless = rank.planning().count() == 0;
-    return gather_over(*rank.control(), own, endless ? kLongest : rank.planning());
+    return gather_over(*rank.control(), own, endless ? kLongestDeadline : rank.planning());
   }
   const auto ranks = static_cast<std::size_t>(rank.info().ranks);
   std::vector<std::byte> row(sizeof(std::uint64_t));

@@ -17,8 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLongest = std::chrono::hours(24);
-
 void check_options(const RendezvousOptions& options, bool needs_token) {
   const auto refuse = [](const std::string& text) {
     throw Error(ErrorCode::kInvalidArgument, text);
@@ -28,7 +26,7 @@ void check_options(const RendezvousOptions& options, bool needs_token) {
     refuse(fmt::format("rank {} of {}; ranks count from 0, and there are at most {}", options.rank,
                        options.ranks, kMostRanks));
   }
-  if (options.deadline < 1ms || options.deadline > kLongest) {
+  if (options.deadline < 1ms || options.deadline > kLongestDeadline) {
     refuse(fmt::format("a deadline of {} ms for ranks to meet; give 1 ms to a day",
                        options.deadline.count()));
   }

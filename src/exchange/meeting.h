@@ -14,6 +14,8 @@
 // Whatever fails is told to rank 0, which tells all the others. With an all-gather of the engine's
 // the hellos travel through that, and rank 0 is connected to as every other rank is.
 
+#include <chrono>
+#include <cstdint>
 #include <vector>
 
 #include "annulus/rendezvous.h"
@@ -21,6 +23,9 @@
 #include "exchange/socket.h"
 
 namespace annulus::exchange {
+
+// Ranks wait no longer than that for each other, but in runs.
+constexpr std::chrono::milliseconds kLongestDeadline = std::chrono::hours(24);
 
 struct World {
   int rank = 0;

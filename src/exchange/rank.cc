@@ -11,8 +11,7 @@
 
 #include "base/fail.h"
 #include "base/turn.h"
-#include "exchange/names.h"
-#include "exchange/verdict.h"
+#include "exchange/inside_nccl.h"
 
 namespace annulus::exchange {
 namespace {
@@ -30,37 +29,6 @@ void require_peer(int peer, const CommunicatorInfo& info, const void* memory, st
     base::fail(ErrorCode::kInvalidArgument,
                "a message of {} bytes between rank {} and rank {} is null", bytes, info.rank, peer);
   }
-}
-
-// One thread at a time is inside NCCL: the caller's, or the one that gives the communicator up.
-class InsideNccl {
- public:
-  explicit InsideNccl(std::atomic<bool>* inside) : inside_(inside) {
-    while (inside_->exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-  }
-  // Where another thread is inside, entered() is false.
-  InsideNccl(std::atomic<bool>* inside, std::try_to_lock_t)
-      : inside_(inside->exchange(true, std::memory_order_acquire) ? nullptr : inside) {}
-  ~InsideNccl() {
-    if (inside_ != nullptr) inside_->store(false, std::memory_order_release);
-  }
-  InsideNccl(const InsideNccl&) = delete;
-  InsideNccl& operator=(const InsideNccl&) = delete;
-  bool entered() const { return inside_ != nullptr; }
-
- private:
-  std::atomic<bool>* inside_;
-};
-
-std::vector<RankState> states_of(const std::vector<Control::Known>& known) {
-  std::vector<RankState> states;
-  // Where one has died, others that have ended or regroup do so for its sake.
-  const bool dead = std::ranges::any_of(known, &Control::Known::dead);
-  for (const Control::Known& one : known) {
-    states.push_back(one.state);
-    states.back().gone = dead ? one.dead : one.state.gone;
-  }
-  return states;
 }
 
 }  // namespace
@@ -247,29 +215,6 @@ abi::NcclResult Rank::poll(Clock::time_point deadline, const InVain& in_vain) co
   }
 }
 
-// Notices are told on, word for word: whoever gave up first may have ended before all have heard
-// it.
-std::optional<Rank::News> Rank::notice_in(const std::vector<Control::Known>& known) const {
-  for (const Control::Known& one : known) {
-    if (!one.notice) continue;
-    const int from = one.state.rank;
-    return News{*one.notice,
-                fmt::format("{} says: {}", name_ranks({&from, 1}, info_.ranks), one.notice->text)};
-  }
-  return std::nullopt;
-}
-
-std::optional<Rank::News> Rank::bad_news(const Place& place) const {
-  if (!control_) return std::nullopt;
-  if (const std::optional<std::string> ended = control_->ended()) return News{{{}, *ended}, *ended};
-  const std::vector<Control::Known> known = control_->known(channel_);
-  if (std::optional<News> said = notice_in(known)) return said;
-  const std::vector<RankState> states = states_of(known);
-  if (gone_before(states, place).empty()) return std::nullopt;
-  const Notice notice = blame(states, info_.ranks, place, {});
-  return News{notice, notice.text};
-}
-
 void Rank::finish(abi::NcclResult code, const char* call, const Waiting& waiting) {
   if (code == abi::kNcclInProgress) {
     code = poll(end_of(waiting.within), [&] { return bad_news(waiting.place).has_value(); });
@@ -373,10 +318,6 @@ void Rank::check(std::span<const SentBytes> sends, std::span<const ReceivedBytes
 std::vector<int> Rank::blamed() const {
   const std::lock_guard lock(mutex_);
   return blamed_;
-}
-
-std::vector<RankState> Rank::peers() const {
-  return control_ ? states_of(control_->known(channel_)) : std::vector<RankState>();
 }
 
 bool Rank::capturing(abi::CUstream stream) const {
@@ -512,114 +453,6 @@ void* Rank::register_memory(void* data, std::size_t bytes) {
 void Rank::deregister_memory(void* handle) {
   const InsideNccl inside(&in_nccl_);
   if (usable() && table().comm_deregister != nullptr) table().comm_deregister(comm_, handle);
-}
-
-bool Rank::look() {
-  const std::lock_guard lock(look_mutex_);
-  if (!usable()) return false;
-  Track::Look seen;
-  try {
-    const device::ContextScope scope(*context_);
-    seen = track_.look();
-  } catch (const Error& error) {
-    const std::string text = fmt::format("{}: {}", name(), error.what());
-    return !try_drop(text, {{info_.rank}, text}, true);
-  }
-  // What ends after it was given up may have ended without its messages.
-  if (!usable()) return false;
-  passed_ = seen.passed;
-  const Place at = seen.at.value_or(seen.passed);
-  const Clock::time_point now = Clock::now();
-  const bool beats = seen.under_way && now - said_ >= beat_;
-  if (control_ && (at != posted_ || beats)) {
-    control_->post(channel_, {info_.generation, at.run, at.round});
-    said_ = now;
-  }
-  posted_ = at;
-  const bool done = look_at_others(seen);
-  return usable() && (seen.under_way || !done);
-}
-
-bool Rank::look_at_others(const Track::Look& seen) {
-  using std::chrono::milliseconds;
-  constexpr milliseconds kSoon(2), kGrace(100);
-  const Clock::time_point now = Clock::now();
-  const auto waited =
-      seen.at ? std::chrono::duration_cast<milliseconds>(now - seen.since) : milliseconds::zero();
-  const std::uint32_t rung = bell_->rung();
-  if (rung == news_ && waited < kSoon) return true;
-  std::vector<Control::Known> known;
-  if (control_) {
-    if (const std::optional<std::string> ended = control_->ended()) {
-      return try_drop(*ended, {{}, *ended}, false);
-    }
-    known = control_->known(channel_);
-  }
-  for (const Control::Known& one : known) {
-    const int from = one.state.rank;
-    if (one.state.gone && std::ranges::find(gone_, from) == gone_.end()) {
-      gone_.push_back(from);
-      note(CommunicatorEventKind::kGone, {from}, one.state.reason);
-    }
-  }
-  if (const std::optional<News> said = notice_in(known)) {
-    return try_drop(said->text, said->notice, true);
-  }
-  news_ = rung;
-  if (!seen.at) return true;
-  const std::vector<RankState> states = states_of(known);
-  // Its last messages may still come.
-  if (gone_before(states, *seen.at).empty())
-    gone_since_.reset();
-  else if (!gone_since_)
-    gone_since_ = now;
-  const bool late = deadline_.count() > 0 && waited >= deadline_;
-  if (late || (gone_since_ && now - *gone_since_ >= kGrace)) {
-    const Notice notice = blame(states, info_.ranks, *seen.at, waited);
-    return try_drop(fmt::format("{} gives up: {}", name(), notice.text), notice, true);
-  }
-  if (deadline_.count() > 0 && waited >= deadline_ / 2 && slow_ != *seen.at) {
-    slow_ = *seen.at;
-    const Notice notice = blame(states, info_.ranks, *seen.at, waited);
-    note(CommunicatorEventKind::kSlow, notice.ranks, notice.text);
-  }
-  return true;
-}
-
-// A thread that is inside NCCL ends at its own deadline. Where the communicator is blocking it may
-// never, and its messages cannot be ended.
-bool Rank::try_drop(const std::string& reason, const Notice& notice, bool tell) {
-  const InsideNccl inside(&in_nccl_, std::try_to_lock);
-  if (!inside.entered() && !info_.blocking) return false;
-  drop(reason, notice, tell, inside.entered());
-  return true;
-}
-
-RunState Rank::state_of(std::int64_t run) const {
-  if (run < 0 || run >= runs()) {
-    base::fail(ErrorCode::kInvalidArgument, "run {} of a communicator that has had {}", run,
-               runs());
-  }
-  if (run <= captured_ && run >= queued_) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "a graph was captured of run {}, which has no state of its own", run);
-  }
-  if (passed_.run > run) return RunState::kGood;
-  return usable() ? RunState::kUnderWay : RunState::kVoid;
-}
-
-RunState Rank::state(std::int64_t run) {
-  look();
-  const std::lock_guard lock(look_mutex_);
-  return state_of(run);
-}
-
-RunState Rank::wait_for_run(std::int64_t run) {
-  while (true) {
-    const RunState state = this->state(run);
-    if (state != RunState::kUnderWay) return state;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
 }
 
 }  // namespace annulus::exchange

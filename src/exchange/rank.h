@@ -174,7 +174,7 @@ class Rank {
   // Gives the communicator up; what came first stays. `tell` tells the others, `end` ends its
   // messages.
   void drop(const std::string& reason, const Notice& notice, bool tell, bool end);
-  // The same, unless another thread is inside NCCL that will return.
+  // Calls drop() unless another thread is inside NCCL that will return; whether it did.
   bool try_drop(const std::string& reason, const Notice& notice, bool tell);
   void end_now();  // once
   [[noreturn]] void fail(ErrorCode code, const std::string& text);
@@ -204,7 +204,7 @@ class Rank {
   std::string reason_;       // guarded by mutex_
   std::vector<int> blamed_;  // likewise
 
-  // Of look().
+  // What look() knows.
   std::mutex look_mutex_;
   Track track_;
   Place passed_, posted_;

@@ -69,7 +69,7 @@ class Track {
   std::vector<Entry> entries_;
   std::atomic<std::uint64_t> added_{0};  // by the thread that queues
   std::atomic<std::uint64_t> taken_{0};  // by the one that looks; the newest entry stays
-  // Of the one that looks.
+  // What the thread that looks knows.
   Place passed_;
   std::uint64_t seen_ = ~std::uint64_t{0};  // the entry that has been reached
   Clock::time_point since_;

@@ -14,11 +14,11 @@
 
 namespace annulus::exchange {
 
-// Of a rank of `ranks` that has waited `waited` at `place` and has heard `others`: the ranks that
-// have gone and had not passed the place; else those that are the furthest behind it, of which some
-// may be waiting for another: ranks whose messages are under way say so now and then, so where some
-// have been silent for half of the wait it is those. Where all have come, it is whoever is silent,
-// if anybody is.
+// Says whom a rank of `ranks` has to blame that has waited `waited` at `place` and has heard
+// `others`: the ranks that have gone and had not passed the place; else those that are the furthest
+// behind it, of which some may be waiting for another: ranks whose messages are under way say so
+// now and then, so where some have been silent for half of the wait it is those. Where all have
+// come, it is whoever is silent, if anybody is.
 Notice blame(std::span<const RankState> others, int ranks, const Place& place,
              std::chrono::milliseconds waited);
 
