@@ -29,11 +29,10 @@
 #include <string>
 #include <thread>
 
-#include "abi/libraries.h"
 #include "annulus/error.h"
 #include "annulus/simulator.h"
-#include "base/env.h"
 #include "ring/faults.h"
+#include "support/nccl_options.h"
 
 namespace annulus::test {
 namespace {
@@ -61,15 +60,11 @@ Left what_is_left() {
 
 // Lets one of the next calls of NCCL in this process fail.
 void refuse_a_call() {
-  static const abi::NcclLibrary library =
-      abi::find_simulated_nccl(abi::default_search(base::read_environment()));
-  const auto set = reinterpret_cast<int (*)(const annulus_simulator_nccl_options*)>(
-      library.library.symbol("annulusSimulatorNcclSetOptions"));
   annulus_simulator_nccl_options options = ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT;
   std::strcpy(options.fail_function, "ncclGroupEnd");
   options.fail_after = 2;
   options.fail_code = 2;
-  set(&options);
+  set_nccl(options);
 }
 
 struct Place {

@@ -8,12 +8,11 @@
 #include <functional>
 #include <thread>
 
-#include "abi/libraries.h"
 #include "annulus/error.h"
 #include "annulus/simulator.h"
-#include "base/env.h"
 #include "exchange/ranks.h"
 #include "ring/on_ring.h"
+#include "support/nccl_options.h"
 #include "support/options.h"
 
 namespace annulus {
@@ -306,15 +305,6 @@ TEST_CASE(
   }
 }
 
-// Sets the options of the simulator's NCCL.
-void set_nccl(const annulus_simulator_nccl_options& options) {
-  static const abi::NcclLibrary library =
-      abi::find_simulated_nccl(abi::default_search(base::read_environment()));
-  const auto set = reinterpret_cast<int (*)(const annulus_simulator_nccl_options*)>(
-      library.library.symbol("annulusSimulatorNcclSetOptions"));
-  REQUIRE(set(&options) == 0);
-}
-
 TEST_CASE(
     "every call of NCCL that fails is a typed error that names it, and nobody waits for ever") {
   const Case c = test::make_case(problem_of(128, causal()), 8);
@@ -342,7 +332,7 @@ TEST_CASE(
         options.fail_code = code;
         const auto begin = std::chrono::steady_clock::now();
         const CommunicatorId id = make_communicator_id(ring[0]);
-        set_nccl(options);
+        REQUIRE(test::set_nccl(options));
         std::vector<Ended> ended(2);
         std::vector<std::thread> threads;
         for (std::size_t rank = 0; rank < 2; ++rank) {
@@ -359,7 +349,7 @@ TEST_CASE(
           });
         }
         for (std::thread& thread : threads) thread.join();
-        set_nccl(ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT);
+        REQUIRE(test::set_nccl(ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT));
         CHECK(std::chrono::steady_clock::now() - begin < 3s);
         int named = 0;
         for (const Ended& one : ended) {
