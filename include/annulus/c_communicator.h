@@ -58,7 +58,7 @@ ANNULUS_EXPORT annulus_status annulus_communicator_open(annulus_device* device,
                                                         const annulus_communicator_options* options,
                                                         annulus_communicator** communicator);
 
-// The same among ranks that have met, who all call it: rank 0 makes the id, and the others get it.
+// Opens it among ranks that have met, who all call it: rank 0 makes the id, and the others get it.
 // From then on the communicator and what is planned over it talk on the rendezvous: who is late or
 // has gone is named on every rank. What fails on one before NCCL is called (no NCCL, no id) is
 // returned on every rank, with the code of that rank's error and its number in the text. Errors are

@@ -51,7 +51,7 @@ ANNULUS_EXPORT annulus_status annulus_rendezvous_meet(const annulus_rendezvous_o
 // ANNULUS_COMMUNICATION.
 typedef int (*annulus_all_gather_callback)(void* user, const void* own, size_t bytes, void* all);
 
-// The same where the engine has an all-gather already, through which the ranks' addresses travel.
+// Meets where the engine has an all-gather already, through which the ranks' addresses travel.
 // The options' address is not used, and the token may be null. Nothing of `user` is kept.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_over(annulus_all_gather_callback all_gather,
                                                       void* user,

@@ -178,7 +178,7 @@ ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_destroy(annulus_ring_rank_p
 ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_get_info(annulus_ring_rank_plan* plan,
                                                               annulus_ring_info* info);
 
-// Of this rank.
+// Writes this rank's part, whatever its number is.
 ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_get_rank(annulus_ring_rank_plan* plan,
                                                               annulus_ring_rank* info);
 

@@ -168,8 +168,8 @@ class ANNULUS_EXPORT Communicator {
   // not ready; `options.blocking` has to say whether it is blocking.
   static Communicator borrow(const Device& device, void* nccl_comm,
                              const CommunicatorOptions& options);
-  // The same, with a rendezvous on which the ranks tell each other who is late or has gone. The
-  // ranks of both are the same ones.
+  // Borrows it with a rendezvous, whose ranks are those of the ncclComm_t, and on which they tell
+  // each other who is late or has gone.
   static Communicator borrow(const Device& device, void* nccl_comm, const Rendezvous& rendezvous,
                              const CommunicatorOptions& options);
 

@@ -47,8 +47,8 @@ struct JoinProblem {
   LseBase lse_base = LseBase::kNatural;  // of all LSE, on every rank
   std::int64_t most_rows = 0;            // of a run; at least 1
   JoinedSlices slices = JoinedSlices::kAll;
-  // Of the partial answers. States lose nothing to a 16-bit O in between, and are twice as many
-  // bytes.
+  // What the partial answers are. States lose nothing to a 16-bit O in between, and are twice as
+  // many bytes.
   PartialForm form = PartialForm::kOutputs;
   bool carry_out = false;    // leave the state over all keys instead of O and LSE; with kStates
   bool sink_logits = false;  // JoinOperands::sink_logits are given; not with carry_out

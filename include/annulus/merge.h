@@ -70,7 +70,7 @@ struct MergeInput {
 struct MergeOperands {
   // As many as the problem has; host memory, read by the call alone.
   std::span<const MergeInput> inputs;
-  // Of every input; ignored with PartialForm::kStates.
+  // All inputs have these strides. They are ignored with PartialForm::kStates.
   RowStrides input_o_strides;  // multiples of 8
   RowStrides input_lse_strides;
 

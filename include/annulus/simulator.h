@@ -159,8 +159,9 @@ typedef struct annulus_simulator_nccl_options {
   uint32_t fail_after;     // of the calls of fail_function, the one behind so many others fails
   int32_t fail_code;       // with this code, and does nothing; 0: none fails
   char fail_function[36];  // "ncclGroupEnd"
-  // Of each direction of each pair of ranks; they change predicted times alone, and nothing waits
-  // for them. 0: no latency, and any number of bytes at once.
+  // Each direction between two ranks is a link with this latency and this rate. They change
+  // predicted times alone, and nothing waits for them. 0: no latency, and any number of bytes at
+  // once.
   uint64_t link_latency_ns;
   uint64_t link_bytes_per_second;
 } annulus_simulator_nccl_options;

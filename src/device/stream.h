@@ -37,7 +37,7 @@ double elapsed_millis(const Context& context, const Event& start, const Event& e
 // A queue of device work that does not wait for the default stream.
 class Stream {
  public:
-  // Of the work that could run, that of a stream of high priority goes first.
+  // The device takes the work of streams of high priority first.
   enum class Priority { kDefault, kHigh };
 
   Stream() = default;  // holds no stream; its handle is the default stream's

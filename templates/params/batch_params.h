@@ -68,7 +68,7 @@ struct Interleave {
   int block;
   int period;
   int before;
-  // Of the block and of the period, for quotient_of().
+  // By these quotient_of() divides by the block and by the period.
   unsigned block_factor;
   int block_shift;
   unsigned period_factor;

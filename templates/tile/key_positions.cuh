@@ -42,7 +42,7 @@ struct InterleavedKeys {
   __device__ __forceinline__ void make_opaque() { ptx::make_opaque(first); }
 };
 
-// Of a request's keys that are here, from number `first` on.
+// Says at which positions the request's keys that are here lie, from number `first` on.
 template <bool kInterleaved>
 __device__ __forceinline__ auto key_positions(const kernels::BatchParams& params,
                                               const kernels::BatchRow& tile, int first) {

@@ -48,7 +48,7 @@ std::vector<Mutant> mutants() {
   };
 }
 
-// Of states and sinks.
+// Mistakes in merging states and in counting sinks.
 std::vector<Mutant> mutants_of_states() {
   return {
       {"nothing is changed", {}, {"nothing"}},

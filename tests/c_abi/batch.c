@@ -226,7 +226,7 @@ static void with_limits(const sample_batch* batch) {
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 
-// Of two ranks whose blocks are longer than any request the first has all keys.
+// The first of two ranks has all keys where blocks are longer than any request.
 static void with_interleave(const sample_batch* batch) {
   annulus_batch_problem problem = batch->problem;
   annulus_batch_plan* plan = NULL;

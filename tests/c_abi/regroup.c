@@ -1,4 +1,4 @@
-// Of three ranks one ends: the others say which, regroup without it and go on.
+// One of three ranks ends: the others say which, regroup without it and go on.
 
 #include <annulus/c_communicator.h>
 #include <stdint.h>

@@ -129,7 +129,7 @@ OnDevice allocate(const Device& device, std::int64_t rows, std::int64_t dim) {
   return {memory(rows * dim * 2), memory(rows * 4), memory(rows * dim * 4), memory(rows * 4),
           memory(rows * 4)};
 }
-// Of what the problem writes; the others stay empty.
+// Fetches what the problem writes; the other tensors stay empty.
 Partial download(const Device& device, const JoinProblem& problem, const OnDevice& memory) {
   Partial got;
   if (problem.carry_out) {

@@ -26,7 +26,7 @@ struct RingCase {
   RingOptions options;
 };
 
-// Of the bits of a rank's rows of O and LSE.
+// Hashes the bits of a rank's rows of O and LSE.
 inline std::uint64_t hash_rows(const RingCase& c, const DeviceAnswer& answer, int rank) {
   const Problem& problem = c.whole.problem;
   std::uint64_t hash = 0x9e3779b97f4a7c15;

@@ -52,7 +52,7 @@ class FaultMemory {
     call.workspace = workspace_.data();
   }
 
-  // Of O and LSE, which hold nothing of this run afterwards.
+  // Hashes O and LSE, which hold nothing of this run afterwards.
   std::uint64_t take_hash(const Device& device) {
     std::vector<std::uint16_t> o(values());
     std::vector<float> lse(static_cast<std::size_t>(rows_ * FaultProblem::kHeads));

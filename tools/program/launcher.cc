@@ -66,7 +66,7 @@ struct Launcher {
   std::vector<const char*> job;
 };
 
-// Of two that are complete the first counts: the other has started that launcher, or its job.
+// The first that is complete counts: a later one has started that launcher, or its job.
 const Launcher kLaunchers[] = {
     {"torchrun",
      "RANK",
@@ -167,7 +167,7 @@ std::string address_of(const Launcher& launcher, const std::string& rendezvous) 
   return fmt::format("tcp:{}:{}", ipv6 ? "[" + host + "]" : host, launcher.port());
 }
 
-// Of a length that a token may have, whatever the launcher calls its jobs.
+// The token has a length that is allowed, whatever the launcher calls its jobs.
 std::string token_of(const Launcher& launcher) {
   std::string job;
   for (const char* name : launcher.job) job += variable(name) + ".";

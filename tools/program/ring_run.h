@@ -19,7 +19,7 @@ struct RingAnswer {
   Answer answer;
   RingInfo info;
   int processes = 1;
-  // Of ranks in processes: how often they have begun, and what has happened to those of rank 0.
+  // How often ranks in processes have begun, and what has happened to rank 0's communicators.
   std::int64_t generation = 0;
   std::vector<CommunicatorEvent> events = {};
   // What the library holds besides the operands: workspace, lists, positions, tables.
