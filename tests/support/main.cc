@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   if (const char* count = value_of(&arguments, "--orders")) parsed.orders = std::atoi(count);
   if (const char* count = value_of(&arguments, "--kills")) parsed.kills = std::atoi(count);
   if (const char* length = value_of(&arguments, "--length")) parsed.length = std::atoi(length);
+  if (value_of(&arguments, "--record") != nullptr) parsed.record = true;
   if (const char* seed = value_of(&arguments, "--seed")) {
     parsed.seed = std::strtoull(seed, nullptr, 10);
   }

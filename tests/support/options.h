@@ -12,6 +12,7 @@ struct Options {
   int orders = 0;          // --orders N: random orders of warps to try; 0: a few
   int length = 0;          // --length N: longest sequence of random problems; 0: a few tiles
   int kills = 0;           // --kills N: processes to kill while they write; 0: a few
+  bool record = false;     // --record yes: writes what a test compares with, where it has a record
   std::uint64_t seed = 1;  // --seed S: of whatever is random
 };
 
