@@ -96,26 +96,13 @@ ShapeKey shape_key(const Problem& problem) {
   return key;
 }
 
-std::string to_string(const ShapeKey& key) {
-  const std::string expression = key.expression == ExpressionClass::kNone
-                                     ? ""
-                                     : fmt::format(", {} expression", to_string(key.expression));
-  return fmt::format(
-      "dims {}/{}, {}, group {}, {}{}{}{}, {}, density {}, queries {}, keys {}, heads {}",
-      key.dim_qk, key.dim_v, to_string(key.dtype), key.group, to_string(key.score), expression,
-      key.carry_in ? ", carried in" : "", key.carry_out ? ", carried out" : "",
-      to_string(key.pattern), key.density, key.queries, key.keys, key.heads);
-}
+namespace {
 
-std::string kind_text(const ShapeKey& key) {
+// Everything besides lengths, heads and group.
+std::string kind_with(const ShapeKey& key, const std::string& density) {
   std::string text = key.dim_qk == key.dim_v ? fmt::format("D{}", key.dim_qk)
                                              : fmt::format("D{}/{}", key.dim_qk, key.dim_v);
-  text += fmt::format(" {}, {}", to_string(key.dtype), to_string(key.pattern));
-  if (key.density == kNoBlocks) {
-    text += ", no block";
-  } else if (key.density > 0) {
-    text += fmt::format(", about {:.2g} of the blocks", std::exp2(-0.5 * key.density));
-  }
+  text += fmt::format(" {}, {}{}", to_string(key.dtype), to_string(key.pattern), density);
   if (key.score == kernels::Score::kAnyScale) text += ", any scale";
   if (key.score == kernels::Score::kSoftcap) text += ", softcap";
   if (key.expression != ExpressionClass::kNone) {
@@ -126,7 +113,48 @@ std::string kind_text(const ShapeKey& key) {
   return text;
 }
 
-base::Digest digest(const ShapeKey& key) { return base::digest(to_string(key)); }
+// "862 to 1217": the numbers that round(steps log2 n) takes to one step, or "1" where it is one.
+std::string range_text(int step, double steps) {
+  const auto bound = [&](double at) { return std::exp2(std::min(at / steps, 62.0)); };
+  const auto least =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(bound(step - 0.5))));
+  const auto most = static_cast<std::int64_t>(std::floor(bound(step + 0.5)));
+  if (least > most) return "none";  // a step that no whole number is rounded to
+  return least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+}
+
+}  // namespace
+
+std::string to_string(const ShapeKey& key) {
+  // No density is beyond 1, which the step 0 would be rounded from.
+  const std::string density =
+      key.density == kNoBlocks
+          ? ", no block"
+          : fmt::format(", {:.2g} to {:.2g} of the blocks", std::exp2(-0.5 * key.density - 0.25),
+                        std::min(1.0, std::exp2(-0.5 * key.density + 0.25)));
+  return fmt::format("{}, group {}, queries {}, keys {}, heads {}", kind_with(key, density),
+                     key.group, range_text(key.queries, 2), range_text(key.keys, 2),
+                     range_text(key.heads, 1));
+}
+
+std::string kind_text(const ShapeKey& key) {
+  std::string density;
+  if (key.density == kNoBlocks) {
+    density = ", no block";
+  } else if (key.density > 0) {
+    density = fmt::format(", about {:.2g} of the blocks", std::exp2(-0.5 * key.density));
+  }
+  return kind_with(key, density);
+}
+
+base::Digest digest(const ShapeKey& key) {
+  return base::digest(fmt::format(
+      "dims {}/{}, {}, group {}, {}, {}, carried {} {}, {}, density {}, queries {}, keys {}, "
+      "heads {}",
+      key.dim_qk, key.dim_v, to_string(key.dtype), key.group, to_string(key.score),
+      to_string(key.expression), key.carry_in, key.carry_out, to_string(key.pattern), key.density,
+      key.queries, key.keys, key.heads));
+}
 
 std::optional<int> length_distance(const ShapeKey& a, const ShapeKey& b) {
   ShapeKey moved = a;

@@ -56,14 +56,16 @@ inline constexpr int kNoBlocks = 63;
 // Requires: a valid problem. Costs by its rows of 128 x 128 blocks. Throws as pattern::emit does.
 ShapeKey shape_key(const Problem& problem);
 
-// "dims 64/64, bf16, group 2, positive_scale, causal, density 2, queries 20, keys 20, heads 3", and
-// ", short expression" behind the score where there is one: two texts are equal exactly where the
-// keys are.
+// The problems that share the key, for people: "D64 bf16, causal, 0.42 to 0.59 of the blocks, group
+// 2, queries 862 to 1217, keys 862 to 1217, heads 6 to 11", where heads are B H. Texts of
+// problems are equal exactly where their keys are.
 std::string to_string(const ShapeKey& key);
-// What the key says besides lengths and heads, for people: "D64 bf16, causal, about 0.5 of the
-// blocks". Different keys may give one text.
+// What the key says besides lengths, heads and group, for people: "D64 bf16, causal, about 0.5 of
+// the blocks". Different keys may give one text.
 std::string kind_text(const ShapeKey& key);
-base::Digest digest(const ShapeKey& key);  // digest of that text, which names the entry's file
+// The digest of all that the key holds, which names the entry's file. It stays as long as
+// kEntrySchema (entry.h) does.
+base::Digest digest(const ShapeKey& key);
 
 // The distance between two keys that differ only in lengths: the differences of `queries` and
 // `keys` added, in steps of half a power of two. Empty where anything else differs.
