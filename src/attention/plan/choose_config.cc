@@ -74,6 +74,13 @@ class Chooser {
     return std::move(choice_);
   }
 
+  // The time of one configuration, of all branches of a sum together.
+  double micros_of(const KernelConfig& config) {
+    candidates_ = {{config}};
+    predict_branches();
+    return candidates_.front().micros;
+  }
+
  private:
   struct Candidate {
     KernelConfig config;
@@ -155,17 +162,22 @@ class Chooser {
   // The index of the candidate with the least predicted time; of those that take little more, the
   // first of the table, so that problems that are nearly alike have the same kernel.
   std::size_t fastest() {
-    for (const Pattern& branch : problem_.pattern.branches()) {
-      Problem alone = problem_;
-      alone.pattern = branch;
-      predict_all(alone);
-    }
+    predict_branches();
     constexpr double kAlike = 1.015;
     const double least = std::ranges::min(candidates_, {}, &Candidate::micros).micros;
     const auto taken = std::ranges::find_if(candidates_, [&](const Candidate& candidate) {
       return candidate.micros <= kAlike * least;
     });
     return static_cast<std::size_t>(taken - candidates_.begin());
+  }
+
+  // Sets the times of all candidates.
+  void predict_branches() {
+    for (const Pattern& branch : problem_.pattern.branches()) {
+      Problem alone = problem_;
+      alone.pattern = branch;
+      predict_all(alone);
+    }
   }
 
   // Adds the times of a problem whose pattern is no sum.
@@ -305,6 +317,11 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
                      const std::optional<OperandStrides>& strides, const Segments& segments) {
   return Chooser(problem, limits, strides, segments).choose();
+}
+
+double predicted_micros(const Problem& problem, const KernelConfig& config,
+                        const DeviceLimits& limits, const Segments& segments) {
+  return Chooser(problem, limits, std::nullopt, segments).micros_of(config);
 }
 
 Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text,

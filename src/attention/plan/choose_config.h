@@ -50,6 +50,12 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
                      const std::optional<OperandStrides>& strides = std::nullopt,
                      const Segments& segments = {});
 
+// The time that the heuristic's model predicts for a configuration, in microseconds, by which it
+// chooses: of use beside that of another one. Requires: the configuration is possible here. Throws
+// as choose_config.
+double predicted_micros(const Problem& problem, const KernelConfig& config,
+                        const DeviceLimits& limits, const Segments& segments = {});
+
 // A configuration that the caller asked for by its text. Throws Error{kInvalidArgument} if the text
 // is no configuration or names a family that this build lacks, Error{kUnsupported} if the device,
 // the head dims or the strides do not allow it.
