@@ -3,13 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 namespace annulus::autotune {
 
 DeviceKey device_key(const device::DeviceInfo& device, const std::string& architecture,
-                     int driver_version, const base::Digest& kernels) {
+                     const std::optional<base::Digest>& templates) {
   constexpr std::int64_t kMega = 1 << 20;
+  // Drivers reserve some of the memory, and not always the same amount.
+  constexpr std::int64_t kMemoryStep = std::int64_t{4} << 30;
   std::string name = device.simulated ? "simulated GPU" : device.name;
   for (char& c : name) {
     if (c < ' ' || c > '~') c = '?';  // the name is written to files and printed
@@ -18,14 +21,12 @@ DeviceKey device_key(const device::DeviceInfo& device, const std::string& archit
   key.simulated = device.simulated;
   std::string& text = key.identity;
   text = fmt::format("{}, {}, {} multiprocessors", name, architecture, device.multiprocessors);
-  // Drivers reserve a little of the memory, and not always the same amount, so it is rounded.
   if (!device.simulated) {
-    text += fmt::format(", {} GB", (device.memory_bytes + 512 * kMega) / (1024 * kMega));
+    text += fmt::format(", {} GB", (device.memory_bytes + kMemoryStep / 2) / kMemoryStep * 4);
   }
-  text += fmt::format(", {} MHz, memory {} MHz, L2 {} MB, driver {}, kernels {}, {}",
-                      device.clock_kilohertz / 1000, device.memory_clock_kilohertz / 1000,
-                      device.l2_bytes / kMega, driver_version / 1000, kernels.hex(),
-                      device.simulated ? "simulated" : "measured");
+  text += fmt::format(", L2 {} MB", device.l2_bytes / kMega);
+  if (templates) text += ", templates " + templates->hex();
+  text += device.simulated ? ", simulated" : ", measured";
   key.folder = fmt::format("{}{}-{}-{}", device.simulated ? "sim-" : "", architecture,
                            device.multiprocessors, base::digest(text).hex().substr(0, 16));
   return key;
@@ -59,5 +60,40 @@ std::string why_other(const std::string& stated, const std::string& identity) {
   }
   return text;
 }
+
+namespace {
+
+bool in_one_row(const std::string& a, const std::string& b) {
+  struct Row {
+    std::string_view first, second;
+  };
+  static constexpr Row kRows[] = {
+#define RELATIVE(first, second) {first, second},
+#include "autotune/relatives.def"
+#undef RELATIVE
+  };
+  return std::ranges::any_of(kRows, [&](const Row& row) {
+    return (a == row.first && b == row.second) || (a == row.second && b == row.first);
+  });
+}
+
+}  // namespace
+
+bool are_relatives(const std::string& stated, const std::string& identity) {
+  const std::vector<std::string> theirs = parts_of(stated);
+  const std::vector<std::string> ours = parts_of(identity);
+  if (theirs.size() != ours.size() || !in_one_row(theirs[0], ours[0])) return false;
+  for (std::size_t i = 1; i < ours.size(); ++i) {
+    const bool may_differ = ours[i].ends_with(" GB") || ours[i].starts_with("L2 ");
+    if (theirs[i] != ours[i] && !may_differ) return false;
+  }
+  return true;
+}
+
+std::string folder_stem(const DeviceKey& key) {
+  return key.folder.substr(0, key.folder.rfind('-') + 1);
+}
+
+std::string name_in(const std::string& identity) { return parts_of(identity)[0]; }
 
 }  // namespace annulus::autotune

@@ -1,10 +1,11 @@
 #ifndef ANNULUS_AUTOTUNE_DEVICE_KEY_H_
 #define ANNULUS_AUTOTUNE_DEVICE_KEY_H_
 
-// The device, driver and kernels that a tuned result holds for. Everything that a measurement
-// depends on enters the name of the folder, so results of different devices, drivers or kernels are
-// kept beside one another and none is taken for another's.
+// The chip that a tuned result holds for. What a measurement says of a chip outlives a driver, an
+// NVRTC and a clock, so none of these is in the key: they are the result's origin (entry.h). What
+// kernels the result compares, and in which revision, is in the result itself.
 
+#include <optional>
 #include <string>
 
 #include "base/hash.h"
@@ -13,21 +14,33 @@
 namespace annulus::autotune {
 
 struct DeviceKey {
-  // "NVIDIA H200, sm_90, 132 multiprocessors, 141 GB, 1980 MHz, memory 3201 MHz, L2 60 MB, driver
-  // 13, kernels <32 hex digits>, measured". That of a simulated device ends in "simulated"; its
-  // name has no number, and it states no memory, because that is the host's.
+  // "NVIDIA H200, sm_90a, 132 multiprocessors, 140 GB, L2 50 MB, measured". That of a simulated
+  // device ends in "simulated"; its name has no number, and it states no memory, because that is
+  // the host's. Templates of the caller's own are stated in front of the last part: "templates <32
+  // hex digits>".
   std::string identity;
-  std::string folder;  // "sm_90-132-<16 hex digits>", "sim-sm_80-108-<16 hex digits>"
+  std::string folder;  // "sm_90a-132-<16 hex digits>", "sim-sm_80-108-<16 hex digits>"
   bool simulated = false;
 };
 
-// `architecture` is named as by jit::to_string, and `kernels` is the digest of the templates.
+// `architecture` is named as by jit::to_string. `templates` is the digest of templates that replace
+// the embedded ones, whose kernels have no revision; nothing: the embedded ones.
 DeviceKey device_key(const device::DeviceInfo& device, const std::string& architecture,
-                     int driver_version, const base::Digest& kernels);
+                     const std::optional<base::Digest>& templates = std::nullopt);
 
 // Why a result whose file states the identity `stated` is not for a device, with what differs: "it
-// is of another device: driver 12, not driver 13". Empty where it is for that device.
+// is of another device: L2 40 MB, not L2 50 MB". Empty where it is for that device.
 std::string why_other(const std::string& stated, const std::string& identity);
+
+// Whether results of the device `stated` may stand in on the device `identity` where it has none of
+// its own: both are of one row of relatives.def, measured, and differ in name, memory and L2 alone.
+bool are_relatives(const std::string& stated, const std::string& identity);
+
+// The part of a folder's name that the folders of relatives share: "sm_90a-132-".
+std::string folder_stem(const DeviceKey& key);
+
+// The first part of an identity, which is the device's name.
+std::string name_in(const std::string& identity);
 
 }  // namespace annulus::autotune
 

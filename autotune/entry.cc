@@ -23,10 +23,12 @@ constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
 // The first line of a file of this schema, up to the digest.
 std::string header() { return fmt::format("{}{} ", kMagic, kEntrySchema); }
 
-Json config_json(const attention::KernelConfig& config) {
-  Json json = {{"family", config.family->name},
-               {"tile_rows", config.tile_rows},
-               {"tile_columns", config.tile_columns}};
+// `revision` 0: none is stated.
+Json config_json(const attention::KernelConfig& config, int revision = 0) {
+  Json json = {{"family", config.family->name}};
+  if (revision != 0) json["revision"] = revision;
+  json["tile_rows"] = config.tile_rows;
+  json["tile_columns"] = config.tile_columns;
   for (std::size_t i = 0; i < config.family->fields.size(); ++i) {
     const attention::ConfigField& field = config.family->fields[i];
     if (field.form == attention::ConfigField::Form::kFlag) {
@@ -72,6 +74,7 @@ class Reader {
   std::string text(const char* name) const {
     const Json& found = member(name);
     if (!found.is_string()) refuse(name, "is no text");
+    if (found.get_ref<const std::string&>().size() > kMaxEntryText) refuse(name, "is too long");
     return found.get<std::string>();
   }
   // The value whose text, by `to_text`, the member has.
@@ -123,6 +126,34 @@ attention::KernelConfig read_config(const Reader& from) {
   return config;
 }
 
+// The members of an entry's origin.
+using Origin = Entry::Origin;
+struct OriginNumber {
+  const char* name;
+  int Origin::*place;
+};
+struct OriginLength {
+  const char* name;
+  std::int64_t Origin::*place;
+  std::int64_t least = 0;
+};
+struct OriginText {
+  const char* name;
+  std::string Origin::*place;
+};
+constexpr OriginNumber kOriginNumbers[] = {{"library", &Origin::library_version},
+                                           {"driver", &Origin::driver_version},
+                                           {"nvrtc", &Origin::nvrtc_version},
+                                           {"clock_mhz", &Origin::clock_mhz},
+                                           {"memory_clock_mhz", &Origin::memory_clock_mhz}};
+constexpr OriginLength kOriginLengths[] = {
+    {"when", &Origin::when},        {"batch", &Origin::batch},
+    {"heads", &Origin::heads},      {"kv_heads", &Origin::kv_heads},
+    {"seq_q", &Origin::seq_q},      {"seq_k", &Origin::seq_k},
+    {"q0", &Origin::q0, -kMaxTime}, {"k0", &Origin::k0, -kMaxTime},
+    {"layer", &Origin::layer},      {"scale_block", &Origin::scale_block}};
+constexpr OriginText kOriginTexts[] = {{"pattern", &Origin::pattern}, {"score", &Origin::score}};
+
 ShapeKey read_shape(const Reader& from) {
   using kernels::Score;
   static constexpr Dtype kDtypes[] = {Dtype::kFloat16, Dtype::kBfloat16, Dtype::kFloat8E4M3};
@@ -151,8 +182,8 @@ ShapeKey read_shape(const Reader& from) {
 
 }  // namespace
 
-// The order of the members does not matter: decode_entry reads them by name.
-std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device) {
+// The order of the members does not matter: entry_of reads them by name.
+Json json_of(const Entry& entry, const std::string& device) {
   const ShapeKey& shape = entry.shape;
   Json json;
   json["device"] = device;
@@ -169,7 +200,8 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
                    {"queries", shape.queries},
                    {"keys", shape.keys},
                    {"heads", shape.heads}};
-  json["config"] = config_json(entry.config);
+  json["config"] = config_json(entry.config, entry.revision);
+  json["default_config"] = config_json(entry.default_config, entry.default_revision);
   if (entry.runner_up) json["runner_up"] = config_json(*entry.runner_up);
   json["result"] = {
       {"predicted", entry.predicted},
@@ -180,16 +212,60 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
       {"ratio_high_ppm", entry.ratio_high_ppm},
       {"rounds", entry.rounds},
       {"candidates", entry.candidates}};
-  const Entry::Origin& origin = entry.origin;
-  json["origin"] = {{"library", origin.library_version},
-                    {"driver", origin.driver_version},
-                    {"when", origin.when},
-                    {"batch", origin.batch},
-                    {"heads", origin.heads},
-                    {"kv_heads", origin.kv_heads},
-                    {"seq_q", origin.seq_q},
-                    {"seq_k", origin.seq_k}};
-  const std::string body = json.dump(1, ' ', true) + "\n";
+  Json& origin = json["origin"];
+  for (const OriginNumber& number : kOriginNumbers) {
+    origin[number.name] = entry.origin.*number.place;
+  }
+  for (const OriginLength& length : kOriginLengths) {
+    origin[length.name] = entry.origin.*length.place;
+  }
+  for (const OriginText& text : kOriginTexts) origin[text.name] = entry.origin.*text.place;
+  return json;
+}
+
+Entry entry_of(const Json& json, std::string* device) {
+  if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it holds no object");
+  const Reader top(json);
+  *device = top.text("device");
+  Entry entry;
+  entry.shape = read_shape(top.object("shape"));
+  const auto revised = [&](const char* name, int* revision) {
+    const Reader from = top.object(name);
+    *revision = from.integer("revision", 1, 1 << 20);
+    return read_config(from);
+  };
+  entry.config = revised("config", &entry.revision);
+  entry.default_config = revised("default_config", &entry.default_revision);
+  if (top.has("runner_up")) entry.runner_up = read_config(top.object("runner_up"));
+  const Reader result = top.object("result");
+  entry.predicted = result.boolean("predicted");
+  entry.complete = result.boolean("complete");
+  entry.time = result.number(entry.predicted ? "cycles" : "nanoseconds", 1, kMaxTime);
+  entry.default_time =
+      result.number(entry.predicted ? "default_cycles" : "default_nanoseconds", 1, kMaxTime);
+  entry.ratio_low_ppm = result.number("ratio_low_ppm", 0, kMaxTime);
+  entry.ratio_high_ppm = result.number("ratio_high_ppm", entry.ratio_low_ppm, kMaxTime);
+  entry.rounds = result.integer("rounds", 1, 1 << 20);
+  entry.candidates = result.integer("candidates", 1, 1 << 20);
+  const Reader origin = top.object("origin");
+  for (const OriginNumber& number : kOriginNumbers) {
+    entry.origin.*number.place = origin.integer(number.name, 0, 1 << 30);
+  }
+  for (const OriginLength& length : kOriginLengths) {
+    entry.origin.*length.place = origin.number(length.name, length.least, kMaxTime);
+  }
+  for (const OriginText& text : kOriginTexts) {
+    entry.origin.*text.place = origin.text(text.name);
+  }
+  return entry;
+}
+
+// An entry is one object of objects with at most 20 members each. There is room for more, because a
+// later build may add fields, which this one ignores.
+base::JsonLimits entry_limits() { return {static_cast<std::size_t>(kMaxEntryBytes), 4, 100}; }
+
+std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device) {
+  const std::string body = json_of(entry, device).dump(1, ' ', true) + "\n";
   const std::string text = header() + base::digest(body).hex() + "\n" + body;
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
@@ -216,54 +292,39 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
     return std::nullopt;
   }
   try {
-    // An entry is one object of objects with at most 13 members each. There is room for more,
-    // because a later build may add fields, which this one ignores.
-    const base::JsonLimits limits{static_cast<std::size_t>(kMaxEntryBytes), 4, 100};
-    const Json json = base::parse_json(text.substr(body_at), "its JSON", limits);
-    if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it holds no object");
-    const Reader top(json);
-    *device = top.text("device");
-    Entry entry;
-    entry.shape = read_shape(top.object("shape"));
-    entry.config = read_config(top.object("config"));
-    if (top.has("runner_up")) entry.runner_up = read_config(top.object("runner_up"));
-    const Reader result = top.object("result");
-    entry.predicted = result.boolean("predicted");
-    entry.complete = result.boolean("complete");
-    entry.time = result.number(entry.predicted ? "cycles" : "nanoseconds", 1, kMaxTime);
-    entry.default_time =
-        result.number(entry.predicted ? "default_cycles" : "default_nanoseconds", 1, kMaxTime);
-    entry.ratio_low_ppm = result.number("ratio_low_ppm", 0, kMaxTime);
-    entry.ratio_high_ppm = result.number("ratio_high_ppm", entry.ratio_low_ppm, kMaxTime);
-    entry.rounds = result.integer("rounds", 1, 1 << 20);
-    entry.candidates = result.integer("candidates", 1, 1 << 20);
-    const Reader origin = top.object("origin");
-    entry.origin = {.library_version = origin.integer("library", 0, 1 << 30),
-                    .driver_version = origin.integer("driver", 0, 1 << 30),
-                    .when = origin.number("when", 0, kMaxTime),
-                    .batch = origin.number("batch", 0, kMaxTime),
-                    .heads = origin.number("heads", 0, kMaxTime),
-                    .kv_heads = origin.number("kv_heads", 0, kMaxTime),
-                    .seq_q = origin.number("seq_q", 0, kMaxTime),
-                    .seq_k = origin.number("seq_k", 0, kMaxTime)};
-    return entry;
+    return entry_of(base::parse_json(text.substr(body_at), "its JSON", entry_limits()), device);
   } catch (const Error& error) {
     *why = error.what();
-  } catch (const std::bad_alloc&) {
-    *why = "there is no memory to read it";
   }
   return std::nullopt;
 }
 
+std::string kernels_text(const Entry& entry) {
+  std::string text = fmt::format("{}{}", entry.config.family->name, entry.revision);
+  if (entry.default_config.family == entry.config.family) return text;
+  return fmt::format("{}-{}{}", text, entry.default_config.family->name, entry.default_revision);
+}
+
+std::string why_outdated(const Entry& entry) {
+  const auto outdated = [](const attention::KernelConfig& config, int revision) -> std::string {
+    if (config.family->revision == revision) return {};
+    return fmt::format("it is of revision {} of the {} kernels, which are of revision {} here",
+                       revision, config.family->name, config.family->revision);
+  };
+  const std::string why = outdated(entry.config, entry.revision);
+  return why.empty() ? outdated(entry.default_config, entry.default_revision) : why;
+}
+
 bool better(const Entry& a, const Entry& b) {
-  // The configuration comes last, to make the order total.
   const auto rank = [](const Entry& entry) {
     const attention::KernelConfig& config = entry.config;
     return std::tuple(!entry.complete, entry.ratio_high_ppm, -entry.rounds, -entry.origin.when,
                       config.tile_rows, config.tile_columns, attention::order_of(*config.family),
                       config.own);
   };
-  return rank(a) < rank(b);
+  const auto of_a = rank(a), of_b = rank(b);
+  if (of_a != of_b) return of_a < of_b;
+  return a != b && json_of(a, {}).dump() < json_of(b, {}).dump();
 }
 
 }  // namespace annulus::autotune

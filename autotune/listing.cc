@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "annulus/error.h"
+#include "autotune/store.h"
+#include "autotune/tuned_pack.h"
+#include "base/fail.h"
 #include "base/private_folder.h"
 
 namespace annulus::autotune {
@@ -56,8 +60,44 @@ class Lister {
       listing_.ignored.push_back(fmt::format("{}: {}", listed.path, why));
       return;
     }
+    if (name != entry_name(*found) + std::string(kEntrySuffix)) {
+      listing_.ignored.push_back(listed.path + ": its name is not that of its shape");
+      return;
+    }
+    listed.name = entry_name(*found);
     listed.entry = *found;
     listing_.entries.push_back(std::move(listed));
+  }
+
+  void pack(int folder, const std::string& path, const std::string& name) {
+    std::vector<std::byte> bytes;
+    const base::FileResult read = base::try_read_private_file(
+        files_, folder, base::FolderUse::kOwnOrRoots, name, kMaxPackBytes, &bytes);
+    if (!read.ok()) {
+      listing_.ignored.push_back(
+          fmt::format("{}: cannot {} it: {}", path, read.step, base::describe_private(read)));
+      return;
+    }
+    try {
+      add(path, bytes);
+    } catch (const Error& error) {
+      listing_.ignored.push_back(fmt::format("{}: {}", path, error.what()));
+    }
+  }
+
+  // The entries of a pack's bytes. Throws as decode_pack.
+  void add(const std::string& path, std::span<const std::byte> bytes) {
+    std::vector<std::string> left_out;
+    for (PackedEntry& packed : decode_pack(bytes, &left_out)) {
+      ListedEntry listed;
+      listed.path = path;
+      listed.name = entry_name(packed.entry);
+      listed.device = std::move(packed.device);
+      listed.entry = std::move(packed.entry);
+      listed.packed = true;
+      listing_.entries.push_back(std::move(listed));
+    }
+    for (const std::string& line : left_out) listing_.ignored.push_back(path + ": " + line);
   }
 
   Listing take() { return std::move(listing_); }
@@ -69,17 +109,42 @@ class Lister {
 
 }  // namespace
 
-Listing list_entries(base::FileSystem& files, const std::vector<std::string>& folders) {
+Listing list_entries(base::FileSystem& files, const std::vector<std::string>& places) {
   Lister lister(files);
-  for (const std::string& folder : folders) {
-    lister.folder(folder, "", [&](int, const std::vector<std::string>& devices) {
-      for (const std::string& device : devices) {
-        const std::string path = folder + "/" + device;
-        lister.folder(path, ".tuned", [&](int opened, const std::vector<std::string>& names) {
-          for (const std::string& name : names) lister.entry(opened, path, name);
+  for (const std::string& place : places) {
+    if (is_pack(place)) {
+      const std::string file = place.substr(place.rfind('/') + 1);
+      lister.folder(folder_of(place), file, [&](int opened, const auto& names) {
+        if (std::ranges::find(names, file) != names.end()) lister.pack(opened, place, file);
+      });
+      continue;
+    }
+    lister.folder(place, "", [&](int above, const std::vector<std::string>& names) {
+      for (const std::string& device : names) {
+        if (is_pack(device)) continue;
+        const std::string path = place + "/" + device;
+        lister.folder(path, kEntrySuffix, [&](int opened, const std::vector<std::string>& entries) {
+          for (const std::string& name : entries) lister.entry(opened, path, name);
         });
       }
+      for (const std::string& name : names) {
+        if (is_pack(name)) lister.pack(above, place + "/" + name, name);
+      }
     });
+  }
+  return lister.take();
+}
+
+Listing read_packs(base::FileSystem& files, const std::vector<std::string>& paths) {
+  Lister lister(files);
+  for (const std::string& path : paths) {
+    try {
+      lister.add(path, base::read_file(files, path, kMaxPackBytes));
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      if (text.find(path) != text.npos) throw;
+      base::fail(error.code(), "'{}': {}", path, text);
+    }
   }
   return lister.take();
 }

@@ -13,17 +13,24 @@
 namespace annulus::autotune {
 
 struct ListedEntry {
-  std::string path;
+  std::string path;    // of its file, or of its pack
+  std::string name;    // entry_name(): that of its file, without the ending
   std::string device;  // identity, as the file states it
   Entry entry;
+  bool packed = false;  // in a pack, with others
 };
 
 struct Listing {
-  std::vector<ListedEntry> entries;  // in the order of the path, then of names
+  std::vector<ListedEntry> entries;  // in the order of the path, then of names; packs come last
   std::vector<std::string> ignored;  // one line for each file or folder that is not used
 };
 
-Listing list_entries(base::FileSystem& files, const std::vector<std::string>& folders);
+// `places` are folders and packs, as in StoreOptions::folders.
+Listing list_entries(base::FileSystem& files, const std::vector<std::string>& places);
+
+// The entries of packs, which are read wherever they are and whoever may write to them: people name
+// them. Throws Error{kFile}, and as decode_pack, each with the file's path.
+Listing read_packs(base::FileSystem& files, const std::vector<std::string>& paths);
 
 }  // namespace annulus::autotune
 

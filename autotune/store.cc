@@ -7,15 +7,16 @@
 #include <cerrno>
 #include <cstdlib>
 #include <thread>
-#include <tuple>
+#include <utility>
 
 #include "autotune/space.h"
+#include "autotune/tuned_pack.h"
+#include "base/fail.h"
 #include "base/private_folder.h"
 
 namespace annulus::autotune {
 namespace {
 
-constexpr std::string_view kSuffix = ".tuned";
 constexpr char kLockName[] = "tuned.lock";
 // A folder with more files than this is not one that a store has filled.
 constexpr std::size_t kMaxEntries = 10'000;
@@ -24,7 +25,7 @@ constexpr std::int64_t kAbandonedSeconds = 3600;
 constexpr char kNoFolder[] = "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)";
 constexpr char kRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 
-std::string file_name(const ShapeKey& shape) { return digest(shape).hex() + std::string(kSuffix); }
+std::string file_name(const Entry& entry) { return entry_name(entry) + std::string(kEntrySuffix); }
 
 // Closes a descriptor at the end of a scope.
 struct Opened {
@@ -65,36 +66,76 @@ std::vector<std::string> split_path(const std::string& text) {
   return folders;
 }
 
+bool is_pack(const std::string& path) { return path.ends_with(kPackSuffix); }
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == path.npos) return {};
+  return path.substr(0, std::max<std::size_t>(slash, 1));
+}
+
 TunedStore::TunedStore(StoreOptions options, base::Log log, std::shared_ptr<base::FileSystem> files)
     : options_(std::move(options)),
       log_(std::move(log)),
-      files_(files ? std::move(files) : std::make_shared<base::FileSystem>()) {}
+      files_(files ? std::move(files) : std::make_shared<base::FileSystem>()),
+      own_(options_.driver_version),
+      relatives_(options_.driver_version) {}
 
 void TunedStore::load() {
   if (loaded_) return;
   loaded_ = true;
-  for (const std::string& folder : options_.folders) load_folder(folder);
+  int place = 0;
+  for (const std::vector<std::string>* path : {&options_.folders, &options_.shipped}) {
+    for (const std::string& each : *path) {
+      load_place(each, place);
+      place += 2;  // single files, then packs
+    }
+  }
 }
 
-// Both the folder of the path and the device's folder in it must be private. Names are sorted, and
-// of two entries for one shape the first one found is kept.
-void TunedStore::load_folder(const std::string& folder) {
-  const auto open = [&](const std::string& path) {
-    std::string problem;
-    const int opened =
-        base::open_private_folder(*files_, path, base::FolderUse::kOwnOrRoots, kRemedy, &problem);
-    if (!problem.empty()) {
-      log_.write(base::LogLevel::kWarning, "tuned results are not read from there: {}", problem);
+// A descriptor of a folder that may be trusted, or negative; then there is a line in the log,
+// unless it does not exist.
+int TunedStore::open_for_reading(const std::string& path) {
+  std::string problem;
+  const int opened =
+      base::open_private_folder(*files_, path, base::FolderUse::kOwnOrRoots, kRemedy, &problem);
+  if (!problem.empty()) {
+    log_.write(base::LogLevel::kWarning, "tuned results are not read from there: {}", problem);
+  }
+  return opened;
+}
+
+void TunedStore::load_place(const std::string& path, int place) {
+  if (!is_pack(path)) return load_folder(path, place);
+  const Opened folder{*files_, open_for_reading(folder_of(path))};
+  if (folder.file >= 0) load_pack(folder.file, path, path.substr(path.rfind('/') + 1), place);
+}
+
+void TunedStore::load_folder(const std::string& folder, int place) {
+  const Opened above{*files_, open_for_reading(folder)};
+  std::vector<std::string> names;
+  if (above.file < 0 || files_->list(above.file, &names) < 0) return;
+  std::ranges::sort(names);
+  load_entries(folder + "/" + options_.device.folder, place, false);
+  const std::string stem = folder_stem(options_.device);
+  for (const std::string& name : names) {
+    if (is_pack(name)) {
+      load_pack(above.file, folder + "/" + name, name, place + 1);
+    } else if (!options_.device.simulated && name.starts_with(stem) &&
+               name != options_.device.folder) {
+      load_entries(folder + "/" + name, place, true);
     }
-    return opened;
-  };
-  const Opened above{*files_, open(folder)};
-  if (above.file < 0) return;
-  const std::string path = folder + "/" + options_.device.folder;
-  const Opened opened{*files_, open(path)};
+  }
+}
+
+// The single files of one device; those of a device that is no relative are passed over in silence.
+// The digest of a name must be that of the file's shape, so that a copied file cannot stand for
+// another shape.
+void TunedStore::load_entries(const std::string& path, int place, bool of_relatives) {
+  const Opened opened{*files_, open_for_reading(path)};
   std::vector<std::string> names;
   if (opened.file < 0 || files_->list(opened.file, &names) < 0) return;
-  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSuffix); });
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kEntrySuffix); });
   std::ranges::sort(names);
   if (names.size() > kMaxEntries) {
     log_.write(base::LogLevel::kWarning,
@@ -103,43 +144,88 @@ void TunedStore::load_folder(const std::string& folder) {
     return;
   }
   for (const std::string& name : names) {
-    if (auto entry = read_entry(opened.file, path, name, false)) {
-      entries_.try_emplace(entry->shape, Kept{*entry, path + "/" + name});
+    std::string device;
+    auto entry = read_entry(opened.file, path, name, of_relatives, &device);
+    if (!entry) continue;
+    const bool relative = of_relatives && are_relatives(device, options_.device.identity);
+    std::string why = of_relatives ? "" : why_other(device, options_.device.identity);
+    if (of_relatives && !relative) return;  // as all in this folder
+    if (why.empty()) why = why_not(*entry);
+    if (why.empty() && name != file_name(*entry)) why = "its name is not that of its shape";
+    if (why.empty()) {
+      (relative ? relatives_ : own_)
+          .put({std::move(*entry), path + "/" + name, place, relative ? name_in(device) : ""});
+      continue;
     }
+    // What another revision of the kernels left behind is no fault.
+    log_.write(why_outdated(*entry).empty() ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+               "the tuned result '{}/{}' is not used: {}", path, name, why);
   }
 }
 
-// Reads and checks one file; empty where it is not used, with a line in the log unless `quiet`. The
-// digest of its name must be that of its shape, so that a copied file cannot stand for another
-// shape.
-std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
-                                            const std::string& name, bool quiet) {
+// The entries of a pack for this device and its relatives; one line in the log for all that is
+// wrong with it.
+void TunedStore::load_pack(int folder, const std::string& path, const std::string& name,
+                           int place) {
   std::vector<std::byte> file;
-  std::string why, device;
+  const base::FileResult read = base::try_read_private_file(
+      *files_, folder, base::FolderUse::kOwnOrRoots, name, kMaxPackBytes, &file);
+  if (read.code == -ENOENT) return;
+  const std::string& own = options_.device.identity;
+  try {
+    if (!read.ok()) {
+      base::fail(ErrorCode::kFile, "cannot {} it: {}", read.step, base::describe_private(read));
+    }
+    std::vector<std::string> left_out;
+    Pack pack = decode_pack(file, &left_out, [&](std::string_view device) {
+      return device == own || are_relatives(std::string(device), own);
+    });
+    for (PackedEntry& packed : pack) {
+      const bool relative = packed.device != own;
+      const std::string why = why_not(packed.entry);
+      if (why.empty()) {
+        (relative ? relatives_ : own_)
+            .put({std::move(packed.entry), path, place, relative ? name_in(packed.device) : ""});
+      } else if (why_outdated(packed.entry).empty() && !relative) {
+        left_out.push_back(fmt::format("{}: {}", entry_name(packed.entry), why));
+      }
+    }
+    if (left_out.empty()) return;
+    log_.write(base::LogLevel::kWarning, "{} of the tuned results of '{}' are not used: {}",
+               left_out.size(), path, left_out.front());
+  } catch (const Error& error) {
+    log_.write(base::LogLevel::kWarning, "the tuned results of '{}' are not used: {}", path,
+               error.what());
+  }
+}
+
+// Why an entry, of this device or of a relative, is not used here; empty where it is.
+std::string TunedStore::why_not(const Entry& entry) const {
+  if (entry.predicted != options_.device.simulated) {
+    return entry.predicted ? "it is a prediction, and this device is real"
+                           : "it is a measurement, and this device is simulated";
+  }
+  if (std::string why = why_outdated(entry); !why.empty()) return why;
+  const attention::Dims dims = {entry.shape.dim_qk, entry.shape.dim_v};
+  if (auto reason = why_outside(entry.config, dims, entry.shape.dtype, options_.limits)) {
+    return fmt::format("its configuration is none: {}", *reason);
+  }
+  return {};
+}
+
+// Reads one file; empty where it holds no entry, with a line in the log unless `quiet`.
+std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
+                                            const std::string& name, bool quiet,
+                                            std::string* device) {
+  std::vector<std::byte> file;
+  std::string why;
   const base::FileResult read = base::try_read_private_file(
       *files_, folder, base::FolderUse::kOwnOrRoots, name, kMaxEntryBytes, &file);
-  std::optional<Entry> entry;
   if (read.code == -ENOENT) return std::nullopt;
   if (!read.ok()) {
     why = fmt::format("cannot {} it: {}", read.step, base::describe_private(read));
-  } else {
-    entry = decode_entry(file, &device, &why);
-  }
-  if (entry) {
-    const attention::Dims dims = {entry->shape.dim_qk, entry->shape.dim_v};
-    if (device != options_.device.identity) {
-      why = why_other(device, options_.device.identity);
-    } else if (entry->predicted != options_.device.simulated) {
-      why = entry->predicted ? "it is a prediction, and this device is real"
-                             : "it is a measurement, and this device is simulated";
-    } else if (name != file_name(entry->shape)) {
-      why = "its name is not that of its shape";
-    } else if (auto reason =
-                   why_outside(entry->config, dims, entry->shape.dtype, options_.limits)) {
-      why = fmt::format("its configuration is none: {}", *reason);
-    } else {
-      return entry;
-    }
+  } else if (auto entry = decode_entry(file, device, &why)) {
+    return entry;
   }
   if (!quiet) {
     log_.write(base::LogLevel::kWarning, "the tuned result '{}/{}' is not used: {}", path, name,
@@ -151,36 +237,31 @@ std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
 std::optional<TunedStore::Found> TunedStore::find_exact(const ShapeKey& shape) {
   const std::lock_guard guard(mutex_);
   load();
-  const auto found = entries_.find(shape);
-  if (found == entries_.end()) return std::nullopt;
-  return Found{found->second.entry, found->second.path, 0};
+  const Kept* kept = own_.exact(shape);
+  if (kept == nullptr) return std::nullopt;
+  return Found{kept->entry, kept->path, 0};
 }
 
 std::optional<TunedStore::Found> TunedStore::find(const ShapeKey& shape) {
-  if (auto exact = find_exact(shape)) return exact;
   const std::lock_guard guard(mutex_);
-  const std::pair<const ShapeKey, Kept>* nearest = nullptr;
-  const auto rank = [&](const ShapeKey& key) {
-    return std::tuple(length_distance(key, shape).value_or(kMaxDistance + 1),
-                      std::abs(key.queries - shape.queries), -key.queries - key.keys);
-  };
-  for (const auto& candidate : entries_) {
-    if (std::get<0>(rank(candidate.first)) > kMaxDistance) continue;
-    if (!nearest || rank(candidate.first) < rank(nearest->first)) nearest = &candidate;
+  load();
+  for (const EntryIndex* index : {&own_, &relatives_}) {
+    if (const EntryIndex::Near near = index->nearest(shape); near.kept != nullptr) {
+      return Found{near.kept->entry, near.kept->path, near.distance, near.kept->relative};
+    }
   }
-  if (!nearest) return std::nullopt;
-  return Found{nearest->second.entry, nearest->second.path, std::get<0>(rank(nearest->first))};
+  return std::nullopt;
 }
 
-void TunedStore::forget(const ShapeKey& shape) {
+void TunedStore::forget(const Found& found) {
   const std::lock_guard guard(mutex_);
-  entries_.erase(shape);
+  (found.relative.empty() ? own_ : relatives_).erase(found.entry.shape);
 }
 
 bool TunedStore::empty() {
   const std::lock_guard guard(mutex_);
   load();
-  return entries_.empty();
+  return own_.empty() && relatives_.empty();
 }
 
 int TunedStore::open_for_writing(const std::string& folder, std::string* problem) {
@@ -194,6 +275,7 @@ int TunedStore::open_for_writing(const std::string& folder, std::string* problem
 std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
   problem->clear();
   for (const std::string& folder : options_.folders) {
+    if (is_pack(folder)) continue;
     std::string why;
     const Opened opened{*files_, open_for_writing(folder, &why)};
     if (opened.file >= 0) {
@@ -206,10 +288,33 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
     }
     *problem += (problem->empty() ? "" : "; ") + why;
   }
-  if (options_.folders.empty()) {
-    *problem = kNoFolder;
-  }
+  if (problem->empty()) *problem = kNoFolder;
   return std::nullopt;
+}
+
+// The best entry for the shape that a folder holds for this device and these kernels; *names gets
+// the names of all of them. One shape has several where the winner's family has changed.
+std::optional<Entry> TunedStore::read_stored(int folder, const Entry& entry,
+                                             std::vector<std::string>* names) const {
+  std::vector<std::string> all;
+  std::optional<Entry> best;
+  if (files_->list(folder, &all) < 0) return best;
+  const std::string begin = digest(entry.shape).hex();
+  for (const std::string& name : all) {
+    if (!name.starts_with(begin) || !name.ends_with(kEntrySuffix)) continue;
+    std::vector<std::byte> file;
+    std::string device, why;
+    const base::FileResult read = base::try_read_private_file(
+        *files_, folder, base::FolderUse::kOwnOrRoots, name, kMaxEntryBytes, &file);
+    const auto there = read.ok() ? decode_entry(file, &device, &why) : std::nullopt;
+    if (!there || device != options_.device.identity || name != file_name(*there) ||
+        !why_not(*there).empty()) {
+      continue;
+    }
+    names->push_back(name);
+    if (!best || better(*there, *best)) best = there;
+  }
+  return best;
 }
 
 // Under the folder's lock, reads the entry that is stored now and writes the new one only where
@@ -220,19 +325,19 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
   const Opened opened{*files_, open_for_writing(folder, problem)};
   if (opened.file < 0) return std::nullopt;
   const std::string path = folder + "/" + options_.device.folder;
-  const std::string name = file_name(entry.shape);
+  const std::string name = file_name(entry);
   const Opened locked{*files_,
                       files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
   if (locked.file >= 0) lock(*files_, locked.file, options_.lock_wait);
   Stored stored;
   stored.path = path + "/" + name;
-  if (!replace) {
-    const auto there = read_entry(opened.file, path, name, true);
-    if (there && better(*there, entry)) {
-      stored.outcome = Outcome::kKept;
-      *stored_entry = *there;
-      return stored;
-    }
+  std::vector<std::string> names;
+  const auto there = read_stored(opened.file, entry, &names);
+  if (!replace && there && better(*there, entry)) {
+    stored.outcome = Outcome::kKept;
+    stored.path = path + "/" + file_name(*there);
+    *stored_entry = *there;
+    return stored;
   }
   const base::FileResult written = base::try_write_file(
       *files_, opened.file, name, encode_entry(entry, options_.device.identity), 0600);
@@ -240,6 +345,10 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
     *problem = fmt::format("cannot {} '{}': {}", written.step, stored.path,
                            base::describe_errno(written.code));
     return std::nullopt;
+  }
+  // A result that is to be replaced may be of other kernels, and then has another name.
+  for (const std::string& other : names) {
+    if (replace && other != name) files_->unlink(opened.file, other);
   }
   stored.outcome = Outcome::kStored;
   *stored_entry = entry;
@@ -260,6 +369,7 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
   for (int attempt = 0; attempt < kAttempts && !stored; ++attempt) {
     problems.clear();
     for (const std::string& folder : options_.folders) {
+      if (is_pack(folder)) continue;
       std::string problem;
       stored = store_in(folder, entry, replace, &kept, &problem);
       if (stored) break;
@@ -269,9 +379,9 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
   if (!stored) {
     stored.emplace();
     // Without a folder, keeping results in memory is what the caller asked for.
-    stored->problem = options_.folders.empty() ? kNoFolder : problems;
+    stored->problem = problems.empty() ? kNoFolder : problems;
     const std::vector<std::byte> file = encode_entry(entry, options_.device.identity);
-    stored->file_name = options_.device.folder + "/" + file_name(entry.shape);
+    stored->file_name = options_.device.folder + "/" + file_name(entry);
     stored->file.assign(reinterpret_cast<const char*>(file.data()), file.size());
     if (!options_.folders.empty()) {
       log_.write(base::LogLevel::kWarning, "a tuned result is kept in memory only: {}",
@@ -280,7 +390,7 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
   }
   const std::lock_guard guard(mutex_);
   load();
-  entries_.insert_or_assign(kept.shape, Kept{kept, stored->path});
+  own_.replace({kept, stored->path});
   return *stored;
 }
 

@@ -2,8 +2,9 @@
 #define ANNULUS_AUTOTUNE_STORE_H_
 
 // Tuned results on disk, for one device. Each folder of a search path holds a folder named after
-// the device, with one file for each shape (docs/tuning.md). Earlier folders go before later ones:
-// the user's before the site's, and both before results that were shipped.
+// the device, with one file for each shape, and perhaps packs, which may also stand in the path
+// themselves (docs/tuning.md). Earlier places of the path go before later ones: the user's before
+// the site's, and both before results that were shipped. In a folder single files go before packs.
 //
 // Nothing here can make an answer wrong: an entry selects among configurations that are legal
 // anyway. Nothing here can make a plan fail: a file that is damaged, foreign, old or outside the
@@ -11,7 +12,6 @@
 // functions may be called from any thread, and any number of processes may write to one folder.
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,14 +21,17 @@
 #include "attention/plan/plan.h"
 #include "autotune/device_key.h"
 #include "autotune/entry.h"
+#include "autotune/entry_index.h"
 #include "base/files.h"
 #include "base/log.h"
 
 namespace annulus::autotune {
 
 struct StoreOptions {
-  std::vector<std::string> folders;  // the search path
+  std::vector<std::string> folders;  // the search path: folders, and files that end in ".pack"
+  std::vector<std::string> shipped;  // folders behind them, which are only read
   DeviceKey device;
+  int driver_version = 0;          // 13000 is 13.0: results of this one go before others
   attention::DeviceLimits limits;  // an entry's configuration must fit these
   std::chrono::milliseconds lock_wait{10'000};
 };
@@ -41,17 +44,19 @@ class TunedStore {
 
   struct Found {
     Entry entry;
-    std::string path;
-    int distance = 0;  // 0: the entry has the same key; else its length_distance()
+    std::string path;           // of its file or pack
+    int distance = 0;           // 0: the entry has the same key; else its length_distance()
+    std::string relative = {};  // the device that it was measured on, where that is a relative
   };
-  // The entry with the same key, else the nearest one in length within kMaxDistance: the smaller
-  // distance first, then the nearer number of queries, then the longer problem.
+  // The entry with the same key, else the nearest one in length (EntryIndex::nearest); where this
+  // device has neither, those of its relatives, which the caller has to check
+  // (planner/choices.h).
   std::optional<Found> find(const ShapeKey& shape);
-  // Only the entry with the same key.
+  // Only the entry of this device with the same key.
   std::optional<Found> find_exact(const ShapeKey& shape);
   // Treats the entry as absent for as long as this store lives. Called where its kernel does not
   // work.
-  void forget(const ShapeKey& shape);
+  void forget(const Found& found);
   // True without entries: the caller then need not make a key, which takes time.
   bool empty();
 
@@ -80,14 +85,17 @@ class TunedStore {
   const StoreOptions& options() const { return options_; }
 
  private:
-  struct Kept {
-    Entry entry;
-    std::string path;
-  };
   void load();
-  void load_folder(const std::string& folder);
+  void load_place(const std::string& path, int place);
+  void load_folder(const std::string& folder, int place);
+  void load_entries(const std::string& path, int place, bool of_relatives);
+  void load_pack(int folder, const std::string& path, const std::string& name, int place);
+  int open_for_reading(const std::string& path);
+  std::string why_not(const Entry& entry) const;
   std::optional<Entry> read_entry(int folder, const std::string& path, const std::string& name,
-                                  bool quiet);
+                                  bool quiet, std::string* device);
+  std::optional<Entry> read_stored(int folder, const Entry& entry,
+                                   std::vector<std::string>* names) const;
   int open_for_writing(const std::string& folder, std::string* problem);
   std::optional<Stored> store_in(const std::string& folder, const Entry& entry, bool replace,
                                  Entry* stored_entry, std::string* problem);
@@ -99,10 +107,16 @@ class TunedStore {
   std::mutex writing_;  // held by the one thread that stores; taken before mutex_
   std::mutex mutex_;    // guards all below
   bool loaded_ = false;
-  std::map<ShapeKey, Kept> entries_;
+  EntryIndex own_;
+  EntryIndex relatives_;
 };
 
-// The folders of a search path, ':' between them.
+// Whether an element of a search path is a pack rather than a folder.
+bool is_pack(const std::string& path);
+// The folder that a path's last part is in: "/" for "/a", empty for "a".
+std::string folder_of(const std::string& path);
+
+// The places of a search path, ':' between them.
 std::vector<std::string> split_path(const std::string& text);
 
 }  // namespace annulus::autotune

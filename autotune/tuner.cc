@@ -4,9 +4,12 @@
 #include <cmath>
 #include <ctime>
 #include <map>
+#include <utility>
 
 #include "annulus/error.h"
 #include "annulus/version.h"
+#include "attention/kernels/family.h"
+#include "autotune/entry_problem.h"
 #include "autotune/workbench.h"
 #include "base/work.h"
 #include "device/simulator.h"
@@ -155,13 +158,16 @@ SearchResult tune_problem(const TuneJob& job,
 }
 
 Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
-               int driver_version) {
+               Entry::Origin origin) {
   // Predicted times are cycles; measured ones are microseconds and kept as nanoseconds.
   const double unit = predicted ? 1.0 : 1e3;
   const Trial& winner = result.trials[result.winner];
   Entry entry;
   entry.shape = shape_key(problem);
   entry.config = winner.config;
+  entry.default_config = result.trials[result.default_at].config;
+  entry.revision = entry.config.family->revision;
+  entry.default_revision = entry.default_config.family->revision;
   entry.predicted = predicted;
   entry.complete = result.complete;
   entry.time = rounded(result.winner_time * unit);
@@ -174,14 +180,10 @@ Entry entry_of(const Problem& problem, const SearchResult& result, bool predicte
   entry.rounds = std::max(1, winner.rounds);
   entry.candidates = std::max(1, result.tried);
   if (result.runner_up) entry.runner_up = result.trials[*result.runner_up].config;
-  entry.origin = {.library_version = ANNULUS_VERSION,
-                  .driver_version = driver_version,
-                  .when = std::time(nullptr),
-                  .batch = problem.batch,
-                  .heads = problem.heads,
-                  .kv_heads = problem.kv_heads,
-                  .seq_q = problem.seq_q,
-                  .seq_k = problem.seq_k};
+  origin.library_version = ANNULUS_VERSION;
+  origin.when = std::time(nullptr);
+  state_problem(problem, &origin);
+  entry.origin = std::move(origin);
   return entry;
 }
 

@@ -50,9 +50,10 @@ struct TuneJob {
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress = {});
 
-// The entry in which a result is kept.
+// The entry in which a result is kept. `origin` says with which driver, NVRTC and clocks it was
+// found; the rest of it is filled in.
 Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
-               int driver_version);
+               Entry::Origin origin);
 
 }  // namespace annulus::autotune
 

@@ -124,9 +124,10 @@ typedef struct annulus_device_options {
   // Folder of compiled kernels. Null: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.
   const char* cache_dir;
-  // Where tuned results are looked for, ':' between folders; the first that can be written to takes
-  // new ones. Null: ANNULUS_TUNED, else a folder of the user's cache. Empty: results are kept in
-  // memory only.
+  // Where tuned results are looked for, ':' between folders and packs (names that end in ".pack");
+  // behind them those that were installed with the library. The first folder that can be written to
+  // takes new ones. Null: ANNULUS_TUNED, else a folder of the user's cache. Empty: none are read,
+  // and new ones are kept in memory only.
   const char* tuned_path;
   const char* template_dir;  // kernel templates to use instead of the built-in ones; null: those
   annulus_log_callback log;  // null: none
@@ -184,7 +185,7 @@ typedef struct annulus_device_info {
   int64_t shared_bytes_per_block;
   int64_t memory_bytes;
   int64_t ordinal;  // the driver's number for the device, as cuDeviceGet takes it
-  // What annulus_tuned_entry.device says of a tuned result that plans on this device use.
+  // What annulus_tuned_entry.device says of a tuned result that was found on this device.
   const char* tuned_key;
   // What compiled kernels on disk are of that serve this device; as lines of
   // annulus_installation_info.cached_origins say it.

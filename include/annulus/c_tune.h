@@ -121,8 +121,8 @@ ANNULUS_EXPORT annulus_status annulus_tuning_get_trial(annulus_tuning* tuning, s
 
 typedef struct annulus_tuned_list annulus_tuned_list;
 
-// Reads the folders of a search path (':' between them); null: as annulus_device_options. Opens no
-// device. Files that cannot be read are no error: they are listed as ignored.
+// Reads a search path, as annulus_device_options.tuned_path, and behind it what was installed with
+// the library. Opens no device. Files that cannot be read are no error: they are listed as ignored.
 ANNULUS_EXPORT annulus_status annulus_tuned_list_read(const char* tuned_path,
                                                       annulus_tuned_list** list);
 ANNULUS_EXPORT annulus_status annulus_tuned_list_destroy(annulus_tuned_list* list);
@@ -140,12 +140,12 @@ typedef struct annulus_tuned_info {
 ANNULUS_EXPORT annulus_status annulus_tuned_list_get(annulus_tuned_list* list,
                                                      annulus_tuned_info* info);
 
-// One result as its file states it.
+// One result as its file or pack states it.
 typedef struct annulus_tuned_entry {
   size_t struct_size;
-  const char* path;
-  const char* device;  // for which device, driver and kernels it holds
-  const char* shape;
+  const char* path;    // of its file, or of the pack that it is in
+  const char* device;  // the chip that it was found on
+  const char* shape;   // the problems that it is for, with the ranges of their lengths
   const char* config;
   const char* runner_up;
   double time;  // cycles where predicted, else microseconds
@@ -164,13 +164,21 @@ typedef struct annulus_tuned_entry {
   int32_t complete;         // 0 or 1
   int32_t library_version;  // as annulus_version()
   int32_t driver_version;
-  const char* kind;  // besides lengths and heads: "D64 bf16, causal, about 0.5 of the blocks"
+  const char* kind;      // besides lengths and heads: "D64 bf16, causal, about 0.5 of the blocks"
+  const char* name;      // among others of its device: "<32 hex digits>-wgmma3"
+  const char* outdated;  // why no device uses it with this build; empty: they do
+  const char* default_config;  // the heuristic's choice, which it was compared with
+  const char* pattern;  // of the problem that was measured; empty where it names a file or is long
+  int32_t packed;       // 0 or 1: in a pack
+  int32_t nvrtc_version;  // 13000 is 13.0
+  int32_t clock_mhz;      // that the driver stated
+  int32_t memory_clock_mhz;
 } annulus_tuned_entry;
 
 #define ANNULUS_TUNED_ENTRY_INIT                                                                  \
   {                                                                                               \
     sizeof(annulus_tuned_entry), NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0, NULL                                                                 \
+        0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0                             \
   }
 
 ANNULUS_EXPORT annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t index,

@@ -50,9 +50,10 @@ struct DeviceOptions {
   // Folder of compiled kernels. Not given: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.
   std::optional<std::string> cache_dir;
-  // Where tuned results are looked for, ':' between folders; new results go to the first folder
-  // that can be written to (annulus/tune.h). Not given: ANNULUS_TUNED, else a folder of the user's
-  // cache. Empty: results are kept in memory only.
+  // Where tuned results are looked for, ':' between folders and packs (names that end in ".pack");
+  // behind them those that were installed with the library. New results go to the first folder that
+  // can be written to (annulus/tune.h). Not given: ANNULUS_TUNED, else a folder of the user's
+  // cache. Empty: none are read, and new ones are kept in memory only.
   std::optional<std::string> tuned_path;
   // A folder of kernel templates to use instead of the built-in ones, for work on them.
   std::string template_dir;
@@ -97,8 +98,8 @@ struct DeviceInfo {
   std::string cache_dir;      // empty: nothing is kept on disk
   std::string cache_problem;  // why not, where it was asked for
   std::string tuned_path;     // where tuned results are looked for
-  // What a tuned result says of its device (TunedEntry::device) where plans on this one use it:
-  // model, clocks, driver, the digest of the kernels' sources, and whether it was measured.
+  // What a tuned result says of its device (TunedEntry::device) where it was found on this one: the
+  // chip, and whether it was measured.
   std::string tuned_key;
   // What compiled kernels on disk are of that serve this device (KernelSet::origin): architecture,
   // NVRTC and the digest of the sources.

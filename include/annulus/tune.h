@@ -101,13 +101,18 @@ struct TuneResult {
 ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
                                const TuneOptions& options = {});
 
-// One result as its file states it.
+// One result as its file or pack states it.
 struct TunedEntry {
-  std::string path;
-  std::string device;  // for which device, driver and kernels it holds
-  std::string shape;
-  std::string kind;  // besides lengths and heads: "D64 bf16, causal, about 0.5 of the blocks"
+  std::string path;  // of its file, or of the pack that it is in
+  std::string name;  // among others of its device: "<32 hex digits>-wgmma3", also its file's name
+  bool packed = false;  // in a pack
+  std::string device;   // the chip that it was found on
+  std::string shape;    // the problems that it is for: "D64 bf16, causal, ..., queries 862 to 1217"
+  std::string kind;     // besides lengths and heads: "D64 bf16, causal, about 0.5 of the blocks"
+  // Why no device uses it with this build: its kernels are of another revision. Empty: they do.
+  std::string outdated;
   std::string config;
+  std::string default_config;  // the heuristic's choice, which it was compared with
   std::string runner_up;
   bool predicted = false;
   bool complete = false;
@@ -119,23 +124,27 @@ struct TunedEntry {
   int candidates = 0;
   int library_version = 0;  // ANNULUS_VERSION
   int driver_version = 0;
-  std::int64_t when = 0;  // seconds since 1970
+  int nvrtc_version = 0;     // 13000 is 13.0
+  int clock_mhz = 0;         // that the driver stated
+  int memory_clock_mhz = 0;  // likewise
+  std::int64_t when = 0;     // seconds since 1970
   // The problem that was measured.
   std::int64_t batch = 0, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0;
+  std::string pattern;  // empty where it names a file or is long
 };
 
 struct TunedListing {
-  std::vector<std::string> folders;  // the search path
+  std::vector<std::string> folders;  // the search path: folders and packs
   std::vector<TunedEntry> entries;   // of all devices, in the order of the path and of names
   std::vector<std::string> ignored;  // files and folders that are not used, each with the reason
 };
 
-// Lists the results in the folders of a search path (':' between them), by default that of
-// DeviceOptions. Opens no device. Throws only std::bad_alloc.
+// Lists the results of a search path, as DeviceOptions::tuned_path, and behind it of those that
+// were installed with the library. Opens no device. Throws only std::bad_alloc.
 ANNULUS_EXPORT TunedListing list_tuned(const std::optional<std::string>& tuned_path = {});
 
-// Why plans on a device do not use a result, with what differs: another model, clock, driver or set
-// of kernels. Empty where they use it for such problems.
+// Why plans on a device do not use a result, with what differs: another chip, or kernels of another
+// revision. Empty where they use it for such problems, unless something goes before it.
 ANNULUS_EXPORT std::string why_unused(const TunedEntry& entry, const DeviceInfo& device);
 
 }  // namespace annulus::inline v0

@@ -57,4 +57,19 @@ std::vector<std::string> own_folders() {
   return folders_around(file);
 }
 
+std::vector<std::string> shared_folders(const std::string& name) {
+  std::vector<std::string> folders;
+  for (const std::string& own : own_folders()) {
+    for (const char* share : {"share/annulus", "../share/annulus"}) {
+      std::error_code error;
+      const fs::path folder = fs::weakly_canonical(fs::path(own) / share / name, error);
+      if (!fs::is_directory(folder, error)) continue;
+      if (std::find(folders.begin(), folders.end(), folder) == folders.end()) {
+        folders.push_back(folder);
+      }
+    }
+  }
+  return folders;
+}
+
 }  // namespace annulus::abi

@@ -18,6 +18,10 @@ std::vector<std::string> own_folders();
 // put a library there.
 std::vector<std::string> folders_around(const std::string& file);
 
+// The folders share/annulus/NAME that were installed with the library, or that a build tree keeps
+// beside it, as far as they exist.
+std::vector<std::string> shared_folders(const std::string& name);
+
 }  // namespace annulus::abi
 
 #endif  // ANNULUS_ABI_OWN_FOLDERS_H_

@@ -86,6 +86,14 @@ annulus_tuned_entry to_c(const TunedEntry& entry) {
   c.complete = entry.complete ? 1 : 0;
   c.library_version = entry.library_version;
   c.driver_version = entry.driver_version;
+  c.name = entry.name.c_str();
+  c.outdated = entry.outdated.c_str();
+  c.default_config = entry.default_config.c_str();
+  c.pattern = entry.pattern.c_str();
+  c.packed = entry.packed ? 1 : 0;
+  c.nvrtc_version = entry.nvrtc_version;
+  c.clock_mhz = entry.clock_mhz;
+  c.memory_clock_mhz = entry.memory_clock_mhz;
   return c;
 }
 

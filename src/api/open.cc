@@ -6,6 +6,7 @@
 #include "abi/nvtx.h"
 #include "annulus/simulator.h"
 #include "api/impl.h"
+#include "api/tuned_places.h"
 #include "base/fail.h"
 #include "device/simulator.h"
 
@@ -114,8 +115,7 @@ void make_caches(const DeviceOptions& options, const base::Environment& environm
 }
 
 // What people are told of the device. Requires: the architecture is chosen.
-void describe(const DeviceName& name, const LibraryReport& nvrtc, const DeviceOptions& options,
-              const base::Environment& environment, Device::Impl* impl) {
+void describe(const DeviceName& name, const LibraryReport& nvrtc, Device::Impl* impl) {
   const device::DeviceInfo& found = impl->context->info();
   DeviceInfo& info = impl->info;
   info.name = to_string(name);
@@ -128,8 +128,25 @@ void describe(const DeviceName& name, const LibraryReport& nvrtc, const DeviceOp
   info.ordinal = found.ordinal;
   info.driver_version = impl->context->driver().version();
   info.nvrtc_version = nvrtc.version_text;
-  info.tuned_path = options.tuned_path ? base::tuned_path_of(*options.tuned_path)
-                                       : base::default_tuned_path(environment);
+}
+
+// Requires: the device is described.
+void open_tuned(const DeviceOptions& options, const base::Environment& environment,
+                const jit::TemplateSet& templates, Device::Impl* impl) {
+  TunedPlaces places = tuned_places(options.tuned_path, environment);
+  autotune::StoreOptions tuned;
+  tuned.folders = std::move(places.folders);
+  tuned.shipped = std::move(places.shipped);
+  // Kernels of other templates have no revision: their digest stands for it.
+  std::optional<base::Digest> digest;
+  if (templates.digest() != jit::TemplateSet::embedded()->digest()) digest = templates.digest();
+  tuned.device = autotune::device_key(impl->context->info(), impl->info.architecture, digest);
+  tuned.driver_version = impl->info.driver_version;
+  tuned.limits = limits_of(*impl);
+  impl->lacks_tuned_folder = places.lacks_folder;
+  impl->info.tuned_path = places.path;
+  impl->info.tuned_key = tuned.device.identity;
+  impl->tuned = std::make_shared<autotune::TunedStore>(std::move(tuned), impl->log);
 }
 
 }  // namespace
@@ -220,18 +237,9 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   impl->compiler = std::make_shared<const jit::Compiler>(
       nvrtc, templates, simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin);
   make_caches(options, environment, impl.get());
-  describe(name, nvrtc->report, options, environment, impl.get());
-
-  impl->lacks_tuned_folder =
-      !options.tuned_path && environment.tuned.empty() && impl->info.tuned_path.empty();
-  autotune::StoreOptions tuned;
-  tuned.folders = autotune::split_path(impl->info.tuned_path);
-  tuned.device = autotune::device_key(impl->context->info(), impl->info.architecture,
-                                      driver->version(), templates->digest());
+  describe(name, nvrtc->report, impl.get());
   impl->info.kernel_origin = impl->compiler->origin(impl->arch);
-  impl->info.tuned_key = tuned.device.identity;
-  tuned.limits = limits_of(*impl);
-  impl->tuned = std::make_shared<autotune::TunedStore>(std::move(tuned), impl->log);
+  open_tuned(options, environment, *templates, impl.get());
   return Device(std::move(impl));
 }
 

@@ -125,6 +125,17 @@ void check_folder(const Device::Impl& device) {
   }
 }
 
+// With what results are found on a device.
+autotune::Entry::Origin origin_of(const Device::Impl& device) {
+  const device::DeviceInfo& info = device.context->info();
+  autotune::Entry::Origin origin;
+  origin.driver_version = device.info.driver_version;
+  origin.nvrtc_version = device.compiler->version();
+  origin.clock_mhz = info.clock_kilohertz / 1000;
+  origin.memory_clock_mhz = info.memory_clock_kilohertz / 1000;
+  return origin;
+}
+
 // Searches, stores the result and fills in *result.
 void search_and_keep(const Device::Impl& device, const Problem& problem,
                      const autotune::Candidates& candidates, const TuneOptions& options,
@@ -132,7 +143,7 @@ void search_and_keep(const Device::Impl& device, const Problem& problem,
                      TuneResult* result) {
   const autotune::SearchResult found = search(device, problem, candidates, options, start, stopped);
   const autotune::Entry entry =
-      autotune::entry_of(problem, found, device.info.simulated, device.info.driver_version);
+      autotune::entry_of(problem, found, device.info.simulated, origin_of(device));
   tell(entry, result);
   result->status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
   result->tried = found.tried;

@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "annulus/tune.h"
 #include "attention/kernels/kernel_config.h"
+#include "autotune/listing.h"
 
 namespace annulus::api {
 
@@ -19,6 +21,9 @@ inline std::string name_of(const std::optional<attention::KernelConfig>& config)
 inline double told(std::int64_t time, bool predicted) {
   return static_cast<double>(time) / (predicted ? 1.0 : 1e3);
 }
+
+// A result for callers (list_tuned.cc).
+TunedEntry tell(autotune::ListedEntry listed);
 
 }  // namespace annulus::api
 

@@ -24,20 +24,37 @@ std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
   return found;
 }
 
+// Whether a relative's result serves here too, as far as the model can tell: chips whose memory
+// differs agree on most configurations, and what is far off is not taken.
+bool suits(const autotune::TunedStore::Found& found, const Subject& subject,
+           const attention::DeviceLimits& limits, const attention::Choice& heuristic) {
+  if (found.relative.empty() || found.entry.config == heuristic.config) return true;
+  const auto micros = [&](const attention::KernelConfig& config) {
+    return attention::predicted_micros(subject.problem, config, limits, subject.segments);
+  };
+  return micros(found.entry.config) <= kMostOverHeuristic * micros(heuristic.config);
+}
+
+// Whose result it is: "of this very kind of problem".
+std::string nearness(const autotune::TunedStore::Found& found) {
+  std::string text =
+      found.distance == 0
+          ? std::string("of this very kind of problem")
+          : fmt::format("of the nearest lengths, {} half powers of two away", found.distance);
+  if (!found.relative.empty()) text += fmt::format(", measured on {}, a relative", found.relative);
+  return text;
+}
+
 attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
                                const attention::Choice& heuristic) {
   const autotune::Entry& entry = found.entry;
   attention::Choice choice;
   choice.config = entry.config;
-  choice.reason = fmt::format(
-      "tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
-      entry.predicted ? "predicted" : "took",
-      static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
-      entry.predicted ? "cycles" : "time",
-      found.distance == 0
-          ? std::string("of this very kind of problem")
-          : fmt::format("of the nearest lengths, {} half powers of two away", found.distance),
-      origin_of(found));
+  choice.reason =
+      fmt::format("tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
+                  entry.predicted ? "predicted" : "took",
+                  static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
+                  entry.predicted ? "cycles" : "time", nearness(found), origin_of(found));
   choice.rejected = heuristic.rejected;
   if (heuristic.config != entry.config) {
     std::erase_if(choice.rejected, [&](const attention::Rejected& rejected) {
@@ -90,9 +107,15 @@ attention::Choice untuned(const Subject& subject, const attention::DeviceLimits&
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
                const PlanOptions& options, autotune::TunedStore& tuned) {
   Choices choices{untuned(subject, limits, options), std::nullopt};
-  if (auto found = find_tuned(subject, options, tuned)) {
+  auto found = find_tuned(subject, options, tuned);
+  if (!found) return choices;
+  if (suits(*found, subject, limits, choices.untuned)) {
     attention::Choice choice = tuned_choice(*found, choices.untuned);
     choices.tuned = TunedChoice{std::move(choice), std::move(*found)};
+  } else {
+    choices.untuned.reason += fmt::format(
+        "; not what {} was tuned to, {}, which the model predicts to take more than {} of it",
+        found->relative, attention::to_string(found->entry.config), kMostOverHeuristic);
   }
   return choices;
 }
@@ -113,7 +136,7 @@ void give_up(const autotune::TunedStore::Found& found, const Error& error,
   log.write(base::LogLevel::kWarning,
             "the tuned result '{}' is not used, its kernel {} does not work here: {}", found.path,
             attention::to_string(found.entry.config), why.substr(0, why.find('\n')));
-  tuned.forget(found.entry.shape);
+  tuned.forget(found);
 }
 
 }  // namespace annulus::planner

@@ -33,6 +33,10 @@ struct TunedChoice {
   autotune::TunedStore::Found found;
 };
 
+// A result of a relative of the device (autotune/device_key.h) is taken only where the pipe model
+// predicts no more than this many times the time of the heuristic's choice for it here.
+inline constexpr double kMostOverHeuristic = 1.05;
+
 struct Choices {
   attention::Choice untuned;  // the configuration that the caller asked for, else the heuristic's
   std::optional<TunedChoice> tuned;  // tried first; may turn out not to work

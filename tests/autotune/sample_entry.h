@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "attention/kernels/family.h"
 #include "attention/kernels/mma/config.h"
 #include "autotune/store.h"
+#include "autotune/tuned_pack.h"
 
 namespace annulus::test {
 
@@ -18,9 +20,9 @@ inline autotune::DeviceKey sample_device(const std::string& name = "a GPU",
   info.name = name;
   info.multiprocessors = 108;
   info.memory_bytes = std::int64_t{80} << 30;
-  info.clock_kilohertz = 1410000;
+  info.l2_bytes = std::int64_t{40} << 20;
   info.simulated = simulated;
-  return autotune::device_key(info, "sm_80", 13000, base::digest("kernels"));
+  return autotune::device_key(info, "sm_80");
 }
 
 // An entry of its own shape for each number below 50.
@@ -31,6 +33,8 @@ inline autotune::Entry sample_entry(int number) {
   entry.shape.queries = 10 + 2 * number;
   entry.shape.keys = 20;
   entry.config = attention::MmaConfig{128, 64, 4, 2, false, 2};
+  entry.default_config = attention::MmaConfig{64, 64, 4, 2, false, 2};
+  entry.revision = entry.default_revision = entry.config.family->revision;
   entry.complete = true;
   entry.time = 90'000 + number;
   entry.default_time = 100'000;
@@ -39,7 +43,19 @@ inline autotune::Entry sample_entry(int number) {
   entry.rounds = 25;
   entry.candidates = 40;
   entry.runner_up = attention::MmaConfig{64, 64, 4, 2, true, 3};
-  entry.origin = {100, 13000, 1'700'000'000, 1, 8, 8, 4096, 4096};
+  entry.origin = {.library_version = 100,
+                  .driver_version = 13000,
+                  .nvrtc_version = 13000,
+                  .clock_mhz = 1410,
+                  .memory_clock_mhz = 1593,
+                  .when = 1'700'000'000,
+                  .batch = 1,
+                  .heads = 8,
+                  .kv_heads = 8,
+                  .seq_q = 4096,
+                  .seq_k = 4096,
+                  .pattern = "dense",
+                  .score = ""};
   return entry;
 }
 
@@ -48,6 +64,7 @@ inline autotune::StoreOptions store_options(const std::vector<std::string>& fold
   autotune::StoreOptions options;
   options.folders = folders;
   options.device = device;
+  options.driver_version = 13000;
   options.limits = {{80, '\0'}, 108, 166912};
   return options;
 }
@@ -67,7 +84,7 @@ inline std::string folder_of(const std::string& above,
 }
 
 inline std::string path_of(const std::string& above, int number) {
-  return folder_of(above) + "/" + autotune::digest(sample_entry(number).shape).hex() + ".tuned";
+  return folder_of(above) + "/" + autotune::entry_name(sample_entry(number)) + ".tuned";
 }
 
 // The contents of any file.

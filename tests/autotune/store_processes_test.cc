@@ -83,23 +83,24 @@ TEST_CASE("killed writers leave no entry that is damaged, and no lock that stays
 }
 
 TEST_CASE("processes that store into one folder at the same time lose nothing") {
+  constexpr int kWriters = 32;
   class NoLocks : public base::FileSystem {
     int lock(int) override { return -ENOLCK; }
   };
   for (const bool locks : {true, false}) {
     ScratchFolder scratch;
     std::vector<pid_t> children;
-    for (int child = 0; child < 8; ++child) {
+    for (int child = 0; child < kWriters; ++child) {
       children.push_back(start([&] {
         TunedStore store(store_options({scratch / "t"}), {},
                          locks ? nullptr : std::make_shared<NoLocks>());
-        // Shapes of its own, and one that all of them have found something about.
+        // A shape of its own, and one that all of them have found something about.
+        const auto stored = store.store(sample_entry(child), false);
+        if (stored.outcome != TunedStore::Outcome::kStored) _exit(3);
         for (int i = 0; i < 5; ++i) {
-          const auto stored = store.store(sample_entry(child * 5 + i), false);
-          if (stored.outcome != TunedStore::Outcome::kStored) _exit(3);
           Entry common = sample_entry(45);
           common.ratio_low_ppm = common.ratio_high_ppm =
-              900'000 + 1000 * ((child * 5 + i) * 7 % 40);
+              900'000 + 1000 * ((child * 5 + i) * 7 % (kWriters * 5));
           store.store(common, false);
         }
       }));
@@ -112,7 +113,7 @@ TEST_CASE("processes that store into one folder at the same time lose nothing") 
     }
     Notes notes;
     TunedStore after(store_options({scratch / "t"}), notes.log());
-    for (int number = 0; number < 40; ++number) {
+    for (int number = 0; number < kWriters; ++number) {
       CAPTURE(number);
       const auto found = after.find_exact(sample_entry(number).shape);
       REQUIRE(found);

@@ -34,24 +34,28 @@ TEST_CASE("a search path is split at colons, once each") {
   CHECK(split_path("/a:/b/:/a::/") == std::vector<std::string>{"/a", "/b", "/"});
 }
 
-TEST_CASE("the device is in the folder's name, and other devices have other names") {
+TEST_CASE("the chip is in the folder's name, and no driver, clock or NVRTC is") {
   const DeviceKey key = sample_device();
   CHECK(key.folder.starts_with("sm_80-108-"));
-  CHECK(key.identity ==
-        "a GPU, sm_80, 108 multiprocessors, 80 GB, 1410 MHz, memory 0 MHz, L2 0 MB, driver 13, "
-        "kernels " +
-            base::digest("kernels").hex() + ", measured");
+  CHECK(key.identity == "a GPU, sm_80, 108 multiprocessors, 80 GB, L2 40 MB, measured");
+  CHECK(folder_stem(key) == "sm_80-108-");
+  CHECK(name_in(key.identity) == "a GPU");
   CHECK(sample_device("another GPU").folder != key.folder);
   CHECK(sample_device("a GPU", true).folder.starts_with("sim-sm_80-108-"));
   CHECK(sample_device("x\n\x1b[31m/../y").identity.starts_with("x??[31m/../y, sm_80"));
   CHECK(sample_device("x\n\x1b[31m/../y").folder.find("..") == std::string::npos);
   device::DeviceInfo info;
-  const auto folder = [&](int driver, const char* kernels) {
-    return device_key(info, "sm_80", driver, base::digest(kernels)).folder;
-  };
-  CHECK(folder(13000, "a") == folder(13020, "a"));
-  CHECK(folder(13000, "a") != folder(12080, "a"));
-  CHECK(folder(13000, "a") != folder(13000, "b"));
+  info.memory_bytes = std::int64_t{80} << 30;
+  const std::string whole = device_key(info, "sm_80").folder;
+  info.clock_kilohertz = info.memory_clock_kilohertz = 1000;
+  CHECK(device_key(info, "sm_80").folder == whole);
+  info.memory_bytes -= 900 << 20;  // what another driver reserves
+  CHECK(device_key(info, "sm_80").folder == whole);
+  CHECK(device_key(info, "sm_80", base::digest("own")).folder != whole);
+  CHECK(device_key(info, "sm_80", base::digest("own"))
+            .identity.ends_with(", templates " + base::digest("own").hex() + ", measured"));
+  info.memory_bytes /= 2;
+  CHECK(device_key(info, "sm_80").folder != whole);
 }
 
 TEST_CASE("why a result is of another device names what differs") {
@@ -59,17 +63,39 @@ TEST_CASE("why a result is of another device names what differs") {
   CHECK(why_other(here, here).empty());
   device::DeviceInfo info;
   info.name = "a GPU";
-  const auto identity = [&](int driver, const char* kernels) {
-    return device_key(info, "sm_80", driver, base::digest(kernels)).identity;
-  };
-  CHECK(why_other(identity(12080, "a"), identity(13000, "a")) ==
-        "it is of another device: driver 12, not driver 13");
-  const std::string two = why_other(identity(12080, "b"), identity(13000, "a"));
-  CHECK(two.find("driver 12, not driver 13; kernels " + base::digest("b").hex() +
-                 ", not kernels ") != std::string::npos);
+  info.multiprocessors = 108;
+  info.memory_bytes = std::int64_t{40} << 30;
+  info.l2_bytes = std::int64_t{50} << 20;
+  CHECK(why_other(device_key(info, "sm_80").identity, here) ==
+        "it is of another device: 40 GB, not 80 GB; L2 50 MB, not L2 40 MB");
   // One of them states no memory.
   CHECK(why_other(sample_device("a GPU", true).identity, here)
             .starts_with("it is of another device"));
+}
+
+TEST_CASE("chips that differ in memory alone are relatives, and nothing else is") {
+  const auto identity = [](const char* name, int gigabytes, int l2, int multiprocessors,
+                           const char* arch, bool simulated = false) {
+    device::DeviceInfo info;
+    info.name = name;
+    info.multiprocessors = multiprocessors;
+    info.memory_bytes = std::int64_t{gigabytes} << 30;
+    info.l2_bytes = std::int64_t{l2} << 20;
+    info.simulated = simulated;
+    return device_key(info, arch).identity;
+  };
+  const std::string h100 = identity("NVIDIA H100 80GB HBM3", 80, 50, 132, "sm_90a");
+  const std::string h200 = identity("NVIDIA H200", 140, 60, 132, "sm_90a");
+  CHECK(are_relatives(h100, h200));
+  CHECK(are_relatives(h200, h100));
+  CHECK_FALSE(are_relatives(h200, h200));
+  CHECK_FALSE(are_relatives(identity("NVIDIA H100 80GB HBM3", 80, 50, 66, "sm_90a"), h200));
+  CHECK_FALSE(are_relatives(identity("NVIDIA H100 80GB HBM3", 80, 50, 132, "sm_90"), h200));
+  CHECK_FALSE(are_relatives(identity("NVIDIA H100 PCIe", 80, 50, 132, "sm_90a"), h200));
+  CHECK(are_relatives(identity("NVIDIA A100-SXM4-40GB", 40, 40, 108, "sm_80"),
+                      identity("NVIDIA A100-SXM4-80GB", 80, 40, 108, "sm_80")));
+  CHECK_FALSE(are_relatives("", h200));
+  CHECK_FALSE(are_relatives(identity("NVIDIA H200", 140, 60, 132, "sm_90a", true), h100));
 }
 
 TEST_CASE("what is stored is found, also by another store, and others are not") {
@@ -243,7 +269,7 @@ TEST_CASE("an entry that is damaged, foreign, old or outside the space is ignore
   }
   wrong = sample_entry(1);
   wrong.shape.dim_qk = 80;  // no such kernels; its own name, so that only this is wrong
-  const std::string odd = folder_of(above) + "/" + digest(wrong.shape).hex() + ".tuned";
+  const std::string odd = folder_of(above) + "/" + entry_name(wrong) + ".tuned";
   write(path, whole);
   write(odd, text_of(wrong));
   Notes notes;

@@ -13,7 +13,9 @@
 #include "annulus/error.h"
 #include "annulus/ring.h"
 #include "api/impl.h"
+#include "attention/kernels/family.h"
 #include "attention/kernels/mma/config.h"
+#include "autotune/entry_problem.h"
 #include "autotune/tuner.h"
 #include "base/thread_pool.h"
 #include "support/device.h"
@@ -268,7 +270,8 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
   {
     Opened opened(scratch / "tuned", scratch / "t");
     entry.shape = autotune::shape_key(problem());
-    entry.config = attention::MmaConfig{64, 128, 4, 2, false, 2};
+    entry.config = entry.default_config = attention::MmaConfig{64, 128, 4, 2, false, 2};
+    entry.revision = entry.default_revision = entry.config.family->revision;
     entry.predicted = opened.device.info().simulated;
     entry.complete = true;
     entry.time = 1;
@@ -386,6 +389,11 @@ TEST_CASE("the listing tells what was kept") {
   CHECK(entry.kv_heads == 2);
   CHECK(entry.library_version == ANNULUS_VERSION);
   CHECK(entry.time == doctest::Approx(result.time));
+  // What was measured can be measured again.
+  const auto kept = api::inside(opened.device).tuned->find_exact(autotune::shape_key(problem()));
+  REQUIRE(kept);
+  CHECK(autotune::problem_of(kept->entry).pattern == problem().pattern);
+  CHECK(kept->entry.origin.nvrtc_version >= 12000);
   CHECK(listing.ignored.empty());
   CHECK(list_tuned(scratch / "nowhere").entries.empty());
   CHECK(list_tuned("").folders.empty());

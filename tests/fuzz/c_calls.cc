@@ -115,7 +115,7 @@ struct Setting {
     std::string made = (std::filesystem::temp_directory_path() / "annulus_c_calls_XXXXXX").string();
     if (mkdtemp(made.data()) == nullptr) wrong("no folder {}", made);
     folder = made;
-    std::ofstream(folder + "/damaged.tuned") << "annulus-tuned 3 0\n{}";
+    std::ofstream(folder + "/damaged.tuned") << "annulus-tuned 4 0\n{}";
   }
   ~Setting() {
     std::error_code ignored;

@@ -13,6 +13,8 @@
 
 #include "annulus/layout_formats.h"
 #include "autotune/entry.h"
+#include "autotune/entry_problem.h"
+#include "autotune/tuned_pack.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/safetensors.h"
@@ -229,35 +231,46 @@ void check_safetensors(Bytes& bytes) {
   if (!same) wrong("safetensors: other tensors came back");
 }
 
+autotune::Entry entry_from(Bytes& bytes) {
+  autotune::Entry entry;
+  entry.shape.dim_qk = static_cast<int>(bytes.between(1, 256));
+  entry.shape.dim_v = static_cast<int>(bytes.between(1, 256));
+  entry.shape.group = static_cast<int>(bytes.between(1, 8));
+  entry.shape.queries = static_cast<int>(bytes.below(127));
+  entry.shape.keys = static_cast<int>(bytes.below(127));
+  entry.config =
+      attention::parse_config(bytes.below(2) == 0 ? "mma m64 n64 w4 s2" : "wgmma m64 n64 w4 s2")
+          .value();
+  entry.default_config = attention::parse_config("mma m64 n64 w4 s2").value();
+  entry.revision = static_cast<int>(bytes.between(1, 3));
+  entry.default_revision = static_cast<int>(bytes.between(1, 3));
+  entry.predicted = bytes.below(2) != 0;
+  entry.complete = bytes.below(2) != 0;
+  entry.time = 1 + bytes.byte();
+  entry.default_time = 1 + bytes.byte();
+  entry.rounds = entry.candidates = 1 + bytes.byte();
+  if (bytes.below(2) != 0) entry.runner_up = entry.config;
+  if (bytes.below(2) != 0) entry.origin.pattern = "causal";
+  return entry;
+}
+
+// The digest of what stands behind the first line, which begins with `magic`.
+File with_digest(const File& file, bool has_line, std::string_view magic) {
+  const std::string_view text = text_of(file);
+  const std::size_t line = has_line ? text.find('\n') : std::string_view::npos;
+  const std::string body(line == std::string_view::npos ? text : text.substr(line + 1));
+  return bytes_of(
+      fmt::format("{} {} {}\n{}", magic, autotune::kEntrySchema, base::digest(body).hex(), body));
+}
+
 void check_tuned(Bytes& bytes) {
   const std::uint8_t flags = bytes.byte();
   File file = bytes_of(bytes.rest());
   if ((flags & 1) != 0) {
-    autotune::Entry entry;
-    entry.shape.dim_qk = static_cast<int>(bytes.between(1, 256));
-    entry.shape.dim_v = static_cast<int>(bytes.between(1, 256));
-    entry.shape.group = static_cast<int>(bytes.between(1, 8));
-    entry.shape.queries = static_cast<int>(bytes.below(127));
-    entry.shape.keys = static_cast<int>(bytes.below(127));
-    entry.config =
-        attention::parse_config(bytes.below(2) == 0 ? "mma m64 n64 w4 s2" : "wgmma m64 n64 w4 s2")
-            .value();
-    entry.predicted = bytes.below(2) != 0;
-    entry.complete = bytes.below(2) != 0;
-    entry.time = 1 + bytes.byte();
-    entry.default_time = 1 + bytes.byte();
-    entry.rounds = entry.candidates = 1 + bytes.byte();
-    if (bytes.below(2) != 0) entry.runner_up = entry.config;
-    file = autotune::encode_entry(entry, "a device");
+    file = autotune::encode_entry(entry_from(bytes), "a device");
     damage(bytes, &file);
   }
-  if ((flags & 2) == 0) {  // the digest of what stands behind the first line
-    const std::string_view text = text_of(file);
-    const std::size_t line = (flags & 1) != 0 ? text.find('\n') : std::string_view::npos;
-    const std::string body(line == std::string_view::npos ? text : text.substr(line + 1));
-    file = bytes_of(fmt::format("annulus-tuned {} {}\n{}", autotune::kEntrySchema,
-                                base::digest(body).hex(), body));
-  }
+  if ((flags & 2) == 0) file = with_digest(file, (flags & 1) != 0, "annulus-tuned");
   std::string device, why;
   const auto entry = autotune::decode_entry(file, &device, &why);
   if (!entry && why.empty()) wrong("a tuned entry is refused without a word");
@@ -268,6 +281,36 @@ void check_tuned(Bytes& bytes) {
     wrong("another tuned entry came back");
   }
   if (autotune::better(*entry, *entry)) wrong("a tuned entry is better than itself");
+  // What it says of its problem is for anybody to write.
+  refusal_of([&] { autotune::problem_of(*entry); });
+}
+
+void check_pack(Bytes& bytes) {
+  const std::uint8_t flags = bytes.byte();
+  File file = bytes_of(bytes.rest());
+  if ((flags & 1) != 0) {
+    std::vector<autotune::PackedEntry> entries;
+    for (std::int64_t i = bytes.below(4); i > 0; --i) {
+      const autotune::Entry entry = entry_from(bytes);
+      entries.push_back({entry.predicted ? "a, simulated" : "a, measured", entry});
+    }
+    file = bytes_of(autotune::encode_pack(autotune::merged(std::move(entries))));
+    damage(bytes, &file);
+  }
+  if ((flags & 2) == 0) file = with_digest(file, (flags & 1) != 0, "annulus-tuned-pack");
+  std::vector<std::string> left_out;
+  const autotune::Pack pack = autotune::decode_pack(file, &left_out);
+  const File again = bytes_of(autotune::encode_pack(pack));
+  if (autotune::decode_pack(again, &left_out) != pack) wrong("another pack came back");
+  autotune::Pack twice = pack;
+  twice.insert(twice.end(), pack.begin(), pack.end());
+  if (autotune::merged(twice) != pack) wrong("a pack merged with itself is another one");
+  for (const autotune::PackedEntry& packed : pack) {
+    const std::string name = autotune::entry_name(packed.entry);
+    if (name.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz-") != name.npos) {
+      wrong("an entry's name is no file name: {}", name);
+    }
+  }
 }
 
 void check_kernel(Bytes& bytes) {
@@ -351,6 +394,8 @@ void check(Bytes& bytes) {
       return check_safetensors(bytes);
     case 'E':
       return check_tuned(bytes);
+    case 'P':
+      return check_pack(bytes);
     case 'K':
       return check_kernel(bytes);
     default:

@@ -8,6 +8,7 @@
 
 #include "annulus/selection.h"
 #include "planner/tuned_entry.h"
+#include "support/faulty_files.h"
 
 namespace annulus::planner {
 namespace {
@@ -121,6 +122,42 @@ TEST_CASE("a tuned result that the operands' strides rule out is passed over") {
   CHECK(choose({problem}, kH100, options, store).tuned);
   options.strides->k.head = 0;
   CHECK_FALSE(choose({problem}, kH100, options, store).tuned);
+}
+
+TEST_CASE("a relative's result is taken where the model does not call it much slower") {
+  const auto key_of = [](const char* name, std::int64_t gigabytes) {
+    device::DeviceInfo info;
+    info.name = name;
+    info.multiprocessors = 132;
+    info.memory_bytes = gigabytes << 30;
+    return autotune::device_key(info, "sm_90a");
+  };
+  const Problem problem = planned_problem("causal", 8192, 128);
+  const attention::KernelConfig heuristic = attention::choose_config(problem, kH100).config;
+  for (const auto& [config, taken] : {std::pair{std::string(kTuned), false},
+                                      {attention::to_string(heuristic), true},
+                                      {std::string("wgmma m128 n128 w8 s2"), true}}) {
+    CAPTURE(config);
+    const test::ScratchFolder scratch;
+    autotune::StoreOptions options;
+    options.folders = {scratch / "t"};
+    options.limits = kH100;
+    options.device = key_of("NVIDIA H100 80GB HBM3", 80);
+    autotune::Entry entry = test::entry_for(problem, config);
+    entry.predicted = false;
+    autotune::TunedStore(options).store(entry, false);
+    options.device = key_of("NVIDIA H200", 140);
+    autotune::TunedStore store(options);
+    const Choices choices = choose({problem}, kH100, {}, store);
+    REQUIRE(choices.tuned.has_value() == taken);
+    if (taken) {
+      CHECK(has(choices.tuned->choice.reason, "measured on NVIDIA H100 80GB HBM3, a relative"));
+      CHECK(attention::to_string(choices.tuned->choice.config) == config);
+    } else {
+      CHECK(has(choices.untuned.reason, "not what NVIDIA H100 80GB HBM3 was tuned to"));
+      CHECK(has(choices.untuned.reason, "more than 1.05 of it"));
+    }
+  }
 }
 
 TEST_CASE("a tuned configuration that does not work gives way, once, with a note") {

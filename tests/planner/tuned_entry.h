@@ -8,6 +8,7 @@
 #include <string>
 
 #include "annulus/attention.h"
+#include "attention/kernels/family.h"
 #include "attention/plan/plan.h"
 #include "autotune/store.h"
 
@@ -28,21 +29,29 @@ inline Problem planned_problem(const char* pattern = "causal", std::int64_t seq 
 inline autotune::TunedStore tuned_store(const attention::DeviceLimits& limits) {
   autotune::StoreOptions options;
   options.device.identity = "a device";
+  options.device.simulated = true;
   options.limits = limits;
   return autotune::TunedStore(options);
 }
 
-// Keeps `config` as what was tuned for a problem.
-inline void keep_tuned(autotune::TunedStore& store, const Problem& problem,
-                       const std::string& config) {
+// An entry that says `config` was tuned for a problem, by a prediction.
+inline autotune::Entry entry_for(const Problem& problem, const std::string& config) {
   autotune::Entry entry;
   entry.shape = autotune::shape_key(problem);
-  entry.config = attention::parse_config(config).value();
+  entry.config = entry.default_config = attention::parse_config(config).value();
+  entry.revision = entry.default_revision = entry.config.family->revision;
   entry.predicted = entry.complete = true;
   entry.time = 1;
   entry.default_time = 2;
   entry.ratio_low_ppm = entry.ratio_high_ppm = 500'000;
   entry.rounds = entry.candidates = 1;
+  return entry;
+}
+
+// Keeps `config` as what was tuned for a problem.
+inline void keep_tuned(autotune::TunedStore& store, const Problem& problem,
+                       const std::string& config) {
+  const autotune::Entry entry = entry_for(problem, config);
   store.store(entry, false);
   REQUIRE(store.find_exact(entry.shape));
 }

@@ -28,7 +28,7 @@ void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_option("--cache-dir", to->cache_dir,
                  "folder of compiled kernels; 'none' keeps nothing on disk");
   app.add_option("--tuned", to->tuned,
-                 "folders of tuned results, ':' between them; 'none' looks nowhere");
+                 "folders and packs of tuned results, ':' between them; 'none' looks nowhere");
   app.add_flag("--verbose,-v", to->verbose, "notes of the library on stderr");
   app.add_option("--trace", to->trace,
                  "write what was done and when to this .json file, for ui.perfetto.dev");
@@ -321,13 +321,14 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
 
 void add_list_options(CLI::App& app, TunedArguments* arguments) {
   app.add_option("--tuned", arguments->path,
-                 "folders, ':' between them; default: ANNULUS_TUNED, else the user's cache folder");
+                 "folders and packs, ':' between them; default: ANNULUS_TUNED, else the user's "
+                 "cache folder");
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 
 void add_show_options(CLI::App& app, TunedArguments* arguments) {
   add_list_options(app, arguments);
-  app.add_option("name", arguments->name, "part of an entry's path; default: all entries");
+  app.add_option("name", arguments->name, "part of an entry's name or path; default: all entries");
 }
 
 DeviceOptions device_options(const DeviceArguments& arguments) {

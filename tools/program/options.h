@@ -126,7 +126,7 @@ struct TuneArguments {
 
 struct TunedArguments {
   std::string path;  // as ANNULUS_TUNED
-  std::string name;  // show: part of an entry's path; empty: all
+  std::string name;  // show: part of an entry's name or path; empty: all
   bool json = false;
 };
 

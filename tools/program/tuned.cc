@@ -19,11 +19,10 @@ TunedListing listing_of(const TunedArguments& arguments) {
   return annulus::list_tuned(path);
 }
 
-// The name of an entry's file without its folders and its ending.
-std::string short_name(const TunedEntry& entry) {
-  const std::size_t slash = entry.path.rfind('/');
-  return entry.path.substr(slash + 1, 12);
-}
+// As much of an entry's name as tells it from others.
+std::string short_name(const TunedEntry& entry) { return entry.name.substr(0, 12); }
+
+std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
 // What was measured, and what kind of problem it stands for. The shape itself counts lengths and
 // densities in steps of logarithms, and nobody should have to read those as numbers.
@@ -54,10 +53,14 @@ std::string printable(std::string text) {
 
 base::Json json_of(const TunedEntry& entry) {
   return {{"path", entry.path},
+          {"name", entry.name},
+          {"packed", entry.packed},
+          {"outdated", entry.outdated},
           {"device", entry.device},
           {"shape", entry.shape},
           {"kind", entry.kind},
           {"config", entry.config},
+          {"default_config", entry.default_config},
           {"runner_up", entry.runner_up},
           {"predicted", entry.predicted},
           {"complete", entry.complete},
@@ -70,13 +73,17 @@ base::Json json_of(const TunedEntry& entry) {
           {"candidates", entry.candidates},
           {"library_version", entry.library_version},
           {"driver_version", entry.driver_version},
+          {"nvrtc_version", entry.nvrtc_version},
+          {"clock_mhz", entry.clock_mhz},
+          {"memory_clock_mhz", entry.memory_clock_mhz},
           {"when", entry.when},
           {"problem",
            {{"batch", entry.batch},
             {"heads", entry.heads},
             {"kv_heads", entry.kv_heads},
             {"seq_q", entry.seq_q},
-            {"seq_k", entry.seq_k}}}};
+            {"seq_k", entry.seq_k},
+            {"pattern", entry.pattern}}}};
 }
 
 Exit print_all(const TunedListing& listing, const std::vector<const TunedEntry*>& entries) {
@@ -109,7 +116,9 @@ Exit list_tuned(const TunedArguments& arguments) {
     device = entry->device;
     std::printf("  %s  %-28s %.3f  %s%s\n", short_name(*entry).c_str(), entry->config.c_str(),
                 ratio(*entry), problem_of(*entry).c_str(),
-                entry->complete ? "" : " (not finished)");
+                !entry->outdated.empty() ? " (outdated)"
+                : entry->complete        ? ""
+                                         : " (not finished)");
   }
   for (const std::string& line : listing.ignored) {
     std::printf("ignored    %s\n", printable(line).c_str());
@@ -122,19 +131,25 @@ Exit show_tuned(const TunedArguments& arguments) {
   const TunedListing listing = listing_of(arguments);
   std::vector<const TunedEntry*> entries;
   for (const TunedEntry& entry : listing.entries) {
-    if (entry.path.find(arguments.name) != std::string::npos) entries.push_back(&entry);
+    if (entry.path.find(arguments.name) == std::string::npos &&
+        entry.name.find(arguments.name) == std::string::npos) {
+      continue;
+    }
+    entries.push_back(&entry);
   }
   if (entries.empty() && !arguments.name.empty()) {
     base::fail(ErrorCode::kInvalidArgument,
-               "no tuned entry has '{}' in its path; annulus tuned list names them",
+               "no tuned entry has '{}' in its name or path; annulus tuned list names them",
                arguments.name);
   }
   if (arguments.json) return print_all(listing, entries);
   for (const TunedEntry* entry : entries) {
-    print_line("entry", entry->path);
+    print_line("entry",
+               entry->packed ? fmt::format("{} in {}", entry->name, entry->path) : entry->path);
+    if (!entry->outdated.empty()) print_line("not used", entry->outdated);
     print_line("device", printable(entry->device));
     print_line("of", problem_of(*entry));
-    print_line("shape", entry->shape + " (lengths, heads and density in steps of logarithms)");
+    print_line("for", entry->shape);
     print_line("config", entry->config);
     print_line("time", fmt::format("{:.1f} {}, the default's {:.1f}: {:.3f} of it ({:.3f} to "
                                    "{:.3f})",
@@ -144,11 +159,13 @@ Exit show_tuned(const TunedArguments& arguments) {
     print_line("from", fmt::format("{} rounds, {} candidates{}", entry->rounds, entry->candidates,
                                    entry->complete ? "" : "; the search was not finished"));
     if (!entry->runner_up.empty()) print_line("next", entry->runner_up);
+    print_line("default", entry->default_config);
     print_line("made",
-               fmt::format("{}, library {}.{}.{}, driver {}.{}", date(entry->when),
-                           entry->library_version / 10000, entry->library_version / 100 % 100,
-                           entry->library_version % 100, entry->driver_version / 1000,
-                           entry->driver_version % 1000 / 10));
+               fmt::format("{}, library {}.{}.{}, driver {}, NVRTC {}, {} MHz, memory {} MHz",
+                           date(entry->when), entry->library_version / 10000,
+                           entry->library_version / 100 % 100, entry->library_version % 100,
+                           version(entry->driver_version), version(entry->nvrtc_version),
+                           entry->clock_mhz, entry->memory_clock_mhz));
     std::printf("\n");
   }
   for (const std::string& line : listing.ignored) print_line("ignored", printable(line));
