@@ -8,6 +8,16 @@
 
 namespace annulus::autotune {
 
+namespace {
+
+std::string folder_name(const std::string& identity, const std::string& architecture,
+                        const std::string& multiprocessors, bool simulated) {
+  return fmt::format("{}{}-{}-{}", simulated ? "sim-" : "", architecture, multiprocessors,
+                     base::digest(identity).hex().substr(0, 16));
+}
+
+}  // namespace
+
 DeviceKey device_key(const device::DeviceInfo& device, const std::string& architecture,
                      const std::optional<base::Digest>& templates) {
   constexpr std::int64_t kMega = 1 << 20;
@@ -27,8 +37,8 @@ DeviceKey device_key(const device::DeviceInfo& device, const std::string& archit
   text += fmt::format(", L2 {} MB", device.l2_bytes / kMega);
   if (templates) text += ", templates " + templates->hex();
   text += device.simulated ? ", simulated" : ", measured";
-  key.folder = fmt::format("{}{}-{}-{}", device.simulated ? "sim-" : "", architecture,
-                           device.multiprocessors, base::digest(text).hex().substr(0, 16));
+  key.folder =
+      folder_name(text, architecture, std::to_string(device.multiprocessors), device.simulated);
   return key;
 }
 
@@ -45,6 +55,27 @@ std::vector<std::string> parts_of(const std::string& identity) {
 }
 
 }  // namespace
+
+// The name may hold ", " itself, so the two parts that make the folder are looked for.
+std::string folder_for(const std::string& identity) {
+  const bool simulated = identity.ends_with(", simulated");
+  if (!simulated && !identity.ends_with(", measured")) return {};
+  const std::vector<std::string> parts = parts_of(identity);
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == text.npos;
+  };
+  constexpr std::string_view kArch = "sm_", kUnit = " multiprocessors";
+  for (std::size_t i = 1; i + 1 < parts.size(); ++i) {
+    std::string_view arch = parts[i], count = parts[i + 1];
+    if (!arch.starts_with(kArch) || !count.ends_with(kUnit)) continue;
+    arch.remove_prefix(kArch.size());
+    count.remove_suffix(kUnit.size());
+    if (!arch.empty() && arch.back() >= 'a' && arch.back() <= 'z') arch.remove_suffix(1);
+    if (!is_number(arch) || !is_number(count)) continue;
+    return folder_name(identity, parts[i], std::string(count), simulated);
+  }
+  return {};
+}
 
 std::string why_other(const std::string& stated, const std::string& identity) {
   if (stated == identity) return {};

@@ -14,7 +14,7 @@
 namespace annulus::autotune {
 
 struct DeviceKey {
-  // "NVIDIA H200, sm_90a, 132 multiprocessors, 140 GB, L2 50 MB, measured". That of a simulated
+  // "NVIDIA H200, sm_90a, 132 multiprocessors, 140 GB, L2 60 MB, measured". That of a simulated
   // device ends in "simulated"; its name has no number, and it states no memory, because that is
   // the host's. Templates of the caller's own are stated in front of the last part: "templates <32
   // hex digits>".
@@ -28,8 +28,12 @@ struct DeviceKey {
 DeviceKey device_key(const device::DeviceInfo& device, const std::string& architecture,
                      const std::optional<base::Digest>& templates = std::nullopt);
 
+// The folder of the device with an identity that a file states, as device_key() names it. Empty
+// where the text is no identity. It holds letters, digits and '-' alone, whatever the text.
+std::string folder_for(const std::string& identity);
+
 // Why a result whose file states the identity `stated` is not for a device, with what differs: "it
-// is of another device: L2 40 MB, not L2 50 MB". Empty where it is for that device.
+// is of another device: L2 50 MB, not L2 60 MB". Empty where it is for that device.
 std::string why_other(const std::string& stated, const std::string& identity);
 
 // Whether results of the device `stated` may stand in on the device `identity` where it has none of

@@ -56,12 +56,13 @@ class Lister {
     } else {
       found = decode_entry(bytes, &listed.device, &why);
     }
+    if (found && name != entry_name(*found) + std::string(kEntrySuffix)) {
+      why = "its name is not that of its shape";
+      found.reset();
+    }
     if (!found) {
       listing_.ignored.push_back(fmt::format("{}: {}", listed.path, why));
-      return;
-    }
-    if (name != entry_name(*found) + std::string(kEntrySuffix)) {
-      listing_.ignored.push_back(listed.path + ": its name is not that of its shape");
+      listing_.strays.push_back({listed.path, why});
       return;
     }
     listed.name = entry_name(*found);

@@ -20,9 +20,17 @@ struct ListedEntry {
   bool packed = false;  // in a pack, with others
 };
 
+// A file in an entry's place that holds none which this build reads: damaged, of another schema,
+// with a name that is not its own.
+struct Stray {
+  std::string path;
+  std::string why;
+};
+
 struct Listing {
   std::vector<ListedEntry> entries;  // in the order of the path, then of names; packs come last
   std::vector<std::string> ignored;  // one line for each file or folder that is not used
+  std::vector<Stray> strays;         // those of them that are files of single entries
 };
 
 // `places` are folders and packs, as in StoreOptions::folders.

@@ -123,18 +123,19 @@ std::string range_text(int step, double steps) {
   return least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
 }
 
+// No density is beyond 1, which the step 0 would be rounded from.
+std::string density_text(const ShapeKey& key) {
+  if (key.density == kNoBlocks) return "no block";
+  return fmt::format("{:.2g} to {:.2g} of the blocks", std::exp2(-0.5 * key.density - 0.25),
+                     std::min(1.0, std::exp2(-0.5 * key.density + 0.25)));
+}
+
 }  // namespace
 
 std::string to_string(const ShapeKey& key) {
-  // No density is beyond 1, which the step 0 would be rounded from.
-  const std::string density =
-      key.density == kNoBlocks
-          ? ", no block"
-          : fmt::format(", {:.2g} to {:.2g} of the blocks", std::exp2(-0.5 * key.density - 0.25),
-                        std::min(1.0, std::exp2(-0.5 * key.density + 0.25)));
-  return fmt::format("{}, group {}, queries {}, keys {}, heads {}", kind_with(key, density),
-                     key.group, range_text(key.queries, 2), range_text(key.keys, 2),
-                     range_text(key.heads, 1));
+  return fmt::format("{}, group {}, queries {}, keys {}, heads {}",
+                     kind_with(key, ", " + density_text(key)), key.group,
+                     range_text(key.queries, 2), range_text(key.keys, 2), range_text(key.heads, 1));
 }
 
 std::string kind_text(const ShapeKey& key) {
@@ -145,6 +146,36 @@ std::string kind_text(const ShapeKey& key) {
     density = fmt::format(", about {:.2g} of the blocks", std::exp2(-0.5 * key.density));
   }
   return kind_with(key, density);
+}
+
+std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted) {
+  std::string text;
+  const auto compare = [&](const std::string& theirs, const std::string& ours) {
+    if (theirs != ours) text += fmt::format("{}{}, not {}", text.empty() ? "" : "; ", theirs, ours);
+  };
+  const auto dims = [](const ShapeKey& key) {
+    return fmt::format("head dims {}/{}", key.dim_qk, key.dim_v);
+  };
+  const auto carried = [](const ShapeKey& key) {
+    return fmt::format("carried {}", key.carry_in    ? (key.carry_out ? "in and out" : "in")
+                                     : key.carry_out ? "out"
+                                                     : "nowhere");
+  };
+  const auto group = [](const ShapeKey& key) { return fmt::format("group {}", key.group); };
+  const auto heads = [](const ShapeKey& key) { return "heads " + range_text(key.heads, 1); };
+  const auto expression = [](const ShapeKey& key) {
+    return fmt::format("expression {}", to_string(key.expression));
+  };
+  compare(dims(stated), dims(wanted));
+  compare(to_string(stated.dtype), to_string(wanted.dtype));
+  compare(group(stated), group(wanted));
+  compare(heads(stated), heads(wanted));
+  compare(to_string(stated.pattern), to_string(wanted.pattern));
+  compare(density_text(stated), density_text(wanted));
+  compare(to_string(stated.score), to_string(wanted.score));
+  compare(expression(stated), expression(wanted));
+  compare(carried(stated), carried(wanted));
+  return text;
 }
 
 base::Digest digest(const ShapeKey& key) {

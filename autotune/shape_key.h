@@ -67,6 +67,10 @@ std::string kind_text(const ShapeKey& key);
 // kEntrySchema (entry.h) does.
 base::Digest digest(const ShapeKey& key);
 
+// What of an entry's key is not that of another one, besides lengths: "group 4, not 8; causal, not
+// dense". Empty where lengths alone differ, or nothing does.
+std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted);
+
 // The distance between two keys that differ only in lengths: the differences of `queries` and
 // `keys` added, in steps of half a power of two. Empty where anything else differs.
 std::optional<int> length_distance(const ShapeKey& a, const ShapeKey& b);

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
+#include "autotune/opened.h"
 #include "autotune/space.h"
 #include "autotune/tuned_pack.h"
 #include "base/fail.h"
@@ -17,7 +17,6 @@
 namespace annulus::autotune {
 namespace {
 
-constexpr char kLockName[] = "tuned.lock";
 // A folder with more files than this is not one that a store has filled.
 constexpr std::size_t kMaxEntries = 10'000;
 // A temporary older than this was left by a killed writer, since writing takes far less time.
@@ -26,29 +25,6 @@ constexpr char kNoFolder[] = "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or
 constexpr char kRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 
 std::string file_name(const Entry& entry) { return entry_name(entry) + std::string(kEntrySuffix); }
-
-// Closes a descriptor at the end of a scope.
-struct Opened {
-  base::FileSystem& files;
-  int file;
-  ~Opened() {
-    if (file >= 0) files.close(file);
-  }
-};
-
-// Waits for the lock of a folder of results. The lock only keeps two processes that tune one shape
-// from overwriting the better result; without it, where locks do not work, the last writer wins.
-// The kernel releases it when the descriptor is closed.
-void lock(base::FileSystem& files, int file, std::chrono::milliseconds wait) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kPoll{5};
-  const Clock::time_point end = Clock::now() + wait;
-  while (Clock::now() < end) {
-    const int code = files.lock(file);
-    if (code != -EWOULDBLOCK && code != -EINTR) return;
-    std::this_thread::sleep_for(kPoll);
-  }
-}
 
 }  // namespace
 
@@ -199,7 +175,6 @@ void TunedStore::load_pack(int folder, const std::string& path, const std::strin
   }
 }
 
-// Why an entry, of this device or of a relative, is not used here; empty where it is.
 std::string TunedStore::why_not(const Entry& entry) const {
   if (entry.predicted != options_.device.simulated) {
     return entry.predicted ? "it is a prediction, and this device is real"
@@ -264,25 +239,16 @@ bool TunedStore::empty() {
   return own_.empty() && relatives_.empty();
 }
 
-int TunedStore::open_for_writing(const std::string& folder, std::string* problem) {
-  const Opened above{
-      *files_, base::open_private_folder(*files_, folder, base::FolderUse::kOwn, kRemedy, problem)};
-  if (above.file < 0) return -1;
-  return base::open_private_folder(*files_, folder + "/" + options_.device.folder,
-                                   base::FolderUse::kOwn, kRemedy, problem);
-}
-
 std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
   problem->clear();
   for (const std::string& folder : options_.folders) {
     if (is_pack(folder)) continue;
     std::string why;
-    const Opened opened{*files_, open_for_writing(folder, &why)};
+    const Opened opened{*files_, open_device_folder(*files_, folder, options_.device.folder, &why)};
     if (opened.file >= 0) {
       // Only creating a file tells whether the folder can be written to, and the lock file is
       // needed anyway.
-      const Opened locked{
-          *files_, files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
+      const Opened locked{*files_, open_lock(*files_, opened.file)};
       if (locked.file >= 0) return folder + "/" + options_.device.folder;
       why = fmt::format("cannot write to '{}': {}", folder, base::describe_errno(locked.file));
     }
@@ -322,13 +288,13 @@ std::optional<Entry> TunedStore::read_stored(int folder, const Entry& entry,
 std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder,
                                                        const Entry& entry, bool replace,
                                                        Entry* stored_entry, std::string* problem) {
-  const Opened opened{*files_, open_for_writing(folder, problem)};
+  const Opened opened{*files_,
+                      open_device_folder(*files_, folder, options_.device.folder, problem)};
   if (opened.file < 0) return std::nullopt;
   const std::string path = folder + "/" + options_.device.folder;
   const std::string name = file_name(entry);
-  const Opened locked{*files_,
-                      files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
-  if (locked.file >= 0) lock(*files_, locked.file, options_.lock_wait);
+  const Opened locked{*files_, open_lock(*files_, opened.file)};
+  if (locked.file >= 0) wait_for_lock(*files_, locked.file, options_.lock_wait);
   Stored stored;
   stored.path = path + "/" + name;
   std::vector<std::string> names;

@@ -22,6 +22,7 @@
 #include "autotune/device_key.h"
 #include "autotune/entry.h"
 #include "autotune/entry_index.h"
+#include "autotune/opened.h"
 #include "base/files.h"
 #include "base/log.h"
 
@@ -33,7 +34,7 @@ struct StoreOptions {
   DeviceKey device;
   int driver_version = 0;          // 13000 is 13.0: results of this one go before others
   attention::DeviceLimits limits;  // an entry's configuration must fit these
-  std::chrono::milliseconds lock_wait{10'000};
+  std::chrono::milliseconds lock_wait = kLockWait;
 };
 
 class TunedStore {
@@ -82,6 +83,10 @@ class TunedStore {
   // as well.
   Stored store(const Entry& entry, bool replace);
 
+  // Why an entry, of this device or of a relative, is not used here: it is outdated, or its
+  // configuration is not legal. Empty where it is.
+  std::string why_not(const Entry& entry) const;
+
   const StoreOptions& options() const { return options_; }
 
  private:
@@ -91,12 +96,10 @@ class TunedStore {
   void load_entries(const std::string& path, int place, bool of_relatives);
   void load_pack(int folder, const std::string& path, const std::string& name, int place);
   int open_for_reading(const std::string& path);
-  std::string why_not(const Entry& entry) const;
   std::optional<Entry> read_entry(int folder, const std::string& path, const std::string& name,
                                   bool quiet, std::string* device);
   std::optional<Entry> read_stored(int folder, const Entry& entry,
                                    std::vector<std::string>* names) const;
-  int open_for_writing(const std::string& folder, std::string* problem);
   std::optional<Stored> store_in(const std::string& folder, const Entry& entry, bool replace,
                                  Entry* stored_entry, std::string* problem);
   void sweep(int folder, const std::string& newest);

@@ -17,7 +17,7 @@ namespace annulus::autotune {
 namespace {
 
 constexpr std::string_view kMagicOfPacks = "annulus-tuned-pack ";
-constexpr std::size_t kDigits = 32;  // of the digest
+constexpr std::size_t kDigits = 32;    // of the digest
 constexpr std::size_t kMaxTold = 100;  // lines that are left out, of which each is told
 
 // What two entries must have in common for one of them to replace the other.
@@ -91,9 +91,8 @@ Pack merged(std::vector<PackedEntry> entries) {
     const std::strong_ordering order = compare_keys(a, b);
     return order != 0 ? order < 0 : better(a.entry, b.entry);
   });
-  const auto repeated = std::ranges::unique(entries, [](const PackedEntry& a, const auto& b) {
-    return compare_keys(a, b) == 0;
-  });
+  const auto repeated = std::ranges::unique(
+      entries, [](const PackedEntry& a, const auto& b) { return compare_keys(a, b) == 0; });
   entries.erase(repeated.begin(), repeated.end());
   return entries;
 }
@@ -108,8 +107,7 @@ std::string encode_pack(const Pack& pack) {
 
 Pack decode_pack(std::span<const std::byte> file, std::vector<std::string>* left_out,
                  const WantDevice& want) {
-  std::string_view body =
-      body_of({reinterpret_cast<const char*>(file.data()), file.size()});
+  std::string_view body = body_of({reinterpret_cast<const char*>(file.data()), file.size()});
   std::vector<PackedEntry> entries;
   std::size_t wrong = 0;
   for (std::size_t number = 2; !body.empty(); ++number) {

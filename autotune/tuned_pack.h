@@ -50,10 +50,10 @@ std::string encode_pack(const Pack& pack);
 using WantDevice = std::function<bool(std::string_view device)>;
 
 // The entries of a pack's file. Lines that hold no entry of this build, such as one of a family of
-// kernels that it lacks, are left out: *left_out gets a line for each. With `want`, lines of devices
-// that nobody wants are not looked at. Throws Error{kInvalidFile} where the file is none, was cut
-// or changed; Error{kUnsupported} where it is of another schema, and says whether it is that of a
-// newer library.
+// kernels that it lacks, are left out: *left_out gets a line for each. With `want`, lines of
+// devices that nobody wants are not looked at. Throws Error{kInvalidFile} where the file is none,
+// was cut or changed; Error{kUnsupported} where it is of another schema, and says whether it is
+// that of a newer library.
 Pack decode_pack(std::span<const std::byte> file, std::vector<std::string>* left_out,
                  const WantDevice& want = {});
 

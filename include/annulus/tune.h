@@ -144,7 +144,8 @@ struct TunedListing {
 ANNULUS_EXPORT TunedListing list_tuned(const std::optional<std::string>& tuned_path = {});
 
 // Why plans on a device do not use a result, with what differs: another chip, or kernels of another
-// revision. Empty where they use it for such problems, unless something goes before it.
+// revision. Empty where they use it for such problems, unless something goes before it, as the
+// device's own results go before those of a relative (docs/tuning.md).
 ANNULUS_EXPORT std::string why_unused(const TunedEntry& entry, const DeviceInfo& device);
 
 }  // namespace annulus::inline v0

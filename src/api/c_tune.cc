@@ -3,6 +3,7 @@
 
 #include "annulus/tune.h"
 #include "api/c_functions.h"
+#include "api/c_tuned_entry.h"
 #include "api/tune_until.h"
 
 namespace annulus::api {
@@ -17,7 +18,6 @@ constexpr StructName kTuneOptions = {"annulus_tune_options", "ANNULUS_TUNE_OPTIO
 constexpr StructName kTuneResult = {"annulus_tune_result", "ANNULUS_TUNE_RESULT_INIT"};
 constexpr StructName kTuneTrial = {"annulus_tune_trial", "ANNULUS_TUNE_TRIAL_INIT"};
 constexpr StructName kTunedInfo = {"annulus_tuned_info", "ANNULUS_TUNED_INFO_INIT"};
-constexpr StructName kTunedEntry = {"annulus_tuned_entry", "ANNULUS_TUNED_ENTRY_INIT"};
 
 TuneOptions options_of(const annulus_tune_options& c) {
   TuneOptions options;
@@ -62,6 +62,8 @@ HandleTable<ListObject>& lists() {
 }
 using ListPin = HandleTable<ListObject>::Pin;
 
+}  // namespace
+
 annulus_tuned_entry to_c(const TunedEntry& entry) {
   annulus_tuned_entry c = ANNULUS_TUNED_ENTRY_INIT;
   c.path = entry.path.c_str();
@@ -97,7 +99,6 @@ annulus_tuned_entry to_c(const TunedEntry& entry) {
   return c;
 }
 
-}  // namespace
 }  // namespace annulus::api
 
 extern "C" {

@@ -65,6 +65,7 @@ TunedListing list_tuned(const std::optional<std::string>& tuned_path) {
 }
 
 std::string why_unused(const TunedEntry& entry, const DeviceInfo& device) {
+  if (autotune::are_relatives(entry.device, device.tuned_key)) return entry.outdated;
   const std::string why = autotune::why_other(entry.device, device.tuned_key);
   return why.empty() ? entry.outdated : why;
 }

@@ -6,8 +6,10 @@
 #include <cmath>
 
 #include "api/impl.h"
+#include "api/measure_again.h"
 #include "api/tune_until.h"
 #include "api/tuned_text.h"
+#include "autotune/entry_problem.h"
 #include "autotune/tuner.h"
 #include "base/fail.h"
 
@@ -223,6 +225,58 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
   impl.context->tally().add(base::Count::tunes);
   impl.context->tally().add(base::Count::tune_micros, std::llround(result.seconds * 1e6));
   return result;
+}
+
+TunedNote measure_again(const Device& device, const autotune::Entry& entry, std::uint64_t seed,
+                        const std::function<bool()>& cancelled) {
+  const Device::Impl& impl = inside(device);
+  TunedNote note;
+  note.verdict = TunedVerdict::kNotMeasured;
+  Problem problem;
+  try {
+    problem = autotune::problem_of(entry);
+  } catch (const Error& error) {
+    note.text = error.what();
+    return note;
+  }
+  const attention::KernelConfig standard =
+      attention::choose_config(problem, limits_of(impl)).config;
+  if (entry.config == standard) {
+    note.verdict = TunedVerdict::kHolds;
+    note.text = "it is the heuristic's choice";
+    return note;
+  }
+  TuneOptions options;
+  options.exhaustive = true;
+  options.seed = seed;
+  autotune::Candidates both;
+  both.trials = {{.config = standard}, {.config = entry.config}};
+  try {
+    const autotune::SearchResult found =
+        search(impl, problem, both, options, Clock::now(), cancelled);
+    const autotune::Trial& trial = found.trials[1];
+    const bool dropped = trial.outcome == autotune::Trial::Outcome::kDropped;
+    if (trial.outcome == autotune::Trial::Outcome::kNotTried) {
+      base::fail(ErrorCode::kCancelled, "measuring was ended");
+    }
+    note.verdict = dropped || trial.ratio.low > 1 ? TunedVerdict::kFails
+                   : trial.ratio.high < 1         ? TunedVerdict::kHolds
+                                                  : TunedVerdict::kWeaker;
+    note.text = dropped
+                    ? trial.reason
+                    : fmt::format(
+                          "{:.3f} of the {} of {} ({:.3f} to {:.3f}); {:.3f} ({:.3f} to "
+                          "{:.3f}) were kept",
+                          trial.ratio.middle, impl.info.simulated ? "cycles" : "time",
+                          attention::to_string(standard), trial.ratio.low, trial.ratio.high,
+                          static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
+                          static_cast<double>(entry.ratio_low_ppm) / 1e6,
+                          static_cast<double>(entry.ratio_high_ppm) / 1e6);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutOfMemory) throw;
+    note.text = error.what();
+  }
+  return note;
 }
 
 }  // namespace api

@@ -1,17 +1,30 @@
 // Stands in for tune.cc in a build without the tuner, where tuned results are still looked up and
 // listed.
 #include "annulus/tune.h"
+#include "api/measure_again.h"
 #include "api/tune_until.h"
 #include "base/fail.h"
 
 namespace annulus {
 namespace api {
+namespace {
 
-TuneResult tune_until(const Device&, const Problem&, const TuneOptions&,
-                      const std::function<bool()>&) {
+[[noreturn]] void refuse() {
   base::fail(ErrorCode::kUnsupported,
              "this build of Annulus has no tuner; build it with ANNULUS_TUNER=ON, or take results "
              "that were found elsewhere (ANNULUS_TUNED)");
+}
+
+}  // namespace
+
+TuneResult tune_until(const Device&, const Problem&, const TuneOptions&,
+                      const std::function<bool()>&) {
+  refuse();
+}
+
+TunedNote measure_again(const Device&, const autotune::Entry&, std::uint64_t,
+                        const std::function<bool()>&) {
+  refuse();
 }
 
 }  // namespace api

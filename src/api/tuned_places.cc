@@ -14,8 +14,8 @@ std::vector<std::string> TunedPlaces::all() const {
 TunedPlaces tuned_places(const std::optional<std::string>& tuned_path,
                          const base::Environment& environment) {
   TunedPlaces places;
-  places.path = tuned_path ? base::tuned_path_of(*tuned_path)
-                           : base::default_tuned_path(environment);
+  places.path =
+      tuned_path ? base::tuned_path_of(*tuned_path) : base::default_tuned_path(environment);
   places.folders = autotune::split_path(places.path);
   const bool named = tuned_path || !environment.tuned.empty();
   places.lacks_folder = !named && places.path.empty();

@@ -99,8 +99,7 @@ jit::KernelSpec spec_of(const Sample& sample) {
     features.dtype = Dtype::kFloat8E4M3;
     features.scale_block = 64;
   }
-  const jit::Arch arch =
-      config.family->persistent ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
+  const jit::Arch arch = config.family->persistent ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
   REQUIRE_FALSE(why_illegal(config, features.dims, arch).has_value());
   return kernel_spec(config, features, arch);
 }
@@ -122,8 +121,8 @@ std::string normalised(const std::string& ptx) {
       continue;
     }
     const bool position = line.starts_with(".loc") || line.starts_with(".file");
-    const bool of_debugger = line.starts_with("$L__tmp") || line.starts_with("$L__func") ||
-                             line.starts_with("$L__info");
+    const bool of_debugger =
+        line.starts_with("$L__tmp") || line.starts_with("$L__func") || line.starts_with("$L__info");
     if (!position && !of_debugger) text += line + "\n";
   }
   return text;
@@ -168,9 +167,8 @@ std::vector<std::string> recorded() {
 // Replaces the lines of this NVRTC and leaves those of others.
 void record(const std::string& nvrtc, const std::vector<std::string>& now) {
   std::vector<std::string> lines = recorded();
-  std::erase_if(lines, [&](const std::string& line) {
-    return line.find(" " + nvrtc + " ") != line.npos;
-  });
+  std::erase_if(lines,
+                [&](const std::string& line) { return line.find(" " + nvrtc + " ") != line.npos; });
   lines.insert(lines.end(), now.begin(), now.end());
   std::ranges::sort(lines);
   std::ofstream file(ANNULUS_REVISIONS);
@@ -190,8 +188,8 @@ TEST_CASE("a family's kernels are those of its revision") {
     const auto sample = samples().find(family->name);
     REQUIRE_MESSAGE(sample != samples().end(),
                     "the family " << family->name << " has no sample here; add one");
-    now.push_back(line_of(*family, nvrtc,
-                          digest_of(sample->second, library, jit::TemplateSet::embedded())));
+    now.push_back(
+        line_of(*family, nvrtc, digest_of(sample->second, library, jit::TemplateSet::embedded())));
   }
   if (test::options().record) return record(nvrtc, now);
   const std::vector<std::string> lines = recorded();

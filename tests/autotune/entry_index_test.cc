@@ -80,9 +80,7 @@ TEST_CASE("the nearest entry is that of the rule, whatever else is there") {
     for (std::uint32_t count = random.below(30); count > 0; --count) {
       Kept each = kept(static_cast<int>(random.below(20)), static_cast<int>(random.below(20)));
       each.entry.shape.heads = static_cast<int>(random.below(2));
-      std::erase_if(all, [&](const Kept& other) {
-        return other.entry.shape == each.entry.shape;
-      });
+      std::erase_if(all, [&](const Kept& other) { return other.entry.shape == each.entry.shape; });
       all.push_back(each);
       index.replace(each);
     }

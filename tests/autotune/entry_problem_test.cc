@@ -73,8 +73,7 @@ TEST_CASE("what an entry says of its problem is checked before anything is made 
   CHECK(wrong([](Entry& e) { e.origin.pattern = "sum(causal, causal)"; }) ==
         ErrorCode::kInvalidFile);
   CHECK(wrong([](Entry& e) { e.origin.score = "softcap(3)"; }) == ErrorCode::kInvalidFile);
-  CHECK(wrong([](Entry& e) { e.origin.seq_q = std::int64_t{1} << 60; }) ==
-        ErrorCode::kInvalidFile);
+  CHECK(wrong([](Entry& e) { e.origin.seq_q = std::int64_t{1} << 60; }) == ErrorCode::kInvalidFile);
   CHECK(wrong([](Entry& e) { e.origin.seq_k = 64; }) == ErrorCode::kInvalidFile);
   CHECK(wrong([](Entry& e) { e.origin.heads = 0; }) == ErrorCode::kInvalidFile);
   CHECK(wrong([](Entry& e) { e.origin.batch = 0; }) == ErrorCode::kInvalidFile);

@@ -57,9 +57,8 @@ TEST_CASE("a pack reads back as it was, sorted, one line for each entry") {
   const std::string none = encode_pack({});
   CHECK(decode_pack(bytes_of(none), &left_out).empty());
   // Devices that nobody wants are passed over.
-  const Pack some = decode_pack(bytes_of(text), &left_out, [](std::string_view device) {
-    return device.starts_with("b,");
-  });
+  const Pack some = decode_pack(bytes_of(text), &left_out,
+                                [](std::string_view device) { return device.starts_with("b,"); });
   CHECK(some == Pack(pack.begin() + 2, pack.end()));
 }
 
@@ -125,8 +124,8 @@ TEST_CASE("a line that holds no entry is left out, and the others serve") {
            replaced(first, "\"predicted\":false", "\"predicted\":true"),
            replaced(first, "measured", "../../etc"), replaced(first, "measured", "simulated"),
            replaced(first, "\"score\":\"\"}}", "\"score\":7}}"), first.substr(1),
-           replaced(first, "\"score\":\"\"", "\"score\":\"" + std::string(2000, 'x') + "\""),
-           deep, keys + "\"z\":1}\n", "\n", "null\n", "{}\n", "\xff\xfe\n"}) {
+           replaced(first, "\"score\":\"\"", "\"score\":\"" + std::string(2000, 'x') + "\""), deep,
+           keys + "\"z\":1}\n", "\n", "null\n", "{}\n", "\xff\xfe\n"}) {
     std::vector<std::string> left_out;
     const Pack pack = decode_pack(bytes_of(with_digest(wrong + second)), &left_out);
     CAPTURE(wrong.substr(0, 300));

@@ -45,5 +45,6 @@ void test_selection(void);
 void test_structs(void);
 void test_threads(void);
 void test_tune(void);
+void test_tuned_pack(void);
 
 #endif  // ANNULUS_TESTS_C_ABI_CHECK_H_

@@ -17,6 +17,7 @@
 #include "annulus/c_ring.h"
 #include "annulus/c_selection.h"
 #include "annulus/c_tune.h"
+#include "annulus/c_tuned_pack.h"
 
 #include <doctest/doctest.h>
 
@@ -293,5 +294,9 @@ TEST_CASE("every struct knows its size") {
   CHECK_SIZE(annulus_tune_trial, ANNULUS_TUNE_TRIAL_INIT);
   CHECK_SIZE(annulus_tuned_info, ANNULUS_TUNED_INFO_INIT);
   CHECK_SIZE(annulus_tuned_entry, ANNULUS_TUNED_ENTRY_INIT);
+  CHECK_SIZE(annulus_tuned_report_info, ANNULUS_TUNED_REPORT_INFO_INIT);
+  CHECK_SIZE(annulus_tuned_note, ANNULUS_TUNED_NOTE_INIT);
+  CHECK_SIZE(annulus_tuned_filter, ANNULUS_TUNED_FILTER_INIT);
+  CHECK_SIZE(annulus_tuned_verify_options, ANNULUS_TUNED_VERIFY_OPTIONS_INIT);
 #undef CHECK_SIZE
 }

@@ -79,6 +79,7 @@ int main(void) {
   test_inspect();
   test_installation();
   test_tune();
+  test_tuned_pack();
   printf("%d conditions, %d failed\n", conditions, failures);
   return failures == 0 ? 0 : 1;
 }

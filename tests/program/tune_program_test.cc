@@ -121,6 +121,55 @@ TEST_CASE("doctor, list and show say which results serve this device, and why ot
   CHECK(open.out.find("write") != std::string::npos);
 }
 
+TEST_CASE("results travel in packs, and why says which is used") {
+  if (!test::on_simulator()) return;
+  const test::ScratchFolder folder;
+  const std::string shape = " -H 2 -S 64 -D 32 -p causal", device = " --device sim:sm_80";
+  const std::string tuned = " --tuned " + (folder / "tuned"), pack = folder / "a.pack";
+  json_of("tune --json" + device + shape + tuned);
+  const base::Json exported = json_of("tuned export --json " + pack + tuned);
+  REQUIRE(exported["notes"].size() == 1);
+  CHECK(
+      json_of("tuned export --json --measured " + (folder / "none.pack") + tuned)["notes"].empty());
+  CHECK(json_of("tuned merge --json " + pack + " " + pack + " -o " + (folder / "b.pack"))["notes"]
+            .size() == 1);
+  const Outcome same = annulus_with("tuned diff " + pack + " " + (folder / "b.pack"));
+  CHECK(same.code == 0);
+  CHECK(same.out.find("none") != std::string::npos);
+  const Outcome fewer = annulus_with("tuned diff " + pack + " " + (folder / "none.pack"));
+  CHECK(fewer.out.find("first only") != std::string::npos);
+  // The pack as an element of the path.
+  const base::Json run = json_of("run --json --no-check" + device + shape + " --tuned " + pack);
+  CHECK(run["tuned"] == pack);
+  const base::Json doctor = json_of("doctor --json" + device + " --tuned " + pack);
+  CHECK(doctor["tuned"]["of_device"]["here"] == 1);
+  CHECK(doctor["tuned"]["packs"][pack].size() == 1);
+  CHECK(annulus_with("doctor" + device + " --tuned " + pack).out.find(pack + ": 1 of simulated") !=
+        std::string::npos);
+  CHECK(json_of("tuned import --json " + pack + " --tuned " +
+                (folder / "c"))["notes"][0]["verdict"] == "added");
+  const Outcome verified = annulus_with("tuned verify --measure 1 " + pack + device);
+  CHECK(verified.code == 0);
+  CHECK(verified.out.find("holds") != std::string::npos);
+  const base::Json why = json_of("tuned why --json" + device + shape + tuned);
+  CHECK(why["notes"][0]["verdict"] == "used");
+  CHECK(why["shape"].get<std::string>().find("queries 54 to 76") != std::string::npos);
+  const Outcome far = annulus_with("tuned why -H 2 -S 8000 -D 32 -p causal" + device + tuned);
+  CHECK(far.code == 0);
+  CHECK(far.out.find("not used") != std::string::npos);
+  const Outcome dry = annulus_with("tuned remove mma --dry-run" + tuned);
+  CHECK(dry.out.find("nothing was removed") != std::string::npos);
+  CHECK(annulus_with("tuned prune --others --device sim:sm_90a" + tuned).out.find("1 removed") !=
+        std::string::npos);
+  CHECK(annulus_with("tuned remove mma" + tuned).code == 2);
+  const Outcome missing = annulus_with("tuned verify " + (folder / "no.pack") + device);
+  CHECK(missing.code == 5);
+  std::ofstream(folder / "b.pack") << "annulus-tuned-pack 99 x\n";
+  const Outcome newer = annulus_with("tuned verify " + (folder / "b.pack") + device);
+  CHECK(newer.err.find("a newer library") != std::string::npos);
+  CHECK(newer.code == 2);
+}
+
 TEST_CASE("a search that is cut short keeps the complete result that was there") {
   const test::ScratchFolder folder;
   const std::string shape = " -H 1 -S 100 -D 32";

@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "program/options.h"
 #include "program/report.h"
+#include "program/tuned_text.h"
 
 namespace annulus::program {
 namespace {
@@ -112,6 +113,15 @@ Served tuned_here(const Findings& found) {
   return served;
 }
 
+// What a pack holds: how many results were found on each device.
+std::map<std::string, std::map<std::string, std::int64_t>> packs_of(const TunedListing& tuned) {
+  std::map<std::string, std::map<std::string, std::int64_t>> packs;
+  for (const TunedEntry& entry : tuned.entries) {
+    if (entry.packed) ++packs[entry.path][entry.device];
+  }
+  return packs;
+}
+
 Served kernels_here(const Findings& found) {
   Served served;
   for (const KernelSet& set : found.kernels.sets) {
@@ -164,7 +174,11 @@ base::Json findings_json(const Findings& found) {
                    {"bytes", found.kernels.bytes}};
   json["tuned"] = {{"folders", found.tuned.folders},
                    {"entries", found.tuned.entries.size()},
+                   {"packs", base::Json::object()},
                    {"ignored", found.tuned.ignored}};
+  for (const auto& [path, devices] : packs_of(found.tuned)) {
+    json["tuned"]["packs"][path] = base::Json(devices);
+  }
   for (const auto& [variable, value] : found.variables) json["environment"][variable] = value;
   json["device"] = {{"name", found.device.name},
                     {"reason", found.device.reason},
@@ -214,7 +228,14 @@ void print_folders(const Findings& found) {
                                   found.tuned.folders.empty() ? "; no folder is set" : " in ",
                                   fmt::join(found.tuned.folders, ", ")));
   print_served("", served);
-  for (const std::string& line : found.tuned.ignored) print_line("ignored", line);
+  for (const auto& [path, devices] : packs_of(found.tuned)) {
+    std::string text;
+    for (const auto& [device, count] : devices) {
+      text += fmt::format("{}{} of {}", text.empty() ? "" : "; ", count, printable(device));
+    }
+    print_line("pack", fmt::format("{}: {}", path, text));
+  }
+  for (const std::string& line : found.tuned.ignored) print_line("ignored", printable(line));
 }
 
 void print_findings(const Findings& found, const std::string& asked_for) {

@@ -103,6 +103,7 @@ struct CommandLine {
   program::ExplainArguments explain;
   program::TuneArguments tune;
   program::TunedArguments tuned;
+  program::PackArguments packs;
   program::PatternVerbs pattern;
   program::DoctorArguments doctor;
 };
@@ -129,7 +130,7 @@ CommandLine::CommandLine() {
       add(parser, "tune", "find the fastest configuration for problems, and keep it",
           [this] { return traced(tune.device, [&] { return program::tune(tune); }); }),
       &tune);
-  CLI::App& of_tuned = *parser.add_subcommand("tuned", "what has been tuned");
+  CLI::App& of_tuned = *parser.add_subcommand("tuned", "what has been tuned, and packs of it");
   of_tuned.require_subcommand(1);
   program::add_list_options(add(of_tuned, "list", "one line for each entry",
                                 [this] { return program::list_tuned(tuned); }),
@@ -137,6 +138,32 @@ CommandLine::CommandLine() {
   program::add_show_options(add(of_tuned, "show", "entries with all that is known",
                                 [this] { return program::show_tuned(tuned); }),
                             &tuned);
+  struct PackVerb {
+    const char* name;
+    const char* help;
+    void (*add_options)(CLI::App&, program::PackArguments*);
+    Exit (*call)(const program::PackArguments&);
+  };
+  static constexpr PackVerb kPackVerbs[] = {
+      {"export", "write entries to a pack", program::add_export_options, program::export_tuned},
+      {"import", "bring the entries of packs into the first folder", program::add_import_options,
+       program::import_tuned},
+      {"merge", "write all entries of some packs to one", program::add_merge_options,
+       program::merge_tuned},
+      {"diff", "in what two packs differ", program::add_diff_options, program::diff_tuned},
+      {"verify", "whether entries serve this device, and hold where they are measured again",
+       program::add_verify_options, program::verify_tuned},
+      {"prune", "remove what no plan of this build uses", program::add_prune_options,
+       program::prune_tuned},
+      {"remove", "remove one entry", program::add_remove_options, program::remove_tuned},
+      {"why", "which entry a problem uses, and why not each other one", program::add_why_options,
+       program::why_tuned}};
+  for (const PackVerb& verb : kPackVerbs) {
+    verb.add_options(
+        add(of_tuned, verb.name, verb.help,
+            [this, call = verb.call] { return traced(packs.device, [&] { return call(packs); }); }),
+        &packs);
+  }
   program::add_verbs(*parser.add_subcommand("pattern", "patterns and their block layouts"),
                      &pattern);
   for (program::PatternVerb& verb : pattern) {

@@ -331,6 +331,93 @@ void add_show_options(CLI::App& app, TunedArguments* arguments) {
   app.add_option("name", arguments->name, "part of an entry's name or path; default: all entries");
 }
 
+namespace {
+
+void add_path(CLI::App& app, PackArguments* arguments) {
+  app.add_option("--tuned", arguments->device.tuned,
+                 "folders and packs, ':' between them; default: ANNULUS_TUNED, else the user's "
+                 "cache folder");
+}
+
+void add_json(CLI::App& app, PackArguments* arguments) {
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
+void add_filter(CLI::App& app, PackArguments* arguments) {
+  app.add_option("--name", arguments->name, "those alone that have this in their name or path");
+  app.add_option("--of", arguments->of, "those alone whose device has this in its name");
+  app.add_flag("--measured", arguments->measured, "no predictions");
+  app.add_flag("--complete", arguments->complete, "none of a search that was cut short");
+}
+
+void add_dry_run(CLI::App& app, PackArguments* arguments) {
+  app.add_flag("--dry-run", arguments->dry_run, "say what would be removed; remove nothing");
+}
+
+}  // namespace
+
+void add_export_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("pack", arguments->output, "the pack to write")->required();
+  add_path(app, arguments);
+  add_filter(app, arguments);
+  add_json(app, arguments);
+}
+
+void add_import_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("packs", arguments->packs, "the packs to bring in")->required();
+  add_path(app, arguments);
+  add_filter(app, arguments);
+  add_json(app, arguments);
+}
+
+void add_merge_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("packs", arguments->packs, "the packs to merge")->required();
+  app.add_option("--output,-o", arguments->output, "the pack to write")->required();
+  add_json(app, arguments);
+}
+
+void add_diff_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("packs", arguments->packs, "two packs, or search paths")->required()->expected(2);
+  add_json(app, arguments);
+}
+
+void add_verify_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("packs", arguments->packs, "packs; default: what the search path holds");
+  add_device(app, &arguments->device);
+  add_number(app, "--measure", &arguments->measure,
+             "so many entries are measured again beside the heuristic's choice; default: none")
+      ->check(CLI::Range(0, 1000000));
+  add_number(app, "--seed", &arguments->shape.seed,
+             "of random operands and of which entries are measured");
+  add_json(app, arguments);
+}
+
+void add_prune_options(CLI::App& app, PackArguments* arguments) {
+  add_device(app, &arguments->device);
+  app.add_flag("--others", arguments->others,
+               "also what is of other devices than the one that is opened");
+  add_dry_run(app, arguments);
+  add_json(app, arguments);
+}
+
+void add_remove_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("name", arguments->name, "part of one entry's name or path")->required();
+  add_path(app, arguments);
+  add_dry_run(app, arguments);
+  add_json(app, arguments);
+}
+
+void add_why_options(CLI::App& app, PackArguments* arguments) {
+  add_device(app, &arguments->device);
+  add_shape_options(app, &arguments->shape, &arguments->carry);
+  add_json(app, arguments);
+}
+
+std::optional<std::string> tuned_path_of(const std::string& option) {
+  if (option.empty()) return std::nullopt;
+  return option == "none" ? std::string() : absolute_paths(option);
+}
+
 DeviceOptions device_options(const DeviceArguments& arguments) {
   DeviceOptions options;
   options.name = arguments.name;
@@ -340,11 +427,7 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
   } else if (!arguments.cache_dir.empty()) {
     options.cache_dir = absolute_paths(arguments.cache_dir);
   }
-  if (arguments.tuned == "none") {
-    options.tuned_path = "";
-  } else if (!arguments.tuned.empty()) {
-    options.tuned_path = absolute_paths(arguments.tuned);
-  }
+  options.tuned_path = tuned_path_of(arguments.tuned);
   options.simulation.checked = arguments.mode != "fast";
   options.simulation.seed = arguments.sim_seed;
   options.simulation.threads = arguments.sim_threads;

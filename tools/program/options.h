@@ -130,6 +130,23 @@ struct TunedArguments {
   bool json = false;
 };
 
+// What people do with tuned results besides reading them. Each verb reads what its help names.
+struct PackArguments {
+  DeviceArguments device;          // verify, why, prune: --tuned is that of the device's
+  ProblemArguments shape;          // why
+  std::string carry = "none";      // why
+  std::vector<std::string> packs;  // import, merge, verify; diff: the two that are compared
+  std::string output;              // export, merge: the pack that is written
+  std::string name;                // export, import, remove
+  std::string of;                  // export, import: part of a device's identity
+  bool measured = false;           // export, import
+  bool complete = false;           // export, import
+  bool others = false;             // prune: also what is of other devices
+  bool dry_run = false;            // prune, remove
+  int measure = 0;                 // verify
+  bool json = false;
+};
+
 struct DoctorArguments {
   DeviceArguments device;
   bool json = false;
@@ -141,6 +158,17 @@ void add_options(CLI::App& app, DoctorArguments* arguments);
 void add_options(CLI::App& app, TuneArguments* arguments);
 void add_list_options(CLI::App& app, TunedArguments* arguments);
 void add_show_options(CLI::App& app, TunedArguments* arguments);
+void add_export_options(CLI::App& app, PackArguments* arguments);
+void add_import_options(CLI::App& app, PackArguments* arguments);
+void add_merge_options(CLI::App& app, PackArguments* arguments);
+void add_diff_options(CLI::App& app, PackArguments* arguments);
+void add_verify_options(CLI::App& app, PackArguments* arguments);
+void add_prune_options(CLI::App& app, PackArguments* arguments);
+void add_remove_options(CLI::App& app, PackArguments* arguments);
+void add_why_options(CLI::App& app, PackArguments* arguments);
+
+// The search path that an option says: absolute, "" for "none", nothing where it is not given.
+std::optional<std::string> tuned_path_of(const std::string& option);
 
 // The problem that a line of a file of shapes describes by the options of a problem without
 // operands and --carry. Throws Error{kInvalidFile} for other words, else as make_shape.
@@ -165,6 +193,14 @@ Exit doctor(const DoctorArguments& arguments);
 Exit tune(const TuneArguments& arguments);
 Exit list_tuned(const TunedArguments& arguments);
 Exit show_tuned(const TunedArguments& arguments);
+Exit export_tuned(const PackArguments& arguments);
+Exit import_tuned(const PackArguments& arguments);
+Exit merge_tuned(const PackArguments& arguments);
+Exit diff_tuned(const PackArguments& arguments);
+Exit verify_tuned(const PackArguments& arguments);
+Exit prune_tuned(const PackArguments& arguments);
+Exit remove_tuned(const PackArguments& arguments);
+Exit why_tuned(const PackArguments& arguments);
 
 }  // namespace annulus::program
 

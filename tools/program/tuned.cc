@@ -5,31 +5,17 @@
 #include "annulus/tune.h"
 #include "base/fail.h"
 #include "program/options.h"
-#include "program/paths.h"
 #include "program/report.h"
+#include "program/tuned_text.h"
 
 namespace annulus::program {
 namespace {
 
 TunedListing listing_of(const TunedArguments& arguments) {
-  std::optional<std::string> path;
-  if (!arguments.path.empty()) {
-    path = arguments.path == "none" ? arguments.path : absolute_paths(arguments.path);
-  }
-  return annulus::list_tuned(path);
+  return annulus::list_tuned(tuned_path_of(arguments.path));
 }
-
-// As much of an entry's name as tells it from others.
-std::string short_name(const TunedEntry& entry) { return entry.name.substr(0, 12); }
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
-
-// What was measured, and what kind of problem it stands for. The shape itself counts lengths and
-// densities in steps of logarithms, and nobody should have to read those as numbers.
-std::string problem_of(const TunedEntry& entry) {
-  return fmt::format("B{} H{} Hkv{} Sq{} Sk{}, {}", entry.batch, entry.heads, entry.kv_heads,
-                     entry.seq_q, entry.seq_k, entry.kind);
-}
 
 std::string date(std::int64_t when) {
   const auto seconds = static_cast<std::time_t>(when);
@@ -41,56 +27,11 @@ std::string date(std::int64_t when) {
   return text;
 }
 
-double ratio(const TunedEntry& entry) { return entry.time / entry.default_time; }
-
-// What a file states about its device goes to a terminal.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return text;
-}
-
-base::Json json_of(const TunedEntry& entry) {
-  return {{"path", entry.path},
-          {"name", entry.name},
-          {"packed", entry.packed},
-          {"outdated", entry.outdated},
-          {"device", entry.device},
-          {"shape", entry.shape},
-          {"kind", entry.kind},
-          {"config", entry.config},
-          {"default_config", entry.default_config},
-          {"runner_up", entry.runner_up},
-          {"predicted", entry.predicted},
-          {"complete", entry.complete},
-          {entry.predicted ? "predicted_cycles" : "micros", entry.time},
-          {entry.predicted ? "default_predicted_cycles" : "default_micros", entry.default_time},
-          {"ratio", ratio(entry)},
-          {"ratio_low", entry.ratio_low},
-          {"ratio_high", entry.ratio_high},
-          {"rounds", entry.rounds},
-          {"candidates", entry.candidates},
-          {"library_version", entry.library_version},
-          {"driver_version", entry.driver_version},
-          {"nvrtc_version", entry.nvrtc_version},
-          {"clock_mhz", entry.clock_mhz},
-          {"memory_clock_mhz", entry.memory_clock_mhz},
-          {"when", entry.when},
-          {"problem",
-           {{"batch", entry.batch},
-            {"heads", entry.heads},
-            {"kv_heads", entry.kv_heads},
-            {"seq_q", entry.seq_q},
-            {"seq_k", entry.seq_k},
-            {"pattern", entry.pattern}}}};
-}
-
 Exit print_all(const TunedListing& listing, const std::vector<const TunedEntry*>& entries) {
   base::Json json;
   json["folders"] = listing.folders;
   json["entries"] = base::Json::array();
-  for (const TunedEntry* entry : entries) json["entries"].push_back(json_of(*entry));
+  for (const TunedEntry* entry : entries) json["entries"].push_back(tuned_json(*entry));
   json["ignored"] = listing.ignored;
   print_json(json);
   return Exit::kOk;

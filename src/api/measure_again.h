@@ -1,0 +1,20 @@
+#ifndef ANNULUS_API_MEASURE_AGAIN_H_
+#define ANNULUS_API_MEASURE_AGAIN_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "annulus/tuned_pack.h"
+#include "autotune/entry.h"
+
+namespace annulus::api {
+
+// Measures an entry's configuration beside the heuristic's choice on a device, as tune() does, and
+// says whether it holds. Entries that it cannot measure here are kNotMeasured. Throws as tune(), and
+// Error{kCancelled}.
+TunedNote measure_again(const Device& device, const autotune::Entry& entry, std::uint64_t seed,
+                        const std::function<bool()>& cancelled);
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_MEASURE_AGAIN_H_

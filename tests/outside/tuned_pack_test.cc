@@ -1,0 +1,137 @@
+// Tuned results that travel, as a program of another project moves them.
+
+#include "annulus/tuned_pack.h"
+
+#include <fstream>
+
+#include "annulus/tune.h"
+#include "outside/outside.h"
+
+namespace annulus {
+namespace {
+
+struct Tuned {
+  test::ScratchFolder scratch;
+  Device device;
+  Problem problem;
+  Tuned() : device(open(scratch.path("tuned"))) {
+    problem.heads = 4;
+    problem.kv_heads = 2;
+    problem.seq_q = problem.seq_k = 64;
+    problem.dim_qk = problem.dim_v = 32;
+    problem.pattern = causal();
+    tune(device, problem);
+  }
+  static Device open(const std::string& path) {
+    DeviceOptions options;
+    options.name = "sim:sm_80";
+    options.tuned_path = path;
+    return Device::open(options);
+  }
+};
+
+TEST_CASE("results are exported, merged, compared, brought in and used from a pack") {
+  Tuned of;
+  const std::string pack = of.scratch.path("a.pack"), copy = of.scratch.path("b.pack");
+  const TunedReport exported = export_tuned(pack, {}, of.scratch.path("tuned"));
+  REQUIRE(exported.notes.size() == 1);
+  CHECK(exported.notes[0].entry.packed);
+  CHECK(exported.left_out.empty());
+  CHECK(merge_tuned({pack, pack}, copy).notes.size() == 1);
+  CHECK(diff_tuned(pack, copy).notes.empty());
+  CHECK(diff_tuned(pack, of.scratch.path("tuned")).notes.empty());
+  const TunedReport came = diff_tuned(of.scratch.path("nowhere"), pack);
+  REQUIRE(came.notes.size() == 1);
+  CHECK(came.notes[0].verdict == TunedVerdict::kSecondOnly);
+
+  // The pack alone serves plans.
+  const Device by_pack = Tuned::open(pack);
+  CHECK(by_pack.plan(of.problem).info().tuned == pack);
+  const TunedReport why = why_tuned(by_pack, of.problem);
+  REQUIRE(why.notes.size() == 1);
+  CHECK(why.notes[0].verdict == TunedVerdict::kUsed);
+  CHECK(why.config == by_pack.plan(of.problem).info().config);
+  Problem longer = of.problem;
+  longer.seq_q = longer.seq_k = 4096;
+  const TunedReport far = why_tuned(by_pack, longer);
+  REQUIRE(far.notes.size() == 1);
+  CHECK(far.notes[0].verdict == TunedVerdict::kUnused);
+  CHECK(far.notes[0].text.find("other problems") != std::string::npos);
+
+  const TunedReport brought = import_tuned({pack}, {}, of.scratch.path("other"));
+  REQUIRE(brought.notes.size() == 1);
+  CHECK(brought.notes[0].verdict == TunedVerdict::kAdded);
+  CHECK(import_tuned({pack}, {}, of.scratch.path("other")).notes[0].verdict ==
+        TunedVerdict::kKept);
+  CHECK(Tuned::open(of.scratch.path("other")).plan(of.problem).info().tuned ==
+        brought.notes[0].entry.path);
+}
+
+TEST_CASE("results are verified, also by measuring, pruned and removed") {
+  Tuned of;
+  const TunedReport all = verify_tuned(of.device);
+  REQUIRE(all.notes.size() == 1);
+  CHECK(all.notes[0].verdict == TunedVerdict::kUsed);
+  int told = 0;
+  TunedVerifyOptions options;
+  options.measure = 5;
+  options.progress = [&](const TunedNote& note) {
+    ++told;
+    CHECK(std::string(to_string(note.verdict)) == "holds");
+  };
+  CHECK(verify_tuned(of.device, options).notes[0].verdict == TunedVerdict::kHolds);
+  CHECK(told == 1);
+  std::atomic<bool> cancel{true};
+  options.cancel = &cancel;
+  CHECK(verify_tuned(of.device, options).notes[0].verdict == TunedVerdict::kUsed);
+  CHECK(told == 1);
+  options.measure = -1;
+  test::check_fails(ErrorCode::kInvalidArgument, "measure is -1",
+                    [&] { verify_tuned(of.device, options); });
+  const Device other = Device::open("sim:sm_90a");
+  const std::string pack = of.scratch.path("a.pack");
+  export_tuned(pack, {}, of.scratch.path("tuned"));
+  TunedVerifyOptions named;
+  named.packs = {pack};
+  const TunedReport there = verify_tuned(other, named);
+  REQUIRE(there.notes.size() == 1);
+  CHECK(there.notes[0].verdict == TunedVerdict::kUnused);
+  CHECK(there.notes[0].text.find("sm_80, not sm_90a") != std::string::npos);
+
+  const std::string path = of.scratch.path("tuned");
+  const std::string file = list_tuned(path).entries.at(0).path;
+  const std::string damaged = file.substr(0, file.rfind('/')) + "/0.tuned";
+  std::ofstream(damaged) << "annulus-tuned 3 old\n";
+  const TunedReport pruned = prune_tuned(path);
+  REQUIRE(pruned.notes.size() == 1);
+  CHECK(pruned.notes[0].entry.path == damaged);
+  CHECK(pruned.notes[0].verdict == TunedVerdict::kRemoved);
+  CHECK(prune_tuned(path).notes.empty());
+  CHECK(prune_tuned(path, of.device.info().tuned_key).notes.empty());
+  CHECK(prune_tuned(path, other.info().tuned_key, true).notes.size() == 1);
+  test::check_fails(ErrorCode::kInvalidArgument, "0 tuned results",
+                    [&] { remove_tuned("nothing like it", path); });
+  CHECK(remove_tuned("mma", path, true).notes.size() == 1);
+  CHECK(remove_tuned("mma", path).notes.size() == 1);
+  CHECK(list_tuned(path).entries.empty());
+  test::check_fails(ErrorCode::kInvalidArgument, "one digest over all its lines",
+                    [&] { remove_tuned("mma", pack); });
+}
+
+TEST_CASE("packs that cannot be read say why") {
+  const test::ScratchFolder scratch;
+  const std::string pack = scratch.path("a.pack");
+  test::check_fails(ErrorCode::kFile, pack, [&] { merge_tuned({pack}, scratch.path("b.pack")); });
+  std::ofstream(pack) << "annulus-tuned-pack 99 x\n";
+  test::check_fails(ErrorCode::kUnsupported, "a newer library",
+                    [&] { import_tuned({pack}, {}, scratch.path("t")); });
+  std::ofstream(pack) << "annulus-tuned-pack 4 x\n";
+  test::check_fails(ErrorCode::kInvalidFile, "digest", [&] { diff_tuned(pack, pack); });
+  std::ofstream(pack) << "{}\n";
+  test::check_fails(ErrorCode::kInvalidFile, "no pack", [&] { diff_tuned(pack, pack); });
+  test::check_fails(ErrorCode::kInvalidArgument, "no pack", [&] { merge_tuned({}, pack); });
+  test::check_fails(ErrorCode::kFile, "no folder", [&] { import_tuned({}, {}, ""); });
+}
+
+}  // namespace
+}  // namespace annulus
