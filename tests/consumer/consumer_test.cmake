@@ -55,6 +55,25 @@ if(SIMULATOR_EXAMPLE AND program)
   endif()
 endif()
 
+# It finds a pack that was installed with it, behind the folders of the path, and `none` does not.
+if(program)
+  get_filename_component(tests ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+  set(pack ${WORK}/moved/share/annulus/tuned/x.pack)
+  configure_file(${tests}/house/predicted.pack ${pack} COPYONLY)
+  file(CHMOD ${WORK}/moved/share/annulus/tuned
+    PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE)
+  file(CHMOD ${pack} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ)
+  run(${program} tuned list --json --tuned ${WORK}/nowhere)
+  if(NOT output MATCHES "${pack}")
+    message(FATAL_ERROR "the installed program does not list the pack beside it: ${output}")
+  endif()
+  run(${program} tuned list --json --tuned none)
+  if(output MATCHES "${pack}")
+    message(FATAL_ERROR "the installed program lists a pack where it is to look nowhere: ${output}")
+  endif()
+  file(REMOVE_RECURSE ${WORK}/moved/share/annulus)
+endif()
+
 # Without the component, everything else is whole, and asking for a simulated device says what is
 # missing and where it was looked for.
 file(GLOB_RECURSE simulators ${WORK}/moved/*annulus_simulator* ${WORK}/moved/*annulus-simulator*)

@@ -29,6 +29,8 @@ house_test(includes
   -P ${CMAKE_CURRENT_SOURCE_DIR}/house/includes.cmake)
 house_test(compilers -DROOT=${PROJECT_SOURCE_DIR}
   -P ${CMAKE_CURRENT_SOURCE_DIR}/house/compilers.cmake)
+house_test(packs -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${PROJECT_BINARY_DIR}/house_packs
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/house/packs.cmake)
 house_test(text -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/text.cmake)
 house_test(documents
   -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/documents.cmake)

@@ -29,8 +29,23 @@ target_link_libraries(annulus PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 # Threads of its pools and handlers of fork would outlive an unmapping, so dlclose leaves it there.
 target_link_options(annulus PRIVATE -Wl,-z,nodelete -Wl,--version-script=${exports} ${ANNULUS_WHOLE_LINK} -Wl,--gc-sections)
 
+# Tuned results that ship, also beside the library of the build tree. Its folders are private, as
+# results are read from no others.
+include(${CMAKE_CURRENT_LIST_DIR}/packs.cmake)
+file(GLOB packs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/autotune/packs/*.pack)
+annulus_check_packs(${packs})
+file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/share/annulus/tuned)
+if(packs)
+  file(COPY ${packs} DESTINATION ${PROJECT_BINARY_DIR}/share/annulus/tuned
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
+    DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endif()
+
 if(NOT ANNULUS_INSTALL)
   return()
+endif()
+if(packs)
+  install(FILES ${packs} DESTINATION ${CMAKE_INSTALL_DATADIR}/annulus/tuned)
 endif()
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/annulus)

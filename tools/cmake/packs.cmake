@@ -1,0 +1,28 @@
+# Packs of tuned results that ship with the library: those of a folder, each of which must hold
+# measurements alone. A prediction says what a model thinks of a chip, and would go before the
+# choice that the same model makes anew in every version.
+#
+#   cmake -DPACKS="a.pack;b.pack" -P packs.cmake     the check alone
+cmake_minimum_required(VERSION 3.25)
+
+function(annulus_check_packs)
+  foreach(pack IN LISTS ARGN)
+    file(READ ${pack} text)
+    if(NOT text MATCHES "^annulus-tuned-pack [0-9]+ [0-9a-f]+\n")
+      message(FATAL_ERROR "annulus: ${pack} is no pack of tuned results")
+    endif()
+    # Only what is counted goes into lists: lines hold what CMake would interpret.
+    string(REGEX MATCHALL "\n{" lines "${text}")
+    string(REGEX MATCHALL "\"predicted\":false" measured "${text}")
+    list(LENGTH lines count)
+    list(LENGTH measured measured_count)
+    if(NOT measured_count EQUAL count OR text MATCHES "\"predicted\":true|, simulated\"")
+      message(FATAL_ERROR "annulus: ${pack} holds predictions, and only measured results may ship: "
+        "annulus tuned export ${pack} --measured")
+    endif()
+  endforeach()
+endfunction()
+
+if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+  annulus_check_packs(${PACKS})
+endif()
