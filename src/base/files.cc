@@ -108,12 +108,16 @@ int FileSystem::list(int folder, std::vector<std::string>* names) {
   // closedir closes its descriptor, so it gets a second one.
   const int copy = FileSystem::open(folder, ".", O_RDONLY | O_DIRECTORY, 0);
   if (copy < 0) return copy;
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(copy), closedir);
-  if (!listing) {
-    const int code = -errno;
+  DIR* opened = nullptr;
+  const int code = uninterrupted([&] {
+    opened = fdopendir(copy);
+    return opened == nullptr ? -errno : 0;
+  });
+  if (opened == nullptr) {
     ::close(copy);
     return code;
   }
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opened, closedir);
   names->clear();
   while (true) {
     errno = 0;  // null means the end or an error, which only errno tells apart
