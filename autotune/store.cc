@@ -89,10 +89,11 @@ void TunedStore::load_place(const std::string& path, int place) {
 
 void TunedStore::load_folder(const std::string& folder, int place) {
   const Opened above{*files_, open_for_reading(folder)};
-  std::vector<std::string> names;
-  if (above.file < 0 || files_->list(above.file, &names) < 0) return;
-  std::ranges::sort(names);
+  if (above.file < 0) return;
   load_entries(folder + "/" + options_.device.folder, place, false);
+  std::vector<std::string> names;
+  if (files_->list(above.file, &names) < 0) return;
+  std::ranges::sort(names);
   const std::string stem = folder_stem(options_.device);
   for (const std::string& name : names) {
     if (is_pack(name)) {
