@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
 #include <tuple>
 
 #include "attention/kernels/family.h"
@@ -271,6 +272,24 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
   return {bytes.begin(), bytes.end()};
 }
 
+std::string why_other_schema(std::string_view stated) {
+  int schema = 0;
+  const auto [end, error] = std::from_chars(stated.data(), stated.data() + stated.size(), schema);
+  const bool number = error == std::errc() && end != stated.data() + stated.size() && *end == ' ';
+  if (stated.starts_with(fmt::format("{} ", kEntrySchema))) return {};
+  const std::string which = number ? fmt::format(", {}", schema) : "";
+  if (number && schema > kEntrySchema) {
+    return fmt::format(
+        "it is of another schema{}, which a newer library wrote; this one reads "
+        "schema {}",
+        which, kEntrySchema);
+  }
+  return fmt::format(
+      "it is of another schema{}, which this library reads no longer; it reads "
+      "schema {}",
+      which, kEntrySchema);
+}
+
 // The magic, the schema and the digest are checked before the JSON is parsed, and the JSON is
 // bounded in size and depth, because the file may come from anywhere.
 std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* device,
@@ -281,10 +300,8 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
     *why = "it is no tuned entry";
     return std::nullopt;
   }
-  if (!text.starts_with(expected)) {
-    *why = fmt::format("it is of another schema than {}", kEntrySchema);
-    return std::nullopt;
-  }
+  *why = why_other_schema(text.substr(kMagic.size()));
+  if (!why->empty()) return std::nullopt;
   const std::size_t body_at = expected.size() + kDigestDigits + 1;
   if (text.size() < body_at || text[body_at - 1] != '\n' ||
       text.substr(expected.size(), kDigestDigits) != base::digest(text.substr(body_at)).hex()) {

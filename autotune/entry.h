@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attention/kernels/kernel_config.h"
@@ -81,6 +82,10 @@ base::JsonLimits entry_limits();
 
 // The bytes of the entry's file.
 std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device);
+
+// Why a file is not read whose first line states a schema behind its magic word, by the text from
+// there on; empty where it is this schema. A number that is none is another schema.
+std::string why_other_schema(std::string_view stated);
 
 // Empty where the bytes are damaged, of another schema, or hold a number outside its range; *why
 // says which. *device is the identity that the file states.

@@ -20,7 +20,9 @@ namespace {
 class DeviceFolder {
  public:
   DeviceFolder(base::FileSystem& files, const std::string& folder, const std::string& device)
-      : files_(files), device_(device), opened_(files, open(files, folder, device, &path_)),
+      : files_(files),
+        device_(device),
+        opened_(files, open(files, folder, device, &path_)),
         locked_(files, open_lock(files, opened_.file)) {
     if (locked_.file >= 0) wait_for_lock(files_, locked_.file, kLockWait);
   }
@@ -88,9 +90,9 @@ std::vector<BroughtIn> bring_in(base::FileSystem& files, const std::string& fold
 
 void remove_file(base::FileSystem& files, const std::string& path) {
   std::string problem;
-  const Opened folder{files, base::open_private_folder(files, folder_of(path),
-                                                       base::FolderUse::kOwn,
-                                                       "it is not changed", &problem)};
+  const Opened folder{files,
+                      base::open_private_folder(files, folder_of(path), base::FolderUse::kOwn,
+                                                "it is not changed", &problem)};
   if (folder.file < 0) base::fail(ErrorCode::kFile, "{}", problem);
   const int code = files.unlink(folder.file, path.substr(path.rfind('/') + 1));
   if (code < 0) {

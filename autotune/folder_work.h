@@ -19,9 +19,9 @@ enum class BroughtIn {
   kKept,      // what was there is better, or the same
 };
 
-// Writes each entry to its file below `folder`, under the lock of its device's folder; nothing of it
-// is checked against a device. outcomes[i] is that of pack[i]. Throws Error{kFile} where the folder
-// cannot be written to, Error{kInvalidFile} where a device's identity is none.
+// Writes each entry to its file below `folder`, under the lock of its device's folder; nothing of
+// it is checked against a device. outcomes[i] is that of pack[i]. Throws Error{kFile} where the
+// folder cannot be written to, Error{kInvalidFile} where a device's identity is none.
 std::vector<BroughtIn> bring_in(base::FileSystem& files, const std::string& folder,
                                 const Pack& pack);
 

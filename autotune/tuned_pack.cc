@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <compare>
 #include <tuple>
 #include <utility>
@@ -33,25 +32,13 @@ std::string_view body_of(std::string_view text) {
     base::fail(ErrorCode::kInvalidFile, "it is no pack of tuned results");
   }
   const std::size_t line = std::min(text.find('\n'), text.size());
-  const std::string_view rest = text.substr(kMagicOfPacks.size(), line - kMagicOfPacks.size());
-  int schema = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), schema);
-  const std::string_view stated = rest.substr(static_cast<std::size_t>(end - rest.data()));
-  if (error != std::errc() || !stated.starts_with(' ')) {
-    base::fail(ErrorCode::kInvalidFile, "it is no pack of tuned results");
+  const std::string_view stated = text.substr(kMagicOfPacks.size(), line - kMagicOfPacks.size());
+  if (const std::string why = why_other_schema(stated); !why.empty()) {
+    base::fail(ErrorCode::kUnsupported, "{}", why);
   }
-  if (schema > kEntrySchema) {
-    base::fail(ErrorCode::kUnsupported,
-               "it is of schema {}, which a newer library wrote; this one reads schema {}", schema,
-               kEntrySchema);
-  }
-  if (schema < kEntrySchema) {
-    base::fail(ErrorCode::kUnsupported,
-               "it is of schema {}, which this library reads no longer; it reads schema {}", schema,
-               kEntrySchema);
-  }
-  if (line == text.size() || stated.size() != 1 + kDigits ||
-      stated.substr(1) != base::digest(text.substr(line + 1)).hex()) {
+  const std::string_view digest = stated.substr(stated.find(' ') + 1);
+  if (line == text.size() || digest.size() != kDigits ||
+      digest != base::digest(text.substr(line + 1)).hex()) {
     base::fail(ErrorCode::kInvalidFile,
                "its digest does not agree: it was cut, changed or edited by hand");
   }

@@ -105,6 +105,7 @@ TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
   const Plan plan = opened.device.plan(problem());
   CHECK(plan.info().tuned == result.path);
   CHECK(plan.info().config == result.config);
+  CHECK(plan.info().source == "disk");  // the search has compiled it
   CHECK(says(plan.info().decisions, "tuned"));
   if (result.config != result.default_config) {
     CHECK(says(plan.info().rejected, result.default_config + ": the heuristic's choice"));

@@ -80,7 +80,7 @@ TEST_CASE("a pack with any byte changed, cut anywhere or longer is refused") {
       damaged[i] = static_cast<char>(damaged[i] ^ change);
       CHECK(refusal(damaged) != ErrorCode::kInternal);
     }
-    CHECK(refusal(whole.substr(0, i)) == ErrorCode::kInvalidFile);
+    CHECK(refusal(whole.substr(0, i)) != ErrorCode::kInternal);
   }
   CHECK(refusal(whole + "\n") == ErrorCode::kInvalidFile);
   CHECK(refusal(whole + whole) == ErrorCode::kInvalidFile);
@@ -91,12 +91,14 @@ TEST_CASE("a pack of a newer library says so") {
   std::string why;
   CHECK(refusal(with_digest(body, kEntrySchema + 1), &why) == ErrorCode::kUnsupported);
   CHECK(why.find("a newer library wrote") != std::string::npos);
-  CHECK(refusal("annulus-tuned-pack 99\n", &why) == ErrorCode::kInvalidFile);
+  CHECK(refusal("annulus-tuned-pack 99\n", &why) == ErrorCode::kUnsupported);
   CHECK(refusal("annulus-tuned-pack 99 other\n", &why) == ErrorCode::kUnsupported);
   CHECK(refusal(with_digest(body, kEntrySchema - 1), &why) == ErrorCode::kUnsupported);
   CHECK(why.find("reads no longer") != std::string::npos);
+  CHECK(refusal("annulus-tuned-pack 04" + with_digest(body).substr(20)) ==
+        ErrorCode::kUnsupported);
   CHECK(refusal(with_digest(body, -3)) == ErrorCode::kUnsupported);
-  CHECK(refusal("annulus-tuned-pack 99999999999999999999 x\n") == ErrorCode::kInvalidFile);
+  CHECK(refusal("annulus-tuned-pack 99999999999999999999 x\n") == ErrorCode::kUnsupported);
   CHECK(refusal("") == ErrorCode::kInvalidFile);
   CHECK(refusal(std::string("\0\0", 2)) == ErrorCode::kInvalidFile);
 }
