@@ -104,14 +104,12 @@ static void refused(annulus_device* device, const place* at) {
   const char* missing[1] = {"/no/such.pack"};
   FILE* file = NULL;
   CHECK_FAILS(annulus_tuned_export(NULL, NULL, NULL, &report), ANNULUS_INVALID_ARGUMENT, "pack");
-  CHECK_FAILS(annulus_tuned_export(at->pack, NULL, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
-              "report");
+  CHECK_FAILS(annulus_tuned_export(at->pack, NULL, NULL, NULL), ANNULUS_INVALID_ARGUMENT, "report");
   filter.complete_only = 3;
   CHECK_FAILS(annulus_tuned_export(at->pack, &filter, NULL, &report), ANNULUS_INVALID_ARGUMENT,
               "complete_only is 3");
   CHECK_FAILS(annulus_tuned_merge(none, 1, at->copy, &report), ANNULUS_INVALID_ARGUMENT, "null");
-  CHECK_FAILS(annulus_tuned_merge(NULL, 0, at->copy, &report), ANNULUS_INVALID_ARGUMENT,
-              "no pack");
+  CHECK_FAILS(annulus_tuned_merge(NULL, 0, at->copy, &report), ANNULUS_INVALID_ARGUMENT, "no pack");
   CHECK_FAILS(annulus_tuned_import(missing, 1, NULL, at->folder, &report), ANNULUS_FILE,
               "/no/such.pack");
   CHECK_FAILS(annulus_tuned_verify(NULL, NULL, &report), ANNULUS_INVALID_ARGUMENT,

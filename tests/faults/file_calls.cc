@@ -29,6 +29,7 @@
 #include "annulus/error.h"
 #include "annulus/layout_formats.h"
 #include "annulus/tune.h"
+#include "annulus/tuned_pack.h"
 #include "faults/failing_files.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"
@@ -100,6 +101,15 @@ std::string why_tuned_wrong(const std::string& folder, const test::Answer* answe
   return "";
 }
 
+// What was exported and brought in is whole, or not there at all.
+std::string why_pack_wrong(const std::string& folder, const test::Answer* answer) {
+  if (const std::string why = why_tuned_wrong(folder, answer); !why.empty()) return why;
+  const TunedListing listing = list_tuned(folder + "/a.pack:" + folder + "/other");
+  for (const std::string& ignored : listing.ignored) return "not used: " + ignored;
+  if (answer == nullptr || listing.entries.size() == 2) return "";
+  return std::to_string(listing.entries.size()) + " results are in the pack and the folder";
+}
+
 BlockLayout layout_of(const char* pattern) {
   return make_layout(Pattern::parse(pattern), {16, 16, 256, 256, 1});
 }
@@ -131,6 +141,15 @@ std::vector<Flow> all_flows() {
            why_tuned_wrong},
           {"tuned",  // a result is there
            [](const std::string& folder) { tune(open(folder), tiny_problem()); }, run, right, true},
+          {"pack", [](const std::string& folder) { tune(open(folder), tiny_problem()); },
+           [](const std::string& folder) {
+             const TunedReport made = export_tuned(folder + "/a.pack", {}, folder + "/tuned");
+             // What could not be read is told, and the pack is without it.
+             if (!made.left_out.empty()) throw Error(ErrorCode::kFile, made.left_out.front());
+             import_tuned({folder + "/a.pack"}, {}, folder + "/other");
+             return test::Answer{};
+           },
+           why_pack_wrong},
           {"import",
            [](const std::string& folder) {
              export_layout(layout_of("causal"), folder + kLayoutFile, LayoutFormat::kNpy);

@@ -33,6 +33,7 @@
 #include "annulus/c_ring.h"
 #include "annulus/c_selection.h"
 #include "annulus/c_tune.h"
+#include "annulus/c_tuned_pack.h"
 #include "fuzz/fuzz.h"
 
 namespace annulus::fuzz {
@@ -116,6 +117,7 @@ struct Setting {
     if (mkdtemp(made.data()) == nullptr) wrong("no folder {}", made);
     folder = made;
     std::ofstream(folder + "/damaged.tuned") << "annulus-tuned 4 0\n{}";
+    std::ofstream(folder + "/damaged.pack") << "annulus-tuned-pack 4 0\n{}";
   }
   ~Setting() {
     std::error_code ignored;
@@ -148,7 +150,8 @@ enum class Kind {
   kAppend,
   kRendezvous,
   kCommunicator,
-  kRankPlan
+  kRankPlan,
+  kTunedReport
 };
 
 // How each kind is given back, in the order of the kinds.
@@ -177,8 +180,9 @@ constexpr annulus_status (*kDestroy[])(void*) = {
     destroy_as<annulus_rendezvous, annulus_rendezvous_destroy>,
     destroy_as<annulus_communicator, annulus_communicator_destroy>,
     destroy_as<annulus_ring_rank_plan, annulus_ring_rank_plan_destroy>,
+    destroy_as<annulus_tuned_report, annulus_tuned_report_destroy>,
 };
-static_assert(std::size(kDestroy) == static_cast<std::size_t>(Kind::kRankPlan) + 1);
+static_assert(std::size(kDestroy) == static_cast<std::size_t>(Kind::kTunedReport) + 1);
 
 // A struct of the interface with room behind it, for callers that are newer than the library.
 template <typename T>
@@ -383,6 +387,12 @@ class Program {
         annulus_tuned_list* list = nullptr;
         annulus_tuned_list_read(with.folder.c_str(), &list);
         handle = list;
+        break;
+      }
+      case Kind::kTunedReport: {
+        annulus_tuned_report* report = nullptr;
+        annulus_tuned_prune(with.folder.c_str(), nullptr, 1, &report);
+        handle = report;
         break;
       }
       case Kind::kInstallation: {
@@ -1902,11 +1912,73 @@ class Program {
         return;
       }
       default: {
+        if (bytes_.below(2) == 0) return call_packs();
         Sized<annulus_tuned_entry> entry(ANNULUS_TUNED_ENTRY_INIT, bytes_);
         annulus_tuned_list* list = pick<annulus_tuned_list>(Kind::kTuned);
         returned(
             annulus_tuned_list_get_entry(list, static_cast<std::size_t>(small(2)), entry.get()),
             "annulus_tuned_list_get_entry");
+      }
+    }
+  }
+
+  // Packs of tuned results, of which the folder holds damaged ones. Nothing is measured.
+  void call_packs() {
+    const std::string& folder = setting().folder;
+    const char* packs[3] = {path(), path(), path()};
+    const std::size_t count = static_cast<std::size_t>(bytes_.below(4));
+    const char* const* given = bytes_.below(8) == 0 ? nullptr : packs;
+    Sized<annulus_tuned_filter> filter(ANNULUS_TUNED_FILTER_INIT, bytes_);
+    filter.value.name = bytes_.below(3) == 0 ? "mma" : nullptr;
+    filter.value.measured_only = tiny(1), filter.value.complete_only = tiny(1);
+    annulus_tuned_report* report = nullptr;
+    const auto given_back = [&](annulus_status status, const char* function) {
+      made(status, report, Kind::kTunedReport, function);
+    };
+    switch (bytes_.below(9)) {
+      case 0:
+        return given_back(annulus_tuned_export(path(), filter.get(), folder.c_str(), &report),
+                          "annulus_tuned_export");
+      case 1:
+        return given_back(annulus_tuned_import(given, given == nullptr ? 0 : count, filter.get(),
+                                               (folder + "/tuned").c_str(), &report),
+                          "annulus_tuned_import");
+      case 2:
+        return given_back(annulus_tuned_merge(given, given == nullptr ? 0 : count, path(), &report),
+                          "annulus_tuned_merge");
+      case 3:
+        return given_back(annulus_tuned_diff(path(), path(), &report), "annulus_tuned_diff");
+      case 4: {
+        annulus_device* device = pick<annulus_device>(Kind::kDevice);
+        Sized<annulus_tuned_verify_options> options(ANNULUS_TUNED_VERIFY_OPTIONS_INIT, bytes_);
+        options.value.packs = given;
+        options.value.count = given == nullptr ? 0 : count;
+        options.value.cancel = &kCancel;
+        options.value.measure = bytes_.below(3) - 1;
+        if (!may_launch()) return;
+        return given_back(annulus_tuned_verify(device, options.get(), &report),
+                          "annulus_tuned_verify");
+      }
+      case 5:
+        return given_back(annulus_tuned_prune(folder.c_str(), path(), 1, &report),
+                          "annulus_tuned_prune");
+      case 6:
+        return given_back(annulus_tuned_remove(path(), folder.c_str(), 1, &report),
+                          "annulus_tuned_remove");
+      case 7: {
+        Sized<annulus_tuned_report_info> info(ANNULUS_TUNED_REPORT_INFO_INIT, bytes_);
+        returned(
+            annulus_tuned_report_get(pick<annulus_tuned_report>(Kind::kTunedReport), info.get()),
+            "annulus_tuned_report_get");
+        return;
+      }
+      default: {
+        Sized<annulus_tuned_note> note(ANNULUS_TUNED_NOTE_INIT, bytes_);
+        Sized<annulus_tuned_entry> entry(ANNULUS_TUNED_ENTRY_INIT, bytes_);
+        returned(annulus_tuned_report_get_note(pick<annulus_tuned_report>(Kind::kTunedReport),
+                                               static_cast<std::size_t>(small(2)), note.get(),
+                                               entry.get()),
+                 "annulus_tuned_report_get_note");
       }
     }
   }

@@ -61,8 +61,7 @@ TEST_CASE("results are exported, merged, compared, brought in and used from a pa
   const TunedReport brought = import_tuned({pack}, {}, of.scratch.path("other"));
   REQUIRE(brought.notes.size() == 1);
   CHECK(brought.notes[0].verdict == TunedVerdict::kAdded);
-  CHECK(import_tuned({pack}, {}, of.scratch.path("other")).notes[0].verdict ==
-        TunedVerdict::kKept);
+  CHECK(import_tuned({pack}, {}, of.scratch.path("other")).notes[0].verdict == TunedVerdict::kKept);
   CHECK(Tuned::open(of.scratch.path("other")).plan(of.problem).info().tuned ==
         brought.notes[0].entry.path);
 }

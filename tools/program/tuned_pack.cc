@@ -29,8 +29,8 @@ base::Json report_json(const TunedReport& report) {
   for (const TunedNote& note : report.notes) {
     base::Json each = {{"verdict", to_string(note.verdict)}, {"text", note.text}};
     // A file that holds no entry has a path alone.
-    each["entry"] = note.entry.name.empty() ? base::Json{{"path", note.entry.path}}
-                                            : tuned_json(note.entry);
+    each["entry"] =
+        note.entry.name.empty() ? base::Json{{"path", note.entry.path}} : tuned_json(note.entry);
     json["notes"].push_back(std::move(each));
   }
   json["left_out"] = report.left_out;
@@ -80,7 +80,7 @@ Exit print(const PackArguments& arguments, const TunedReport& report, std::size_
   return Exit::kOk;
 }
 
-// Lines of packs that this build cannot read are not in what was written.
+// Files and lines that this build cannot read are not in what was written.
 Exit print_written(const PackArguments& arguments, const TunedReport& report) {
   print(arguments, report);
   return report.left_out.empty() ? Exit::kOk : Exit::kPartial;
@@ -89,15 +89,13 @@ Exit print_written(const PackArguments& arguments, const TunedReport& report) {
 }  // namespace
 
 Exit export_tuned(const PackArguments& arguments) {
-  print(arguments, annulus::export_tuned(arguments.output, filter_of(arguments),
-                                         tuned_path_of(arguments.device.tuned)));
-  return Exit::kOk;
+  return print_written(arguments, annulus::export_tuned(arguments.output, filter_of(arguments),
+                                                        tuned_path_of(arguments.device.tuned)));
 }
 
 Exit import_tuned(const PackArguments& arguments) {
-  return print_written(arguments,
-                       annulus::import_tuned(arguments.packs, filter_of(arguments),
-                                             tuned_path_of(arguments.device.tuned)));
+  return print_written(arguments, annulus::import_tuned(arguments.packs, filter_of(arguments),
+                                                        tuned_path_of(arguments.device.tuned)));
 }
 
 Exit merge_tuned(const PackArguments& arguments) {
@@ -120,8 +118,8 @@ Exit verify_tuned(const PackArguments& arguments) {
   Progress progress("measuring");
   int done = 0;
   options.progress = [&](const TunedNote& note) {
-    progress.say(fmt::format("{} of {}, the last {}", ++done, arguments.measure,
-                             to_string(note.verdict)));
+    progress.say(
+        fmt::format("{} of {}, the last {}", ++done, arguments.measure, to_string(note.verdict)));
   };
   const TunedReport report = annulus::verify_tuned(device, options);
   print(arguments, report);
