@@ -8,8 +8,8 @@
 //   annulus_tuned_report_get(report, &info);
 //   for (i = 0; i < info.notes; ++i) annulus_tuned_report_get_note(report, i, &note);
 //
-// Paths of packs may be relative. Errors of all of them: ANNULUS_FILE where a file cannot be read or
-// written, ANNULUS_INVALID_FILE where a pack that is named is none, was cut or changed,
+// Paths of packs may be relative. Errors of all of them: ANNULUS_FILE where a file cannot be read
+// or written, ANNULUS_INVALID_FILE where a pack that is named is none, was cut or changed,
 // ANNULUS_UNSUPPORTED where it is of another schema. A search path is as
 // annulus_device_options.tuned_path; null: the default one.
 
@@ -126,8 +126,8 @@ ANNULUS_EXPORT annulus_status annulus_tuned_verify(annulus_device* device,
                                                    annulus_tuned_report** report);
 
 // Removes files of a search path that no plan of this build uses. `device_key`
-// (annulus_device_info.tuned_key): also those of other devices; null: those stay. `dry_run`, 0 or 1,
-// removes nothing.
+// (annulus_device_info.tuned_key): also those of other devices; null: those stay. `dry_run`, 0 or
+// 1, removes nothing.
 ANNULUS_EXPORT annulus_status annulus_tuned_prune(const char* tuned_path, const char* device_key,
                                                   int32_t dry_run, annulus_tuned_report** report);
 

@@ -12,8 +12,8 @@
 //   verify_tuned(device, options);
 //
 // A pack is used where it lies: in DeviceOptions::tuned_path, in a folder of that path, or in
-// share/annulus/tuned of the installation. Paths of packs here may be relative; packs that are named
-// are read wherever they are, whoever may write to them. All functions may be called from any
+// share/annulus/tuned of the installation. Paths of packs here may be relative; packs that are
+// named are read wherever they are, whoever may write to them. All functions may be called from any
 // thread, and by several processes on one folder. They throw Error{kFile} where a file cannot be
 // read or written, Error{kInvalidFile} where a pack that is named is none, was cut or changed,
 // Error{kUnsupported} where it is of another schema: that of a newer library, it then says.
@@ -64,7 +64,8 @@ struct TunedNote {
 
 struct TunedReport {
   std::vector<TunedNote> notes;
-  std::vector<std::string> left_out;  // files, folders and lines of packs that hold no entry, and why
+  std::vector<std::string>
+      left_out;  // files, folders and lines of packs that hold no entry, and why
 
   // Of why_tuned alone: the kind of the problem, the configuration that a plan has, and why.
   std::string shape;
@@ -74,8 +75,8 @@ struct TunedReport {
 
 // Which entries are meant: those that have all that is asked for.
 struct TunedFilter {
-  std::string name;    // part of TunedEntry::name or path; empty: any
-  std::string device;  // part of TunedEntry::device; empty: any
+  std::string name;            // part of TunedEntry::name or path; empty: any
+  std::string device;          // part of TunedEntry::device; empty: any
   bool measured_only = false;  // no predictions
   bool complete_only = false;  // none of a search that was cut short
 };
@@ -85,9 +86,9 @@ struct TunedFilter {
 ANNULUS_EXPORT TunedReport export_tuned(const std::string& pack, const TunedFilter& filter = {},
                                         const std::optional<std::string>& tuned_path = {});
 
-// Writes the entries of packs to the first folder of a search path that takes them, whatever devices
-// they are of; a better entry that is there stays. To use a pack, putting it into a folder of the
-// path is enough: this is for folders that are tuned in as well.
+// Writes the entries of packs to the first folder of a search path that takes them, whatever
+// devices they are of; a better entry that is there stays. To use a pack, putting it into a folder
+// of the path is enough: this is for folders that are tuned in as well.
 ANNULUS_EXPORT TunedReport import_tuned(const std::vector<std::string>& packs,
                                         const TunedFilter& filter = {},
                                         const std::optional<std::string>& tuned_path = {});

@@ -188,8 +188,8 @@ annulus_status annulus_tuned_prune(const char* tuned_path, const char* device_ke
                                    annulus_tuned_report** report) {
   return guarded([&] {
     check_pointer(kPlace, report);
-    give_report(report, prune_tuned(path_of(tuned_path), path_of(device_key),
-                                    truth("dry_run", dry_run)));
+    give_report(report,
+                prune_tuned(path_of(tuned_path), path_of(device_key), truth("dry_run", dry_run)));
   });
 }
 

@@ -23,8 +23,8 @@ namespace annulus {
 namespace api {
 namespace {
 
-using autotune::Listing;
 using autotune::ListedEntry;
+using autotune::Listing;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
@@ -109,9 +109,10 @@ TunedNote judge(const Device::Impl& device, const ListedEntry& listed) {
   if (!note.text.empty()) return note;
   note.verdict = TunedVerdict::kUsed;
   if (relative) {
-    note.text = fmt::format("where there is no result of this device, and the model does not call "
-                            "it slower: it was found on {}",
-                            autotune::name_in(listed.device));
+    note.text = fmt::format(
+        "where there is no result of this device, and the model does not call "
+        "it slower: it was found on {}",
+        autotune::name_in(listed.device));
   }
   return note;
 }
@@ -174,9 +175,8 @@ TunedReport verify_until(const Device& device, const TunedVerifyOptions& options
   }
   const Device::Impl& impl = inside(device);
   base::FileSystem files;
-  autotune::Listing listing = options.packs.empty()
-                                  ? autotune::list_entries(files, places_of(impl))
-                                  : autotune::read_packs(files, options.packs);
+  autotune::Listing listing = options.packs.empty() ? autotune::list_entries(files, places_of(impl))
+                                                    : autotune::read_packs(files, options.packs);
   TunedReport report;
   std::vector<std::size_t> serving;
   for (std::size_t i = 0; i < listing.entries.size(); ++i) {
@@ -260,11 +260,12 @@ TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilte
       const std::vector<autotune::BroughtIn> outcomes = autotune::bring_in(files, folder, pack);
       TunedReport report;
       for (std::size_t i = 0; i < pack.size(); ++i) {
-        TunedNote note{api::tell_packed(pack[i], folder + "/" +
-                                                     autotune::folder_for(pack[i].device) + "/" +
-                                                     autotune::entry_name(pack[i].entry) +
-                                                     std::string(autotune::kEntrySuffix)),
-                       static_cast<TunedVerdict>(outcomes[i]), {}};
+        TunedNote note{
+            api::tell_packed(pack[i], folder + "/" + autotune::folder_for(pack[i].device) + "/" +
+                                          autotune::entry_name(pack[i].entry) +
+                                          std::string(autotune::kEntrySuffix)),
+            static_cast<TunedVerdict>(outcomes[i]),
+            {}};
         note.entry.packed = false;
         report.notes.push_back(std::move(note));
       }
@@ -275,9 +276,9 @@ TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilte
       problems += (problems.empty() ? "" : "; ") + std::string(error.what());
     }
   }
-  base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}",
-             problems.empty() ? "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)"
-                              : problems);
+  base::fail(
+      ErrorCode::kFile, "tuned results cannot be kept: {}",
+      problems.empty() ? "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)" : problems);
 }
 
 TunedReport merge_tuned(const std::vector<std::string>& packs, const std::string& to) {
@@ -297,8 +298,7 @@ TunedReport diff_tuned(const std::string& first, const std::string& second) {
   autotune::Pack packs[2];
   for (int i = 0; i < 2; ++i) {
     packs[i] = api::pack_of(lists[i].entries);
-    report.left_out.insert(report.left_out.end(), lists[i].ignored.begin(),
-                           lists[i].ignored.end());
+    report.left_out.insert(report.left_out.end(), lists[i].ignored.begin(), lists[i].ignored.end());
   }
   const auto key = [](const autotune::PackedEntry& packed) {
     return std::tuple(packed.device, packed.entry.shape, autotune::kernels_text(packed.entry));
@@ -371,8 +371,10 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
   filter.name = name;
   std::erase_if(listing.entries, [&](const auto& each) { return !api::is_meant(each, filter); });
   if (name.empty() || listing.entries.size() != 1) {
-    base::fail(ErrorCode::kInvalidArgument, "{} tuned results have '{}' in their name or path; "
-               "give more of the name of one", listing.entries.size(), name);
+    base::fail(ErrorCode::kInvalidArgument,
+               "{} tuned results have '{}' in their name or path; "
+               "give more of the name of one",
+               listing.entries.size(), name);
   }
   TunedEntry entry = api::tell(std::move(listing.entries.front()));
   if (entry.packed) {
@@ -415,8 +417,7 @@ TunedReport why_tuned(const Device& device, const Problem& problem) {
   });
   for (const auto& [serves, listed] : entries) {
     TunedNote note = api::judge(impl, listed);
-    const bool is_found =
-        found && found->path == listed.path && found->entry == listed.entry;
+    const bool is_found = found && found->path == listed.path && found->entry == listed.entry;
     if (is_found && choices.tuned) {
       note.text = choice.reason;
     } else if (is_found) {
