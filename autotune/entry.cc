@@ -272,13 +272,34 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
   return {bytes.begin(), bytes.end()};
 }
 
+namespace {
+
+// The number in front of a blank, where there is one.
+std::optional<int> leading_number(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end == text.data() + text.size() || *end != ' ') return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+bool is_of_newer_schema(std::span<const std::byte> file) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  return text.starts_with(kMagic) &&
+         leading_number(text.substr(kMagic.size())).value_or(0) > kEntrySchema;
+}
+
+bool is_of_newer_kernels(const Entry& entry) {
+  return entry.revision >= entry.config.family->revision &&
+         entry.default_revision >= entry.default_config.family->revision;
+}
+
 std::string why_other_schema(std::string_view stated) {
-  int schema = 0;
-  const auto [end, error] = std::from_chars(stated.data(), stated.data() + stated.size(), schema);
-  const bool number = error == std::errc() && end != stated.data() + stated.size() && *end == ' ';
   if (stated.starts_with(fmt::format("{} ", kEntrySchema))) return {};
-  const std::string which = number ? fmt::format(", {}", schema) : "";
-  if (number && schema > kEntrySchema) {
+  const std::optional<int> schema = leading_number(stated);
+  const std::string which = schema ? fmt::format(", {}", *schema) : "";
+  if (schema.value_or(0) > kEntrySchema) {
     return fmt::format(
         "it is of another schema{}, which a newer library wrote; this one reads "
         "schema {}",

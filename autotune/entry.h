@@ -96,6 +96,13 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
 // heuristic's choice is of another family.
 std::string kernels_text(const Entry& entry);
 
+// Whether a file that is not read is of a schema that a newer library wrote.
+bool is_of_newer_schema(std::span<const std::byte> file);
+
+// Whether an entry that is outdated may be of use to a newer build: no revision that it states is
+// below that of this build.
+bool is_of_newer_kernels(const Entry& entry);
+
 // Why this build does not use an entry, whatever the device: the kernels of one of its families
 // have another revision now. Empty where it does.
 std::string why_outdated(const Entry& entry);

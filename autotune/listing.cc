@@ -62,7 +62,7 @@ class Lister {
     }
     if (!found) {
       listing_.ignored.push_back(fmt::format("{}: {}", listed.path, why));
-      listing_.strays.push_back({listed.path, why});
+      listing_.strays.push_back({listed.path, why, read.ok() && is_of_newer_schema(bytes)});
       return;
     }
     listed.name = entry_name(*found);

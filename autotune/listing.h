@@ -25,6 +25,7 @@ struct ListedEntry {
 struct Stray {
   std::string path;
   std::string why;
+  bool newer = false;  // a newer library wrote it
 };
 
 struct Listing {

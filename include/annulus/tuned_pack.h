@@ -118,9 +118,9 @@ struct TunedVerifyOptions {
 ANNULUS_EXPORT TunedReport verify_tuned(const Device& device,
                                         const TunedVerifyOptions& options = {});
 
-// Removes files of a search path that no plan of this build uses: those of other revisions of the
-// kernels, of other schemas, damaged ones. With `device_key` (DeviceInfo::tuned_key) also those of
-// other devices, relatives apart. Packs are left as they are.
+// Removes files of a search path that no plan of this build or a newer one uses: those of earlier
+// revisions of the kernels, of earlier schemas, damaged ones. With `device_key`
+// (DeviceInfo::tuned_key) also those of other devices, relatives apart. Packs are left as they are.
 ANNULUS_EXPORT TunedReport prune_tuned(const std::optional<std::string>& tuned_path = {},
                                        const std::optional<std::string>& device_key = {},
                                        bool dry_run = false);

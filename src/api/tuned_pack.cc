@@ -346,6 +346,7 @@ TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
     report.notes.push_back(std::move(note));
   };
   for (const autotune::Stray& stray : listing.strays) {
+    if (stray.newer) continue;  // stays among what is left out
     TunedEntry none;
     none.path = stray.path;
     remove(std::move(none), stray.why);
@@ -354,6 +355,7 @@ TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
   for (autotune::ListedEntry& listed : listing.entries) {
     if (listed.packed) continue;
     std::string why = autotune::why_outdated(listed.entry);
+    if (!why.empty() && autotune::is_of_newer_kernels(listed.entry)) continue;
     if (why.empty() && device_key && !autotune::are_relatives(listed.device, *device_key)) {
       why = autotune::why_other(listed.device, *device_key);
     }

@@ -207,6 +207,11 @@ TEST_CASE("results of other revisions are left alone, and none of them is overwr
   TunedStore store(store_options({above}), notes.log());
   CHECK_FALSE(store.find_exact(before.shape));
   CHECK(notes.lines.empty());
+  CHECK_FALSE(is_of_newer_kernels(before));
+  Entry later = sample_entry(1);
+  later.revision += 1;
+  CHECK(is_of_newer_kernels(later));
+  CHECK_FALSE(why_outdated(later).empty());
   CHECK(store.store(sample_entry(1), false).outcome == TunedStore::Outcome::kStored);
   CHECK(fs::exists(of_before));
   CHECK(has(above, 1));

@@ -82,6 +82,7 @@ TEST_CASE("a pack with any byte changed, cut anywhere or longer is refused") {
     }
     CHECK(refusal(whole.substr(0, i)) != ErrorCode::kInternal);
   }
+  MESSAGE(whole.size() << " bytes, each bit of them changed and the file cut at each: all refused");
   CHECK(refusal(whole + "\n") == ErrorCode::kInvalidFile);
   CHECK(refusal(whole + whole) == ErrorCode::kInvalidFile);
 }
@@ -95,8 +96,7 @@ TEST_CASE("a pack of a newer library says so") {
   CHECK(refusal("annulus-tuned-pack 99 other\n", &why) == ErrorCode::kUnsupported);
   CHECK(refusal(with_digest(body, kEntrySchema - 1), &why) == ErrorCode::kUnsupported);
   CHECK(why.find("reads no longer") != std::string::npos);
-  CHECK(refusal("annulus-tuned-pack 04" + with_digest(body).substr(20)) ==
-        ErrorCode::kUnsupported);
+  CHECK(refusal("annulus-tuned-pack 04" + with_digest(body).substr(20)) == ErrorCode::kUnsupported);
   CHECK(refusal(with_digest(body, -3)) == ErrorCode::kUnsupported);
   CHECK(refusal("annulus-tuned-pack 99999999999999999999 x\n") == ErrorCode::kUnsupported);
   CHECK(refusal("") == ErrorCode::kInvalidFile);
@@ -179,6 +179,8 @@ TEST_CASE("merging is commutative, associative and idempotent") {
     replaced_ones += count - all.size();
   }
   CHECK(replaced_ones > 10'000);
+  MESSAGE("10000 triples of stores merged in every order, " << replaced_ones
+                                                            << " entries replaced by better ones");
 }
 
 TEST_CASE("of two results the complete one stays, then the surer gain") {

@@ -101,11 +101,13 @@ TEST_CASE("results are verified, also by measuring, pruned and removed") {
   const std::string file = list_tuned(path).entries.at(0).path;
   const std::string damaged = file.substr(0, file.rfind('/')) + "/0.tuned";
   std::ofstream(damaged) << "annulus-tuned 3 old\n";
+  std::ofstream(file.substr(0, file.rfind('/')) + "/1.tuned") << "annulus-tuned 99 later\n";
   const TunedReport pruned = prune_tuned(path);
   REQUIRE(pruned.notes.size() == 1);
   CHECK(pruned.notes[0].entry.path == damaged);
   CHECK(pruned.notes[0].verdict == TunedVerdict::kRemoved);
   CHECK(prune_tuned(path).notes.empty());
+  CHECK(prune_tuned(path).left_out.size() == 1);  // a newer library's, which stays
   CHECK(prune_tuned(path, of.device.info().tuned_key).notes.empty());
   CHECK(prune_tuned(path, other.info().tuned_key, true).notes.size() == 1);
   test::check_fails(ErrorCode::kInvalidArgument, "0 tuned results",

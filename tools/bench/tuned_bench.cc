@@ -125,8 +125,8 @@ int main(int argc, char** argv) {
   base::Random random(1);
   std::vector<ShapeKey> hits, near, missed, other;
   for (int i = 0; i < 1000; ++i) {
-    hits.push_back(shape_of(static_cast<int>(random.below(kKinds)),
-                            static_cast<int>(random.below(kLengths))));
+    hits.push_back(
+        shape_of(static_cast<int>(random.below(kKinds)), static_cast<int>(random.below(kLengths))));
     near.push_back(hits.back());
     near.back().queries += 1;
     missed.push_back(hits.back());
@@ -142,24 +142,25 @@ int main(int argc, char** argv) {
   add("look-up among 5000 results: the nearest lengths", near, 1);
   add("look-up among 5000 results: no such lengths", missed, -1);
   add("look-up among 5000 results: no such kind", other, -1);
-  bench.add({.name = "reading a pack of 5000 results, once for a device", .unit = "ms",
+  bench.add({.name = "reading a pack of 5000 results, once for a device",
+             .unit = "ms",
              .lower_is_better = true},
             [&] {
               const double start = bench::thread_seconds();
               if (open(file.path()).empty()) base::fail(ErrorCode::kInternal, "nothing is read");
               return (bench::thread_seconds() - start) * 1e3;
             });
-  bench.add({.name = "the same of 5000 results of another device", .unit = "ms",
-             .lower_is_better = true},
-            [&] {
-              autotune::StoreOptions options;
-              options.folders = {file.path()};
-              options.device = a_device();
-              options.device.identity = "another GPU, measured";
-              const double start = bench::thread_seconds();
-              if (!TunedStore(options).empty()) base::fail(ErrorCode::kInternal, "one is read");
-              return (bench::thread_seconds() - start) * 1e3;
-            });
+  bench.add(
+      {.name = "the same of 5000 results of another device", .unit = "ms", .lower_is_better = true},
+      [&] {
+        autotune::StoreOptions options;
+        options.folders = {file.path()};
+        options.device = a_device();
+        options.device.identity = "another GPU, measured";
+        const double start = bench::thread_seconds();
+        if (!TunedStore(options).empty()) base::fail(ErrorCode::kInternal, "one is read");
+        return (bench::thread_seconds() - start) * 1e3;
+      });
   bench.add({.name = "merging two packs of 5000 results", .unit = "ms", .lower_is_better = true},
             [&] {
               std::vector<autotune::PackedEntry> both = file.pack;

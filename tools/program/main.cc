@@ -153,7 +153,7 @@ CommandLine::CommandLine() {
       {"diff", "in what two packs differ", program::add_diff_options, program::diff_tuned},
       {"verify", "whether entries serve this device, and hold where they are measured again",
        program::add_verify_options, program::verify_tuned},
-      {"prune", "remove what no plan of this build uses", program::add_prune_options,
+      {"prune", "remove what no plan of this build or a newer one uses", program::add_prune_options,
        program::prune_tuned},
       {"remove", "remove one entry", program::add_remove_options, program::remove_tuned},
       {"why", "which entry a problem uses, and why not each other one", program::add_why_options,
