@@ -3,6 +3,7 @@
 
 #include "annulus/batch.h"
 #include "api/c_functions.h"
+#include "api/c_problems.h"
 #include "api/c_step.h"
 
 namespace annulus::api {
@@ -69,7 +70,9 @@ annulus_batch_bounds to_c(const BatchBounds& bounds) {
   return {bounds.requests, bounds.rows, bounds.rows_of_one, bounds.keys_of_one, bounds.keys};
 }
 
-BatchProblem problem_of(const annulus_batch_problem* given) {
+}  // namespace
+
+BatchProblem batch_problem_of(const annulus_batch_problem* given) {
   const annulus_batch_problem c =
       read_struct(kBatchProblem, given, annulus_batch_problem ANNULUS_BATCH_PROBLEM_INIT);
   BatchProblem problem;
@@ -93,7 +96,7 @@ BatchProblem problem_of(const annulus_batch_problem* given) {
   return problem;
 }
 
-BatchOptions options_of(const annulus_batch_options* given) {
+BatchOptions batch_options_of(const annulus_batch_options* given) {
   BatchOptions options;
   if (given == nullptr) return options;
   const annulus_batch_options c =
@@ -104,6 +107,8 @@ BatchOptions options_of(const annulus_batch_options* given) {
   options.check_status = truth("check_status", c.check_status);
   return options;
 }
+
+namespace {
 
 BatchOperands operands_of(const annulus_batch_operands* given) {
   const annulus_batch_operands c =
@@ -139,7 +144,7 @@ annulus_status annulus_held_keys(const annulus_key_interleave* interleave, int64
 }
 
 annulus_status annulus_batch_problem_validate(const annulus_batch_problem* problem) {
-  return guarded([&] { validate(problem_of(problem)); });
+  return guarded([&] { validate(batch_problem_of(problem)); });
 }
 
 annulus_status annulus_batch_plan_create(annulus_device* device,
@@ -151,7 +156,7 @@ annulus_status annulus_batch_plan_create(annulus_device* device,
     check_pointer("plan (where the handle goes)", plan);
     give(plan, batch_plans(),
          std::make_unique<BatchObject>(
-             plan_batch(pin->device, problem_of(problem), options_of(options))));
+             plan_batch(pin->device, batch_problem_of(problem), batch_options_of(options))));
   });
 }
 

@@ -5,6 +5,7 @@
 #include "annulus/importance.h"
 #include "annulus/recall.h"
 #include "api/c_functions.h"
+#include "api/c_problems.h"
 
 namespace annulus::api {
 namespace {
@@ -20,6 +21,8 @@ constexpr StructName kSelection = {"annulus_selection", "ANNULUS_SELECTION_INIT"
 constexpr StructName kSelectionBuffers = {"annulus_selection_buffers",
                                           "ANNULUS_SELECTION_BUFFERS_INIT"};
 constexpr StructName kTrackerOptions = {"annulus_tracker_options", "ANNULUS_TRACKER_OPTIONS_INIT"};
+
+}  // namespace
 
 Selection selection_of(const annulus_selection* given) {
   const annulus_selection c =
@@ -38,6 +41,8 @@ Selection selection_of(const annulus_selection* given) {
   selection.diagonal_blocks = c.diagonal_blocks;
   return selection;
 }
+
+namespace {
 
 SelectionBuffers buffers_of(const annulus_selection_buffers* given) {
   if (given == nullptr) return {};

@@ -425,6 +425,16 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   return plan;
 }
 
+std::vector<jit::KernelSpec> kernels_of(const BatchPlanData& plan) {
+  std::vector<jit::KernelSpec> specs = {plan.prepare};
+  if (plan.features.listed) specs.push_back(plan.list_blocks);
+  for (const ClassPlan& of : plan.classes) {
+    specs.push_back(of.spec);
+    if (of.joins) specs.push_back(of.combine);
+  }
+  return specs;
+}
+
 }  // namespace annulus::batch
 
 namespace annulus::inline v0 {

@@ -91,6 +91,9 @@ struct BatchPlanData {
 BatchPlanData make_plan(const BatchProblem& problem, const BatchOptions& options,
                         const attention::DeviceLimits& limits);
 
+// The kernels that a runner of such a plan gets.
+std::vector<jit::KernelSpec> kernels_of(const BatchPlanData& plan);
+
 // A request of the most rows and keys as a problem of its own, for the rules and the code that both
 // share.
 Problem largest_request(const BatchProblem& problem);

@@ -56,32 +56,64 @@ struct Selector::Call {
   }
 };
 
+struct Selector::Kernel {
+  const char* name;
+  device::Function Selector::*to;
+  bool (*launched)(const SelectionPlan& plan);
+};
+constexpr Selector::Kernel Selector::kKernels[] = {
+    {"mark_blocks", &Selector::mark_,
+     [](const SelectionPlan& plan) { return !plan.blocks.scored(); }},
+    {"pool_blocks", &Selector::pool_,
+     [](const SelectionPlan& plan) { return plan.blocks.pooled() || plan.coarse.has_value(); }},
+    {"score_blocks", &Selector::score_,
+     [](const SelectionPlan& plan) { return plan.blocks.pooled() || plan.coarse.has_value(); }},
+    {"score_antidiagonals", &Selector::antidiagonals_,
+     [](const SelectionPlan& plan) { return plan.blocks.scored() && !plan.blocks.pooled(); }},
+    {"select_blocks", &Selector::select_,
+     [](const SelectionPlan& plan) { return plan.blocks.scored(); }},
+    {"export_blocks", &Selector::export_, [](const SelectionPlan&) { return true; }},
+    {"list_tiles", &Selector::list_tiles_, [](const SelectionPlan&) { return true; }},
+    {"order_rows", &Selector::order_rows_, [](const SelectionPlan&) { return true; }},
+};
+
+namespace {
+
+jit::KernelSpec spec_of(const char* name, jit::Arch arch) {
+  return {.family = name,
+          .arch = arch,
+          .file = std::string("kernels/selection/") + name + ".cu",
+          .entry = name,
+          .structs = {}};
+}
+
+bool launches_nothing(const SelectionPlan& plan) {
+  return plan.problem.batch == 0 || plan.problem.seq_q == 0;
+}
+
+}  // namespace
+
+std::vector<jit::KernelSpec> kernels_of(const SelectionPlan& plan, jit::Arch arch) {
+  std::vector<jit::KernelSpec> specs;
+  if (launches_nothing(plan)) return specs;
+  for (const Selector::Kernel& kernel : Selector::kKernels) {
+    if (kernel.launched(plan)) specs.push_back(spec_of(kernel.name, arch));
+  }
+  return specs;
+}
+
 // Gets only the kernels that this selection launches, and uploads the bits of its passes and the
 // list of heads.
 Selector::Selector(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
                    SelectionPlan plan)
     : context_(context), plan_(std::move(plan)) {
-  if (plan_.problem.batch == 0 || plan_.problem.seq_q == 0) return;
-  const auto get = [&](const char* name) {
-    return kernels
-        .get(jit::KernelSpec{.family = name,
-                             .arch = arch,
-                             .file = std::string("kernels/selection/") + name + ".cu",
-                             .entry = name,
-                             .structs = {}})
-        .kernel->function;
-  };
-  const Pass& blocks = plan_.blocks;
-  if (!blocks.scored()) mark_ = get("mark_blocks");
-  if (blocks.pooled() || plan_.coarse) {
-    pool_ = get("pool_blocks");
-    score_ = get("score_blocks");
+  if (launches_nothing(plan_)) return;
+  for (const Kernel& kernel : kKernels) {
+    if (kernel.launched(plan_)) {
+      this->*kernel.to = kernels.get(spec_of(kernel.name, arch)).kernel->function;
+    }
   }
-  if (blocks.scored() && !blocks.pooled()) antidiagonals_ = get("score_antidiagonals");
-  if (blocks.scored()) select_ = get("select_blocks");
-  export_ = get("export_blocks");
-  list_tiles_ = get("list_tiles");
-  order_rows_ = get("order_rows");
+  const Pass& blocks = plan_.blocks;
   const auto upload = [&](const Pass& pass) {
     std::vector<std::uint32_t> bits = pass.visible;
     bits.insert(bits.end(), pass.forced.begin(), pass.forced.end());

@@ -19,6 +19,9 @@ struct Scored {
   const unsigned* forced;  // as CandidateParams::visible
 };
 
+// The kernels that a selector of such a plan gets, besides that of the attention.
+std::vector<jit::KernelSpec> kernels_of(const SelectionPlan& plan, jit::Arch arch);
+
 // Immutable; any number of threads may run it at a time, each with a workspace of its own.
 class Selector {
  public:
@@ -49,6 +52,12 @@ class Selector {
  private:
   // A range of batches of one run, as many as one launch takes.
   struct Call;
+
+  // A kernel by its name, which is also that of its file, where it goes, and whether a selection
+  // launches it.
+  struct Kernel;
+  static const Kernel kKernels[];
+  friend std::vector<jit::KernelSpec> kernels_of(const SelectionPlan& plan, jit::Arch arch);
 
   void check(const SelectionBuffers& buffers, const void* workspace) const;
   const unsigned* visible(const Pass& pass) const;

@@ -1,0 +1,20 @@
+#ifndef ANNULUS_API_C_PROBLEMS_H_
+#define ANNULUS_API_C_PROBLEMS_H_
+
+// Structs of batches and selections that come in, for the files of the C interface that read them.
+// They throw as read_struct and Pattern::parse do.
+
+#include "annulus/batch.h"
+#include "annulus/c_batch.h"
+#include "annulus/c_selection.h"
+#include "annulus/selection.h"
+
+namespace annulus::api {
+
+BatchProblem batch_problem_of(const annulus_batch_problem* given);
+BatchOptions batch_options_of(const annulus_batch_options* given);  // null: the defaults
+Selection selection_of(const annulus_selection* given);
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_C_PROBLEMS_H_
