@@ -4,8 +4,8 @@
 // The C interface, for C99 and for every language that can call C: devices, problems and plans, as
 // in annulus/device.h. Beside it are c_batch.h, c_append.h, c_merge.h, c_selection.h,
 // c_rendezvous.h, c_communicator.h, c_join.h, c_ring.h, c_pattern.h, c_layout.h,
-// c_layout_formats.h, c_tune.h, c_oracle.h, c_inspect.h, c_metrics.h and c_installation.h. The C++
-// headers and docs/ explain what a problem, a pattern or a plan means.
+// c_layout_formats.h, c_tune.h, c_oracle.h, c_inspect.h, c_metrics.h, c_kernels.h and
+// c_installation.h. The C++ headers and docs/ explain what a problem, a pattern or a plan means.
 //
 //   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
 //   annulus_device* device = NULL;
@@ -113,6 +113,14 @@ typedef struct annulus_cache_limits {
 #define ANNULUS_CACHE_LIMITS_INIT \
   { sizeof(annulus_cache_limits), INT64_C(256) << 20, 512 }
 
+// Which kernels a device compiles.
+enum {
+  ANNULUS_COMPILE_DEFAULT = 0,  // as ANNULUS_COMPILE says, "missing" or "never"; else the next
+  ANNULUS_COMPILE_MISSING = 1,  // those that are not there compiled
+  // None: what needs a kernel that is not there returns ANNULUS_LIBRARY, and NVRTC is not opened.
+  ANNULUS_COMPILE_NEVER = 2
+};
+
 typedef struct annulus_device_options {
   size_t struct_size;
   // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N", or "cuda": the first GPU, and an error
@@ -153,12 +161,17 @@ typedef struct annulus_device_options {
   int64_t max_device_bytes;
   // Each n-th run of a plan is timed on the device; 0: none (annulus/c_metrics.h).
   int64_t time_every_nth_run;
+  // Where kernels are looked for that were compiled ahead (annulus/c_kernels.h), ':' between
+  // folders; then in annulus/kernels beside libannulus.so. Null: ANNULUS_KERNELS, where "none"
+  // means an empty text. Empty: nowhere, not even beside the library.
+  const char* kernels_path;
+  int64_t compile;  // ANNULUS_COMPILE_*: which kernels are compiled
 } annulus_device_options;
 
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
-        0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0                                                   \
+        0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, ANNULUS_COMPILE_DEFAULT                    \
   }
 
 // Null options are the defaults.
@@ -172,10 +185,10 @@ ANNULUS_EXPORT annulus_status annulus_device_close(annulus_device* device);
 
 typedef struct annulus_device_info {
   size_t struct_size;
-  const char* name;          // as annulus_device_options takes it
-  const char* description;   // what the driver calls it
-  const char* architecture;  // "sm_80", "sm_90a", ...
-  const char* nvrtc_version;
+  const char* name;           // as annulus_device_options takes it
+  const char* description;    // what the driver calls it
+  const char* architecture;   // "sm_80", "sm_90a", ...
+  const char* nvrtc_version;  // empty where NVRTC was not opened
   const char* cache_dir;      // empty: nothing is kept on disk
   const char* cache_problem;  // why not, where it was asked for
   const char* tuned_path;     // where tuned results are looked for
@@ -190,12 +203,14 @@ typedef struct annulus_device_info {
   // What compiled kernels on disk are of that serve this device; as lines of
   // annulus_installation_info.cached_origins say it.
   const char* kernel_origin;
+  const char* compile_problem;  // why no kernel can be compiled here; empty where it can
+  const char* kernels_path;     // where kernels compiled ahead are looked for
 } annulus_device_info;
 
 #define ANNULUS_DEVICE_INFO_INIT                                                                   \
   {                                                                                                \
     sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, \
-        NULL                                                                                       \
+        NULL, NULL, NULL                                                                           \
   }
 
 ANNULUS_EXPORT annulus_status annulus_device_get_info(annulus_device* device,

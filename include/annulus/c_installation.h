@@ -40,10 +40,13 @@ typedef struct annulus_installation_info {
   int64_t cache_usable;  // 0 or 1
   // Lines: how many kernels, ": ", and of which origin (annulus_device_info.kernel_origin).
   const char* cached_origins;
+  // Lines: folders of kernels compiled ahead that exist (annulus_device_options.kernels_path), ":
+  // ", and how many kernels, or why the folder is not used.
+  const char* kernel_folders;
 } annulus_installation_info;
 
 #define ANNULUS_INSTALLATION_INFO_INIT \
-  { sizeof(annulus_installation_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL }
+  { sizeof(annulus_installation_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL }
 
 ANNULUS_EXPORT annulus_status annulus_installation_get(annulus_installation* installation,
                                                        annulus_installation_info* info);

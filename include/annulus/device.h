@@ -40,6 +40,15 @@ struct SimulationOptions {
   std::uint32_t threads = 0;  // host threads, up to 1024; 0: one per processor
 };
 
+// Which kernels a device compiles.
+enum class Compile : int {
+  kDefault = 0,  // as ANNULUS_COMPILE says, "missing" or "never"; where it is not set, kMissing
+  kMissing = 1,  // those that are not there compiled
+  // None: a plan whose kernels are not there throws Error{kLibrary}, which names what is missing.
+  // NVRTC is not even opened, so it is as on a machine that has none.
+  kNever = 2,
+};
+
 struct DeviceOptions {
   // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N", or "cuda": the first GPU, and an error
   // where there is none. Empty: ANNULUS_DEVICE; where that is not set either, the first GPU, else
@@ -50,6 +59,11 @@ struct DeviceOptions {
   // Folder of compiled kernels. Not given: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.
   std::optional<std::string> cache_dir;
+  // Where kernels are looked for that were compiled ahead (annulus/kernels.h), ':' between folders;
+  // then in annulus/kernels beside libannulus.so. These folders are only read. Not given:
+  // ANNULUS_KERNELS, where "none" means an empty text. Empty: nowhere, not even beside the library.
+  std::optional<std::string> kernels_path;
+  Compile compile = Compile::kDefault;
   // Where tuned results are looked for, ':' between folders and packs (names that end in ".pack");
   // behind them those that were installed with the library. New results go to the first folder that
   // can be written to (annulus/tune.h). Not given: ANNULUS_TUNED, else a folder of the user's
@@ -94,7 +108,13 @@ struct DeviceInfo {
   std::int64_t memory_bytes = 0;
   int ordinal = 0;            // the driver's number for the device, as cuDeviceGet takes it
   int driver_version = 0;     // 13000 is 13.0
-  std::string nvrtc_version;  // "13.0"
+  std::string nvrtc_version;  // "13.0"; empty where NVRTC was not opened
+  // Why no kernel can be compiled: NVRTC is missing or unfit, or DeviceOptions::compile says so.
+  // Plans whose kernels are on disk work all the same. Empty where kernels can be compiled.
+  std::string compile_problem;
+  // Where kernels compiled ahead are looked for, ':' between folders, those of the library
+  // included.
+  std::string kernels_path;
   std::string cache_dir;      // empty: nothing is kept on disk
   std::string cache_problem;  // why not, where it was asked for
   std::string tuned_path;     // where tuned results are looked for
@@ -102,7 +122,8 @@ struct DeviceInfo {
   // chip, and whether it was measured.
   std::string tuned_key;
   // What compiled kernels on disk are of that serve this device (KernelSet::origin): architecture,
-  // NVRTC and the digest of the sources.
+  // NVRTC and the digest of the sources. In folders of kernels compiled ahead, and where no kernel
+  // can be compiled, those of any NVRTC serve it (why_unused in annulus/kernels.h).
   std::string kernel_origin;
 };
 
@@ -343,7 +364,8 @@ class ANNULUS_EXPORT Device {
   Device& operator=(const Device&) = default;
 
   // Throws Error{kInvalidArgument} for a name of another form or half an allocator, Error{kLibrary}
-  // without a driver or NVRTC, Error{kDevice} where there is no such device.
+  // without a driver, Error{kDevice} where there is no such device. Without NVRTC it writes one
+  // warning to the log, and the device runs what is there compiled (DeviceInfo::compile_problem).
   static Device open(const DeviceOptions& options = {});
   static Device open(std::string_view name);
 
@@ -352,8 +374,9 @@ class ANNULUS_EXPORT Device {
   // Chooses a kernel, compiles or finds it, and uploads what the problem needs. Throws what
   // validate() throws, Error{kInvalidArgument} for options out of their range, Error{kUnsupported}
   // where no configuration fits the device or the one asked for does not, Error{kCompile}, Error{
-  // kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too old for this NVRTC, and
-  // Error{kLimit, kCancelled}, after which a later call begins anew.
+  // kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too old for this NVRTC or a
+  // kernel is not there and cannot be compiled, and Error{kLimit, kCancelled}, after which a later
+  // call begins anew.
   Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
 
   // Plans for blocks that each run chooses on the device. Tuned results are not looked up; PlanInfo

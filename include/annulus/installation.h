@@ -86,11 +86,14 @@ ANNULUS_EXPORT DeviceChoice choose_device(std::string_view name = {});
 
 // Kernels on disk with one origin: architecture, image, NVRTC and sources.
 struct KernelSet {
-  std::string origin;  // as DeviceInfo::kernel_origin of the devices that they serve
+  std::string origin;  // as DeviceInfo::kernel_origin; annulus/kernels.h has whom it serves
   std::int64_t kernels = 0;
+  std::int64_t bytes = 0;
+  std::int64_t oldest = 0;  // when the first and the last of them were stored, seconds since 1970
+  std::int64_t newest = 0;
 };
 
-// Compiled kernels that are kept on disk.
+// Compiled kernels in a folder.
 struct KernelListing {
   std::string folder;   // empty: nothing is kept
   std::string problem;  // why kernels are not kept there; empty where they are
@@ -103,6 +106,11 @@ struct KernelListing {
 // What is in a folder of compiled kernels; not given: as DeviceOptions::cache_dir. Makes the folder
 // where it is missing, as Device::open() does.
 ANNULUS_EXPORT KernelListing list_kernels(const std::optional<std::string>& cache_dir = {});
+
+// What is in the folders of kernels compiled ahead, as far as they exist; not given: as
+// DeviceOptions::kernels_path.
+ANNULUS_EXPORT std::vector<KernelListing> list_shipped_kernels(
+    const std::optional<std::string>& kernels_path = {});
 
 }  // namespace annulus::inline v0
 

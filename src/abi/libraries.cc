@@ -16,7 +16,8 @@ const LibraryNames kCudaNames = {"the CUDA driver", {"libcuda.so.1"}, {}, {}};
 const LibraryNames kNvrtcNames = {"NVRTC",
                                   {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"},
                                   {"lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"},
-                                  {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"}};
+                                  {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"},
+                                  nvrtc_remedies()};
 
 const LibraryNames kNcclNames = {"NCCL",
                                  {"libnccl.so.2"},
@@ -30,7 +31,7 @@ const LibraryNames kSimulatorNames = {
     {},
     {},
     "it is a part of Annulus that can be left out: build it with ANNULUS_SIMULATOR=ON and install "
-    "its file beside libannulus.so",
+    "its file beside libannulus.so, or name its folder in ANNULUS_LIBRARY_PATH",
     true};
 
 // Fills one slot. POSIX promises that a symbol's address may be copied into a function pointer.
@@ -279,6 +280,23 @@ LibraryReports report_libraries(const LibrarySearch& search) {
   const int driver = cuda.simulated ? 0 : cuda.version;
   return {std::move(cuda), find_simulator(search).report, find_nvrtc(search, driver).report,
           find_nccl(search).report};
+}
+
+std::string compile_ahead_remedy() {
+  return "compile kernels ahead where there is NVRTC, with `annulus warm --shapes FILE --into "
+         "DIR`, "
+         "or by running the program there once with ANNULUS_CACHE_DIR=DIR, and name DIR here in "
+         "ANNULUS_KERNELS";
+}
+
+std::string nvrtc_remedies() {
+  return "install NVRTC with `pip install nvidia-cuda-nvrtc` (nvidia-cuda-nvrtc-cu12 for a driver "
+         "of "
+         "CUDA 12), which is found in nvidia/cu13/lib and nvidia/cuda_nvrtc/lib of the "
+         "site-packages below ~/.local/lib, /usr/local/lib, /usr/lib and /opt/conda/lib; or with "
+         "tools/get_nvrtc of Annulus's source tree; or name its folder, such as that of a virtual "
+         "environment, in ANNULUS_LIBRARY_PATH; or do without it: " +
+         compile_ahead_remedy();
 }
 
 std::string cuda_version_text(int version) {

@@ -78,6 +78,11 @@ NcclLibrary open_nccl(const LibrarySearch& search);
 // All of them: what find_libraries() tells.
 LibraryReports report_libraries(const LibrarySearch& search);
 
+// What somebody can do who lacks NVRTC: where it comes from, where it is looked for, and how to do
+// without it, which is the second function's text.
+std::string nvrtc_remedies();
+std::string compile_ahead_remedy();
+
 // 12080 -> "12.8"; for NCCL 22809 -> "2.28.9".
 std::string cuda_version_text(int version);
 std::string nccl_version_text(int version);

@@ -165,8 +165,7 @@ SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& searc
     return {};
   }
   report->problem =
-      fmt::format("{} ({}) was not found; {}, or name its folder in ANNULUS_LIBRARY_PATH",
-                  names.name, names.files.front(), names.install);
+      fmt::format("{} ({}) was not found; {}", names.name, names.files.front(), names.install);
   return {};
 }
 

@@ -16,7 +16,8 @@ struct LibraryNames {
   std::vector<std::string> files;            // newest first
   std::vector<std::string> toolkit_folders;  // below the root of a toolkit
   std::vector<std::string> wheel_folders;    // below site-packages
-  std::string install = "install it";        // what to do where it is missing
+  // What to do where it is missing.
+  std::string install = "install it, or name its folder in ANNULUS_LIBRARY_PATH";
   bool ours = false;  // it is a part of Annulus, and looked for beside Annulus first
 };
 

@@ -3,6 +3,7 @@
 
 #include "api/impl.h"
 #include "batch/appender.h"
+#include "jit/missing_kernel.h"
 #include "planner/millis.h"
 
 namespace annulus::inline v0 {
@@ -30,6 +31,11 @@ AppendPlan plan_append(const Device& device, const AppendProblem& problem) {
   const Device::Impl& inside = api::inside(device);
   const base::Span span("plan an append", inside.info.name);
   validate(problem);
+  const jit::KernelsFor wanted([&] {
+    return fmt::format("an append of up to {} rows, H{} Hkv{} D{}/{} {}", problem.most.rows,
+                       problem.heads, problem.kv_heads, problem.dim_qk, problem.dim_v,
+                       to_string(problem.dtype));
+  });
   const planner::Clock::time_point start = planner::Clock::now();
   auto made = std::make_shared<AppendPlan::Impl>(
       AppendPlan::Impl{batch::Appender(inside.context, *inside.kernels, inside.arch, problem), {}});

@@ -6,6 +6,7 @@
 #include "base/work.h"
 #include "batch/batch_runner.h"
 #include "device/stream.h"
+#include "jit/missing_kernel.h"
 #include "planner/millis.h"
 
 namespace annulus::inline v0 {
@@ -54,6 +55,12 @@ BatchPlan plan_batch(const Device& device, const BatchProblem& problem,
   const Device::Impl& inside = api::inside(device);
   const base::Span span("plan a batch", inside.info.name);
   validate(problem);
+  const jit::KernelsFor wanted([&] {
+    return fmt::format("a batch of up to {} requests of up to {} keys, H{} Hkv{} D{}/{} {}, {}",
+                       problem.most.requests, problem.most.keys_of_one, problem.heads,
+                       problem.kv_heads, problem.dim_qk, problem.dim_v, to_string(problem.dtype),
+                       problem.pattern.to_string());
+  });
   const base::Work work(WorkLimit{}, "planning a batch");
   const planner::Clock::time_point start = planner::Clock::now();
   batch::BatchPlanData plan = batch::make_plan(problem, options, api::limits_of(inside));

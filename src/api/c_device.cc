@@ -48,6 +48,12 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.name = text_or_empty(c.name);
   if (c.cache_dir != nullptr) options.cache_dir = c.cache_dir;
   if (c.tuned_path != nullptr) options.tuned_path = c.tuned_path;
+  if (c.kernels_path != nullptr) options.kernels_path = c.kernels_path;
+  if (c.compile < ANNULUS_COMPILE_DEFAULT || c.compile > ANNULUS_COMPILE_NEVER) {
+    base::fail(ErrorCode::kInvalidArgument, "compile is {}; give one of ANNULUS_COMPILE_*",
+               c.compile);
+  }
+  options.compile = static_cast<Compile>(c.compile);
   options.template_dir = text_or_empty(c.template_dir);
   if (c.log != nullptr) {
     options.log = [log = c.log, user = c.log_user](LogLevel level, std::string_view text) {
@@ -132,6 +138,8 @@ annulus_status annulus_device_get_info(annulus_device* device, annulus_device_in
     c.ordinal = info.ordinal;
     c.tuned_key = info.tuned_key.c_str();
     c.kernel_origin = info.kernel_origin.c_str();
+    c.compile_problem = info.compile_problem.c_str();
+    c.kernels_path = info.kernels_path.c_str();
     write_struct(kDeviceInfo, to, c);
   });
 }

@@ -31,7 +31,8 @@ struct InstallationObject {
   DeviceListing listing;
   DeviceChoice chosen;
   KernelListing kernels;
-  std::string origins;  // lines
+  std::string origins;  // lines, as are these
+  std::string folders;
 };
 HandleTable<InstallationObject>& installations() {
   static auto* table = new HandleTable<InstallationObject>("installation", 0x3b);
@@ -58,6 +59,13 @@ InstallationObject examine(const std::optional<std::string>& cache_dir) {
     origins.push_back(fmt::format("{}: {}", set.kernels, set.origin));
   }
   found.origins = lines(origins);
+  std::vector<std::string> folders;
+  for (const KernelListing& folder : list_shipped_kernels()) {
+    folders.push_back(
+        fmt::format("{}: {}", folder.folder,
+                    folder.usable ? fmt::format("{} kernels", folder.kernels) : folder.problem));
+  }
+  found.folders = lines(folders);
   return found;
 }
 
@@ -121,6 +129,7 @@ annulus_status annulus_installation_get(annulus_installation* installation,
     c.cached_bytes = pin->kernels.bytes;
     c.cache_usable = pin->kernels.usable ? 1 : 0;
     c.cached_origins = pin->origins.c_str();
+    c.kernel_folders = pin->folders.c_str();
     write_struct(kInstallationInfo, to, c);
   });
 }

@@ -27,14 +27,17 @@ const Device::Impl& inside(const Device& device) {
   return device.impl();
 }
 
-attention::DeviceLimits limits_of(const Device::Impl& device) {
-  const device::DeviceInfo& info = device.context->info();
-  return {.arch = device.arch,
-          .multiprocessors = device.info.multiprocessors,
-          .shared_bytes_per_block = device.info.shared_bytes_per_block,
+attention::DeviceLimits limits_of(const device::DeviceInfo& info, jit::Arch arch) {
+  return {.arch = arch,
+          .multiprocessors = info.multiprocessors,
+          .shared_bytes_per_block = info.shared_bytes_per_block_optin,
           .clock_kilohertz = info.clock_kilohertz,
           .memory_clock_kilohertz = info.memory_clock_kilohertz,
           .memory_bus_bits = info.memory_bus_bits};
+}
+
+attention::DeviceLimits limits_of(const Device::Impl& device) {
+  return limits_of(device.context->info(), device.arch);
 }
 
 double run_millis(const Device& device, const Plan& plan, const Operands& operands,

@@ -3,6 +3,7 @@
 
 #include "api/impl.h"
 #include "base/work.h"
+#include "jit/missing_kernel.h"
 #include "layout/entries.h"
 #include "selection/build_layout.h"
 
@@ -13,6 +14,8 @@ BlockLayout make_layout(const Device& device, const Pattern& pattern, const Layo
   const base::Work work(options.work, "making a layout");
   layout::checked(sizes);
   const Device::Impl& inside = api::inside(device);
+  const jit::KernelsFor wanted(
+      [&] { return fmt::format("a layout made on the device of {}", pattern.to_string()); });
   return selection::build_layout(inside.context, *inside.kernels, inside.arch, pattern, sizes,
                                  options.layer);
 }

@@ -5,6 +5,9 @@
 // inside; users cannot.
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "annulus/device.h"
 #include "annulus/error.h"
@@ -32,6 +35,7 @@ struct Device::Impl {
   device::ContextPointer context;
   std::shared_ptr<const jit::Compiler> compiler;
   std::shared_ptr<jit::DiskCache> disk;
+  std::shared_ptr<jit::KernelFolders> folders;  // of kernels compiled ahead
   std::shared_ptr<jit::KernelCache> kernels;
   std::shared_ptr<autotune::TunedStore> tuned;
   std::shared_ptr<attention::TileCache> tiles;
@@ -86,10 +90,18 @@ namespace annulus::api {
 const Device::Impl& inside(const Device& device);
 
 // The limits of a device that planning depends on.
+attention::DeviceLimits limits_of(const device::DeviceInfo& info, jit::Arch arch);
 attention::DeviceLimits limits_of(const Device::Impl& device);
 
 // The parts of the device that planning uses.
 planner::Planner planner_of(const Device::Impl& device);
+
+// The caller's log, at the level that it or the environment asks for.
+base::Log log_of(const DeviceOptions& options, const base::Environment& environment);
+
+// Where kernels compiled ahead are looked for: `path` is DeviceOptions::kernels_path.
+std::vector<std::string> kernel_folders(const std::optional<std::string>& path,
+                                        const base::Environment& environment);
 
 // The device that open() chooses where the caller names none, and the reason.
 struct DefaultDevice {

@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "base/work.h"
 #include "device/buffer.h"
+#include "jit/missing_kernel.h"
+#include "planner/shape_line.h"
 #include "selection/tracker.h"
 
 namespace annulus::inline v0 {
@@ -20,6 +22,9 @@ ImportanceTracker::ImportanceTracker(const Device& device, const Problem& proble
         validate(problem);
         const base::Work work(options.work, "planning");
         selection::validate(problem, selection, options);
+        const jit::KernelsFor wanted([&] {
+          return fmt::format("an importance tracker over {}", planner::wanted_by(problem, {}));
+        });
         const Device::Impl& inside = api::inside(device);
         return std::make_shared<const Impl>(Impl{selection::Tracker(
             inside.context, *inside.kernels, api::limits_of(inside), problem, selection, options)});

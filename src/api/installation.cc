@@ -1,6 +1,8 @@
 // What is installed, asked without opening a device.
 #include "annulus/installation.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "abi/libraries.h"
@@ -21,6 +23,23 @@ ListedDevice listed(const device::DeviceInfo& info) {
           .multiprocessors = info.multiprocessors,
           .shared_bytes_per_block = info.shared_bytes_per_block_optin,
           .memory_bytes = info.memory_bytes};
+}
+
+constexpr char kNoKernel[] = "no kernel of this version of the library";
+
+void count_kernels(const std::vector<jit::ListedKernel>& kernels, KernelListing* listing) {
+  std::map<std::string, KernelSet> sets;
+  for (const jit::ListedKernel& kernel : kernels) {
+    const std::string origin = kernel.origin ? jit::to_string(*kernel.origin) : kNoKernel;
+    KernelSet& set = sets.try_emplace(origin, KernelSet{.origin = origin}).first->second;
+    ++set.kernels;
+    set.bytes += kernel.bytes;
+    set.oldest = set.kernels == 1 ? kernel.modified : std::min(set.oldest, kernel.modified);
+    set.newest = std::max(set.newest, kernel.modified);
+    ++listing->kernels;
+    listing->bytes += kernel.bytes;
+  }
+  for (auto& [origin, set] : sets) listing->sets.push_back(std::move(set));
 }
 
 }  // namespace
@@ -60,15 +79,24 @@ KernelListing list_kernels(const std::optional<std::string>& cache_dir) {
   jit::DiskCacheOptions options;
   options.folder = cache_dir.value_or(base::default_cache_dir(base::read_environment()));
   jit::DiskCache cache(options);
-  const jit::DiskCache::Contents contents = cache.contents();
-  std::vector<KernelSet> sets;
-  for (const auto& [origin, kernels] : contents.origins) sets.push_back({origin, kernels});
-  return {.folder = options.folder,
-          .problem = cache.problem(),
-          .usable = cache.usable(),
-          .kernels = contents.kernels,
-          .bytes = contents.bytes,
-          .sets = std::move(sets)};
+  KernelListing listing{
+      .folder = options.folder, .problem = cache.problem(), .usable = cache.usable(), .sets = {}};
+  count_kernels(cache.list(), &listing);
+  return listing;
+}
+
+std::vector<KernelListing> list_shipped_kernels(const std::optional<std::string>& kernels_path) {
+  jit::KernelFolders folders(api::kernel_folders(kernels_path, base::read_environment()));
+  std::vector<KernelListing> listings;
+  for (const jit::KernelFolders::Described& each : folders.describe()) {
+    if (!each.there) continue;
+    KernelListing& listing = listings.emplace_back(KernelListing{.folder = each.folder,
+                                                                 .problem = each.problem,
+                                                                 .usable = each.problem.empty(),
+                                                                 .sets = {}});
+    count_kernels(each.kernels, &listing);
+  }
+  return listings;
 }
 
 }  // namespace annulus::inline v0

@@ -4,6 +4,7 @@
 #include "api/communicator_impl.h"
 #include "api/impl.h"
 #include "base/fail.h"
+#include "jit/missing_kernel.h"
 #include "join/gatherer.h"
 #include "join/joiner.h"
 #include "planner/millis.h"
@@ -49,6 +50,10 @@ JoinPlan plan_join(const Device& device, const Communicator& communicator,
   validate(problem);
   check_ranks(device, communicator, "join");
   const int ranks = communicator.ranks(), rank = communicator.rank();
+  const jit::KernelsFor wanted([&] {
+    return fmt::format("a join of up to {} rows over {} ranks, H{} D{} {}", problem.most_rows,
+                       ranks, problem.heads, problem.dim_v, to_string(problem.dtype));
+  });
   const planner::Clock::time_point start = planner::Clock::now();
   auto made = std::make_shared<JoinPlan::Impl>(
       JoinPlan::Impl{join::Joiner(*inside.kernels, inside.arch, problem, ranks, rank),
@@ -91,6 +96,10 @@ GatherPlan plan_gather(const Device& device, const Communicator& communicator,
   const base::Span span("plan a gather", inside.info.name);
   validate(problem);
   check_ranks(device, communicator, "gather");
+  const jit::KernelsFor wanted([&] {
+    return fmt::format("a gather of up to {} rows over {} ranks, H{} D{} {}", problem.most_rows,
+                       communicator.ranks(), problem.heads, problem.dim, to_string(problem.dtype));
+  });
   return GatherPlan(std::make_shared<GatherPlan::Impl>(
       GatherPlan::Impl{join::Gatherer(*inside.kernels, inside.arch, problem, communicator.ranks(),
                                       communicator.rank()),

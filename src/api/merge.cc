@@ -3,6 +3,7 @@
 
 #include "api/impl.h"
 #include "batch/merger.h"
+#include "jit/missing_kernel.h"
 #include "planner/millis.h"
 
 namespace annulus::inline v0 {
@@ -31,6 +32,10 @@ MergePlan plan_merge(const Device& device, const MergeProblem& problem) {
   const Device::Impl& inside = api::inside(device);
   const base::Span span("plan a merge", inside.info.name);
   validate(problem);
+  const jit::KernelsFor wanted([&] {
+    return fmt::format("a merge of {} inputs of up to {} rows, H{} D{} {}", problem.inputs,
+                       problem.most_rows, problem.heads, problem.dim_v, to_string(problem.dtype));
+  });
   const planner::Clock::time_point start = planner::Clock::now();
   auto made = std::make_shared<MergePlan::Impl>(
       MergePlan::Impl{batch::Merger(*inside.kernels, inside.arch, problem), {}, inside.context});

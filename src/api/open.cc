@@ -4,10 +4,12 @@
 
 #include "abi/libraries.h"
 #include "abi/nvtx.h"
+#include "abi/own_folders.h"
 #include "annulus/simulator.h"
 #include "api/impl.h"
 #include "api/tuned_places.h"
 #include "base/fail.h"
+#include "base/join.h"
 #include "device/simulator.h"
 
 namespace annulus {
@@ -16,29 +18,6 @@ namespace {
 
 // The simulated architectures, newest first.
 constexpr const char* kSimulated[] = {"sm_90a", "sm_90", "sm_80"};
-
-base::Log make_log(const DeviceOptions& options, const base::Environment& environment) {
-  if (!options.log) return {};
-  constexpr base::LogLevel kLevels[] = {base::LogLevel::kError, base::LogLevel::kWarning,
-                                        base::LogLevel::kInfo, base::LogLevel::kDebug};
-  base::LogLevel level = static_cast<base::LogLevel>(options.log_level);
-  bool known = environment.log.empty();
-  for (const base::LogLevel each : kLevels) {
-    if (environment.log != base::to_string(each)) continue;
-    known = true;
-    level = std::max(level, each);
-  }
-  const base::Log log(
-      [callback = options.log](base::LogLevel at, std::string_view text) {
-        callback(static_cast<LogLevel>(at), text);
-      },
-      level);
-  if (!known) {
-    log.write(base::LogLevel::kWarning,
-              "ANNULUS_LOG is '{}'; it may be error, warning, info or debug", environment.log);
-  }
-  return log;
-}
 
 abi::SimulatorOptions simulator_options(const SimulationOptions& options) {
   constexpr std::uint32_t kMaxThreads = 1024;
@@ -77,37 +56,92 @@ void check_gpu(const base::Environment& environment, bool simulated, const std::
              environment.require_gpu, name, why);
 }
 
-// For which architecture kernels are compiled, with a note where another NVRTC would do better.
-void choose_architecture(const DeviceName& name, const LibraryReport& nvrtc, Device::Impl* impl) {
-  const device::DeviceInfo& found = impl->context->info();
-  const int driver = impl->context->driver().version();
-  if (!found.simulated && nvrtc.version / 1000 > driver / 1000) {
-    impl->log.write(
-        base::LogLevel::kWarning,
-        "NVRTC {} at {} is of a later major version than the driver, which is for CUDA "
-        "{} and may refuse its kernels: install NVRTC of the driver's version, name its "
-        "folder in ANNULUS_LIBRARY_PATH, or install a newer driver",
-        nvrtc.version_text, nvrtc.path, abi::cuda_version_text(driver));
+// Whether kernels are compiled that are not there.
+bool may_compile(const DeviceOptions& options, const base::Environment& environment) {
+  if (options.compile == Compile::kNever) return false;
+  if (options.compile == Compile::kMissing) return true;
+  if (environment.compile == "never") return false;
+  if (environment.compile.empty() || environment.compile == "missing") return true;
+  base::fail(ErrorCode::kInvalidArgument, "ANNULUS_COMPILE is '{}'; it may be missing or never",
+             environment.compile);
+}
+
+// NVRTC, or where there is none or nothing is to be compiled, why not.
+std::shared_ptr<const abi::NvrtcLibrary> nvrtc_for(const DeviceOptions& options,
+                                                   const base::Environment& environment,
+                                                   const Device::Impl& impl) {
+  if (!may_compile(options, environment)) {
+    auto none = std::make_shared<abi::NvrtcLibrary>();
+    none->report.problem =
+        fmt::format("{} says that no kernel is compiled; say otherwise, or {}",
+                    options.compile == Compile::kNever ? "the option compile" : "ANNULUS_COMPILE",
+                    abi::compile_ahead_remedy());
+    return none;
   }
-  impl->arch = jit::arch_for_device(found.major, found.minor, found.tensor_maps, nvrtc.version);
+  const device::Driver& driver = impl.context->driver();
+  auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(abi::find_nvrtc(
+      abi::default_search(environment), impl.context->info().simulated ? 0 : driver.version()));
+  const LibraryReport& report = nvrtc->report;
+  if (!report.usable()) {
+    impl.log.write(base::LogLevel::kWarning,
+                   "only kernels that are there compiled will run, and a plan that needs another "
+                   "one will fail: {}",
+                   report.problem);
+  } else if (!impl.context->info().simulated && report.version / 1000 > driver.version() / 1000) {
+    impl.log.write(base::LogLevel::kWarning,
+                   "NVRTC {} at {} is of a later major version than the driver, which is for CUDA "
+                   "{} and may refuse its kernels: install NVRTC of the driver's version, name its "
+                   "folder in ANNULUS_LIBRARY_PATH, or install a newer driver",
+                   report.version_text, report.path, abi::cuda_version_text(driver.version()));
+  }
+  return nvrtc;
+}
+
+// For which architecture kernels are looked for and compiled, with a note where another NVRTC would
+// do better. Where none compiles, that is the best one of which there are kernels. Requires: the
+// compiler and the folders are there.
+void choose_architecture(const DeviceName& name, Device::Impl* impl) {
+  const device::DeviceInfo& found = impl->context->info();
+  const jit::Compiler& compiler = *impl->compiler;
+  if (!compiler.compiles()) {
+    const jit::Arch best =
+        jit::arch_for_device(found.major, found.minor, found.tensor_maps, jit::kAnyNvrtc);
+    const jit::Arch other = jit::arch_of_capability(found.major, found.minor);
+    const auto serves = [&](jit::Arch arch) {
+      return impl->folders->any_of(compiler.origin(arch)) ||
+             impl->disk->any_of(compiler.origin(arch));
+    };
+    impl->arch = best == other || serves(best) || !serves(other) ? best : other;
+    return;
+  }
+  impl->arch =
+      jit::arch_for_device(found.major, found.minor, found.tensor_maps, compiler.version());
   if (found.major == 9 && impl->arch.feature != 'a' && !found.simulated) {
     impl->log.write(
         base::LogLevel::kWarning,
         "{} runs kernels of the mma family alone: those of the wgmma family need tensor "
         "maps, which this driver {}, and NVRTC 12.0 or newer, which is {}",
-        to_string(name), found.tensor_maps ? "has" : "lacks", nvrtc.version_text);
+        to_string(name), found.tensor_maps ? "has" : "lacks", impl->info.nvrtc_version);
   }
 }
 
-// Makes the caches of kernels and of lists of tiles. Requires: the compiler is there.
-void make_caches(const DeviceOptions& options, const base::Environment& environment,
-                 Device::Impl* impl) {
+// Opens the folders of compiled kernels. Requires: the log is there.
+void open_folders(const DeviceOptions& options, const base::Environment& environment,
+                  Device::Impl* impl) {
   jit::DiskCacheOptions cache;
   cache.folder = options.cache_dir.value_or(base::default_cache_dir(environment));
   impl->disk = std::make_shared<jit::DiskCache>(cache, impl->log);
   impl->info.cache_dir = impl->disk->usable() ? cache.folder : "";
   impl->info.cache_problem = impl->disk->usable() ? "" : impl->disk->problem();
-  impl->kernels = std::make_shared<jit::KernelCache>(impl->context, impl->compiler, impl->disk);
+  impl->folders = std::make_shared<jit::KernelFolders>(
+      kernel_folders(options.kernels_path, environment), impl->log);
+  impl->info.kernels_path = base::join(impl->folders->folders(), ":");
+}
+
+// Makes the caches of kernels and of lists of tiles. Requires: compiler and folders are there.
+void make_caches(const DeviceOptions& options, Device::Impl* impl) {
+  impl->kernels =
+      std::make_shared<jit::KernelCache>(impl->context, impl->compiler, impl->disk, impl->folders);
   impl->tiles = std::make_shared<attention::TileCache>(
       base::CacheLimits{options.host_lists.bytes, options.host_lists.entries});
   impl->device_tiles = std::make_shared<attention::DeviceTileCache>(
@@ -115,7 +149,7 @@ void make_caches(const DeviceOptions& options, const base::Environment& environm
 }
 
 // What people are told of the device. Requires: the architecture is chosen.
-void describe(const DeviceName& name, const LibraryReport& nvrtc, Device::Impl* impl) {
+void describe(const DeviceName& name, Device::Impl* impl) {
   const device::DeviceInfo& found = impl->context->info();
   DeviceInfo& info = impl->info;
   info.name = to_string(name);
@@ -127,22 +161,14 @@ void describe(const DeviceName& name, const LibraryReport& nvrtc, Device::Impl* 
   info.memory_bytes = found.memory_bytes;
   info.ordinal = found.ordinal;
   info.driver_version = impl->context->driver().version();
-  info.nvrtc_version = nvrtc.version_text;
 }
 
 // Requires: the device is described.
 void open_tuned(const DeviceOptions& options, const base::Environment& environment,
                 const jit::TemplateSet& templates, Device::Impl* impl) {
-  TunedPlaces places = tuned_places(options.tuned_path, environment);
-  autotune::StoreOptions tuned;
-  tuned.folders = std::move(places.folders);
-  tuned.shipped = std::move(places.shipped);
-  // Kernels of other templates have no revision: their digest stands for it.
-  std::optional<base::Digest> digest;
-  if (templates.digest() != jit::TemplateSet::embedded()->digest()) digest = templates.digest();
-  tuned.device = autotune::device_key(impl->context->info(), impl->info.architecture, digest);
-  tuned.driver_version = impl->info.driver_version;
-  tuned.limits = limits_of(*impl);
+  const TunedPlaces places = tuned_places(options.tuned_path, environment);
+  autotune::StoreOptions tuned = store_options(places, impl->context->info(), limits_of(*impl),
+                                               impl->info.driver_version, templates);
   impl->lacks_tuned_folder = places.lacks_folder;
   impl->info.tuned_path = places.path;
   impl->info.tuned_key = tuned.device.identity;
@@ -150,6 +176,37 @@ void open_tuned(const DeviceOptions& options, const base::Environment& environme
 }
 
 }  // namespace
+
+base::Log log_of(const DeviceOptions& options, const base::Environment& environment) {
+  if (!options.log) return {};
+  constexpr base::LogLevel kLevels[] = {base::LogLevel::kError, base::LogLevel::kWarning,
+                                        base::LogLevel::kInfo, base::LogLevel::kDebug};
+  base::LogLevel level = static_cast<base::LogLevel>(options.log_level);
+  bool known = environment.log.empty();
+  for (const base::LogLevel each : kLevels) {
+    if (environment.log != base::to_string(each)) continue;
+    known = true;
+    level = std::max(level, each);
+  }
+  const base::Log log(
+      [callback = options.log](base::LogLevel at, std::string_view text) {
+        callback(static_cast<LogLevel>(at), text);
+      },
+      level);
+  if (!known) {
+    log.write(base::LogLevel::kWarning,
+              "ANNULUS_LOG is '{}'; it may be error, warning, info or debug", environment.log);
+  }
+  return log;
+}
+
+std::vector<std::string> kernel_folders(const std::optional<std::string>& path,
+                                        const base::Environment& environment) {
+  const std::string text = path.value_or(environment.kernels);
+  const bool nowhere = path ? base::search_path_of(*path).empty() : text == "none";
+  if (nowhere) return {};
+  return jit::kernel_path(text, abi::own_folders());
+}
 
 DefaultDevice default_device(const base::Environment& environment) {
   if (!environment.device.empty()) {
@@ -192,8 +249,8 @@ int ordinal_of(const DeviceName& name, const device::Driver& driver) {
   return *ordinal;
 }
 
-// The order is that of what needs what: the log, the context, NVRTC, the architecture, compiler and
-// kernel caches, tile caches, info, tuned store.
+// The order is that of what needs what: the log, the context, folders of kernels, NVRTC and the
+// compiler, the architecture, kernel and tile caches, info, tuned store.
 Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
                const base::Environment& environment) {
   if (!options.allocator.allocate != !options.allocator.release) {
@@ -202,7 +259,7 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
                options.allocator.allocate ? "release" : "allocate");
   }
   auto impl = std::make_shared<Device::Impl>();
-  impl->log = make_log(options, environment);
+  impl->log = log_of(options, environment);
   if (options.max_device_bytes < 0) {
     base::fail(ErrorCode::kInvalidArgument,
                "max_device_bytes is {}; give 0, for no limit, or a number of bytes",
@@ -228,17 +285,19 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   }
   device::set_simulator_options(*impl->context, simulator_options(options.simulation));
 
-  auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(
-      abi::open_nvrtc(abi::default_search(environment), simulated ? 0 : driver->version()));
-  choose_architecture(name, nvrtc->report, impl.get());
+  open_folders(options, environment, impl.get());
+  const auto nvrtc = nvrtc_for(options, environment, *impl);
+  impl->info.nvrtc_version = nvrtc->report.usable() ? nvrtc->report.version_text : "";
+  impl->info.compile_problem = nvrtc->report.problem;
   const auto templates = options.template_dir.empty()
                              ? jit::TemplateSet::embedded()
                              : jit::TemplateSet::from_folder(options.template_dir);
   impl->compiler = std::make_shared<const jit::Compiler>(
       nvrtc, templates, simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin);
-  make_caches(options, environment, impl.get());
-  describe(name, nvrtc->report, impl.get());
-  impl->info.kernel_origin = impl->compiler->origin(impl->arch);
+  choose_architecture(name, impl.get());
+  make_caches(options, impl.get());
+  describe(name, impl.get());
+  impl->info.kernel_origin = jit::to_string(impl->compiler->origin(impl->arch));
   open_tuned(options, environment, *templates, impl.get());
   return Device(std::move(impl));
 }

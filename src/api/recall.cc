@@ -8,7 +8,9 @@
 #include "api/impl.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "jit/missing_kernel.h"
 #include "params/importance_params.h"
+#include "planner/shape_line.h"
 
 namespace annulus::inline v0 {
 namespace {
@@ -45,6 +47,9 @@ RecallMeter::RecallMeter(const Device& device, const Problem& problem, const Pla
         impl.o_bytes = aligned(rows * static_cast<std::size_t>(problem.dim_v) * 2);
         impl.lse_bytes = aligned(rows * sizeof(float));
         const Device::Impl& inside = api::inside(device);
+        const jit::KernelsFor wanted([&] {
+          return fmt::format("a recall meter over {}", planner::wanted_by(problem, options));
+        });
         if (rows > 0) {
           impl.kernel = inside.kernels
                             ->get(jit::KernelSpec{.family = "recall_rows",

@@ -81,7 +81,7 @@ std::function<void(const autotune::SearchProgress&)> teller(const TuneOptions& o
 autotune::SearchResult search(const Device::Impl& device, const Problem& problem,
                               const autotune::Candidates& candidates, const TuneOptions& options,
                               Clock::time_point start, const std::function<bool()>& stopped) {
-  jit::KernelCache kernels(device.context, device.compiler, device.disk);
+  jit::KernelCache kernels(device.context, device.compiler, device.disk, device.folders);
   const autotune::TuneJob job{problem,
                               candidates,
                               device.context,

@@ -1,7 +1,7 @@
 #include "api/tuned_places.h"
 
 #include "abi/own_folders.h"
-#include "autotune/store.h"
+#include "autotune/device_key.h"
 
 namespace annulus::api {
 
@@ -15,12 +15,27 @@ TunedPlaces tuned_places(const std::optional<std::string>& tuned_path,
                          const base::Environment& environment) {
   TunedPlaces places;
   places.path =
-      tuned_path ? base::tuned_path_of(*tuned_path) : base::default_tuned_path(environment);
+      tuned_path ? base::search_path_of(*tuned_path) : base::default_tuned_path(environment);
   places.folders = autotune::split_path(places.path);
   const bool named = tuned_path || !environment.tuned.empty();
   places.lacks_folder = !named && places.path.empty();
   if (!places.path.empty() || !named) places.shipped = abi::shared_folders("tuned");
   return places;
+}
+
+autotune::StoreOptions store_options(const TunedPlaces& places, const device::DeviceInfo& device,
+                                     const attention::DeviceLimits& limits, int driver_version,
+                                     const jit::TemplateSet& templates) {
+  autotune::StoreOptions tuned;
+  tuned.folders = places.folders;
+  tuned.shipped = places.shipped;
+  // Kernels of other templates have no revision: their digest stands for it.
+  std::optional<base::Digest> digest;
+  if (templates.digest() != jit::TemplateSet::embedded()->digest()) digest = templates.digest();
+  tuned.device = autotune::device_key(device, jit::to_string(limits.arch), digest);
+  tuned.driver_version = driver_version;
+  tuned.limits = limits;
+  return tuned;
 }
 
 }  // namespace annulus::api

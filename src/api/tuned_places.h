@@ -8,7 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "attention/kernels/device_limits.h"
+#include "autotune/store.h"
 #include "base/env.h"
+#include "device/device_info.h"
+#include "jit/templates.h"
 
 namespace annulus::api {
 
@@ -23,6 +27,11 @@ struct TunedPlaces {
 
 TunedPlaces tuned_places(const std::optional<std::string>& tuned_path,
                          const base::Environment& environment);
+
+// How a device's store of tuned results is opened. `driver_version` 0: not known.
+autotune::StoreOptions store_options(const TunedPlaces& places, const device::DeviceInfo& device,
+                                     const attention::DeviceLimits& limits, int driver_version,
+                                     const jit::TemplateSet& templates);
 
 }  // namespace annulus::api
 

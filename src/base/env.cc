@@ -24,6 +24,8 @@ std::string user_cache(const Environment& environment) {
 
 Environment read_environment() {
   return {.cache_dir = read("ANNULUS_CACHE_DIR"),
+          .kernels = read("ANNULUS_KERNELS"),
+          .compile = read("ANNULUS_COMPILE"),
           .tuned = read("ANNULUS_TUNED"),
           .device = read("ANNULUS_DEVICE"),
           .log = read("ANNULUS_LOG"),
@@ -42,10 +44,10 @@ std::string default_cache_dir(const Environment& environment) {
   return environment.cache_dir.empty() ? user_cache(environment) : environment.cache_dir;
 }
 
-std::string tuned_path_of(const std::string& text) { return text == "none" ? "" : text; }
+std::string search_path_of(const std::string& text) { return text == "none" ? "" : text; }
 
 std::string default_tuned_path(const Environment& environment) {
-  if (!environment.tuned.empty()) return tuned_path_of(environment.tuned);
+  if (!environment.tuned.empty()) return search_path_of(environment.tuned);
   const std::string folder = user_cache(environment);
   return folder.empty() ? "" : folder + "/tuned";
 }

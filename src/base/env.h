@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_ENV_H_
 #define ANNULUS_BASE_ENV_H_
 
-// The environment variables that the library looks at, seven of which are its own, read once when
+// The environment variables that the library looks at, nine of which are its own, read once when
 // the library or a device is opened.
 
 #include <string>
@@ -10,10 +10,12 @@ namespace annulus::base {
 
 // Empty means not set.
 struct Environment {
-  std::string cache_dir{};     // ANNULUS_CACHE_DIR: folder of compiled kernels
-  std::string tuned{};         // ANNULUS_TUNED: search path of tuned results, ':' between folders
-  std::string device{};        // ANNULUS_DEVICE: "cuda:0", "sim:sm_80", ...
-  std::string log{};           // ANNULUS_LOG: "error", "warning", "info" or "debug"
+  std::string cache_dir{};  // ANNULUS_CACHE_DIR: folder of compiled kernels
+  std::string kernels{};    // ANNULUS_KERNELS: search path of kernels compiled ahead, ':' between
+  std::string compile{};    // ANNULUS_COMPILE: "missing" or "never": which kernels are compiled
+  std::string tuned{};      // ANNULUS_TUNED: search path of tuned results, ':' between folders
+  std::string device{};     // ANNULUS_DEVICE: "cuda:0", "sim:sm_80", ...
+  std::string log{};        // ANNULUS_LOG: "error", "warning", "info" or "debug"
   std::string library_path{};  // ANNULUS_LIBRARY_PATH: where to look first for libcuda, libnvrtc,
                                // libnccl, ':' between folders
   std::string require_gpu{};   // ANNULUS_REQUIRE_GPU: "1" or "0"; a simulated device is refused
@@ -32,7 +34,7 @@ Environment read_environment();
 std::string default_cache_dir(const Environment& environment);
 
 // The path that a text of a search path means: "none" is no folder, like an empty text.
-std::string tuned_path_of(const std::string& text);
+std::string search_path_of(const std::string& text);
 
 // ANNULUS_TUNED, else $XDG_CACHE_HOME/annulus/tuned, else $HOME/.cache/annulus/tuned, else empty:
 // then tuned results live in memory.

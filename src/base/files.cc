@@ -101,7 +101,9 @@ int FileSystem::status(int file, Status* status) {
              .owner = found.st_uid,
              .mode = found.st_mode & 07777u,
              .bytes = found.st_size,
-             .modified = found.st_mtime};
+             .modified = found.st_mtime,
+             .modified_nanos = found.st_mtim.tv_nsec,
+             .identity = found.st_ino};
   return 0;
 }
 int FileSystem::list(int folder, std::vector<std::string>* names) {

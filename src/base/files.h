@@ -37,7 +37,9 @@ class FileSystem {
     unsigned owner = 0;
     unsigned mode = 0;  // permission bits
     std::int64_t bytes = 0;
-    std::int64_t modified = 0;  // seconds since 1970
+    std::int64_t modified = 0;        // seconds since 1970
+    std::int64_t modified_nanos = 0;  // of the second
+    std::uint64_t identity = 0;       // the file's number on its file system
   };
   virtual int status(int file, Status* status);
   // The names in a folder except "." and "..", in no order.

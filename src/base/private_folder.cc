@@ -39,13 +39,13 @@ std::string describe_private(const FileResult& result) {
 }
 
 // Only the last folder must be private, so nothing is checked about those above.
-int make_folders(FileSystem& files, const std::string& path) {
-  int code = files.make_folder(path, 0700);
+int make_folders(FileSystem& files, const std::string& path, unsigned mode) {
+  int code = files.make_folder(path, mode);
   if (code == -ENOENT) {
     const std::size_t slash = path.find_last_of('/');
     if (slash == std::string::npos || slash == 0) return code;
-    code = make_folders(files, path.substr(0, slash));
-    if (code == 0) code = files.make_folder(path, 0700);
+    code = make_folders(files, path.substr(0, slash), mode);
+    if (code == 0) code = files.make_folder(path, mode);
   }
   return code == -EEXIST ? 0 : code;
 }

@@ -35,7 +35,7 @@ FileResult try_read_private_file(FileSystem& files, int folder, FolderUse use,
 std::string describe_private(const FileResult& result);
 
 // Makes the folder and those above it. Returns 0 also where it exists, else -errno.
-int make_folders(FileSystem& files, const std::string& path);
+int make_folders(FileSystem& files, const std::string& path, unsigned mode = 0700);
 
 }  // namespace annulus::base
 

@@ -209,6 +209,7 @@ jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& featur
   std::ranges::move(config.kernel->constants(config, features), std::back_inserter(own));
   jit::KernelSpec spec = attention::forward_spec(config.kernel->entry, config.kernel->source,
                                                  config.stages, own, features.attention, arch);
+  spec.config = to_string(config);
   if (config.kernel->by_maps) {
     spec.defines =
         attention::product_names(features.attention.dtype, config.tile_columns,

@@ -30,6 +30,7 @@ constexpr Arch arch_of_capability(int major, int minor) { return {10 * major + m
 // device and its driver take tensor maps and NVRTC knows the name (12.0 and newer; versions are
 // 1000 major + 10 minor). Otherwise it is the architecture of the compute capability, whose kernels
 // run there as well.
+inline constexpr int kAnyNvrtc = 1 << 30;  // for kernels that need not be compiled
 constexpr Arch arch_for_device(int major, int minor, bool tensor_maps, int nvrtc_version) {
   constexpr int kFirstNvrtc = 12000;
   const bool own = major == 9 && minor == 0 && tensor_maps && nvrtc_version >= kFirstNvrtc;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +14,9 @@ namespace {
 
 constexpr char kMagic[8] = {'A', 'N', 'N', 'U', 'L', 'U', 'S', 'K'};
 constexpr std::size_t kDigestAt = 40;
+constexpr std::string_view kCompilerLine = "compiler ";
+// Of a compiler's identity in a file's name: compilers are few, and the file states it in full.
+constexpr std::size_t kCompilerDigits = 16;
 
 // Writes byte by byte, so that a file means the same on every machine.
 void put(std::vector<std::byte>& bytes, std::unsigned_integral auto value) {
@@ -111,17 +115,33 @@ base::Digest digest_without_itself(std::span<const std::byte> file) {
 
 const char* to_string(ImageKind kind) { return kind == ImageKind::kPtx ? "ptx" : "cubin"; }
 
+std::string kernel_file_name(const KernelKey& key) {
+  return fmt::format("{}-{}{}", key.digest.hex(),
+                     base::digest(key.compiler).hex().substr(0, kCompilerDigits), kKernelSuffix);
+}
+
+int compiler_version(std::string_view identity) {
+  int major = 0;
+  int minor = 0;
+  const char* const end = identity.data() + identity.size();
+  const auto [dot, error] = std::from_chars(identity.data(), end, major);
+  if (error != std::errc() || dot == end || *dot != '.' || major < 0 || major > 999) return 0;
+  if (std::from_chars(dot + 1, end, minor).ec != std::errc() || minor < 0 || minor > 99) return 0;
+  return 1000 * major + 10 * minor;
+}
+
 std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKernel& kernel) {
+  const std::string text = fmt::format("{}{}\n{}", kCompilerLine, key.compiler, key.wanted);
   const std::vector<std::byte> payload = encode_payload(kernel);
   std::vector<std::byte> file;
   for (char c : kMagic) file.push_back(static_cast<std::byte>(c));
   put(file, kKernelFileVersion);
   put(file, static_cast<std::uint32_t>(kernel.kind));
-  put(file, std::uint64_t{kKernelFileHeader + key.text.size() + payload.size()});
-  put(file, std::uint64_t{key.text.size()});
+  put(file, std::uint64_t{kKernelFileHeader + text.size() + payload.size()});
+  put(file, std::uint64_t{text.size()});
   put(file, std::uint64_t{payload.size()});
   file.resize(kKernelFileHeader);
-  const auto key_bytes = std::as_bytes(std::span(key.text));
+  const auto key_bytes = std::as_bytes(std::span(text));
   file.insert(file.end(), key_bytes.begin(), key_bytes.end());
   file.insert(file.end(), payload.begin(), payload.end());
   const base::Digest digest = base::digest(file);
@@ -129,39 +149,73 @@ std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKe
   return file;
 }
 
-std::string kernel_origin(std::string_view key_text) {
-  constexpr std::string_view kLines[] = {"annulus kernel\n", "schema ",
-                                         "templates ",       "nvrtc ",
-                                         "image ",           "options --gpu-architecture="};
-  std::vector<std::string_view> values;
-  for (const std::string_view line : kLines) {
-    if (!key_text.starts_with(line)) return {};
-    key_text.remove_prefix(line.size());
-    if (line.ends_with('\n')) continue;
-    const std::size_t end = key_text.find('\n');
-    if (end == key_text.npos) return {};
-    values.push_back(key_text.substr(0, end));
-    key_text.remove_prefix(end + 1);
-  }
-  std::string_view architecture = values[4];
-  architecture = architecture.substr(0, architecture.find(' '));
-  return fmt::format("{}, image {}, nvrtc {}, templates {}, schema {}", architecture, values[3],
-                     values[2], values[1], values[0]);
+bool serves(KernelOrigin kernel, const KernelOrigin& device) {
+  kernel.compiler = device.compiler;
+  return kernel == device;
 }
 
-std::string origin_of_file(std::span<const std::byte> beginning) {
+std::string to_string(const KernelOrigin& origin) {
+  return fmt::format("{}, image {}, {}, templates {}, schema {}", origin.architecture, origin.image,
+                     origin.compiler.empty() ? "any nvrtc" : "nvrtc " + origin.compiler,
+                     origin.templates, origin.schema);
+}
+
+std::optional<KernelOrigin> kernel_origin(std::string_view wanted, std::string_view compiler) {
+  constexpr std::string_view kTitle = "annulus kernel\n";
+  if (!wanted.starts_with(kTitle)) return std::nullopt;
+  wanted.remove_prefix(kTitle.size());
+  KernelOrigin origin;
+  origin.compiler = compiler;
+  const std::pair<std::string_view, std::string*> lines[] = {
+      {"schema ", &origin.schema},
+      {"templates ", &origin.templates},
+      {"image ", &origin.image},
+      {"options --gpu-architecture=", &origin.architecture}};
+  for (const auto& [begin, value] : lines) {
+    const std::size_t end = wanted.find('\n');
+    if (!wanted.starts_with(begin) || end == wanted.npos) return std::nullopt;
+    *value = wanted.substr(begin.size(), end - begin.size());
+    wanted.remove_prefix(end + 1);
+  }
+  origin.architecture.resize(std::min(origin.architecture.find(' '), origin.architecture.size()));
+  return origin;
+}
+
+namespace {
+
+// The two parts of a file's key; false where the text is none. Where the file goes on behind the
+// text, the second part is only a beginning.
+bool split_key(std::string_view text, std::string_view* compiler, std::string_view* wanted) {
+  const std::size_t end = text.find('\n');
+  if (!text.starts_with(kCompilerLine) || end == text.npos) return false;
+  *compiler = text.substr(kCompilerLine.size(), end - kCompilerLine.size());
+  *wanted = text.substr(end + 1);
+  return true;
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+std::optional<KernelOrigin> origin_of_file(std::span<const std::byte> beginning) {
   if (beginning.size() < kKernelFileHeader ||
       std::memcmp(beginning.data(), kMagic, sizeof(kMagic)) != 0) {
-    return {};
+    return std::nullopt;
   }
-  const auto text = beginning.subspan(kKernelFileHeader);
-  return kernel_origin({reinterpret_cast<const char*>(text.data()), text.size()});
+  Reader header(beginning.subspan(sizeof(kMagic)));
+  if (header.number<std::uint32_t>() != kKernelFileVersion) return std::nullopt;
+  std::string_view compiler, wanted;
+  if (!split_key(as_text(beginning.subspan(kKernelFileHeader)), &compiler, &wanted)) {
+    return std::nullopt;
+  }
+  return kernel_origin(wanted, compiler);
 }
 
 // Sizes are checked before anything is read by them, and the digest before the key, so that a
 // damaged file is told from one of another key.
-std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,
-                                                 const KernelKey& key, std::string* why) {
+std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, std::string* why) {
   const auto refuse = [&](const char* reason) {
     *why = reason;
     return std::nullopt;
@@ -183,16 +237,28 @@ std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file
   base::Digest stated;
   std::memcpy(stated.bytes.data(), file.data() + kDigestAt, stated.bytes.size());
   if (digest_without_itself(file) != stated) return refuse("its digest is wrong");
-  const auto text = file.subspan(kKernelFileHeader, key_bytes);
-  if (!std::ranges::equal(text, std::as_bytes(std::span(key.text)))) {
-    return refuse("it was made for another key");
+  std::string_view compiler, wanted;
+  if (!split_key(as_text(file.subspan(kKernelFileHeader, key_bytes)), &compiler, &wanted)) {
+    return refuse("its key is none");
   }
   CompiledKernel kernel;
   kernel.kind = static_cast<ImageKind>(kind);
   if (!decode_payload(file.subspan(kKernelFileHeader + key_bytes), &kernel)) {
     return refuse("its payload is incomplete");
   }
-  return kernel;
+  return KernelFile{KernelKey(std::string(wanted), std::string(compiler)), std::move(kernel)};
+}
+
+std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, const KernelKey& key,
+                                             std::string* why) {
+  std::optional<KernelFile> found = decode_kernel_file(file, why);
+  if (!found) return std::nullopt;
+  const bool compiled_by = key.compiler.empty() || found->key.compiler == key.compiler;
+  if (found->key.wanted != key.wanted || !compiled_by) {
+    *why = "it was made for another key";
+    return std::nullopt;
+  }
+  return found;
 }
 
 }  // namespace annulus::jit

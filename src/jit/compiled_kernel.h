@@ -31,22 +31,49 @@ struct CompiledKernel {
   friend bool operator==(const CompiledKernel&, const CompiledKernel&) = default;
 };
 
-// Everything that the compiler's result depends on, as text, and the digest of that. The digest
-// names files and hash buckets; keys are equal only where their texts are.
+// Everything that the compiler's result depends on, in two parts: what is wanted (schema,
+// templates, kind of image, options, entry, source), which is known without a compiler, and who
+// compiled it. A file is found by the first and told from others of that by the second.
 struct KernelKey {
-  explicit KernelKey(std::string key_text)
-      : text(std::move(key_text)), digest(base::digest(text)) {}
+  KernelKey(std::string wanted_text, std::string compiler_text)
+      : wanted(std::move(wanted_text)),
+        compiler(std::move(compiler_text)),
+        digest(base::digest(wanted)) {}
 
-  std::string text;
-  base::Digest digest;
+  std::string wanted;
+  std::string compiler;  // Compiler::identity(), "13.0 (65be...)"; empty: there is no compiler
+  base::Digest digest;   // of `wanted`
 
-  friend bool operator==(const KernelKey& a, const KernelKey& b) { return a.text == b.text; }
+  friend bool operator==(const KernelKey& a, const KernelKey& b) {
+    return a.wanted == b.wanted && a.compiler == b.compiler;
+  }
 };
 
-// The part of a key's text that is the same for all kernels of a device: "sm_90a, image cubin,
-// nvrtc 13.0 (...), templates 0123..., schema 1". Kernels of another origin never serve it. Empty
-// where the text is no key.
-std::string kernel_origin(std::string_view key_text);
+// "<32 digits of what is wanted>-<16 digits of the compiler>.kernel".
+inline constexpr std::string_view kKernelSuffix = ".kernel";
+std::string kernel_file_name(const KernelKey& key);
+
+// The version that begins a compiler's identity, 13000 for "13.0 (...)"; 0 where there is none.
+int compiler_version(std::string_view identity);
+
+// What is the same for all kernels of a device. Kernels whose values differ in more than the
+// compiler never serve it.
+struct KernelOrigin {
+  std::string architecture;  // "sm_90a", or "compute_90a" of PTX
+  std::string image;         // "cubin", "ptx"
+  std::string compiler;
+  std::string templates;  // their digest
+  std::string schema;
+
+  friend bool operator==(const KernelOrigin&, const KernelOrigin&) = default;
+};
+// Whether they differ in nothing but the compiler.
+bool serves(KernelOrigin kernel, const KernelOrigin& device);
+// "sm_90a, image cubin, nvrtc 13.0 (...), templates 0123..., schema 2"; "any nvrtc" where no
+// compiler is stated.
+std::string to_string(const KernelOrigin& origin);
+// Empty where the text of what is wanted is none.
+std::optional<KernelOrigin> kernel_origin(std::string_view wanted, std::string_view compiler);
 
 // The bytes of a cache file:
 //
@@ -59,18 +86,29 @@ std::string kernel_origin(std::string_view key_text);
 //   40  16  XXH3-128 of the whole file with these 16 bytes zero
 //   56   8  zero
 //   64      the key, then the payload: symbol, usage and image
+//
+// The key is a line "compiler " and its identity, then the text of what is wanted.
 inline constexpr std::size_t kKernelFileHeader = 64;
-inline constexpr std::uint32_t kKernelFileVersion = 1;
+inline constexpr std::uint32_t kKernelFileVersion = 2;
 std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKernel& kernel);
 
 // The origin of the kernel whose file begins with these bytes, kOriginBytes of them or all that
-// there are; empty where they are no kernel file.
+// there are; empty where they are no kernel file of this version.
 inline constexpr std::size_t kOriginBytes = 4096;
-std::string origin_of_file(std::span<const std::byte> beginning);
+std::optional<KernelOrigin> origin_of_file(std::span<const std::byte> beginning);
 
-// Empty where the bytes are damaged, of another version or of another key; *why says which.
-std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,
-                                                 const KernelKey& key, std::string* why);
+// A file by itself: whole, and of the key that it states. Empty where the bytes are damaged or of
+// another version; *why says which.
+struct KernelFile {
+  KernelKey key;
+  CompiledKernel kernel;
+};
+std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, std::string* why);
+
+// The same for a file that was looked up: empty also where it is of another key. Where the key
+// states no compiler, that of the file may be any.
+std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, const KernelKey& key,
+                                             std::string* why);
 
 }  // namespace annulus::jit
 

@@ -86,7 +86,7 @@ class Program {
 Compiler::Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
                    std::shared_ptr<const TemplateSet> templates, ImageKind kind)
     : nvrtc_(std::move(nvrtc)), templates_(std::move(templates)), kind_(kind) {
-  if (!nvrtc_->report.usable()) base::fail(ErrorCode::kLibrary, "{}", nvrtc_->report.problem);
+  if (!compiles()) return;
   const abi::NvrtcTable& table = nvrtc_->table;
   identity_ = fmt::format("{} ({})", nvrtc_->report.version_text,
                           build_id(reinterpret_cast<const void*>(table.compile_program)));
@@ -102,6 +102,9 @@ Compiler::Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
   for (const std::string& text : texts_) text_pointers_.push_back(text.c_str());
 }
 
+// Without the first of the newer options, names that the compiler makes up contain the process id,
+// and no two runs give the same image. Without the second, a missing include is looked for in the
+// working directory.
 std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
   const bool ptx = kind_ == ImageKind::kPtx;
   std::vector<std::string> options = {
@@ -112,48 +115,49 @@ std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
   if (ptx) options.push_back("--generate-line-info");
   if (!ptx) options.push_back("--ptxas-options=-v");
   if (newer) {
-    // Without the first option, names that the compiler makes up contain the process id, and no two
-    // runs give the same image. Without the second, a missing include is looked for in the working
-    // directory.
     options.push_back("--frandom-seed=annulus");
     options.push_back("--no-source-include");
-    // Leaves out textures, surfaces and the runtime's own types, which the templates do not use:
-    // the same image, about 8 ms sooner.
-    constexpr int kFirstMinimal = 12040;
-    if (version() >= kFirstMinimal) options.push_back("--minimal");
   }
   return options;
 }
 
-// The beginning of a key's text. It names all options, also those that an older NVRTC refuses;
-// which these are follows from its version, which is in the key as well.
+// The beginning of the text of what is wanted. It names all options, also those that an older NVRTC
+// refuses; which these are follows from its version, which is the compiler's part of the key.
 std::string Compiler::key_head(Arch arch) const {
-  return fmt::format("annulus kernel\nschema {}\ntemplates {}\nnvrtc {}\nimage {}\noptions {}\n",
-                     kKernelSchema, templates_->digest().hex(), identity_, to_string(kind_),
+  return fmt::format("annulus kernel\nschema {}\ntemplates {}\nimage {}\noptions {}\n",
+                     kKernelSchema, templates_->digest().hex(), to_string(kind_),
                      base::join(options(arch, true), " "));
 }
 
-std::string Compiler::origin(Arch arch) const { return kernel_origin(key_head(arch)); }
+KernelOrigin Compiler::origin(Arch arch) const { return *kernel_origin(key_head(arch), identity_); }
 
 KernelRequest Compiler::prepare(KernelSpec spec) const {
-  if (!std::ranges::count(archs_, spec.arch.number)) {
-    base::fail(ErrorCode::kUnsupported, "NVRTC {} cannot compile for {}; it knows sm_{}",
-               nvrtc_->report.version_text, to_string(spec.arch), base::join(archs_, ", sm_"));
-  }
   std::string source = source_text(spec);
   KernelKey key(
-      fmt::format("{}entry {}\nsource\n{}", key_head(spec.arch), qualified_entry(spec), source));
+      fmt::format("{}entry {}\nsource\n{}", key_head(spec.arch), qualified_entry(spec), source),
+      identity_);
   return {std::move(spec), std::move(source), std::move(key)};
 }
 
 CompiledKernel Compiler::compile(const KernelRequest& request) const {
+  if (!compiles()) base::fail(ErrorCode::kLibrary, "{}", problem());
+  const Arch arch = request.spec.arch;
+  if (!std::ranges::count(archs_, arch.number)) {
+    base::fail(ErrorCode::kUnsupported, "NVRTC {} cannot compile for {}; it knows sm_{}",
+               nvrtc_->report.version_text, to_string(arch), base::join(archs_, ", sm_"));
+  }
   const std::string source = with_virtual_includes(request.source, *templates_);
   const std::string entry = qualified_entry(request.spec);
   for (bool newer = !older_;; newer = false) {
     const Program program(nvrtc_->table, source.c_str(), text_pointers_, name_pointers_);
     program.check(nvrtc_->table.add_name_expression(program.get(), entry.c_str()),
                   "nvrtcAddNameExpression");
-    const abi::NvrtcResult code = program.compile(options(request.spec.arch, newer));
+    std::vector<std::string> given = options(arch, newer);
+    // Leaves out textures, surfaces and the runtime's own types, which the templates do not use:
+    // the same image, about 8 ms sooner. So it is no part of the key.
+    constexpr int kFirstMinimal = 12040;
+    if (newer && version() >= kFirstMinimal) given.push_back("--minimal");
+    const abi::NvrtcResult code = program.compile(given);
     if (code == abi::kNvrtcInvalidOption && newer) continue;
     // The option that was refused may also be the architecture, which says nothing about the newer
     // options.

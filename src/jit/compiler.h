@@ -24,7 +24,7 @@ namespace annulus::jit {
 
 // A part of every key. Raise it when a change of this library makes old images wrong although the
 // specialised source, the templates and the options are the same.
-inline constexpr int kKernelSchema = 1;
+inline constexpr int kKernelSchema = 2;
 
 // A spec with everything that is derived from it, so that looking the kernel up again derives
 // nothing.
@@ -36,27 +36,31 @@ struct KernelRequest {
 
 class Compiler {
  public:
-  // Throws Error{kLibrary} where the NVRTC found is not usable.
+  // An NVRTC that is not usable leaves a compiler that prepares specs and compiles none.
   Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
            std::shared_ptr<const TemplateSet> templates, ImageKind kind);
 
   ImageKind kind() const { return kind_; }
   const TemplateSet& templates() const { return *templates_; }
-  // "13.0 (65be0db342ad51a06876e71e210bccc5aa8322cf)": version and build of the library.
+  // Why nothing can be compiled; empty where it can.
+  const std::string& problem() const { return nvrtc_->report.problem; }
+  bool compiles() const { return problem().empty(); }
+  // "13.0 (65be0db342ad51a06876e71e210bccc5aa8322cf)": version and build of the library; empty
+  // where nothing can be compiled.
   const std::string& identity() const { return identity_; }
 
-  // kernel_origin() of the kernels that it compiles for an architecture.
-  std::string origin(Arch arch) const;
+  // Of the kernels that it compiles for an architecture.
+  KernelOrigin origin(Arch arch) const;
 
   int version() const { return nvrtc_->report.version; }  // 13000 is 13.0
 
-  // Throws Error{kInvalidArgument} for a spec that is not well formed, Error{kUnsupported} for an
-  // architecture that this NVRTC does not know.
+  // Throws Error{kInvalidArgument} for a spec that is not well formed.
   KernelRequest prepare(KernelSpec spec) const;
 
-  // Takes 0.1 s and more. Any number of threads may compile at once. Throws Error{kCompile} with
-  // the compiler's log and the specialised source, and Error{kOutOfMemory} where the host has no
-  // memory left.
+  // Takes 0.1 s and more. Any number of threads may compile at once. Throws Error{kLibrary} with
+  // problem() where nothing can be compiled, Error{kUnsupported} for an architecture that this
+  // NVRTC does not know, Error{kCompile} with the compiler's log and the specialised source, and
+  // Error{kOutOfMemory} where the host has no memory left.
   CompiledKernel compile(const KernelRequest& request) const;
   CompiledKernel compile(const KernelSpec& spec) const { return compile(prepare(spec)); }
 

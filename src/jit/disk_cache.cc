@@ -15,15 +15,11 @@
 namespace annulus::jit {
 namespace {
 
-constexpr std::int64_t kMaxFileBytes = 256 << 20;
-constexpr std::string_view kSuffix = ".kernel";
 // A temporary older than this was left by a killed writer, since writing takes far less time.
 constexpr std::int64_t kAbandonedSeconds = 3600;
 // Listing a folder takes longer than storing a file, so old files are swept only after this many
 // stores.
 constexpr std::int64_t kStoresPerSweep = 64;
-
-std::string file_name(const KernelKey& key) { return key.digest.hex() + std::string(kSuffix); }
 
 }  // namespace
 
@@ -52,12 +48,16 @@ void DiskCache::note_once(const std::string& text) {
   log_.write(first ? base::LogLevel::kWarning : base::LogLevel::kDebug, "{}", text);
 }
 
+OpenFolder DiskCache::open_folder() const {
+  return {*files_, folder_, options_.folder, base::FolderUse::kOwn};
+}
+
 std::optional<CompiledKernel> DiskCache::find(const KernelKey& key, bool quiet) {
-  if (!usable()) return std::nullopt;
-  const std::string name = file_name(key);
+  if (!usable() || key.compiler.empty()) return std::nullopt;
+  const std::string name = kernel_file_name(key);
   std::vector<std::byte> file;
   const base::FileResult read = base::try_read_private_file(*files_, folder_, base::FolderUse::kOwn,
-                                                            name, kMaxFileBytes, &file);
+                                                            name, kMaxKernelBytes, &file);
   if (read.code == -ENOENT) return std::nullopt;
   if (!read.ok()) {
     if (!quiet)
@@ -66,27 +66,34 @@ std::optional<CompiledKernel> DiskCache::find(const KernelKey& key, bool quiet) 
     return std::nullopt;
   }
   std::string why;
-  std::optional<CompiledKernel> kernel = decode_kernel_file(file, key, &why);
-  if (!kernel && !quiet) {
+  std::optional<KernelFile> found = decode_kernel_file(file, key, &why);
+  if (found) return std::move(found->kernel);
+  if (!quiet) {
     log_.write(base::LogLevel::kWarning,
                "the compiled kernel '{}/{}' is not used: {}; compiling "
                "anew",
                options_.folder, name, why);
   }
-  return kernel;
+  return std::nullopt;
 }
 
-void DiskCache::store(const KernelKey& key, const CompiledKernel& kernel) {
-  if (!usable()) return;
-  const std::string name = file_name(key);
+std::vector<FoundKernel> DiskCache::of_others(const KernelKey& key, int driver) {
+  if (!usable()) return {};
+  return read_others(open_folder(), names_, key, driver, log_);
+}
+
+bool DiskCache::store(const KernelKey& key, const CompiledKernel& kernel) {
+  if (!usable()) return false;
+  const std::string name = kernel_file_name(key);
   const base::FileResult written =
       base::try_write_file(*files_, folder_, name, encode_kernel_file(key, kernel), 0600);
   if (!written.ok()) {
     note_once(fmt::format("cannot {} the compiled kernel '{}/{}': {}; it is kept in memory only",
                           written.step, options_.folder, name, base::describe_errno(written.code)));
-    return;
+    return false;
   }
   if (stored_.fetch_add(1) % kStoresPerSweep == 0) sweep(name);
+  return true;
 }
 
 DiskCache::Lock::~Lock() {
@@ -116,36 +123,13 @@ DiskCache::Lock DiskCache::lock(const KernelKey& key) {
   return {nullptr, -1};
 }
 
-std::string DiskCache::origin_of(int file) {
-  std::vector<std::byte> beginning(kOriginBytes);
-  std::size_t count = 0;
-  while (count < beginning.size()) {
-    const std::int64_t read =
-        files_->read(file, beginning.data() + count, beginning.size() - count);
-    if (read <= 0) break;
-    count += static_cast<std::size_t>(read);
-  }
-  const std::string origin = origin_of_file(std::span(beginning).first(count));
-  return origin.empty() ? "no kernel of this library" : origin;
+std::vector<ListedKernel> DiskCache::list() {
+  if (!usable()) return {};
+  return list_kernel_files(open_folder());
 }
 
-DiskCache::Contents DiskCache::contents() {
-  Contents contents;
-  std::vector<std::string> names;
-  if (!usable() || files_->list(folder_, &names) < 0) return contents;
-  for (const std::string& name : names) {
-    if (!name.ends_with(kSuffix)) continue;
-    const int file = files_->open(folder_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-    if (file < 0) continue;
-    base::FileSystem::Status status;
-    if (files_->status(file, &status) == 0) {
-      ++contents.kernels;
-      contents.bytes += status.bytes;
-      ++contents.origins[origin_of(file)];
-    }
-    files_->close(file);
-  }
-  return contents;
+bool DiskCache::any_of(const KernelOrigin& origin) {
+  return usable() && jit::any_of(open_folder(), origin);
 }
 
 // Removes temporaries that killed writers left, and above max_bytes the oldest kernels, down to
@@ -165,7 +149,7 @@ void DiskCache::sweep(const std::string& newest) {
   const std::optional<std::int64_t> now = base::modified_time(*files_, folder_, newest);
   for (const std::string& name : names) {
     const bool temporary = name.starts_with(base::kTemporaryPrefix);
-    if (!temporary && !name.ends_with(kSuffix)) continue;
+    if (!temporary && !name.ends_with(kKernelSuffix)) continue;
     const int file = files_->open(folder_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (file < 0) continue;
     base::FileSystem::Status status;

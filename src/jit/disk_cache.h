@@ -1,7 +1,8 @@
 #ifndef ANNULUS_JIT_DISK_CACHE_H_
 #define ANNULUS_JIT_DISK_CACHE_H_
 
-// Compiled kernels in a private folder: one immutable file per kernel, <digest of its key>.kernel.
+// Compiled kernels in a private folder: one immutable file per kernel, named by what it is a kernel
+// for and by its compiler (kernel_file_name).
 //
 // Nothing here can make an answer wrong: a file is used only if its digest and its full key agree;
 // otherwise it is a miss, with one line in the log, and is replaced. Nothing here can make a call
@@ -15,15 +16,16 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "jit/compiled_kernel.h"
+#include "jit/kernel_folders.h"
 
 namespace annulus::jit {
 
@@ -49,7 +51,11 @@ class DiskCache {
 
   // quiet: writes no log line about a file that is not used, for a second look at the same file.
   std::optional<CompiledKernel> find(const KernelKey& key, bool quiet = false);
-  void store(const KernelKey& key, const CompiledKernel& kernel);
+  // What other compilers have made of what a key wants (read_others). It is looked for only where
+  // there is no compiler.
+  std::vector<FoundKernel> of_others(const KernelKey& key, int driver);
+  // Returns whether the kernel is on disk now.
+  bool store(const KernelKey& key, const CompiledKernel& kernel);
 
   // A lock that keeps other processes from compiling the same key. It only saves work and protects
   // nothing. Taking it waits up to lock_wait while another process holds it; where locks do not
@@ -68,17 +74,13 @@ class DiskCache {
   };
   Lock lock(const KernelKey& key);
 
-  struct Contents {
-    std::int64_t kernels = 0;
-    std::int64_t bytes = 0;
-    std::map<std::string, std::int64_t> origins;  // how many are of each kernel_origin()
-  };
-  // Counts the files of the folder, and reads how each begins; for people. Zero where the folder is
-  // not usable.
-  Contents contents();
+  // The files of the folder and how each begins, for people. None where it is not usable.
+  std::vector<ListedKernel> list();
+  // As of KernelFolders.
+  bool any_of(const KernelOrigin& origin);
 
  private:
-  std::string origin_of(int file);
+  OpenFolder open_folder() const;
   void note_once(const std::string& text);
   void sweep(const std::string& newest);
 
@@ -87,6 +89,7 @@ class DiskCache {
   std::shared_ptr<base::FileSystem> files_;
   std::string problem_;
   int folder_ = -1;  // held open, so that no other folder can take its name
+  FolderNames names_;
   std::atomic<bool> noted_{false};
   std::atomic<std::int64_t> stored_{0};
 };

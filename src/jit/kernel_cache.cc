@@ -9,6 +9,7 @@
 #include "annulus/error.h"
 #include "base/fail.h"
 #include "base/span.h"
+#include "jit/missing_kernel.h"
 
 namespace annulus::jit {
 namespace {
@@ -28,17 +29,17 @@ class Stopwatch {
   Clock::time_point last_ = Clock::now();
 };
 
-// Loads a kernel. A driver need not take cubins of a toolkit whose major version is newer than its
-// own (CUDA documentation, minor version compatibility), in which case the error says so.
+// Loads a kernel that was compiled by a version of NVRTC. A driver need not take cubins of a
+// toolkit whose major version is newer than its own (CUDA documentation, minor version
+// compatibility), in which case the error says so.
 device::Function load(const device::ContextPointer& context, const CompiledKernel& kernel,
-                      const Compiler& compiler) {
+                      int made) {
   const base::Span span("load", kernel.symbol);
   const auto* image = reinterpret_cast<const char*>(kernel.image.data());
   try {
     return device::Module::load(context, {image, kernel.image.size()})->function(kernel.symbol);
   } catch (const Error& error) {
     const int driver = context->driver().version();
-    const int made = compiler.version();
     if (error.code() != ErrorCode::kDevice || driver / 1000 >= made / 1000) throw;
     base::fail(ErrorCode::kLibrary,
                "{}. The driver is of CUDA {}, the kernel was compiled by NVRTC {}: install a newer "
@@ -46,6 +47,26 @@ device::Function load(const device::ContextPointer& context, const CompiledKerne
                error.what(), abi::cuda_version_text(driver), abi::cuda_version_text(made),
                driver / 1000);
   }
+}
+
+// Compiles a kernel and stores it. The lock is held until it is stored, and a process that waited
+// for it finds the kernel in a second look, unless that is the very file to be replaced.
+ObtainedKernel build_kernel(DiskCache& disk, const KernelKey& key, bool replace,
+                            const std::function<CompiledKernel()>& build) {
+  Stopwatch watch;
+  ObtainedKernel obtained;
+  const DiskCache::Lock lock = disk.lock(key);
+  if (!replace) {
+    if (std::optional<CompiledKernel> found = disk.find(key, /*quiet=*/true)) {
+      return {std::move(*found), Origin::kDisk, watch.lap(), 0};
+    }
+  }
+  obtained.disk_ms = watch.lap();
+  obtained.kernel = build();
+  obtained.compile_ms = watch.lap();
+  disk.store(key, obtained.kernel);
+  obtained.disk_ms += watch.lap();
+  return obtained;
 }
 
 }  // namespace
@@ -65,21 +86,12 @@ const char* to_string(Origin origin) {
 ObtainedKernel obtain_kernel(DiskCache& disk, const KernelKey& key,
                              const std::function<CompiledKernel()>& build) {
   Stopwatch watch;
-  ObtainedKernel obtained;
   if (std::optional<CompiledKernel> found = disk.find(key)) {
     return {std::move(*found), Origin::kDisk, watch.lap(), 0};
   }
-  // The lock is held until the kernel is stored. A process that waited for it finds the kernel in
-  // the second look.
-  const DiskCache::Lock lock = disk.lock(key);
-  if (std::optional<CompiledKernel> found = disk.find(key, /*quiet=*/true)) {
-    return {std::move(*found), Origin::kDisk, watch.lap(), 0};
-  }
-  obtained.disk_ms = watch.lap();
-  obtained.kernel = build();
-  obtained.compile_ms = watch.lap();
-  disk.store(key, obtained.kernel);
-  obtained.disk_ms += watch.lap();
+  const double looked_ms = watch.lap();
+  ObtainedKernel obtained = build_kernel(disk, key, /*replace=*/false, build);
+  obtained.disk_ms += looked_ms;
   return obtained;
 }
 
@@ -90,8 +102,12 @@ std::size_t KernelCache::DigestHash::operator()(const KernelKey& key) const {
 }
 
 KernelCache::KernelCache(device::ContextPointer context, std::shared_ptr<const Compiler> compiler,
-                         std::shared_ptr<DiskCache> disk)
-    : context_(std::move(context)), compiler_(std::move(compiler)), disk_(std::move(disk)) {}
+                         std::shared_ptr<DiskCache> disk, std::shared_ptr<KernelFolders> folders)
+    : context_(std::move(context)),
+      compiler_(std::move(compiler)),
+      disk_(std::move(disk)),
+      folders_(folders ? std::move(folders)
+                       : std::make_shared<KernelFolders>(std::vector<std::string>{})) {}
 
 KernelLookup KernelCache::get(const KernelRequest& request) {
   KernelLookup lookup;
@@ -116,39 +132,87 @@ void KernelCache::count(const KernelLookup& lookup) const {
   base::Tally& tally = context_->tally();
   tally.add(lookup.origin == Origin::kCompiled ? base::Count::compiles
                                                : base::Count::kernels_from_disk);
+  if (lookup.compiled_ahead) tally.add(base::Count::kernels_compiled_ahead);
   tally.add(base::Count::compile_micros, micros(lookup.compile_ms));
   tally.raise(base::Count::longest_compile_micros, micros(lookup.compile_ms));
   tally.add(base::Count::disk_micros, micros(lookup.disk_ms));
   tally.add(base::Count::load_micros, micros(lookup.load_ms));
 }
 
+// The first of the kernels on disk that the driver takes; null where there is none, and *refused
+// says what the driver said last, if it said anything.
+std::shared_ptr<const LoadedKernel> KernelCache::load_from_disk(const KernelRequest& request,
+                                                                KernelLookup* lookup,
+                                                                std::string* refused) {
+  const KernelKey& key = request.key;
+  // The simulator takes PTX of any version.
+  const int driver = context_->info().simulated ? 0 : context_->driver().version();
+  Stopwatch watch;
+  const auto try_to_load = [&](CompiledKernel kernel, const KernelKey& of, bool ahead) {
+    lookup->disk_ms += watch.lap();
+    std::shared_ptr<const LoadedKernel> loaded;
+    try {
+      device::Function function = load(context_, kernel, compiler_version(of.compiler));
+      loaded = std::make_shared<const LoadedKernel>(
+          LoadedKernel{std::move(function), request, std::move(kernel.usage),
+                       std::move(kernel.symbol), kernel.image.size()});
+    } catch (const Error& error) {
+      const bool of_this_file =
+          error.code() == ErrorCode::kDevice || error.code() == ErrorCode::kLibrary;
+      if (!of_this_file) throw;
+      context_->tally().add(base::Count::recovered_kernels);
+      *refused = error.what();
+    }
+    lookup->load_ms += watch.lap();
+    lookup->origin = Origin::kDisk;
+    lookup->compiled_ahead = ahead;
+    return loaded;
+  };
+  if (std::optional<CompiledKernel> found = disk_->find(key)) {
+    if (auto loaded = try_to_load(std::move(*found), key, false)) return loaded;
+  }
+  if (std::optional<FoundKernel> found = folders_->find(key)) {
+    if (auto loaded = try_to_load(std::move(found->kernel), key, true)) return loaded;
+  }
+  for (FoundKernel& found : folders_->of_others(key, driver)) {
+    if (auto loaded = try_to_load(std::move(found.kernel), found.key, true)) return loaded;
+  }
+  if (!compiler_->compiles()) {
+    for (FoundKernel& found : disk_->of_others(key, driver)) {
+      if (auto loaded = try_to_load(std::move(found.kernel), found.key, false)) return loaded;
+    }
+  }
+  lookup->disk_ms += watch.lap();
+  return nullptr;
+}
+
 std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& request,
                                                       KernelLookup* lookup) {
   const base::Span span("kernel", request.spec.family);
+  std::string refused;
+  if (auto loaded = load_from_disk(request, lookup, &refused)) return loaded;
+  if (!compiler_->compiles()) fail_missing(request.spec, *compiler_, *disk_, *folders_, refused);
   const auto build = [&] {
     const base::Span compiling("compile", request.spec.family);
     return compiler_->compile(request);
   };
-  ObtainedKernel obtained = obtain_kernel(*disk_, request.key, build);
+  ObtainedKernel obtained = build_kernel(*disk_, request.key, !refused.empty(), build);
   Stopwatch watch;
   device::Function function;
   try {
-    function = load(context_, obtained.kernel, *compiler_);
+    function = load(context_, obtained.kernel, compiler_->version());
   } catch (const Error& error) {
-    // A file on disk that the driver rejects is compiled anew, once.
+    // Another process has stored it meanwhile, and that file is as good as any other on disk.
     if (obtained.origin != Origin::kDisk || error.code() != ErrorCode::kDevice) throw;
     context_->tally().add(base::Count::recovered_kernels);
+    obtained = build_kernel(*disk_, request.key, /*replace=*/true, build);
     watch.lap();
-    obtained.kernel = build();
-    obtained.origin = Origin::kCompiled;
-    obtained.compile_ms = watch.lap();
-    disk_->store(request.key, obtained.kernel);
-    watch.lap();
-    function = load(context_, obtained.kernel, *compiler_);
+    function = load(context_, obtained.kernel, compiler_->version());
   }
-  lookup->load_ms = watch.lap();
+  lookup->load_ms += watch.lap();
   lookup->origin = obtained.origin;
-  lookup->disk_ms = obtained.disk_ms;
+  lookup->compiled_ahead = false;
+  lookup->disk_ms += obtained.disk_ms;
   lookup->compile_ms = obtained.compile_ms;
   return std::make_shared<const LoadedKernel>(
       LoadedKernel{std::move(function), request, std::move(obtained.kernel.usage),

@@ -3,6 +3,11 @@
 
 // Kernels ready to launch: from memory, else from disk, else from the compiler.
 //
+// On disk a kernel of this very compiler is taken from the cache, then from the folders of kernels
+// that were compiled ahead; then one of any other compiler from these folders, since it was put
+// there on purpose; and where there is no compiler, such a one from the cache as well. One that the
+// driver refuses leads on to the next, and then to the compiler.
+//
 //   KernelCache cache(context, compiler, disk);
 //   const KernelRequest request = compiler->prepare(spec);     // once
 //   const KernelLookup found = cache.get(request);             // under 1 us when in memory
@@ -35,8 +40,8 @@ struct ObtainedKernel {
   double compile_ms = 0;  // zero where the kernel came from disk
 };
 
-// Gets a kernel from disk, or else from build(), whose result is then stored. Any trouble with the
-// disk only leads to build(). Exceptions of build() pass through.
+// Gets a kernel from the cache, or else from build(), whose result is then stored. Any trouble with
+// the disk only leads to build(). Exceptions of build() pass through.
 ObtainedKernel obtain_kernel(DiskCache& disk, const KernelKey& key,
                              const std::function<CompiledKernel()>& build);
 
@@ -53,6 +58,7 @@ struct KernelLookup {
   Origin origin = Origin::kMemory;
   // The times are all zero for kMemory, and where another thread made the kernel while this one
   // waited.
+  bool compiled_ahead = false;  // from one of the folders of such kernels
   double disk_ms = 0;
   double compile_ms = 0;
   double load_ms = 0;  // the driver's part: cuModuleLoadData and cuModuleGetFunction
@@ -60,12 +66,13 @@ struct KernelLookup {
 
 class KernelCache {
  public:
+  // `folders` null: none.
   KernelCache(device::ContextPointer context, std::shared_ptr<const Compiler> compiler,
-              std::shared_ptr<DiskCache> disk);
+              std::shared_ptr<DiskCache> disk, std::shared_ptr<KernelFolders> folders = nullptr);
 
   // May be called from any thread. Threads that ask for one kernel at the same time wait for the
-  // first of them. Throws Error{kCompile} where NVRTC rejects it and Error{kDevice} where the
-  // driver does; a file on disk that the driver rejects is compiled anew.
+  // first of them. Throws Error{kCompile} where NVRTC rejects it, Error{kDevice} where the driver
+  // does, and Error{kLibrary} where it is nowhere and cannot be compiled (jit/missing_kernel.h).
   KernelLookup get(const KernelRequest& request);
   KernelLookup get(const KernelSpec& spec) { return get(compiler_->prepare(spec)); }
 
@@ -80,12 +87,15 @@ class KernelCache {
   };
 
   std::shared_ptr<const LoadedKernel> make(const KernelRequest& request, KernelLookup* lookup);
+  std::shared_ptr<const LoadedKernel> load_from_disk(const KernelRequest& request,
+                                                     KernelLookup* lookup, std::string* refused);
   // Adds what a request took to the counts of the device.
   void count(const KernelLookup& lookup) const;
 
   device::ContextPointer context_;
   std::shared_ptr<const Compiler> compiler_;
   std::shared_ptr<DiskCache> disk_;
+  std::shared_ptr<KernelFolders> folders_;
   // Without limits, so kernels stay for the life of the cache.
   base::SharedCache<KernelKey, LoadedKernel, DigestHash> loaded_;
 };

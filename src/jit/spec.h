@@ -73,6 +73,7 @@ struct KernelSpec {
   // Names that are defined as 1 in front of the #include: which parts of a template the kernel
   // needs (the products in ptx/wgmma.cuh), and variants that are being measured (ptx/variants.cuh).
   std::vector<std::string> defines = {};
+  std::string config = {};  // for people: of the family's configurations, where it has several
 };
 
 // The specialised source: the same text for equal specs, on every machine. Throws

@@ -126,11 +126,11 @@ std::string origin_of(const autotune::TunedStore::Found& found) {
 
 void give_up(const autotune::TunedStore::Found& found, const Error& error,
              autotune::TunedStore& tuned, const base::Log& log) {
-  // Compiling, loading and suitability depend on the configuration; memory, files and arguments do
-  // not.
-  const bool another_may_do = error.code() == ErrorCode::kCompile ||
-                              error.code() == ErrorCode::kDevice ||
-                              error.code() == ErrorCode::kUnsupported;
+  // Compiling, loading, suitability and which kernels were compiled ahead depend on the
+  // configuration; memory, files and arguments do not.
+  const bool another_may_do =
+      error.code() == ErrorCode::kCompile || error.code() == ErrorCode::kDevice ||
+      error.code() == ErrorCode::kLibrary || error.code() == ErrorCode::kUnsupported;
   if (!another_may_do) throw error;
   const std::string why = error.what();
   log.write(base::LogLevel::kWarning,

@@ -3,10 +3,12 @@
 #include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/work.h"
+#include "jit/missing_kernel.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
 #include "planner/fit.h"
 #include "planner/millis.h"
+#include "planner/shape_line.h"
 
 namespace annulus::planner {
 namespace {
@@ -101,6 +103,8 @@ Made make_selecting(const Planner& planner, const Request& request, const attent
 
 Prepared Planner::prepare(const Request& request) const {
   check(request);
+  const jit::KernelsFor wanted(
+      [&] { return wanted_by(request.problem, request.options, request.selection); });
   const base::Work work(request.options.work, "planning");
   const std::int64_t before = work.steps();  // of a scope's earlier calls
   const Clock::time_point start = Clock::now();
@@ -156,6 +160,7 @@ MemoryNeeded Planner::memory_needed(const Problem& problem, const PlanOptions& o
 
 void Planner::prefetch(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
+  const jit::KernelsFor wanted([&] { return wanted_by(problem, options); });
   const base::Work work(options.work, "planning");
   const attention::DeviceLimits left = limits_for(limits, options);
   const Choices choices = choose({problem}, left, options, *tuned);
@@ -170,6 +175,42 @@ void Planner::prefetch(const Problem& problem, const PlanOptions& options) const
           if (!plan.split.empty()) kernels->get(plan.combine_spec);
         }
       });
+}
+
+std::vector<jit::KernelSpec> Planner::kernels_of(const Request& request) const {
+  check(request);
+  const base::Work work(request.options.work, "planning");
+  const attention::DeviceLimits left = limits_for(limits, request.options);
+  const Choices choices =
+      choose({request.problem, request.selection}, left, request.options, *tuned);
+  std::vector<jit::KernelSpec> specs;
+  const auto add = [&](const std::vector<attention::LaunchPlan>& plans) {
+    for (const attention::LaunchPlan& plan : plans) {
+      if (plan.launches.empty()) continue;
+      specs.push_back(plan.spec);
+      if (!plan.split.empty()) specs.push_back(plan.combine_spec);
+    }
+  };
+  with_first_that_works(
+      choices, *tuned, log, [&](const attention::Choice& choice, const std::string&) {
+        specs.clear();
+        if (request.selection != nullptr) {
+          const attention::LaunchPlan plan =
+              selection::make_plan(request.problem, *request.selection, choice, left);
+          add({plan});
+          for (jit::KernelSpec& spec : selection::kernels_of(
+                   selection::make_selection_plan(request.problem, *request.selection, plan),
+                   left.arch)) {
+            specs.push_back(std::move(spec));
+          }
+          return;
+        }
+        const FittedPlans fitted = plans_for(*this, request.problem, request.options, choice, left);
+        add(fitted.plans);
+        if (request.options.kv_splits != 0 || parts_of(fitted.plans) == 1) return;
+        add(plans_for(*this, request.problem, request.options, choice, left, 1).plans);
+      });
+  return specs;
 }
 
 }  // namespace annulus::planner

@@ -53,6 +53,11 @@ struct Planner {
 
   // Leaves kernels and lists where prepare() finds them. Throws as Device::prefetch.
   void prefetch(const Problem& problem, const PlanOptions& options) const;
+
+  // The kernels that prepare() would get, those of a plan that was made to need less memory
+  // included. Touches no device: context, kernels and device_tiles may be null. Throws as
+  // Device::memory_needed.
+  std::vector<jit::KernelSpec> kernels_of(const Request& request) const;
 };
 
 }  // namespace annulus::planner

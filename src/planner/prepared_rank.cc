@@ -12,6 +12,7 @@
 #include "base/span.h"
 #include "base/work.h"
 #include "exchange/gather.h"
+#include "jit/missing_kernel.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
 #include "planner/fit.h"
@@ -183,6 +184,10 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
                                                  const RingOptions& options) {
   const base::Work work(options.work, "planning a ring");
   const base::Span span("plan a rank of a ring", planner.device);
+  const jit::KernelsFor wanted([&] {
+    return fmt::format("rank {} of a ring of {} over {}", rank->info().rank, rank->info().ranks,
+                       wanted_by(problem, options));
+  });
   const Clock::time_point start = Clock::now();
   const int number = rank->info().rank;
   const RankRequest request = {planner, &problem, &shards, &options};

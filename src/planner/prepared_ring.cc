@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/span.h"
 #include "base/work.h"
+#include "jit/missing_kernel.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
 #include "planner/fit.h"
@@ -52,6 +53,10 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   const Planner& first = ranks[0].planner;
   const base::Work work(ranks[0].options->work, "planning a ring");
   const base::Span span("plan a ring", first.device);
+  const jit::KernelsFor wanted([&] {
+    return fmt::format("a ring of {} ranks over {}", ranks.size(),
+                       wanted_by(problem, *ranks[0].options));
+  });
   std::vector<attention::DeviceLimits> limits;
   std::vector<ring::RankDevice> devices;
   std::vector<RankOfRing> described;

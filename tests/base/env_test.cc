@@ -36,8 +36,14 @@ TEST_CASE("tuned results lie where the variable says, else beside the cache") {
 TEST_CASE("the environment is read by name") {
   setenv("ANNULUS_CACHE_DIR", "/somewhere", 1);
   setenv("ANNULUS_DEVICE", "sim:sm_80", 1);
+  setenv("ANNULUS_KERNELS", "/opt/kernels:/srv/kernels", 1);
+  setenv("ANNULUS_COMPILE", "never", 1);
   unsetenv("ANNULUS_LOG");
   const Environment environment = read_environment();
+  CHECK(environment.kernels == "/opt/kernels:/srv/kernels");
+  CHECK(environment.compile == "never");
+  unsetenv("ANNULUS_KERNELS");
+  unsetenv("ANNULUS_COMPILE");
   CHECK(environment.cache_dir == "/somewhere");
   CHECK(environment.device == "sim:sm_80");
   CHECK(environment.log.empty());

@@ -32,6 +32,7 @@ void test_float8(void);
 void test_handles(void);
 void test_inspect(void);
 void test_installation(void);
+void test_kernels(void);
 void test_layout(void);
 void test_layout_formats(void);
 void test_memory(void);

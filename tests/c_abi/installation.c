@@ -67,6 +67,7 @@ void test_installation(void) {
   CHECK(strlen(info.default_device) > 5 && strlen(info.default_reason) > 5);
   CHECK(info.cache_usable == 1 && strlen(info.cache_problem) == 0);
   CHECK(strcmp(info.cache_dir, getenv("ANNULUS_CACHE_DIR")) == 0);
+  CHECK(info.kernel_folders != NULL);
   CHECK(info.cached_kernels >= 0 && info.cached_bytes >= info.cached_kernels);
   libraries(installation);
   device_list(installation, &info);

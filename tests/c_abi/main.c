@@ -78,6 +78,7 @@ int main(void) {
   test_oracle();
   test_inspect();
   test_installation();
+  test_kernels();
   test_tune();
   test_tuned_pack();
   printf("%d conditions, %d failed\n", conditions, failures);

@@ -326,8 +326,9 @@ void check_kernel(Bytes& bytes) {
     for (std::int64_t i = bytes.below(3); i > 0; --i) kernel.usage.notes.emplace_back("note");
     kernel.image.assign(1 + static_cast<std::size_t>(bytes.below(20)), std::byte{0});
     file = jit::encode_kernel_file(
-        jit::KernelKey("annulus kernel\nschema 1\ntemplates 0\nnvrtc 13.0\nimage ptx\noptions "
-                       "--gpu-architecture=sm_80 -x\n"),
+        jit::KernelKey("annulus kernel\nschema 1\ntemplates 0\nimage ptx\noptions "
+                       "--gpu-architecture=sm_80 -x\n",
+                       "13.0"),
         kernel);
     damage(bytes, &file);
   }
@@ -338,7 +339,7 @@ void check_kernel(Bytes& bytes) {
     key_bytes = std::min<std::uint64_t>(key_bytes, file.size() - kHeader);
     if ((flags & 2) == 0) {
       const std::uint64_t payload = all - kHeader - key_bytes;
-      std::memcpy(file.data(), "ANNULUSK\1\0\0\0", 12);
+      std::memcpy(file.data(), "ANNULUSK\2\0\0\0", 12);
       std::memcpy(file.data() + 16, &all, sizeof all);
       std::memcpy(file.data() + 24, &key_bytes, sizeof key_bytes);
       std::memcpy(file.data() + 32, &payload, sizeof payload);
@@ -349,17 +350,16 @@ void check_kernel(Bytes& bytes) {
       std::memcpy(file.data() + 40, digest.bytes.data(), 16);
     }
   }
-  const std::string_view text = text_of(file);
-  const jit::KernelKey key(
-      std::string(text.size() < kHeader ? text : text.substr(kHeader, key_bytes)));
   jit::origin_of_file(file);
-  jit::parse_compile_log(text);
+  jit::parse_compile_log(text_of(file));
   jit::read_cubin(file, "k");
   std::string why;
-  const auto kernel = jit::decode_kernel_file(file, key, &why);
-  if (!kernel && why.empty()) wrong("a kernel file is refused without a word");
-  if (!kernel) return;
-  if (jit::decode_kernel_file(jit::encode_kernel_file(key, *kernel), key, &why) != kernel) {
+  const auto read = jit::decode_kernel_file(file, &why);
+  if (!read && why.empty()) wrong("a kernel file is refused without a word");
+  if (!read) return;
+  const auto again =
+      jit::decode_kernel_file(jit::encode_kernel_file(read->key, read->kernel), read->key, &why);
+  if (!again || !(again->key == read->key) || again->kernel != read->kernel) {
     wrong("another kernel came back");
   }
 }

@@ -15,9 +15,10 @@ using test::sample_key;
 
 std::optional<CompiledKernel> decode(const std::vector<std::byte>& file, int key = 1) {
   std::string why;
-  const auto kernel = decode_kernel_file(file, sample_key(key), &why);
-  CHECK(why.empty() == kernel.has_value());
-  return kernel;
+  auto found = decode_kernel_file(file, sample_key(key), &why);
+  CHECK(why.empty() == found.has_value());
+  if (!found) return std::nullopt;
+  return std::move(found->kernel);
 }
 
 // Makes the digest fit again, as a writer with bad intentions would.
@@ -29,17 +30,49 @@ void sign(std::vector<std::byte>& file) {
 
 TEST_CASE("the origin of a kernel is the part of its key that devices share") {
   const std::string head =
-      "annulus kernel\nschema 1\ntemplates 0a\nnvrtc 13.0 (b)\nimage cubin\n"
+      "annulus kernel\nschema 1\ntemplates 0a\nimage cubin\n"
       "options --gpu-architecture=sm_90a --std=c++17\n";
-  const std::string origin = "sm_90a, image cubin, nvrtc 13.0 (b), templates 0a, schema 1";
-  CHECK(kernel_origin(head) == origin);
-  CHECK(kernel_origin(head + "entry x\nsource\ny") == origin);
-  const auto file = encode_kernel_file(KernelKey(head + "entry x\n"), sample_kernel(1));
+  const KernelOrigin origin = {"sm_90a", "cubin", "13.0 (b)", "0a", "1"};
+  CHECK(to_string(origin) == "sm_90a, image cubin, nvrtc 13.0 (b), templates 0a, schema 1");
+  CHECK(kernel_origin(head, "13.0 (b)") == origin);
+  CHECK(kernel_origin(head + "entry x\nsource\ny", "13.0 (b)") == origin);
+  const auto file = encode_kernel_file(KernelKey(head + "entry x\n", "13.0 (b)"), sample_kernel(1));
   CHECK(origin_of_file(std::span(file).first(300)) == origin);
   for (std::size_t bytes = 0; bytes < 64 + head.size(); ++bytes) {
-    CHECK(origin_of_file(std::span(file).first(bytes)).empty());
+    CHECK_FALSE(origin_of_file(std::span(file).first(bytes)));
   }
-  CHECK(kernel_origin("something else").empty());
+  CHECK_FALSE(kernel_origin("something else", "13.0 (b)"));
+  // Without a compiler it is what kernels of all of them have in common.
+  const KernelOrigin any = *kernel_origin(head, "");
+  CHECK(to_string(any) == "sm_90a, image cubin, any nvrtc, templates 0a, schema 1");
+  CHECK(serves(origin, any));
+  CHECK(serves(origin, *kernel_origin(head, "12.8 (c)")));
+  CHECK_FALSE(serves({"sm_90", "cubin", "13.0 (b)", "0a", "1"}, any));
+  CHECK_FALSE(serves({"sm_90a", "cubin", "13.0 (b)", "0b", "1"}, any));
+}
+
+TEST_CASE("a compiler's version is read from its identity, and a text of another form has none") {
+  CHECK(compiler_version("13.0 (65be)") == 13000);
+  CHECK(compiler_version("12.8") == 12080);
+  for (const char* text : {"", "13", "x.1", "-3.0", "13.x", "99999.1", "13.100"}) {
+    CHECK(compiler_version(text) == 0);
+  }
+}
+
+TEST_CASE("files of one kernel by two compilers lie beside each other") {
+  const std::string name = kernel_file_name(sample_key(1));
+  const std::string other = kernel_file_name(sample_key(1, "12.8 (other)"));
+  CHECK(name.size() == 32 + 1 + 16 + 7);
+  CHECK(name != other);
+  CHECK(name.substr(0, 33) == other.substr(0, 33));
+  CHECK(name.substr(0, 32) != kernel_file_name(sample_key(2)).substr(0, 32));
+  // A key without a compiler takes the kernel of any, and one with another takes none.
+  const auto file = encode_kernel_file(sample_key(1), sample_kernel(1));
+  std::string why;
+  REQUIRE(decode_kernel_file(file, sample_key(1, ""), &why));
+  CHECK(decode_kernel_file(file, sample_key(1, ""), &why)->key == sample_key(1));
+  CHECK_FALSE(decode_kernel_file(file, sample_key(1, "12.8 (other)"), &why));
+  CHECK_FALSE(decode_kernel_file(file, sample_key(2, ""), &why));
 }
 
 TEST_CASE("a kernel file gives back what was put in") {

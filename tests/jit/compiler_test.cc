@@ -200,7 +200,7 @@ TEST_CASE("an architecture that this NVRTC does not know is unsupported") {
   const Compiler compiler(library, sample_templates(), ImageKind::kPtx);
   KernelSpec spec = sample_spec();
   spec.arch = {52, '\0'};
-  CHECK(message_of([&] { compiler.prepare(spec); }, ErrorCode::kUnsupported).find("sm_80") !=
+  CHECK(message_of([&] { compiler.compile(spec); }, ErrorCode::kUnsupported).find("sm_80") !=
         std::string::npos);
 }
 
@@ -221,8 +221,17 @@ TEST_CASE("everything that decides the image is in the key") {
   KernelSpec newer = sample_spec();
   newer.arch = {90, 'a'};
   CHECK_FALSE(key == ptx.prepare(newer).key);
-  CHECK(key.text.find("nvrtc " + library->report.version_text) != std::string::npos);
-  CHECK(key.text.find(library->report.path) == std::string::npos);
+  CHECK(key.compiler.starts_with(library->report.version_text + " ("));
+  CHECK(compiler_version(key.compiler) == library->report.version);
+  for (const std::string& text : {key.wanted, key.compiler}) {
+    CHECK(text.find(library->report.path) == std::string::npos);
+  }
+  // Without NVRTC the same is wanted.
+  auto none = std::make_shared<abi::NvrtcLibrary>();
+  none->report.problem = "there is no NVRTC; install it";
+  const Compiler preparing(none, sample_templates(), ImageKind::kPtx);
+  CHECK(preparing.prepare(sample_spec()).key == KernelKey(key.wanted, ""));
+  CHECK(to_string(preparing.origin({80, '\0'})).find("any nvrtc") != std::string::npos);
   CHECK(ptx.identity().find("no build id") == std::string::npos);
 }
 

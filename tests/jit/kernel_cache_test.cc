@@ -8,6 +8,7 @@
 
 #include "annulus/error.h"
 #include "jit/fake_tables.h"
+#include "jit/missing_kernel.h"
 #include "support/faulty_files.h"
 
 namespace annulus::jit {
@@ -26,12 +27,13 @@ KernelSpec spec(int number) {
           {.name = "Shape", .constants = {Constant::integer("kNumber", number)}, .functions = {}}}};
 }
 
+std::shared_ptr<const TemplateSet> templates() {
+  return std::make_shared<const TemplateSet>(
+      std::map<std::string, std::string>{{"kernels/sample.cu", "// a kernel"}});
+}
+
 std::shared_ptr<const Compiler> compiler(ImageKind kind = ImageKind::kPtx) {
-  return std::make_shared<const Compiler>(
-      test::fake_nvrtc(),
-      std::make_shared<const TemplateSet>(
-          std::map<std::string, std::string>{{"kernels/sample.cu", "// a kernel"}}),
-      kind);
+  return std::make_shared<const Compiler>(test::fake_nvrtc(), templates(), kind);
 }
 
 std::shared_ptr<DiskCache> disk(const std::string& folder) {
@@ -134,7 +136,7 @@ TEST_CASE("what does not compile is an error each time and stays out of the cach
     }
   }
   CHECK(FakeCounts::get().compiled == 2);
-  CHECK(kernels->contents().kernels == 0);
+  CHECK(kernels->list().empty());
   FakeCounts::get().broken_source = false;
   CHECK(cache.get(spec(1)).origin == Origin::kCompiled);
 }
@@ -161,11 +163,143 @@ TEST_CASE("an older NVRTC is asked again without the options it does not know, o
   CHECK(FakeCounts::get().compiled == 3);
 }
 
-TEST_CASE("a library that is not usable is refused with its problem") {
+std::shared_ptr<const Compiler> no_compiler() {
   auto missing = std::make_shared<abi::NvrtcLibrary>();
   missing->report.problem = "there is no NVRTC; install it";
+  return std::make_shared<const Compiler>(missing, templates(), ImageKind::kPtx);
+}
+
+// Puts a kernel of spec(1) by some compiler into a folder; its symbol tells who made it.
+void ship(const std::string& folder, const std::string& made_by) {
+  DiskCache to({.folder = folder});
+  const KernelKey key(compiler()->prepare(spec(1)).key.wanted, made_by);
+  to.store(key, {.kind = ImageKind::kPtx,
+                 .symbol = made_by,
+                 .image = {std::byte{'p'}, std::byte{0}},
+                 .usage = {}});
+}
+
+TEST_CASE("a kernel comes from the cache, then from folders, then from the compiler") {
+  FakeCounts::clear();
+  ScratchFolder scratch;
+  const std::string own = compiler()->identity();
+  const auto symbol = [&](const std::shared_ptr<const Compiler>& by, const std::string& cache) {
+    KernelCache kernels(test::fake_context(), by, disk(cache),
+                        std::make_shared<KernelFolders>(std::vector{scratch / "ahead"}));
+    const KernelLookup found = kernels.get(spec(1));
+    CHECK(found.compiled_ahead == (found.origin == Origin::kDisk && cache != scratch / "cache"));
+    return found.kernel->symbol;
+  };
+  const std::string compiled = "_Zannulus::kernels::sample<annulus::kernels::Shape>";
+  CHECK(symbol(compiler(), "") == compiled);
+  // One of any compiler goes before compiling, as it was put there on purpose; the newest that the
+  // driver, which is of 13.0, takes.
+  for (const char* by : {"12.9 (a)", "13.0 (b)", "14.0 (c)"}) ship(scratch / "ahead", by);
+  CHECK(symbol(compiler(), "") == "13.0 (b)");
+  CHECK(symbol(no_compiler(), "") == "13.0 (b)");
+  // The one of this very compiler goes before these.
+  ship(scratch / "ahead", own);
+  CHECK(symbol(compiler(), "") == own);
+  ship(scratch / "cache", own);
+  FakeCounts::clear();
+  CHECK(symbol(compiler(), scratch / "cache") == own);
+  CHECK(FakeCounts::get().compiled == 0);
+}
+
+TEST_CASE("without a compiler the cache serves what another one has made") {
+  FakeCounts::clear();
+  ScratchFolder scratch;
+  ship(scratch / "cache", "12.9 (a)");
+  {
+    KernelCache kernels(test::fake_context(), no_compiler(), disk(scratch / "cache"));
+    const KernelLookup found = kernels.get(spec(1));
+    CHECK(found.kernel->symbol == "12.9 (a)");
+    CHECK_FALSE(found.compiled_ahead);
+  }
+  // With one it does not: the compiler may have been changed to get other kernels.
+  KernelCache kernels(test::fake_context(), compiler(), disk(scratch / "cache"));
+  CHECK(kernels.get(spec(1)).origin == Origin::kCompiled);
+  CHECK(FakeCounts::get().compiled == 1);
+}
+
+TEST_CASE("a kernel that the driver refuses leads on to the next, and then to the compiler") {
+  ScratchFolder scratch;
+  ship(scratch / "ahead", compiler()->identity());
+  ship(scratch / "ahead", "13.0 (b)");
+  ship(scratch / "ahead", "12.9 (a)");
+  const auto symbol = [&](int refusals, const std::shared_ptr<const Compiler>& by) {
+    FakeCounts::clear();
+    FakeCounts::get().refuse_loads = refusals;
+    const auto context = test::fake_context();
+    KernelCache kernels(context, by, disk(""),
+                        std::make_shared<KernelFolders>(std::vector{scratch / "ahead"}));
+    const std::string taken = kernels.get(spec(1)).kernel->symbol;
+    CHECK(FakeCounts::get().loaded == refusals + 1);
+    return taken;
+  };
+  CHECK(symbol(0, compiler()) == compiler()->identity());
+  CHECK(symbol(1, compiler()) == "13.0 (b)");
+  CHECK(symbol(2, compiler()) == "12.9 (a)");
+  CHECK(symbol(3, compiler()).starts_with("_Z"));
+  CHECK(FakeCounts::get().compiled == 1);
+  CHECK(symbol(1, no_compiler()) == "12.9 (a)");
+}
+
+TEST_CASE("a kernel that is nowhere and cannot be compiled is told with all that helps") {
+  FakeCounts::clear();
+  ScratchFolder scratch;
+  ship(scratch / "ahead", "13.0 (b)");
+  KernelCache kernels(
+      test::fake_context(), no_compiler(), disk(scratch / "cache"),
+      std::make_shared<KernelFolders>(std::vector{scratch / "ahead", scratch / "gone"}));
+  const auto message = [&](int number) -> std::string {
+    KernelSpec wanted = spec(number);
+    wanted.config = "m64 n64";
+    try {
+      kernels.get(wanted);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kLibrary);
+      return error.what();
+    }
+    FAIL_CHECK("no error");
+    return "";
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  std::string text;
+  {
+    const KernelsFor outer([] { return "something else"; });
+    const KernelsFor inner([] { return "the shape `--heads 8`"; });
+    text = message(2);
+  }
+  for (const std::string& part :
+       {std::string("sample (m64 n64) for sm_80"), std::string("the shape `--heads 8`"),
+        "'" + scratch / "ahead" + "' (kernels: 1, of this version for compute_80: 1)",
+        "'" + scratch / "gone" + "' (which does not exist)", "the cache '" + scratch / "cache",
+        std::string("there is no NVRTC; install it"), std::string("nvidia-cuda-nvrtc-cu12"),
+        std::string("tools/get_nvrtc"), std::string("ANNULUS_LIBRARY_PATH"),
+        std::string("annulus warm --shapes")}) {
+    has(text, part);
+  }
+  CHECK(message(2).find("wanted for") == std::string::npos);  // nobody said
+  // What cannot be described is left out.
+  const KernelsFor broken([]() -> std::string { throw std::bad_alloc(); });
+  CHECK(message(2).find("wanted for") == std::string::npos);
+  FakeCounts::get().refuse_loads = 1;
+  has(message(1), "The driver refuses the one that was found");
+  CHECK(kernels.get(spec(1)).kernel->symbol == "13.0 (b)");
+}
+
+TEST_CASE("a library that is not usable compiles nothing and says its problem") {
+  auto missing = std::make_shared<abi::NvrtcLibrary>();
+  missing->report.problem = "there is no NVRTC; install it";
+  const Compiler none(missing, TemplateSet::embedded(), ImageKind::kPtx);
+  CHECK_FALSE(none.compiles());
+  CHECK(none.identity().empty());
   try {
-    Compiler(missing, TemplateSet::embedded(), ImageKind::kPtx);
+    none.compile(spec(1));
     FAIL_CHECK("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kLibrary);

@@ -5,13 +5,16 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "jit/compiled_kernel.h"
 
 namespace annulus::test {
 
-inline jit::KernelKey sample_key(int number) {
-  return jit::KernelKey("annulus kernel\nsource\nkernel number " + std::to_string(number) + "\n");
+// `compiler` is an identity as that of NVRTC.
+inline jit::KernelKey sample_key(int number, std::string compiler = "13.0 (sample)") {
+  return jit::KernelKey("annulus kernel\nsource\nkernel number " + std::to_string(number) + "\n",
+                        std::move(compiler));
 }
 
 inline jit::CompiledKernel sample_kernel(int number, std::size_t image_bytes = 300) {

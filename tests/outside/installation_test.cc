@@ -1,36 +1,13 @@
 // What is installed and what would be opened, asked before any device is.
 #include "annulus/installation.h"
 
-#include <cstdlib>
-#include <optional>
-
 #include "outside/outside.h"
+#include "outside/variable.h"
 
 namespace {
 
 using namespace annulus;
-
-// An environment variable that is another one while this lives.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (before_) {
-      setenv(name_, before_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
+using test::Variable;
 
 TEST_CASE("libraries: what is used, or what is wrong and where it was looked for") {
   const Variable path("ANNULUS_LIBRARY_PATH", "/nonexistent/folder");

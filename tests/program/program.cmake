@@ -11,11 +11,13 @@ if(TARGET annulus_program)
     program/launcher_program_test.cc
     program/pattern_program_test.cc
     program/program_test.cc
-    program/tune_program_test.cc)
+    program/tune_program_test.cc
+    program/warm_program_test.cc)
   target_compile_definitions(test_program PRIVATE
     ANNULUS_PROGRAM="$<TARGET_FILE:annulus_program>"
-    ANNULUS_TEMPLATES="${PROJECT_SOURCE_DIR}/templates")
-  add_dependencies(test_program annulus_program)
+    ANNULUS_TEMPLATES="${PROJECT_SOURCE_DIR}/templates"
+    ANNULUS_USELESS_NVRTC_FOLDER="$<TARGET_FILE_DIR:fake_nvrtc_toolkit>")
+  add_dependencies(test_program annulus_program fake_nvrtc_toolkit)
 
   # A kernel of each family behind the simulator's libcuda.so.1, as on a GPU: tensor maps, mbarriers,
   # clusters (two heads that share K and V), and the oracle at the end.

@@ -129,7 +129,9 @@ TEST_CASE("doctor says what would be used") {
   CHECK(json["device"]["problem"] == "");
   CHECK(json["libraries"]["nvrtc"]["usable"] == true);
   CHECK(json["cache"]["usable"] == true);
-  CHECK(json["environment"].size() == 6);
+  CHECK(json["environment"].size() == 8);
+  CHECK(json["compiled_ahead"].is_array());
+  CHECK(json["device"]["compile_problem"] == "");
   const Outcome words = annulus_with("doctor" + on_device());
   CHECK(words.code == 0);
   CHECK(words.out.find("(nothing uses it yet)") != std::string::npos);  // NCCL

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "annulus/installation.h"
+#include "annulus/kernels.h"
 #include "annulus/tune.h"
 #include "base/env.h"
 #include "program/options.h"
@@ -73,6 +74,7 @@ struct Findings {
   LibraryReports libraries;
   DeviceListing gpus;
   KernelListing kernels;
+  std::vector<KernelListing> ahead;  // compiled ahead
   TunedListing tuned;
   Opened device;
   std::vector<std::pair<std::string, std::string>> variables;  // of the environment
@@ -84,9 +86,12 @@ Findings examine(const DoctorArguments& arguments) {
   return {.libraries = find_libraries(),
           .gpus = list_devices(),
           .kernels = list_kernels(options.cache_dir),
+          .ahead = list_shipped_kernels(options.kernels_path),
           .tuned = annulus::list_tuned(options.tuned_path),
           .device = try_to_open(options),
           .variables = {{"ANNULUS_CACHE_DIR", environment.cache_dir},
+                        {"ANNULUS_KERNELS", environment.kernels},
+                        {"ANNULUS_COMPILE", environment.compile},
                         {"ANNULUS_TUNED", environment.tuned},
                         {"ANNULUS_DEVICE", environment.device},
                         {"ANNULUS_LOG", environment.log},
@@ -122,13 +127,14 @@ std::map<std::string, std::map<std::string, std::int64_t>> packs_of(const TunedL
   return packs;
 }
 
-Served kernels_here(const Findings& found) {
+Served kernels_here(const Findings& found, const KernelListing& kernels, bool compiled_ahead) {
   Served served;
-  for (const KernelSet& set : found.kernels.sets) {
-    if (set.origin == found.device.info.kernel_origin) {
+  for (const KernelSet& set : kernels.sets) {
+    const std::string why = why_unused(set, found.device.info, compiled_ahead);
+    if (why.empty()) {
       served.here += set.kernels;
     } else {
-      served.others["made for " + set.origin] += set.kernels;
+      served.others[printable(why)] += set.kernels;
     }
   }
   return served;
@@ -172,6 +178,16 @@ base::Json findings_json(const Findings& found) {
                    {"problem", found.kernels.problem},
                    {"kernels", found.kernels.kernels},
                    {"bytes", found.kernels.bytes}};
+  json["compiled_ahead"] = base::Json::array();
+  for (const KernelListing& each : found.ahead) {
+    json["compiled_ahead"].push_back({{"folder", each.folder},
+                                      {"usable", each.usable},
+                                      {"problem", each.problem},
+                                      {"kernels", each.kernels},
+                                      {"bytes", each.bytes}});
+    if (!found.device.problem.empty()) continue;
+    json["compiled_ahead"].back()["of_device"] = served_json(kernels_here(found, each, true));
+  }
   json["tuned"] = {{"folders", found.tuned.folders},
                    {"entries", found.tuned.entries.size()},
                    {"packs", base::Json::object()},
@@ -186,10 +202,11 @@ base::Json findings_json(const Findings& found) {
                     {"simulated", found.device.simulated},
                     {"problem", found.device.problem}};
   if (found.device.problem.empty()) {
-    json["cache"]["of_device"] = served_json(kernels_here(found));
+    json["cache"]["of_device"] = served_json(kernels_here(found, found.kernels, false));
     json["tuned"]["of_device"] = served_json(tuned_here(found));
     json["device"]["tuned_key"] = found.device.info.tuned_key;
     json["device"]["kernel_origin"] = found.device.info.kernel_origin;
+    json["device"]["compile_problem"] = found.device.info.compile_problem;
   }
   return json;
 }
@@ -211,7 +228,7 @@ void print_folders(const Findings& found) {
   const KernelListing& kernels = found.kernels;
   const bool opens = found.device.problem.empty();
   if (kernels.usable) {
-    const Served served = opens ? kernels_here(found) : Served{};
+    const Served served = opens ? kernels_here(found, kernels, false) : Served{};
     print_line("cache",
                fmt::format("{}: {} kernels{}, {:.1f} MB, private", kernels.folder, kernels.kernels,
                            opens ? fmt::format(", {} for this device", served.here) : "",
@@ -221,6 +238,18 @@ void print_folders(const Findings& found) {
     print_line("cache",
                "nothing is kept on disk: " +
                    (kernels.problem.empty() ? std::string("no folder is set") : kernels.problem));
+  }
+  for (const KernelListing& each : found.ahead) {
+    if (!each.usable) {
+      print_line("ahead", "kernels compiled ahead are not used: " + each.problem);
+      continue;
+    }
+    const Served of_folder = opens ? kernels_here(found, each, true) : Served{};
+    print_line("ahead",
+               fmt::format("{}: {} kernels{}, {:.1f} MB, only read", each.folder, each.kernels,
+                           opens ? fmt::format(", {} for this device", of_folder.here) : "",
+                           static_cast<double>(each.bytes) / 1e6));
+    print_served("", of_folder);
   }
   const Served served = opens ? tuned_here(found) : Served{};
   print_line("tuned", fmt::format("{} results{}{}{}", found.tuned.entries.size(),
@@ -241,7 +270,10 @@ void print_folders(const Findings& found) {
 void print_findings(const Findings& found, const std::string& asked_for) {
   print_line("driver", library_text(found.libraries.cuda));
   print_line("simulator", library_text(found.libraries.simulator));
-  print_line("NVRTC", library_text(found.libraries.nvrtc));
+  const LibraryReport& nvrtc = found.libraries.nvrtc;
+  print_line("NVRTC",
+             (nvrtc.usable() ? "" : "not there, and needed only to compile what is not on disk: ") +
+                 library_text(nvrtc));
   print_line("NCCL", library_text(found.libraries.nccl) + " (nothing uses it yet)");
   print_gpus(found.gpus);
   print_folders(found);
@@ -252,6 +284,9 @@ void print_findings(const Findings& found, const std::string& asked_for) {
   if (device.problem.empty()) {
     print_line("device", fmt::format("{} ({}{}): {}", device.name, device.architecture,
                                      device.simulated ? ", simulated" : "", device.reason));
+    if (!device.info.compile_problem.empty() && nvrtc.usable()) {
+      print_line("", "compiles nothing: " + device.info.compile_problem);
+    }
   } else {
     print_line("device",
                fmt::format("{} does not open: {}", device.name.empty() ? asked_for : device.name,

@@ -104,6 +104,8 @@ struct CommandLine {
   program::TuneArguments tune;
   program::TunedArguments tuned;
   program::PackArguments packs;
+  program::WarmArguments warm;
+  program::CacheArguments cache;
   program::PatternVerbs pattern;
   program::DoctorArguments doctor;
 };
@@ -130,6 +132,10 @@ CommandLine::CommandLine() {
       add(parser, "tune", "find the fastest configuration for problems, and keep it",
           [this] { return traced(tune.device, [&] { return program::tune(tune); }); }),
       &tune);
+  program::add_options(
+      add(parser, "warm", "compile the kernels of problems ahead, into a folder to ship",
+          [this] { return program::warm(warm); }),
+      &warm);
   CLI::App& of_tuned = *parser.add_subcommand("tuned", "what has been tuned, and packs of it");
   of_tuned.require_subcommand(1);
   program::add_list_options(add(of_tuned, "list", "one line for each entry",
@@ -164,6 +170,18 @@ CommandLine::CommandLine() {
             [this, call = verb.call] { return traced(packs.device, [&] { return call(packs); }); }),
         &packs);
   }
+  CLI::App& of_cache = *parser.add_subcommand("cache", "folders of compiled kernels");
+  of_cache.require_subcommand(1);
+  program::add_list_options(add(of_cache, "list", "what is there, by what it was compiled for",
+                                [this] { return program::list_cache(cache); }),
+                            &cache);
+  program::add_prune_options(add(of_cache, "prune", "remove kernels that are old or serve nobody",
+                                 [this] { return program::prune_cache(cache); }),
+                             &cache);
+  program::add_verify_options(
+      add(of_cache, "verify", "read every kernel, and say which are damaged",
+          [this] { return program::verify_cache(cache); }),
+      &cache);
   program::add_verbs(*parser.add_subcommand("pattern", "patterns and their block layouts"),
                      &pattern);
   for (program::PatternVerb& verb : pattern) {
@@ -185,7 +203,8 @@ int refuse(const CLI::App& parser, const CLI::ParseError& error, const char* fir
     const std::string given =
         first_word != nullptr ? "'" + std::string(first_word) + "' is no verb" : "no verb";
     const std::string text =
-        one_line(given) + "; use run, tune, tuned, pattern, explain or doctor, or see --help";
+        one_line(given) +
+        "; use run, tune, tuned, warm, cache, pattern, explain or doctor, or see --help";
     return fail("", text.c_str(), Exit::kUsage);
   }
   const std::string verb = parser.get_subcommands().front()->get_name();

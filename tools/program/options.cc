@@ -7,6 +7,7 @@
 #include "annulus/ring.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "program/batch_input.h"
 #include "program/number_option.h"
 #include "program/paths.h"
 #include "program/problem_input.h"
@@ -27,6 +28,8 @@ void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_option("--templates", to->templates, "folder of kernel templates to use instead");
   app.add_option("--cache-dir", to->cache_dir,
                  "folder of compiled kernels; 'none' keeps nothing on disk");
+  app.add_option("--kernels", to->kernels,
+                 "folders of kernels compiled ahead, ':' between them; 'none' looks nowhere");
   app.add_option("--tuned", to->tuned,
                  "folders and packs of tuned results, ':' between them; 'none' looks nowhere");
   app.add_flag("--verbose,-v", to->verbose, "notes of the library on stderr");
@@ -141,20 +144,45 @@ void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carr
   add_shape(app, shape);
   app.add_option("--carry", *carry, "the state is carried: none, in, out or both")
       ->check(CLI::IsMember({"none", "in", "out", "both"}));
+  app.add_option("--total-k", shape->total_k,
+                 "keys of the whole sequence; default: --k0 and --seq-k")
+      ->check(number_of_type<std::int64_t>());
+  app.add_option("--dtype-o", shape->dtype_o, "e4m3: the dtype of O; default: bf16")
+      ->check(CLI::IsMember({"bf16", "fp16"}));
 }
 
-// "10m", "90s", "1.5h", "300": seconds.
+// "10m", "90s", "1.5h", "30d", "300": seconds.
 CLI::Validator duration() {
   CLI::Validator validator;
   validator.operation([](std::string& text) -> std::string {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-    const double seconds = unit == "h" ? 3600 : unit == "m" ? 60 : unit == "s" || unit.empty();
+    const double seconds = unit == "d"   ? 86400
+                           : unit == "h" ? 3600
+                           : unit == "m" ? 60
+                                         : unit == "s" || unit.empty();
     if (error != std::errc() || seconds == 0 || !(value > 0) || value > 1e9) {
       return fmt::format("'{}' is no time; write 90s, 10m or 1.5h", text);
     }
     text = fmt::format("{}", value * seconds);
+    return {};
+  });
+  return validator;
+}
+
+// "500M", "2G", "1000000": bytes.
+CLI::Validator bytes() {
+  CLI::Validator validator;
+  validator.operation([](std::string& text) -> std::string {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    const std::int64_t each = unit == "G" ? 1'000'000'000 : unit == "M" ? 1'000'000 : unit.empty();
+    if (error != std::errc() || each == 0 || value < 0 || value > 1'000'000'000'000 / each) {
+      return fmt::format("'{}' is no number of bytes; write 500M, 2G or 1000000", text);
+    }
+    text = std::to_string(value * each);
     return {};
   });
   return validator;
@@ -319,6 +347,67 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 
+void add_options(CLI::App& app, WarmArguments* arguments) {
+  app.add_option("--shapes", arguments->shapes,
+                 "a file with one shape on each line, as options of run, --requests of a batch "
+                 "included; or a preset: small, common")
+      ->required();
+  app.add_option("--into", arguments->into,
+                 "folder for the kernels, which is made; what is there already is left")
+      ->required();
+  app.add_option(
+         "--device", arguments->devices,
+         "what to compile for, several times for several: a GPU by name (a100, h100, h200), "
+         "which need not be here; sim:sm_80, sim:sm_90a; cuda:N; default: ANNULUS_DEVICE, "
+         "else the first GPU, else a simulated one")
+      ->allow_extra_args(false);
+  app.add_option("--arch", arguments->architectures,
+                 "all GPUs of an architecture that are known by name: sm_80, sm_90a, sm_90")
+      ->allow_extra_args(false);
+  app.add_option("--templates", arguments->templates, "folder of kernel templates to use instead");
+  app.add_option("--tuned", arguments->tuned,
+                 "folders of tuned results, ':' between them; 'none' looks nowhere");
+  add_number(app, "--threads", &arguments->threads,
+             "kernels to compile at a time; 0: one for each "
+             "processor")
+      ->check(CLI::Range(0, 1024));
+  add_max_work(app, &arguments->max_work);
+  app.add_flag("--verbose,-v", arguments->verbose, "notes of the library on stderr");
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
+namespace {
+
+void add_cache(CLI::App& app, CacheArguments* arguments) {
+  app.add_option("--cache-dir", arguments->cache_dir,
+                 "folder of compiled kernels; default: ANNULUS_CACHE_DIR, else the user's cache "
+                 "folder");
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
+}  // namespace
+
+void add_list_options(CLI::App& app, CacheArguments* arguments) { add_cache(app, arguments); }
+
+void add_prune_options(CLI::App& app, CacheArguments* arguments) {
+  add_cache(app, arguments);
+  app.add_option("--older-than", arguments->older_than_seconds,
+                 "remove kernels older than this, as 12h or 30d")
+      ->transform(duration());
+  app.add_option("--max-bytes", arguments->max_bytes,
+                 "remove the oldest until no more than this are left, as 500M or 2G")
+      ->transform(bytes());
+  app.add_flag("--useless", arguments->useless,
+               "remove those that serve no device here, real or simulated, with the NVRTC that is "
+               "found");
+  app.add_flag("--dry-run", arguments->dry_run, "say what would be removed; remove nothing");
+}
+
+void add_verify_options(CLI::App& app, CacheArguments* arguments) {
+  add_cache(app, arguments);
+  app.add_flag("--remove", arguments->remove, "remove files that are damaged");
+}
+
 void add_list_options(CLI::App& app, TunedArguments* arguments) {
   app.add_option("--tuned", arguments->path,
                  "folders and packs, ':' between them; default: ANNULUS_TUNED, else the user's "
@@ -427,6 +516,11 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
   } else if (!arguments.cache_dir.empty()) {
     options.cache_dir = absolute_paths(arguments.cache_dir);
   }
+  if (arguments.kernels == "none") {
+    options.kernels_path = "";
+  } else if (!arguments.kernels.empty()) {
+    options.kernels_path = absolute_paths(arguments.kernels);
+  }
   options.tuned_path = tuned_path_of(arguments.tuned);
   options.simulation.checked = arguments.mode != "fast";
   options.simulation.seed = arguments.sim_seed;
@@ -476,6 +570,33 @@ Problem parse_shape(const std::string& line) {
     base::fail(ErrorCode::kInvalidFile, "{}", error.what());
   }
   return make_shape(shape, carry);
+}
+
+void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work) {
+  CLI::App app;
+  app.set_help_flag();
+  ProblemArguments shape;
+  BatchArguments batch;
+  std::string carry = "none";
+  add_shape_options(app, &shape, &carry);
+  app.add_option("--config", shape.config);
+  add_number(app, "--kv-splits", &shape.kv_splits, "");
+  add_number(app, "--max-multiprocessors", &shape.max_multiprocessors, "");
+  add_batch(app, &batch);
+  try {
+    app.parse(line);
+  } catch (const CLI::ParseError& error) {
+    base::fail(ErrorCode::kInvalidFile, "{}", error.what());
+  }
+  if (batch.requests) {
+    BatchInput input = make_batch(shape, batch);
+    work->batches.push_back({std::move(input.problem), input.options});
+    return;
+  }
+  shape.max_work = max_work;
+  PlanOptions options = plan_options(shape);
+  options.max_multiprocessors = shape.max_multiprocessors;
+  work->shapes.push_back({make_shape(shape, carry), options, {}});
 }
 
 }  // namespace annulus::program

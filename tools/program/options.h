@@ -10,6 +10,7 @@
 
 #include "annulus/device.h"
 #include "annulus/error.h"
+#include "annulus/kernels.h"
 
 namespace CLI {
 class App;
@@ -37,6 +38,7 @@ struct DeviceArguments {
   std::string templates;
   std::string cache_dir;  // as ANNULUS_CACHE_DIR; "none" keeps nothing on disk
   std::string tuned;      // as ANNULUS_TUNED; "none" looks nowhere
+  std::string kernels;    // as ANNULUS_KERNELS; "none" looks nowhere
   bool verbose = false;
   std::string trace;  // file for what the process did; empty: none
 };
@@ -59,6 +61,9 @@ struct ProblemArguments {
   double softcap = 0;
   std::string score;  // text of a Score, or "@file"
   std::int64_t layer = 0;
+  std::optional<std::int64_t> total_k;  // keys of the whole sequence, as Problem's; of shapes alone
+  std::string dtype_o;                  // of O with e4m3: bf16 or fp16; of shapes alone
+  int max_multiprocessors = 0;          // as PlanOptions; of shapes to compile ahead alone
   std::string lse_base = "natural";
   std::string input;   // safetensors
   std::string layout;  // empty: bshd
@@ -147,6 +152,29 @@ struct PackArguments {
   bool json = false;
 };
 
+struct WarmArguments {
+  std::string shapes;  // a file or the name of a preset
+  std::string into;
+  std::vector<std::string> devices;
+  std::vector<std::string> architectures;
+  std::string templates;
+  std::string tuned;  // as ANNULUS_TUNED
+  int threads = 0;    // 0: one per processor
+  std::int64_t max_work = kDefaultWorkSteps;
+  bool verbose = false;
+  bool json = false;
+};
+
+struct CacheArguments {
+  std::string cache_dir;  // as ANNULUS_CACHE_DIR
+  double older_than_seconds = -1;
+  std::int64_t max_bytes = -1;
+  bool useless = false;
+  bool dry_run = false;
+  bool remove = false;
+  bool json = false;
+};
+
 struct DoctorArguments {
   DeviceArguments device;
   bool json = false;
@@ -156,6 +184,10 @@ void add_options(CLI::App& app, RunArguments* arguments);
 void add_options(CLI::App& app, ExplainArguments* arguments);
 void add_options(CLI::App& app, DoctorArguments* arguments);
 void add_options(CLI::App& app, TuneArguments* arguments);
+void add_options(CLI::App& app, WarmArguments* arguments);
+void add_list_options(CLI::App& app, CacheArguments* arguments);
+void add_prune_options(CLI::App& app, CacheArguments* arguments);
+void add_verify_options(CLI::App& app, CacheArguments* arguments);
 void add_list_options(CLI::App& app, TunedArguments* arguments);
 void add_show_options(CLI::App& app, TunedArguments* arguments);
 void add_export_options(CLI::App& app, PackArguments* arguments);
@@ -173,6 +205,9 @@ std::optional<std::string> tuned_path_of(const std::string& option);
 // The problem that a line of a file of shapes describes by the options of a problem without
 // operands and --carry. Throws Error{kInvalidFile} for other words, else as make_shape.
 Problem parse_shape(const std::string& line);
+// What such a line asks for where kernels are compiled ahead: it may also have the options of a
+// plan, and --requests with those of a batch.
+void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work);
 
 DeviceOptions device_options(const DeviceArguments& arguments);
 PlanOptions plan_options(const ProblemArguments& arguments);
@@ -191,6 +226,10 @@ Exit run_batch(const RunArguments& arguments);
 Exit explain_batch(const ExplainArguments& arguments);
 Exit doctor(const DoctorArguments& arguments);
 Exit tune(const TuneArguments& arguments);
+Exit warm(const WarmArguments& arguments);
+Exit list_cache(const CacheArguments& arguments);
+Exit prune_cache(const CacheArguments& arguments);
+Exit verify_cache(const CacheArguments& arguments);
 Exit list_tuned(const TunedArguments& arguments);
 Exit show_tuned(const TunedArguments& arguments);
 Exit export_tuned(const PackArguments& arguments);

@@ -163,6 +163,10 @@ Problem make_shape(const ProblemArguments& arguments, const std::string& carry) 
   take_dtype(arguments, &problem);
   take_shape(arguments, &problem);
   take_rules(arguments, &problem);
+  problem.total_k = arguments.total_k;
+  if (!arguments.dtype_o.empty()) {
+    problem.dtype_o = arguments.dtype_o == "fp16" ? Dtype::kFloat16 : Dtype::kBfloat16;
+  }
   problem.carry_in = carry == "in" || carry == "both";
   problem.carry_out = carry == "out" || carry == "both";
   validate(problem);

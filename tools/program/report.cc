@@ -15,6 +15,13 @@ void print_json(const base::Json& json) {
   std::printf("%s\n", text.c_str());
 }
 
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
+
 void print_line(std::string_view name, std::string_view text) {
   std::printf("%-10.*s %.*s\n", static_cast<int>(name.size()), name.data(),
               static_cast<int>(text.size()), text.data());

@@ -21,6 +21,9 @@ void print_json(const base::Json& json);
 // "name       text"
 void print_line(std::string_view name, std::string_view text);
 
+// What a file states about itself, or is called, for a terminal.
+std::string printable(std::string text);
+
 // Numbers for JSON, which has no infinity: those become null.
 base::Json number(double value);
 

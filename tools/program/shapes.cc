@@ -44,6 +44,13 @@ constexpr char kCommon[] = R"shapes(
 }  // namespace
 
 std::vector<Problem> read_shapes(const std::string& name) {
+  std::vector<Problem> problems;
+  read_shape_lines(name, [&](const std::string& line) { problems.push_back(parse_shape(line)); });
+  return problems;
+}
+
+void read_shape_lines(const std::string& name,
+                      const std::function<void(const std::string&)>& read) {
   std::string text;
   if (name == "small") {
     text = kSmall;
@@ -54,7 +61,7 @@ std::vector<Problem> read_shapes(const std::string& name) {
     const std::vector<std::byte> bytes = base::read_file(files, name, kMaxBytes);
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  std::vector<Problem> problems;
+  std::size_t shapes = 0;
   int number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -65,16 +72,15 @@ std::vector<Problem> read_shapes(const std::string& name) {
     if (first == std::string::npos || line[first] == '#') continue;
     if (line.back() == '\r') line.pop_back();
     try {
-      problems.push_back(parse_shape(line));
+      read(line);
     } catch (const Error& error) {
       base::fail(ErrorCode::kInvalidFile, "{}, line {}: {}", name, number, error.what());
     }
-    if (problems.size() > kMaxShapes) {
+    if (++shapes > kMaxShapes) {
       base::fail(ErrorCode::kInvalidFile, "'{}' has more than {} shapes", name, kMaxShapes);
     }
   }
-  if (problems.empty()) base::fail(ErrorCode::kInvalidFile, "'{}' holds no shape", name);
-  return problems;
+  if (shapes == 0) base::fail(ErrorCode::kInvalidFile, "'{}' holds no shape", name);
 }
 
 }  // namespace annulus::program

@@ -8,6 +8,7 @@
 //   --heads 8 --kv-heads 2 --seq 4096 --dim 128 --pattern causal
 //   --heads 8 --kv-heads 2 --seq 4096 --dim 128 --pattern "causal & (window(511,0) | global(16))"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace annulus::program {
 // `name` is a preset (small, common) or a path. Throws Error{kFile} or Error{kInvalidFile}, naming
 // the line.
 std::vector<Problem> read_shapes(const std::string& name);
+
+// The same for other readers of a line.
+void read_shape_lines(const std::string& name, const std::function<void(const std::string&)>& read);
 
 }  // namespace annulus::program
 

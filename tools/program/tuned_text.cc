@@ -13,13 +13,6 @@ std::string problem_of(const TunedEntry& entry) {
 
 double ratio(const TunedEntry& entry) { return entry.time / entry.default_time; }
 
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return text;
-}
-
 base::Json tuned_json(const TunedEntry& entry) {
   return {{"path", entry.path},
           {"name", entry.name},

@@ -19,9 +19,6 @@ std::string problem_of(const TunedEntry& entry);
 // The time over that of the heuristic's choice.
 double ratio(const TunedEntry& entry);
 
-// What a file states about its device goes to a terminal.
-std::string printable(std::string text);
-
 base::Json tuned_json(const TunedEntry& entry);
 
 }  // namespace annulus::program

@@ -151,7 +151,9 @@ jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
 
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch) {
-  return config.family->spec(config, features, arch);
+  jit::KernelSpec spec = config.family->spec(config, features, arch);
+  spec.config = to_string(config);
+  return spec;
 }
 
 jit::KernelSpec combine_spec(const KernelConfig& config, const KernelFeatures& features,
@@ -168,7 +170,8 @@ jit::KernelSpec combine_spec(const KernelConfig& config, const KernelFeatures& f
           .arch = arch,
           .file = "kernels/combine/combine_splits.cu",
           .entry = "combine_splits",
-          .structs = {std::move(shape)}};
+          .structs = {std::move(shape)},
+          .config = to_string(config)};
 }
 
 ScoreNumbers score_numbers(const Problem& problem) {

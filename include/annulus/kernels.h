@@ -1,0 +1,177 @@
+#ifndef ANNULUS_KERNELS_H_
+#define ANNULUS_KERNELS_H_
+
+// Kernels compiled ahead of the programs that run them, to be shipped with an engine or a package,
+// so that the first answer of a process waits for no compiler and a machine needs no NVRTC:
+//
+//   WarmOptions options;
+//   options.folder = "/tmp/kernels";
+//   options.devices = {"h100", "sim:sm_80"};        // none of them need be here
+//   const WarmResult made = warm({.shapes = {{problem}}}, options);
+//
+// Where they run, DeviceOptions::kernels_path or ANNULUS_KERNELS names the folder, or it is copied
+// to lib/annulus/kernels beside libannulus.so (docs/ahead.md). A folder holds kernels of
+// any number of devices, compilers and versions of this library; what serves nobody is passed over.
+// `annulus warm` and `annulus cache` are these functions.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "annulus/batch.h"
+#include "annulus/device.h"
+#include "annulus/error.h"
+#include "annulus/installation.h"
+#include "annulus/selection.h"
+
+namespace annulus::inline v0 {
+
+// A problem as a line of a file of shapes, which `annulus warm --shapes` and `annulus tune
+// --shapes` read: "--heads 8 --seq 4096 --dim 128 --pattern \"causal\"". Options of the plan follow
+// where they are not the defaults; only `annulus warm` reads these. Strides that were given, and
+// limits of memory and work, are left out. A layout that came from no file has no text that could
+// be read again (Pattern::to_string).
+ANNULUS_EXPORT std::string shape_line(const Problem& problem, const PlanOptions& options = {});
+
+// A plan whose kernels are wanted: what Device::plan would get.
+struct WarmShape {
+  Problem problem;
+  PlanOptions options = {};
+  std::optional<Selection> selection = {};
+};
+// What plan_batch would get.
+struct WarmBatch {
+  BatchProblem problem;
+  BatchOptions options = {};
+};
+struct WarmWork {
+  std::vector<WarmShape> shapes;
+  std::vector<WarmBatch> batches;
+};
+
+// A GPU that kernels can be compiled for without one: its limits are those of its data sheet.
+struct KnownGpu {
+  std::string name;          // "a100"
+  std::string description;   // "A100 SXM, 108 multiprocessors"
+  std::string architecture;  // "sm_80", "sm_90a"
+};
+ANNULUS_EXPORT std::vector<KnownGpu> known_gpus();
+
+struct WarmProgress {
+  std::int64_t done = 0;  // kernels that are there by now, or failed
+  std::int64_t kernels = 0;
+  std::string last;  // of what was done last: "mma_forward (m64 n64 ...) for sm_80"
+  double seconds = 0;
+};
+
+struct WarmOptions {
+  // An absolute path. Made where it is missing, with the mode 0755, and files with 0644, less the
+  // umask: others may read them, and none write, which is what a device asks of such a folder.
+  std::string folder;
+  // What to compile for, each one of: a device of this machine or a simulated one, as
+  // DeviceOptions::name, with the limits that its driver states and its tuned results; a GPU of
+  // known_gpus() by name; or an architecture, which is all of these that have it. Empty: the device
+  // that Device::open() would take.
+  std::vector<std::string> devices;
+  std::string template_dir;               // as of DeviceOptions, as is the next one
+  std::optional<std::string> tuned_path;  // used for devices that are here
+  int threads = 0;                        // that compile at a time; 0: one per processor
+  // Ends the work soon after it turns true; what was compiled stays. May be set by a signal
+  // handler. Must outlive the call.
+  const std::atomic<bool>* cancel = nullptr;
+  // Called on one thread at a time, while others compile.
+  std::function<void(const WarmProgress&)> progress;
+  LogCallback log;
+};
+
+// A shape that has no kernel for a device, or a kernel that does not compile.
+struct WarmFailure {
+  std::string device;
+  std::string wanted;  // the line of the shape, or what it is a kernel of
+  ErrorCode code = ErrorCode::kInternal;
+  std::string error;
+};
+
+struct WarmResult {
+  std::int64_t kernels = 0;   // different ones that the work needs
+  std::int64_t compiled = 0;  // by this call
+  std::int64_t there = 0;     // in the folder already, of this very compiler
+  std::int64_t left = 0;      // not compiled, because the call was cancelled
+  bool cancelled = false;     // so that some of the work may not even have been looked at
+  std::int64_t bytes = 0;     // of files, of those that are there now
+  std::vector<WarmFailure> failures;
+  std::vector<std::string> devices;  // what was compiled for: "h100 (sm_90a, cubin)"
+  std::string nvrtc_version;
+  double seconds = 0;
+
+  bool complete() const { return !cancelled && failures.empty(); }
+};
+
+// Compiles the kernels of all shapes and batches for all devices into a folder; what is there
+// already is left. A shape that does not fit a device costs only itself. Needs NVRTC and no GPU;
+// opens no context. Throws Error{kInvalidArgument} for a folder or a device that is none,
+// Error{kLibrary} without NVRTC, or without the driver of a device that needs one, Error{kDevice}
+// where there is no such device, Error{kFile} where the folder cannot be written to, and
+// Error{kUnsupported} where NVRTC does not know an architecture.
+ANNULUS_EXPORT WarmResult warm(const WarmWork& work, const WarmOptions& options);
+
+// ---- Folders of compiled kernels
+
+// Why the kernels of a set do not serve a device, with what differs; empty where they do.
+// `compiled_ahead`: the folder is one of DeviceOptions::kernels_path, where kernels of any NVRTC
+// serve.
+ANNULUS_EXPORT std::string why_unused(const KernelSet& set, const DeviceInfo& device,
+                                      bool compiled_ahead);
+
+struct PruneOptions {
+  // Not given: as DeviceOptions::cache_dir.
+  std::optional<std::string> folder;
+  // Removed are kernels older than this, where it is not negative, by the clock or by the newest of
+  // them, whichever is later;
+  double older_than_seconds = -1;
+  // those that serve no device of this machine, real or simulated, with the NVRTC that is found,
+  // where this is set: of other templates, architectures or compilers, or of another format;
+  bool useless = false;
+  // and of what is left the oldest, until there are no more bytes than this, where it is not
+  // negative.
+  std::int64_t max_bytes = -1;
+  bool dry_run = false;  // only count
+};
+struct PruneResult {
+  std::string folder;
+  std::int64_t removed = 0;
+  std::int64_t removed_bytes = 0;
+  std::int64_t left = 0;
+  std::int64_t left_bytes = 0;
+  std::vector<std::string> problems;  // files that could not be removed, each with the reason
+};
+// Removes kernels from a folder. A process that was about to read one compiles it anew. Throws
+// Error{kFile} where the folder is missing or not to be trusted, as DeviceOptions::kernels_path has
+// it.
+ANNULUS_EXPORT PruneResult prune_kernels(const PruneOptions& options);
+
+// A file that no device would take.
+struct DamagedKernel {
+  std::string name;
+  std::string why;
+  bool removed = false;
+};
+struct VerifyResult {
+  std::string folder;
+  std::int64_t kernels = 0;  // whole ones
+  std::int64_t bytes = 0;
+  std::vector<DamagedKernel> damaged;
+};
+// Reads every kernel of a folder (not given: as DeviceOptions::cache_dir), and says which are
+// damaged, of another version of the format, or under a name that is not their key's. `remove`
+// removes these. Throws as prune_kernels().
+ANNULUS_EXPORT VerifyResult verify_kernels(const std::optional<std::string>& folder = {},
+                                           bool remove = false);
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_KERNELS_H_

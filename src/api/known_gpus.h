@@ -1,0 +1,38 @@
+#ifndef ANNULUS_API_KNOWN_GPUS_H_
+#define ANNULUS_API_KNOWN_GPUS_H_
+
+// GPUs whose limits are known, so that kernels can be compiled for them without one.
+
+#include <cstdint>
+#include <span>
+
+#include "device/device_info.h"
+#include "jit/arch.h"
+
+namespace annulus::api {
+
+// As drivers and data sheets state it.
+struct GpuModel {
+  const char* name;         // "a100"
+  const char* description;  // for people
+  const char* driver_name;  // what the driver calls it, which tuned results are found by
+  int compute_capability;   // 80, 90
+  int multiprocessors;
+  std::int64_t shared_bytes_per_block;
+  int clock_kilohertz;
+  int memory_clock_kilohertz;
+  int memory_bus_bits;
+  std::int64_t memory_bytes;
+  std::int64_t l2_bytes;
+};
+std::span<const GpuModel> gpu_models();
+
+// The facts of a model that planning and tuned results need; the others are 0.
+device::DeviceInfo info_of(const GpuModel& model);
+
+// The best architecture that a GPU of this model runs, with a driver that takes tensor maps.
+jit::Arch architecture_of(const GpuModel& model);
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_KNOWN_GPUS_H_

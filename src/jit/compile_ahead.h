@@ -1,0 +1,54 @@
+#ifndef ANNULUS_JIT_COMPILE_AHEAD_H_
+#define ANNULUS_JIT_COMPILE_AHEAD_H_
+
+// Compiles kernels into a folder that will be shipped.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "annulus/error.h"
+#include "jit/compiler.h"
+
+namespace annulus::jit {
+
+// A kernel that is wanted, and by whom.
+struct AheadJob {
+  std::shared_ptr<const Compiler> compiler;
+  KernelRequest request;
+};
+
+// "mma_forward (mma m64 n64 w4 s2 x3) for sm_80, cubin".
+std::string describe(const AheadJob& job);
+
+struct AheadOptions {
+  std::string folder;               // made with the mode 0755, files with 0644, less the umask
+  int threads = 0;                  // 0: one per processor
+  std::function<bool()> cancelled;  // from any thread, several at a time; null: never
+  // Called on one thread at a time, after each job.
+  std::function<void(std::size_t done, const AheadJob& last)> progress;
+};
+
+struct AheadFailure {
+  std::size_t job = 0;
+  ErrorCode code = ErrorCode::kInternal;
+  std::string error;
+};
+
+struct AheadResult {
+  std::int64_t compiled = 0;
+  std::int64_t there = 0;              // before, of the same compiler
+  std::int64_t left = 0;               // after `cancel`
+  std::int64_t bytes = 0;              // of the files of the first two
+  std::vector<AheadFailure> failures;  // in the order of jobs
+};
+
+// Each job is another kernel. Throws Error{kInvalidArgument} for a folder that is no absolute path,
+// and Error{kFile} where it cannot be used or written to; what was compiled by then stays.
+AheadResult compile_ahead(const std::vector<AheadJob>& jobs, const AheadOptions& options);
+
+}  // namespace annulus::jit
+
+#endif  // ANNULUS_JIT_COMPILE_AHEAD_H_

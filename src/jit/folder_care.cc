@@ -1,0 +1,70 @@
+#include "jit/folder_care.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace annulus::jit {
+
+Pruned prune(const OpenFolder& folder, const PruneRules& rules, std::int64_t now) {
+  std::vector<ListedKernel> kernels = list_kernel_files(folder);
+  std::ranges::stable_sort(kernels, {}, &ListedKernel::modified);
+  // The clock of who keeps the files may be ahead of ours.
+  if (!kernels.empty()) now = std::max(now, kernels.back().modified);
+  Pruned pruned;
+  const auto remove = [&](const ListedKernel& kernel) {
+    const int code = rules.dry_run ? 0 : folder.files.unlink(folder.folder, kernel.name);
+    if (code < 0) {
+      pruned.problems.push_back(fmt::format("cannot remove '{}/{}': {}", folder.path, kernel.name,
+                                            base::describe_errno(code)));
+      return false;
+    }
+    ++pruned.removed;
+    pruned.removed_bytes += kernel.bytes;
+    return true;
+  };
+  std::erase_if(kernels, [&](const ListedKernel& kernel) {
+    const bool old = rules.older_than_seconds >= 0 &&
+                     static_cast<double>(now - kernel.modified) > rules.older_than_seconds;
+    const bool useless = rules.keeps && !(kernel.origin && rules.keeps(*kernel.origin));
+    return (old || useless) && remove(kernel);
+  });
+  std::int64_t bytes = 0;
+  for (const ListedKernel& kernel : kernels) bytes += kernel.bytes;
+  std::erase_if(kernels, [&](const ListedKernel& kernel) {
+    if (rules.max_bytes < 0 || bytes <= rules.max_bytes || !remove(kernel)) return false;
+    bytes -= kernel.bytes;
+    return true;
+  });
+  pruned.left = std::ssize(kernels);
+  pruned.left_bytes = bytes;
+  return pruned;
+}
+
+Verified verify(const OpenFolder& folder, bool remove) {
+  Verified verified;
+  for (const ListedKernel& kernel : list_kernel_files(folder)) {
+    std::vector<std::byte> bytes;
+    std::string why;
+    const base::FileResult read = base::try_read_private_file(
+        folder.files, folder.folder, folder.use, kernel.name, kMaxKernelBytes, &bytes);
+    if (!read.ok()) {
+      why = fmt::format("cannot {} it: {}", read.step, base::describe_private(read));
+    } else if (const auto file = decode_kernel_file(bytes, &why);
+               file && kernel_file_name(file->key) != kernel.name) {
+      why = "its name is not that of its key";
+    }
+    if (why.empty()) {
+      ++verified.kernels;
+      verified.bytes += kernel.bytes;
+      continue;
+    }
+    const int code = remove ? folder.files.unlink(folder.folder, kernel.name) : 0;
+    if (code < 0) why += fmt::format("; it cannot be removed: {}", base::describe_errno(code));
+    verified.damaged.push_back({kernel.name, std::move(why), remove && code == 0});
+  }
+  return verified;
+}
+
+}  // namespace annulus::jit

@@ -1,0 +1,23 @@
+#ifndef ANNULUS_PLANNER_SHAPE_LINE_H_
+#define ANNULUS_PLANNER_SHAPE_LINE_H_
+
+// What a call plans, in the words in which kernels for it can be compiled ahead.
+
+#include <string>
+
+#include "annulus/device.h"
+
+namespace annulus::planner {
+
+// A problem as a line of a file of shapes, which `annulus warm` and `annulus tune` read. It states
+// all that the kernels follow from, but for strides that were given, and for a layout that came
+// from no file: its place in the pattern has a text that no file of shapes may have.
+std::string shape_line(const Problem& problem, const PlanOptions& options = {});
+
+// "`--heads 8 --seq 4096 ...`", with what such a line cannot say.
+std::string wanted_by(const Problem& problem, const PlanOptions& options,
+                      const Selection* selection = nullptr);
+
+}  // namespace annulus::planner
+
+#endif  // ANNULUS_PLANNER_SHAPE_LINE_H_
