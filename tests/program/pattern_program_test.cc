@@ -117,7 +117,7 @@ TEST_CASE("pattern refuses in one line what it cannot do") {
   const test::ScratchFolder folder;
   const std::string file = folder / "x";
   refused("pattern", 2, "subcommand");
-  refused("pattern paint", 2, "");
+  refused("pattern paint", 2, "'paint' is no subcommand; use draw, stats, ");
   refused("pattern draw", 2, "give --pattern with sizes, or --input");
   refused("pattern draw -p causal -i " + file, 2, "not both");
   refused("pattern draw -p 'causal &'", 2, "column");
@@ -142,7 +142,7 @@ TEST_CASE("pattern refuses in one line what it cannot do") {
   refused("pattern import " + file + " " + file + "2 --from csr", 5, "");
   refused("pattern import " + file + " " + file + "2 --from raw --block 8 -S 64", 5,
           "the mask has 35 entries");
-  refused("pattern diff " + file, 2, "second");
+  refused("pattern diff " + file, 2, "annulus pattern diff: second is required");
   refused("pattern export -p causal --to flashinfer " + file, 2, "partial");
   CHECK(read(file) == "no layout at all, and far too short");
 }

@@ -8,6 +8,7 @@ if(TARGET annulus_program)
   endif()
   annulus_test(program LABEL unit LIBRARIES annulus_base annulus_layout SOURCES program/batch_program_test.cc
     program/go_on_program_test.cc
+    program/help_program_test.cc
     program/launcher_program_test.cc
     program/pattern_program_test.cc
     program/program_test.cc

@@ -54,15 +54,26 @@ inline base::Json json_of(const std::string& arguments) {
   return base::parse_json(outcome.out, "the program's output");
 }
 
-// An error is one line on stderr that holds `part`, and nothing on stdout.
+// An error is one line on stderr that holds `part`, below which indented lines may show where it
+// is. On stdout there is nothing, or with --json an object of the same words.
 inline void refused(const std::string& arguments, int code, const std::string& part) {
   CAPTURE(arguments);
   const Outcome outcome = annulus_with(arguments);
   CHECK(outcome.code == code);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err.starts_with("annulus"));
-  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
-  CHECK_MESSAGE(outcome.err.find(part) != std::string::npos, outcome.err);
+  std::istringstream lines(outcome.err);
+  std::string first;
+  std::getline(lines, first);
+  CHECK(first.starts_with("annulus"));
+  CHECK_MESSAGE(first.find(part) != std::string::npos, outcome.err);
+  for (std::string more; std::getline(lines, more);) CHECK(more.starts_with("  "));
+  CHECK(outcome.err.ends_with('\n'));
+  if (arguments.find("--json") == std::string::npos) {
+    CHECK(outcome.out.empty());
+    return;
+  }
+  const base::Json error = base::parse_json(outcome.out, "the program's output")["error"];
+  CHECK_FALSE(error["code"].get<std::string>().empty());
+  CHECK(first.ends_with(": " + error["text"].get<std::string>()));
 }
 
 inline std::string on_device() { return " --device " + device_name(); }

@@ -196,7 +196,7 @@ TEST_CASE("sums are not tuned, and rings of them run where anything is tuned") {
   const std::string sum = " --pattern 'sum(causal, window(63, 0))' -H 1 -S 128 -D 32";
   const Outcome outcome = annulus_with("tune" + sum + with(folder));
   CHECK(outcome.code == 2);
-  CHECK(outcome.out.find("sum(...) cannot be tuned") != std::string::npos);
+  CHECK(outcome.err.find("sum(...) cannot be tuned") != std::string::npos);
   json_of("tune --json -H 1 -S 64 -D 32" + with(folder));
   CHECK(json_of("run --json --ranks 2" + sum + with(folder))["within_tolerance"] == true);
   CHECK(json_of("run --json" + sum + with(folder))["within_tolerance"] == true);
@@ -358,6 +358,8 @@ TEST_CASE("one shape that is wrong or too large costs only itself") {
   CHECK(outcome.code == 2);
   const base::Json json = base::parse_json(outcome.out, "tune");
   CHECK(json["results"][0]["status"] == "failed");
+  CHECK(outcome.err.find("annulus tune: B1 H8 Hkv8 Sq0 ") != std::string::npos);
+  CHECK(outcome.err.find(json["results"][0]["error"].get<std::string>()) != std::string::npos);
   CHECK(json["results"][1]["status"] == "planned");
 }
 
@@ -368,8 +370,10 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
   }
   refused("tune --carry sideways", 2, "--carry");
   refused("tune --dim 80" + on_device(), 2, "80");
-  refused("tuned", 2, "tuned");
-  refused("tuned fly", 2, "tuned");
+  refused("tune --dry-run --time-limit 10m" + on_device(), 2, "nothing says what to tune");
+  refused("tuned", 2, "annulus tuned: no subcommand; use list, show, ");
+  refused("tuned fly", 2, "annulus tuned: 'fly' is no subcommand; use list, show, ");
+  refused("tuned export", 2, "annulus tuned export: pack is required");
   refused("tuned show nothing-like-it --tuned " + (folder / "x"), 2, "nothing-like-it");
   std::ofstream(folder / "file") << "x";
   // Said when the folder is to be read, and when it turns out that nothing could be kept.

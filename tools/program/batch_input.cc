@@ -10,6 +10,7 @@
 #include "program/host_memory.h"
 #include "program/problem_input.h"
 #include "program/report.h"
+#include "program/text_error.h"
 
 namespace annulus::program {
 namespace {
@@ -109,7 +110,7 @@ std::vector<Request> parse_requests(std::string_view text) { return RequestReade
 BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& batch) {
   if (!batch.refused.empty()) base::fail(ErrorCode::kInvalidArgument, "{}", batch.refused);
   BatchInput input;
-  input.requests = parse_requests(batch.requests.value());
+  parse_shown(batch.requests.value(), [&] { input.requests = parse_requests(*batch.requests); });
   for (std::size_t r = 0; r < input.requests.size(); ++r) {
     input.requests[r].position = arguments.k0.value_or(0);
     input.requests[r].seed = arguments.seed * kMostRequests + r;

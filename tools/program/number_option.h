@@ -10,6 +10,7 @@
 #include <charconv>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -32,10 +33,25 @@ CLI::Validator number_of_type() {
   return validator;
 }
 
+// The help of an option with the value that it has where it is not given, unless the help says
+// so in words.
 template <typename T>
-CLI::Option* add_number(CLI::App& app, const char* names, T* to, const char* help) {
-  return app.add_option(names, *to, help)->check(number_of_type<T>());
+std::string with_default(std::string_view help, const T& value) {
+  if (help.find("default: ") != std::string_view::npos) return std::string(help);
+  return fmt::format("{}; default: {}", help, value);
 }
+
+template <typename T>
+CLI::Option* add_number(CLI::App& app, const char* names, T* to, std::string_view help) {
+  return app.add_option(names, *to, with_default(help, *to))->check(number_of_type<T>());
+}
+
+// What an option of the command line takes, as help shows it. Completions offer files and folders
+// where the name says so, and the words of {a,b} as CLI::IsMember writes them.
+constexpr const char* kFile = "FILE";
+constexpr const char* kFolder = "FOLDER";
+constexpr const char* kPaths = "PATHS";  // several, ':' between them
+constexpr const char* kBlockSize = "RxC";
 
 // "AxB" around a separator; without one both are A. Throws Error{kInvalidArgument} that names
 // `what`.

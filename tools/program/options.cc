@@ -1,6 +1,7 @@
 #include "program/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "program/number_option.h"
 #include "program/paths.h"
 #include "program/problem_input.h"
+#include "program/text_error.h"
 
 namespace annulus::program {
 namespace {
@@ -18,23 +20,30 @@ namespace {
 void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_option("--device", to->name,
                  "cuda:N, sim:sm_80 or sim:sm_90a, with :N for one of several; default: "
-                 "ANNULUS_DEVICE, else the first GPU, else a simulated one");
-  app.add_option("--mode,--twin", to->mode, "how a simulated device runs: checked or fast")
+                 "ANNULUS_DEVICE, else the first GPU, else a simulated one")
+      ->type_name("DEVICE");
+  app.add_option("--mode,--twin", to->mode,
+                 with_default("how a simulated device runs: checked or fast", to->mode))
       ->check(CLI::IsMember({"checked", "fast"}));
   add_number(app, "--sim-seed", &to->sim_seed,
              "simulated device: seed of warp order and of when copies land");
   add_number(app, "--sim-threads", &to->sim_threads, "simulated device: host threads; 0: all")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--templates", to->templates, "folder of kernel templates to use instead");
+  app.add_option("--templates", to->templates, "folder of kernel templates to use instead")
+      ->type_name(kFolder);
   app.add_option("--cache-dir", to->cache_dir,
-                 "folder of compiled kernels; 'none' keeps nothing on disk");
+                 "folder of compiled kernels; 'none' keeps nothing on disk")
+      ->type_name(kFolder);
   app.add_option("--kernels", to->kernels,
-                 "folders of kernels compiled ahead, ':' between them; 'none' looks nowhere");
+                 "folders of kernels compiled ahead, ':' between them; 'none' looks nowhere")
+      ->type_name(kPaths);
   app.add_option("--tuned", to->tuned,
-                 "folders and packs of tuned results, ':' between them; 'none' looks nowhere");
+                 "folders and packs of tuned results, ':' between them; 'none' looks nowhere")
+      ->type_name(kPaths);
   app.add_flag("--verbose,-v", to->verbose, "notes of the library on stderr");
   app.add_option("--trace", to->trace,
-                 "write what was done and when to this .json file, for ui.perfetto.dev");
+                 "write what was done and when to this .json file, for ui.perfetto.dev")
+      ->type_name(kFile);
 }
 
 void add_shape(CLI::App& app, ProblemArguments* to) {
@@ -42,12 +51,14 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
   add_number(app, "--heads,-H", &to->heads, "query heads");
   add_number(app, "--kv-heads", &to->kv_heads, "key/value heads; default: as many as --heads");
   add_number(app, "--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given");
-  app.add_option("--seq-k", to->seq_k, "keys")->check(number_of_type<std::int64_t>());
+  app.add_option("--seq-k", to->seq_k, "keys; default: as --seq")
+      ->check(number_of_type<std::int64_t>());
   app.add_option("--q0", to->q0, "position of the first query; default: keys less queries")
       ->check(number_of_type<std::int64_t>());
   app.add_option("--k0", to->k0, "position of the first key; default: 0")
       ->check(number_of_type<std::int64_t>());
-  app.add_option("--dim,-D", to->dim, "head dim, or QK/V as in 192/128");
+  app.add_option("--dim,-D", to->dim, with_default("head dim, or QK/V as in 192/128", to->dim))
+      ->type_name("DIM");
   app.add_option("--dtype", to->dtype,
                  "bf16, fp16 or e4m3 (sm_90a; O is bf16); default: the file's, else bf16")
       ->check(CLI::IsMember({"bf16", "fp16", "e4m3"}));
@@ -55,34 +66,45 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
                  "e4m3: rows of Q, of K and of V that share a scale, a power of two from 32; 0: "
                  "all of a head; default: 64")
       ->check(number_of_type<std::int64_t>());
-  app.add_option("--pattern,-p", to->pattern,
-                 "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"; @file "
-                 "reads it from a file");
+  app.add_option(
+         "--pattern,-p", to->pattern,
+         with_default(
+             "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"; @file "
+             "reads it from a file",
+             to->pattern))
+      ->type_name("PATTERN");
   app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)")
+      ->type_name("NUMBER")
       ->check(number_of_type<double>());
   add_number(app, "--softcap", &to->softcap, "c of c tanh(score / c); 0: none");
   app.add_option("--score", to->score,
                  "scores as text, as in \"softcap(30), alibi([0.5, 0.25]), sink_logit(1)\"; @file "
-                 "reads them from a file");
+                 "reads them from a file")
+      ->type_name("SCORE");
   add_number(app, "--layer", &to->layer,
              "of the model: random patterns differ from layer to layer");
 }
 
 void add_problem(CLI::App& app, ProblemArguments* to) {
   add_shape(app, to);
-  app.add_option("--block", to->block, "RxC: size of the blocks that block density counts");
-  app.add_option("--lse-base", to->lse_base, "base of the log-sum-exp: natural or two")
+  app.add_option("--block", to->block,
+                 "size of the blocks that block density counts; default: the kernel's")
+      ->type_name(kBlockSize);
+  app.add_option("--lse-base", to->lse_base,
+                 with_default("base of the log-sum-exp: natural or two", to->lse_base))
       ->check(CLI::IsMember({"natural", "two"}));
   app.add_option("--layout", to->layout, "order of the tensors: bshd or bhsd; default: bshd")
       ->check(CLI::IsMember({"bshd", "bhsd"}));
   add_number(app, "--seed", &to->seed, "of random operands");
   // Sizes are the file's, and an option that says others must not be passed over in silence.
-  CLI::Option* input = app.add_option("--input,-i", to->input, "safetensors file with q, k and v");
+  CLI::Option* input =
+      app.add_option("--input,-i", to->input, "safetensors file with q, k and v")->type_name(kFile);
   for (const char* name :
        {"--batch", "--heads", "--kv-heads", "--seq", "--seq-k", "--dim", "--seed"}) {
     input->excludes(app.get_option(name));
   }
-  app.add_option("--config", to->config, "kernel configuration to use, by name");
+  app.add_option("--config", to->config, "kernel configuration to use, by name")
+      ->type_name("CONFIG");
   add_number(app, "--kv-batch", &to->kv_batch,
              "1: K and V have one batch, which every batch of Q reads; default: as --batch");
   add_number(app, "--kv-splits,--split-rows", &to->kv_splits,
@@ -112,15 +134,17 @@ constexpr RefusedOption kNotOfBatches[] = {
 };
 
 void add_batch(CLI::App& app, BatchArguments* to) {
-  CLI::Option* requests = app.add_option(
-      "--requests", to->requests,
-      "a batch of requests in place of one problem: queries/keys of each, and how many, as in "
-      "\"1/4096 x 8, 1/77, 512/2048\"");
-  add_number(app, "--page", &to->page, "rows of a page of K and V; 0: no pages; default: 16")
-      ->needs(requests);
-  app.add_option("--table", to->table,
-                 "how pages are found: dense (a row of page numbers for each request) or csr "
-                 "(begins and numbers); without pages: a slab for each request, or begins")
+  CLI::Option* requests = app.add_option("--requests", to->requests,
+                                         "a batch of requests in place of one problem: "
+                                         "queries/keys of each, and how many, as in "
+                                         "\"1/4096 x 8, 1/77, 512/2048\"")
+                              ->type_name("REQUESTS");
+  add_number(app, "--page", &to->page, "rows of a page of K and V; 0: no pages")->needs(requests);
+  app.add_option(
+         "--table", to->table,
+         with_default("how pages are found: dense (a row of page numbers for each request) or csr "
+                      "(begins and numbers); without pages: a slab for each request, or begins",
+                      to->table))
       ->check(CLI::IsMember({"dense", "csr"}))
       ->needs(requests);
   add_number(app, "--part-keys", &to->part_keys,
@@ -142,7 +166,8 @@ void add_batch(CLI::App& app, BatchArguments* to) {
 // What describes a shape alone, without operands.
 void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carry) {
   add_shape(app, shape);
-  app.add_option("--carry", *carry, "the state is carried: none, in, out or both")
+  app.add_option("--carry", *carry,
+                 with_default("the state is carried: none, in, out or both", *carry))
       ->check(CLI::IsMember({"none", "in", "out", "both"}));
   app.add_option("--total-k", shape->total_k,
                  "keys of the whole sequence; default: --k0 and --seq-k")
@@ -266,16 +291,22 @@ void add_options(CLI::App& app, RunArguments* arguments) {
   add_problem(app, &arguments->problem);
   add_batch(app, &arguments->batch);
   CLI::Option* ranks =
-      app.add_option("--ranks", arguments->ranks,
-                     "run around a ring of this many ranks, on the GPUs or simulated devices of "
-                     "one kind, in turn; env: this process is one rank, as torchrun, mpirun or "
-                     "srun has started it, and rank 0 prints")
+      app.add_option(
+             "--ranks", arguments->ranks,
+             with_default(
+                 "run around a ring of this many ranks, on the GPUs or simulated devices of "
+                 "one kind, in turn; env: this process is one rank, as torchrun, mpirun or "
+                 "srun has started it, and rank 0 prints",
+                 arguments->ranks))
+          ->type_name("RANKS")
           ->transform(ranks_or_env());
-  app.add_option("--shard", arguments->shard, "what each rank holds: contiguous or zigzag")
+  app.add_option("--shard", arguments->shard,
+                 with_default("what each rank holds: contiguous or zigzag", arguments->shard))
       ->check(CLI::IsMember({"contiguous", "zigzag"}))
       ->needs(ranks);
   app.add_option("--route", arguments->route,
-                 "how rows of K and V travel: direct, ring (hop by hop), or auto")
+                 with_default("how rows of K and V travel: direct, ring (hop by hop), or auto",
+                              arguments->route))
       ->check(CLI::IsMember({"auto", "direct", "ring"}))
       ->needs(ranks);
   app.add_flag("--processes", arguments->processes,
@@ -285,6 +316,7 @@ void add_options(CLI::App& app, RunArguments* arguments) {
   app.add_option("--rendezvous", arguments->rendezvous,
                  "with --ranks env: where ranks meet, tcp:HOST:PORT of rank 0, or on one host "
                  "file:PATH; default: as torchrun and srun say")
+      ->type_name("PLACE")
       ->needs(ranks);
   app.add_option("--deadline", arguments->deadline,
                  "with --processes or --ranks env: milliseconds that ranks wait for each other; "
@@ -298,8 +330,10 @@ void add_options(CLI::App& app, RunArguments* arguments) {
       ->needs(ranks);
   app.add_option("--seat", arguments->seat)->group("");  // for the processes that are started
   app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
+      ->type_name(kFile)
       ->needs(ranks);
-  app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file");
+  app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file")
+      ->type_name(kFile);
   app.add_flag("--no-check", arguments->no_check, "do not compare with the float64 oracle");
   add_number(app, "--repeat", &arguments->repeat, "times to run; the median is shown")
       ->check(CLI::Range(1, 1000000));
@@ -331,13 +365,22 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
   const std::vector<CLI::Option*> of_shape = app.get_options();
   CLI::Option* shapes =
       app.add_option("--shapes", arguments->shapes,
-                     "a file with one shape on each line, as options; or a preset: small, common");
+                     "a file with one shape on each line, as options; or a preset: small, common")
+          ->type_name(kFile);
   // Each line says all of its shape.
+  std::vector<const CLI::Option*> problem = {shapes};
   for (CLI::Option* option : of_shape) {
-    if (!of_device.contains(option->get_name())) shapes->excludes(option);
+    if (of_device.contains(option->get_name())) continue;
+    shapes->excludes(option);
+    problem.push_back(option);
   }
+  app.parse_complete_callback([problem, arguments] {
+    arguments->given =
+        std::ranges::any_of(problem, [](const CLI::Option* option) { return option->count() > 0; });
+  });
   app.add_option("--time-limit", arguments->time_limit_seconds,
                  "of all shapes together, as 90s, 10m or 1.5h; the best so far is kept")
+      ->type_name("TIME")
       ->transform(duration());
   app.add_flag("--exhaustive", arguments->exhaustive, "try every configuration of the space");
   app.add_flag("--force", arguments->force, "tune again what is tuned already");
@@ -351,22 +394,28 @@ void add_options(CLI::App& app, WarmArguments* arguments) {
   app.add_option("--shapes", arguments->shapes,
                  "a file with one shape on each line, as options of run, --requests of a batch "
                  "included; or a preset: small, common")
+      ->type_name(kFile)
       ->required();
   app.add_option("--into", arguments->into,
                  "folder for the kernels, which is made; what is there already is left")
+      ->type_name(kFolder)
       ->required();
   app.add_option(
          "--device", arguments->devices,
          "what to compile for, several times for several: a GPU by name (a100, h100, h200), "
          "which need not be here; sim:sm_80, sim:sm_90a; cuda:N; default: ANNULUS_DEVICE, "
          "else the first GPU, else a simulated one")
+      ->type_name("DEVICE")
       ->allow_extra_args(false);
   app.add_option("--arch", arguments->architectures,
                  "all GPUs of an architecture that are known by name: sm_80, sm_90a, sm_90")
+      ->type_name("ARCH")
       ->allow_extra_args(false);
-  app.add_option("--templates", arguments->templates, "folder of kernel templates to use instead");
+  app.add_option("--templates", arguments->templates, "folder of kernel templates to use instead")
+      ->type_name(kFolder);
   app.add_option("--tuned", arguments->tuned,
-                 "folders of tuned results, ':' between them; 'none' looks nowhere");
+                 "folders of tuned results, ':' between them; 'none' looks nowhere")
+      ->type_name(kPaths);
   add_number(app, "--threads", &arguments->threads,
              "kernels to compile at a time; 0: one for each "
              "processor")
@@ -381,7 +430,8 @@ namespace {
 void add_cache(CLI::App& app, CacheArguments* arguments) {
   app.add_option("--cache-dir", arguments->cache_dir,
                  "folder of compiled kernels; default: ANNULUS_CACHE_DIR, else the user's cache "
-                 "folder");
+                 "folder")
+      ->type_name(kFolder);
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 
@@ -393,9 +443,11 @@ void add_prune_options(CLI::App& app, CacheArguments* arguments) {
   add_cache(app, arguments);
   app.add_option("--older-than", arguments->older_than_seconds,
                  "remove kernels older than this, as 12h or 30d")
+      ->type_name("TIME")
       ->transform(duration());
   app.add_option("--max-bytes", arguments->max_bytes,
                  "remove the oldest until no more than this are left, as 500M or 2G")
+      ->type_name("BYTES")
       ->transform(bytes());
   app.add_flag("--useless", arguments->useless,
                "remove those that serve no device here, real or simulated, with the NVRTC that is "
@@ -411,7 +463,8 @@ void add_verify_options(CLI::App& app, CacheArguments* arguments) {
 void add_list_options(CLI::App& app, TunedArguments* arguments) {
   app.add_option("--tuned", arguments->path,
                  "folders and packs, ':' between them; default: ANNULUS_TUNED, else the user's "
-                 "cache folder");
+                 "cache folder")
+      ->type_name(kPaths);
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 
@@ -425,7 +478,8 @@ namespace {
 void add_path(CLI::App& app, PackArguments* arguments) {
   app.add_option("--tuned", arguments->device.tuned,
                  "folders and packs, ':' between them; default: ANNULUS_TUNED, else the user's "
-                 "cache folder");
+                 "cache folder")
+      ->type_name(kPaths);
 }
 
 void add_json(CLI::App& app, PackArguments* arguments) {
@@ -446,32 +500,38 @@ void add_dry_run(CLI::App& app, PackArguments* arguments) {
 }  // namespace
 
 void add_export_options(CLI::App& app, PackArguments* arguments) {
-  app.add_option("pack", arguments->output, "the pack to write")->required();
+  app.add_option("pack", arguments->output, "the pack to write")->type_name(kFile)->required();
   add_path(app, arguments);
   add_filter(app, arguments);
   add_json(app, arguments);
 }
 
 void add_import_options(CLI::App& app, PackArguments* arguments) {
-  app.add_option("packs", arguments->packs, "the packs to bring in")->required();
+  app.add_option("packs", arguments->packs, "the packs to bring in")->type_name(kFile)->required();
   add_path(app, arguments);
   add_filter(app, arguments);
   add_json(app, arguments);
 }
 
 void add_merge_options(CLI::App& app, PackArguments* arguments) {
-  app.add_option("packs", arguments->packs, "the packs to merge")->required();
-  app.add_option("--output,-o", arguments->output, "the pack to write")->required();
+  app.add_option("packs", arguments->packs, "the packs to merge")->type_name(kFile)->required();
+  app.add_option("--output,-o", arguments->output, "the pack to write")
+      ->type_name(kFile)
+      ->required();
   add_json(app, arguments);
 }
 
 void add_diff_options(CLI::App& app, PackArguments* arguments) {
-  app.add_option("packs", arguments->packs, "two packs, or search paths")->required()->expected(2);
+  app.add_option("packs", arguments->packs, "two packs, or search paths")
+      ->type_name(kFile)
+      ->required()
+      ->expected(2);
   add_json(app, arguments);
 }
 
 void add_verify_options(CLI::App& app, PackArguments* arguments) {
-  app.add_option("packs", arguments->packs, "packs; default: what the search path holds");
+  app.add_option("packs", arguments->packs, "packs; default: what the search path holds")
+      ->type_name(kFile);
   add_device(app, &arguments->device);
   add_number(app, "--measure", &arguments->measure,
              "so many entries are measured again beside the heuristic's choice; default: none")
@@ -556,6 +616,13 @@ std::string text_or_file(const std::string& text) {
   base::FileSystem files;
   const std::vector<std::byte> bytes = base::read_file(files, text.substr(1), kMaxBytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Pattern parse_pattern(const std::string& option) {
+  const std::string text = text_or_file(option);
+  Pattern pattern;
+  parse_shown(text, [&] { pattern = Pattern::parse(text); });
+  return pattern;
 }
 
 Problem parse_shape(const std::string& line) {

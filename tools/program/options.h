@@ -120,6 +120,7 @@ struct TuneArguments {
   DeviceArguments device;
   ProblemArguments shape;
   std::string shapes;  // a file or the name of a preset; empty: the one shape of the options
+  bool given = false;  // whether anything says what to tune
   std::string carry = "none";
   double time_limit_seconds = 0;
   bool exhaustive = false;
@@ -217,6 +218,9 @@ void add_max_work(CLI::App& app, std::int64_t* to);
 // The text of an option, or where it is "@file" that of the file. Throws Error{kFile,
 // kInvalidFile}.
 std::string text_or_file(const std::string& text);
+// The pattern that --pattern says. Throws as text_or_file, and TextError (text_error.h) for a text
+// that does not parse.
+Pattern parse_pattern(const std::string& option);
 
 // Each verb prints its results to stdout and throws Error.
 Exit run(const RunArguments& arguments);

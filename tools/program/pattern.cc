@@ -69,7 +69,7 @@ BlockLayout layout_of(const PatternArguments& arguments) {
     base::fail(ErrorCode::kInvalidArgument, "give --pattern with sizes, or --input, and not both");
   }
   if (arguments.input.empty()) {
-    const Pattern pattern = Pattern::parse(text_or_file(arguments.pattern));
+    const Pattern pattern = parse_pattern(arguments.pattern);
     return make_layout(pattern, full_sizes(arguments, pattern));
   }
   return import_layout(arguments.input, layout_format(arguments.from),
@@ -196,7 +196,7 @@ Exit stats(const PatternArguments& arguments) {
   found.layout = layout_of(arguments);
   found.of_pattern = !arguments.pattern.empty();
   if (found.of_pattern) {
-    const Pattern pattern = Pattern::parse(text_or_file(arguments.pattern));
+    const Pattern pattern = parse_pattern(arguments.pattern);
     found.of = statistics(pattern, full_sizes(arguments, pattern));
   } else {
     found.of.layout = statistics(found.layout);
@@ -262,9 +262,10 @@ void add_sizes(CLI::App& app, PatternArguments* to) {
     app.add_option(names, *number, help)->check(number_of_type<std::int64_t>());
   };
   add("--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given; of a pattern 1024");
-  add("--seq-k", &to->seq_k, "keys");
+  add("--seq-k", &to->seq_k, "keys; default: as --seq");
   add("--heads,-H", &to->heads, "query heads; of a pattern as many as differ unless given");
-  app.add_option("--block", to->block, "RxC: size of a block; of a pattern 128x128 unless given");
+  app.add_option("--block", to->block, "size of a block; of a pattern 128x128 unless given")
+      ->type_name(kBlockSize);
 }
 
 CLI::Option* add_from(CLI::App& app, PatternArguments* to) {
@@ -274,8 +275,9 @@ CLI::Option* add_from(CLI::App& app, PatternArguments* to) {
 }
 
 void add_source(CLI::App& app, PatternArguments* to) {
-  app.add_option("--pattern,-p", to->pattern, "make the layout of this pattern; @file reads it");
-  app.add_option("--input,-i", to->input, "read the layout from this file");
+  app.add_option("--pattern,-p", to->pattern, "make the layout of this pattern; @file reads it")
+      ->type_name("PATTERN");
+  app.add_option("--input,-i", to->input, "read the layout from this file")->type_name(kFile);
   add_from(app, to)->excludes(app.get_option("--pattern"));
   add_sizes(app, to);
 }
@@ -299,7 +301,8 @@ void add_verbs(CLI::App& app, PatternVerbs* verbs) {
   add_number(*drawing.app, "--head", &drawing.arguments.head, "which query head");
   add_number(*drawing.app, "--cells", &drawing.arguments.cells,
              "at most as many cells in a row; default: 64 of a text, 256 of an SVG");
-  drawing.app->add_option("--svg", drawing.arguments.svg, "write an SVG to this file instead");
+  drawing.app->add_option("--svg", drawing.arguments.svg, "write an SVG to this file instead")
+      ->type_name(kFile);
 
   PatternVerb& counting = add("stats", "density, balance and reach", stats);
   add_source(*counting.app, &counting.arguments);
@@ -308,8 +311,12 @@ void add_verbs(CLI::App& app, PatternVerbs* verbs) {
       ->check(CLI::PositiveNumber);
 
   PatternVerb& comparing = add("diff", "which blocks of two files differ", diff);
-  comparing.app->add_option("first", comparing.arguments.input, "a file")->required();
-  comparing.app->add_option("second", comparing.arguments.other, "another")->required();
+  comparing.app->add_option("first", comparing.arguments.input, "a file")
+      ->type_name(kFile)
+      ->required();
+  comparing.app->add_option("second", comparing.arguments.other, "another")
+      ->type_name(kFile)
+      ->required();
   add_from(*comparing.app, &comparing.arguments);
   add_sizes(*comparing.app, &comparing.arguments);
   add_number(*comparing.app, "--lines", &comparing.arguments.lines, "rows to show at most")
@@ -318,13 +325,19 @@ void add_verbs(CLI::App& app, PatternVerbs* verbs) {
   PatternVerb& exporting =
       add("export", "write a pattern's layout, or a file's, to a file", convert);
   add_source(*exporting.app, &exporting.arguments);
-  exporting.app->add_option("output", exporting.arguments.output, "the file to write")->required();
+  exporting.app->add_option("output", exporting.arguments.output, "the file to write")
+      ->type_name(kFile)
+      ->required();
   exporting.app->add_option("--to", exporting.arguments.to, "its format, one of those of --from");
 
   PatternVerb& importing =
       add("import", "make a layout's file, which blocks(\"file\") reads, of another file", convert);
-  importing.app->add_option("input", importing.arguments.input, "the file to read")->required();
-  importing.app->add_option("output", importing.arguments.output, "the file to write")->required();
+  importing.app->add_option("input", importing.arguments.input, "the file to read")
+      ->type_name(kFile)
+      ->required();
+  importing.app->add_option("output", importing.arguments.output, "the file to write")
+      ->type_name(kFile)
+      ->required();
   add_from(*importing.app, &importing.arguments);
   add_sizes(*importing.app, &importing.arguments);
 }

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "program/host_memory.h"
 #include "program/number_option.h"
+#include "program/text_error.h"
 
 namespace annulus::program {
 namespace {
@@ -34,9 +35,10 @@ void take_shape(const ProblemArguments& arguments, Problem* problem) {
 }
 
 void take_rules(const ProblemArguments& arguments, Problem* problem) {
-  problem->pattern = Pattern::parse(text_or_file(arguments.pattern));
+  problem->pattern = parse_pattern(arguments.pattern);
   problem->layer = arguments.layer;
-  problem->score = Score::parse(text_or_file(arguments.score));
+  const std::string score = text_or_file(arguments.score);
+  parse_shown(score, [&] { problem->score = Score::parse(score); });
   problem->q0 = arguments.q0;
   problem->k0 = arguments.k0;
   const auto once = [](const char* option, bool in_text) {

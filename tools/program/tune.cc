@@ -159,9 +159,8 @@ void print_times(const TuneResult& result) {
 void print(const Outcome& outcome) {
   const TuneResult& result = outcome.result;
   std::printf("%s\n", problem_text(outcome.problem).c_str());
-  if (outcome.status == "failed" || outcome.status == "not begun") {
-    return print_detail(outcome.status, outcome.error);
-  }
+  if (outcome.status == "failed") return print_detail(outcome.status, "as said on stderr");
+  if (outcome.status == "not begun") return print_detail(outcome.status, outcome.error);
   if (outcome.status == "planned") return print_planned(result);
   if (outcome.status == "partial" && result.tried == 0) {
     return print_detail(
@@ -203,6 +202,11 @@ base::Json json_of(const Device& device, const std::vector<Outcome>& outcomes) {
 }  // namespace
 
 Exit tune(const TuneArguments& arguments) {
+  if (!arguments.given) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "nothing says what to tune; give a problem, as in --heads 32 --seq 4096 --pattern "
+               "causal, or --shapes with a file, small or common");
+  }
   const std::vector<Problem> problems =
       arguments.shapes.empty() ? std::vector<Problem>{make_shape(arguments.shape, arguments.carry)}
                                : read_shapes(arguments.shapes);
@@ -227,6 +231,12 @@ Exit tune(const TuneArguments& arguments) {
     // What failed is told before what was not finished.
     const Exit now = outcomes.back().exit;
     if (now != Exit::kOk && (exit == Exit::kOk || exit == Exit::kPartial)) exit = now;
+    const Outcome& last = outcomes.back();
+    if (last.status == "failed") {
+      std::fflush(stdout);
+      std::fprintf(stderr, "annulus tune: %s: %s\n", problem_text(last.problem).c_str(),
+                   last.error.c_str());
+    }
     if (!arguments.json) {
       if (outcomes.size() == 1) {
         print_line("device", fmt::format("{} ({}{})", device.info().name, device.info().description,
@@ -235,7 +245,7 @@ Exit tune(const TuneArguments& arguments) {
                                                "simulated devices alone"
                                              : ""));
       }
-      print(outcomes.back());
+      print(last);
       std::fflush(stdout);
     }
   }

@@ -1,0 +1,149 @@
+// Help and errors as a user meets them.
+
+#include <doctest/doctest.h>
+
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "program/run_program.h"
+
+namespace {
+
+using namespace annulus;
+using test::annulus_with;
+using test::Outcome;
+using test::refused;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  return lines;
+}
+
+// The verbs that the help of `verb` lists, and theirs: "run", "tuned list", ...
+std::vector<std::string> verbs_below(const std::string& verb = {}) {
+  std::vector<std::string> verbs;
+  bool inside = false;
+  for (const std::string& line : lines_of(annulus_with("help " + verb).out)) {
+    if (!line.starts_with("  ")) inside = line == "Subcommands:";
+    if (!inside || line.size() < 3 || !line.starts_with("  ") || line[2] == ' ') continue;
+    const std::string name =
+        (verb.empty() ? "" : verb + " ") + line.substr(2, line.find(' ', 2) - 2);
+    const std::vector<std::string> below = verbs_below(name);
+    verbs.insert(verbs.end(), below.begin(), below.end());
+    if (below.empty()) verbs.push_back(name);
+  }
+  return verbs;
+}
+
+std::vector<std::string> examples_of(const std::string& verb) {
+  std::vector<std::string> examples;
+  bool inside = false;
+  for (const std::string& line : lines_of(annulus_with("help " + verb).out)) {
+    if (!line.starts_with("  ")) inside = line == "Examples:";
+    if (inside && line.starts_with("  annulus ")) examples.push_back(line.substr(2));
+  }
+  return examples;
+}
+
+TEST_CASE("help says of each verb what --help says") {
+  const std::vector<std::string> verbs = verbs_below();
+  CHECK(verbs.size() > 15);
+  for (const std::string& verb : verbs) {
+    CAPTURE(verb);
+    const Outcome outcome = annulus_with("help " + verb);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out == annulus_with(verb + " --help").out);
+    CHECK(outcome.out.find("Usage: annulus " + verb + " [OPTIONS]") != std::string::npos);
+  }
+  CHECK(annulus_with("help").out == annulus_with("--help").out);
+  CHECK(annulus_with("help pattern").out == annulus_with("pattern --help").out);
+  refused("help fly", 2, "annulus has no verb 'fly'; there are run, ");
+  refused("help pattern fly", 2, "annulus pattern has no verb 'fly'; there are draw, ");
+  refused("help run run", 2, "annulus run has no verb 'run'");
+}
+
+// The program takes its words: nothing that it refuses as usage, and no defect.
+TEST_CASE("examples of help are command lines that work") {
+  const test::ScratchFolder folder;
+  for (const std::string& verb : verbs_below()) {
+    const std::vector<std::string> examples = examples_of(verb);
+    CAPTURE(verb);
+    CHECK_FALSE(examples.empty());
+    for (const std::string& example : examples) {
+      CAPTURE(example);
+      REQUIRE(example.starts_with("annulus " + verb));
+      // Tuning for ten minutes and compiling for as long are for those who want the results.
+      const bool planned = verb == "tune" && example.find("--dry-run") == std::string::npos;
+      if (verb == "warm") continue;
+      const Outcome outcome = test::run_command(
+          "cd " + folder.path() + " && ANNULUS_TUNED=" + (folder / "tuned") + " " +
+          std::string(ANNULUS_PROGRAM) + example.substr(std::string("annulus").size()) +
+          (planned ? " --dry-run" : ""));
+      // The folder has none of the files that the examples read, and nothing to remove.
+      if (outcome.code == 2) {
+        CHECK_MESSAGE(outcome.err.find(": 0 tuned results have") != std::string::npos, outcome.err);
+        continue;
+      }
+      CHECK_MESSAGE((outcome.code == 0 || outcome.code == 5), outcome.err);
+    }
+  }
+}
+
+TEST_CASE("help says what numbers are where they are not given") {
+  const std::regex number("^ +(-[^ ]+) (INT|UINT|FLOAT)\\b.*");
+  for (const std::string& verb : verbs_below()) {
+    const std::vector<std::string> lines = lines_of(annulus_with("help " + verb).out);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (!std::regex_match(lines[i], number)) continue;
+      // A long option has its words on the next line.
+      const std::string said = lines[i] + (i + 1 < lines.size() ? lines[i + 1] : "");
+      CAPTURE(verb);
+      CAPTURE(said);
+      CHECK((said.find("default: ") != std::string::npos ||
+             said.find("unless") != std::string::npos));
+    }
+  }
+}
+
+TEST_CASE("an error of a text shows the place in it") {
+  const auto shown = [](const std::string& arguments) {
+    const Outcome outcome = annulus_with(arguments);
+    CHECK(outcome.code == 2);
+    return outcome.err.substr(outcome.err.find('\n') + 1);
+  };
+  CHECK(shown("explain -p 'causal & windw(3, 4)'") == "  causal & windw(3, 4)\n           ^\n");
+  CHECK(shown("pattern stats -p 'causal &'") == "  causal &\n          ^\n");
+  CHECK(shown("run --requests '1/2; 3/4'") == "  1/2; 3/4\n     ^\n");
+  CHECK(shown("explain --score 'softcp(3)'") == "  softcp(3)\n  ^\n");
+  const test::ScratchFolder folder;
+  std::ofstream(folder / "pattern") << "causal\n& windw(3, 4)";
+  CHECK(shown("explain -p @" + (folder / "pattern")) == "  causal & windw(3, 4)\n           ^\n");
+  // A long one is cut on both sides, and the caret is below the place.
+  std::string starts = "0";
+  for (int i = 1; i < 20000; ++i) starts += "," + std::to_string(i) + (i == 9000 ? "x" : "");
+  std::ofstream(folder / "long") << "documents([" << starts << "])";
+  const std::vector<std::string> lines = lines_of(shown("explain -p @" + (folder / "long")));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("  ... "));
+  CHECK(lines[0].ends_with(" ..."));
+  CHECK(lines[0].size() < 84);
+  CHECK(lines[0][lines[1].find('^')] == 'x');
+  // A sentence about the whole has no place.
+  CHECK(shown("explain -H 3 --kv-heads 2").empty());
+}
+
+TEST_CASE("with --json an error is an object as well") {
+  refused("explain --json -p windw", 2, "column 1");
+  refused("pattern --json", 2, "no subcommand");
+  refused("fly --json", 2, "'fly' is no verb");
+  refused("run --json --no-such", 2, "--no-such");
+  refused("pattern draw --json -i no/such/file", 5, "cannot open");
+  refused("run --json -S 64 -H 1 -D 64 --processes --ranks 2 --device sim:sm_80:99", 4, "");
+  const Outcome outcome = annulus_with("pattern draw --json -i no/such/file");
+  CHECK(base::parse_json(outcome.out, "the error")["error"]["code"] == "file error");
+}
+
+}  // namespace
