@@ -127,6 +127,13 @@ struct DeviceInfo {
   std::string kernel_origin;
 };
 
+// When a plan that did not wait for its kernel begins to run it (PlanOptions::wait).
+enum class Swap : int {
+  kWhenReady = 0,  // with the first run after it is compiled
+  kWhenAsked = 1,  // once Plan::swap() is called
+  kNever = 2,      // never: it is not compiled
+};
+
 struct PlanOptions {
   // The name of a kernel configuration, as `annulus explain` lists them. Empty: the tuned one where
   // there is a tuned result for such a problem on this device, else the heuristic's.
@@ -162,6 +169,11 @@ struct PlanOptions {
   // change no bit. Where one batch does not fit either: Error{kOutOfMemory}, which names the bytes.
   // A plan with a selection and a ring have no such steps, only the error.
   std::int64_t max_workspace_bytes = 0;
+  // Whether plan() waits for its kernel. If false and the kernel is not in memory, the plan runs a
+  // general kernel at first, which serves every pattern and every score without an expression
+  // (docs/embedding.md#plans-that-do-not-wait), and its own kernel is compiled beside the caller.
+  bool wait = true;
+  Swap swap = Swap::kWhenReady;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;

@@ -35,8 +35,9 @@ auto counted(const Device::Impl& device, const char* name, const Prepare& prepar
 }
 
 Plan plan_on(const Device::Impl& device, const planner::Request& request) {
-  planner::Prepared prepared =
-      counted(device, "plan", [&](const planner::Planner& by) { return by.prepare(request); });
+  planner::Prepared prepared = counted(device, "plan", [&](const planner::Planner& by) {
+    return request.options.wait ? by.prepare(request) : by.prepare_general(request);
+  });
   base::Tally& tally = device.context->tally();
   tally.add(base::Count::plans);
   tally.add(base::Count::plan_micros, std::llround(prepared.info.plan_ms * 1e3));

@@ -1,5 +1,6 @@
 #include "planner/planner.h"
 
+#include "attention/plan/general.h"
 #include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/work.h"
@@ -38,10 +39,11 @@ struct Made {
 
 FittedPlans plans_for(const Planner& planner, const Problem& problem, const PlanOptions& options,
                       const attention::Choice& choice, const attention::DeviceLimits& limits,
-                      int max_kv_splits = 0) {
+                      int max_kv_splits = 0, bool general = false) {
   return make_fitting_plans(problem, choice, limits,
                             {.kv_splits = options.kv_splits,
                              .max_kv_splits = max_kv_splits,
+                             .general = general,
                              .dealt = attention::Dealt::kAsPays},
                             options.max_workspace_bytes, planner.tiles.get());
 }
@@ -49,9 +51,9 @@ FittedPlans plans_for(const Planner& planner, const Problem& problem, const Plan
 // The arrays of parts are larger where rows are split more often. So a plan that the device has no
 // memory for is made once more without the split that the model chose.
 Made make(const Planner& planner, const Request& request, const attention::Choice& choice,
-          const attention::DeviceLimits& limits) {
+          const attention::DeviceLimits& limits, bool general = false) {
   const Problem& problem = request.problem;
-  FittedPlans fitted = plans_for(planner, problem, request.options, choice, limits);
+  FittedPlans fitted = plans_for(planner, problem, request.options, choice, limits, 0, general);
   const bool may_split_less = request.options.kv_splits == 0 && parts_of(fitted.plans) > 1;
   const Clock::time_point planned = Clock::now();
   const auto place = [&](FittedPlans plans) {
@@ -68,7 +70,7 @@ Made make(const Planner& planner, const Request& request, const attention::Choic
     return place(std::move(fitted));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kOutOfMemory || !may_split_less) throw;
-    FittedPlans whole = plans_for(planner, problem, request.options, choice, limits, 1);
+    FittedPlans whole = plans_for(planner, problem, request.options, choice, limits, 1, general);
     whole.steps.push_back(
         fmt::format("device memory: tile rows are not split, because with their parts the plan "
                     "did not fit: {}",
@@ -99,6 +101,29 @@ Made make_selecting(const Planner& planner, const Request& request, const attent
   return made;
 }
 
+// What was made since `start`, with its description.
+Prepared finish(const Planner& planner, const Request& request, Made made, Clock::time_point start,
+                std::int64_t work_steps) {
+  const Clock::time_point ready = Clock::now();
+  PlanInfo info = describe(made.forward, request.options);
+  info.tuned = made.tuned;
+  if (!made.steps.empty()) planner.context->tally().add(base::Count::fitted_plans);
+  info.work_steps = work_steps;
+  info.compile_ms = made.compile_ms;
+  // The time to look up a tuned result, and to try one that does not work, counts as planning.
+  info.plan_ms = millis(ready - start) - made.compile_ms;
+  info.decisions.insert(info.decisions.end(), made.steps.begin(), made.steps.end());
+  if (made.selector) {
+    info.device_bytes += made.selector->device_bytes();
+    const std::vector<std::string>& lines = made.selector->plan().decisions;
+    info.decisions.insert(info.decisions.end(), lines.begin(), lines.end());
+  }
+  planner.log.write(base::LogLevel::kInfo, "{} for {}: {} ({}, {:.1f} ms)", info.config,
+                    planner.device, info.kernel, info.source, info.compile_ms);
+  return {std::move(made.forward), std::move(made.selector), std::move(info),
+          planner.check_operands ? planner.context : nullptr};
+}
+
 }  // namespace
 
 Prepared Planner::prepare(const Request& request) const {
@@ -118,25 +143,24 @@ Prepared Planner::prepare(const Request& request) const {
         one.tuned = origin;
         return one;
       });
-  const Clock::time_point ready = Clock::now();
-  PlanInfo info = describe(made.forward, request.options);
-  info.tuned = made.tuned;
   if (choices.tuned && made.tuned.empty()) context->tally().add(base::Count::recovered_tuned);
-  if (!made.steps.empty()) context->tally().add(base::Count::fitted_plans);
-  info.work_steps = work.steps() - before;
-  info.compile_ms = made.compile_ms;
-  // The time to look up a tuned result, and to try one that does not work, counts as planning.
-  info.plan_ms = millis(ready - start) - made.compile_ms;
-  info.decisions.insert(info.decisions.end(), made.steps.begin(), made.steps.end());
-  if (made.selector) {
-    info.device_bytes += made.selector->device_bytes();
-    const std::vector<std::string>& lines = made.selector->plan().decisions;
-    info.decisions.insert(info.decisions.end(), lines.begin(), lines.end());
+  return finish(*this, request, std::move(made), start, work.steps() - before);
+}
+
+Prepared Planner::prepare_general(const Request& request) const {
+  check(request);
+  if (request.selection != nullptr) {
+    base::fail(ErrorCode::kUnsupported,
+               "there is no general kernel for a selection, whose tiles are chosen in each run");
   }
-  log.write(base::LogLevel::kInfo, "{} for {}: {} ({}, {:.1f} ms)", info.config, device,
-            info.kernel, info.source, info.compile_ms);
-  return {std::move(made.forward), std::move(made.selector), std::move(info),
-          check_operands ? context : nullptr};
+  const base::Work work(request.options.work, "planning");
+  const std::int64_t before = work.steps();
+  const Clock::time_point start = Clock::now();
+  const attention::DeviceLimits left = limits_for(limits, request.options);
+  const attention::Choice choice =
+      attention::general_config(request.problem, left, request.options.strides);
+  Made made = make(*this, request, choice, left, /*general=*/true);
+  return finish(*this, request, std::move(made), start, work.steps() - before);
 }
 
 MemoryNeeded Planner::memory_needed(const Problem& problem, const PlanOptions& options) const {

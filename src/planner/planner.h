@@ -48,6 +48,11 @@ struct Planner {
   // Throws as Device::plan.
   Prepared prepare(const Request& request) const;
 
+  // The problem with a general kernel, whatever options.config. Its kernel may have to be compiled
+  // where it was not before. Throws Error{kUnsupported} where there is none for the problem, and as
+  // prepare().
+  Prepared prepare_general(const Request& request) const;
+
   // Throws as Device::memory_needed.
   MemoryNeeded memory_needed(const Problem& problem, const PlanOptions& options) const;
 

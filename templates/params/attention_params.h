@@ -75,9 +75,9 @@ struct TileListParams {
   int row_tiles;               // ceil(Sq / M)
   int granule_row_shift;       // log2 of the rows that share one mask bit
   int granule_column_shift;
-  int batch_lists;  // batch b's lists begin that many times b further on; 0: all batches share
-  int group_count;  // groups of the list that has most of them
-  int padding;
+  int batch_lists;       // batch b's lists begin that many times b further on; 0: all batches share
+  int group_count;       // groups of the list that has most of them
+  int distinct_batches;  // that differ in what they see; read by general kernels alone
 };
 
 enum : int { kMergeWarps = 4 };  // of a CTA of combine_splits
@@ -184,6 +184,9 @@ struct AttentionParams {
   float lse_factor;  // ln 2 for a natural LSE, 1 for base 2
   int first_batch;   // the launch's first batch in the whole problem, for score expressions and
                      // masks
+  // Read by general kernels alone: `scale` where softmax applies it in the exponent, as with
+  // Score::kPositiveScale, else 1.
+  float softmax_factor;
 };
 
 }  // namespace annulus::kernels

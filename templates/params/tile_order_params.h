@@ -19,6 +19,7 @@ enum class TileOrder : int {
   kList = 0,  // entries in memory, one load for each tile
   kRuns = 1,  // RowRuns of each row, loaded once, or RowGroups, from which it follows
   kBand = 2,  // RowBand of all rows: computed from the row's number
+  kAny = 3,   // any of these, as TileListParams says (tile/general.cuh)
 };
 
 // A row of one or two runs, in memory. A run is partial tiles, then full ones, then partial ones,

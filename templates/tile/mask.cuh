@@ -13,6 +13,10 @@
 
 namespace annulus::tile {
 
+// Void<decltype(T::kName)> exists where T has the member.
+template <typename>
+using Void = void;
+
 // The states of tiles in TileListParams::tile_masks that have no words of their own.
 constexpr int kTileAllVisible = -1;
 constexpr int kTileNoneVisible = -2;

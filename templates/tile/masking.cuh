@@ -7,6 +7,7 @@
 #include "ptx/hide.cuh"
 #include "ptx/opaque.cuh"
 #include "tile/mask.cuh"
+#include "tile/mask_program.cuh"
 #include "tile/row_mask.cuh"
 #include "tile/softmax.cuh"
 
@@ -68,6 +69,16 @@ __device__ __forceinline__ void hide_others(float (&scores)[kRowTiles][kPieces][
   }
 }
 
+// Whether a mask is a program (tile/mask_program.cuh): Mask::kProgram, which a Mask may leave out.
+template <typename Mask, typename = void>
+struct IsProgram {
+  enum : bool { kIs = false };
+};
+template <typename Mask>
+struct IsProgram<Mask, Void<decltype(Mask::kProgram)>> {
+  enum : bool { kIs = Mask::kProgram };
+};
+
 // Hides as hide_others() does, for a long visible() whose code is in the kernel once for all rows.
 template <int kRowTiles, int kPieces, typename Visible>
 __device__ __forceinline__ void hide_others_in_loop(float (&scores)[kRowTiles][kPieces][4],
@@ -116,6 +127,85 @@ __device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
+// The words of all of a lane's rows: the answers that a program works on.
+template <int kCount>
+struct RowAnswers {
+  RowBits words[kCount];
+
+  __device__ __forceinline__ explicit RowAnswers(bool all) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words[i] = RowBits(all);
+  }
+  __device__ __forceinline__ RowAnswers operator!() const {
+    return each([&](int i) { return !words[i]; });
+  }
+  __device__ __forceinline__ RowAnswers operator&(const RowAnswers& other) const {
+    return each([&](int i) { return words[i] & other.words[i]; });
+  }
+  __device__ __forceinline__ RowAnswers operator|(const RowAnswers& other) const {
+    return each([&](int i) { return words[i] | other.words[i]; });
+  }
+  template <typename Word>
+  static __device__ __forceinline__ RowAnswers each(const Word& word) {
+    RowAnswers all(false);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) all.words[i] = word(i);
+    return all;
+  }
+};
+
+// Hides what a program hides in a partial tile. q and k are the positions of the lane's first row
+// and column.
+template <int kRowTiles, int kPieces>
+__device__ __forceinline__ void mask_by_program(float (&scores)[kRowTiles][kPieces][4],
+                                                const MaskContext<kPieces * 8>& context, int q,
+                                                int k) {
+  using Words = RowWords<kPieces>;
+  using Context = MaskContext<kPieces * 8>;
+  using Answers = RowAnswers<2 * kRowTiles * Words::kCount>;
+  const auto row_of = [&](int i) { return q + 8 * (i / Words::kCount); };
+  const auto column_of = [&](int i) { return k + i % Words::kCount * Words::kColumns; };
+  const int* const begin = context.params.lists + context.number(0);
+  const Answers seen =
+      run_mask_program<Answers>(begin, context, [&](MaskOp op, const int* numbers) {
+        Context leaf = context;
+        leaf.row_numbers = numbers;
+        const auto compared = [&](int i) {
+          return ComparedRow<kPieces * 8>(leaf, FollowingKeys{column_of(i)});
+        };
+        switch (op) {
+#define ANNULUS_COMPARED_LEAF(name, numbers) \
+  case MaskOp::name:                         \
+    return Answers::each(                    \
+        [&](int i) { return compared(i).name(ANNULUS_SLOTS_##numbers row_of(i), 0); });
+#define ANNULUS_SEARCHED_LEAF(name, numbers)
+#include "params/mask_leaves.h"
+#undef ANNULUS_COMPARED_LEAF
+#undef ANNULUS_SEARCHED_LEAF
+          case MaskOp::documents:
+            return Answers::each([&](int i) { return compared(i).documents(0, 1, row_of(i), 0); });
+          default: {
+            Answers all(false);
+#pragma unroll 1
+            for (int index = 0; index < 2 * kRowTiles * Words::kCount; ++index) {
+              const auto place = [&](int bit, Context&) {
+                return column_of(index) + bit / 2 * 8 + bit % 2;
+              };
+              Column of_row;
+              const RowMask<kPieces * 8, Words::kBits, decltype(place)> mask(leaf, place, of_row);
+              const RowBits bits = mask.searched(op, row_of(index));
+              // Arrays in registers are indexed by constants.
+              all = Answers::each([&](int i) { return i == index ? bits : all.words[i]; });
+            }
+            return all;
+          }
+        }
+      });
+  hide_others(scores, [&](int row, int column) {
+    return seen.words[row / 8 * Words::kCount + column / Words::kColumns];
+  });
+}
+
 // Masks a tile. Keys from `keys_left` on do not exist; if the tile is partial,
 // Mask::visible(mask, q, k) decides about the others by their positions.
 //
@@ -139,6 +229,9 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
       return columns_up_to(keys_left - 1 - lane.column - column) &
              (RowBits(!partial) | Mask::visible(mask, q + row, k + column));
     });
+  } else if constexpr (IsProgram<Mask>::kIs) {
+    if (keys_left < kPieces * 8) mask_tail(scores, lane, keys_left);
+    if (partial) mask_by_program(scores, context, q, k);
   } else {
     if (keys_left < kPieces * 8) mask_tail(scores, lane, keys_left);
     if (!partial) return;

@@ -10,14 +10,15 @@
 
 namespace annulus::tile {
 
-template <bool kAlibi, bool kBias>
+// In a general kernel (tile/general.cuh) a launch may lack either.
+template <bool kAlibi, bool kBias, bool kGeneral = false>
 class PositionTerms {
  public:
   __device__ __forceinline__ PositionTerms(const kernels::ScoreParams& params, unsigned head) {
-    if constexpr (kAlibi) {
+    if (kAlibi && (!kGeneral || params.slopes != nullptr)) {
       slope_ = params.slopes[head % static_cast<unsigned>(params.slope_count)];
     }
-    if constexpr (kBias) {
+    if (kBias && (!kGeneral || params.bias != nullptr)) {
       reach_ = params.bias_reach;
       table_ = params.bias +
                head % static_cast<unsigned>(params.bias_count) * (2LL * params.bias_reach + 1);
@@ -84,7 +85,9 @@ class PositionTerms {
  private:
   __device__ __forceinline__ void add_to(float& score, int distance) const {
     if constexpr (kAlibi) score = fmaf(slope_, static_cast<float>(distance), score);
-    if constexpr (kBias) score += entry(distance);
+    if constexpr (kBias) {
+      if (!kGeneral || table_ != nullptr) score += entry(distance);
+    }
   }
 
   // The table's entry at q - k = -distance. Distances beyond its reach take its ends.

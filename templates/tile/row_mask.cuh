@@ -11,12 +11,14 @@
 #include "ptx/opaque.cuh"
 #include "tile/key_positions.cuh"
 #include "tile/mask.cuh"
+#include "tile/mask_program.cuh"
 
 namespace annulus::tile {
 
 // Bit i tells whether the row's query sees the i-th of the lane's columns.
 struct RowBits {
   unsigned word;
+  RowBits() = default;
   __device__ __forceinline__ RowBits(unsigned bits) : word(bits) {}
   __device__ __forceinline__ RowBits(bool all) : word(all ? 0xffffffffu : 0u) {}
   __device__ __forceinline__ RowBits operator!() const { return ~word; }
@@ -28,84 +30,6 @@ struct RowBits {
 struct Column {
   int position = 0;
   __device__ __forceinline__ operator int() const { return position; }
-};
-
-// `Place` maps bits to columns: place(bit, context) returns the position of the bit's column, and
-// sets what the context has to know of that column (tile_k, where positions are read).
-template <int kTileColumns, int kBits, typename Place>
-class RowMask {
- public:
-  __device__ __forceinline__ RowMask(MaskContext<kTileColumns>& context, const Place& place,
-                                     Column& column)
-      : context_(context), place_(place), column_(column) {}
-
-#define ANNULUS_ROW_LEAF(leaf)                                                   \
-  template <typename... Arguments>                                               \
-  __device__ __forceinline__ RowBits leaf(const Arguments&... arguments) const { \
-    return each([&] { return context_.leaf(arguments...); });                    \
-  }
-  ANNULUS_ROW_LEAF(causal)
-  ANNULUS_ROW_LEAF(window)
-  ANNULUS_ROW_LEAF(window_left)
-  ANNULUS_ROW_LEAF(window_right)
-  ANNULUS_ROW_LEAF(sink)
-  ANNULUS_ROW_LEAF(global_first)
-  ANNULUS_ROW_LEAF(global_listed)
-  ANNULUS_ROW_LEAF(documents)
-  ANNULUS_ROW_LEAF(dilated)
-  ANNULUS_ROW_LEAF(band)
-  ANNULUS_ROW_LEAF(level)
-  ANNULUS_ROW_LEAF(strided)
-  ANNULUS_ROW_LEAF(random)
-  ANNULUS_ROW_LEAF(segment)
-  ANNULUS_ROW_LEAF(axial)
-  ANNULUS_ROW_LEAF(natten)
-  ANNULUS_ROW_LEAF(vertical_slash)
-  ANNULUS_ROW_LEAF(blocks)
-  ANNULUS_ROW_LEAF(queries)
-  ANNULUS_ROW_LEAF(keys)
-  ANNULUS_ROW_LEAF(every)
-#undef ANNULUS_ROW_LEAF
-
-  __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
-  __device__ __forceinline__ int group(int heads_slot, int count) const {
-    return context_.group(heads_slot, count);
-  }
-  __device__ __forceinline__ int batch_turn(int count) const { return context_.batch_turn(count); }
-
-  template <typename Text>
-  __device__ __forceinline__ RowBits one_of(int table_slot, int width, int row,
-                                            const Text& text) const {
-    MaskContext<kTileColumns> there = context_.at_row(table_slot, width, row);
-    return text(RowMask(there, place_, column_));
-  }
-  template <typename Text>
-  __device__ __forceinline__ RowBits all_of(int table_slot, int width, int count_slot,
-                                            const Text& text) const {
-    return all_rows<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
-  }
-  template <typename Text>
-  __device__ __forceinline__ RowBits any_of(int table_slot, int width, int count_slot,
-                                            const Text& text) const {
-    return any_row<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
-  }
-
- private:
-  // The loop of one leaf. It sets column_, which is the k that the leaf was called with.
-  template <typename Leaf>
-  __device__ __forceinline__ RowBits each(const Leaf& leaf) const {
-    unsigned word = 0;
-#pragma unroll 1
-    for (int bit = 0; bit < kBits; ++bit) {
-      column_.position = place_(bit, context_);
-      word |= (leaf() ? 1u : 0u) << bit;
-    }
-    return word;
-  }
-
-  MaskContext<kTileColumns>& context_;
-  const Place& place_;
-  Column& column_;
 };
 
 // The lane's columns are 8 i and 8 i + 1 for i = 0, 1, ...: the bits of those up to `last`, and
@@ -159,6 +83,18 @@ class ComparedRow {
   __device__ __forceinline__ RowBits keys(int begin_slot, int end_slot, int, K) const {
     return up_to(context_.number(end_slot) - 1) & !up_to(context_.number(begin_slot) - 1);
   }
+  // Documents in a general kernel: a query sees the keys from its document's start on, up to the
+  // next one's.
+  template <typename K>
+  __device__ __forceinline__ RowBits documents(int offset_slot, int length_slot, int q, K) const {
+    const int* starts = context_.params.lists + context_.number(offset_slot);
+    const int length = context_.number(length_slot);
+    const int count = context_.count_up_to(starts, length, q);
+    RowBits seen(true);
+    if (count < length) seen = up_to(starts[count] - 1);
+    if (count > 0) seen = seen & !up_to(starts[count - 1] - 1);
+    return seen;
+  }
   __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
   __device__ __forceinline__ int group(int heads_slot, int count) const {
     return context_.group(heads_slot, count);
@@ -190,6 +126,87 @@ class ComparedRow {
 
   const MaskContext<kTileColumns>& context_;
   const Positions positions_;
+};
+
+// `Place` maps bits to columns: place(bit, context) returns the position of the bit's column, and
+// sets what the context has to know of that column (tile_k, where positions are read).
+template <int kTileColumns, int kBits, typename Place>
+class RowMask {
+ public:
+  __device__ __forceinline__ RowMask(MaskContext<kTileColumns>& context, const Place& place,
+                                     Column& column)
+      : context_(context), place_(place), column_(column) {}
+
+#define ANNULUS_ROW_LEAF(leaf)                                                   \
+  template <typename... Arguments>                                               \
+  __device__ __forceinline__ RowBits leaf(const Arguments&... arguments) const { \
+    return each([&] { return context_.leaf(arguments...); });                    \
+  }
+#define ANNULUS_COMPARED_LEAF(leaf, numbers) ANNULUS_ROW_LEAF(leaf)
+#define ANNULUS_SEARCHED_LEAF(leaf, numbers) ANNULUS_ROW_LEAF(leaf)
+#include "params/mask_leaves.h"
+#undef ANNULUS_COMPARED_LEAF
+#undef ANNULUS_SEARCHED_LEAF
+#undef ANNULUS_ROW_LEAF
+
+  __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
+  __device__ __forceinline__ int group(int heads_slot, int count) const {
+    return context_.group(heads_slot, count);
+  }
+  __device__ __forceinline__ int batch_turn(int count) const { return context_.batch_turn(count); }
+
+  template <typename Text>
+  __device__ __forceinline__ RowBits one_of(int table_slot, int width, int row,
+                                            const Text& text) const {
+    MaskContext<kTileColumns> there = context_.at_row(table_slot, width, row);
+    return text(RowMask(there, place_, column_));
+  }
+  template <typename Text>
+  __device__ __forceinline__ RowBits all_of(int table_slot, int width, int count_slot,
+                                            const Text& text) const {
+    return all_rows<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
+  }
+  template <typename Text>
+  __device__ __forceinline__ RowBits any_of(int table_slot, int width, int count_slot,
+                                            const Text& text) const {
+    return any_row<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
+  }
+
+  // The answer of a leaf that searches, which is number `op` in programs: one loop for all such
+  // leaves, so that a kernel has it once.
+  __device__ __forceinline__ RowBits searched(MaskOp op, int q) const {
+    return each([&] {
+      const int k = column_.position;
+      switch (op) {
+#define ANNULUS_COMPARED_LEAF(name, numbers)
+#define ANNULUS_SEARCHED_LEAF(name, numbers) \
+  case MaskOp::name:                         \
+    return context_.name(ANNULUS_SLOTS_##numbers q, k);
+#include "params/mask_leaves.h"
+#undef ANNULUS_COMPARED_LEAF
+#undef ANNULUS_SEARCHED_LEAF
+        default:
+          return false;
+      }
+    });
+  }
+
+ private:
+  // The loop of one leaf. It sets column_, which is the k that the leaf was called with.
+  template <typename Leaf>
+  __device__ __forceinline__ RowBits each(const Leaf& leaf) const {
+    unsigned word = 0;
+#pragma unroll 1
+    for (int bit = 0; bit < kBits; ++bit) {
+      column_.position = place_(bit, context_);
+      word |= (leaf() ? 1u : 0u) << bit;
+    }
+    return word;
+  }
+
+  MaskContext<kTileColumns>& context_;
+  const Place& place_;
+  Column& column_;
 };
 
 }  // namespace annulus::tile

@@ -9,6 +9,7 @@
 #include "attention/kernels/family.h"
 #include "attention/tiles/tile_list.h"
 #include "pattern/batches.h"
+#include "pattern/mask_program.h"
 #include "pattern/node.h"
 
 namespace annulus::attention {
@@ -104,13 +105,16 @@ KernelFeatures features_of(const Problem& whole) {
 }
 
 bool evaluated_in_loop(const std::string& mask) {
-  return pattern::leaves::calls_long_function(mask);
+  return mask == pattern::kProgramText || pattern::leaves::calls_long_function(mask);
 }
 
 jit::Struct mask_struct(const std::string& mask_text) {
   jit::Struct mask;
   mask.name = "Mask";
   mask.constants = {Constant::boolean("kInLoop", evaluated_in_loop(mask_text))};
+  if (mask_text == pattern::kProgramText) {
+    mask.constants.push_back(Constant::boolean("kProgram", true));
+  }
   mask.functions = {
       {.declaration =
            "template <typename M, typename K> auto visible(const M& m, int q, const K& k)",
@@ -118,9 +122,29 @@ jit::Struct mask_struct(const std::string& mask_text) {
   return mask;
 }
 
+namespace {
+
+// All that a general kernel allows, instead of what a problem has.
+KernelFeatures allowed(const KernelFeatures& features) {
+  KernelFeatures all = features;
+  all.score = kernels::Score::kPositiveScale;
+  all.alibi = all.bias = all.sink_logit = true;
+  all.carry_in = all.carry_out = true;
+  all.positions = kernels::Positions::kOneSegment;
+  all.tile_order = kernels::TileOrder::kAny;
+  all.split = true;
+  all.draws_work = false;
+  all.distinct_batches = 0;  // as the launch says
+  all.mask = pattern::kProgramText;
+  return all;
+}
+
+}  // namespace
+
 jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
-                             const std::vector<Constant>& tile, const KernelFeatures& features,
+                             const std::vector<Constant>& tile, const KernelFeatures& asked,
                              jit::Arch arch) {
+  const KernelFeatures features = asked.general ? allowed(asked) : asked;
   jit::Struct shape;
   shape.name = "Shape";
   shape.constants = {
@@ -140,6 +164,7 @@ jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
   };
   shape.constants.insert(shape.constants.end(), tile.begin(), tile.end());
   add_batches(features, &shape);
+  if (features.general) shape.constants.push_back(Constant::boolean("kGeneral", true));
   std::vector<jit::Struct> structs = {std::move(shape), mask_struct(features.mask)};
   if (features.score_mod.present()) structs.push_back(score_mod_struct(features.score_mod));
   return {.family = entry,
@@ -156,8 +181,9 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
   return spec;
 }
 
-jit::KernelSpec combine_spec(const KernelConfig& config, const KernelFeatures& features,
+jit::KernelSpec combine_spec(const KernelConfig& config, const KernelFeatures& asked,
                              jit::Arch arch) {
+  const KernelFeatures features = asked.general ? allowed(asked) : asked;
   jit::Struct shape;
   shape.name = "Shape";
   shape.constants = {Constant::type("Output", element_of(features.dtype_o)),
@@ -166,6 +192,7 @@ jit::KernelSpec combine_spec(const KernelConfig& config, const KernelFeatures& f
                      Constant::boolean("kSinkLogit", features.sink_logit),
                      Constant::boolean("kCarryOut", features.carry_out)};
   add_batches(features, &shape);
+  if (features.general) shape.constants.push_back(Constant::boolean("kGeneral", true));
   return {.family = "combine_splits",
           .arch = arch,
           .file = "kernels/combine/combine_splits.cu",

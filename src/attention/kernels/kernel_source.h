@@ -39,7 +39,10 @@ struct KernelFeatures {
   bool draws_work = false;            // persistent CTAs draw works from a counter (Deal::kCounter)
   std::int64_t distinct_batches = 1;  // batches that differ in what they see
   std::string mask = "true";          // MaskCode::text
-  ScoreStructure score_mod = {};      // its text is empty if there is no expression
+  // The kernel is a general one, which serves every mask, tile order, score without an expression,
+  // and state; of the other features only dims and dtypes enter its specification.
+  bool general = false;
+  ScoreStructure score_mod = {};  // its text is empty if there is no expression
 };
 
 // How kernels of a configuration learn positions of tensors with such segments, if they need any.

@@ -19,6 +19,7 @@ const char* tile_order_of(kernels::TileOrder tile_order) {
       return "one run or two, as no row has more: from their numbers in groups, else read once a "
              "row";
     case kernels::TileOrder::kList:
+    case kernels::TileOrder::kAny:  // of a general kernel, no list's
       break;
   }
   return "listed one by one";
@@ -50,12 +51,19 @@ void say_kernel(const LaunchPlan& plan, const DeviceLimits& limits, Lines* lines
                text(blocks.v), to_string(problem.output_dtype()));
   }
   lines->say("configuration {}: {}", to_string(plan.config), plan.reason);
+  if (plan.features.general) {
+    lines->say("general kernel: mask, tile order, score and state are read from its parameters");
+  }
 }
 
 void say_score(const LaunchPlan& plan, Lines* lines) {
   const Problem& problem = plan.problem;
   const kernels::Score kind = plan.features.score;
-  lines->say("mask of partial tiles: {}", plan.mask.text);
+  if (plan.features.general) {
+    lines->say("mask of partial tiles: a program of {} numbers and lists", plan.mask.lists.size());
+  } else {
+    lines->say("mask of partial tiles: {}", plan.mask.text);
+  }
   lines->say("score: {}{}{}{}",
              kind == kernels::Score::kSoftcap         ? "soft-capped"
              : kind == kernels::Score::kPositiveScale ? "positive scale, folded into the exponent"

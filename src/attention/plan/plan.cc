@@ -14,6 +14,7 @@
 #include "base/math.h"
 #include "base/work.h"
 #include "pattern/batches.h"
+#include "pattern/mask_program.h"
 
 namespace annulus::attention {
 namespace {
@@ -102,12 +103,13 @@ struct Asked {
   const Problem& problem;
   const pattern::Placement& placement;
   const pattern::MaskCode& mask;
+  bool general;
 };
 
 std::shared_ptr<const TileList> tiles_for(const Asked& asked, const KernelConfig& config,
                                           kernels::Positions positions, ListForm form,
                                           TileCache* cache) {
-  const auto& [problem, given, mask] = asked;
+  const auto& [problem, given, mask, general] = asked;
   const pattern::Placement placement =
       positions == kernels::Positions::kTwoSegments
           ? in_whole_tiles(given, config.tile_rows, config.tile_columns)
@@ -141,8 +143,8 @@ kernels::Positions positions_of(const Asked& asked, const KernelConfig& config) 
 }
 
 Tiled tile(const Asked& asked, const KernelConfig& config, ListForm form, TileCache* cache) {
-  const KernelFeatures features =
-      features_of(asked.problem, positions_of(asked, config), asked.mask);
+  KernelFeatures features = features_of(asked.problem, positions_of(asked, config), asked.mask);
+  features.general = asked.general;
   Tiled tiled = {config, tiles_for(asked, config, features.positions, form, cache), features, {}};
   tiled.features.tile_order = tiled.tiles->tile_order;
   tiled.grouping = group_of(config, asked.problem, *tiled.tiles, tiled.features);
@@ -168,6 +170,18 @@ Tiled tile_choice(const Asked& asked, Choice* choice, ListForm form, TileCache* 
 // Of the one launch of a plan with a head start.
 std::int64_t works_of(const LaunchPlan& plan, const Problem& problem) {
   return work_count(problem, plan.group, launched_rows(plan), problem.batch);
+}
+
+constexpr char kDeepMask[] =
+    "the pattern joins more parts inside of one another than a general kernel's mask can";
+
+pattern::MaskCode mask_of(const Problem& problem, const pattern::Placement& placement,
+                          const PlanForm& form) {
+  const pattern::MaskScope scope = {problem.heads, hull_of(placement.q), placement.context};
+  if (!form.general) return pattern::emit(problem.pattern, kernels::kMaskNumbers, scope);
+  auto program = pattern::emit_program(problem.pattern, kernels::kMaskNumbers, scope);
+  if (!program) base::fail(ErrorCode::kUnsupported, "{}", kDeepMask);
+  return std::move(*program);
 }
 
 // Bytes of the arrays that Forward uploads. Segments and merged rows have four words each.
@@ -212,13 +226,13 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   // them; then the configuration and its tiles, which decide how rows are split; then the kernel.
   problem = placed_problem(std::move(problem), placement);
   LaunchPlan plan;
-  plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers,
-                            {problem.heads, hull_of(placement.q), placement.context});
+  plan.mask = mask_of(problem, placement, form);
   plan.score_code = score_code(problem.score.score_mod);
   charge_texts(plan.mask, plan.score_code.structure);
 
   Choice taken = choice;
-  Tiled tiled = tile_choice({problem, placement, plan.mask}, &taken, form.list, cache);
+  Tiled tiled =
+      tile_choice({problem, placement, plan.mask, form.general}, &taken, form.list, cache);
   plan.config = tiled.config;
   plan.reason = std::move(taken.reason);
   plan.rejected = std::move(taken.rejected);
@@ -240,7 +254,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   const std::int64_t rows = launched_rows(plan);
   plan.launches = split_batches(problem, plan.config, rows, form.max_batches);
   plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
-  if (plan.config.family->pace(plan.config).deal == Deal::kCounter) {
+  if (plan.config.family->pace(plan.config).deal == Deal::kCounter && !form.general) {
     const DealtWorks works = deal_works(plan, problem, limits, form.dealt);
     plan.features.draws_work = works.drawn;
     if (plan.launches.size() == 1) plan.head_start = works.head_start;

@@ -78,6 +78,8 @@ struct PlanForm {
   // The most batches of a launch; 0: as many as a grid takes. Launches follow one another, so that
   // their states share workspace.
   std::int64_t max_batches = 0;
+  // Plans a general kernel (KernelFeatures::general); its works are counted off.
+  bool general = false;
   // How persistent CTAs get their works. A counter to draw them from is in the plan's workspace, so
   // that only callers who give one may ask for it.
   Dealt dealt = Dealt::kCountedOff;

@@ -55,6 +55,8 @@ void set_numbers(const LaunchPlan& plan, kernels::AttentionParams* parameters) {
   parameters->scale = plan.score.scale;
   parameters->softcap = plan.score.softcap;
   parameters->lse_factor = plan.lse_factor;
+  parameters->softmax_factor =
+      plan.features.score == kernels::Score::kPositiveScale ? plan.score.scale : 1.0f;
   kernels::ScaleParams& scales = parameters->scales;
   set_scale_blocks(problem.seq_q, problem.scale_blocks.q, scales.q_shift, scales.q_blocks);
   set_scale_blocks(problem.seq_k, problem.scale_blocks.k, scales.k_shift, scales.k_blocks);
@@ -160,12 +162,17 @@ kernels::AttentionParams Forward::parameters(const Operands& operands,
   parameters.o =
       advance(operands.o, range.first_batch * operands.o_strides.batch, problem.output_dtype());
   parameters.lse = advance_state(operands.lse, rows);
-  parameters.acc_in = advance_state(operands.state_in.acc, rows * problem.dim_v);
-  parameters.m_in = advance_state(operands.state_in.m, rows);
-  parameters.l_in = advance_state(operands.state_in.l, rows);
-  parameters.acc_out = advance_state(operands.state_out.acc, rows * problem.dim_v);
-  parameters.m_out = advance_state(operands.state_out.m, rows);
-  parameters.l_out = advance_state(operands.state_out.l, rows);
+  // A general kernel takes them for what the problem asks, so that they are null where it does not.
+  if (problem.carry_in) {
+    parameters.acc_in = advance_state(operands.state_in.acc, rows * problem.dim_v);
+    parameters.m_in = advance_state(operands.state_in.m, rows);
+    parameters.l_in = advance_state(operands.state_in.l, rows);
+  }
+  if (problem.carry_out) {
+    parameters.acc_out = advance_state(operands.state_out.acc, rows * problem.dim_v);
+    parameters.m_out = advance_state(operands.state_out.m, rows);
+    parameters.l_out = advance_state(operands.state_out.l, rows);
+  }
   kernels::ScaleParams& scales = parameters.scales;
   const std::int64_t kv_heads = range.first_batch * problem.kv_heads;
   scales.q = advance_state(operands.scale_q, range.first_batch * problem.heads * scales.q_blocks);

@@ -34,6 +34,7 @@ struct PackedTiles {
     list.row_tiles = static_cast<int>(tiles.row_tiles);
     list.granule_row_shift = tiles.granule_row_shift;
     list.granule_column_shift = tiles.granule_column_shift;
+    list.distinct_batches = static_cast<int>(tiles.batches);
     return list;
   }
 

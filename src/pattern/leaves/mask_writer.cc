@@ -20,7 +20,9 @@ constexpr std::int64_t kMaxDevice = std::int64_t{1} << 30;
 // Up to this many comparisons are worth writing out for each element of a tile.
 constexpr int kMaxWrittenOut = 8;
 
-std::int32_t narrow(const char* what, std::int64_t value) {
+}  // namespace
+
+std::int32_t device_number(const char* what, std::int64_t value) {
   if (value < -kMaxDevice || value > kMaxDevice) {
     base::fail(ErrorCode::kUnsupported,
                "{} is {}; on a device positions and numbers are within +-2^30", what, value);
@@ -28,10 +30,8 @@ std::int32_t narrow(const char* what, std::int64_t value) {
   return static_cast<std::int32_t>(value);
 }
 
-}  // namespace
-
 std::size_t MaskWriter::slot(const char* what, std::int64_t value) {
-  numbers_.push_back({narrow(what, value), false});
+  numbers_.push_back({device_number(what, value), false});
   return numbers_.size() - 1;
 }
 
@@ -40,7 +40,7 @@ std::pair<std::size_t, std::size_t> MaskWriter::list_slots(const char* what,
   const std::size_t offset = slot("a list's offset", std::ssize(lists_));
   numbers_[offset].is_offset = true;
   base::charge(std::ssize(list) / 2);
-  for (const std::int64_t value : list) lists_.push_back(narrow(what, value));
+  for (const std::int64_t value : list) lists_.push_back(device_number(what, value));
   return {offset, slot("a list's length", std::ssize(list))};
 }
 
@@ -54,7 +54,7 @@ std::pair<std::size_t, std::size_t> MaskWriter::list_slots(
   while (lists_.size() < end) {
     const std::vector<std::int64_t>& part = next();
     base::charge(std::ssize(part) / 2);
-    for (const std::int64_t value : part) lists_.push_back(narrow(what, value));
+    for (const std::int64_t value : part) lists_.push_back(device_number(what, value));
   }
   return {offset, slot("a list's length", length)};
 }
@@ -63,7 +63,7 @@ Piece MaskWriter::call(const DeviceFunction& function, std::initializer_list<std
   is_long_ = is_long_ || function.is_long;
   std::string text = fmt::format("m.{}(", function.name);
   for (const std::size_t slot : slots) text += fmt::format("#{}, ", slot);
-  return {text + "q, k)"};
+  return {text + "q, k)", kTight, {}, function.name, slots};
 }
 
 // The text with `by` added to each slot that is marked.
@@ -82,6 +82,7 @@ std::string MaskWriter::moved(const std::string& text, std::int64_t by) {
 
 Piece MaskWriter::place(MaskPart part) {
   part.piece.text = moved(part.piece.text, std::ssize(numbers_));
+  for (std::size_t& slot : part.piece.slots) slot += numbers_.size();
   numbers_.insert(numbers_.end(), part.numbers.begin(), part.numbers.end());
   return std::move(part.piece);
 }
@@ -99,6 +100,16 @@ std::size_t MaskWriter::table(const std::vector<MaskPart>& parts,
   return offset;
 }
 
+void MaskWriter::program(const std::vector<MaskNumber>& words, bool uses_blocks) {
+  program_uses_blocks_ = uses_blocks;
+  const std::size_t offset = slot("a list's offset", std::ssize(lists_));
+  numbers_[offset].is_offset = true;
+  for (const MaskNumber& word : words) {
+    if (word.is_offset) offsets_.push_back(lists_.size());
+    lists_.push_back(word.value);
+  }
+}
+
 Piece MaskWriter::blocks(const std::shared_ptr<const BlockLayout>& layout, std::string_view name) {
   if (code_.layout != nullptr && code_.layout != layout && !(*code_.layout == *layout)) {
     base::fail(ErrorCode::kUnsupported,
@@ -107,13 +118,13 @@ Piece MaskWriter::blocks(const std::shared_ptr<const BlockLayout>& layout, std::
                name);
   }
   code_.layout = layout;
-  return {"m.blocks(q, k)"};
+  return {"m.blocks(q, k)", kTight, {}, kBlocksFunction};
 }
 
 MaskCode MaskWriter::finish(std::string text) {
   std::erase(text, '#');
   code_.text = std::move(text);
-  code_.uses_blocks = code_.text.find("m.blocks(") != std::string::npos;
+  code_.uses_blocks = program_uses_blocks_ || code_.text.find("m.blocks(") != std::string::npos;
   // A blocks() that decides nothing is left out of the text, and then no layout is needed.
   if (!code_.uses_blocks) code_.layout = nullptr;
   // The slot of a number depends only on the structure, so equal structures share a kernel; where a
@@ -121,7 +132,7 @@ MaskCode MaskWriter::finish(std::string text) {
   const auto spilled =
       static_cast<std::int64_t>(numbers_.size() - std::min(numbers_.size(), room_));
   const auto move = [&](std::int32_t& offset) {
-    offset = narrow("a list's offset", offset + spilled);
+    offset = device_number("a list's offset", offset + spilled);
   };
   for (MaskNumber& number : numbers_) {
     if (number.is_offset) move(number.value);

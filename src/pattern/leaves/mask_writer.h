@@ -28,6 +28,9 @@ struct Piece {
   std::string text;
   Strength strength = kTight;
   std::optional<bool> constant = {};
+  // Of one call: the name of the function, and its slots in order.
+  std::string_view function = {};
+  std::vector<std::size_t> slots = {};
 };
 
 inline Piece constant(bool value) { return {value ? "true" : "false", kTight, value}; }
@@ -43,6 +46,13 @@ struct MaskPart {
   Piece piece;
   std::vector<MaskNumber> numbers;
 };
+
+// The name of the function of blocks().
+inline constexpr std::string_view kBlocksFunction = "blocks";
+
+// The number as a device has it. Throws Error{kUnsupported} beyond its range; `what` is for the
+// message.
+std::int32_t device_number(const char* what, std::int64_t value);
 
 // All functions throw Error{kUnsupported} for numbers and lists that a device cannot hold.
 class MaskWriter {
@@ -74,6 +84,7 @@ class MaskWriter {
     MaskPart made;
     made.piece = write();
     made.piece.text = moved(made.piece.text, -static_cast<std::int64_t>(first));
+    for (std::size_t& slot : made.piece.slots) slot -= first;
     made.numbers.assign(numbers_.begin() + static_cast<std::ptrdiff_t>(first), numbers_.end());
     numbers_.resize(first);
     return made;
@@ -83,6 +94,9 @@ class MaskWriter {
   // Stores the numbers of parts of one text in a list, one row after another, and adds the slot of
   // where it begins.
   std::size_t table(const std::vector<MaskPart>& parts, const std::vector<std::size_t>& which);
+
+  // Stores a program (pattern/mask_program.h) in a list, and adds the slot of where it begins.
+  void program(const std::vector<MaskNumber>& words, bool uses_blocks);
 
   // The code of an expression whose text is complete, with its numbers and lists.
   MaskCode finish(std::string text);
@@ -95,6 +109,7 @@ class MaskWriter {
   MaskCode code_;
   int leaves_ = 0;
   bool is_long_ = false;
+  bool program_uses_blocks_ = false;
   std::vector<MaskNumber> numbers_;
   std::vector<std::int32_t> lists_;
   std::vector<std::size_t> offsets_;  // entries of lists_ that are offsets

@@ -11,6 +11,7 @@
 #include "params/attention_params.h"
 #include "ptx/memory.cuh"
 #include "tile/element.cuh"
+#include "tile/general.cuh"
 #include "tile/softmax.cuh"
 #include "tile/tile_row.cuh"
 
@@ -71,7 +72,8 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
 
   // A row without a visible key leaves as zeros, whatever a NaN in V made of its parts.
   const bool empty = sum == 0.0f && row_max == tile::minus_infinity();
-  if constexpr (Shape::kCarryOut) {
+  const bool carries_out = Shape::kCarryOut && tile::given<Shape>(params.acc_out);
+  if (carries_out) {
     if (lane == 0) {
       params.m_out[row_of_all] = row_max;
       params.l_out[row_of_all] = sum;
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
     float correction = 1.0f;
     // The sink logit joins the sum as a key without a value; LSE includes it, `correction` rescales
     // the output to the new row max.
-    if constexpr (Shape::kSinkLogit) {
+    if (Shape::kSinkLogit && tile::given<Shape>(params.score.sinks)) {
       const float sink = params.score.sinks[head % params.score.sink_count];
       const float old = row_max;
       row_max = fmaxf(row_max, sink);
@@ -103,7 +105,7 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
     if (column >= kDim) continue;
     const float low = empty ? 0.0f : acc[pair][0];
     const float high = empty ? 0.0f : acc[pair][1];
-    if constexpr (Shape::kCarryOut) {
+    if (carries_out) {
       ptx::store_global_8(params.acc_out + row_of_all * kDim + column, low, high);
     } else {
       char* const to =

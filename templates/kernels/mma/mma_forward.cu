@@ -16,6 +16,7 @@
 
 #include "params/attention_params.h"
 #include "tile/copy.cuh"
+#include "tile/general.cuh"
 #include "tile/masking.cuh"
 #include "tile/multiply.cuh"
 #include "tile/position_terms.cuh"
@@ -108,7 +109,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                  warp_row + static_cast<int>(lane / 4), rows.end, lane};
   tile::start_empty(state, output);
   if constexpr (Shape::kCarryIn) {
-    if (!Shape::kSplit || row.begins) tile::load_state(state, output, params, lane_rows);
+    if (tile::given<Shape>(params.acc_in) && (!Shape::kSplit || row.begins)) {
+      tile::load_state(state, output, params, lane_rows);
+    }
   }
 
   const unsigned query_rows = query_tile + warp * (kRowTiles * 16 * tile::Swizzle<kDimQk>::kPitch);
@@ -160,19 +163,24 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     }
 
     // From products to scores: scale, terms of position, score expression, mask.
-    tile::finish_scores<kScore>(scores, params.scale, params.softcap);
+    tile::finish_products<Shape>(scores, params);
     const tile::TilePlace columns = tile::key_place<Shape, kColumns>(params, now.column);
     const int first_column = columns.first;
     if constexpr (Shape::kAlibi || Shape::kBias) {
-      static_assert(kScore != Score::kPositiveScale, "terms are added to scores that are scaled");
-      const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score, head);
-      const int lane_column = static_cast<int>(lane % 4 * 2);
-      if constexpr (tile::reads_positions<Shape>()) {
-        terms.add_placed(scores, params.q_positions + first_row, params.k_positions + first_column,
-                         lane_rows.first_row - first_row, lane_column);
-      } else {
-        terms.add(scores, columns.position + lane_column -
-                              (rows.position + lane_rows.first_row - first_row));
+      static_assert(tile::General<Shape>::kIs || kScore != Score::kPositiveScale,
+                    "terms are added to scores that are scaled");
+      if (tile::has_terms<Shape>(params.score)) {
+        const tile::PositionTerms<Shape::kAlibi, Shape::kBias, tile::General<Shape>::kIs> terms(
+            params.score, head);
+        const int lane_column = static_cast<int>(lane % 4 * 2);
+        if constexpr (tile::reads_positions<Shape>()) {
+          terms.add_placed(scores, params.q_positions + first_row,
+                           params.k_positions + first_column, lane_rows.first_row - first_row,
+                           lane_column);
+        } else {
+          terms.add(scores, columns.position + lane_column -
+                                (rows.position + lane_rows.first_row - first_row));
+        }
       }
     }
     if constexpr (ScoreMod::kPresent) {
@@ -212,8 +220,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       }
     }
     float correction[kRowTiles][2];
-    tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
-                                            correction);
+    tile::online_softmax<Weighing::score()>(
+        state, scores, tile::softmax_factor<Shape, Weighing>(params), correction);
     tile::rescale(output, correction);
     tile::multiply_values<Element, kDimV, kRowTiles, kColumns>(output, scores,
                                                                value_lane + stage * kValueBytes);
@@ -233,21 +241,23 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       return;
     }
   }
-  if constexpr (Shape::kSinkLogit && !Shape::kCarryOut) {
-    tile::add_sink(state, output,
-                   params.score.sinks[head % static_cast<unsigned>(params.score.sink_count)]);
-  }
-  if constexpr (Shape::kCarryOut) {
+  if (Shape::kCarryOut && tile::given<Shape>(params.acc_out)) {
     tile::store_state(state, output, tile::StateOut{params.acc_out, params.m_out, params.l_out},
                       lane_rows);
-  } else {
-    tile::store_lse(state, params, lane_rows);
-    tile::store_output<Element>(
-        state, output,
-        static_cast<char*>(params.o) +
-            (batch * params.o_batch + head * params.o_head) * tile::kElementBytes,
-        params.o_row * tile::kElementBytes, query_rows, warp_row, rows.end, lane);
+    return;
   }
+  if constexpr (Shape::kSinkLogit) {
+    if (tile::given<Shape>(params.score.sinks)) {
+      tile::add_sink(state, output,
+                     params.score.sinks[head % static_cast<unsigned>(params.score.sink_count)]);
+    }
+  }
+  tile::store_lse(state, params, lane_rows);
+  tile::store_output<Element>(
+      state, output,
+      static_cast<char*>(params.o) +
+          (batch * params.o_batch + head * params.o_head) * tile::kElementBytes,
+      params.o_row * tile::kElementBytes, query_rows, warp_row, rows.end, lane);
 }
 
 }  // namespace annulus::kernels

@@ -48,7 +48,7 @@ class Consumer {
     // A large output is rescaled before the next product with V is started, not after the last one
     // has ended: the correction of step j is then applied in step j + 1.
     kRescaleFirst = kInParts || kDimV > 128,
-    kIsList = static_cast<TileOrder>(Shape::kTileOrder) == TileOrder::kList,
+    kIsList = has_entries<Shape>(),
     // Shapes that leave no registers to keep the work's rows through its steps.
     kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128 || Element::kBytes == 1,
   };
@@ -208,7 +208,7 @@ class Consumer {
     scales_.begin(params_, part.work.batch, part.head, part.rows.first_row);
     if constexpr (Shape::kCarryIn) {
       // The carried state counts once: it joins the first segment of a split row.
-      if (!Shape::kSplit || part.work.row.begins) {
+      if (tile::given<Shape>(params_.acc_in) && (!Shape::kSplit || part.work.row.begins)) {
         tile::load_state(state, output, params_, part.rows);
         scales_.enter(state, output);
       }
@@ -256,23 +256,25 @@ class Consumer {
   __device__ __forceinline__ void finish_row(tile::RowState<1>& state,
                                              float (&output)[1][kDimV / 8][4], const Row& row,
                                              int batch, int head, const tile::LaneRows& lane_rows) {
-    if constexpr (Shape::kSinkLogit && !Shape::kCarryOut) {
-      tile::add_sink(state, output,
-                     params_.score.sinks[static_cast<unsigned>(head) %
-                                         static_cast<unsigned>(params_.score.sink_count)]);
-    }
-    if constexpr (Shape::kCarryOut) {
+    if (Shape::kCarryOut && tile::given<Shape>(params_.acc_out)) {
       // The state may go back to where it came from, and one lane writes numbers that all four of a
       // quad have read. Only steps would order the two.
       if constexpr (Shape::kCarryIn) __syncwarp();
       tile::store_state(state, output,
                         tile::StateOut{params_.acc_out, params_.m_out, params_.l_out}, lane_rows);
-    } else {
-      tile::store_lse(state, params_, lane_rows);
-      store_output<Shape>(state, output, maps_, shared_, consumer_, warp_, lane_,
-                          kStoreBarrier + static_cast<int>(consumer_),
-                          tile::query_place<Shape, kRows>(params_, row.row), batch, head);
+      return;
     }
+    if constexpr (Shape::kSinkLogit) {
+      if (tile::given<Shape>(params_.score.sinks)) {
+        tile::add_sink(state, output,
+                       params_.score.sinks[static_cast<unsigned>(head) %
+                                           static_cast<unsigned>(params_.score.sink_count)]);
+      }
+    }
+    tile::store_lse(state, params_, lane_rows);
+    store_output<Shape>(state, output, maps_, shared_, consumer_, warp_, lane_,
+                        kStoreBarrier + static_cast<int>(consumer_),
+                        tile::query_place<Shape, kRows>(params_, row.row), batch, head);
   }
 
   // All steps of a work; it has at least one. The head of wgmma_forward.cu has the order. The

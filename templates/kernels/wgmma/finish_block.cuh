@@ -5,6 +5,7 @@
 // expression are applied, then the scores of keys that the query does not see become -inf.
 
 #include "kernels/wgmma/work.cuh"
+#include "tile/general.cuh"
 #include "tile/masking.cuh"
 #include "tile/position_terms.cuh"
 #include "tile/score.cuh"
@@ -31,15 +32,18 @@ __device__ __forceinline__ void finish_block(const AttentionParams& params,
   const tile::TilePlace columns = tile::key_place<Shape, kBlockColumns>(params, now.column);
   const tile::TilePlace rows = tile::query_place<Shape, kRows>(params, row.row);
   if constexpr (Shape::kAlibi || Shape::kBias) {
-    static_assert(static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
-                  "terms are added to scores that are scaled");
-    const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score,
-                                                                 static_cast<unsigned>(head));
-    if constexpr (tile::reads_positions<Shape>()) {
-      terms.add_placed(scores, params.q_positions + rows.first, params.k_positions + columns.first,
-                       lane.row, lane.column);
-    } else {
-      terms.add(scores, columns.position + lane.column - (rows.position + lane.row));
+    static_assert(
+        tile::General<Shape>::kIs || static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
+        "terms are added to scores that are scaled");
+    if (tile::has_terms<Shape>(params.score)) {
+      const tile::PositionTerms<Shape::kAlibi, Shape::kBias, tile::General<Shape>::kIs> terms(
+          params.score, static_cast<unsigned>(head));
+      if constexpr (tile::reads_positions<Shape>()) {
+        terms.add_placed(scores, params.q_positions + rows.first,
+                         params.k_positions + columns.first, lane.row, lane.column);
+      } else {
+        terms.add(scores, columns.position + lane.column - (rows.position + lane.row));
+      }
     }
   }
   if constexpr (ScoreMod::kPresent) {

@@ -44,7 +44,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   static_assert(kBoxRows % 8 == 0,
                 "a box begins where the swizzle does, which repeats after 8 rows");
   constexpr int kRows = rows_of_work<Shape>();
-  constexpr bool kIsList = static_cast<TileOrder>(Shape::kTileOrder) == TileOrder::kList;
+  constexpr bool kIsList = has_entries<Shape>();
   // Of a list the entries of all tiles of a step are known, for the consumers; else the column tile
   // of each box.
   constexpr int kWords = kIsList ? kBlocks : kBoxes;
@@ -98,7 +98,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
       const int index = step * kBlocks + (kIsList ? which : block_of(which));
       const int entry = index < now.row.count ? index : now.row.count - 1;
       if constexpr (kIsList) {
-        return now.row.entries[entry];
+        return now.row.entry(entry);
       } else {
         return static_cast<unsigned>(now.row.tile(entry).column);
       }

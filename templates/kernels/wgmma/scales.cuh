@@ -13,6 +13,7 @@
 // tile/scaled_softmax.cuh says what the unit is and why probabilities are 2^8 times as large.
 
 #include "kernels/wgmma/work.cuh"
+#include "tile/general.cuh"
 #include "tile/scaled_softmax.cuh"
 #include "tile/score.cuh"
 #include "tile/softmax.cuh"
@@ -30,15 +31,15 @@ class Scales {
   template <int kPieces>
   __device__ __forceinline__ void finish(const AttentionParams& params,
                                          float (&scores)[1][kPieces][4], int) const {
-    tile::finish_scores<static_cast<Score>(Shape::kScore)>(scores, params.scale, params.softcap);
+    tile::finish_products<Shape>(scores, params);
   }
   template <typename Weighing, int kPieces>
   __device__ __forceinline__ void online_softmax(const AttentionParams& params,
                                                  tile::RowState<1>& state,
                                                  float (&scores)[1][kPieces][4],
                                                  float (&correction)[1][2]) const {
-    tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
-                                            correction);
+    tile::online_softmax<Weighing::score()>(
+        state, scores, tile::softmax_factor<Shape, Weighing>(params), correction);
   }
   template <int kPieces>
   __device__ __forceinline__ void leave(tile::RowState<1>&, float (&)[1][kPieces][4]) const {}

@@ -59,7 +59,7 @@ __device__ __forceinline__ void prefetch_maps(const AttentionParams& params,
     ptx::prefetch_map(&maps.k);
     ptx::prefetch_map(&maps.v);
   }
-  if constexpr (!Shape::kCarryOut) ptx::prefetch_map(&maps.o);
+  if (!Shape::kCarryOut || !tile::given<Shape>(params.acc_out)) ptx::prefetch_map(&maps.o);
 }
 
 // The whole kernel, for both entries below. Thread 0 initialises the barriers; then each warp goes

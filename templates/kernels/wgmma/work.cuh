@@ -74,6 +74,13 @@ __device__ __forceinline__ constexpr int rows_of_work() {
   return Shape::kPackedHeads ? 64 : 64 * Shape::kConsumers;
 }
 
+// Whether the producer hands the entries of a list, or what a list would have, to the consumers.
+template <typename Shape>
+__device__ __forceinline__ constexpr bool has_entries() {
+  return static_cast<TileOrder>(Shape::kTileOrder) == TileOrder::kList ||
+         static_cast<TileOrder>(Shape::kTileOrder) == TileOrder::kAny;
+}
+
 // One CTA's part of a work: a tile row, or a part of one, of one head or of kConsumers heads.
 template <TileOrder kTileOrder>
 struct Work {

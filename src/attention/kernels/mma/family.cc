@@ -50,6 +50,17 @@ constexpr ShippedConfig kShipped[] = {
     {{256, 256}, MmaConfig{64, 32, 4, 2, false, 2}, Reach::kEvery},
 };
 
+// The widest tiles whose general kernels spill nothing.
+constexpr ShippedConfig kGeneral[] = {
+    {{32, 32}, MmaConfig{128, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{64, 64}, MmaConfig{128, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{96, 96}, MmaConfig{128, 32, 4, 2, false, 2}, Reach::kEvery},
+    {{128, 128}, MmaConfig{64, 64, 4, 2, true, 2}, Reach::kEvery},
+    {{192, 128}, MmaConfig{128, 64, 8, 1, false, 1}, Reach::kEvery},
+    {{192, 192}, MmaConfig{64, 32, 4, 2, false, 2}, Reach::kEvery},
+    {{256, 256}, MmaConfig{64, 32, 4, 2, false, 2}, Reach::kEvery},
+};
+
 // A tile of 48 columns and 32 rows to a warp ships where a band of whole rows leaves it just enough
 // registers.
 bool can_split_rows(const KernelConfig& any) {
@@ -111,6 +122,7 @@ constinit const Family mma_family = {
     .second_segment_rows = 1,
     .fields = kFields,
     .shipped = kShipped,
+    .general = kGeneral,
     .why_illegal = mma_why_illegal,
     .why_spills = mma_why_spills,
     .enumerate = mma_enumerate,

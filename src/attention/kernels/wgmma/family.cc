@@ -70,6 +70,16 @@ constexpr ShippedConfig kShipped[] = {
     {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
 };
 
+// One CTA of 128 rows, as the largest of the shipped ones without clusters.
+constexpr ShippedConfig kGeneral[] = {
+    {{64, 64}, with_query(wgmma(128, 128, 8, 2)), Reach::kHopper},
+    {{96, 96}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{192, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{192, 192}, wgmma(128, 96, 8, 2), Reach::kHopper},
+    {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
+};
+
 bool can_split_rows(const KernelConfig&) { return true; }
 
 // Tiles of 64 rows and as many columns as blocks of 32 to 112 have, two CTAs to a multiprocessor.
@@ -89,6 +99,7 @@ constinit const Family wgmma_family =
                                 .second_segment_rows = 64,  // of a box of O
                                 .shipped = kShipped,
                                 .supports_kv_splits = can_split_rows,
-                                .for_blocks = wgmma_for_blocks});
+                                .for_blocks = wgmma_for_blocks,
+                                .general = kGeneral});
 
 }  // namespace annulus::attention

@@ -22,6 +22,7 @@ struct WgmmaOwn {
   std::span<const ShippedConfig> shipped;
   bool (*supports_kv_splits)(const KernelConfig& config);
   void (*for_blocks)(const AddCandidates& add) = nullptr;
+  std::span<const ShippedConfig> general = {};
 };
 
 // kFamily is the record that is being made; its configurations point to it.
@@ -37,6 +38,7 @@ constexpr Family wgmma_record(const WgmmaOwn& own) {
       .persistent = true,
       .fields = kWgmmaFields,
       .shipped = own.shipped,
+      .general = own.general,
       .why_illegal = wgmma_why_illegal,
       .enumerate = [](const AddCandidates& add) { wgmma_enumerate(kFamily, add); },
       .for_blocks = own.for_blocks,

@@ -1,0 +1,69 @@
+#include "attention/plan/general.h"
+
+#include <fmt/core.h>
+
+#include "attention/kernels/family.h"
+#include "base/fail.h"
+
+namespace annulus::attention {
+
+namespace {
+
+// The general configuration of these head dims of the first family that has one for the
+// architecture; null: there is none.
+const KernelConfig* config_of(const Dims& dims, jit::Arch arch) {
+  for (const Family* family : families()) {
+    for (const ShippedConfig& shipped : family->general) {
+      if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+      if (!why_illegal(shipped.config, dims, arch)) return &shipped.config;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Choice general_config(const Problem& problem, const DeviceLimits& limits,
+                      const std::optional<OperandStrides>& strides) {
+  if (problem.score.score_mod) {
+    base::fail(ErrorCode::kUnsupported,
+               "there is no general kernel for a score expression, which is compiled");
+  }
+  const Dims dims = {problem.dim_qk, problem.dim_v};
+  const KernelConfig* config = config_of(dims, limits.arch);
+  std::optional<std::string> reason;
+  if (config == nullptr) {
+    reason = "none of a family that runs there has these head dims";
+  } else {
+    reason = why_not(*config, problem.dtype);
+    if (!reason) reason = why_not(*config, dims, limits);
+    if (!reason) reason = why_not(*config, problem, strides);
+  }
+  if (reason) {
+    base::fail(ErrorCode::kUnsupported, "there is no general kernel for {} with head dims {}/{} on {}: {}",
+               to_string(problem.dtype), dims.qk, dims.v, jit::to_string(limits.arch), *reason);
+  }
+  Choice choice;
+  choice.config = *config;
+  choice.reason = "the general kernel of these head dims";
+  return choice;
+}
+
+std::vector<GeneralKernel> general_kernels(jit::Arch arch) {
+  std::vector<GeneralKernel> kernels;
+  for (const Dims& dims : supported_dims()) {
+    const KernelConfig* config = config_of(dims, arch);
+    if (config == nullptr) continue;
+    for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
+      KernelFeatures features;
+      features.dims = dims;
+      features.dtype = features.dtype_o = dtype;
+      features.general = true;
+      kernels.push_back({*config, dims, dtype, kernel_spec(*config, features, arch),
+                         combine_spec(*config, features, arch)});
+    }
+  }
+  return kernels;
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,189 @@
+#include "pattern/mask_program.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "params/mask_program.h"
+#include "pattern/leaves/mask_writer.h"
+#include "pattern/node.h"
+
+namespace annulus::pattern {
+namespace {
+
+using kernels::MaskOp;
+using leaves::MaskNumber;
+
+struct NamedOp {
+  std::string_view name;
+  MaskOp op;
+};
+constexpr NamedOp kLeafOps[] = {
+#define ANNULUS_COMPARED_LEAF(name, slots) {#name, MaskOp::name},
+#define ANNULUS_SEARCHED_LEAF(name, slots) {#name, MaskOp::name},
+#include "params/mask_leaves.h"
+#undef ANNULUS_COMPARED_LEAF
+#undef ANNULUS_SEARCHED_LEAF
+};
+
+MaskOp op_of(std::string_view function) {
+  const auto* found = std::ranges::find(kLeafOps, function, &NamedOp::name);
+  if (found == std::end(kLeafOps)) {
+    base::fail(ErrorCode::kInternal, "params/mask_leaves.h lacks the function '{}'", function);
+  }
+  return found->op;
+}
+
+// The instructions of a part of an expression, which add one answer to the stack.
+struct Instructions {
+  std::vector<MaskNumber> words;
+  std::vector<std::size_t> targets;  // words that are indices of instructions of this part
+  int depth = 1;                     // answers on the stack at a time
+  bool uses_blocks = false;
+  std::optional<bool> constant = {};
+};
+
+void append(Instructions* part, MaskOp op) { part->words.push_back({static_cast<std::int32_t>(op)}); }
+
+void append(Instructions* part, const Instructions& other) {
+  const auto moved = static_cast<std::int32_t>(part->words.size());
+  for (const std::size_t at : other.targets) part->targets.push_back(part->words.size() + at);
+  const std::size_t first = part->words.size();
+  part->words.insert(part->words.end(), other.words.begin(), other.words.end());
+  for (const std::size_t at : other.targets) part->words[first + at].value += moved;
+  part->uses_blocks = part->uses_blocks || other.uses_blocks;
+}
+
+Instructions fixed(bool value) {
+  Instructions part;
+  append(&part, value ? MaskOp::kTrue : MaskOp::kFalse);
+  part.constant = value;
+  return part;
+}
+
+class ProgramEmitter {
+ public:
+  ProgramEmitter(std::size_t number_slots, const MaskScope& scope) : write_(number_slots, scope) {}
+
+  std::optional<MaskCode> run(const Pattern& pattern) {
+    Instructions part = part_of(pattern.node());
+    if (part.depth > kernels::kMaskDepth) return std::nullopt;
+    append(&part, MaskOp::kEnd);
+    write_.program(part.words, part.uses_blocks);
+    return write_.finish(kProgramText);
+  }
+
+ private:
+  Instructions part_of(const Node& node) {
+    switch (node.kind) {
+      case Kind::kLeaf:
+        return leaf(node);
+      case Kind::kNot:
+        return complement(part_of(*node.children.front()));
+      case Kind::kAnd:
+      case Kind::kOr:
+      case Kind::kHierarchical:
+        return chain(node);
+      case Kind::kHeads:
+      case Kind::kBatches:
+        return turns(node);
+      case Kind::kSum:
+        base::fail(ErrorCode::kUnsupported,
+                   "sum(...) is no one mask: its branches run one after another");
+    }
+    base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
+  }
+
+  Instructions leaf(const Node& node) {
+    write_.count_leaf();
+    leaves::MaskPart written = write_.part(
+        [&] { return std::visit([&](const auto& leaf) { return leaf.code(&write_); }, node.leaf); });
+    if (written.piece.constant) return fixed(*written.piece.constant);
+    Instructions part;
+    append(&part, op_of(written.piece.function));
+    part.uses_blocks = written.piece.function == leaves::kBlocksFunction;
+    for (const std::size_t slot : written.piece.slots) part.words.push_back(written.numbers[slot]);
+    return part;
+  }
+
+  static Instructions complement(Instructions part) {
+    if (part.constant) return fixed(!*part.constant);
+    append(&part, MaskOp::kNot);
+    return part;
+  }
+
+  // Operands that decide nothing are left out. The one that needs most answers comes first, as it
+  // then has the stack to itself.
+  Instructions chain(const Node& node) {
+    const bool is_and = !is_union(node.kind);
+    std::vector<Instructions> parts;
+    for (const NodePointer& child : node.children) {
+      Instructions part = part_of(*child);
+      if (part.constant && *part.constant != is_and) return fixed(!is_and);
+      if (!part.constant) parts.push_back(std::move(part));
+    }
+    if (parts.empty()) return fixed(is_and);
+    std::ranges::stable_sort(parts, std::ranges::greater(), &Instructions::depth);
+    Instructions all = std::move(parts.front());
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      append(&all, parts[i]);
+      append(&all, is_and ? MaskOp::kAnd : MaskOp::kOr);
+      all.depth = std::max(all.depth, 1 + parts[i].depth);
+    }
+    return all;
+  }
+
+  // The table of begins, then each child with a jump behind the last one.
+  Instructions turns(const Node& node) {
+    std::vector<Instructions> parts;
+    for (const NodePointer& child : node.children) parts.push_back(part_of(*child));
+    const std::optional<bool> first = parts.front().constant;
+    if (first && std::ranges::all_of(parts, [&](const Instructions& p) { return p.constant == first; })) {
+      return fixed(*first);
+    }
+    Instructions all;
+    append(&all, node.kind == Kind::kHeads ? MaskOp::kTurn : MaskOp::kBatchTurn);
+    if (node.kind == Kind::kHeads) {
+      all.words.push_back({checked("n of head_groups", node.group)});
+    }
+    const std::size_t count = parts.size();
+    all.words.push_back({checked("the patterns of heads or batches", std::ssize(parts))});
+    const std::size_t begins = all.words.size();
+    all.words.resize(begins + count);
+    std::vector<std::size_t> ends;
+    for (std::size_t i = 0; i < count; ++i) {
+      point(&all, begins + i);
+      append(&all, parts[i]);
+      append(&all, MaskOp::kJump);
+      ends.push_back(all.words.size());
+      all.words.emplace_back();
+      all.depth = std::max(all.depth, parts[i].depth);
+    }
+    for (const std::size_t end : ends) point(&all, end);
+    return all;
+  }
+
+  // Makes a word the index of the instruction that will follow.
+  static void point(Instructions* part, std::size_t word) {
+    part->words[word] = {static_cast<std::int32_t>(part->words.size())};
+    part->targets.push_back(word);
+  }
+
+  static std::int32_t checked(const char* what, std::int64_t value) {
+    return leaves::device_number(what, value);
+  }
+
+  leaves::MaskWriter write_;
+};
+
+}  // namespace
+
+std::optional<MaskCode> emit_program(const Pattern& pattern, std::size_t number_slots,
+                                     const MaskScope& scope) {
+  return ProgramEmitter(number_slots, scope).run(pattern);
+}
+
+}  // namespace annulus::pattern

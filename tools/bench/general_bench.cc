@@ -1,0 +1,146 @@
+// General kernels (attention/plan/general.h): the size of their machine code, how many more
+// instructions they execute than the specialised kernels of the same problems, and how long
+// planning with one takes.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "annulus/device.h"
+#include "attention/plan/general.h"
+#include "base/env.h"
+#include "base/fail.h"
+#include "harness.h"
+#include "jit/compiler.h"
+
+namespace {
+
+using namespace annulus;
+
+// What ptxas made of the general kernels of an architecture, each kernel once.
+struct MachineCode {
+  std::int64_t bytes = 0;
+  int spilled_bytes = 0;  // of the kernel that spills most
+};
+
+MachineCode machine_code(jit::Arch arch) {
+  const auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(
+      abi::open_nvrtc(abi::default_search(base::read_environment())));
+  const jit::Compiler compiler(nvrtc, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  MachineCode code;
+  std::set<std::string> seen;
+  for (const attention::GeneralKernel& kernel : attention::general_kernels(arch)) {
+    for (const jit::KernelSpec* spec : {&kernel.forward, &kernel.combine}) {
+      if (!seen.insert(jit::source_text(*spec)).second) continue;
+      const jit::CompiledKernel made = compiler.compile(*spec);
+      code.bytes += static_cast<std::int64_t>(made.image.size());
+      code.spilled_bytes = std::max(code.spilled_bytes,
+                                    made.usage.spill_store_bytes + made.usage.spill_load_bytes);
+    }
+  }
+  return code;
+}
+
+// Calls make() once, however often it is asked.
+template <typename Make>
+auto once(Make make) {
+  using Value = decltype(make());
+  return [make, value = std::make_shared<std::unique_ptr<Value>>()]() -> const Value& {
+    if (!*value) *value = std::make_unique<Value>(make());
+    return **value;
+  };
+}
+
+Problem problem_of(const Pattern& pattern, std::int64_t length, std::int64_t dim) {
+  Problem problem;
+  problem.heads = 2;
+  problem.seq_q = problem.seq_k = length;
+  problem.dim_qk = problem.dim_v = dim;
+  problem.pattern = pattern;
+  return problem;
+}
+
+PlanOptions general() {
+  PlanOptions options;
+  options.wait = false;
+  options.swap = Swap::kNever;
+  return options;
+}
+
+double instructions(const Device& device, const Problem& problem, const PlanOptions& options) {
+  const Plan plan = device.plan(problem, options);
+  const auto bytes =
+      static_cast<std::size_t>(problem.heads * problem.seq_q * problem.dim_qk) * 2;
+  const DeviceMemory memory = device.allocate(4 * bytes);
+  const std::vector<std::uint16_t> ones(2 * bytes, 0x3f80);
+  device.copy_to_device(memory.data(), ones.data(), 4 * bytes);
+  auto* const at = static_cast<std::byte*>(memory.data());
+  Operands operands;
+  operands.q = at;
+  operands.k = at + bytes;
+  operands.v = at + 2 * bytes;
+  operands.o = at + 3 * bytes;
+  operands.q_strides = operands.o_strides = operands.k_strides = operands.v_strides =
+      Strides::bshd(problem.seq_q, problem.heads, problem.dim_qk);
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  device.counters(true);
+  plan.run(nullptr, operands, workspace.data());
+  device.synchronize();
+  const Counters counters = device.counters();
+  return static_cast<double>(
+      std::ranges::find(counters, "warp_instructions", &Counters::value_type::first)->second);
+}
+
+constexpr std::pair<const char*, const char*> kMasks[] = {
+    {"causal", "causal"},
+    {"window with global", "causal & (window(511, 0) | global(64))"},
+    {"documents", "causal & documents([0, 300, 420, 1100, 1500, 1900])"}};
+constexpr double kBars[] = {1.25, 1.5, 1.5};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::Bench bench("general_bench", argc, argv);
+  const auto ampere = once([] { return machine_code({80, '\0'}); });
+  const auto hopper = once([] { return machine_code({90, 'a'}); });
+  bench.add({"machine code of general kernels, sm_80 and sm_90a", "MB", 4, true}, [=] {
+    return static_cast<double>(ampere().bytes + hopper().bytes) / 1e6;
+  });
+  bench.add({"spilled by a thread of one, at most", "bytes", 0, true}, [=] {
+    return std::max(ampere().spilled_bytes, hopper().spilled_bytes);
+  });
+  SimulationOptions fast;
+  fast.checked = false;
+  for (const char* name : {"sim:sm_80", "sim:sm_90a"}) {
+    DeviceOptions options;
+    options.name = name;
+    options.simulation = fast;
+    const Device device = Device::open(options);
+    for (const std::int64_t dim : {64, 128}) {
+      for (std::size_t i = 0; i < std::size(kMasks); ++i) {
+        const auto& [title, text] = kMasks[i];
+        const Problem problem = problem_of(Pattern::parse(text), 2048, dim);
+        const auto ratio = once([=] {
+          return instructions(device, problem, general()) / instructions(device, problem, {});
+        });
+        bench.add({fmt::format("instructions, {} of the specialised: {}, D{}", title, name + 4, dim),
+                   "times", kBars[i], true},
+                  [=] { return ratio(); });
+      }
+    }
+    for (const auto& [title, text] : kMasks) {
+      const Problem problem = problem_of(Pattern::parse(text), 1 << 20, 128);
+      bench.add({fmt::format("plan with a general kernel, {}, 2^20 tokens, {}", title, name + 4),
+                 "ms", 1, true},
+                [=] {
+                  const double start = bench::thread_seconds();
+                  device.plan(problem, general());
+                  return (bench::thread_seconds() - start) * 1e3;
+                });
+    }
+  }
+  return bench.run();
+}
