@@ -404,6 +404,26 @@ typedef struct annulus_strides {
   int64_t row;
 } annulus_strides;
 
+// Which kernel a plan runs; annulus::PlanState.
+enum {
+  ANNULUS_PLAN_READY = 0,      // its own
+  ANNULUS_PLAN_COMPILING = 1,  // a general one; its own is being compiled
+  ANNULUS_PLAN_COMPILED = 2,   // a general one until annulus_plan_swap
+  ANNULUS_PLAN_GENERAL = 3     // a general one for good
+};
+
+// When a plan that did not wait begins to run its own kernel; annulus::Swap.
+enum {
+  ANNULUS_SWAP_WHEN_READY = 0,  // with the first run that begins after it was compiled
+  ANNULUS_SWAP_WHEN_ASKED = 1,  // with the first run after annulus_plan_swap
+  ANNULUS_SWAP_NEVER = 2        // never: nothing is compiled
+};
+
+// Called once, when the own kernel of a plan that did not wait is compiled or could not be, with
+// the new state, ANNULUS_PLAN_*, and why it could not, or an empty text. On the thread that
+// compiled it; not for a plan that is destroyed by then.
+typedef void (*annulus_plan_ready_callback)(void* user, int32_t state, const char* problem);
+
 typedef struct annulus_plan_options {
   size_t struct_size;
   const char* config;     // a kernel configuration, as `annulus explain` lists them; null: the
@@ -435,12 +455,19 @@ typedef struct annulus_plan_options {
   // then runs batches in parts, and says so in its decisions; annulus/device.h. Where that is not
   // enough: ANNULUS_OUT_OF_MEMORY.
   int64_t max_workspace_bytes;
+  // 0 or 1: do not wait until the plan's own kernel is compiled. Where it is not in memory the plan
+  // runs a general kernel at first, and its own is compiled beside the caller; annulus::PlanOptions
+  // says which problems have one, and what may differ. The flag `cancel` ends the call alone.
+  int32_t no_wait;
+  int32_t swap;  // ANNULUS_SWAP_*, with no_wait
+  annulus_plan_ready_callback on_ready;  // null: none
+  void* on_ready_user;
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT                                                                  \
   {                                                                                                \
     sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0, \
-        0, 0, NULL, 0                                                                              \
+        0, 0, NULL, 0, 0, ANNULUS_SWAP_WHEN_READY, NULL, NULL                                      \
   }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
@@ -475,7 +502,20 @@ ANNULUS_EXPORT annulus_status annulus_plan_memory_needed(annulus_device* device,
 // Does not wait and calls no driver: runs that were queued before may still be under way.
 ANNULUS_EXPORT annulus_status annulus_plan_destroy(annulus_plan* plan);
 
-// Everything that was decided.
+// Which kernel runs that begin now use, ANNULUS_PLAN_*.
+ANNULUS_EXPORT annulus_status annulus_plan_state(annulus_plan* plan, int32_t* state);
+
+// Waits until the state is no longer ANNULUS_PLAN_COMPILING, at most so many seconds; negative: for
+// as long as it takes. *state may still be that where the time was over.
+ANNULUS_EXPORT annulus_status annulus_plan_wait(annulus_plan* plan, double seconds,
+                                                int32_t* state);
+
+// Lets runs that begin from now on use the own kernel, with ANNULUS_SWAP_WHEN_ASKED. Does nothing
+// where they do already, or where there is none. ANNULUS_INVALID_ARGUMENT while it is compiled.
+ANNULUS_EXPORT annulus_status annulus_plan_swap(annulus_plan* plan);
+
+// Everything that was decided about the kernel that runs use now; what a call gives stays as long
+// as the plan, also where another kernel is used later.
 typedef struct annulus_plan_info {
   size_t struct_size;
   const char* kernel;     // the family
@@ -501,12 +541,14 @@ typedef struct annulus_plan_info {
   double block_density;  // kept blocks over all
   int64_t device_bytes;  // memory that the plan holds
   int64_t work_steps;    // what planning took, as max_work of its options counts it
+  int64_t general;       // 0 or 1: `kernel` is a general one
+  const char* waited;    // why planning waited although it was told not to; else empty
 } annulus_plan_info;
 
 #define ANNULUS_PLAN_INFO_INIT                                                                    \
   {                                                                                               \
     sizeof(annulus_plan_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0.0, 0, 0                                                               \
+        0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, NULL                                                      \
   }
 
 ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* info);

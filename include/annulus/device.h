@@ -93,6 +93,11 @@ struct DeviceOptions {
   // are not timed. Nor are runs under capture, and runs while 64 wait for the device already;
   // Metrics::untimed_runs counts these.
   std::int64_t time_every_nth_run = 0;
+  // Where kernels of plans that do not wait are compiled: called with a task, which the host calls
+  // once, from any thread, now or later; it takes up to seconds. A task that is destroyed without
+  // having been called counts as refused, and its plan keeps a general kernel, as it does where the
+  // executor throws. Not set: on threads of the library's own, at most four of the process.
+  std::function<void(std::function<void()> task)> executor;
 };
 
 // The counts that a simulated device has made since the last clear, by name in a fixed order.
@@ -129,9 +134,19 @@ struct DeviceInfo {
 
 // When a plan that did not wait for its kernel begins to run it (PlanOptions::wait).
 enum class Swap : int {
-  kWhenReady = 0,  // with the first run after it is compiled
-  kWhenAsked = 1,  // once Plan::swap() is called
-  kNever = 2,      // never: it is not compiled
+  kWhenReady = 0,  // with the first run that begins after it was compiled
+  kWhenAsked = 1,  // with the first run after Plan::swap()
+  kNever = 2,      // never: the plan keeps the general kernel, and nothing is compiled
+};
+
+// Which kernel a plan runs.
+enum class PlanState : int {
+  kReady = 0,      // its own
+  kCompiling = 1,  // a general one; its own is being compiled
+  kCompiled = 2,   // a general one until Plan::swap(), with Swap::kWhenAsked
+  // A general one for good: with Swap::kNever, or as its own could not be had, which
+  // Plan::why_general() explains.
+  kGeneral = 3,
 };
 
 struct PlanOptions {
@@ -169,11 +184,22 @@ struct PlanOptions {
   // change no bit. Where one batch does not fit either: Error{kOutOfMemory}, which names the bytes.
   // A plan with a selection and a ring have no such steps, only the error.
   std::int64_t max_workspace_bytes = 0;
-  // Whether plan() waits for its kernel. If false and the kernel is not in memory, the plan runs a
-  // general kernel at first, which serves every pattern and every score without an expression
-  // (docs/embedding.md#plans-that-do-not-wait), and its own kernel is compiled beside the caller.
+  // Whether plan() waits until the plan's own kernel is compiled. If false, and that kernel is not
+  // in memory, the plan runs a general kernel at first, which serves every pattern and every score
+  // without an expression, and its own is compiled beside the caller (DeviceOptions::executor). The
+  // two may have different tiles, so that O, LSE and state may differ in rounding between runs
+  // before and after the swap, and in no other way; `swap` says when that is, or forbids it. The
+  // limit of work holds for the compilation as well, the flag of it does not: a plan that is
+  // destroyed ends it. Where no general kernel serves the problem (a score expression, 8-bit
+  // elements, a selection), plan() waits, and PlanInfo::waited says why; with Swap::kNever it
+  // throws Error{kUnsupported}. Device::memory_needed, Device::prefetch and rings do not look at
+  // it.
   bool wait = true;
   Swap swap = Swap::kWhenReady;
+  // Called once, where plan() did not wait, when the own kernel is compiled or could not be, with
+  // the new state and Plan::why_general(); on the thread that compiled it. It must not throw, and
+  // is not called for a plan that is destroyed by then, or once the process has begun to end.
+  std::function<void(PlanState, const std::string&)> on_ready;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
@@ -248,6 +274,8 @@ struct PlanInfo {
   Density block_density;
   std::int64_t device_bytes = 0;  // memory that the plan holds
   std::int64_t work_steps = 0;    // what planning took, as PlanOptions::work counts it
+  bool general = false;           // `kernel` is a general one
+  std::string waited;             // why plan() waited although it was told not to; else empty
 };
 
 // How long the pipe model (docs/tuning.md) predicts a run to take, from the plan and the data sheet
@@ -305,7 +333,21 @@ class ANNULUS_EXPORT Plan {
   Plan& operator=(const Plan&) = default;
 
   const Problem& problem() const;
+  // Of the kernel that runs use now; both stay as long as the plan. See state().
   const PlanInfo& info() const;
+
+  // Of a plan that did not wait for its kernel (PlanOptions::wait); any other one is kReady. Bound
+  // calls and captured graphs keep the kernel that they were made with.
+  PlanState state() const;
+  bool ready() const { return state() == PlanState::kReady; }
+  // Why its own kernel could not be had; empty where it could, or may still.
+  std::string why_general() const;
+  // Waits until the state is no longer kCompiling, at most so many seconds; negative: for as long
+  // as it takes. False where the time was over.
+  bool wait(double seconds = -1) const;
+  // Lets runs that begin from now on use the own kernel, with Swap::kWhenAsked. Does nothing where
+  // they do already, or where there is none. Throws Error{kInvalidArgument} while it is compiled.
+  void swap() const;
 
   // Computed anew in each call; takes milliseconds where there are many tile rows.
   PlanPrediction predict() const;

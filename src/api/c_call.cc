@@ -127,10 +127,12 @@ bool truth(const char* name, std::int64_t value) {
   return value == 1;
 }
 
-PlanObject::PlanObject(Plan made)
-    : plan(std::move(made)),
-      decisions(lines(plan.info().decisions)),
-      rejected(lines(plan.info().rejected)) {}
+const PlanObject::Lines& PlanObject::lines_of(const PlanInfo& info) const {
+  std::lock_guard lock(mutex_);
+  const auto [at, first] = lines_.try_emplace(&info);
+  if (first) at->second = {lines(info.decisions), lines(info.rejected)};
+  return at->second;
+}
 
 HandleTable<DeviceObject>& devices() {
   static auto* table =

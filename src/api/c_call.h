@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -112,10 +113,19 @@ struct DeviceObject {
 };
 
 struct PlanObject {
-  explicit PlanObject(Plan made);
+  explicit PlanObject(Plan made) : plan(std::move(made)) {}
   Plan plan;
-  std::string decisions;  // lines
-  std::string rejected;
+
+  struct Lines {
+    std::string decisions;
+    std::string rejected;
+  };
+  // Those of one of the plan's infos, which stay as long as the object.
+  const Lines& lines_of(const PlanInfo& info) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<const PlanInfo*, Lines> lines_;  // guarded by mutex_
 };
 
 // The handles of this process. With the recorder of spans (base/span.h) they are the only global

@@ -11,6 +11,13 @@ static_assert(ANNULUS_FLOAT8_E4M3 == static_cast<int>(Dtype::kFloat8E4M3));
 static_assert(ANNULUS_LSE_NATURAL == static_cast<int>(LseBase::kNatural));
 static_assert(ANNULUS_DEFAULT_WORK == kDefaultWorkSteps);
 static_assert(ANNULUS_LSE_TWO == static_cast<int>(LseBase::kTwo));
+static_assert(ANNULUS_SWAP_WHEN_READY == static_cast<int>(Swap::kWhenReady));
+static_assert(ANNULUS_SWAP_WHEN_ASKED == static_cast<int>(Swap::kWhenAsked));
+static_assert(ANNULUS_SWAP_NEVER == static_cast<int>(Swap::kNever));
+static_assert(ANNULUS_PLAN_READY == static_cast<int>(PlanState::kReady));
+static_assert(ANNULUS_PLAN_COMPILING == static_cast<int>(PlanState::kCompiling));
+static_assert(ANNULUS_PLAN_COMPILED == static_cast<int>(PlanState::kCompiled));
+static_assert(ANNULUS_PLAN_GENERAL == static_cast<int>(PlanState::kGeneral));
 
 constexpr StructName kBlockLayout = {"annulus_block_layout", "ANNULUS_BLOCK_LAYOUT_INIT"};
 constexpr StructName kWorkLimit = {"annulus_work_limit", "ANNULUS_WORK_LIMIT_INIT"};
@@ -119,6 +126,17 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
   options.max_multiprocessors = c.max_multiprocessors;
   options.work = work_limit_of(c.max_work, c.cancel);
   options.max_workspace_bytes = c.max_workspace_bytes;
+  options.wait = !truth("no_wait", c.no_wait);
+  if (c.swap < ANNULUS_SWAP_WHEN_READY || c.swap > ANNULUS_SWAP_NEVER) {
+    base::fail(ErrorCode::kInvalidArgument, "swap is {}; give one of ANNULUS_SWAP_*", c.swap);
+  }
+  options.swap = static_cast<Swap>(c.swap);
+  if (c.on_ready != nullptr) {
+    options.on_ready = [on_ready = c.on_ready, user = c.on_ready_user](
+                           PlanState state, const std::string& problem) {
+      on_ready(user, static_cast<std::int32_t>(state), problem.c_str());
+    };
+  }
   return options;
 }
 
@@ -211,6 +229,30 @@ annulus_status annulus_plan_destroy(annulus_plan* plan) {
   return guarded([&] { plans().erase(number(plan)); });
 }
 
+annulus_status annulus_plan_state(annulus_plan* plan, int32_t* state) {
+  return guarded([&] {
+    const PlanPin pin(plans(), number(plan));
+    check_pointer("state (where it goes)", state);
+    *state = static_cast<std::int32_t>(pin->plan.state());
+  });
+}
+
+annulus_status annulus_plan_wait(annulus_plan* plan, double seconds, int32_t* state) {
+  return guarded([&] {
+    const PlanPin pin(plans(), number(plan));
+    check_pointer("state (where it goes)", state);
+    pin->plan.wait(seconds);
+    *state = static_cast<std::int32_t>(pin->plan.state());
+  });
+}
+
+annulus_status annulus_plan_swap(annulus_plan* plan) {
+  return guarded([&] {
+    const PlanPin pin(plans(), number(plan));
+    pin->plan.swap();
+  });
+}
+
 annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* to) {
   return guarded([&] {
     const PlanPin pin(plans(), number(plan));
@@ -220,8 +262,9 @@ annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* to) 
     c.config = info.config.c_str();
     c.source = info.source.c_str();
     c.tuned = info.tuned.c_str();
-    c.decisions = pin->decisions.c_str();
-    c.rejected = pin->rejected.c_str();
+    const PlanObject::Lines& lines = pin->lines_of(info);
+    c.decisions = lines.decisions.c_str();
+    c.rejected = lines.rejected.c_str();
     c.specialised_source = info.specialised_source.c_str();
     c.plan_ms = info.plan_ms;
     c.compile_ms = info.compile_ms;
@@ -239,6 +282,8 @@ annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* to) 
     c.block_density = info.block_density.value;
     c.device_bytes = info.device_bytes;
     c.work_steps = info.work_steps;
+    c.general = info.general ? 1 : 0;
+    c.waited = info.waited.c_str();
     write_struct(kPlanInfo, to, c);
   });
 }

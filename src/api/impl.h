@@ -15,6 +15,7 @@
 #include "attention/tiles/device_tiles.h"
 #include "attention/tiles/tile_cache.h"
 #include "autotune/store.h"
+#include "base/background.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -41,6 +42,8 @@ struct Device::Impl {
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
+  base::Background background;
+  std::shared_ptr<planner::Noted> noted = std::make_shared<planner::Noted>();
   // The caller named no folder of tuned results, and the environment names none either.
   bool lacks_tuned_folder = false;
   bool check_operands = false;                          // DeviceOptions::check_operands
@@ -49,16 +52,35 @@ struct Device::Impl {
 };
 
 struct Plan::Impl {
-  planner::Prepared prepared;
+  planner::Prepared first;
+  std::shared_ptr<planner::LateKernel> late;  // null: `first` is for good
+  std::size_t workspace_bytes = 0;
   device::ContextPointer context;
   std::shared_ptr<device::RunTimer> timer{};  // null: no run is timed
   device::RunTimer::SubjectPointer timed{};   // of this plan, where there is a timer
   base::ProcessMark process{};
 
+  Impl(planner::PreparedLate made, device::ContextPointer on)
+      : first(std::move(made.first)),
+        late(std::move(made.late)),
+        workspace_bytes(made.workspace_bytes),
+        context(std::move(on)) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    if (late) late->abandon();
+  }
+
+  // What runs use now.
+  const planner::Prepared& now() const {
+    const planner::Prepared* own = late ? late->own() : nullptr;
+    return own != nullptr ? *own : first;
+  }
+
   // Carries out a run: queue() puts its launches on the stream.
   template <typename Queue>
   void run(abi::CUstream stream, const Queue& queue) const {
-    const base::Span span("run", prepared.info.config);
+    const base::Span span("run", now().info.config);
     device::RunTimer::Scope time(timer.get(), stream, timed);
     try {
       queue();

@@ -274,6 +274,7 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   const bool simulated = impl->context->info().simulated;
   check_gpu(environment, simulated, to_string(name), "its driver is the simulator");
   impl->check_operands = options.check_operands;
+  impl->background = base::Background(options.executor);
   if (options.time_every_nth_run < 0) {
     base::fail(ErrorCode::kInvalidArgument,
                "time_every_nth_run is {}; give 0, for no run, 1, for every run, or more",

@@ -3,6 +3,7 @@
 
 #include "annulus/device.h"
 #include "api/impl.h"
+#include "base/fail.h"
 #include "planner/describe.h"
 
 namespace annulus {
@@ -17,7 +18,9 @@ planner::Planner planner_of(const Device::Impl& device) {
           .tiles = device.tiles,
           .device_tiles = device.device_tiles,
           .log = device.log,
-          .check_operands = device.check_operands};
+          .check_operands = device.check_operands,
+          .background = device.background,
+          .noted = device.noted};
 }
 
 namespace {
@@ -35,18 +38,19 @@ auto counted(const Device::Impl& device, const char* name, const Prepare& prepar
 }
 
 Plan plan_on(const Device::Impl& device, const planner::Request& request) {
-  planner::Prepared prepared = counted(device, "plan", [&](const planner::Planner& by) {
-    return request.options.wait ? by.prepare(request) : by.prepare_general(request);
+  planner::PreparedLate made = counted(device, "plan", [&](const planner::Planner& by) {
+    return request.options.wait ? planner::for_good(by.prepare(request)) : by.prepare_late(request);
   });
+  const PlanInfo& info = made.first.info;
   base::Tally& tally = device.context->tally();
   tally.add(base::Count::plans);
-  tally.add(base::Count::plan_micros, std::llround(prepared.info.plan_ms * 1e3));
-  if (!prepared.info.tuned.empty()) tally.add(base::Count::plans_tuned);
-  auto plan = std::make_shared<Plan::Impl>(Plan::Impl{std::move(prepared), device.context});
+  tally.add(base::Count::plan_micros, std::llround(info.plan_ms * 1e3));
+  if (!info.tuned.empty()) tally.add(base::Count::plans_tuned);
+  auto plan = std::make_shared<Plan::Impl>(std::move(made), device.context);
   if (device.timer) {
     plan->timer = device.timer;
     plan->timed = std::make_shared<device::RunTimer::Subject>();
-    plan->timed->name = plan->prepared.info.config;
+    plan->timed->name = plan->first.info.config;
   }
   return Plan(std::move(plan));
 }
@@ -54,10 +58,10 @@ Plan plan_on(const Device::Impl& device, const planner::Request& request) {
 BoundCall bound(const std::shared_ptr<const Plan::Impl>& plan, const Operands& operands,
                 void* workspace, const SelectionBuffers* buffers) {
   plan->process.check("plan");
-  const base::Span span("bind", plan->prepared.info.config);
+  const base::Span span("bind", plan->now().info.config);
   auto call = std::make_shared<BoundCall::Impl>();
   call->plan = plan;
-  plan->prepared.put(call->launches, operands, workspace, buffers);
+  plan->now().put(call->launches, operands, workspace, buffers);
   plan->context->tally().add(base::Count::binds);
   return BoundCall(std::move(call));
 }
@@ -87,16 +91,38 @@ MemoryNeeded Device::memory_needed(const Problem& problem, const PlanOptions& op
   return api::planner_of(*impl_).memory_needed(problem, options);
 }
 
-const Problem& Plan::problem() const { return impl_->prepared.forward.problem(); }
-const PlanInfo& Plan::info() const { return impl_->prepared.info; }
-PlanPrediction Plan::predict() const { return planner::predict(impl_->prepared.forward); }
-std::size_t Plan::workspace_bytes() const { return impl_->prepared.workspace_bytes(); }
+const Problem& Plan::problem() const { return impl_->first.forward.problem(); }
+const PlanInfo& Plan::info() const { return impl_->now().info; }
+
+PlanState Plan::state() const {
+  if (impl_->late) return impl_->late->state();
+  return impl_->first.info.general ? PlanState::kGeneral : PlanState::kReady;
+}
+
+std::string Plan::why_general() const { return impl_->late ? impl_->late->problem() : ""; }
+
+bool Plan::wait(double seconds) const {
+  impl_->process.check("plan");
+  if (std::isnan(seconds)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "a wait of NaN seconds; give a number, or a negative one for no end");
+  }
+  return impl_->late == nullptr || impl_->late->wait(seconds);
+}
+
+void Plan::swap() const {
+  impl_->process.check("plan");
+  if (impl_->late) impl_->late->swap();
+}
+
+PlanPrediction Plan::predict() const { return planner::predict(impl_->now().forward); }
+std::size_t Plan::workspace_bytes() const { return impl_->workspace_bytes; }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace) const {
   impl_->process.check("plan");
   device::StreamSink to(static_cast<abi::CUstream>(stream));
   impl_->run(static_cast<abi::CUstream>(stream),
-             [&] { impl_->prepared.put(to, operands, workspace, nullptr); });
+             [&] { impl_->now().put(to, operands, workspace, nullptr); });
 }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace,
@@ -104,7 +130,7 @@ void Plan::run(void* stream, const Operands& operands, void* workspace,
   impl_->process.check("plan");
   device::StreamSink to(static_cast<abi::CUstream>(stream));
   impl_->run(static_cast<abi::CUstream>(stream),
-             [&] { impl_->prepared.put(to, operands, workspace, &buffers); });
+             [&] { impl_->now().put(to, operands, workspace, &buffers); });
 }
 
 BoundCall Plan::bind(const Operands& operands, void* workspace) const {

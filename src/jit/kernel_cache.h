@@ -76,6 +76,9 @@ class KernelCache {
   KernelLookup get(const KernelRequest& request);
   KernelLookup get(const KernelSpec& spec) { return get(compiler_->prepare(spec)); }
 
+  // Whether the kernel is in memory. Never waits.
+  bool has(const KernelSpec& spec) const { return loaded_.has(compiler_->prepare(spec).key); }
+
   const Compiler& compiler() const { return *compiler_; }
   DiskCache& disk() const { return *disk_; }
   base::CacheCounters counters() const { return loaded_.counters(); }

@@ -46,7 +46,9 @@ struct Instructions {
   std::optional<bool> constant = {};
 };
 
-void append(Instructions* part, MaskOp op) { part->words.push_back({static_cast<std::int32_t>(op)}); }
+void append(Instructions* part, MaskOp op) {
+  part->words.push_back({static_cast<std::int32_t>(op)});
+}
 
 void append(Instructions* part, const Instructions& other) {
   const auto moved = static_cast<std::int32_t>(part->words.size());
@@ -99,8 +101,9 @@ class ProgramEmitter {
 
   Instructions leaf(const Node& node) {
     write_.count_leaf();
-    leaves::MaskPart written = write_.part(
-        [&] { return std::visit([&](const auto& leaf) { return leaf.code(&write_); }, node.leaf); });
+    leaves::MaskPart written = write_.part([&] {
+      return std::visit([&](const auto& leaf) { return leaf.code(&write_); }, node.leaf);
+    });
     if (written.piece.constant) return fixed(*written.piece.constant);
     Instructions part;
     append(&part, op_of(written.piece.function));
@@ -141,7 +144,8 @@ class ProgramEmitter {
     std::vector<Instructions> parts;
     for (const NodePointer& child : node.children) parts.push_back(part_of(*child));
     const std::optional<bool> first = parts.front().constant;
-    if (first && std::ranges::all_of(parts, [&](const Instructions& p) { return p.constant == first; })) {
+    if (first &&
+        std::ranges::all_of(parts, [&](const Instructions& p) { return p.constant == first; })) {
       return fixed(*first);
     }
     Instructions all;

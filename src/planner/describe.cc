@@ -96,6 +96,7 @@ PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& 
   PlanInfo info;
   info.kernel = first.spec.family;
   info.config = attention::to_string(first.config);
+  info.general = first.features.general;
   info.source = "none";
   info.tile_rows = first.config.tile_rows;
   info.tile_columns = first.config.tile_columns;

@@ -14,93 +14,6 @@
 namespace annulus::planner {
 namespace {
 
-void check(const Request& request) {
-  validate(request.problem);
-  if (request.options.strides) {
-    attention::check_rows_given(request.problem, *request.options.strides);
-  }
-  if (request.selection == nullptr) return;
-  selection::validate(request.problem, *request.selection);
-  if (request.options.kv_splits <= 1) return;
-  base::fail(ErrorCode::kUnsupported,
-             "kv_splits is {}, but rows of a selection are not split, as their tiles are listed "
-             "on the device; leave it 0",
-             request.options.kv_splits);
-}
-
-// Plans with their kernels and lists, and how long it took to get these after the plans were made.
-struct Made {
-  attention::BranchedForward forward;
-  std::optional<selection::Selector> selector;
-  std::string tuned;
-  double compile_ms = 0;
-  std::vector<std::string> steps;  // to need less memory
-};
-
-FittedPlans plans_for(const Planner& planner, const Problem& problem, const PlanOptions& options,
-                      const attention::Choice& choice, const attention::DeviceLimits& limits,
-                      int max_kv_splits = 0, bool general = false) {
-  return make_fitting_plans(problem, choice, limits,
-                            {.kv_splits = options.kv_splits,
-                             .max_kv_splits = max_kv_splits,
-                             .general = general,
-                             .dealt = attention::Dealt::kAsPays},
-                            options.max_workspace_bytes, planner.tiles.get());
-}
-
-// The arrays of parts are larger where rows are split more often. So a plan that the device has no
-// memory for is made once more without the split that the model chose.
-Made make(const Planner& planner, const Request& request, const attention::Choice& choice,
-          const attention::DeviceLimits& limits, bool general = false) {
-  const Problem& problem = request.problem;
-  FittedPlans fitted = plans_for(planner, problem, request.options, choice, limits, 0, general);
-  const bool may_split_less = request.options.kv_splits == 0 && parts_of(fitted.plans) > 1;
-  const Clock::time_point planned = Clock::now();
-  const auto place = [&](FittedPlans plans) {
-    Made made{attention::BranchedForward(planner.context, *planner.kernels, problem,
-                                         std::move(plans.plans), planner.device_tiles.get()),
-              std::nullopt,
-              {},
-              0,
-              std::move(plans.steps)};
-    made.compile_ms = millis(Clock::now() - planned);
-    return made;
-  };
-  try {
-    return place(std::move(fitted));
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kOutOfMemory || !may_split_less) throw;
-    FittedPlans whole = plans_for(planner, problem, request.options, choice, limits, 1, general);
-    whole.steps.push_back(
-        fmt::format("device memory: tile rows are not split, because with their parts the plan "
-                    "did not fit: {}",
-                    error.what()));
-    return place(std::move(whole));
-  }
-}
-
-// The list of tiles, from which the device takes the chosen ones, serves only this plan, so it goes
-// into no cache.
-Made make_selecting(const Planner& planner, const Request& request, const attention::Choice& choice,
-                    const attention::DeviceLimits& limits) {
-  const Problem& problem = request.problem;
-  std::vector<attention::LaunchPlan> plans;
-  plans.push_back(selection::make_plan(problem, *request.selection, choice, limits));
-  selection::SelectionPlan selected =
-      selection::make_selection_plan(problem, *request.selection, plans.front());
-  require_workspace(selected.workspace_bytes, request.options);
-  const Clock::time_point planned = Clock::now();
-  Made made{
-      attention::BranchedForward(planner.context, *planner.kernels, problem, std::move(plans)),
-      std::nullopt,
-      {},
-      0,
-      {}};
-  made.selector.emplace(planner.context, *planner.kernels, limits.arch, std::move(selected));
-  made.compile_ms = millis(Clock::now() - planned);
-  return made;
-}
-
 // What was made since `start`, with its description.
 Prepared finish(const Planner& planner, const Request& request, Made made, Clock::time_point start,
                 std::int64_t work_steps) {
@@ -126,8 +39,22 @@ Prepared finish(const Planner& planner, const Request& request, Made made, Clock
 
 }  // namespace
 
+void check_request(const Request& request) {
+  validate(request.problem);
+  if (request.options.strides) {
+    attention::check_rows_given(request.problem, *request.options.strides);
+  }
+  if (request.selection == nullptr) return;
+  selection::validate(request.problem, *request.selection);
+  if (request.options.kv_splits <= 1) return;
+  base::fail(ErrorCode::kUnsupported,
+             "kv_splits is {}, but rows of a selection are not split, as their tiles are listed "
+             "on the device; leave it 0",
+             request.options.kv_splits);
+}
+
 Prepared Planner::prepare(const Request& request) const {
-  check(request);
+  check_request(request);
   const jit::KernelsFor wanted(
       [&] { return wanted_by(request.problem, request.options, request.selection); });
   const base::Work work(request.options.work, "planning");
@@ -136,19 +63,13 @@ Prepared Planner::prepare(const Request& request) const {
   const attention::DeviceLimits left = limits_for(limits, request.options);
   const Choices choices =
       choose({request.problem, request.selection}, left, request.options, *tuned);
-  Made made = with_first_that_works(
-      choices, *tuned, log, [&](const attention::Choice& choice, const std::string& origin) {
-        Made one = request.selection == nullptr ? make(*this, request, choice, left)
-                                                : make_selecting(*this, request, choice, left);
-        one.tuned = origin;
-        return one;
-      });
+  Made made = make_first_that_works(*this, request, choices, left);
   if (choices.tuned && made.tuned.empty()) context->tally().add(base::Count::recovered_tuned);
   return finish(*this, request, std::move(made), start, work.steps() - before);
 }
 
 Prepared Planner::prepare_general(const Request& request) const {
-  check(request);
+  check_request(request);
   if (request.selection != nullptr) {
     base::fail(ErrorCode::kUnsupported,
                "there is no general kernel for a selection, whose tiles are chosen in each run");
@@ -157,10 +78,7 @@ Prepared Planner::prepare_general(const Request& request) const {
   const std::int64_t before = work.steps();
   const Clock::time_point start = Clock::now();
   const attention::DeviceLimits left = limits_for(limits, request.options);
-  const attention::Choice choice =
-      attention::general_config(request.problem, left, request.options.strides);
-  Made made = make(*this, request, choice, left, /*general=*/true);
-  return finish(*this, request, std::move(made), start, work.steps() - before);
+  return finish(*this, request, make_general(*this, request, left), start, work.steps() - before);
 }
 
 MemoryNeeded Planner::memory_needed(const Problem& problem, const PlanOptions& options) const {

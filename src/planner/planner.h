@@ -7,8 +7,9 @@
 //              (choices.h, pure)   (attention/plan, selection, ring: pure)      (describe.h)
 //
 // A plan, a plan with a selection and a ring take all of them; prefetch stops before the
-// description. Where a tuned configuration does not work, the steps from the plans on are repeated
-// with the heuristic's.
+// description. Where the kernel of a configuration does not work, the steps from the plans on are
+// repeated with another: after the tuned one that of the heuristic, then its next choice, then a
+// general kernel.
 
 #include <memory>
 #include <optional>
@@ -19,8 +20,11 @@
 #include "attention/tiles/device_tiles.h"
 #include "attention/tiles/tile_cache.h"
 #include "autotune/store.h"
+#include "base/background.h"
 #include "base/log.h"
 #include "jit/kernel_cache.h"
+#include "planner/late.h"
+#include "planner/noted.h"
 #include "planner/prepared.h"
 
 namespace annulus::planner {
@@ -30,7 +34,22 @@ struct Request {
   const Problem& problem;
   const PlanOptions& options;
   const Selection* selection = nullptr;  // null: none
+  // A general kernel serves where no other works; otherwise that is the error of the heuristic's.
+  bool general_serves = true;
 };
+
+// Throws Error{kInvalidArgument} and Error{kUnsupported} for what no plan can be made of.
+void check_request(const Request& request);
+
+// A plan that did not wait.
+struct PreparedLate {
+  Prepared first;
+  std::shared_ptr<LateKernel> late;  // null: `first` is for good
+  std::size_t workspace_bytes = 0;   // of both
+};
+
+// A plan that has its kernel for good.
+PreparedLate for_good(Prepared prepared);
 
 // The parts of an opened device that planning uses. Copies share; any thread may use one at any
 // time.
@@ -43,7 +62,9 @@ struct Planner {
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
-  bool check_operands = false;  // runs ask the driver about their memory
+  bool check_operands = false;                       // runs ask the driver about their memory
+  base::Background background = base::Background();  // compiles for plans that do not wait
+  std::shared_ptr<Noted> noted;                      // what the log was told once
 
   // Throws as Device::plan.
   Prepared prepare(const Request& request) const;
@@ -52,6 +73,11 @@ struct Planner {
   // where it was not before. Throws Error{kUnsupported} where there is none for the problem, and as
   // prepare().
   Prepared prepare_general(const Request& request) const;
+
+  // For options that do not wait. Where the plan's own kernel is in memory, or no general kernel
+  // serves the problem, as prepare(); else with a general kernel, and the own one under way.
+  // Throws as prepare() and prepare_general().
+  PreparedLate prepare_late(const Request& request) const;
 
   // Throws as Device::memory_needed.
   MemoryNeeded memory_needed(const Problem& problem, const PlanOptions& options) const;

@@ -23,8 +23,8 @@ struct General<Shape, Void<decltype(Shape::kGeneral)>> {
   enum : bool { kIs = Shape::kGeneral };
 };
 
-// Whether a launch has a feature that Shape allows: that of a specialised kernel always has, that of
-// a general kernel if the feature's parameter is not null.
+// Whether a launch has a feature that Shape allows: that of a specialised kernel always has, that
+// of a general kernel if the feature's parameter is not null.
 template <typename Shape>
 __device__ __forceinline__ bool given(const void* parameter) {
   if constexpr (General<Shape>::kIs) {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TILE_MASK_PROGRAM_CUH_
 #define ANNULUS_TILE_MASK_PROGRAM_CUH_
 
-// Runs a mask that is given as a program (params/mask_program.h). All threads of a CTA take the same
-// instructions, since a CTA has one head and one batch, so that nothing diverges. tile/masking.cuh
-// runs it once for all rows of a lane.
+// Runs a mask that is given as a program (params/mask_program.h). All threads of a CTA take the
+// same instructions, since a CTA has one head and one batch, so that nothing diverges.
+// tile/masking.cuh runs it once for all rows of a lane.
 
 #include "params/mask_program.h"
 #include "tile/mask.cuh"

@@ -37,8 +37,8 @@ MachineCode machine_code(jit::Arch arch) {
       if (!seen.insert(jit::source_text(*spec)).second) continue;
       const jit::CompiledKernel made = compiler.compile(*spec);
       code.bytes += static_cast<std::int64_t>(made.image.size());
-      code.spilled_bytes = std::max(code.spilled_bytes,
-                                    made.usage.spill_store_bytes + made.usage.spill_load_bytes);
+      code.spilled_bytes =
+          std::max(code.spilled_bytes, made.usage.spill_store_bytes + made.usage.spill_load_bytes);
     }
   }
   return code;
@@ -72,8 +72,7 @@ PlanOptions general() {
 
 double instructions(const Device& device, const Problem& problem, const PlanOptions& options) {
   const Plan plan = device.plan(problem, options);
-  const auto bytes =
-      static_cast<std::size_t>(problem.heads * problem.seq_q * problem.dim_qk) * 2;
+  const auto bytes = static_cast<std::size_t>(problem.heads * problem.seq_q * problem.dim_qk) * 2;
   const DeviceMemory memory = device.allocate(4 * bytes);
   const std::vector<std::uint16_t> ones(2 * bytes, 0x3f80);
   device.copy_to_device(memory.data(), ones.data(), 4 * bytes);
@@ -106,12 +105,10 @@ int main(int argc, char** argv) {
   bench::Bench bench("general_bench", argc, argv);
   const auto ampere = once([] { return machine_code({80, '\0'}); });
   const auto hopper = once([] { return machine_code({90, 'a'}); });
-  bench.add({"machine code of general kernels, sm_80 and sm_90a", "MB", 4, true}, [=] {
-    return static_cast<double>(ampere().bytes + hopper().bytes) / 1e6;
-  });
-  bench.add({"spilled by a thread of one, at most", "bytes", 0, true}, [=] {
-    return std::max(ampere().spilled_bytes, hopper().spilled_bytes);
-  });
+  bench.add({"machine code of general kernels, sm_80 and sm_90a", "MB", 4, true},
+            [=] { return static_cast<double>(ampere().bytes + hopper().bytes) / 1e6; });
+  bench.add({"spilled by a thread of one, at most", "bytes", 0, true},
+            [=] { return std::max(ampere().spilled_bytes, hopper().spilled_bytes); });
   SimulationOptions fast;
   fast.checked = false;
   for (const char* name : {"sim:sm_80", "sim:sm_90a"}) {
@@ -126,9 +123,10 @@ int main(int argc, char** argv) {
         const auto ratio = once([=] {
           return instructions(device, problem, general()) / instructions(device, problem, {});
         });
-        bench.add({fmt::format("instructions, {} of the specialised: {}, D{}", title, name + 4, dim),
-                   "times", kBars[i], true},
-                  [=] { return ratio(); });
+        bench.add(
+            {fmt::format("instructions, {} of the specialised: {}, D{}", title, name + 4, dim),
+             "times", kBars[i], true},
+            [=] { return ratio(); });
       }
     }
     for (const auto& [title, text] : kMasks) {

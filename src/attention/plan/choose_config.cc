@@ -47,14 +47,16 @@ TileCounts in_parts(TileCounts tiles, std::int64_t parts) {
 class Chooser {
  public:
   Chooser(const Problem& problem, const DeviceLimits& limits,
-          const std::optional<OperandStrides>& strides, const Segments& segments)
+          const std::optional<OperandStrides>& strides, const Segments& segments,
+          std::span<const KernelConfig> broken)
       : problem_(problem),
         limits_(limits),
         device_(pipe_device(limits)),
         strides_(strides),
         dims_{problem.dim_qk, problem.dim_v},
         blocks_(finest_blocks(problem.pattern.node())),
-        segments_(segments) {}
+        segments_(segments),
+        broken_(broken) {}
 
   Choice choose() {
     sort_candidates();
@@ -102,13 +104,19 @@ class Chooser {
 
   void sort(const KernelConfig& config) {
     if (why_not(config, problem_.dtype)) return;  // for problems of other elements
-    if (auto reason = why_impossible(config)) {
+    if (is_broken(config)) {
+      choice_.rejected.push_back({config, "its kernel does not work here"});
+    } else if (auto reason = why_impossible(config)) {
       choice_.rejected.push_back({config, std::move(*reason)});
     } else if (auto unfit = why_unfit(config)) {
       unsuited_.push_back({config, std::move(*unfit)});
     } else {
       candidates_.push_back({config});
     }
+  }
+
+  bool is_broken(const KernelConfig& config) const {
+    return std::ranges::find(broken_, config) != broken_.end();
   }
 
   std::optional<std::string> why_unfit(const KernelConfig& config) const {
@@ -240,7 +248,8 @@ class Chooser {
       return;
     }
     for (const Rejected& other : choice_.rejected) {
-      if (!computes_one_head_and_row(other.config) || why_impossible(other.config)) continue;
+      if (is_broken(other.config) || !computes_one_head_and_row(other.config)) continue;
+      if (why_impossible(other.config)) continue;
       choice_.second = other.config;
       return;
     }
@@ -265,6 +274,7 @@ class Chooser {
   Dims dims_;
   Blocks blocks_;
   const Segments& segments_;
+  const std::span<const KernelConfig> broken_;
 
   std::vector<Candidate> candidates_;
   std::vector<Rejected> unsuited_;
@@ -315,13 +325,14 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 }
 
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
-                     const std::optional<OperandStrides>& strides, const Segments& segments) {
-  return Chooser(problem, limits, strides, segments).choose();
+                     const std::optional<OperandStrides>& strides, const Segments& segments,
+                     std::span<const KernelConfig> broken) {
+  return Chooser(problem, limits, strides, segments, broken).choose();
 }
 
 double predicted_micros(const Problem& problem, const KernelConfig& config,
                         const DeviceLimits& limits, const Segments& segments) {
-  return Chooser(problem, limits, std::nullopt, segments).micros_of(config);
+  return Chooser(problem, limits, std::nullopt, segments, {}).micros_of(config);
 }
 
 Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text,

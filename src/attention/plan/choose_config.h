@@ -5,6 +5,7 @@
 // problem may have at all.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,11 +45,12 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 // whatever the problem and the device.
 std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype);
 
-// The heuristic. `segments` are those of all launches of the configuration. Throws
-// Error{kUnsupported} if no shipped configuration fits the device.
+// The heuristic. `segments` are those of all launches of the configuration; `broken` are
+// configurations whose kernels were found not to work. Throws Error{kUnsupported} if no other
+// shipped configuration fits the device.
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
                      const std::optional<OperandStrides>& strides = std::nullopt,
-                     const Segments& segments = {});
+                     const Segments& segments = {}, std::span<const KernelConfig> broken = {});
 
 // The time that the heuristic's model predicts for a configuration, in microseconds, by which it
 // chooses: of use beside that of another one. Requires: the configuration is possible here. Throws

@@ -40,7 +40,8 @@ Choice general_config(const Problem& problem, const DeviceLimits& limits,
     if (!reason) reason = why_not(*config, problem, strides);
   }
   if (reason) {
-    base::fail(ErrorCode::kUnsupported, "there is no general kernel for {} with head dims {}/{} on {}: {}",
+    base::fail(ErrorCode::kUnsupported,
+               "there is no general kernel for {} with head dims {}/{} on {}: {}",
                to_string(problem.dtype), dims.qk, dims.v, jit::to_string(limits.arch), *reason);
   }
   Choice choice;

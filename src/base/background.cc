@@ -1,0 +1,135 @@
+#include "base/background.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "annulus/error.h"
+#include "base/fail.h"
+#include "base/no_signals.h"
+#include "base/process.h"
+
+namespace annulus::base {
+namespace {
+
+std::atomic<bool> ends{false};
+
+// Calls the task once, or `dropped` where its last copy goes without that.
+class Once {
+ public:
+  Once(Background::Task task, Background::Task dropped)
+      : task_(std::move(task)), dropped_(std::move(dropped)) {}
+  Once(const Once&) = delete;
+  Once& operator=(const Once&) = delete;
+  ~Once() {
+    if (!done_.exchange(true)) dropped_();
+  }
+
+  void call() {
+    if (!done_.exchange(true)) task_();
+  }
+  // Neither is called any more.
+  void forget() { done_ = true; }
+
+ private:
+  Background::Task task_;
+  Background::Task dropped_;
+  std::atomic<bool> done_{false};
+};
+
+class OwnThreads {
+ public:
+  OwnThreads() : most_(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u)) {}
+
+  ~OwnThreads() {
+    // A child of fork has none of the threads, and may find the lock held by one of them.
+    if (!mark_.is_here()) {
+      for (std::thread& thread : threads_) thread.detach();
+      return;
+    }
+    ends = true;
+    {
+      std::lock_guard lock(mutex_);
+      ending_ = true;
+      for (const std::shared_ptr<Once>& task : tasks_) task->forget();
+    }
+    waiting_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void add(std::shared_ptr<Once> task) {
+    std::lock_guard lock(mutex_);
+    if (idle_ <= tasks_.size() && threads_.size() < most_) start_thread();
+    tasks_.push_back(std::move(task));
+    waiting_.notify_one();
+  }
+
+ private:
+  // Requires: mutex_ is held.
+  void start_thread() {
+    const NoSignals none;
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      if (!threads_.empty()) return;  // those that there are do the work
+      fail(ErrorCode::kOutOfMemory, "the system refuses a thread to compile on: {}", error.what());
+    }
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      ++idle_;
+      waiting_.wait(lock, [&] { return ending_ || !tasks_.empty(); });
+      --idle_;
+      if (ending_) return;
+      std::shared_ptr<Once> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task->call();
+      task.reset();
+      lock.lock();
+    }
+  }
+
+  const unsigned most_;
+  const ProcessMark mark_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable waiting_;
+  std::deque<std::shared_ptr<Once>> tasks_;
+  std::vector<std::thread> threads_;
+  std::size_t idle_ = 0;
+  bool ending_ = false;
+};
+
+OwnThreads& own_threads() {
+  static OwnThreads threads;
+  return threads;
+}
+
+}  // namespace
+
+bool Background::process_ends() { return ends; }
+
+void Background::start(Task task, Task dropped) const {
+  auto once = std::make_shared<Once>(std::move(task), std::move(dropped));
+  try {
+    if (executor_) {
+      executor_([once] { once->call(); });
+    } else {
+      own_threads().add(once);
+    }
+  } catch (...) {
+    once->forget();
+    throw;
+  }
+}
+
+}  // namespace annulus::base

@@ -1,0 +1,75 @@
+#include "planner/late.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/background.h"
+#include "base/fail.h"
+
+namespace annulus::planner {
+
+PlanState LateKernel::state() const {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+std::string LateKernel::problem() const {
+  std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+bool LateKernel::wait(double seconds) const {
+  std::unique_lock lock(mutex_);
+  const auto ended = [&] { return state_ != PlanState::kCompiling; };
+  // A year is as good as for ever, and no clock overflows.
+  constexpr double kYear = 365.0 * 24 * 3600;
+  if (seconds < 0 || seconds > kYear) {
+    ended_.wait(lock, ended);
+    return true;
+  }
+  return ended_.wait_for(lock, std::chrono::duration<double>(seconds), ended);
+}
+
+void LateKernel::swap() {
+  std::lock_guard lock(mutex_);
+  if (state_ == PlanState::kCompiling) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the plan's kernel is still being compiled; wait for it before you swap");
+  }
+  if (own_ == nullptr) return;
+  state_ = PlanState::kReady;
+  running_.store(own_.get(), std::memory_order_release);
+}
+
+void LateKernel::finish(Prepared own) {
+  const PlanState state =
+      swap_ == Swap::kWhenReady ? PlanState::kReady : PlanState::kCompiled;
+  {
+    std::lock_guard lock(mutex_);
+    own_ = std::make_unique<const Prepared>(std::move(own));
+    state_ = state;
+    if (state == PlanState::kReady) running_.store(own_.get(), std::memory_order_release);
+  }
+  tell(state, {});
+}
+
+void LateKernel::fail(std::string problem) {
+  {
+    std::lock_guard lock(mutex_);
+    state_ = PlanState::kGeneral;
+    problem_ = problem;
+  }
+  tell(PlanState::kGeneral, problem);
+}
+
+void LateKernel::tell(PlanState state, const std::string& problem) {
+  if (on_ready_ && !abandoned_ && !base::Background::process_ends()) {
+    try {
+      on_ready_(state, problem);
+    } catch (...) {  // as those of a log: it cannot make a plan fail that is made
+    }
+  }
+  ended_.notify_all();
+}
+
+}  // namespace annulus::planner

@@ -1,0 +1,212 @@
+// Plans that do not wait for their kernels.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "annulus/device.h"
+#include "annulus/error.h"
+#include "support/device.h"
+#include "support/device_case.h"
+#include "support/options.h"
+
+namespace {
+
+using namespace annulus;
+using test::Case;
+using test::DeviceAnswer;
+using test::DeviceCase;
+
+Problem problem_of(const Pattern& pattern) {
+  Problem problem;
+  problem.heads = 2;
+  problem.seq_q = problem.seq_k = 300;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = pattern;
+  return problem;
+}
+
+// A host that runs tasks when it is told to.
+class Host {
+ public:
+  std::function<void(std::function<void()>)> executor() {
+    return [this](std::function<void()> task) { tasks_.push_back(std::move(task)); };
+  }
+  std::size_t waiting() const { return tasks_.size(); }
+  void run_all() {
+    while (!tasks_.empty()) {
+      const std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      task();
+    }
+  }
+  void drop_all() { tasks_.clear(); }
+
+ private:
+  std::deque<std::function<void()>> tasks_;
+};
+
+DeviceOptions device_options(Host* host = nullptr) {
+  DeviceOptions options;
+  options.name = test::device_name();
+  if (host != nullptr) options.executor = host->executor();
+  return options;
+}
+
+PlanOptions not_waiting(Swap swap = Swap::kWhenReady) {
+  PlanOptions options;
+  options.wait = false;
+  options.swap = swap;
+  return options;
+}
+
+DeviceAnswer answer_of(const Device& device, const Plan& plan, const Case& host) {
+  DeviceCase memory(device, host);
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  plan.run(nullptr, memory.operands(), workspace.data());
+  return memory.answer();
+}
+
+TEST_CASE("a plan answers with a general kernel until its own is compiled") {
+  Host host;
+  const Device device = Device::open(device_options(&host));
+  const Case c = test::make_case(problem_of(causal() & window(70, 0)), 1);
+  PlanOptions options = not_waiting();
+  std::vector<PlanState> told;
+  options.on_ready = [&](PlanState state, const std::string& problem) {
+    told.push_back(state);
+    CHECK(problem.empty());
+  };
+  const Plan plan = device.plan(c.problem, options);
+  CHECK(plan.state() == PlanState::kCompiling);
+  CHECK_FALSE(plan.ready());
+  CHECK_FALSE(plan.wait(0));
+  CHECK(plan.info().general);
+  const DeviceAnswer first = answer_of(device, plan, c);
+  CHECK(first == test::run_case(device, c, not_waiting(Swap::kNever)));
+  REQUIRE(host.waiting() == 1);
+  const PlanInfo* before = &plan.info();
+
+  host.run_all();
+  CHECK(plan.ready());
+  CHECK(plan.wait());
+  CHECK(told == std::vector{PlanState::kReady});
+  CHECK_FALSE(plan.info().general);
+  CHECK(before->general);  // what was given stays
+  CHECK(answer_of(device, plan, c) == test::run_case(device, c));
+  // The kernel is in memory now, so that the next plan has it at once.
+  const Plan next = device.plan(c.problem, options);
+  CHECK(next.ready());
+  CHECK(host.waiting() == 0);
+  const Metrics metrics = device.metrics();
+  CHECK(metrics.general_plans == 1);
+  CHECK(metrics.late_plans == 1);
+  CHECK(metrics.late_plans_failed == 0);
+}
+
+TEST_CASE("the host chooses the moment of the swap, or forbids it") {
+  Host host;
+  const Device device = Device::open(device_options(&host));
+  const Case c = test::make_case(problem_of(window(40, 10)), 2);
+  const Plan plan = device.plan(c.problem, not_waiting(Swap::kWhenAsked));
+  CHECK_THROWS_AS(plan.swap(), Error);  // still being compiled
+  host.run_all();
+  CHECK(plan.state() == PlanState::kCompiled);
+  CHECK(plan.info().general);
+  plan.swap();
+  CHECK(plan.ready());
+  CHECK_FALSE(plan.info().general);
+  plan.swap();
+  CHECK(plan.ready());
+
+  const Plan kept = device.plan(c.problem, not_waiting(Swap::kNever));
+  CHECK(host.waiting() == 0);
+  CHECK(kept.state() == PlanState::kGeneral);
+  CHECK(kept.why_general().empty());
+  CHECK(kept.wait());
+  kept.swap();
+  CHECK(kept.info().general);
+}
+
+TEST_CASE("what no general kernel serves is waited for, and said") {
+  Host host;
+  const Device device = Device::open(device_options(&host));
+  Problem problem = problem_of(causal());
+  problem.score = Score::parse("score_mod(score * 2)");
+  const Plan plan = device.plan(problem, not_waiting());
+  CHECK(plan.ready());
+  CHECK(plan.info().waited.find("score expression") != std::string::npos);
+  CHECK(host.waiting() == 0);
+  CHECK_THROWS_AS(device.plan(problem, not_waiting(Swap::kNever)), Error);
+}
+
+TEST_CASE("a host that refuses or drops the task keeps the general kernel and is told why") {
+  const Case c = test::make_case(problem_of(causal() & window(33, 0)), 3);
+  SUBCASE("it throws") {
+    DeviceOptions options = device_options();
+    options.executor = [](std::function<void()>) { throw std::runtime_error("no more tasks"); };
+    const Device device = Device::open(options);
+    const Plan plan = device.plan(c.problem, not_waiting());
+    CHECK(plan.state() == PlanState::kGeneral);
+    CHECK(plan.why_general().find("no more tasks") != std::string::npos);
+    answer_of(device, plan, c);
+  }
+  SUBCASE("it drops the task") {
+    Host host;
+    std::vector<std::string> log;
+    DeviceOptions options = device_options(&host);
+    options.log = [&](LogLevel, std::string_view text) { log.emplace_back(text); };
+    const Device device = Device::open(options);
+    std::string told;
+    PlanOptions asked = not_waiting();
+    asked.on_ready = [&](PlanState state, const std::string& problem) {
+      CHECK(state == PlanState::kGeneral);
+      told = problem;
+    };
+    const Plan plan = device.plan(c.problem, asked);
+    host.drop_all();
+    CHECK(plan.wait());
+    CHECK(plan.state() == PlanState::kGeneral);
+    CHECK(told.find("dropped") != std::string::npos);
+    CHECK(log.size() == 1);
+    const Plan again = device.plan(c.problem, asked);
+    host.drop_all();
+    CHECK(log.size() == 1);  // said once
+    answer_of(device, again, c);
+  }
+}
+
+TEST_CASE("a plan that is destroyed compiles nothing") {
+  Host host;
+  const Device device = Device::open(device_options(&host));
+  {
+    const Plan plan = device.plan(problem_of(causal() & window(57, 0)), not_waiting());
+    CHECK(host.waiting() == 1);
+  }
+  const std::int64_t before = device.metrics().compiles + device.metrics().kernels_from_disk;
+  host.run_all();
+  CHECK(device.metrics().compiles + device.metrics().kernels_from_disk == before);
+}
+
+TEST_CASE("runs on one thread while the kernel is swapped on another") {
+  const Device device = Device::open(device_options());
+  const Case c = test::make_case(problem_of(window(61, 3) | global(5)), 4);
+  const DeviceAnswer general = test::run_case(device, c, not_waiting(Swap::kNever));
+  const Plan plan = device.plan(c.problem, not_waiting());
+  DeviceAnswer last = answer_of(device, plan, c);
+  CHECK(last == general);
+  while (!plan.ready()) {
+    REQUIRE(plan.state() == PlanState::kCompiling);
+    answer_of(device, plan, c);
+  }
+  CHECK(answer_of(device, plan, c) == test::run_case(device, c));
+}
+
+}  // namespace
