@@ -459,7 +459,7 @@ typedef struct annulus_plan_options {
   // runs a general kernel at first, and its own is compiled beside the caller; annulus::PlanOptions
   // says which problems have one, and what may differ. The flag `cancel` ends the call alone.
   int32_t no_wait;
-  int32_t swap;  // ANNULUS_SWAP_*, with no_wait
+  int32_t swap;                          // ANNULUS_SWAP_*, with no_wait
   annulus_plan_ready_callback on_ready;  // null: none
   void* on_ready_user;
 } annulus_plan_options;
@@ -507,8 +507,7 @@ ANNULUS_EXPORT annulus_status annulus_plan_state(annulus_plan* plan, int32_t* st
 
 // Waits until the state is no longer ANNULUS_PLAN_COMPILING, at most so many seconds; negative: for
 // as long as it takes. *state may still be that where the time was over.
-ANNULUS_EXPORT annulus_status annulus_plan_wait(annulus_plan* plan, double seconds,
-                                                int32_t* state);
+ANNULUS_EXPORT annulus_status annulus_plan_wait(annulus_plan* plan, double seconds, int32_t* state);
 
 // Lets runs that begin from now on use the own kernel, with ANNULUS_SWAP_WHEN_ASKED. Does nothing
 // where they do already, or where there is none. ANNULUS_INVALID_ARGUMENT while it is compiled.

@@ -132,8 +132,8 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
   }
   options.swap = static_cast<Swap>(c.swap);
   if (c.on_ready != nullptr) {
-    options.on_ready = [on_ready = c.on_ready, user = c.on_ready_user](
-                           PlanState state, const std::string& problem) {
+    options.on_ready = [on_ready = c.on_ready, user = c.on_ready_user](PlanState state,
+                                                                       const std::string& problem) {
       on_ready(user, static_cast<std::int32_t>(state), problem.c_str());
     };
   }

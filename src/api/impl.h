@@ -46,6 +46,7 @@ struct Device::Impl {
   std::shared_ptr<planner::Noted> noted = std::make_shared<planner::Noted>();
   // The caller named no folder of tuned results, and the environment names none either.
   bool lacks_tuned_folder = false;
+  bool own_templates = false;                           // DeviceOptions::template_dir
   bool check_operands = false;                          // DeviceOptions::check_operands
   std::shared_ptr<device::RunTimer> timer;              // null: no run is timed
   std::unique_ptr<device::SimulatorLog> simulator_log;  // null where the caller gave no log

@@ -275,6 +275,7 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   check_gpu(environment, simulated, to_string(name), "its driver is the simulator");
   impl->check_operands = options.check_operands;
   impl->background = base::Background(options.executor);
+  impl->own_templates = !options.template_dir.empty();
   if (options.time_every_nth_run < 0) {
     base::fail(ErrorCode::kInvalidArgument,
                "time_every_nth_run is {}; give 0, for no run, 1, for every run, or more",

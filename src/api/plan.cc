@@ -19,6 +19,7 @@ planner::Planner planner_of(const Device::Impl& device) {
           .device_tiles = device.device_tiles,
           .log = device.log,
           .check_operands = device.check_operands,
+          .own_templates = device.own_templates,
           .background = device.background,
           .noted = device.noted};
 }

@@ -56,10 +56,6 @@ Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
 // The text for PlanInfo::tuned of a result that is used: its file, or "memory".
 std::string origin_of(const autotune::TunedStore::Found& found);
 
-// Whether another configuration may work where this one failed: compiling, loading and suitability
-// depend on the configuration; memory, files and arguments do not.
-bool depends_on_config(const Error& error);
-
 // Called after planning with a tuned result failed: writes a line to the log, and forgets the
 // result. Throws the error again where another configuration would fail with it too.
 void give_up(const autotune::TunedStore::Found& found, const Error& error,

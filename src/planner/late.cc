@@ -42,8 +42,7 @@ void LateKernel::swap() {
 }
 
 void LateKernel::finish(Prepared own) {
-  const PlanState state =
-      swap_ == Swap::kWhenReady ? PlanState::kReady : PlanState::kCompiled;
+  const PlanState state = swap_ == Swap::kWhenReady ? PlanState::kReady : PlanState::kCompiled;
   {
     std::lock_guard lock(mutex_);
     own_ = std::make_unique<const Prepared>(std::move(own));

@@ -99,7 +99,7 @@ Made make_with_others(const Planner& planner, const Request& request, const Choi
                       const attention::DeviceLimits& limits, const Error& error) {
   std::vector<std::string> steps;
   const auto give_up_on = [&](const attention::KernelConfig& config, const Error& failed) {
-    if (!depends_on_config(failed)) throw failed;
+    if (failed.code() != ErrorCode::kCompile) throw failed;
     const std::string why = failed.what();
     steps.push_back(fmt::format("the kernel {} does not work here: {}",
                                 attention::to_string(config), why.substr(0, why.find('\n'))));
@@ -136,17 +136,18 @@ Made make_with_others(const Planner& planner, const Request& request, const Choi
 Made make_first_that_works(const Planner& planner, const Request& request, const Choices& choices,
                            const attention::DeviceLimits& limits) {
   try {
-    return with_first_that_works(
-        choices, *planner.tuned, planner.log,
-        [&](const attention::Choice& choice, const std::string& origin) {
-          Made made = make_as(planner, request, choice, limits);
-          made.tuned = origin;
-          return made;
-        });
+    return with_first_that_works(choices, *planner.tuned, planner.log,
+                                 [&](const attention::Choice& choice, const std::string& origin) {
+                                   Made made = make_as(planner, request, choice, limits);
+                                   made.tuned = origin;
+                                   return made;
+                                 });
   } catch (const Error& error) {
-    // A configuration that the caller asked for is not replaced, and a selection has no others.
-    if (!depends_on_config(error) || !request.options.config.empty() ||
-        request.selection != nullptr) {
+    // What the driver refuses may work in the next call, and then with this configuration. One that
+    // the caller asked for is not replaced, nor are the caller's own templates; a selection has no
+    // other.
+    if (error.code() != ErrorCode::kCompile || !request.options.config.empty() ||
+        planner.own_templates || request.selection != nullptr) {
       throw;
     }
     return make_with_others(planner, request, choices, limits, error);

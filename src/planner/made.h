@@ -31,10 +31,10 @@ FittedPlans plans_for(const Planner& planner, const Problem& problem, const Plan
 Made make_general(const Planner& planner, const Request& request,
                   const attention::DeviceLimits& limits);
 
-// With the first configuration whose kernel works: the tuned one, the heuristic's, its next choice,
-// a general kernel. Each that does not is named once in the log, and in Made::steps. Throws what the
-// heuristic's own choice threw where none works, and the first error that does not depend on the
-// configuration. One that the caller asked for is not replaced.
+// With the first configuration whose kernel compiles: the tuned one, the heuristic's, its next
+// choice, a general kernel. Each that does not is named once in the log, and in Made::steps. Throws
+// what the heuristic's own choice threw where none does, and the first error that is not NVRTC's. A
+// configuration that the caller asked for is not replaced, nor are the caller's own templates.
 Made make_first_that_works(const Planner& planner, const Request& request, const Choices& choices,
                            const attention::DeviceLimits& limits);
 

@@ -63,6 +63,7 @@ struct Planner {
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
   bool check_operands = false;                       // runs ask the driver about their memory
+  bool own_templates = false;                        // the caller's, DeviceOptions::template_dir
   base::Background background = base::Background();  // compiles for plans that do not wait
   std::shared_ptr<Noted> noted;                      // what the log was told once
 

@@ -91,8 +91,9 @@ PreparedLate Planner::prepare_late(const Request& request) const {
   std::int64_t bytes = 0;
   if (!lists_blocks(request.problem.pattern)) {
     const Choices choices = choose({request.problem}, left, request.options, *tuned);
-    const FittedPlans own = plans_for(*this, request.problem, request.options,
-                                      choices.tuned ? choices.tuned->choice : choices.untuned, left);
+    const FittedPlans own =
+        plans_for(*this, request.problem, request.options,
+                  choices.tuned ? choices.tuned->choice : choices.untuned, left);
     if (are_loaded(*kernels, own.plans)) return for_good(prepare(request));
     bytes = attention::workspace_of(request.problem, own.plans).bytes;
   }
@@ -101,8 +102,8 @@ PreparedLate Planner::prepare_late(const Request& request) const {
   PreparedLate made{std::move(first),
                     std::make_shared<LateKernel>(request.options.swap, request.options.on_ready),
                     both};
-  auto job = std::make_shared<LateWork>(
-      LateWork{*this, request.problem, request.options, made.late});
+  auto job =
+      std::make_shared<LateWork>(LateWork{*this, request.problem, request.options, made.late});
   // A limit of 0 would be none. What a plan cannot do without 1 byte it does otherwise.
   job->options.max_workspace_bytes = std::max<std::int64_t>(1, static_cast<std::int64_t>(both));
   context->tally().add(base::Count::general_plans);

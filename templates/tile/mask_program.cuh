@@ -1,11 +1,11 @@
 #ifndef ANNULUS_TILE_MASK_PROGRAM_CUH_
 #define ANNULUS_TILE_MASK_PROGRAM_CUH_
 
-// Runs a mask that is given as a program (params/mask_program.h). All threads of a CTA take the
-// same instructions, since a CTA has one head and one batch, so that nothing diverges.
+// Runs a mask that is given as a program (params/mask_program_params.h). All threads of a CTA take
+// the same instructions, since a CTA has one head and one batch, so that nothing diverges.
 // tile/masking.cuh runs it once for all rows of a lane.
 
-#include "params/mask_program.h"
+#include "params/mask_program_params.h"
 #include "tile/mask.cuh"
 
 namespace annulus::tile {
@@ -27,7 +27,7 @@ __device__ __forceinline__ int slots_of(MaskOp op) {
   case MaskOp::name:                       \
     return slots;
 #define ANNULUS_SEARCHED_LEAF(name, slots) ANNULUS_COMPARED_LEAF(name, slots)
-#include "params/mask_leaves.h"
+#include "params/mask_leaves_params.h"
 #undef ANNULUS_COMPARED_LEAF
 #undef ANNULUS_SEARCHED_LEAF
     default:

@@ -179,7 +179,7 @@ __device__ __forceinline__ void mask_by_program(float (&scores)[kRowTiles][kPiec
     return Answers::each(                    \
         [&](int i) { return compared(i).name(ANNULUS_SLOTS_##numbers row_of(i), 0); });
 #define ANNULUS_SEARCHED_LEAF(name, numbers)
-#include "params/mask_leaves.h"
+#include "params/mask_leaves_params.h"
 #undef ANNULUS_COMPARED_LEAF
 #undef ANNULUS_SEARCHED_LEAF
           case MaskOp::documents:

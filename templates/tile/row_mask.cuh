@@ -144,7 +144,7 @@ class RowMask {
   }
 #define ANNULUS_COMPARED_LEAF(leaf, numbers) ANNULUS_ROW_LEAF(leaf)
 #define ANNULUS_SEARCHED_LEAF(leaf, numbers) ANNULUS_ROW_LEAF(leaf)
-#include "params/mask_leaves.h"
+#include "params/mask_leaves_params.h"
 #undef ANNULUS_COMPARED_LEAF
 #undef ANNULUS_SEARCHED_LEAF
 #undef ANNULUS_ROW_LEAF
@@ -182,7 +182,7 @@ class RowMask {
 #define ANNULUS_SEARCHED_LEAF(name, numbers) \
   case MaskOp::name:                         \
     return context_.name(ANNULUS_SLOTS_##numbers q, k);
-#include "params/mask_leaves.h"
+#include "params/mask_leaves_params.h"
 #undef ANNULUS_COMPARED_LEAF
 #undef ANNULUS_SEARCHED_LEAF
         default:

@@ -9,7 +9,7 @@ function(c_abi_program name)
 endfunction()
 
 c_abi_program(test_c_abi c_abi/main.c c_abi/append.c c_abi/arguments.c c_abi/attention.c c_abi/batch.c c_abi/callbacks.c c_abi/communicator.c
-  c_abi/driver_entry.c c_abi/float8.c c_abi/handles.c c_abi/inspect.c c_abi/installation.c c_abi/join.c c_abi/kernels.c c_abi/layout.c c_abi/layout_formats.c
+  c_abi/driver_entry.c c_abi/float8.c c_abi/handles.c c_abi/inspect.c c_abi/installation.c c_abi/join.c c_abi/kernels.c c_abi/late_plan.c c_abi/layout.c c_abi/layout_formats.c
   c_abi/memory.c c_abi/merge.c c_abi/metrics.c c_abi/oracle.c c_abi/pattern.c c_abi/ranks.c c_abi/regroup.c c_abi/rendezvous.c c_abi/ring.c c_abi/sample.c c_abi/selection.c c_abi/structs.c
   c_abi/threads.c c_abi/tune.c c_abi/tuned_pack.c)
 target_link_libraries(test_c_abi PRIVATE Threads::Threads m)

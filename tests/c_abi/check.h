@@ -21,6 +21,7 @@ int check_failures(void);
 // The groups of tests, one file each.
 void test_append(void);
 void test_join(void);
+void test_late_plans(void);
 void test_merge(void);
 void test_arguments(void);
 void test_attention(void);

@@ -68,6 +68,7 @@ int main(void) {
   test_append();
   test_merge();
   test_join();
+  test_late_plans();
   test_batch();
   test_pattern();
   test_layout();

@@ -29,6 +29,32 @@ HostResult result_of(const Tensors& tensors) {
   return {tensors.o.data(), tensors.operands.o_strides, tensors.lse.data(), nullptr};
 }
 
+TEST_CASE("an embedder answers at once and is told when the plan has its own kernel") {
+  const Device device = test::device();
+  Problem problem = small_problem();
+  problem.pattern = causal() & window(83, 0);
+  Tensors tensors(device, problem, 8);
+  PlanOptions options;
+  options.wait = false;
+  options.swap = Swap::kWhenAsked;
+  const Plan plan = device.plan(problem, options);
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  const Reference expected = reference(problem, inputs_of(tensors));
+  const auto check_run = [&] {
+    plan.run(nullptr, tensors.operands, workspace.data());
+    device.synchronize();
+    tensors.read_back(device);
+    CHECK(compare(problem, expected, result_of(tensors)).within_tolerance);
+  };
+  check_run();
+  REQUIRE(plan.wait());
+  CHECK(plan.why_general().empty());
+  CHECK(plan.state() != PlanState::kCompiling);
+  plan.swap();
+  CHECK(plan.ready());
+  check_run();
+}
+
 TEST_CASE("an embedder verifies an answer, and a wrong one is found") {
   const Device device = test::device();
   const Problem problem = small_problem();

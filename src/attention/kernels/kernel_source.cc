@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "attention/kernels/family.h"
+#include "attention/kernels/mask_program.h"
 #include "attention/tiles/tile_list.h"
 #include "pattern/batches.h"
-#include "pattern/mask_program.h"
 #include "pattern/node.h"
 
 namespace annulus::attention {
@@ -105,14 +105,14 @@ KernelFeatures features_of(const Problem& whole) {
 }
 
 bool evaluated_in_loop(const std::string& mask) {
-  return mask == pattern::kProgramText || pattern::leaves::calls_long_function(mask);
+  return mask == kProgramText || pattern::leaves::calls_long_function(mask);
 }
 
 jit::Struct mask_struct(const std::string& mask_text) {
   jit::Struct mask;
   mask.name = "Mask";
   mask.constants = {Constant::boolean("kInLoop", evaluated_in_loop(mask_text))};
-  if (mask_text == pattern::kProgramText) {
+  if (mask_text == kProgramText) {
     mask.constants.push_back(Constant::boolean("kProgram", true));
   }
   mask.functions = {
@@ -135,7 +135,7 @@ KernelFeatures allowed(const KernelFeatures& features) {
   all.split = true;
   all.draws_work = false;
   all.distinct_batches = 0;  // as the launch says
-  all.mask = pattern::kProgramText;
+  all.mask = kProgramText;
   return all;
 }
 

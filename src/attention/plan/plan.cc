@@ -6,6 +6,7 @@
 
 #include "attention/cost/pipe_model.h"
 #include "attention/kernels/family.h"
+#include "attention/kernels/mask_program.h"
 #include "attention/plan/choose_split.h"
 #include "attention/plan/describe.h"
 #include "attention/plan/group.h"
@@ -14,7 +15,6 @@
 #include "base/math.h"
 #include "base/work.h"
 #include "pattern/batches.h"
-#include "pattern/mask_program.h"
 
 namespace annulus::attention {
 namespace {
@@ -179,7 +179,7 @@ pattern::MaskCode mask_of(const Problem& problem, const pattern::Placement& plac
                           const PlanForm& form) {
   const pattern::MaskScope scope = {problem.heads, hull_of(placement.q), placement.context};
   if (!form.general) return pattern::emit(problem.pattern, kernels::kMaskNumbers, scope);
-  auto program = pattern::emit_program(problem.pattern, kernels::kMaskNumbers, scope);
+  auto program = emit_program(problem.pattern, kernels::kMaskNumbers, scope);
   if (!program) base::fail(ErrorCode::kUnsupported, "{}", kDeepMask);
   return std::move(*program);
 }

@@ -95,7 +95,8 @@ class MaskWriter {
   // where it begins.
   std::size_t table(const std::vector<MaskPart>& parts, const std::vector<std::size_t>& which);
 
-  // Stores a program (pattern/mask_program.h) in a list, and adds the slot of where it begins.
+  // Stores a program (attention/kernels/mask_program.h) in a list, and adds the slot of where it
+  // begins.
   void program(const std::vector<MaskNumber>& words, bool uses_blocks);
 
   // The code of an expression whose text is complete, with its numbers and lists.

@@ -1,8 +1,8 @@
-#ifndef ANNULUS_PARAMS_MASK_PROGRAM_H_
-#define ANNULUS_PARAMS_MASK_PROGRAM_H_
+#ifndef ANNULUS_PARAMS_MASK_PROGRAM_PARAMS_H_
+#define ANNULUS_PARAMS_MASK_PROGRAM_PARAMS_H_
 
 // A mask as numbers, for general kernels, into which no mask is compiled (tile/mask_program.cuh).
-// Plain C++, for NVRTC and the host compiler; src/pattern/mask_program.h writes programs.
+// Plain C++, for NVRTC and the host compiler; src/attention/kernels/mask_program.h writes programs.
 //
 // A program is a sequence of instructions in MaskParams::lists: a number that says which, then its
 // operands. They work on a stack of answers, each the visibility of a row's columns. The one answer
@@ -27,11 +27,11 @@ enum class MaskOp : int {
 // Leaves add an answer. Their operands are the numbers of their slots, in the order of the slots.
 #define ANNULUS_COMPARED_LEAF(name, numbers) name,
 #define ANNULUS_SEARCHED_LEAF(name, numbers) name,
-#include "params/mask_leaves.h"
+#include "params/mask_leaves_params.h"
 #undef ANNULUS_COMPARED_LEAF
 #undef ANNULUS_SEARCHED_LEAF
 };
 
 }  // namespace annulus::kernels
 
-#endif  // ANNULUS_PARAMS_MASK_PROGRAM_H_
+#endif  // ANNULUS_PARAMS_MASK_PROGRAM_PARAMS_H_

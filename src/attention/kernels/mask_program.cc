@@ -1,4 +1,4 @@
-#include "pattern/mask_program.h"
+#include "attention/kernels/mask_program.h"
 
 #include <algorithm>
 #include <array>
@@ -7,15 +7,21 @@
 #include <vector>
 
 #include "base/fail.h"
-#include "params/mask_program.h"
+#include "params/mask_program_params.h"
 #include "pattern/leaves/mask_writer.h"
 #include "pattern/node.h"
 
-namespace annulus::pattern {
+namespace annulus::attention {
 namespace {
 
+namespace leaves = pattern::leaves;
 using kernels::MaskOp;
 using leaves::MaskNumber;
+using pattern::Kind;
+using pattern::MaskCode;
+using pattern::MaskScope;
+using pattern::Node;
+using pattern::NodePointer;
 
 struct NamedOp {
   std::string_view name;
@@ -24,7 +30,7 @@ struct NamedOp {
 constexpr NamedOp kLeafOps[] = {
 #define ANNULUS_COMPARED_LEAF(name, slots) {#name, MaskOp::name},
 #define ANNULUS_SEARCHED_LEAF(name, slots) {#name, MaskOp::name},
-#include "params/mask_leaves.h"
+#include "params/mask_leaves_params.h"
 #undef ANNULUS_COMPARED_LEAF
 #undef ANNULUS_SEARCHED_LEAF
 };
@@ -32,7 +38,8 @@ constexpr NamedOp kLeafOps[] = {
 MaskOp op_of(std::string_view function) {
   const auto* found = std::ranges::find(kLeafOps, function, &NamedOp::name);
   if (found == std::end(kLeafOps)) {
-    base::fail(ErrorCode::kInternal, "params/mask_leaves.h lacks the function '{}'", function);
+    base::fail(ErrorCode::kInternal, "params/mask_leaves_params.h lacks the function '{}'",
+               function);
   }
   return found->op;
 }
@@ -121,7 +128,7 @@ class ProgramEmitter {
   // Operands that decide nothing are left out. The one that needs most answers comes first, as it
   // then has the stack to itself.
   Instructions chain(const Node& node) {
-    const bool is_and = !is_union(node.kind);
+    const bool is_and = !pattern::is_union(node.kind);
     std::vector<Instructions> parts;
     for (const NodePointer& child : node.children) {
       Instructions part = part_of(*child);
@@ -190,4 +197,4 @@ std::optional<MaskCode> emit_program(const Pattern& pattern, std::size_t number_
   return ProgramEmitter(number_slots, scope).run(pattern);
 }
 
-}  // namespace annulus::pattern
+}  // namespace annulus::attention
