@@ -113,6 +113,17 @@ typedef struct annulus_cache_limits {
 #define ANNULUS_CACHE_LIMITS_INIT \
   { sizeof(annulus_cache_limits), INT64_C(256) << 20, 512 }
 
+// A task of the library for a thread of the host: it is run or dropped, once, and is gone then.
+typedef struct annulus_task annulus_task;
+// Takes up to seconds.
+ANNULUS_EXPORT annulus_status annulus_task_run(annulus_task* task);
+// The plan that the task was for keeps its general kernel.
+ANNULUS_EXPORT annulus_status annulus_task_drop(annulus_task* task);
+
+// Takes a task, which any thread runs now or later. Returns 0, or another number where the host
+// takes no tasks; then the task is gone.
+typedef int (*annulus_execute_callback)(void* user, annulus_task* task);
+
 // Which kernels a device compiles.
 enum {
   ANNULUS_COMPILE_DEFAULT = 0,  // as ANNULUS_COMPILE says, "missing" or "never"; else the next
@@ -166,12 +177,17 @@ typedef struct annulus_device_options {
   // means an empty text. Empty: nowhere, not even beside the library.
   const char* kernels_path;
   int64_t compile;  // ANNULUS_COMPILE_*: which kernels are compiled
+  // Where kernels of plans that do not wait are compiled; null: on threads of the library.
+  annulus_execute_callback execute;
+  void* execute_user;
+  int64_t load_general_kernels;  // 0 or 1: as of annulus::DeviceOptions
 } annulus_device_options;
 
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
-        0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, ANNULUS_COMPILE_DEFAULT                    \
+        0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, ANNULUS_COMPILE_DEFAULT,   \
+        NULL, NULL, 0                                                                              \
   }
 
 // Null options are the defaults.

@@ -47,6 +47,9 @@ ANNULUS_EXPORT annulus_status annulus_warm_work_add_batch(annulus_warm_work* wor
                                                           const annulus_batch_problem* problem,
                                                           const annulus_batch_options* options);
 
+// Also all general kernels, which plans that do not wait begin with.
+ANNULUS_EXPORT annulus_status annulus_warm_work_add_general(annulus_warm_work* work);
+
 // The progress of a call. The text lives as long as the callback runs.
 typedef struct annulus_warm_progress {
   size_t struct_size;

@@ -98,6 +98,11 @@ struct DeviceOptions {
   // having been called counts as refused, and its plan keeps a general kernel, as it does where the
   // executor throws. Not set: on threads of the library's own, at most four of the process.
   std::function<void(std::function<void()> task)> executor;
+  // Loads all general kernels of the architecture (docs/embedding.md#plans-that-do-not-wait) beside
+  // the caller, once the device is open, so that no plan waits for one: those that were compiled
+  // ahead are read, others are compiled first. Without it the first plan of each head dim and dtype
+  // that does not wait loads its own.
+  bool load_general_kernels = false;
 };
 
 // The counts that a simulated device has made since the last clear, by name in a fixed order.

@@ -51,6 +51,8 @@ struct WarmBatch {
 struct WarmWork {
   std::vector<WarmShape> shapes;
   std::vector<WarmBatch> batches;
+  // Also all general kernels, which plans that do not wait begin with (PlanOptions::wait).
+  bool general = false;
 };
 
 // A GPU that kernels can be compiled for without one: its limits are those of its data sheet.

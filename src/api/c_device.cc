@@ -43,6 +43,39 @@ AllocatorCallbacks allocator_of(const annulus_device_options& c) {
   return callbacks;
 }
 
+struct TaskObject {
+  std::function<void()> run;
+};
+HandleTable<TaskObject>& tasks() {
+  static auto* table = new HandleTable<TaskObject>("task", 0xa7);
+  return *table;
+}
+using TaskPin = HandleTable<TaskObject>::Pin;
+
+std::function<void(std::function<void()>)> executor_of(const annulus_device_options& c) {
+  if (c.execute == nullptr) return {};
+  return [execute = c.execute, user = c.execute_user](std::function<void()> task) {
+    const std::uintptr_t handle =
+        tasks().insert(std::make_unique<TaskObject>(TaskObject{std::move(task)}));
+    const int code = execute(user, reinterpret_cast<annulus_task*>(handle));
+    if (code == 0) return;
+    tasks().erase(handle);
+    base::fail(ErrorCode::kInvalidArgument, "the host takes no tasks: its executor returned {}",
+               code);
+  };
+}
+
+// Takes a task out of the table, so that nobody else runs it.
+std::function<void()> take(annulus_task* task) {
+  std::function<void()> run;
+  {
+    const TaskPin pin(tasks(), number(task));
+    run = pin->run;
+  }
+  tasks().erase(number(task));
+  return run;
+}
+
 DeviceOptions options_of(const annulus_device_options& c) {
   DeviceOptions options;
   options.name = text_or_empty(c.name);
@@ -72,6 +105,9 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.check_operands = truth("check_operands", c.check_operands);
   options.max_device_bytes = c.max_device_bytes;
   options.time_every_nth_run = c.time_every_nth_run;
+  options.executor = executor_of(c);
+  options.load_general_kernels =
+      truth("load_general_kernels", static_cast<std::int32_t>(c.load_general_kernels));
   return options;
 }
 
@@ -102,6 +138,14 @@ LayoutCacheLimits limits_of(const annulus_cache_limits* given) {
 }  // namespace annulus::api
 
 extern "C" {
+
+annulus_status annulus_task_run(annulus_task* task) {
+  return guarded([&] { take(task)(); });
+}
+
+annulus_status annulus_task_drop(annulus_task* task) {
+  return guarded([&] { take(task); });
+}
 
 annulus_status annulus_device_open(const annulus_device_options* given, annulus_device** device) {
   return guarded([&] {

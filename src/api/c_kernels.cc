@@ -129,6 +129,14 @@ annulus_status annulus_warm_work_add_batch(annulus_warm_work* work,
   });
 }
 
+annulus_status annulus_warm_work_add_general(annulus_warm_work* work) {
+  return guarded([&] {
+    const WarmPin pin(works(), number(work));
+    const std::lock_guard guard(pin->mutex);
+    pin->work.general = true;
+  });
+}
+
 annulus_status annulus_warm(annulus_warm_work* work, const annulus_warm_options* given,
                             annulus_warm_result* to) {
   return guarded([&] {

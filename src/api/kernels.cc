@@ -13,6 +13,7 @@
 #include "api/known_gpus.h"
 #include "api/tuned_places.h"
 #include "api/warm_until.h"
+#include "attention/plan/general.h"
 #include "autotune/device_key.h"
 #include "base/fail.h"
 #include "base/private_folder.h"
@@ -122,6 +123,11 @@ class Jobs {
   explicit Jobs(const std::function<bool()>& cancelled) : cancelled_(cancelled) {}
 
   void add(const Target& target, const WarmWork& work) {
+    if (work.general) {
+      add(
+          target, [&] { return attention::general_specs(target.planner.limits.arch); },
+          [] { return std::string("general kernels"); });
+    }
     for (const WarmShape& shape : work.shapes) {
       const Selection* selection = shape.selection ? &*shape.selection : nullptr;
       add(

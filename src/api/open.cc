@@ -7,10 +7,12 @@
 #include "abi/own_folders.h"
 #include "annulus/simulator.h"
 #include "api/impl.h"
+#include "attention/plan/general.h"
 #include "api/tuned_places.h"
 #include "base/fail.h"
 #include "base/join.h"
 #include "device/simulator.h"
+#include "jit/missing_kernel.h"
 
 namespace annulus {
 namespace api {
@@ -249,6 +251,31 @@ int ordinal_of(const DeviceName& name, const device::Driver& driver) {
   return *ordinal;
 }
 
+// Loads them beside the caller. A device that is closed meanwhile ends it after the kernel at hand.
+void load_general_kernels(const Device::Impl& impl) {
+  const auto load = [arch = impl.arch, kernels = std::weak_ptr(impl.kernels), log = impl.log,
+                     noted = impl.noted] {
+    for (const jit::KernelSpec& spec : attention::general_specs(arch)) {
+      const std::shared_ptr<jit::KernelCache> open = kernels.lock();
+      if (!open) return;
+      try {
+        const jit::KernelsFor wanted([] { return "--general"; });
+        open->get(spec);
+      } catch (const std::exception& error) {
+        const std::string why = error.what();
+        noted->write_once(log, fmt::format("a general kernel is not loaded: {}",
+                                           why.substr(0, why.find('\n'))));
+      }
+    }
+  };
+  try {
+    impl.background.start(load, [] {});
+  } catch (const std::exception& error) {
+    impl.noted->write_once(impl.log,
+                           fmt::format("general kernels are not loaded: {}", error.what()));
+  }
+}
+
 // The order is that of what needs what: the log, the context, folders of kernels, NVRTC and the
 // compiler, the architecture, kernel and tile caches, info, tuned store.
 Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
@@ -301,6 +328,7 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   describe(name, impl.get());
   impl->info.kernel_origin = jit::to_string(impl->compiler->origin(impl->arch));
   open_tuned(options, environment, *templates, impl.get());
+  if (options.load_general_kernels) load_general_kernels(*impl);
   return Device(std::move(impl));
 }
 

@@ -255,9 +255,10 @@ std::vector<std::string> kernel_path(std::string_view path, const std::vector<st
     begin = end + 1;
   }
   for (const std::string& folder : own) {
-    const std::string below = folder + "/annulus/kernels";
-    std::error_code error;
-    if (std::filesystem::is_directory(below, error)) add(below);
+    for (const char* below : {"/annulus/kernels", "/lib/annulus/kernels"}) {
+      std::error_code error;
+      if (std::filesystem::is_directory(folder + below, error)) add(folder + below);
+    }
   }
   return folders;
 }

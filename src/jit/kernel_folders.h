@@ -123,7 +123,7 @@ class KernelFolders {
 };
 
 // The search path of a device's kernels: the folders of `path`, ':' between them, then those that
-// exist of "annulus/kernels" in each of `own` (abi/own_folders.h).
+// exist of "annulus/kernels" and "lib/annulus/kernels" in each of `own` (abi/own_folders.h).
 std::vector<std::string> kernel_path(std::string_view path, const std::vector<std::string>& own);
 
 }  // namespace annulus::jit

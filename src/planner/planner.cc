@@ -120,7 +120,7 @@ void Planner::prefetch(const Problem& problem, const PlanOptions& options) const
 }
 
 std::vector<jit::KernelSpec> Planner::kernels_of(const Request& request) const {
-  check(request);
+  check_request(request);
   const base::Work work(request.options.work, "planning");
   const attention::DeviceLimits left = limits_for(limits, request.options);
   const Choices choices =

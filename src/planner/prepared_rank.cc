@@ -18,6 +18,7 @@
 #include "planner/fit.h"
 #include "planner/millis.h"
 #include "planner/ring_request.h"
+#include "planner/shape_line.h"
 #include "ring/agreement.h"
 #include "ring/turn.h"
 

@@ -9,6 +9,7 @@
 #include "planner/describe.h"
 #include "planner/fit.h"
 #include "planner/millis.h"
+#include "planner/shape_line.h"
 #include "ring/agreement.h"
 #include "ring/rank_error.h"
 

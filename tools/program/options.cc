@@ -335,6 +335,8 @@ void add_options(CLI::App& app, RunArguments* arguments) {
   app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file")
       ->type_name(kFile);
   app.add_flag("--no-check", arguments->no_check, "do not compare with the float64 oracle");
+  app.add_flag("--no-wait", arguments->no_wait,
+               "answer with a general kernel while the problem's own is compiled, then with that");
   add_number(app, "--repeat", &arguments->repeat, "times to run; the median is shown")
       ->check(CLI::Range(1, 1000000));
   app.add_flag("--json", arguments->json, "print one JSON object");
@@ -394,8 +396,9 @@ void add_options(CLI::App& app, WarmArguments* arguments) {
   app.add_option("--shapes", arguments->shapes,
                  "a file with one shape on each line, as options of run, --requests of a batch "
                  "included; or a preset: small, common")
-      ->type_name(kFile)
-      ->required();
+      ->type_name(kFile);
+  app.add_flag("--general", arguments->general,
+               "all general kernels, which plans that do not wait begin with");
   app.add_option("--into", arguments->into,
                  "folder for the kernels, which is made; what is there already is left")
       ->type_name(kFolder)

@@ -103,6 +103,7 @@ struct RunArguments {
   std::string picture;          // where to draw the ring's schedule; empty: nowhere
   std::string output;
   bool no_check = false;
+  bool no_wait = false;  // runs with a general kernel first
   int repeat = 1;
   bool json = false;
 };
@@ -154,7 +155,8 @@ struct PackArguments {
 };
 
 struct WarmArguments {
-  std::string shapes;  // a file or the name of a preset
+  std::string shapes;  // a file or the name of a preset; may be empty with `general`
+  bool general = false;
   std::string into;
   std::vector<std::string> devices;
   std::vector<std::string> architectures;

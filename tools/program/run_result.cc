@@ -138,6 +138,29 @@ void print_ring(const RingAnswer& ring, const RunArguments& arguments,
   }
 }
 
+base::Json late_json(const std::optional<LateAnswer>& late) {
+  if (!late) return nullptr;
+  base::Json json;
+  json["general_config"] = late->general_config;
+  json["answered_ms"] = late->answered_millis;
+  json["swapped_ms"] = late->why_general.empty() ? base::Json(late->swapped_millis) : base::Json();
+  json["why_general"] = late->why_general;
+  json["max_difference"] = late->difference ? number(*late->difference) : base::Json();
+  return json;
+}
+
+void print_late(const LateAnswer& late, const std::string& own) {
+  print_line("general", fmt::format("{} answered {:.1f} ms after the plan was asked for",
+                                    late.general_config, late.answered_millis));
+  if (!late.why_general.empty()) {
+    print_line("own", fmt::format("given up after {:.1f} ms: {}", late.swapped_millis,
+                                  late.why_general));
+    return;
+  }
+  print_line("own", fmt::format("{} swapped in {:.1f} ms after it; differs by at most {:.2e}", own,
+                                late.swapped_millis, late.difference.value_or(0)));
+}
+
 }  // namespace
 
 base::Json run_json(const RunResult& result, const RunArguments& arguments) {
@@ -150,6 +173,7 @@ base::Json run_json(const RunResult& result, const RunArguments& arguments) {
   json["simulated"] = device.simulated;
   json["problem"] = problem_json(result.input.problem);
   json["input"] = result.input.origin;
+  json["late"] = late_json(result.late);
   json["kernel"] = choice.kernel;
   json["config"] = choice.config;
   json["tuned"] = choice.tuned;
@@ -184,6 +208,7 @@ void print_run(const RunResult& result, const RunArguments& arguments) {
   print_line("kernel", fmt::format("{}, configuration {}{}", choice.kernel, choice.config,
                                    choice.tuned.empty() ? "" : ", tuned: " + choice.tuned));
   print_line("made", fmt::format("{}, {:.1f} ms", plan.source, plan.compile_ms));
+  if (result.late) print_late(*result.late, plan.config);
   print_line("density", density_text(result.density, plan.block_density.value));
   print_line("time", time_text(device, result.millis, launches_of(result)));
   if (device.simulated) print_line("predicted", predicted_text(result));

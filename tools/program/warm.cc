@@ -63,9 +63,15 @@ Exit exit_of(const WarmResult& result) {
 
 Exit warm(const WarmArguments& arguments) {
   WarmWork work;
-  read_shape_lines(arguments.shapes, [&](const std::string& line) {
-    parse_warm_shape(line, arguments.max_work, &work);
-  });
+  if (arguments.shapes.empty() && !arguments.general) {
+    base::fail(ErrorCode::kInvalidArgument, "nothing to compile; give --shapes, --general, or both");
+  }
+  work.general = arguments.general;
+  if (!arguments.shapes.empty()) {
+    read_shape_lines(arguments.shapes, [&](const std::string& line) {
+      parse_warm_shape(line, arguments.max_work, &work);
+    });
+  }
   WarmOptions options;
   options.folder = absolute_paths(arguments.into);
   options.devices = arguments.devices;

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <set>
+#include <utility>
+
 #include "attention/kernels/family.h"
 #include "base/fail.h"
 
@@ -65,6 +68,17 @@ std::vector<GeneralKernel> general_kernels(jit::Arch arch) {
     }
   }
   return kernels;
+}
+
+std::vector<jit::KernelSpec> general_specs(jit::Arch arch) {
+  std::vector<jit::KernelSpec> specs;
+  std::set<std::string> seen;
+  for (GeneralKernel& kernel : general_kernels(arch)) {
+    for (jit::KernelSpec* spec : {&kernel.forward, &kernel.combine}) {
+      if (seen.insert(jit::source_text(*spec)).second) specs.push_back(std::move(*spec));
+    }
+  }
+  return specs;
 }
 
 }  // namespace annulus::attention

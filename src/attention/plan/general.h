@@ -32,6 +32,9 @@ struct GeneralKernel {
 // Those of an architecture, in the order of head dims. Kernels that join may be alike.
 std::vector<GeneralKernel> general_kernels(jit::Arch arch);
 
+// All of their specifications, each once.
+std::vector<jit::KernelSpec> general_specs(jit::Arch arch);
+
 }  // namespace annulus::attention
 
 #endif  // ANNULUS_ATTENTION_PLAN_GENERAL_H_
