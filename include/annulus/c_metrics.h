@@ -18,8 +18,12 @@ typedef struct annulus_metrics {
 #include "annulus/metrics.def"
 } annulus_metrics;
 
-#define ANNULUS_METRICS_INIT \
-  { sizeof(annulus_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define ANNULUS_METRICS_INIT                                                                      \
+  {                                                                                               \
+    sizeof(annulus_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0                                                                                   \
+  }
 
 // Does not wait.
 ANNULUS_EXPORT annulus_status annulus_device_metrics(annulus_device* device, annulus_metrics* to);

@@ -7,8 +7,8 @@
 #include "abi/own_folders.h"
 #include "annulus/simulator.h"
 #include "api/impl.h"
-#include "attention/plan/general.h"
 #include "api/tuned_places.h"
+#include "attention/plan/general.h"
 #include "base/fail.h"
 #include "base/join.h"
 #include "device/simulator.h"
@@ -263,8 +263,8 @@ void load_general_kernels(const Device::Impl& impl) {
         open->get(spec);
       } catch (const std::exception& error) {
         const std::string why = error.what();
-        noted->write_once(log, fmt::format("a general kernel is not loaded: {}",
-                                           why.substr(0, why.find('\n'))));
+        noted->write_once(
+            log, fmt::format("a general kernel is not loaded: {}", why.substr(0, why.find('\n'))));
       }
     }
   };

@@ -118,6 +118,31 @@ static void warm(const char* folder, const annulus_problem* problem) {
   CHECK_FAILS(annulus_warm_work_destroy(work), ANNULUS_INVALID_ARGUMENT, "given back");
 }
 
+static void stop(void* user, const annulus_warm_progress* progress) {
+  watched* seen = user;
+  if (progress->done > 0) seen->cancel = 1;
+}
+
+// General kernels are known without a problem; the first of them is enough here.
+static void warm_general(const char* folder) {
+  annulus_warm_work* work = NULL;
+  annulus_warm_options options = ANNULUS_WARM_OPTIONS_INIT;
+  annulus_warm_result result = ANNULUS_WARM_RESULT_INIT;
+  watched seen = {0, 0};
+  options.folder = folder;
+  options.devices = "sim:sm_80";
+  options.threads = 1;
+  options.progress = stop;
+  options.progress_user = &seen;
+  options.cancel = &seen.cancel;
+  CHECK_OK(annulus_warm_work_create(&work));
+  CHECK_OK(annulus_warm_work_add_general(work));
+  CHECK_OK(annulus_warm(work, &options, &result));
+  CHECK(result.cancelled == 1 && result.kernels >= 20);
+  CHECK(result.compiled >= 1 && result.left == result.kernels - result.compiled);
+  CHECK_OK(annulus_warm_work_destroy(work));
+}
+
 // What was compiled runs on a device that compiles nothing, and nothing else does.
 static void never(const char* folder, const annulus_problem* problem) {
   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
@@ -193,6 +218,7 @@ void test_kernels(void) {
   CHECK(told(text, "h200, sm_90a: H200"));
   CHECK_FAILS(annulus_known_gpus(NULL), ANNULUS_INVALID_ARGUMENT, "text");
   warm(folder, &problem);
+  warm_general(folder);
   never(folder, &problem);
   care(folder);
   remove_folder(folder);

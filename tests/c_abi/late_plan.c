@@ -90,7 +90,61 @@ static void refusals(sample* made) {
   CHECK_FAILS(annulus_plan_swap(plan), ANNULUS_INVALID_ARGUMENT, "plan");
 }
 
+// A host that keeps tasks for later.
+typedef struct host {
+  annulus_task* tasks[4];
+  int count;
+  int answer;
+} host;
+
+static int take(void* user, annulus_task* task) {
+  host* to = user;
+  if (to->answer != 0) return to->answer;
+  to->tasks[to->count++] = task;
+  return 0;
+}
+
+static void on_host(void) {
+  static sample made;
+  host of = {{NULL, NULL, NULL, NULL}, 0, 0};
+  annulus_device_options device_options = sample_options();
+  annulus_plan_options options = ANNULUS_PLAN_OPTIONS_INIT;
+  annulus_problem problem;
+  annulus_device* device = NULL;
+  annulus_plan* plans[3] = {NULL, NULL, NULL};
+  int32_t state = -1;
+  heard told[3] = {{0, -1, ""}, {0, -1, ""}, {0, -1, ""}};
+  device_options.execute = take;
+  device_options.execute_user = &of;
+  CHECK_OK(annulus_device_open(&device_options, &device));
+  sample_make(&made, device);
+  problem = made.problem;
+  problem.pattern = "causal & window(8,0)";
+  options.no_wait = 1;
+  options.on_ready = hear;
+  for (int i = 0; i < 3; ++i) {
+    if (i == 2) of.answer = 7;
+    options.on_ready_user = &told[i];
+    CHECK_OK(annulus_plan_create(device, &problem, &options, &plans[i]));
+    CHECK_OK(annulus_plan_state(plans[i], &state));
+    CHECK(state == (i == 2 ? ANNULUS_PLAN_GENERAL : ANNULUS_PLAN_COMPILING));
+  }
+  CHECK(of.count == 2);
+  CHECK(strstr(told[2].problem, "returned 7") != NULL);
+  CHECK_OK(annulus_task_drop(of.tasks[1]));
+  CHECK_OK(annulus_plan_state(plans[1], &state));
+  CHECK(state == ANNULUS_PLAN_GENERAL && strstr(told[1].problem, "dropped") != NULL);
+  CHECK_OK(annulus_task_run(of.tasks[0]));
+  CHECK_OK(annulus_plan_state(plans[0], &state));
+  CHECK(state == ANNULUS_PLAN_READY && told[0].calls == 1);
+  CHECK_FAILS(annulus_task_run(of.tasks[0]), ANNULUS_INVALID_ARGUMENT, "task");
+  CHECK_FAILS(annulus_task_drop(NULL), ANNULUS_INVALID_ARGUMENT, "task");
+  for (int i = 0; i < 3; ++i) CHECK_OK(annulus_plan_destroy(plans[i]));
+  CHECK_OK(annulus_device_close(device));
+}
+
 void test_late_plans(void) {
+  on_host();
   static sample made;
   annulus_device* device = sample_open();
   sample_make(&made, device);

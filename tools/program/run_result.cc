@@ -153,8 +153,8 @@ void print_late(const LateAnswer& late, const std::string& own) {
   print_line("general", fmt::format("{} answered {:.1f} ms after the plan was asked for",
                                     late.general_config, late.answered_millis));
   if (!late.why_general.empty()) {
-    print_line("own", fmt::format("given up after {:.1f} ms: {}", late.swapped_millis,
-                                  late.why_general));
+    print_line("own",
+               fmt::format("given up after {:.1f} ms: {}", late.swapped_millis, late.why_general));
     return;
   }
   print_line("own", fmt::format("{} swapped in {:.1f} ms after it; differs by at most {:.2e}", own,

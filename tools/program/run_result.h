@@ -16,10 +16,10 @@ namespace annulus::program {
 
 // What came of a run that did not wait for the problem's own kernel.
 struct LateAnswer {
-  std::string general_config;   // that the first answer came from
-  double answered_millis = 0;   // of this machine, from the call for a plan to the first answer
-  double swapped_millis = 0;    // from that call until the own kernel was there, or was given up
-  std::string why_general;      // why it was given up; else empty
+  std::string general_config;  // that the first answer came from
+  double answered_millis = 0;  // of this machine, from the call for a plan to the first answer
+  double swapped_millis = 0;   // from that call until the own kernel was there, or was given up
+  std::string why_general;     // why it was given up; else empty
   std::optional<double> difference = {};  // between the first answer and the own kernel's
 };
 

@@ -64,7 +64,8 @@ Exit exit_of(const WarmResult& result) {
 Exit warm(const WarmArguments& arguments) {
   WarmWork work;
   if (arguments.shapes.empty() && !arguments.general) {
-    base::fail(ErrorCode::kInvalidArgument, "nothing to compile; give --shapes, --general, or both");
+    base::fail(ErrorCode::kInvalidArgument,
+               "nothing to compile; give --shapes, --general, or both");
   }
   work.general = arguments.general;
   if (!arguments.shapes.empty()) {
