@@ -74,6 +74,8 @@ Prepared Planner::prepare_general(const Request& request) const {
     base::fail(ErrorCode::kUnsupported,
                "there is no general kernel for a selection, whose tiles are chosen in each run");
   }
+  const jit::KernelsFor wanted(
+      [] { return "a plan that does not wait; `annulus warm --general` compiles such kernels"; });
   const base::Work work(request.options.work, "planning");
   const std::int64_t before = work.steps();
   const Clock::time_point start = Clock::now();

@@ -65,7 +65,7 @@ struct Planner {
   bool check_operands = false;                       // runs ask the driver about their memory
   bool own_templates = false;                        // the caller's, DeviceOptions::template_dir
   base::Background background = base::Background();  // compiles for plans that do not wait
-  std::shared_ptr<Noted> noted;                      // what the log was told once
+  std::shared_ptr<Noted> noted = std::make_shared<Noted>();  // what the log was told once
 
   // Throws as Device::plan.
   Prepared prepare(const Request& request) const;

@@ -69,27 +69,18 @@ PreparedLate for_good(Prepared prepared) {
 }
 
 PreparedLate Planner::prepare_late(const Request& request) const {
+  if (request.options.swap == Swap::kNever) return for_good(prepare_general(request));
   check_request(request);
   const base::Work work(request.options.work, "planning");
-  const attention::DeviceLimits left = limits_for(limits, request.options);
-  std::optional<attention::Choice> general;
-  std::string why_waits;
-  try {
-    if (request.selection != nullptr) {
-      base::fail(ErrorCode::kUnsupported,
-                 "there is no general kernel for a selection, whose tiles are chosen in each run");
-    }
-    general = attention::general_config(request.problem, left, request.options.strides);
-  } catch (const Error& error) {
-    if (request.options.swap == Swap::kNever || error.code() != ErrorCode::kUnsupported) throw;
+  const auto wait = [&](const Error& why) {
     Prepared prepared = prepare(request);
-    prepared.info.waited = error.what();
+    prepared.info.waited = why.what();
     return for_good(std::move(prepared));
-  }
-  if (request.options.swap == Swap::kNever) return for_good(prepare_general(request));
+  };
   // Lists of blocks are made once here, for the general kernel, and once more beside the caller.
   std::int64_t bytes = 0;
-  if (!lists_blocks(request.problem.pattern)) {
+  if (request.selection == nullptr && !lists_blocks(request.problem.pattern)) {
+    const attention::DeviceLimits left = limits_for(limits, request.options);
     const Choices choices = choose({request.problem}, left, request.options, *tuned);
     const FittedPlans own =
         plans_for(*this, request.problem, request.options,
@@ -97,7 +88,18 @@ PreparedLate Planner::prepare_late(const Request& request) const {
     if (are_loaded(*kernels, own.plans)) return for_good(prepare(request));
     bytes = attention::workspace_of(request.problem, own.plans).bytes;
   }
-  Prepared first = prepare_general(request);
+  std::optional<Prepared> general;
+  try {
+    general = prepare_general(request);
+  } catch (const Error& error) {
+    // There is none for the problem, or it could not be had, while the own kernel perhaps can.
+    const bool own_may_do = error.code() == ErrorCode::kUnsupported ||
+                            error.code() == ErrorCode::kLibrary ||
+                            error.code() == ErrorCode::kCompile;
+    if (!own_may_do) throw;
+    return wait(error);
+  }
+  Prepared first = std::move(*general);
   const auto both = std::max(first.workspace_bytes(), static_cast<std::size_t>(bytes));
   PreparedLate made{std::move(first),
                     std::make_shared<LateKernel>(request.options.swap, request.options.on_ready),

@@ -15,6 +15,7 @@
 #include "annulus/error.h"
 #include "support/device.h"
 #include "support/device_case.h"
+#include "support/faulty_files.h"
 #include "support/options.h"
 
 namespace {
@@ -145,6 +146,77 @@ TEST_CASE("what no general kernel serves is waited for, and said") {
   CHECK(plan.info().waited.find("score expression") != std::string::npos);
   CHECK(host.waiting() == 0);
   CHECK_THROWS_AS(device.plan(problem, not_waiting(Swap::kNever)), Error);
+
+  Pattern deep = window(1, 1) & sink(1);  // no program holds it
+  for (int level = 0; level < 4; ++level) {
+    const Pattern again = deep;
+    deep = level % 2 == 0 ? deep | again : deep & again;
+  }
+  const Plan waited = device.plan(problem_of(deep), not_waiting());
+  CHECK(waited.ready());
+  CHECK(waited.info().waited.find("inside of one another") != std::string::npos);
+}
+
+TEST_CASE(
+    "a device that compiles nothing answers with a general kernel, and says what is missing") {
+  DeviceOptions options = device_options();
+  options.compile = Compile::kNever;
+  options.cache_dir = "";
+  options.kernels_path = "";
+  const Device device = Device::open(options);
+  const Problem problem = problem_of(causal() & window(31, 7));
+  try {
+    device.plan(problem, not_waiting());
+    FAIL_CHECK("there is no kernel at all");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kLibrary);
+    CHECK(std::string(error.what()).find("--pattern") != std::string::npos);
+  }
+  try {
+    device.plan(problem, not_waiting(Swap::kNever));
+    FAIL_CHECK("there is no general kernel");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kLibrary);
+    CHECK(std::string(error.what()).find("annulus warm --general") != std::string::npos);
+  }
+}
+
+// The general kernel of one head dim alone, made by a device that compiles.
+TEST_CASE("with general kernels that were shipped a plan answers where nothing can be compiled") {
+  const test::ScratchFolder folder;
+  const Case c = test::make_case(problem_of(causal() & window(29, 5)), 9);
+  {
+    DeviceOptions options = device_options();
+    options.cache_dir = folder.path();
+    test::run_case(Device::open(options), c, not_waiting(Swap::kNever));
+  }
+  DeviceOptions options = device_options();
+  options.compile = Compile::kNever;
+  options.cache_dir = "";
+  options.kernels_path = folder.path();
+  const Device device = Device::open(options);
+  const Plan plan = device.plan(c.problem, not_waiting());
+  CHECK(plan.wait());
+  CHECK(plan.state() == PlanState::kGeneral);
+  CHECK(plan.why_general().find("--pattern") != std::string::npos);
+  CHECK(answer_of(device, plan, c) ==
+        test::run_case(Device::open(device_options()), c, not_waiting(Swap::kNever)));
+  CHECK(device.metrics().compiles == 0);
+  CHECK(device.metrics().late_plans_failed == 1);
+}
+
+TEST_CASE("general kernels are loaded beside the caller when a device opens") {
+  Host host;
+  DeviceOptions options = device_options(&host);
+  options.load_general_kernels = true;
+  const Device device = Device::open(options);
+  REQUIRE(host.waiting() == 1);
+  CHECK(device.metrics().kernels == 0);
+  host.run_all();
+  const std::int64_t kernels = device.metrics().kernels;
+  CHECK(kernels >= 20);
+  device.plan(problem_of(causal() & window(23, 0)), not_waiting(Swap::kNever));
+  CHECK(device.metrics().kernels == kernels);
 }
 
 TEST_CASE("a host that refuses or drops the task keeps the general kernel and is told why") {

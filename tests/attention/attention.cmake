@@ -19,6 +19,8 @@ annulus_test(forced_config LABEL device LIBRARIES annulus_test_devices DEVICES s
   attention/forced_config_test.cc)
 annulus_test(batches_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/batches_device_test.cc)
+annulus_test(mask_program LABEL unit LIBRARIES annulus_attention SOURCES attention/mask_program_test.cc)
+target_compile_definitions(test_mask_program PRIVATE ANNULUS_DOCS="${PROJECT_SOURCE_DIR}/docs")
 annulus_test(general_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/general_test.cc)
 annulus_test(split_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES

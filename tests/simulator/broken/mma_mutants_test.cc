@@ -81,7 +81,7 @@ std::vector<Mutant> mutants() {
        {"shared memory race"},
        {"ptx::store_shared", "ptx::load_shared_16"}},
       {"the list is read beyond the row",
-       {{"tile/tile_row.cuh", "index < row_.count ? row_.entries[index] : 0;",
+       {{"tile/tile_row.cuh", "index < row_.count ? row_.entry(index) : 0;",
          "row_.entries[index + (1 << 24)];"}},
        {"out of bounds", "uninitialised read"},
        {"row_.entries[index"},
