@@ -98,8 +98,8 @@ TEST_CASE("what does not compile, is wrong or does wrong is dropped, and the nex
   const test::ScratchFolder folder;
   write_templates(
       folder / "t",
-      "tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),\n"
-      "                                            correction);",
+      "tile::online_softmax<Weighing::score()>(\n"
+      "        state, scores, tile::softmax_factor<Shape, Weighing>(params), correction);",
       "static_assert(kColumns != 80, \"no eighty\");\n"
       "    tile::online_softmax<Weighing::score()>(\n"
       "        state, scores, Weighing::factor(params.scale) * (kColumns == 96 ? 1.05f : 1.0f),\n"
