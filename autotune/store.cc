@@ -57,9 +57,12 @@ TunedStore::TunedStore(StoreOptions options, base::Log log, std::shared_ptr<base
       own_(options_.driver_version),
       relatives_(options_.driver_version) {}
 
+// No file call is made under mutex_: a thread that only looks results up waits for none, once they
+// are loaded.
 void TunedStore::load() {
-  if (loaded_) return;
-  loaded_ = true;
+  if (loaded_.load(std::memory_order_acquire)) return;
+  const std::lock_guard reader(reading_);
+  if (loaded_.load(std::memory_order_relaxed)) return;
   int place = 0;
   for (const std::vector<std::string>* path : {&options_.folders, &options_.shipped}) {
     for (const std::string& each : *path) {
@@ -67,6 +70,7 @@ void TunedStore::load() {
       place += 2;  // single files, then packs
     }
   }
+  loaded_.store(true, std::memory_order_release);
 }
 
 // A descriptor of a folder that may be trusted, or negative; then there is a line in the log,
@@ -211,16 +215,16 @@ std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
 }
 
 std::optional<TunedStore::Found> TunedStore::find_exact(const ShapeKey& shape) {
-  const std::lock_guard guard(mutex_);
   load();
+  const std::lock_guard guard(mutex_);
   const Kept* kept = own_.exact(shape);
   if (kept == nullptr) return std::nullopt;
   return Found{kept->entry, kept->path, 0};
 }
 
 std::optional<TunedStore::Found> TunedStore::find(const ShapeKey& shape) {
-  const std::lock_guard guard(mutex_);
   load();
+  const std::lock_guard guard(mutex_);
   for (const EntryIndex* index : {&own_, &relatives_}) {
     if (const EntryIndex::Near near = index->nearest(shape); near.kept != nullptr) {
       return Found{near.kept->entry, near.kept->path, near.distance, near.kept->relative};
@@ -230,13 +234,14 @@ std::optional<TunedStore::Found> TunedStore::find(const ShapeKey& shape) {
 }
 
 void TunedStore::forget(const Found& found) {
+  load();
   const std::lock_guard guard(mutex_);
   (found.relative.empty() ? own_ : relatives_).erase(found.entry.shape);
 }
 
 bool TunedStore::empty() {
-  const std::lock_guard guard(mutex_);
   load();
+  const std::lock_guard guard(mutex_);
   return own_.empty() && relatives_.empty();
 }
 
@@ -355,8 +360,8 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
                  stored->problem);
     }
   }
-  const std::lock_guard guard(mutex_);
   load();
+  const std::lock_guard guard(mutex_);
   own_.replace({kept, stored->path});
   return *stored;
 }

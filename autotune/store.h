@@ -11,6 +11,7 @@
 // space is ignored with one line in the log. Folders are read once and then from memory; all
 // functions may be called from any thread, and any number of processes may write to one folder.
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,8 @@ class TunedStore {
   // Treats the entry as absent for as long as this store lives. Called where its kernel does not
   // work.
   void forget(const Found& found);
+  // Whether the folders have been read, so that no look-up makes a file call.
+  bool is_loaded() const { return loaded_.load(std::memory_order_acquire); }
   // True without entries: the caller then need not make a key, which takes time.
   bool empty();
 
@@ -108,8 +111,9 @@ class TunedStore {
   base::Log log_;
   std::shared_ptr<base::FileSystem> files_;
   std::mutex writing_;  // held by the one thread that stores; taken before mutex_
-  std::mutex mutex_;    // guards all below
-  bool loaded_ = false;
+  std::mutex reading_;  // held by the thread that reads the folders; taken before mutex_
+  std::atomic<bool> loaded_{false};
+  std::mutex mutex_;  // guards all below, once they are loaded
   EntryIndex own_;
   EntryIndex relatives_;
 };

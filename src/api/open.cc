@@ -254,7 +254,8 @@ int ordinal_of(const DeviceName& name, const device::Driver& driver) {
 // Loads them beside the caller. A device that is closed meanwhile ends it after the kernel at hand.
 void load_general_kernels(const Device::Impl& impl) {
   const auto load = [arch = impl.arch, kernels = std::weak_ptr(impl.kernels), log = impl.log,
-                     noted = impl.noted] {
+                     tuned = impl.tuned, noted = impl.noted] {
+    tuned->empty();  // reads the folders of tuned results
     for (const jit::KernelSpec& spec : attention::general_specs(arch)) {
       const std::shared_ptr<jit::KernelCache> open = kernels.lock();
       if (!open) return;

@@ -77,9 +77,11 @@ PreparedLate Planner::prepare_late(const Request& request) const {
     prepared.info.waited = why.what();
     return for_good(std::move(prepared));
   };
-  // Lists of blocks are made once here, for the general kernel, and once more beside the caller.
+  // Lists of blocks are made once here, for the general kernel, and once more beside the caller;
+  // and no folder of tuned results is read here.
   std::int64_t bytes = 0;
-  if (request.selection == nullptr && !lists_blocks(request.problem.pattern)) {
+  if (request.selection == nullptr && tuned->is_loaded() &&
+      !lists_blocks(request.problem.pattern)) {
     const attention::DeviceLimits left = limits_for(limits, request.options);
     const Choices choices = choose({request.problem}, left, request.options, *tuned);
     const FittedPlans own =

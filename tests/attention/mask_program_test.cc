@@ -57,7 +57,8 @@ TEST_CASE("what decides nothing is left out of a program") {
   CHECK(size("heads(dense, dense)") == size("dense"));
 }
 
-TEST_CASE("the operand that needs most answers comes first, and more than the stack has is refused") {
+TEST_CASE(
+    "the operand that needs most answers comes first, and more than the stack has is refused") {
   // Each level joins two unions of the level below, which need one answer more than one of them.
   std::string text = "(window(1,1) & sink(1))";
   for (int level = 0; level < 6; ++level) {

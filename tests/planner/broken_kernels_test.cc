@@ -40,8 +40,8 @@ std::unique_ptr<Device> open(const std::string& broken) {
   planner.context = test::open_context("sim:sm_80");
   const device::DeviceInfo& info = planner.context->info();
   planner.limits = {{80, '\0'}, info.multiprocessors, info.shared_bytes_per_block_optin};
-  const auto compiler = std::make_shared<const jit::Compiler>(nvrtc, templates_without(broken),
-                                                              jit::ImageKind::kPtx);
+  const auto compiler =
+      std::make_shared<const jit::Compiler>(nvrtc, templates_without(broken), jit::ImageKind::kPtx);
   planner.kernels = std::make_shared<jit::KernelCache>(
       planner.context, compiler, std::make_shared<jit::DiskCache>(jit::DiskCacheOptions{}));
   planner.tuned =
@@ -49,9 +49,8 @@ std::unique_ptr<Device> open(const std::string& broken) {
   planner.tiles = std::make_shared<attention::TileCache>(base::CacheLimits{1 << 20, 16});
   planner.device_tiles =
       std::make_shared<attention::DeviceTileCache>(planner.context, base::CacheLimits{1 << 20, 16});
-  planner.log = base::Log([log = &device->log](base::LogLevel, std::string_view text) {
-    log->emplace_back(text);
-  });
+  planner.log = base::Log(
+      [log = &device->log](base::LogLevel, std::string_view text) { log->emplace_back(text); });
   return device;
 }
 
@@ -67,8 +66,7 @@ std::string chosen(const Planner& planner) {
 
 std::string shape_is(int rows, int columns) {
   return "Shape::kTileRows == " + std::to_string(rows) +
-         " && Shape::kTileColumns == " + std::to_string(columns) +
-         " && !tile::General<Shape>::kIs";
+         " && Shape::kTileColumns == " + std::to_string(columns) + " && !tile::General<Shape>::kIs";
 }
 
 TEST_CASE("where the heuristic's kernel does not compile its next choice is taken, and said once") {
@@ -83,9 +81,8 @@ TEST_CASE("where the heuristic's kernel does not compile its next choice is take
   CHECK(device->planner.context->tally().total(base::Count::recovered_plans) >= 1);
   const std::string said = "the kernel " + first.info.config + " does not work here";
   const auto mentions = [&](const std::vector<std::string>& lines) {
-    return std::ranges::count_if(lines, [&](const std::string& line) {
-      return line.find(said) != std::string::npos;
-    });
+    return std::ranges::count_if(
+        lines, [&](const std::string& line) { return line.find(said) != std::string::npos; });
   };
   CHECK(mentions(next.info.decisions) == 1);
   CHECK(mentions(device->log) == 1);
@@ -99,7 +96,8 @@ TEST_CASE("where the heuristic's kernel does not compile its next choice is take
   CHECK_THROWS_AS(device->planner.prepare({problem(), {}}), Error);
 }
 
-TEST_CASE("where no other kernel compiles a general one is taken, and not for a plan that has one") {
+TEST_CASE(
+    "where no other kernel compiles a general one is taken, and not for a plan that has one") {
   const auto device = open("!tile::General<Shape>::kIs");
   if (!device) return;
   const Prepared general = device->planner.prepare({problem(), {}});
