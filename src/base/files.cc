@@ -81,6 +81,9 @@ std::int64_t FileSystem::write(int file, const void* data, std::size_t bytes) {
   const ssize_t count = ::write(file, data, bytes);
   return count < 0 ? -errno : count;
 }
+int FileSystem::truncate(int file, std::int64_t bytes) {
+  return uninterrupted([&] { return result(::ftruncate(file, bytes)); });
+}
 int FileSystem::sync(int file) { return result(::fsync(file)); }
 int FileSystem::close(int file) { return result(::close(file)); }
 int FileSystem::rename(int folder, const std::string& from, const std::string& to) {

@@ -26,6 +26,7 @@ class FileSystem {
   virtual std::int64_t read(int file, void* data, std::size_t bytes);
   virtual std::int64_t write(int file, const void* data, std::size_t bytes);
   virtual int sync(int file);
+  virtual int truncate(int file, std::int64_t bytes);
   virtual int close(int file);
   virtual int rename(int folder, const std::string& from, const std::string& to);
   virtual int unlink(int folder, const std::string& path);

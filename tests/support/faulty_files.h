@@ -46,6 +46,9 @@ class FaultyFiles : public base::FileSystem {
     if (fault(true)) return -code;
     return FileSystem::write(file, data, cut_short ? std::min<std::size_t>(bytes, 7) : bytes);
   }
+  int truncate(int file, std::int64_t bytes) override {
+    return fault(true) ? -code : FileSystem::truncate(file, bytes);
+  }
   // It does not wait for the disk, which no test could notice.
   int sync(int) override { return fault(true) ? -code : 0; }
   int close(int file) override {
