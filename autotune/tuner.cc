@@ -11,8 +11,10 @@
 #include "attention/kernels/family.h"
 #include "autotune/entry_problem.h"
 #include "autotune/workbench.h"
+#include "base/hash.h"
 #include "base/work.h"
 #include "device/simulator.h"
+#include "pattern/layout_file.h"
 
 namespace annulus::autotune {
 namespace {
@@ -154,16 +156,47 @@ SearchResult tune_problem(const TuneJob& job,
     workbench = std::make_unique<MeasuredWorkbench>(verifier, job.context, job.kernels, job.limits,
                                                     job.problem, job.seed, options);
   }
-  return search(job.candidates.trials, job.candidates.default_at, *workbench, job.search, progress);
+  if (job.journal == nullptr) {
+    return search(job.candidates.trials, job.candidates.default_at, *workbench, job.search,
+                  progress);
+  }
+  JournalWorkbench journaled(workbench.get(), job.journal->before(),
+                             [&](const Finding& finding) { job.journal->add(finding); });
+  return search(job.candidates.trials, job.candidates.default_at, journaled, job.search, progress);
 }
 
-Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
-               Entry::Origin origin) {
+base::Json subject_of(const Problem& problem, const Candidates& candidates,
+                      const std::string& identity, bool simulated, const Entry::Origin& origin,
+                      bool exhaustive, bool cold_cache, std::uint64_t seed) {
+  base::Json about = {{"device", identity},
+                      {"library", ANNULUS_VERSION},
+                      {"driver", origin.driver_version},
+                      {"nvrtc", origin.nvrtc_version}};
+  for (const attention::Family* family : attention::families()) {
+    about["families"][family->name] = family->revision;
+  }
+  about["shape"] = to_string(shape_key(problem));
+  about["sizes"] = {problem.batch, problem.heads, problem.kv_heads,     problem.seq_q,
+                    problem.seq_k, problem.layer, problem.q_position(), problem.k_position()};
+  // Sizes are for people; the digest has all of what is asked, the blocks of layouts included.
+  std::string asked = problem.pattern.to_string();
+  pattern::add_layout_digests(problem.pattern.node(), &asked);
+  const ScaleBlocks& blocks = problem.scale_blocks;
+  asked +=
+      fmt::format("|{}|{}|{}|{}|{}|{}", problem.score.to_string(), problem.total_k.value_or(-1),
+                  blocks.q, blocks.k, blocks.v, to_string(problem.output_dtype()));
+  about["pattern"] = base::digest(asked).hex();
+  about["seed"] = seed;
+  about["cold_cache"] = cold_cache;
+  return subject_of(std::move(about), candidates.trials, candidates.default_at, simulated,
+                    exhaustive);
+}
+
+Entry compared(const SearchResult& result, bool predicted) {
   // Predicted times are cycles; measured ones are microseconds and kept as nanoseconds.
   const double unit = predicted ? 1.0 : 1e3;
   const Trial& winner = result.trials[result.winner];
   Entry entry;
-  entry.shape = shape_key(problem);
   entry.config = winner.config;
   entry.default_config = result.trials[result.default_at].config;
   entry.revision = entry.config.family->revision;
@@ -180,6 +213,13 @@ Entry entry_of(const Problem& problem, const SearchResult& result, bool predicte
   entry.rounds = std::max(1, winner.rounds);
   entry.candidates = std::max(1, result.tried);
   if (result.runner_up) entry.runner_up = result.trials[*result.runner_up].config;
+  return entry;
+}
+
+Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
+               Entry::Origin origin) {
+  Entry entry = compared(result, predicted);
+  entry.shape = shape_key(problem);
   origin.library_version = ANNULUS_VERSION;
   origin.when = std::time(nullptr);
   state_problem(problem, &origin);

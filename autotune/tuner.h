@@ -9,6 +9,7 @@
 #include <string>
 
 #include "autotune/entry.h"
+#include "autotune/journal.h"
 #include "autotune/search.h"
 #include "autotune/space.h"
 
@@ -42,13 +43,23 @@ struct TuneJob {
   std::uint64_t seed = 0;
   // Pairs that the parts may have; 0: as many as take the oracle, or the simulator, about a second.
   double max_pairs = 0;
+  JournalFile* journal = nullptr;  // of this search, by subject_of(); null: none is kept
 };
+
+// All that the answers of a search depend on, as the first line of its journal states it. Of
+// `origin` the versions count. `identity` is that of the device (device_key.h).
+base::Json subject_of(const Problem& problem, const Candidates& candidates,
+                      const std::string& identity, bool simulated, const Entry::Origin& origin,
+                      bool exhaustive, bool cold_cache, std::uint64_t seed);
 
 // Runs on the default stream and waits for it. On a simulated device nothing else may run
 // meanwhile, because its counters are what is measured; it runs in checked mode for that time,
 // which counts everything.
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress = {});
+
+// What a search found about its winner and the default: an entry without a shape and an origin.
+Entry compared(const SearchResult& result, bool predicted);
 
 // The entry in which a result is kept. `origin` says with which driver, NVRTC and clocks it was
 // found; the rest of it is filled in.

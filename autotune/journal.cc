@@ -1,0 +1,302 @@
+#include "autotune/journal.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/fail.h"
+#include "base/hash.h"
+
+namespace annulus::autotune {
+namespace {
+
+using attention::KernelConfig;
+using base::Json;
+
+constexpr std::string_view kJournalMagic = "annulus-journal ";
+constexpr std::size_t kLineDigits = 32;
+constexpr std::size_t kMaxMeasured = 64;    // configurations of one line
+constexpr std::size_t kMaxRounds = 10'000;  // of one line
+// Names of up to a few hundred candidates make the first line, and nothing is nested deeply.
+constexpr base::JsonLimits kLineLimits{.bytes = 16u << 20, .depth = 8, .keys = 100};
+
+std::string checked(const Json& json) {
+  const std::string text = json.dump();
+  return base::digest(text).hex() + ' ' + text + '\n';
+}
+
+// The object of a line, or of what follows the magic words of the first one. Throws
+// Error{kInvalidFile}.
+Json read_line(std::string_view line) {
+  if (line.size() < kLineDigits + 2 || line[kLineDigits] != ' ') {
+    base::fail(ErrorCode::kInvalidFile, "it is too short");
+  }
+  const std::string_view text = line.substr(kLineDigits + 1);
+  if (base::digest(text).hex() != line.substr(0, kLineDigits)) {
+    base::fail(ErrorCode::kInvalidFile, "its digest does not agree");
+  }
+  Json json = base::parse_json(text, "a line of a journal", kLineLimits);
+  if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it is no object");
+  return json;
+}
+
+const Json& member_of(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  if (found == json.end()) base::fail(ErrorCode::kInvalidFile, "{} is missing", name);
+  return *found;
+}
+
+std::string text_in(const Json& json, const char* name) {
+  if (!json.is_string()) base::fail(ErrorCode::kInvalidFile, "{} is no text", name);
+  return json.get<std::string>();
+}
+
+bool flag_in(const Json& json, const char* name) {
+  const Json& found = member_of(json, name);
+  if (!found.is_boolean()) base::fail(ErrorCode::kInvalidFile, "{} is no flag", name);
+  return found.get<bool>();
+}
+
+const Json& list_in(const Json& json, const char* name, std::size_t most) {
+  const Json& found = member_of(json, name);
+  if (!found.is_array() || found.empty() || found.size() > most) {
+    base::fail(ErrorCode::kInvalidFile, "{} is no list, or too long", name);
+  }
+  return found;
+}
+
+// A candidate: its configuration, and its prediction, which is null where it is not finite.
+Trial candidate_in(const Json& json) {
+  if (!json.is_array() || json.size() != 2 || !(json[1].is_number() || json[1].is_null())) {
+    base::fail(ErrorCode::kInvalidFile, "a candidate is none");
+  }
+  const std::string text = text_in(json[0], "a candidate");
+  const std::optional<KernelConfig> config = attention::parse_config(text);
+  if (!config) base::fail(ErrorCode::kInvalidFile, "this build knows no '{:.80}'", text);
+  return {.config = *config,
+          .predicted =
+              json[1].is_null() ? std::numeric_limits<double>::infinity() : json[1].get<double>()};
+}
+
+void read_subject(Json json, Journal* journal) {
+  constexpr std::size_t kMaxCandidates = 100'000;
+  for (const Json& each : list_in(json, "candidates", kMaxCandidates)) {
+    journal->trials.push_back(candidate_in(each));
+  }
+  const std::string standard = text_in(member_of(json, "default"), "default");
+  const auto is_default = [&](const Trial& trial) { return to_string(trial.config) == standard; };
+  const auto found = std::ranges::find_if(journal->trials, is_default);
+  if (found == journal->trials.end()) {
+    base::fail(ErrorCode::kInvalidFile, "its default is none of its candidates");
+  }
+  journal->default_at = static_cast<std::size_t>(found - journal->trials.begin());
+  journal->predicted = flag_in(json, "predicted");
+  journal->exhaustive = flag_in(json, "exhaustive");
+  journal->subject = std::move(json);
+}
+
+std::vector<double> times_in(const Json& json) {
+  if (!json.is_array() || json.empty() || json.size() > kMaxRounds) {
+    base::fail(ErrorCode::kInvalidFile, "times are no list, or too long");
+  }
+  std::vector<double> times;
+  for (const Json& each : json) {
+    const double time = each.is_number() ? each.get<double>() : 0;
+    if (!(time > 0) || !std::isfinite(time)) base::fail(ErrorCode::kInvalidFile, "a time is none");
+    times.push_back(time);
+  }
+  return times;
+}
+
+Finding finding_in(const Json& json) {
+  Finding finding;
+  if (json.contains("dropped")) {
+    finding.configs = {text_in(json["dropped"], "dropped")};
+    finding.dropped = text_in(member_of(json, "why"), "why");
+    return finding;
+  }
+  for (const Json& each : list_in(json, "tried", kMaxMeasured)) {
+    finding.configs.push_back(text_in(each, "tried"));
+  }
+  for (const Json& each : list_in(json, "times", kMaxMeasured)) {
+    finding.times.push_back(times_in(each));
+    if (finding.times.back().size() != finding.times.front().size()) {
+      base::fail(ErrorCode::kInvalidFile, "its times are of unlike numbers of rounds");
+    }
+  }
+  if (finding.times.size() != finding.configs.size()) {
+    base::fail(ErrorCode::kInvalidFile, "its times are not one list for each configuration");
+  }
+  return finding;
+}
+
+}  // namespace
+
+Json subject_of(Json about, std::span<const Trial> trials, std::size_t default_at, bool predicted,
+                bool exhaustive) {
+  about["predicted"] = predicted;
+  about["exhaustive"] = exhaustive;
+  about["default"] = to_string(trials[default_at].config);
+  Json& candidates = about["candidates"] = Json::array();
+  for (const Trial& trial : trials) {
+    Json prediction;  // null
+    if (std::isfinite(trial.predicted)) prediction = trial.predicted;
+    candidates.push_back(Json::array({to_string(trial.config), std::move(prediction)}));
+  }
+  return about;
+}
+
+std::string why_other_subject(const Json& stated, const Json& wanted) {
+  for (const auto& [name, value] : wanted.items()) {
+    const auto found = stated.find(name);
+    if (found == stated.end()) return fmt::format("it states no {}", name);
+    if (*found == value) continue;
+    constexpr std::size_t kMost = 120;
+    const std::string is = found->dump(), wants = value.dump();
+    if (is.size() + wants.size() > kMost) return fmt::format("its {} is another", name);
+    return fmt::format("its {} is {}, not {}", name, is, wants);
+  }
+  return stated.size() == wanted.size() ? "" : "it states more than this build knows";
+}
+
+std::string first_line(const Json& subject) {
+  return fmt::format("{}{} {}", kJournalMagic, kJournalSchema, checked(subject));
+}
+
+std::string line_of(const Finding& finding) {
+  if (finding.dropped) {
+    return checked({{"dropped", finding.configs.front()}, {"why", *finding.dropped}});
+  }
+  return checked({{"tried", finding.configs}, {"times", finding.times}});
+}
+
+std::string last_line() { return checked({{"ended", true}}); }
+
+std::optional<Journal> decode_journal(std::string_view text, std::string* why) {
+  const std::string head = fmt::format("{}{} ", kJournalMagic, kJournalSchema);
+  const std::size_t first = text.find('\n');
+  if (!text.starts_with(kJournalMagic) || first == text.npos) {
+    *why = "it has no whole first line of a journal";
+    return std::nullopt;
+  }
+  if (!text.starts_with(head)) {
+    *why = fmt::format("it is of another schema than {}", kJournalSchema);
+    return std::nullopt;
+  }
+  Journal journal;
+  try {
+    read_subject(read_line(text.substr(head.size(), first - head.size())), &journal);
+  } catch (const Error& error) {
+    *why = error.what();
+    return std::nullopt;
+  }
+  journal.whole_bytes = first + 1;
+  journal.lines = 1;
+  while (!journal.ended) {
+    const std::size_t begin = journal.whole_bytes, end = text.find('\n', begin);
+    if (end == text.npos) break;
+    try {
+      const Json json = read_line(text.substr(begin, end - begin));
+      if (json.contains("ended")) {
+        journal.ended = true;
+      } else {
+        journal.findings.push_back(finding_in(json));
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInvalidFile) throw;
+      break;
+    }
+    journal.whole_bytes = end + 1;
+    ++journal.lines;
+  }
+  return journal;
+}
+
+SearchResult replay(const Journal& journal,
+                    const std::function<void(const SearchProgress&)>& progress) {
+  JournalWorkbench bench(nullptr, journal);
+  try {
+    SearchOptions options;
+    options.exhaustive = journal.exhaustive;
+    return search(journal.trials, journal.default_at, bench, options, progress);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    base::fail(ErrorCode::kUnsupported,
+               "the journal ends before the default configuration was measured");
+  }
+}
+
+JournalWorkbench::JournalWorkbench(Workbench* inner, const Journal& journal,
+                                   std::function<void(const Finding&)> found)
+    : inner_(inner),
+      exact_(journal.predicted),
+      default_config_(to_string(journal.trials[journal.default_at].config)),
+      found_(std::move(found)) {
+  for (const Finding& finding : journal.findings) know(finding);
+}
+
+void JournalWorkbench::know(const Finding& finding) {
+  if (finding.dropped) {
+    dropped_[finding.configs.front()] = *finding.dropped;
+    return;
+  }
+  for (std::size_t i = 0; i < finding.configs.size(); ++i) {
+    tried_[finding.configs[i]] = finding.times[i];
+  }
+  measured_[{finding.configs, finding.times.front().size()}] = finding.times;
+}
+
+void JournalWorkbench::keep(Finding finding) {
+  know(finding);
+  if (found_) found_(finding);
+}
+
+Workbench& JournalWorkbench::inner() {
+  if (inner_ == nullptr) base::fail(ErrorCode::kCancelled, "the journal ends here");
+  return *inner_;
+}
+
+// That a candidate passed is known once it was measured: until then it is one that was under way.
+// A default that is dropped ends the search with an error, and the next search tries it again.
+std::optional<Dropped> JournalWorkbench::prepare(const KernelConfig& config) {
+  const std::string name = to_string(config);
+  if (const auto found = dropped_.find(name); found != dropped_.end()) {
+    return Dropped{found->second};
+  }
+  if (tried_.contains(name)) return std::nullopt;
+  std::optional<Dropped> dropped = inner().prepare(config);
+  if (dropped && name != default_config_) {
+    keep({.configs = {name}, .dropped = dropped->reason, .times = {}});
+  }
+  return dropped;
+}
+
+std::vector<std::vector<double>> JournalWorkbench::measure(std::span<const KernelConfig> configs,
+                                                           int rounds) {
+  Names names;
+  for (const KernelConfig& config : configs) names.push_back(to_string(config));
+  if (exact_) return predict(configs, names);
+  const auto found = measured_.find({names, static_cast<std::size_t>(rounds)});
+  if (found != measured_.end()) return found->second;
+  std::vector<std::vector<double>> times = inner().measure(configs, rounds);
+  keep({.configs = std::move(names), .dropped = {}, .times = times});
+  return times;
+}
+
+// A prediction does not depend on what it is compared with, so each one is asked for once.
+std::vector<std::vector<double>> JournalWorkbench::predict(std::span<const KernelConfig> configs,
+                                                           const Names& names) {
+  std::vector<std::vector<double>> times;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    if (!tried_.contains(names[i])) {
+      keep({.configs = {names[i]},
+            .dropped = {},
+            .times = inner().measure(configs.subspan(i, 1), 1)});
+    }
+    times.push_back(tried_.at(names[i]));
+  }
+  return times;
+}
+
+}  // namespace annulus::autotune

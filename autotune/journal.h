@@ -1,0 +1,149 @@
+#ifndef ANNULUS_AUTOTUNE_JOURNAL_H_
+#define ANNULUS_AUTOTUNE_JOURNAL_H_
+
+// What a search has found out so far, line by line, so that a search whose process was killed goes
+// on where it was, and so that anybody can follow its decisions without the device. A search is a
+// function of its candidates and of what its workbench answers; a journal holds both:
+//
+//   annulus-journal 1 <32 hex digits> {"device":"...", ..., "candidates":[["mma m64 ...",1234.5],...]}
+//   <32 hex digits> {"dropped":"mma m64 ...","why":"spills"}
+//   <32 hex digits> {"tried":["mma m64 ...","mma m128 ..."],"times":[[10.5,...],[9.75,...]]}
+//   <32 hex digits> {"ended":true}
+//
+// The digits are the XXH3-128 of the text between them and the end of the line. A line is added
+// once a candidate was dropped or measured, so a process that is killed loses the candidate under
+// way and nothing else. What follows the first damaged line is not used.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autotune/search.h"
+#include "autotune/shape_key.h"
+#include "autotune/workbench.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/log.h"
+
+namespace annulus::autotune {
+
+// Raise the schema when a member changes its meaning.
+inline constexpr int kJournalSchema = 1;
+inline constexpr std::string_view kJournalSuffix = ".journal";
+inline constexpr std::int64_t kMaxJournalBytes = 64 << 20;
+
+// One answer of a workbench.
+struct Finding {
+  std::vector<std::string> configs;        // as to_string() writes them; one where it was dropped
+  std::optional<std::string> dropped;      // why
+  std::vector<std::vector<double>> times;  // as Workbench::measure gives them; empty where dropped
+};
+
+struct Journal {
+  base::Json subject;         // of its first line: all that the answers depend on
+  std::vector<Trial> trials;  // the candidates of the subject, none of them tried
+  std::size_t default_at = 0;
+  bool predicted = false;
+  bool exhaustive = false;
+  std::vector<Finding> findings;
+  bool ended = false;  // the search ended by itself
+
+  std::size_t whole_bytes = 0;  // what follows them is damaged
+  int lines = 0;                // in those bytes
+};
+
+// The first line of a journal: `about` with the candidates, the default's place among them, and
+// what of the search's options decides what it asks.
+base::Json subject_of(base::Json about, std::span<const Trial> trials, std::size_t default_at,
+                      bool predicted, bool exhaustive);
+
+// What of a journal's subject is not that of a search: "its driver is 13000, not 13010". Empty
+// where the journal is one of that search.
+std::string why_other_subject(const base::Json& stated, const base::Json& wanted);
+
+std::string first_line(const base::Json& subject);
+std::string line_of(const Finding& finding);
+std::string last_line();
+
+// Empty, with *why saying the reason, where the first line is damaged or of another schema.
+std::optional<Journal> decode_journal(std::string_view text, std::string* why);
+
+// The search that a journal is of, up to where it ends, without a device. What was not measured yet
+// counts as not tried, and the result is then not complete. Throws Error{kUnsupported} where the
+// default was not measured yet.
+SearchResult replay(const Journal& journal, const std::function<void(const SearchProgress&)>& = {});
+
+// A workbench that answers from a journal what is in it, and asks another one for everything else.
+class JournalWorkbench : public Workbench {
+ public:
+  // `inner` answers what is not in the journal, and must outlive this; null: what is not known ends
+  // the search, as a stop does (Error{kCancelled}). `found` is called with each new finding.
+  JournalWorkbench(Workbench* inner, const Journal& journal,
+                   std::function<void(const Finding&)> found = {});
+
+  std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
+  std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
+                                           int rounds) override;
+  bool exact() const override { return exact_; }
+
+ private:
+  using Names = std::vector<std::string>;
+  Workbench& inner();
+  void keep(Finding finding);
+  void know(const Finding& finding);
+  std::vector<std::vector<double>> predict(std::span<const attention::KernelConfig> configs,
+                                           const Names& names);
+
+  Workbench* inner_;
+  bool exact_;
+  std::string default_config_;
+  std::function<void(const Finding&)> found_;
+  std::map<std::string, std::string> dropped_;
+  std::map<std::string, std::vector<double>> tried_;  // by name: the times of the last measurement
+  std::map<std::pair<Names, std::size_t>, std::vector<std::vector<double>>> measured_;  // rounds
+};
+
+// The journal of a search that runs, as a file of a device's folder. Each search writes to a
+// journal of its own, which it holds locked, so that of two searches for one shape neither goes on
+// from the other's. Whatever happens to the file, the search goes on: the log says once that it is
+// not kept.
+class JournalFile {
+ public:
+  // Goes on from a journal of the shape in `folder` that has the same subject and that nobody
+  // writes to, or begins one. Others of the shape are passed over with a line in the log that says
+  // what differs; a journal of a search that ended is passed over in silence. A damaged end is cut
+  // off, with a line in the log. `files` must outlive it.
+  JournalFile(base::FileSystem& files, base::Log log, const std::string& folder,
+              const ShapeKey& shape, const base::Json& subject);
+  ~JournalFile();
+  JournalFile(const JournalFile&) = delete;
+  JournalFile& operator=(const JournalFile&) = delete;
+
+  // What was found before this search began.
+  const Journal& before() const { return before_; }
+  const std::string& path() const { return path_; }  // empty where there is no file
+
+  void add(const Finding& finding);
+  // The search ended by itself: the file is removed, or gets its last line.
+  void end(bool keep);
+
+ private:
+  bool go_on(int folder, const std::string& name, const base::Json& subject);
+  void begin(int folder, const std::string& stem, const base::Json& subject);
+  void write(const std::string& line);
+
+  base::FileSystem& files_;
+  base::Log log_;
+  std::string folder_, name_, path_;
+  int file_ = -1;  // negative: nothing is written
+  Journal before_;
+};
+
+}  // namespace annulus::autotune
+
+#endif  // ANNULUS_AUTOTUNE_JOURNAL_H_

@@ -1,0 +1,149 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "autotune/journal.h"
+#include "autotune/opened.h"
+#include "base/fail.h"
+#include "base/private_folder.h"
+
+namespace annulus::autotune {
+namespace {
+
+constexpr char kJournalRemedy[] = "set ANNULUS_TUNED to a folder of your own";
+// More journals of one shape than this are not those of searches that run.
+constexpr int kMaxJournals = 1000;
+
+}  // namespace
+
+// Journals are chosen and made under the lock of the folder, so that no one else takes a file
+// between its beginning and its lock.
+JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::string& folder,
+                         const ShapeKey& shape, const base::Json& subject)
+    : files_(files), log_(std::move(log)), folder_(folder) {
+  std::string why;
+  // A journal that begins here knows what its own first line says.
+  before_ = *decode_journal(first_line(subject), &why);
+  const Opened opened{files_, base::open_private_folder(files_, folder, base::FolderUse::kOwn,
+                                                        kJournalRemedy, &why)};
+  if (opened.file < 0) {
+    log_.write(base::LogLevel::kWarning, "no journal of the search is kept: {}", why);
+    return;
+  }
+  const Opened locked{files_, open_lock(files_, opened.file)};
+  if (locked.file >= 0) wait_for_lock(files_, locked.file, kLockWait);
+  const std::string stem = digest(shape).hex() + '-';
+  std::vector<std::string> names;
+  files_.list(opened.file, &names);
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    if (!name.starts_with(stem) || !name.ends_with(kJournalSuffix)) continue;
+    if (go_on(opened.file, name, subject)) return;
+  }
+  begin(opened.file, stem, subject);
+}
+
+JournalFile::~JournalFile() {
+  if (file_ >= 0) files_.close(file_);
+}
+
+// Whether the journal of that name is the one to go on from; it is then open and locked.
+bool JournalFile::go_on(int folder, const std::string& name, const base::Json& subject) {
+  const std::string path = folder_ + "/" + name;
+  const int file = files_.open(folder, name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (file < 0) return false;
+  file_ = file;
+  const auto pass_over = [&] {
+    files_.close(file_);
+    file_ = -1;
+    return false;
+  };
+  if (files_.lock(file) < 0) return pass_over();  // another search writes to it
+  std::vector<std::byte> bytes;
+  const base::FileResult read = base::try_read_private_file(files_, folder, base::FolderUse::kOwn,
+                                                            name, kMaxJournalBytes, &bytes);
+  if (!read.ok()) {
+    log_.write(base::LogLevel::kWarning, "the journal '{}' is passed over: cannot {} it: {}", path,
+               read.step, base::describe_private(read));
+    return pass_over();
+  }
+  // Its writer was killed before it had begun.
+  if (std::ranges::find(bytes, std::byte{'\n'}) == bytes.end()) {
+    if (files_.truncate(file, 0) < 0) return pass_over();
+    name_ = name;
+    path_ = path;
+    write(first_line(subject));
+    return file_ >= 0;
+  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string why;
+  std::optional<Journal> found = decode_journal(text, &why);
+  if (found && found->ended) return pass_over();
+  if (found) why = why_other_subject(found->subject, subject);
+  if (!why.empty()) {
+    log_.write(base::LogLevel::kWarning, "the journal '{}' is passed over: {}", path, why);
+    return pass_over();
+  }
+  if (found->whole_bytes < bytes.size()) {
+    const int cut = files_.truncate(file, static_cast<std::int64_t>(found->whole_bytes));
+    log_.write(base::LogLevel::kWarning,
+               "the journal '{}' is damaged from line {} on; {} bytes of it are not used", path,
+               found->lines + 1, bytes.size() - found->whole_bytes);
+    if (cut < 0) return pass_over();
+  }
+  before_ = std::move(*found);
+  name_ = name;
+  path_ = path;
+  return true;
+}
+
+void JournalFile::begin(int folder, const std::string& stem, const base::Json& subject) {
+  int file = -EEXIST;
+  for (int i = 0; file == -EEXIST && i < kMaxJournals; ++i) {
+    name_ = fmt::format("{}{}{}", stem, i, kJournalSuffix);
+    file = files_.open(folder, name_, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  }
+  if (file < 0) {
+    log_.write(base::LogLevel::kWarning,
+               "no journal of the search is kept: cannot make '{}/{}': {}", folder_, name_,
+               base::describe_errno(file));
+    return;
+  }
+  file_ = file;
+  path_ = folder_ + "/" + name_;
+  files_.lock(file_);  // where locks do not work, nobody goes on from it
+  write(first_line(subject));
+}
+
+// Nothing is synced: what a killed process wrote is there, and after a crash of the machine the
+// part of a line that is missing is found by its digest.
+void JournalFile::write(const std::string& line) {
+  for (std::size_t done = 0; done < line.size() && file_ >= 0;) {
+    const std::int64_t count = files_.write(file_, line.data() + done, line.size() - done);
+    if (count == -EINTR) continue;
+    if (count > 0) {
+      done += static_cast<std::size_t>(count);
+      continue;
+    }
+    log_.write(base::LogLevel::kWarning,
+               "the journal '{}' is not written to any more, and the search goes on: {}", path_,
+               count == 0 ? "nothing could be written" : base::describe_errno(count));
+    files_.close(file_);
+    file_ = -1;
+  }
+}
+
+void JournalFile::add(const Finding& finding) { write(line_of(finding)); }
+
+void JournalFile::end(bool keep) {
+  if (path_.empty()) return;
+  if (keep) return write(last_line());
+  if (const int code = files_.unlink(base::kHere, path_); code < 0 && code != -ENOENT) {
+    log_.write(base::LogLevel::kWarning, "cannot remove the journal '{}': {}", path_,
+               base::describe_errno(code));
+  }
+  path_.clear();
+}
+
+}  // namespace annulus::autotune

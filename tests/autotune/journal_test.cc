@@ -1,0 +1,356 @@
+// Journals of searches: they hold what a search found, whatever becomes of its process.
+
+#include "autotune/journal.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "annulus/error.h"
+#include "autotune/fake_bench.h"
+#include "autotune/sample_entry.h"
+#include "base/random.h"
+#include "support/faulty_files.h"
+#include "support/options.h"
+#include "support/processes.h"
+
+namespace annulus::autotune {
+namespace {
+
+using test::FakeBench;
+using test::Notes;
+using test::ScratchFolder;
+using test::smooth;
+
+base::Json subject(bool predicted, int driver = 13000) {
+  const std::vector<Trial> all = test::trials(smooth);
+  return subject_of({{"device", "a GPU"}, {"driver", driver}, {"shape", "some"}}, all,
+                    test::default_of(all), predicted, false);
+}
+
+ShapeKey shape() { return test::sample_entry(1).shape; }
+
+SearchResult run(Workbench& bench, const SearchOptions& options = {}) {
+  std::vector<Trial> all = test::trials(smooth);
+  const std::size_t at = test::default_of(all);
+  return search(std::move(all), at, bench, options);
+}
+
+// A whole search, and the lines that it leaves.
+struct Told {
+  explicit Told(double noise) : bench(smooth, noise) {
+    for (const Trial& trial : test::trials(smooth)) {
+      if (attention::cta_shape(trial.config).stages == 4) {
+        bench.dropped[to_string(trial.config)] = "spills \"16\" bytes\nand more";
+      }
+    }
+    lines = {first_line(subject(noise == 0))};
+    std::string why;
+    const Journal empty = *decode_journal(lines.front(), &why);
+    JournalWorkbench journaled(&bench, empty,
+                               [&](const Finding& found) { lines.push_back(line_of(found)); });
+    result = run(journaled);
+  }
+  std::string text() const {
+    std::string all;
+    for (const std::string& line : lines) all += line;
+    return all;
+  }
+  FakeBench bench;
+  std::vector<std::string> lines;
+  SearchResult result;
+};
+
+void check_same(const SearchResult& a, const SearchResult& b) {
+  CHECK(a.winner == b.winner);
+  CHECK(a.runner_up == b.runner_up);
+  CHECK(a.winner_time == b.winner_time);
+  CHECK(a.default_time == b.default_time);
+  CHECK(a.tried == b.tried);
+  CHECK(a.dropped == b.dropped);
+  CHECK(a.complete == b.complete);
+  REQUIRE(a.trials.size() == b.trials.size());
+  for (std::size_t i = 0; i < a.trials.size(); ++i) {
+    CHECK(a.trials[i].outcome == b.trials[i].outcome);
+    CHECK(a.trials[i].reason == b.trials[i].reason);
+    CHECK(a.trials[i].time == b.trials[i].time);
+    CHECK(a.trials[i].ratio.high == b.trials[i].ratio.high);
+  }
+}
+
+TEST_CASE("a journal replayed without a device decides as the search did") {
+  for (const double noise : {0.0, 0.02}) {
+    const Told told(noise);
+    std::string why;
+    const auto journal = decode_journal(told.text() + last_line(), &why);
+    REQUIRE(journal);
+    CHECK(journal->ended);
+    CHECK(journal->lines == static_cast<int>(told.lines.size()) + 1);
+    CHECK(told.result.dropped > 0);
+    check_same(replay(*journal), told.result);
+  }
+}
+
+TEST_CASE("a search goes on from a journal cut anywhere, and measures nothing again") {
+  for (const double noise : {0.0, 0.02}) {
+    const Told told(noise);
+    const std::string all = told.text();
+    base::Random random(test::options().seed);
+    std::size_t begin = told.lines.front().size();
+    for (std::size_t whole = 1; whole < told.lines.size(); ++whole) {
+      // All lines up to one, and a part of that.
+      const auto part = random.below(static_cast<std::uint32_t>(told.lines[whole].size()));
+      std::string why;
+      const auto journal = decode_journal(all.substr(0, begin + part), &why);
+      REQUIRE(journal);
+      CHECK(journal->whole_bytes == begin);
+      CHECK(journal->findings.size() == whole - 1);
+      begin += told.lines[whole].size();
+      std::set<std::string> known;
+      for (const Finding& finding : journal->findings) {
+        known.insert(finding.configs.begin(), finding.configs.end());
+      }
+      FakeBench bench(smooth, noise, 99);
+      bench.dropped = told.bench.dropped;
+      JournalWorkbench resumed(&bench, *journal);
+      const SearchResult result = run(resumed);
+      for (const std::string& config : bench.prepared) CHECK_FALSE(known.contains(config));
+      CHECK(result.complete);
+      if (noise == 0) check_same(result, told.result);
+    }
+  }
+}
+
+TEST_CASE("a journal that was cut short gives what the search would have kept") {
+  const Told told(0.02);
+  std::string why;
+  const auto nothing = decode_journal(told.lines.front(), &why);
+  REQUIRE(nothing);
+  CHECK_THROWS_AS(replay(*nothing), Error);
+  std::string half;
+  for (std::size_t i = 0; i < told.lines.size() / 2; ++i) half += told.lines[i];
+  const SearchResult result = replay(*decode_journal(half, &why));
+  CHECK_FALSE(result.complete);
+  CHECK(result.tried + result.dropped == static_cast<int>(told.lines.size() / 2) - 1);
+}
+
+TEST_CASE("of a journal with a changed byte the lines before it stay") {
+  const Told told(0.02);
+  const std::string text = told.text();
+  base::Random random(test::options().seed);
+  for (int i = 0; i < 300; ++i) {
+    std::string changed = text;
+    const std::size_t at = random.below(static_cast<std::uint32_t>(text.size()));
+    changed[at] = static_cast<char>(changed[at] ^ (1 << random.below(8)));
+    std::string why;
+    const auto journal = decode_journal(changed, &why);
+    if (at < told.lines.front().size()) {
+      CHECK_FALSE(journal);
+      CHECK_FALSE(why.empty());
+    } else {
+      REQUIRE(journal);
+      CHECK(journal->whole_bytes <= at);
+      std::size_t begin = 0;
+      for (int line = 0; line < journal->lines; ++line) {
+        begin += told.lines[static_cast<std::size_t>(line)].size();
+      }
+      CHECK(begin == journal->whole_bytes);
+      CHECK(at < begin + told.lines[static_cast<std::size_t>(journal->lines)].size());
+    }
+  }
+}
+
+// The journals of a folder.
+std::vector<std::string> journals_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const auto& each : std::filesystem::directory_iterator(folder)) {
+    if (each.path().extension() == kJournalSuffix) paths.push_back(each.path());
+  }
+  return paths;
+}
+
+TEST_CASE("a damaged end is cut off with one note, and other journals are passed over with one") {
+  const ScratchFolder scratch;
+  const std::string folder = scratch / "t";
+  base::FileSystem files;
+  const Told told(0.02);
+  std::string path;
+  {
+    Notes notes;
+    JournalFile file(files, notes.log(), folder, shape(), subject(false));
+    path = file.path();
+    CHECK(file.before().findings.empty());
+    std::string why;
+    const auto journal = decode_journal(told.text(), &why);
+    REQUIRE(journal);
+    for (const Finding& found : journal->findings) file.add(found);
+    CHECK(notes.lines.empty());
+  }
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 3);
+  const std::size_t findings = told.lines.size() - 1;
+  for (const bool first : {true, false}) {
+    Notes notes;
+    JournalFile file(files, notes.log(), folder, shape(), subject(false));
+    CHECK(file.path() == path);
+    CHECK(file.before().findings.size() == findings - 1);
+    CHECK(notes.lines.size() == (first ? 1 : 0));
+    if (first) CHECK(notes.lines[0].find("damaged from line") != std::string::npos);
+  }
+  {
+    Notes notes;
+    JournalFile file(files, notes.log(), folder, shape(), subject(false, 13010));
+    CHECK(file.path() != path);
+    CHECK(file.before().findings.empty());
+    REQUIRE(notes.lines.size() == 1);
+    CHECK(notes.lines[0].find("its driver is 13000, not 13010") != std::string::npos);
+    file.end(false);
+  }
+  CHECK(journals_in(folder) == std::vector<std::string>{path});
+  {
+    Notes notes;
+    JournalFile file(files, notes.log(), folder, shape(), subject(false));
+    CHECK(file.before().findings.size() == findings - 1);
+    file.end(true);
+  }
+  // Kept for people, and no search goes on from it.
+  Notes notes;
+  JournalFile again(files, notes.log(), folder, shape(), subject(false));
+  CHECK(again.path() != path);
+  CHECK(notes.lines.empty());
+  std::string text = "annulus-journal 9 and so on\n", why;
+  CHECK_FALSE(decode_journal(text, &why));
+  CHECK(why == "it is of another schema than 1");
+}
+
+TEST_CASE("two searches at a time have journals of their own") {
+  const ScratchFolder scratch;
+  base::FileSystem files;
+  Notes notes;
+  JournalFile first(files, notes.log(), scratch / "t", shape(), subject(false));
+  JournalFile second(files, notes.log(), scratch / "t", shape(), subject(false));
+  CHECK(first.path() != second.path());
+  for (int i = 0; i < 10; ++i) {
+    for (JournalFile* file : {&first, &second}) {
+      file->add({.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0 + i}}});
+    }
+  }
+  for (const JournalFile* file : {&first, &second}) {
+    const std::vector<std::byte> bytes = base::read_file(files, file->path(), kMaxJournalBytes);
+    std::string why;
+    const auto journal =
+        decode_journal({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &why);
+    REQUIRE(journal);
+    CHECK(journal->findings.size() == 10);
+    CHECK(journal->whole_bytes == bytes.size());
+  }
+  CHECK(notes.lines.empty());
+}
+
+TEST_CASE("a search goes on without a journal whichever call of files fails") {
+  for (const bool persistent : {false, true}) {
+    bool reached = true;
+    for (int at = 0; reached; ++at) {
+      const ScratchFolder scratch;
+      test::FaultyFiles files;
+      files.fail_at = at;
+      files.code = ENOSPC;
+      files.persistent = persistent;
+      Notes notes;
+      {
+        JournalFile file(files, notes.log(), scratch / "t", shape(), subject(false));
+        file.add({.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}});
+        file.end(false);
+      }
+      CHECK(notes.lines.size() <= 2);
+      CHECK(files.opened() == 0);
+      reached = files.calls() > at;
+    }
+  }
+}
+
+// --kills N for more of them. A child tells through a pipe of each line that it has written; what
+// it told of must be in the journal however it ends.
+TEST_CASE("killed searches lose nothing that was finished, and go on to the same winner") {
+  const int kills = test::options().kills > 0 ? test::options().kills : 60;
+  base::Random random(test::options().seed);
+  int killed = 0, searches = 0, damaged = 0, lost = 0, again = 0;
+  FakeBench whole(smooth);
+  const SearchResult expected = run(whole);
+  while (killed < kills) {
+    const ScratchFolder scratch;
+    const std::string folder = scratch / "t";
+    ++searches;
+    std::set<std::string> finished;
+    for (bool ended = false; !ended;) {
+      int told[2];
+      REQUIRE(pipe(told) == 0);
+      const pid_t child = test::start([&] {
+        base::FileSystem files;
+        JournalFile file(files, {}, folder, shape(), subject(true));
+        FakeBench bench(smooth);
+        JournalWorkbench journaled(&bench, file.before(), [&](const Finding& found) {
+          file.add(found);
+          const std::string line = found.configs.front() + '\n';
+          if (write(told[1], line.data(), line.size()) < 0) _exit(2);
+          std::this_thread::sleep_for(std::chrono::microseconds(200));
+        });
+        const SearchResult result = run(journaled);
+        if (!result.complete || result.winner != expected.winner) _exit(3);
+        file.end(true);
+      });
+      close(told[1]);
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(4000)));
+      kill(child, SIGKILL);
+      std::string text;
+      char bytes[4096];
+      for (ssize_t count; (count = ::read(told[0], bytes, sizeof bytes)) > 0;) {
+        text.append(bytes, static_cast<std::size_t>(count));
+      }
+      close(told[0]);
+      int status = 0;
+      REQUIRE(waitpid(child, &status, 0) == child);
+      if (WIFEXITED(status)) REQUIRE(WEXITSTATUS(status) == 0);
+      killed += WIFSIGNALED(status);
+      for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = text.find('\n', begin);
+        if (!finished.insert(text.substr(begin, end - begin)).second) ++again;
+        begin = end + 1;
+      }
+      if (!std::filesystem::exists(folder) || journals_in(folder).empty()) {
+        lost += !finished.empty();
+        continue;
+      }
+      const std::string path = journals_in(folder).front();
+      CHECK(journals_in(folder).size() == 1);
+      base::FileSystem files;
+      const std::vector<std::byte> read = base::read_file(files, path, kMaxJournalBytes);
+      std::string why;
+      const auto journal =
+          decode_journal({reinterpret_cast<const char*>(read.data()), read.size()}, &why);
+      if (!journal) {  // killed before its first line was there
+        damaged += !finished.empty();
+        continue;
+      }
+      std::set<std::string> there;
+      for (const Finding& finding : journal->findings) there.insert(finding.configs.front());
+      for (const std::string& config : finished) lost += !there.contains(config);
+      damaged += journal->whole_bytes != read.size();
+      ended = journal->ended;
+    }
+  }
+  MESSAGE(killed << " searches killed, in " << searches << " that ended; " << damaged
+                 << " journals damaged, " << lost << " finished measurements lost, " << again
+                 << " made again");
+  CHECK(damaged == 0);
+  CHECK(lost == 0);
+  CHECK(again == 0);
+}
+
+}  // namespace
+}  // namespace annulus::autotune
