@@ -42,10 +42,12 @@ typedef struct annulus_tune_options {
   int32_t force;       // 0 or 1: search again and replace the result that is stored
   int32_t dry_run;     // 0 or 1: only list what would be tried; run and write nothing
   int32_t cold_cache;  // 0 or 1: empty L2 before each measured launch
+  // 0 or 1: keep the journal of a search that ends by itself, which otherwise removes it
+  int32_t keep_journal;
 } annulus_tune_options;
 
 #define ANNULUS_TUNE_OPTIONS_INIT \
-  { sizeof(annulus_tune_options), 0.0, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+  { sizeof(annulus_tune_options), 0.0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
 
 typedef struct annulus_tuning annulus_tuning;
 
@@ -58,6 +60,14 @@ ANNULUS_EXPORT annulus_status annulus_tune(annulus_device* device, const annulus
                                            const annulus_tune_options* options,
                                            annulus_tuning** tuning);
 ANNULUS_EXPORT annulus_status annulus_tuning_destroy(annulus_tuning* tuning);
+
+// Decides again from the journal of a search, without its device, as replay_tuning() of
+// annulus/tune.h does. Null callback: none; `seconds` of the progress are 0. ANNULUS_FILE where the
+// journal cannot be read, ANNULUS_INVALID_FILE where it is none or of another version,
+// ANNULUS_UNSUPPORTED where it ends before the heuristic's own choice was measured.
+ANNULUS_EXPORT annulus_status annulus_tune_replay(const char* journal,
+                                                  annulus_tune_callback progress,
+                                                  void* progress_user, annulus_tuning** tuning);
 
 typedef enum annulus_tune_status {
   ANNULUS_TUNED = 0,          // the search ended by itself
@@ -90,12 +100,16 @@ typedef struct annulus_tune_result {
   // tuned results, and its text.
   const char* file_name;
   const char* file;
+  // The journal of the search, for a later call to go on from, or for annulus_tune_replay; empty:
+  // there is none (any more).
+  const char* journal;
+  int64_t resumed;  // candidates that the journal of an earlier search had answers for
 } annulus_tune_result;
 
 #define ANNULUS_TUNE_RESULT_INIT                                                                   \
   {                                                                                                \
     sizeof(annulus_tune_result), NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, \
-        0, 0, 0, 0, 0, 0, NULL, NULL                                                               \
+        0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0                                                      \
   }
 
 ANNULUS_EXPORT annulus_status annulus_tuning_get(annulus_tuning* tuning,

@@ -49,6 +49,9 @@ struct TuneOptions {
   bool dry_run = false;     // only list what would be tried: run and write nothing
   bool cold_cache = false;  // empty L2 before each measured launch
   std::uint64_t seed = 0;   // seed of the operands
+  // Keep the journal of the search beside the result (docs/tuning.md) where the search ends by
+  // itself, which otherwise removes it.
+  bool keep_journal = false;
 };
 
 struct TuneCandidate {
@@ -90,6 +93,12 @@ struct TuneResult {
   std::string file_name;
   std::string file;
   std::vector<TuneCandidate> trials;  // in the order of the space; empty for kAlreadyThere
+  // The journal of the search, from which a later call goes on or replay_tuning() decides again;
+  // empty where there is none (any more).
+  std::string journal;
+  // Candidates that an earlier search, which was cut short, had tried or dropped: its journal had
+  // them, and they were not run again.
+  int resumed = 0;
 };
 
 // Blocks the calling thread and uses the default stream; nothing else should run on the device
@@ -100,6 +109,15 @@ struct TuneResult {
 // where the heuristic's own choice gives a wrong answer.
 ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
                                const TuneOptions& options = {});
+
+// Decides again from the journal of a search, without its device: the same configuration wins. A
+// journal of a search that was cut short gives what that would have kept; status is then kPartial.
+// `progress`, where it is given, is called as in the search, with seconds 0. Touches no file but
+// the journal and uses no device; safe to call from any thread. Throws Error{kFile} where it cannot
+// be read, Error{kInvalidFile} where it is no journal or one of another version,
+// Error{kUnsupported} where it ends before the heuristic's own choice was measured.
+ANNULUS_EXPORT TuneResult replay_tuning(
+    const std::string& journal, const std::function<void(const TuneProgress&)>& progress = {});
 
 // One result as its file or pack states it.
 struct TunedEntry {

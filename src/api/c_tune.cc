@@ -19,6 +19,16 @@ constexpr StructName kTuneResult = {"annulus_tune_result", "ANNULUS_TUNE_RESULT_
 constexpr StructName kTuneTrial = {"annulus_tune_trial", "ANNULUS_TUNE_TRIAL_INIT"};
 constexpr StructName kTunedInfo = {"annulus_tuned_info", "ANNULUS_TUNED_INFO_INIT"};
 
+std::function<void(const TuneProgress&)> teller_of(annulus_tune_callback call, void* user) {
+  if (call == nullptr) return {};
+  return [call, user](const TuneProgress& at) {
+    const annulus_tune_progress progress = {
+        sizeof progress,    at.done,         at.candidates, at.config.c_str(),
+        at.outcome.c_str(), at.best.c_str(), at.best_ratio, at.seconds};
+    call(user, &progress);
+  };
+}
+
 TuneOptions options_of(const annulus_tune_options& c) {
   TuneOptions options;
   options.time_limit_seconds = c.time_limit_seconds;
@@ -27,14 +37,8 @@ TuneOptions options_of(const annulus_tune_options& c) {
   options.dry_run = truth("dry_run", c.dry_run);
   options.cold_cache = truth("cold_cache", c.cold_cache);
   options.seed = c.seed;
-  if (c.progress != nullptr) {
-    options.progress = [call = c.progress, user = c.progress_user](const TuneProgress& at) {
-      const annulus_tune_progress progress = {
-          sizeof progress,    at.done,         at.candidates, at.config.c_str(),
-          at.outcome.c_str(), at.best.c_str(), at.best_ratio, at.seconds};
-      call(user, &progress);
-    };
-  }
+  options.keep_journal = truth("keep_journal", c.keep_journal);
+  options.progress = teller_of(c.progress, c.progress_user);
   return options;
 }
 
@@ -120,6 +124,17 @@ annulus_status annulus_tune(annulus_device* device, const annulus_problem* probl
   });
 }
 
+annulus_status annulus_tune_replay(const char* journal, annulus_tune_callback progress,
+                                   void* progress_user, annulus_tuning** tuning) {
+  return guarded([&] {
+    check_pointer("journal", journal);
+    check_pointer("tuning (where the handle goes)", tuning);
+    give(tuning, tunings(),
+         std::make_unique<TuningObject>(
+             TuningObject{replay_tuning(journal, teller_of(progress, progress_user))}));
+  });
+}
+
 annulus_status annulus_tuning_destroy(annulus_tuning* tuning) {
   return guarded([&] { tunings().erase(number(tuning)); });
 }
@@ -137,6 +152,8 @@ annulus_status annulus_tuning_get(annulus_tuning* tuning, annulus_tune_result* t
     c.problem = result.problem.c_str();
     c.file_name = result.file_name.c_str();
     c.file = result.file.c_str();
+    c.journal = result.journal.c_str();
+    c.resumed = result.resumed;
     c.time = result.time;
     c.default_time = result.default_time;
     c.ratio = result.ratio;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <set>
 
 #include "api/impl.h"
 #include "api/measure_again.h"
@@ -60,8 +61,9 @@ void tell(const autotune::Entry& entry, TuneResult* result) {
   result->ratio_high = static_cast<double>(entry.ratio_high_ppm) / 1e6;
 }
 
-std::function<void(const autotune::SearchProgress&)> teller(const TuneOptions& options,
-                                                            Clock::time_point start) {
+// Without a start nothing is said of the time.
+std::function<void(const autotune::SearchProgress&)> teller(
+    const TuneOptions& options, std::optional<Clock::time_point> start) {
   if (!options.progress) return {};
   return [&options, start](const autotune::SearchProgress& at) {
     TuneProgress progress;
@@ -71,7 +73,7 @@ std::function<void(const autotune::SearchProgress&)> teller(const TuneOptions& o
     progress.outcome = outcome_of(*at.last);
     progress.best = attention::to_string(at.best->config);
     progress.best_ratio = at.best->ratio.middle;
-    progress.seconds = seconds_since(start);
+    progress.seconds = start ? seconds_since(*start) : 0;
     options.progress(progress);
   };
 }
@@ -80,7 +82,8 @@ std::function<void(const autotune::SearchProgress&)> teller(const TuneOptions& o
 // memory.
 autotune::SearchResult search(const Device::Impl& device, const Problem& problem,
                               const autotune::Candidates& candidates, const TuneOptions& options,
-                              Clock::time_point start, const std::function<bool()>& stopped) {
+                              Clock::time_point start, const std::function<bool()>& stopped,
+                              autotune::JournalFile* journal = nullptr) {
   jit::KernelCache kernels(device.context, device.compiler, device.disk, device.folders);
   const autotune::TuneJob job{problem,
                               candidates,
@@ -89,7 +92,9 @@ autotune::SearchResult search(const Device::Impl& device, const Problem& problem
                               limits_of(device),
                               {.exhaustive = options.exhaustive, .stopped = stopped},
                               options.cold_cache,
-                              options.seed};
+                              options.seed,
+                              0,
+                              journal};
   return autotune::tune_problem(job, teller(options, start));
 }
 
@@ -114,17 +119,19 @@ void check_tunable(const Problem& problem, const TuneOptions& options) {
   }
 }
 
-// Throws where the result could not be stored, because a search takes minutes.
-void check_folder(const Device::Impl& device) {
+// The folder where the result will be stored; nothing where it is to be kept in memory alone.
+// Throws where it could not be stored, because a search takes minutes.
+std::optional<std::string> check_folder(const Device::Impl& device) {
   std::string problem;
   if (device.lacks_tuned_folder) {
     base::fail(ErrorCode::kFile,
                "tuned results cannot be kept: neither HOME nor XDG_CACHE_HOME is set; set one of "
                "them or ANNULUS_TUNED, or ask for results in memory alone by 'none'");
   }
-  if (!device.tuned->options().folders.empty() && !device.tuned->writable_folder(&problem)) {
-    base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem);
-  }
+  if (device.tuned->options().folders.empty()) return std::nullopt;
+  std::optional<std::string> folder = device.tuned->writable_folder(&problem);
+  if (!folder) base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem);
+  return folder;
 }
 
 // With what results are found on a device.
@@ -138,12 +145,32 @@ autotune::Entry::Origin origin_of(const Device::Impl& device) {
   return origin;
 }
 
-// Searches, stores the result and fills in *result.
+// The candidates that a journal has an answer for.
+int count_resumed(const autotune::Journal& journal) {
+  std::set<std::string> configs;
+  for (const autotune::Finding& finding : journal.findings) {
+    configs.insert(finding.configs.begin(), finding.configs.end());
+  }
+  return static_cast<int>(configs.size());
+}
+
+// Searches, stores the result and fills in *result. `folder` is that of check_folder.
 void search_and_keep(const Device::Impl& device, const Problem& problem,
                      const autotune::Candidates& candidates, const TuneOptions& options,
-                     Clock::time_point start, const std::function<bool()>& stopped,
-                     TuneResult* result) {
-  const autotune::SearchResult found = search(device, problem, candidates, options, start, stopped);
+                     const std::optional<std::string>& folder, Clock::time_point start,
+                     const std::function<bool()>& stopped, TuneResult* result) {
+  base::FileSystem files;
+  std::optional<autotune::JournalFile> journal;
+  if (folder) {
+    journal.emplace(
+        files, device.log, *folder, autotune::shape_key(problem),
+        autotune::subject_of(problem, candidates, device.tuned->options().device.identity,
+                             device.info.simulated, origin_of(device), options.exhaustive,
+                             options.cold_cache, options.seed));
+    result->resumed = count_resumed(journal->before());
+  }
+  const autotune::SearchResult found =
+      search(device, problem, candidates, options, start, stopped, journal ? &*journal : nullptr);
   const autotune::Entry entry =
       autotune::entry_of(problem, found, device.info.simulated, origin_of(device));
   tell(entry, result);
@@ -164,8 +191,42 @@ void search_and_keep(const Device::Impl& device, const Problem& problem,
       result->file = stored.file;
     }
   }
+  // The journal goes once the result is where it stays; of a search that was cut short it stays.
+  if (journal) {
+    if (found.complete && result->problem.empty()) journal->end(options.keep_journal);
+    result->journal = journal->path();
+  }
   // The store may have kept a better result of another process, which is then the one to tell.
   if (const auto kept = device.tuned->find_exact(entry.shape)) tell(kept->entry, result);
+}
+
+TuneResult replay_file(const std::string& path,
+                       const std::function<void(const TuneProgress&)>& progress) {
+  base::FileSystem files;
+  const std::vector<std::byte> bytes = base::read_file(files, path, autotune::kMaxJournalBytes);
+  std::string why;
+  const std::optional<autotune::Journal> journal =
+      autotune::decode_journal({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &why);
+  if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is no journal: {}", path, why);
+  TuneOptions options;
+  options.progress = progress;
+  const autotune::SearchResult found = autotune::replay(*journal, teller(options, {}));
+  TuneResult result;
+  const autotune::Entry entry = autotune::compared(found, journal->predicted);
+  tell(entry, &result);
+  result.default_config = attention::to_string(entry.default_config);
+  result.status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
+  if (const auto shape = journal->subject.find("shape");
+      shape != journal->subject.end() && shape->is_string()) {
+    result.shape = shape->get<std::string>();
+  }
+  result.candidates = static_cast<int>(found.trials.size());
+  result.tried = found.tried;
+  result.dropped = found.dropped;
+  result.trials = tell(found.trials);
+  result.journal = path;
+  result.resumed = count_resumed(*journal);
+  return result;
 }
 
 }  // namespace
@@ -197,7 +258,8 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
     return result;
   };
   if (there && there->entry.complete && !options.force) return end(TuneStatus::kAlreadyThere);
-  if (!options.dry_run) check_folder(impl);
+  std::optional<std::string> folder;
+  if (!options.dry_run) folder = check_folder(impl);
   const auto stopped = [&] {
     const bool late =
         options.time_limit_seconds > 0 && seconds_since(start) >= options.time_limit_seconds;
@@ -216,7 +278,7 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
 
   const base::Span span("tune", impl.info.name);
   try {
-    search_and_keep(impl, problem, *candidates, options, start, stopped, &result);
+    search_and_keep(impl, problem, *candidates, options, folder, start, stopped, &result);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled) throw;
     return end(TuneStatus::kPartial);  // before the default was measured
@@ -282,6 +344,11 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
 }  // namespace api
 
 inline namespace v0 {
+
+TuneResult replay_tuning(const std::string& journal,
+                         const std::function<void(const TuneProgress&)>& progress) {
+  return api::replay_file(journal, progress);
+}
 
 TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
   return api::tune_until(device, problem, options,

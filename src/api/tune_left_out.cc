@@ -31,6 +31,10 @@ TunedNote measure_again(const Device&, const autotune::Entry&, std::uint64_t,
 
 inline namespace v0 {
 
+TuneResult replay_tuning(const std::string&, const std::function<void(const TuneProgress&)>&) {
+  api::refuse();
+}
+
 TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
   return api::tune_until(device, problem, options, {});
 }

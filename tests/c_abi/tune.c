@@ -71,6 +71,25 @@ static void cancelled(annulus_device* device, const annulus_problem* problem) {
   CHECK_OK(annulus_tuning_destroy(tuning));
 }
 
+// The journal of a search decides again as the search did.
+static void replayed(const annulus_tune_result* result) {
+  annulus_tune_result again = ANNULUS_TUNE_RESULT_INIT;
+  annulus_tuning* tuning = NULL;
+  watched told = {0, 0, 0, 0};
+  CHECK(strlen(result->journal) > 0);
+  CHECK_OK(annulus_tune_replay(result->journal, watch, &told, &tuning));
+  CHECK_OK(annulus_tuning_get(tuning, &again));
+  CHECK(again.status == ANNULUS_TUNED && strcmp(again.config, result->config) == 0);
+  CHECK(again.ratio == result->ratio && told.calls == again.tried + again.dropped);
+  CHECK(again.resumed == told.calls);
+  CHECK_OK(annulus_tuning_destroy(tuning));
+  CHECK_FAILS(annulus_tune_replay("/nowhere/a.journal", NULL, NULL, &tuning), ANNULUS_FILE,
+              "/nowhere/a.journal");
+  CHECK_FAILS(annulus_tune_replay(result->path, NULL, NULL, &tuning), ANNULUS_INVALID_FILE,
+              "is no journal");
+  CHECK_FAILS(annulus_tune_replay(NULL, NULL, NULL, &tuning), ANNULUS_INVALID_ARGUMENT, "journal");
+}
+
 static void found(annulus_device* device, const annulus_problem* problem, const char* folder) {
   annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
   annulus_tuned_info info = ANNULUS_TUNED_INFO_INIT;
@@ -82,8 +101,10 @@ static void found(annulus_device* device, const annulus_problem* problem, const 
   annulus_plan* plan = NULL;
   annulus_tune_result result;
   options.force = 1;
+  options.keep_journal = 1;
   result = tune(device, problem, &options, &tuning);
   CHECK(result.status == ANNULUS_TUNED && result.tried > 1 && result.time > 0);
+  replayed(&result);
   CHECK(result.ratio <= 1 && result.ratio_low <= result.ratio && strlen(result.path) > 0);
   CHECK(tune(device, problem, NULL, &again).status == ANNULUS_TUNED_ALREADY);
   CHECK_OK(annulus_tuning_destroy(again));

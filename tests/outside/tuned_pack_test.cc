@@ -2,6 +2,7 @@
 
 #include "annulus/tuned_pack.h"
 
+#include <atomic>
 #include <fstream>
 
 #include "annulus/tune.h"
@@ -29,6 +30,34 @@ struct Tuned {
     return Device::open(options);
   }
 };
+
+TEST_CASE("a search that was cut short goes on, and its journal decides again without a device") {
+  Tuned of;
+  TuneOptions options;
+  std::atomic<bool> cancel = false;
+  options.force = options.keep_journal = true;
+  options.cancel = &cancel;
+  options.progress = [&](const TuneProgress& at) { cancel = at.done == 5; };
+  const TuneResult cut = tune(of.device, of.problem, options);
+  CHECK(cut.status == TuneStatus::kPartial);
+  CHECK(cut.resumed == 0);
+  CHECK(replay_tuning(cut.journal).status == TuneStatus::kPartial);
+  options.progress = {};
+  cancel = false;
+  const TuneResult whole = tune(of.device, of.problem, options);
+  CHECK(whole.status == TuneStatus::kTuned);
+  CHECK(whole.resumed == 5);
+  CHECK(whole.journal == cut.journal);
+  const TuneResult replayed = replay_tuning(whole.journal);
+  CHECK(replayed.status == TuneStatus::kTuned);
+  CHECK(replayed.config == whole.config);
+  CHECK(replayed.ratio == whole.ratio);
+  CHECK(replayed.tried == whole.tried);
+  CHECK_THROWS_AS(replay_tuning(of.scratch.path("tuned")), Error);
+  // Without being asked to keep it, a search that ends leaves none.
+  options.keep_journal = false;
+  CHECK(tune(of.device, of.problem, options).journal.empty());
+}
 
 TEST_CASE("results are exported, merged, compared, brought in and used from a pack") {
   Tuned of;

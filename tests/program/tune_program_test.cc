@@ -394,6 +394,44 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
 }
 
 // --kills N for more of them.
+TEST_CASE("a search whose program is killed goes on where it was, and decides as an unbroken one") {
+  if (!test::on_simulator()) return;
+  const test::ScratchFolder folder;
+  const std::string shape = " -H 1 -S 90 -D 32 -p causal", journal = " --force --keep-journal";
+  const base::Json whole = json_of("tune --json" + journal + shape + " --tuned " +
+                                   (folder / "whole") + on_device())["results"][0];
+  const int kills = test::options().kills > 0 ? test::options().kills : 8;
+  base::Random random(test::options().seed);
+  // Kernels are compiled by now, so a search takes about a second.
+  int killed = 0, ended = 0, resumed = 0, damaged = 0;
+  while (killed < kills) {
+    const std::string seconds = std::to_string(0.02 + 0.3 * random.uniform());
+    const Outcome run =
+        test::run_command("timeout -s KILL " + seconds + " " + ANNULUS_PROGRAM +
+                          " tune --json --sim-threads 1" + journal + shape + with(folder));
+    damaged += run.err.find("journal") != std::string::npos;
+    if (run.code == 137) {
+      ++killed;
+      continue;
+    }
+    REQUIRE(run.code == 0);
+    ++ended;
+    const base::Json result = base::parse_json(run.out, "tune")["results"][0];
+    resumed += result["resumed"].get<int>();
+    CHECK(result["config"] == whole["config"]);
+    CHECK(result["ratio"] == whole["ratio"]);
+    CHECK(result["tried"] == whole["tried"]);
+    const base::Json again =
+        json_of("tune --json --replay " + result["journal"].get<std::string>());
+    CHECK(again["config"] == whole["config"]);
+    CHECK(again["status"] == "tuned");
+  }
+  MESSAGE(killed << " killed, " << ended << " ended, " << resumed << " candidates resumed, "
+                 << damaged << " journals damaged");
+  CHECK(damaged == 0);
+}
+
+// --kills N for more of them.
 TEST_CASE("a program killed while it tunes leaves no entry that is damaged") {
   if (!test::on_simulator()) return;
   const test::ScratchFolder folder;

@@ -369,11 +369,17 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
       app.add_option("--shapes", arguments->shapes,
                      "a file with one shape on each line, as options; or a preset: small, common")
           ->type_name(kFile);
-  // Each line says all of its shape.
+  CLI::Option* replay =
+      app.add_option("--replay", arguments->replay,
+                     "a journal: decide again from what it says, without a device")
+          ->type_name(kFile);
+  replay->excludes(shapes);
+  // Each line says all of its shape, and so does a journal.
   std::vector<const CLI::Option*> problem = {shapes};
   for (CLI::Option* option : of_shape) {
     if (of_device.contains(option->get_name())) continue;
     shapes->excludes(option);
+    replay->excludes(option);
     problem.push_back(option);
   }
   app.parse_complete_callback([problem, arguments] {
@@ -389,6 +395,8 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
   app.add_flag("--dry-run", arguments->dry_run, "say what would be tried; run and write nothing");
   app.add_flag("--cold-cache", arguments->cold_cache, "empty L2 before each measured launch");
   add_number(app, "--seed", &arguments->shape.seed, "of random operands");
+  app.add_flag("--keep-journal", arguments->keep_journal,
+               "leave the journal of a search that ended beside its result");
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 

@@ -128,6 +128,8 @@ struct TuneArguments {
   bool force = false;
   bool dry_run = false;
   bool cold_cache = false;
+  bool keep_journal = false;
+  std::string replay;  // a journal to decide again from; empty: tune
   bool json = false;
 };
 

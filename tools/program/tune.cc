@@ -56,6 +56,7 @@ Outcome tune_one(const Device& device, const Problem& problem, const TuneArgumen
   options.force = arguments.force;
   options.dry_run = arguments.dry_run;
   options.cold_cache = arguments.cold_cache;
+  options.keep_journal = arguments.keep_journal;
   options.seed = arguments.shape.seed;
   options.progress = [&](const TuneProgress& at) {
     // What matters most comes first, as a narrow terminal cuts the end.
@@ -76,8 +77,9 @@ Outcome tune_one(const Device& device, const Problem& problem, const TuneArgumen
   return outcome;
 }
 
+base::Json json_of(const TuneResult& result);
+
 base::Json json_of(const Outcome& outcome) {
-  const TuneResult& result = outcome.result;
   base::Json json;
   json["problem"] = problem_json(outcome.problem);
   json["carry_in"] = outcome.problem.carry_in;
@@ -85,9 +87,14 @@ base::Json json_of(const Outcome& outcome) {
   json["status"] = outcome.status;
   if (outcome.status == "failed") {
     json["error"] = outcome.error;
-    return json;
+  } else if (outcome.status != "not begun") {
+    json.update(json_of(outcome.result));
   }
-  if (outcome.status == "not begun") return json;
+  return json;
+}
+
+base::Json json_of(const TuneResult& result) {
+  base::Json json;
   json["shape"] = result.shape;
   json["config"] = result.config;
   json["default_config"] = result.default_config;
@@ -102,8 +109,10 @@ base::Json json_of(const Outcome& outcome) {
   json["candidates"] = result.candidates;
   json["tried"] = result.tried;
   json["dropped"] = result.dropped;
+  json["resumed"] = result.resumed;
   json["seconds"] = result.seconds;
   json["path"] = result.path;
+  json["journal"] = result.journal;
   json["problem_of_path"] = result.problem;
   if (!result.problem.empty()) {
     json["file_name"] = result.file_name;
@@ -174,6 +183,11 @@ void print(const Outcome& outcome) {
     print_detail("tried", fmt::format("{} of {}, {} dropped, in {:.1f} s", result.tried,
                                       result.candidates, result.dropped, result.seconds));
   }
+  if (result.resumed > 0) {
+    print_detail("resumed", fmt::format("{} of them are from the journal of an earlier search",
+                                        result.resumed));
+  }
+  if (!result.journal.empty()) print_detail("journal", result.journal);
   for (const TuneCandidate& trial : result.trials) {
     if (trial.outcome == "tried" || trial.outcome == "not tried") continue;
     print_detail("dropped", trial.config + ": " + trial.outcome);
@@ -199,9 +213,25 @@ base::Json json_of(const Device& device, const std::vector<Outcome>& outcomes) {
   return json;
 }
 
-}  // namespace
+// Decides again from a journal; no device is opened.
+Exit replay_journal(const TuneArguments& arguments) {
+  const TuneResult result = annulus::replay_tuning(arguments.replay);
+  const Exit exit = result.status == TuneStatus::kPartial ? Exit::kPartial : Exit::kOk;
+  if (arguments.json) {
+    base::Json json = json_of(result);
+    json["status"] = status_text(result.status);
+    print_json(json);
+    return exit;
+  }
+  std::printf("%s\n", result.shape.c_str());
+  print_detail(status_text(result.status), result.config);
+  print_times(result);
+  print_detail("tried", fmt::format("{} of {}, {} dropped", result.tried, result.candidates,
+                                    result.dropped));
+  return exit;
+}
 
-Exit tune(const TuneArguments& arguments) {
+Exit tune_problems(const TuneArguments& arguments) {
   if (!arguments.given) {
     base::fail(ErrorCode::kInvalidArgument,
                "nothing says what to tune; give a problem, as in --heads 32 --seq 4096 --pattern "
@@ -251,6 +281,12 @@ Exit tune(const TuneArguments& arguments) {
   }
   if (arguments.json) print_json(json_of(device, outcomes));
   return exit;
+}
+
+}  // namespace
+
+Exit tune(const TuneArguments& arguments) {
+  return arguments.replay.empty() ? tune_problems(arguments) : replay_journal(arguments);
 }
 
 }  // namespace annulus::program
