@@ -1,7 +1,7 @@
 # The library as a stranger has it: public headers and libannulus.so.
 annulus_test(outside LABEL unit LIBRARIES annulus SOURCES outside/outside.cc
   outside/append_test.cc outside/batch_test.cc outside/communicator_test.cc outside/device_test.cc outside/installation_test.cc outside/join_test.cc outside/kernels_test.cc outside/layouts_test.cc
-  outside/merge_test.cc outside/metrics_test.cc outside/patterns_test.cc outside/rendezvous_test.cc outside/ring_test.cc outside/tuned_pack_test.cc ALONE outside/metrics_test.cc)
+  outside/merge_test.cc outside/metrics_test.cc outside/models_test.cc outside/patterns_test.cc outside/rendezvous_test.cc outside/ring_test.cc outside/tuned_pack_test.cc ALONE outside/metrics_test.cc)
 target_link_libraries(test_outside PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 # All of them run under a profiler that takes ranges.
 add_library(annulus_test_profiler MODULE outside/nvtx_profiler.c)

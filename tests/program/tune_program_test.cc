@@ -308,6 +308,25 @@ TEST_CASE("shapes come from a file or a preset") {
   refused("tune --shapes " + (folder / "nowhere") + with(folder), 5, "nowhere");
 }
 
+TEST_CASE("shapes come from a model by its name") {
+  const test::ScratchFolder folder;
+  const base::Json models = json_of("tune --models --json")["models"];
+  CHECK(models.size() >= 30);
+  CHECK(annulus_with("tune --models").out.find("llama-3-8b ") != std::string::npos);
+  const base::Json json = json_of(
+      "tune --dry-run --json --model gemma-2-2b --device sim:sm_80 "
+      "--tuned " +
+      (folder / "tuned"));
+  for (const base::Json& model : models) {
+    if (model["name"] == "gemma-2-2b") CHECK(json["results"].size() == model["shapes"]);
+  }
+  CHECK(json["results"][0]["problem"]["heads"] == 8);
+  CHECK(json["results"][0]["problem"]["softcap"] == 50);
+  refused("tune --model llama-9 --dry-run" + with(folder), 2, "annulus tune --models lists");
+  refused("tune --model llama-3-8b --seq 10" + with(folder), 2, "--model");
+  refused("warm --model llama-9 --into " + (folder / "k"), 2, "annulus tune --models lists");
+}
+
 TEST_CASE("a limit and Ctrl-C keep the best, and the exit code says that more was wanted") {
   const test::ScratchFolder folder;
   const std::string two = folder / "two";

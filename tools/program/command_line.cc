@@ -30,6 +30,7 @@ constexpr Example kExamples[] = {
     {"explain", "annulus explain --device sim:sm_90a --requests '1/4096 x 8, 512/2048' -p causal"},
     {"tune", "annulus tune --heads 32 --kv-heads 8 --seq 4096 --pattern causal --time-limit 10m"},
     {"tune", "annulus tune --shapes common --dry-run"},
+    {"tune", "annulus tune --model llama-3-8b"},
     {"warm", "annulus warm --shapes small --device h100 --into kernels"},
     {"tuned list", "annulus tuned list --json"},
     {"tuned show", "annulus tuned show"},

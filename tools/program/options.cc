@@ -369,17 +369,22 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
       app.add_option("--shapes", arguments->shapes,
                      "a file with one shape on each line, as options; or a preset: small, common")
           ->type_name(kFile);
+  CLI::Option* model = app.add_option("--model", arguments->model,
+                                      "the shapes of a model by its name, as llama-3-8b")
+                           ->type_name("NAME")
+                           ->excludes(shapes);
   CLI::Option* replay =
       app.add_option("--replay", arguments->replay,
                      "a journal: decide again from what it says, without a device")
           ->type_name(kFile);
-  replay->excludes(shapes);
+  replay->excludes(shapes)->excludes(model);
   // Each line says all of its shape, and so does a journal.
-  std::vector<const CLI::Option*> problem = {shapes};
+  std::vector<const CLI::Option*> problem = {shapes, model};
   for (CLI::Option* option : of_shape) {
     if (of_device.contains(option->get_name())) continue;
     shapes->excludes(option);
     replay->excludes(option);
+    model->excludes(option);
     problem.push_back(option);
   }
   app.parse_complete_callback([problem, arguments] {
@@ -395,6 +400,7 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
   app.add_flag("--dry-run", arguments->dry_run, "say what would be tried; run and write nothing");
   app.add_flag("--cold-cache", arguments->cold_cache, "empty L2 before each measured launch");
   add_number(app, "--seed", &arguments->shape.seed, "of random operands");
+  app.add_flag("--models", arguments->models, "list the models that --model knows; tune nothing");
   app.add_flag("--keep-journal", arguments->keep_journal,
                "leave the journal of a search that ended beside its result");
   app.add_flag("--json", arguments->json, "print one JSON object");
@@ -405,6 +411,10 @@ void add_options(CLI::App& app, WarmArguments* arguments) {
                  "a file with one shape on each line, as options of run, --requests of a batch "
                  "included; or a preset: small, common")
       ->type_name(kFile);
+  app.add_option(
+         "--model", arguments->model,
+         "the shapes of a model by its name, as llama-3-8b; annulus tune --models lists them")
+      ->type_name("NAME");
   app.add_flag("--general", arguments->general,
                "all general kernels, which plans that do not wait begin with");
   app.add_option("--into", arguments->into,

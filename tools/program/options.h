@@ -129,7 +129,9 @@ struct TuneArguments {
   bool dry_run = false;
   bool cold_cache = false;
   bool keep_journal = false;
-  std::string replay;  // a journal to decide again from; empty: tune
+  std::string model;    // of annulus/models.h, in place of shapes
+  bool models = false;  // list them
+  std::string replay;   // a journal to decide again from; empty: tune
   bool json = false;
 };
 
@@ -157,7 +159,8 @@ struct PackArguments {
 };
 
 struct WarmArguments {
-  std::string shapes;  // a file or the name of a preset; may be empty with `general`
+  std::string shapes;  // a file or the name of a preset; may be empty with the next two
+  std::string model;   // of annulus/models.h
   bool general = false;
   std::string into;
   std::vector<std::string> devices;

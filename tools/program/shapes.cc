@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "annulus/kernels.h"
+#include "annulus/models.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "program/options.h"
@@ -48,6 +50,26 @@ std::vector<Problem> read_shapes(const std::string& name) {
   read_shape_lines(name, [&](const std::string& line) { problems.push_back(parse_shape(line)); });
   return problems;
 }
+
+namespace {
+
+Model model_named(const std::string& name) {
+  std::optional<Model> model = find_model(name);
+  if (model) return *std::move(model);
+  base::fail(ErrorCode::kInvalidArgument,
+             "no model is named '{}'; annulus tune --models lists those that are known, and "
+             "--shapes takes a file of shapes of any other",
+             name);
+}
+
+}  // namespace
+
+void read_model_lines(const std::string& name,
+                      const std::function<void(const std::string&)>& read) {
+  for (const Problem& problem : problems_of(model_named(name))) read(shape_line(problem));
+}
+
+std::vector<Problem> read_model(const std::string& name) { return problems_of(model_named(name)); }
 
 void read_shape_lines(const std::string& name,
                       const std::function<void(const std::string&)>& read) {

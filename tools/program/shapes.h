@@ -23,6 +23,11 @@ std::vector<Problem> read_shapes(const std::string& name);
 // The same for other readers of a line.
 void read_shape_lines(const std::string& name, const std::function<void(const std::string&)>& read);
 
+// The same for a model of annulus/models.h, by its name. Throw Error{kInvalidArgument} where none
+// has it.
+std::vector<Problem> read_model(const std::string& name);
+void read_model_lines(const std::string& name, const std::function<void(const std::string&)>& read);
+
 }  // namespace annulus::program
 
 #endif  // ANNULUS_PROGRAM_SHAPES_H_

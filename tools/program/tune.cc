@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "annulus/models.h"
 #include "base/fail.h"
 #include "program/interruption.h"
 #include "program/options.h"
@@ -231,15 +232,61 @@ Exit replay_journal(const TuneArguments& arguments) {
   return exit;
 }
 
+std::string window_text(const Model& model) {
+  switch (model.windowed) {
+    case Model::Layers::kNone:
+      return "";
+    case Model::Layers::kSome:
+      return fmt::format(", window {} in some", model.window);
+    case Model::Layers::kAll:
+      return fmt::format(", window {}", model.window);
+  }
+  return "";
+}
+
+Exit list_models(const TuneArguments& arguments) {
+  base::Json json = base::Json::array();
+  for (const Model& model : known_models()) {
+    if (arguments.json) {
+      json.push_back({{"name", model.name},
+                      {"repository", model.repository},
+                      {"heads", model.heads},
+                      {"kv_heads", model.kv_heads},
+                      {"dim_qk", model.dim_qk},
+                      {"dim_v", model.dim_v},
+                      {"context", model.context},
+                      {"window", model.window},
+                      {"windowed", model.windowed == Model::Layers::kSome  ? "some"
+                                   : model.windowed == Model::Layers::kAll ? "all"
+                                                                           : "none"},
+                      {"softcap", model.softcap},
+                      {"shapes", problems_of(model).size()}});
+      continue;
+    }
+    std::printf(
+        "%s\n",
+        fmt::format("{:<16} H{} Hkv{} D{}, context {}{}{}", model.name, model.heads, model.kv_heads,
+                    dims_text(model.dim_qk, model.dim_v), model.context, window_text(model),
+                    model.softcap > 0 ? fmt::format(", softcap {}", model.softcap) : std::string())
+            .c_str());
+  }
+  if (arguments.json) print_json({{"models", std::move(json)}});
+  return Exit::kOk;
+}
+
+std::vector<Problem> problems_of_arguments(const TuneArguments& arguments) {
+  if (!arguments.model.empty()) return read_model(arguments.model);
+  if (!arguments.shapes.empty()) return read_shapes(arguments.shapes);
+  return {make_shape(arguments.shape, arguments.carry)};
+}
+
 Exit tune_problems(const TuneArguments& arguments) {
   if (!arguments.given) {
     base::fail(ErrorCode::kInvalidArgument,
                "nothing says what to tune; give a problem, as in --heads 32 --seq 4096 --pattern "
-               "causal, or --shapes with a file, small or common");
+               "causal, --model with a name, or --shapes with a file, small or common");
   }
-  const std::vector<Problem> problems =
-      arguments.shapes.empty() ? std::vector<Problem>{make_shape(arguments.shape, arguments.carry)}
-                               : read_shapes(arguments.shapes);
+  const std::vector<Problem> problems = problems_of_arguments(arguments);
   const Interruption interruption;
   const std::atomic<bool>& interrupted = interruption.arrived();
   const Device device = Device::open(device_options(arguments.device));
@@ -286,7 +333,9 @@ Exit tune_problems(const TuneArguments& arguments) {
 }  // namespace
 
 Exit tune(const TuneArguments& arguments) {
-  return arguments.replay.empty() ? tune_problems(arguments) : replay_journal(arguments);
+  if (arguments.models) return list_models(arguments);
+  if (!arguments.replay.empty()) return replay_journal(arguments);
+  return tune_problems(arguments);
 }
 
 }  // namespace annulus::program

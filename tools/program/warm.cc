@@ -63,16 +63,16 @@ Exit exit_of(const WarmResult& result) {
 
 Exit warm(const WarmArguments& arguments) {
   WarmWork work;
-  if (arguments.shapes.empty() && !arguments.general) {
+  if (arguments.shapes.empty() && arguments.model.empty() && !arguments.general) {
     base::fail(ErrorCode::kInvalidArgument,
-               "nothing to compile; give --shapes, --general, or both");
+               "nothing to compile; give --shapes, --model, --general, or several of them");
   }
   work.general = arguments.general;
-  if (!arguments.shapes.empty()) {
-    read_shape_lines(arguments.shapes, [&](const std::string& line) {
-      parse_warm_shape(line, arguments.max_work, &work);
-    });
-  }
+  const auto read = [&](const std::string& line) {
+    parse_warm_shape(line, arguments.max_work, &work);
+  };
+  if (!arguments.shapes.empty()) read_shape_lines(arguments.shapes, read);
+  if (!arguments.model.empty()) read_model_lines(arguments.model, read);
   WarmOptions options;
   options.folder = absolute_paths(arguments.into);
   options.devices = arguments.devices;
