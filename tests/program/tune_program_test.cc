@@ -244,6 +244,10 @@ TEST_CASE("the line of progress is renewed in place, however narrow the terminal
     }
     CHECK(lines > 2);
     CHECK(text.find("tried") != text.npos);
+    // How long it may go on is in what a terminal of 80 columns shows, and within the limit.
+    const std::size_t most = text.find(", at most ");
+    CHECK((most != text.npos) == (columns == 80));
+    if (most != text.npos) CHECK(std::stoi(text.substr(most + 10)) <= 3);
   }
 }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <deque>
 
 #include "annulus/models.h"
 #include "base/fail.h"
@@ -44,12 +46,33 @@ bool only_this_shape(ErrorCode code) {
          code == ErrorCode::kOutOfMemory;
 }
 
+// How long a search may go on: at the pace of its last candidates, since the first of a search that
+// goes on from a journal take no time. Most searches end before the space does.
+class Pace {
+ public:
+  // ", at most 40 s more"; empty at first.
+  std::string more_text(const TuneProgress& at, double limit_seconds) {
+    constexpr std::size_t kLast = 16;
+    last_.emplace_back(at.done, at.seconds);
+    if (last_.size() > kLast) last_.pop_front();
+    const auto [done, seconds] = last_.front();
+    if (at.done <= done) return {};
+    double more = (at.seconds - seconds) / (at.done - done) * (at.candidates - at.done);
+    if (limit_seconds > 0) more = std::min(more, std::max(0.0, limit_seconds - at.seconds));
+    return fmt::format(", at most {:.0f} s more", std::ceil(more));
+  }
+
+ private:
+  std::deque<std::pair<int, double>> last_;  // candidates done, and seconds then
+};
+
 Outcome tune_one(const Device& device, const Problem& problem, const TuneArguments& arguments,
                  double seconds_left, const std::string& which,
                  const std::atomic<bool>& interrupted) {
   Outcome outcome;
   outcome.problem = problem;
   Progress progress("tuning " + which);
+  Pace pace;
   TuneOptions options;
   options.time_limit_seconds = seconds_left;
   options.cancel = &interrupted;
@@ -61,8 +84,9 @@ Outcome tune_one(const Device& device, const Problem& problem, const TuneArgumen
   options.seed = arguments.shape.seed;
   options.progress = [&](const TuneProgress& at) {
     // What matters most comes first, as a narrow terminal cuts the end.
-    progress.say(fmt::format("{}/{} tried, {:.0f} s, best {:.3f}: {}", at.done, at.candidates,
-                             at.seconds, at.best_ratio, at.best));
+    progress.say(fmt::format("{}/{} tried, best {:.3f}, {:.0f} s{}: {}", at.done, at.candidates,
+                             at.best_ratio, at.seconds,
+                             pace.more_text(at, options.time_limit_seconds), at.best));
   };
   try {
     outcome.result = annulus::tune(device, problem, options);
