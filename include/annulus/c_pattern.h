@@ -91,6 +91,22 @@ ANNULUS_EXPORT annulus_status annulus_pattern_from_vertical_slash(
     int64_t heads, const int32_t* verticals, size_t vertical_count, const int32_t* slashes,
     size_t slash_count, annulus_text** pattern);
 
+// ---- Words of patterns: leaves, then those that join patterns
+
+typedef struct annulus_pattern_word {
+  size_t struct_size;
+  const char* name;     // "window"; stays as long as the library
+  const char* form;     // with its arguments named: "window(left, right)"; likewise
+  const char* meaning;  // what a query sees, in a line; likewise
+} annulus_pattern_word;
+
+#define ANNULUS_PATTERN_WORD_INIT \
+  { sizeof(annulus_pattern_word), NULL, NULL, NULL }
+
+ANNULUS_EXPORT size_t annulus_pattern_word_count(void);
+// An index of annulus_pattern_word_count() or more is ANNULUS_INVALID_ARGUMENT.
+ANNULUS_EXPORT annulus_status annulus_pattern_word_get(size_t index, annulus_pattern_word* word);
+
 // ---- Presets: patterns with a name, which preset("name") in a text stands for
 
 typedef struct annulus_preset {

@@ -237,6 +237,15 @@ ANNULUS_EXPORT Pattern operator&(const Pattern& a, const Pattern& b);
 ANNULUS_EXPORT Pattern operator|(const Pattern& a, const Pattern& b);
 ANNULUS_EXPORT Pattern operator~(const Pattern& a);
 
+// A word of the language, for those who list what there is.
+struct PatternWord {
+  std::string_view name;     // "window"
+  std::string_view form;     // with its arguments named: "window(left, right)"
+  std::string_view meaning;  // what a query sees, in a line
+};
+// All words: leaves, then those that join patterns. Stays as long as the library.
+ANNULUS_EXPORT std::span<const PatternWord> pattern_words();
+
 // Presets are named expressions, for which preset(name) stands in a text. Their densities are over
 // 12 heads at Sq = Sk = kPresetLengths.
 constexpr std::int64_t kPresetLengths[3] = {4096, 16384, 65536};

@@ -9,6 +9,7 @@ namespace {
 
 constexpr StructName kPatternInfo = {"annulus_pattern_info", "ANNULUS_PATTERN_INFO_INIT"};
 constexpr StructName kPairs = {"annulus_pairs", "ANNULUS_PAIRS_INIT"};
+constexpr StructName kPatternWord = {"annulus_pattern_word", "ANNULUS_PATTERN_WORD_INIT"};
 constexpr StructName kPreset = {"annulus_preset", "ANNULUS_PRESET_INIT"};
 
 // Throws Error{kInvalidArgument} for a side of a rectangle that leaves the range of positions.
@@ -120,6 +121,22 @@ annulus_status annulus_pattern_from_vertical_slash(int64_t heads, const int32_t*
     give_text(pattern,
               from_vertical_slash(heads, {verticals, vertical_count}, {slashes, slash_count})
                   .to_string());
+  });
+}
+
+size_t annulus_pattern_word_count(void) { return pattern_words().size(); }
+
+annulus_status annulus_pattern_word_get(size_t index, annulus_pattern_word* to) {
+  return guarded([&] {
+    if (index >= pattern_words().size()) {
+      base::fail(ErrorCode::kInvalidArgument, "word {} of {}", index, pattern_words().size());
+    }
+    const PatternWord& word = pattern_words()[index];
+    annulus_pattern_word c = ANNULUS_PATTERN_WORD_INIT;
+    c.name = word.name.data();  // literals, which end with a zero byte
+    c.form = word.form.data();
+    c.meaning = word.meaning.data();
+    write_struct(kPatternWord, to, c);
   });
 }
 

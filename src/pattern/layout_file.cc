@@ -84,8 +84,8 @@ Header read_header(std::span<const std::byte> bytes, const std::string& what) {
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
     base::fail(ErrorCode::kInvalidFile,
-               "{}: does not begin with ANNULAYT; annulus pattern import makes layouts of other "
-               "files",
+               "{}: does not begin with ANNULAYT, so it is no block layout of this library; "
+               "import_layout reads other formats, as does annulus pattern import with --from",
                what);
   }
   if (header.version != kLayoutVersion) {

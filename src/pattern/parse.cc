@@ -18,8 +18,15 @@ namespace annulus::pattern {
 namespace {
 
 // Words that stand for no leaf: Parser::joined reads what is between their parentheses.
-constexpr std::string_view kJoiningWords[] = {"heads", "head_groups", "batches",
-                                              "sum",   "preset",      "hierarchical"};
+constexpr PatternWord kJoiningWords[] = {
+    {"heads", "heads(e, ...)", "head h sees what expression h of these sees, and so on in turn"},
+    {"head_groups", "head_groups(n, e, ...)", "likewise, for groups of n heads"},
+    {"batches", "batches(e, ...)", "likewise, for batches"},
+    {"sum", "sum(e, ...)", "a key counts once for each expression that sees it; not within others"},
+    {"preset", "preset(name)", "a pattern that is known by name"},
+    {"hierarchical", "hierarchical([(s, w, b), ...])",
+     "levels: every s-th block of b keys up to w blocks away; -1: any"},
+};
 
 const leaves::Word* leaf_word(std::string_view name) {
   const std::vector<leaves::Word>& words = leaves::all_words();
@@ -28,12 +35,14 @@ const leaves::Word* leaf_word(std::string_view name) {
   return found == words.end() ? nullptr : &*found;
 }
 
-// All words of the language, for advice about unknown ones.
-std::vector<std::string_view> known_words() {
+// What an unknown name was meant to be.
+std::string advice_about(std::string_view name) {
+  for (const PresetInfo& preset : presets()) {
+    if (preset.name == name) return fmt::format("did you mean 'preset({})'?", name);
+  }
   std::vector<std::string_view> known;
-  for (const leaves::Word& word : leaves::all_words()) known.push_back(word.name);
-  known.insert(known.end(), std::begin(kJoiningWords), std::end(kJoiningWords));
-  return known;
+  for (const PatternWord& word : pattern_words()) known.push_back(word.name);
+  return advice(word_of_others(name), known);
 }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -164,8 +173,8 @@ class Parser final : public leaves::Arguments {
     }
     const leaves::Word* word_of_leaf = leaf_word(name);
     if (word_of_leaf == nullptr &&
-        std::ranges::find(kJoiningWords, name) == std::end(kJoiningWords)) {
-      fail_at(start, "unknown name '{}'; {}", name.substr(0, 64), advice(name, known_words()));
+        std::ranges::find(kJoiningWords, name, &PatternWord::name) == std::end(kJoiningWords)) {
+      fail_at(start, "unknown name '{}'; {}", name.substr(0, 64), advice_about(name));
     }
     leaf_start_ = start;
     if (word_of_leaf != nullptr && word_of_leaf->is_bare) return word_of_leaf->parse(this);
@@ -303,6 +312,18 @@ Pattern parse(std::string_view text, const LoadBlocks& load_blocks) {
 }  // namespace annulus::pattern
 
 namespace annulus::inline v0 {
+
+std::span<const PatternWord> pattern_words() {
+  static const std::vector<PatternWord> words = [] {
+    std::vector<PatternWord> all;
+    for (const pattern::leaves::Word& word : pattern::leaves::all_words()) {
+      all.push_back({word.name, word.form, word.meaning});
+    }
+    all.insert(all.end(), std::begin(pattern::kJoiningWords), std::end(pattern::kJoiningWords));
+    return all;
+  }();
+  return words;
+}
 
 namespace {
 

@@ -26,7 +26,40 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// What others call a leaf.
+struct OtherName {
+  std::string_view name;
+  std::string_view word;
+};
+constexpr OtherName kOtherNames[] = {
+    {"sliding_window", "window"},
+    {"sliding", "window"},
+    {"swa", "window"},
+    {"band", "window"},
+    {"attention_sink", "sink"},
+    {"attention_sinks", "sink"},
+    {"full", "dense"},
+    {"bidirectional", "dense"},
+    {"document", "documents"},
+    {"varlen", "documents"},
+    {"block_diagonal", "documents"},
+    {"block_sparse", "blocks"},
+    {"block_mask", "blocks"},
+    {"neighborhood", "natten"},
+    {"neighbourhood", "natten"},
+    {"prefix_lm", "prefix"},
+    {"global_tokens", "global"},
+    {"lower_triangular", "causal"},
+};
+
 }  // namespace
+
+std::string_view word_of_others(std::string_view name) {
+  for (const OtherName& other : kOtherNames) {
+    if (other.name == name) return other.word;
+  }
+  return name;
+}
 
 std::string advice(std::string_view name, std::span<const std::string_view> known) {
   std::string_view nearest;

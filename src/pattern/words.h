@@ -20,6 +20,9 @@ inline bool is_later_word(std::string_view name) {
   return std::find(std::begin(kLaterWords), std::end(kLaterWords), name) != std::end(kLaterWords);
 }
 
+// The word of the language for what other libraries and papers call `name`; else `name` itself.
+std::string_view word_of_others(std::string_view name);
+
 // "did you mean 'causal'?" where a known word is similar, else the list of known words.
 std::string advice(std::string_view name, std::span<const std::string_view> known);
 

@@ -288,6 +288,7 @@ TEST_CASE("every struct knows its size") {
   CHECK_SIZE(annulus_comparison, ANNULUS_COMPARISON_INIT);
   CHECK_SIZE(annulus_tolerance, ANNULUS_TOLERANCE_INIT);
   CHECK_SIZE(annulus_pattern_info, ANNULUS_PATTERN_INFO_INIT);
+  CHECK_SIZE(annulus_pattern_word, ANNULUS_PATTERN_WORD_INIT);
   CHECK_SIZE(annulus_preset, ANNULUS_PRESET_INIT);
   CHECK_SIZE(annulus_selection_buffers, ANNULUS_SELECTION_BUFFERS_INIT);
   CHECK_SIZE(annulus_tune_result, ANNULUS_TUNE_RESULT_INIT);

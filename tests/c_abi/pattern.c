@@ -118,6 +118,22 @@ static void of_batch(void) {
   CHECK_FAILS(annulus_pattern_of_batch("causal", NULL, 0, NULL), ANNULUS_INVALID_ARGUMENT, "text");
 }
 
+static void all_words(void) {
+  annulus_pattern_word word = ANNULUS_PATTERN_WORD_INIT;
+  size_t i = 0;
+  CHECK(annulus_pattern_word_count() > 20);
+  for (i = 0; i < annulus_pattern_word_count(); ++i) {
+    CHECK_OK(annulus_pattern_word_get(i, &word));
+    CHECK(strncmp(word.form, word.name, strlen(word.name)) == 0);
+    CHECK(strlen(word.meaning) > 8);
+  }
+  CHECK_OK(annulus_pattern_word_get(2, &word));
+  CHECK(strcmp(word.form, "window(left, right)") == 0);
+  CHECK_FAILS(annulus_pattern_word_get(i, &word), ANNULUS_INVALID_ARGUMENT, "word 2");
+  CHECK_FAILS(annulus_pattern_word_get(0, NULL), ANNULUS_INVALID_ARGUMENT,
+              "annulus_pattern_word is null");
+}
+
 static void all_presets(void) {
   annulus_preset preset = ANNULUS_PRESET_INIT;
   annulus_text* text = NULL;
@@ -192,6 +208,7 @@ void test_pattern(void) {
   facts();
   pairs();
   of_batch();
+  all_words();
   all_presets();
   vertical_slash();
 }

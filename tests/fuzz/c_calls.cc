@@ -662,6 +662,12 @@ class Program {
             text, Kind::kText, "annulus_pattern_from_vertical_slash");
       }
       case 7: {
+        Sized<annulus_pattern_word> word(ANNULUS_PATTERN_WORD_INIT, bytes_);
+        const auto which = static_cast<std::size_t>(small(40));
+        if (returned(annulus_pattern_word_get(which, word.get()), "annulus_pattern_word_get") &&
+            which >= annulus_pattern_word_count()) {
+          wrong("word {} of {}", which, annulus_pattern_word_count());
+        }
         Sized<annulus_preset> preset(ANNULUS_PRESET_INIT, bytes_);
         returned(annulus_preset_get(static_cast<std::size_t>(small(20)), preset.get()),
                  "annulus_preset_get");

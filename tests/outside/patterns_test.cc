@@ -80,6 +80,8 @@ TEST_CASE("every constructor of a pattern says what its text says") {
   CHECK(batches({dense(), causal()}).distinct_batches(1) == 1);
   CHECK(batches({dense(), causal()}).of_batch(3) == causal());
   CHECK(sum({dense(), causal()}).branches().size() == 2);
+  REQUIRE(!pattern_words().empty());
+  CHECK(pattern_words()[0].form == "dense");
   REQUIRE(!presets().empty());
   CHECK(preset(presets()[0].name) == Pattern::parse(presets()[0].expression));
 }

@@ -67,5 +67,32 @@ TEST_CASE("the document's table of presets is the library's") {
   CHECK(fmt::format("{}", fmt::join(listed, "\n")) == fmt::format("{}", fmt::join(rows, "\n")));
 }
 
+TEST_CASE("the document's table of leaves is of the words that there are") {
+  std::ifstream document(ANNULUS_PATTERNS_DOCUMENT);
+  REQUIRE(document);
+  std::set<std::string> listed;
+  bool inside = false;
+  for (std::string line; std::getline(document, line);) {
+    if (line.starts_with("## ")) inside = line == "## Leaves";
+    if (!inside || !line.starts_with("| `")) continue;
+    // A row may have two words: `sink(n)`, `prefix(n)`.
+    const std::string cell = line.substr(0, line.find(" | "));
+    for (std::size_t at = cell.find('`'); at != std::string::npos; at = cell.find('`', at + 1)) {
+      const std::size_t end = cell.find('`', at + 1);
+      const std::string form = cell.substr(at + 1, end - at - 1);
+      listed.insert(form.substr(0, form.find('(')));
+      at = end;
+    }
+  }
+  for (const PatternWord& word : pattern_words()) {
+    CAPTURE(word.name);
+    CHECK(word.form.starts_with(word.name));
+    // These two have sections of their own.
+    if (word.name == "sum" || word.name == "preset") continue;
+    CHECK(listed.erase(std::string(word.name)) == 1);
+  }
+  CHECK(listed.empty());
+}
+
 }  // namespace
 }  // namespace annulus::pattern

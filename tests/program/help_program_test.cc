@@ -61,7 +61,7 @@ TEST_CASE("help says of each verb what --help says") {
   CHECK(annulus_with("help").out == annulus_with("--help").out);
   CHECK(annulus_with("help pattern").out == annulus_with("pattern --help").out);
   refused("help fly", 2, "annulus has no verb 'fly'; there are run, ");
-  refused("help pattern fly", 2, "annulus pattern has no verb 'fly'; there are draw, ");
+  refused("help pattern fly", 2, "annulus pattern has no verb 'fly'; there are list, ");
   refused("help run run", 2, "annulus run has no verb 'run'");
 }
 

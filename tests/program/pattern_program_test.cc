@@ -72,6 +72,26 @@ TEST_CASE("layouts go out in every format and come back") {
   CHECK(again["kept"] == 12);
 }
 
+TEST_CASE("pattern list and presets say what there is, and patterns take it") {
+  const base::Json words = json_of("pattern list --json")["words"];
+  CHECK(words.size() == pattern_words().size());
+  const std::string list = annulus_with("pattern list").out;
+  for (const base::Json& word : words) {
+    CHECK(list.find("\n" + word["form"].get<std::string>()) != std::string::npos);
+    CHECK(list.find("  " + word["meaning"].get<std::string>() + "\n") != std::string::npos);
+  }
+  const std::string presets = annulus_with("pattern presets").out;
+  for (const base::Json& preset : json_of("pattern presets --json")["presets"]) {
+    const std::string name = preset["name"].get<std::string>();
+    CHECK(presets.find("preset(" + name + ") ") != std::string::npos);
+    CHECK(presets.find("  " + preset["expression"].get<std::string>() + "\n") != std::string::npos);
+    CHECK(preset["density"].size() == 3);
+  }
+  refused("pattern stats -p 'causal & bigbird'", 2, "did you mean 'preset(bigbird)'?");
+  refused("pattern stats -p 'sliding_window(5, 0)'", 2, "did you mean 'window'?");
+  refused("pattern stats -p 'preset(bigbrid)'", 2, "did you mean 'bigbird'?");
+}
+
 TEST_CASE("heads that differ are drawn, counted and written, each under its own number") {
   const test::ScratchFolder folder;
   const std::string two = " -p 'heads(dense, causal)' -S 256 --block 64x64";
@@ -117,7 +137,7 @@ TEST_CASE("pattern refuses in one line what it cannot do") {
   const test::ScratchFolder folder;
   const std::string file = folder / "x";
   refused("pattern", 2, "subcommand");
-  refused("pattern paint", 2, "'paint' is no subcommand; use draw, stats, ");
+  refused("pattern paint", 2, "'paint' is no subcommand; use list, presets, draw, ");
   refused("pattern draw", 2, "give --pattern with sizes, or --input");
   refused("pattern draw -p causal -i " + file, 2, "not both");
   refused("pattern draw -p 'causal &'", 2, "column");
@@ -140,6 +160,11 @@ TEST_CASE("pattern refuses in one line what it cannot do") {
   { std::ofstream(file) << "no layout at all, and far too short"; }
   refused("pattern draw -i " + file, 5, "the header of a block layout has 128");
   refused("pattern import " + file + " " + file + "2 --from csr", 5, "");
+  refused("pattern import " + file + " " + file + "2 --from npy", 2, "as in --block 128x128");
+  refused("pattern import " + file + " " + file + "2 --from raw --block 8", 2, "as in --seq 4096");
+  { std::ofstream(folder / "other") << std::string(200, 'x'); }
+  refused("pattern import " + (folder / "other") + " " + file + "2", 5,
+          "annulus pattern import with --from");
   refused("pattern import " + file + " " + file + "2 --from raw --block 8 -S 64", 5,
           "the mask has 35 entries");
   refused("pattern diff " + file, 2, "annulus pattern diff: second is required");

@@ -45,6 +45,8 @@ constexpr Example kExamples[] = {
     {"cache list", "annulus cache list"},
     {"cache prune", "annulus cache prune --older-than 30d --max-bytes 2G --dry-run"},
     {"cache verify", "annulus cache verify --remove"},
+    {"pattern list", "annulus pattern list"},
+    {"pattern presets", "annulus pattern presets --json"},
     {"pattern draw", "annulus pattern draw -p 'causal & (window(255, 0) | global(16))' -S 2048"},
     {"pattern draw", "annulus pattern draw -p 'preset(bigbird)' -H 8 -S 4096 --svg bigbird.svg"},
     {"pattern stats",

@@ -1,6 +1,9 @@
 #include "program/pattern.h"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "annulus/layout_formats.h"
@@ -64,6 +67,30 @@ LayoutSizes sizes_beside_file(const PatternArguments& arguments) {
   return sizes_of(arguments);
 }
 
+// What a file of a mask leaves open, and the options that say it.
+struct Unsaid {
+  LayoutFormat format;
+  std::string_view what;
+  std::int64_t LayoutSizes::*size;
+  std::string_view option;
+};
+constexpr Unsaid kUnsaid[] = {
+    {LayoutFormat::kNpy, "how large its blocks are", &LayoutSizes::block_rows, "--block 128x128"},
+    {LayoutFormat::kRaw, "how large its blocks are", &LayoutSizes::block_rows, "--block 128x128"},
+    {LayoutFormat::kRaw, "how long its sequences are", &LayoutSizes::seq_q, "--seq 4096"},
+};
+
+BlockLayout read_layout(const std::string& path, const PatternArguments& arguments) {
+  const LayoutFormat format = layout_format(arguments.from);
+  const LayoutSizes sizes = sizes_beside_file(arguments);
+  for (const Unsaid& each : kUnsaid) {
+    if (each.format != format || sizes.*each.size != 0) continue;
+    base::fail(ErrorCode::kInvalidArgument, "{}: a file of {} does not say {}; give that as in {}",
+               path, arguments.from, each.what, each.option);
+  }
+  return import_layout(path, format, sizes);
+}
+
 BlockLayout layout_of(const PatternArguments& arguments) {
   if (arguments.input.empty() == arguments.pattern.empty()) {
     base::fail(ErrorCode::kInvalidArgument, "give --pattern with sizes, or --input, and not both");
@@ -72,8 +99,7 @@ BlockLayout layout_of(const PatternArguments& arguments) {
     const Pattern pattern = parse_pattern(arguments.pattern);
     return make_layout(pattern, full_sizes(arguments, pattern));
   }
-  return import_layout(arguments.input, layout_format(arguments.from),
-                       sizes_beside_file(arguments));
+  return read_layout(arguments.input, arguments);
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -211,10 +237,8 @@ Exit stats(const PatternArguments& arguments) {
 }
 
 Exit diff(const PatternArguments& arguments) {
-  const LayoutFormat format = layout_format(arguments.from);
-  const LayoutSizes sizes = sizes_beside_file(arguments);
-  const BlockLayout first = import_layout(arguments.input, format, sizes);
-  const BlockLayout second = import_layout(arguments.other, format, sizes);
+  const BlockLayout first = read_layout(arguments.input, arguments);
+  const BlockLayout second = read_layout(arguments.other, arguments);
   const LayoutDifference found = difference(first, second, arguments.lines);
   if (arguments.json) {
     base::Json json;
@@ -257,7 +281,62 @@ Exit convert(const PatternArguments& arguments) {
   return Exit::kOk;
 }
 
+// Lines of two columns. A long text of the first one stands on a line of its own.
+void print_columns(const std::vector<std::pair<std::string_view, std::string_view>>& lines) {
+  constexpr std::size_t kMost = 32;
+  std::size_t width = 0;
+  for (const auto& [first, second] : lines) {
+    if (first.size() <= kMost) width = std::max(width, first.size());
+  }
+  for (const auto& [first, second] : lines) {
+    if (first.size() > width) {
+      fmt::print("{}\n{:{}}  {}\n", first, "", width, second);
+    } else {
+      fmt::print("{:{}}  {}\n", first, width, second);
+    }
+  }
+}
+
+Exit list(const PatternArguments& arguments) {
+  base::Json json;
+  std::vector<std::pair<std::string_view, std::string_view>> lines;
+  for (const PatternWord& word : pattern_words()) {
+    lines.emplace_back(word.form, word.meaning);
+    json["words"].push_back({{"name", word.name}, {"form", word.form}, {"meaning", word.meaning}});
+  }
+  if (arguments.json) {
+    print_json(json);
+    return Exit::kOk;
+  }
+  std::printf("What a query sees. Patterns are joined by & (both), | (either) and ~ (not).\n\n");
+  print_columns(lines);
+  return Exit::kOk;
+}
+
+Exit list_presets(const PatternArguments& arguments) {
+  base::Json json;
+  std::vector<std::string> names;
+  for (const PresetInfo& preset : presets()) {
+    names.push_back(fmt::format("preset({})", preset.name));
+    json["presets"].push_back({{"name", preset.name},
+                               {"expression", preset.expression},
+                               {"density", preset.density},
+                               {"lengths", kPresetLengths}});
+  }
+  if (arguments.json) {
+    print_json(json);
+    return Exit::kOk;
+  }
+  std::vector<std::pair<std::string_view, std::string_view>> lines;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    lines.emplace_back(names[i], presets()[i].expression);
+  }
+  print_columns(lines);
+  return Exit::kOk;
+}
+
 void add_sizes(CLI::App& app, PatternArguments* to) {
+  add_max_work(app, &to->max_work);
   const auto add = [&](const char* names, std::optional<std::int64_t>* number, const char* help) {
     app.add_option(names, *number, help)->check(number_of_type<std::int64_t>());
   };
@@ -268,10 +347,22 @@ void add_sizes(CLI::App& app, PatternArguments* to) {
       ->type_name(kBlockSize);
 }
 
+// "FORMAT:{layout,npy,...}"
+std::string format_type() {
+  constexpr LayoutFormat kFormats[] = {
+      LayoutFormat::kLayout, LayoutFormat::kNpy,  LayoutFormat::kRaw,
+      LayoutFormat::kCsr,    LayoutFormat::kCoo,  LayoutFormat::kBitset,
+      LayoutFormat::kTopK,   LayoutFormat::kFlex, LayoutFormat::kFlashInfer};
+  std::string names;
+  for (const LayoutFormat format : kFormats) {
+    names += fmt::format("{}{}", names.empty() ? "" : ",", to_string(format));
+  }
+  return "FORMAT:{" + names + "}";
+}
+
 CLI::Option* add_from(CLI::App& app, PatternArguments* to) {
-  return app.add_option(
-      "--from", to->from,
-      "the input's format: layout, npy, raw, csr, coo, bitset, topk, flex, flashinfer");
+  return app.add_option("--from", to->from, with_default("the input's format", to->from))
+      ->type_name(format_type());
 }
 
 void add_source(CLI::App& app, PatternArguments* to) {
@@ -293,9 +384,10 @@ void add_verbs(CLI::App& app, PatternVerbs* verbs) {
     verb.run = run;
     verb.app = app.add_subcommand(name, help);
     verb.app->add_flag("--json", verb.arguments.json, "print one JSON object");
-    add_max_work(*verb.app, &verb.arguments.max_work);
     return verb;
   };
+  add("list", "the words that patterns are made of", list);
+  add("presets", "the patterns that are known by name", list_presets);
   PatternVerb& drawing = add("draw", "a picture of the blocks of one head", draw);
   add_source(*drawing.app, &drawing.arguments);
   add_number(*drawing.app, "--head", &drawing.arguments.head, "which query head");
@@ -328,7 +420,10 @@ void add_verbs(CLI::App& app, PatternVerbs* verbs) {
   exporting.app->add_option("output", exporting.arguments.output, "the file to write")
       ->type_name(kFile)
       ->required();
-  exporting.app->add_option("--to", exporting.arguments.to, "its format, one of those of --from");
+  exporting.app
+      ->add_option("--to", exporting.arguments.to,
+                   with_default("its format", exporting.arguments.to))
+      ->type_name(format_type());
 
   PatternVerb& importing =
       add("import", "make a layout's file, which blocks(\"file\") reads, of another file", convert);

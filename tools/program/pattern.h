@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_PATTERN_H_
 #define ANNULUS_PROGRAM_PATTERN_H_
 
-// annulus pattern: draw, stats, diff, export and import of block layouts. Nothing here needs a
+// annulus pattern: what patterns are made of, and block layouts. Nothing here needs a
 // device.
 
 #include <cstdint>

@@ -16,7 +16,9 @@ namespace {
 
 constexpr DeviceFunction kAxialFunctions[] = {{"axial", true}};
 
-constexpr Word kAxialWords[] = {{"axial", [](Arguments* read) {
+constexpr Word kAxialWords[] = {{"axial", "axial(height, width)",
+                                 "the same row or column of a grid of height x width cells",
+                                 [](Arguments* read) {
                                    const auto [height, width] = read->numbers<2>("axial");
                                    return read->built([&] { return axial(height, width); });
                                  }}};

@@ -17,12 +17,12 @@ constexpr DeviceFunction kLevel = {"level", true};
 constexpr DeviceFunction kBandFunctions[] = {kDilated, kBand, kLevel};
 
 constexpr Word kBandWords[] = {
-    {"dilated",
+    {"dilated", "dilated(r)", "every r-th key, counted from the query",
      [](Arguments* read) {
        const std::int64_t r = read->number();
        return read->built([&] { return dilated(r); });
      }},
-    {"block_dilated",
+    {"block_dilated", "block_dilated(r, b)", "every r-th block of b keys, counted from the query's",
      [](Arguments* read) {
        const auto [r, b] = read->numbers<2>("block_dilated");
        return read->built([&] { return block_dilated(r, b); });

@@ -16,11 +16,11 @@ namespace {
 
 constexpr DeviceFunction kBlocksFunctions[] = {{"blocks", true}};
 
-constexpr Word kBlocksWords[] = {{"blocks", [](Arguments* read) {
-                                    const std::string path =
-                                        read->next_is(')') ? std::string() : read->quoted();
-                                    return read->built([&] { return read->load_blocks(path); });
-                                  }}};
+constexpr Word kBlocksWords[] = {
+    {"blocks", "blocks(\"file\")", "the blocks that a layout in a file keeps", [](Arguments* read) {
+       const std::string path = read->next_is(')') ? std::string() : read->quoted();
+       return read->built([&] { return read->load_blocks(path); });
+     }}};
 
 std::string in_quotes(std::string_view name) {
   std::string text = "\"";

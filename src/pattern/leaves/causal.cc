@@ -9,7 +9,9 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr Word kCausalWords[] = {{"causal", [](Arguments*) { return causal(); }, true}};
+constexpr Word kCausalWords[] = {{"causal", "causal",
+                                  "the query's own position and those before it",
+                                  [](Arguments*) { return causal(); }, true}};
 constexpr DeviceFunction kCausalFunctions[] = {{"causal", false}};
 
 }  // namespace

@@ -9,7 +9,8 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr Word kDenseWords[] = {{"dense", [](Arguments*) { return dense(); }, true}};
+constexpr Word kDenseWords[] = {
+    {"dense", "dense", "every key", [](Arguments*) { return dense(); }, true}};
 
 }  // namespace
 

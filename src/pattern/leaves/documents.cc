@@ -17,11 +17,12 @@ namespace {
 
 constexpr DeviceFunction kDocumentsFunctions[] = {{"documents", true}};
 
-constexpr Word kDocumentsWords[] = {{"documents", [](Arguments* read) {
-                                       const std::vector<std::int64_t> starts = read->list();
-                                       return read->built(
-                                           [&] { return documents(std::span(starts)); });
-                                     }}};
+constexpr Word kDocumentsWords[] = {
+    {"documents", "documents([start, ...])",
+     "the query's own document; documents begin at these positions", [](Arguments* read) {
+       const std::vector<std::int64_t> starts = read->list();
+       return read->built([&] { return documents(std::span(starts)); });
+     }}};
 
 }  // namespace
 

@@ -14,10 +14,11 @@ namespace {
 
 constexpr DeviceFunction kEveryFunctions[] = {{"every", true}};
 
-constexpr Word kEveryWords[] = {{"every", [](Arguments* read) {
-                                   const auto [s, r] = read->numbers<2>("every");
-                                   return read->built([&] { return annulus::every(s, r); });
-                                 }}};
+constexpr Word kEveryWords[] = {
+    {"every", "every(s, r)", "keys whose position is r modulo s", [](Arguments* read) {
+       const auto [s, r] = read->numbers<2>("every");
+       return read->built([&] { return annulus::every(s, r); });
+     }}};
 
 // With strides from this on, the keys of a row are in tiles of their own; with smaller ones they
 // are a comb finer than a tile.

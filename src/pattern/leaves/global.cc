@@ -19,15 +19,16 @@ constexpr DeviceFunction kFirst[] = {{"global_first", false}};
 constexpr DeviceFunction kListed[] = {{"global_listed", true}};
 
 // Both leaves have one word, which takes a number or a list.
-constexpr Word kGlobalWords[] = {{"global", [](Arguments* read) {
-                                    if (read->next_is('[')) {
-                                      const std::vector<std::int64_t> positions = read->list();
-                                      return read->built(
-                                          [&] { return global(std::span(positions)); });
-                                    }
-                                    const std::int64_t n = read->number();
-                                    return read->built([&] { return global(n); });
-                                  }}};
+constexpr Word kGlobalWords[] = {
+    {"global", "global(n) or global([p, ...])",
+     "the first n keys, or those listed; queries among them see every key", [](Arguments* read) {
+       if (read->next_is('[')) {
+         const std::vector<std::int64_t> positions = read->list();
+         return read->built([&] { return global(std::span(positions)); });
+       }
+       const std::int64_t n = read->number();
+       return read->built([&] { return global(n); });
+     }}};
 
 }  // namespace
 

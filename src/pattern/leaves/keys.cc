@@ -14,10 +14,11 @@ namespace {
 
 constexpr DeviceFunction kKeysFunctions[] = {{"keys", false}};
 
-constexpr Word kKeysWords[] = {{"keys", [](Arguments* read) {
-                                  const auto [a, b] = read->numbers<2>("keys");
-                                  return read->built([&] { return annulus::keys(a, b); });
-                                }}};
+constexpr Word kKeysWords[] = {
+    {"keys", "keys(a, b)", "keys at positions a to b - 1", [](Arguments* read) {
+       const auto [a, b] = read->numbers<2>("keys");
+       return read->built([&] { return annulus::keys(a, b); });
+     }}};
 
 }  // namespace
 

@@ -125,6 +125,8 @@ struct Structure {
 // A word of the language that names a leaf.
 struct Word {
   std::string_view name;
+  std::string_view form;  // as PatternWord, likewise
+  std::string_view meaning;
   Pattern (*parse)(Arguments* read);  // reads the arguments between the parentheses
   bool is_bare = false;               // has no parentheses: `dense`
 };

@@ -16,7 +16,9 @@ namespace {
 
 constexpr DeviceFunction kNattenFunctions[] = {{"natten", true}};
 
-constexpr Word kNattenWords[] = {{"natten", [](Arguments* read) {
+constexpr Word kNattenWords[] = {{"natten", "natten(height, width, n)",
+                                  "the n x n cells around the query's in a grid",
+                                  [](Arguments* read) {
                                     const auto [height, width, n] = read->numbers<3>("natten");
                                     return read->built([&] { return natten(height, width, n); });
                                   }}};

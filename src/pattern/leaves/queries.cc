@@ -14,7 +14,9 @@ namespace {
 
 constexpr DeviceFunction kQueriesFunctions[] = {{"queries", false}};
 
-constexpr Word kQueriesWords[] = {{"queries", [](Arguments* read) {
+constexpr Word kQueriesWords[] = {{"queries", "queries(a, b)",
+                                   "queries at positions a to b - 1 see every key, others none",
+                                   [](Arguments* read) {
                                      const auto [a, b] = read->numbers<2>("queries");
                                      return read->built([&] { return annulus::queries(a, b); });
                                    }}};

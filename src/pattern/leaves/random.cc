@@ -21,7 +21,9 @@ namespace {
 
 constexpr DeviceFunction kRandomFunctions[] = {{"random", true}};
 
-constexpr Word kRandomWords[] = {{"random", [](Arguments* read) {
+constexpr Word kRandomWords[] = {{"random", "random(c, seed, b)",
+                                  "c blocks of b keys, drawn for each block of b queries",
+                                  [](Arguments* read) {
                                     const auto [c, seed, b] = read->numbers<3>("random");
                                     return read->built([&] { return annulus::random(c, seed, b); });
                                   }}};

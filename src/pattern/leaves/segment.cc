@@ -15,10 +15,12 @@ namespace {
 
 constexpr DeviceFunction kSegmentFunctions[] = {{"segment", true}};
 
-constexpr Word kSegmentWords[] = {{"segment", [](Arguments* read) {
-                                     const auto [w, r] = read->numbers<2>("segment");
-                                     return read->built([&] { return segment(w, r); });
-                                   }}};
+constexpr Word kSegmentWords[] = {
+    {"segment", "segment(w, r)",
+     "every r-th key of the query's segment of w keys, by head (LongNet)", [](Arguments* read) {
+       const auto [w, r] = read->numbers<2>("segment");
+       return read->built([&] { return segment(w, r); });
+     }}};
 
 // The offsets in a segment that a head takes are first = head % rate, first + rate, ...; returns
 // `at` if it is one of them, else the next one after it.

@@ -18,7 +18,8 @@ Pattern parse(Arguments* read) {
   const std::int64_t n = read->number();
   return read->built([&] { return kMake(n); });
 }
-constexpr Word kSinkWords[] = {{"sink", parse<sink>}, {"prefix", parse<prefix>}};
+constexpr Word kSinkWords[] = {{"sink", "sink(n)", "the first n keys", parse<sink>},
+                               {"prefix", "prefix(n)", "another word for sink", parse<prefix>}};
 
 }  // namespace
 

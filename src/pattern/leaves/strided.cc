@@ -13,7 +13,9 @@ namespace {
 
 constexpr DeviceFunction kStridedFunctions[] = {{"strided", true}};
 
-constexpr Word kStridedWords[] = {{"strided", [](Arguments* read) {
+constexpr Word kStridedWords[] = {{"strided", "strided(s, n, b)",
+                                   "every s-th block of b keys, and n blocks around the query's",
+                                   [](Arguments* read) {
                                      const auto [s, n, b] = read->numbers<3>("strided");
                                      return read->built([&] { return strided(s, n, b); });
                                    }}};

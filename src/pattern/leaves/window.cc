@@ -16,10 +16,12 @@ constexpr DeviceFunction kLeft = {"window_left", false};    // unbounded to the 
 constexpr DeviceFunction kRight = {"window_right", false};  // unbounded to the left
 constexpr DeviceFunction kWindowFunctions[] = {kBoth, kLeft, kRight};
 
-constexpr Word kWindowWords[] = {{"window", [](Arguments* read) {
-                                    const auto [left, right] = read->numbers<2>("window");
-                                    return read->built([&] { return window(left, right); });
-                                  }}};
+constexpr Word kWindowWords[] = {
+    {"window", "window(left, right)",
+     "from left keys before the query to right after it; -1: any number", [](Arguments* read) {
+       const auto [left, right] = read->numbers<2>("window");
+       return read->built([&] { return window(left, right); });
+     }}};
 
 }  // namespace
 
