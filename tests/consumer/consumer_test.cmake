@@ -113,6 +113,11 @@ foreach(file docs/patterns.md docs/embedding.md docs/examples/attention.cc READM
   endif()
 endforeach()
 
+# The man page is where man looks.
+if(program AND NOT EXISTS ${WORK}/moved/share/man/man1/annulus.1)
+  message(FATAL_ERROR "no man page is installed")
+endif()
+
 # The completion offers verbs, verbs of verbs, and options.
 find_program(BASH bash)
 if(BASH AND program)

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,7 +64,110 @@ TEST_CASE("help says of each verb what --help says") {
   CHECK(annulus_with("help pattern").out == annulus_with("pattern --help").out);
   refused("help fly", 2, "annulus has no verb 'fly'; there are run, ");
   refused("help pattern fly", 2, "annulus pattern has no verb 'fly'; there are list, ");
+  refused("help run --as man", 2, "--as man is of the whole program");
   refused("help run run", 2, "annulus run has no verb 'run'");
+}
+
+// The options that help of a verb lists, by their long names.
+std::set<std::string> options_of(const std::string& verb) {
+  std::set<std::string> options;
+  const std::regex line_of_option("^  (-[^ ]+).*");
+  for (const std::string& line : lines_of(annulus_with("help " + verb).out)) {
+    std::smatch found;
+    if (!std::regex_match(line, found, line_of_option)) continue;
+    std::istringstream names(found[1].str());
+    for (std::string name; std::getline(names, name, ',');) {
+      if (name.starts_with("--")) options.insert(name);
+    }
+  }
+  return options;
+}
+
+TEST_CASE("the man page has every verb with all its options, and roff takes it") {
+  const test::ScratchFolder folder;
+  const std::string path = folder / "annulus.1";
+  const Outcome written = annulus_with("help --as man");
+  REQUIRE(written.code == 0);
+  std::ofstream(path) << written.out;
+  const std::string page = std::regex_replace(written.out, std::regex("\\\\-"), "-");
+  for (const char* section : {"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "VERBS",
+                              "\"EXIT STATUS\"", "ENVIRONMENT", "FILES"}) {
+    CHECK(page.find(std::string("\n.SH ") + section + "\n") != std::string::npos);
+  }
+  for (const std::string& verb : verbs_below()) {
+    CAPTURE(verb);
+    const std::size_t start = page.find("\n.SS \"annulus " + verb + " [OPTIONS]");
+    REQUIRE(start != std::string::npos);
+    const std::string section = page.substr(start, page.find("\n.S", start + 1) - start);
+    for (const std::string& option : options_of(verb)) {
+      CAPTURE(option);
+      CHECK(std::regex_search(section, std::regex("\n\\\\fB([^\n]*, )?" + option + "[,\\\\]")));
+    }
+    for (const std::string& example : examples_of(verb)) {
+      CHECK(section.find("    " + example + "\n") != std::string::npos);
+    }
+  }
+  // The variables that the README lists are those that the page explains.
+  std::set<std::string> variables;
+  for (const std::string& line : lines_of(test::read(ANNULUS_TEMPLATES "/../README.md"))) {
+    if (line.starts_with("| `ANNULUS_")) variables.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  CHECK(variables.size() > 5);
+  const std::string environment = page.substr(page.find("\n.SH ENVIRONMENT"));
+  for (const std::string& variable : variables) {
+    CAPTURE(variable);
+    CHECK(environment.find("\\fB" + variable + "\\fR") != std::string::npos);
+  }
+  if (test::run_command("groff --version").code != 0) return;
+  const Outcome outcome = test::run_command("groff -man -Tutf8 -ww " + path);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(outcome.out.find("--kv-heads") != std::string::npos);
+}
+
+TEST_CASE("the completion for bash offers what the parser takes") {
+  if (test::run_command("bash --version").code != 0) return;
+  const test::ScratchFolder folder;
+  const std::string path = folder / "annulus";
+  std::ofstream(path) << annulus_with("help --as bash").out;
+  if (test::run_command("shellcheck --version").code == 0) {
+    const Outcome checked = test::run_command("shellcheck -s bash " + path);
+    CHECK_MESSAGE(checked.out.empty(), checked.out);
+  }
+  // What is offered for the last of these words.
+  const auto offered = [&](const std::string& words) {
+    std::ofstream(folder / "ask") << "source " << path << "\nCOMP_WORDS=(annulus " << words
+                                  << ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_annulus\n"
+                                  << "printf '%s\\n' \"${COMPREPLY[@]}\"\n";
+    const Outcome outcome = test::run_command("cd " + folder.path() + " && bash ask");
+    CHECK_MESSAGE(outcome.err.empty(), outcome.err);
+    const std::vector<std::string> lines = lines_of(outcome.out);
+    std::set<std::string> found(lines.begin(), lines.end());
+    found.erase("");
+    return found;
+  };
+  using Words = std::set<std::string>;
+  for (const std::string& verb : verbs_below()) {
+    CAPTURE(verb);
+    // Of help the options are its own, not those of the verb that it is asked about.
+    CHECK(offered(verb + " --") == options_of(verb));
+  }
+  CHECK(offered("--") == options_of(""));
+  CHECK(offered("tu") == Words{"tune", "tuned"});
+  CHECK(offered("help pattern dr") == Words{"draw"});
+  CHECK(offered("tuned ''") == Words{"list", "show", "export", "import", "merge", "diff", "verify",
+                                     "prune", "remove", "why"});
+  CHECK(offered("run --mode ''") == Words{"checked", "fast"});
+  CHECK(offered("run -S 64 --mode = ch") == Words{"checked"});
+  CHECK(offered("run --mode =") == Words{"checked", "fast"});
+  CHECK(offered("pattern export --to f") == Words{"flex", "flashinfer"});
+  CHECK(offered("explain --device s") == Words{"sim:sm_80", "sim:sm_90a"});
+  // What the shell takes for two words is replaced from the ':' on.
+  CHECK(offered("explain --device sim : sm_8") == Words{"sm_80"});
+  CHECK(offered("run --seq 1").empty());
+  std::filesystem::create_directory(folder / "below");
+  CHECK(offered("run --templates be") == Words{"below"});
+  CHECK(offered("run --output ''").empty());  // files are the shell's
 }
 
 // The program takes its words: nothing that it refuses as usage, and no defect.

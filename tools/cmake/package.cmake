@@ -78,7 +78,3 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/annulus.pc DESTINATION ${CMAKE_INS
 # What headers and messages point to: the documents and the examples.
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus PATTERN data EXCLUDE)
-if(ANNULUS_PROGRAM)
-  install(FILES tools/program/completion.bash DESTINATION
-    ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME annulus)
-endif()

@@ -8,6 +8,7 @@
 #include "annulus/kernels.h"
 #include "annulus/tune.h"
 #include "base/env.h"
+#include "program/environment.h"
 #include "program/options.h"
 #include "program/report.h"
 #include "program/tuned_text.h"
@@ -83,20 +84,17 @@ struct Findings {
 Findings examine(const DoctorArguments& arguments) {
   const base::Environment environment = base::read_environment();
   const DeviceOptions options = device_options(arguments.device);
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const Variable& each : environment_variables()) {
+    variables.emplace_back(each.name, environment.*each.value);
+  }
   return {.libraries = find_libraries(),
           .gpus = list_devices(),
           .kernels = list_kernels(options.cache_dir),
           .ahead = list_shipped_kernels(options.kernels_path),
           .tuned = annulus::list_tuned(options.tuned_path),
           .device = try_to_open(options),
-          .variables = {{"ANNULUS_CACHE_DIR", environment.cache_dir},
-                        {"ANNULUS_KERNELS", environment.kernels},
-                        {"ANNULUS_COMPILE", environment.compile},
-                        {"ANNULUS_TUNED", environment.tuned},
-                        {"ANNULUS_DEVICE", environment.device},
-                        {"ANNULUS_LOG", environment.log},
-                        {"ANNULUS_LIBRARY_PATH", environment.library_path},
-                        {"ANNULUS_REQUIRE_GPU", environment.require_gpu}}};
+          .variables = std::move(variables)};
 }
 
 // How many serve the device, and of the others how many for each reason.

@@ -5,15 +5,43 @@
 
 #include "base/fail.h"
 #include "program/command_line.h"
+#include "program/description.h"
+#include "program/number_option.h"
 
 namespace annulus::program {
 
+namespace {
+
+// What is written of the whole program.
+struct Form {
+  std::string_view name;
+  std::string (*write)(const VerbDescription& program);
+};
+constexpr Form kForms[] = {{"man", man_page}, {"bash", bash_completion}};
+
+}  // namespace
+
 void add_options(CLI::App& app, HelpArguments* arguments) {
+  std::vector<std::string> forms = {arguments->as};
+  for (const Form& form : kForms) forms.emplace_back(form.name);
+  app.add_option("--as", arguments->as,
+                 with_default("of the whole program the man page, or completion for a shell",
+                              arguments->as))
+      ->check(CLI::IsMember(forms));
   app.add_option("verb", arguments->verb, "the verb, as in pattern draw; default: the program")
       ->type_name("VERB");
 }
 
 Exit help(const CLI::App& parser, const HelpArguments& arguments) {
+  for (const Form& form : kForms) {
+    if (form.name != arguments.as) continue;
+    if (!arguments.verb.empty()) {
+      base::fail(ErrorCode::kInvalidArgument, "--as {} is of the whole program; give no verb",
+                 arguments.as);
+    }
+    std::fputs(form.write(describe(parser)).c_str(), stdout);
+    return Exit::kOk;
+  }
   const CLI::App* app = &parser;
   std::string above;
   for (const std::string& word : arguments.verb) {
