@@ -21,8 +21,13 @@ constexpr std::size_t kMaxRounds = 10'000;  // of one line
 // Names of up to a few hundred candidates make the first line, and nothing is nested deeply.
 constexpr base::JsonLimits kLineLimits{.bytes = 16u << 20, .depth = 8, .keys = 100};
 
+// A reason may quote bytes of others, such as a message of a driver, that are no UTF-8.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string checked(const Json& json) {
-  const std::string text = json.dump();
+  const std::string text = text_of(json);
   return base::digest(text).hex() + ' ' + text + '\n';
 }
 
@@ -109,11 +114,16 @@ std::vector<double> times_in(const Json& json) {
   return times;
 }
 
-Finding finding_in(const Json& json) {
+// What `journal`, of which the first line is read, can say: a search of predictions asks for one
+// configuration and one round at a time, and one whose default is dropped has no answers.
+Finding finding_in(const Json& json, const Journal& journal) {
   Finding finding;
   if (json.contains("dropped")) {
     finding.configs = {text_in(json["dropped"], "dropped")};
     finding.dropped = text_in(member_of(json, "why"), "why");
+    if (finding.configs.front() == to_string(journal.trials[journal.default_at].config)) {
+      base::fail(ErrorCode::kInvalidFile, "it drops the default");
+    }
     return finding;
   }
   for (const Json& each : list_in(json, "tried", kMaxMeasured)) {
@@ -127,6 +137,9 @@ Finding finding_in(const Json& json) {
   }
   if (finding.times.size() != finding.configs.size()) {
     base::fail(ErrorCode::kInvalidFile, "its times are not one list for each configuration");
+  }
+  if (journal.predicted && (finding.times.size() != 1 || finding.times.front().size() != 1)) {
+    base::fail(ErrorCode::kInvalidFile, "its times are not one prediction");
   }
   return finding;
 }
@@ -153,7 +166,7 @@ std::string why_other_subject(const Json& stated, const Json& wanted) {
     if (found == stated.end()) return fmt::format("it states no {}", name);
     if (*found == value) continue;
     constexpr std::size_t kMost = 120;
-    const std::string is = found->dump(), wants = value.dump();
+    const std::string is = text_of(*found), wants = text_of(value);
     if (is.size() + wants.size() > kMost) return fmt::format("its {} is another", name);
     return fmt::format("its {} is {}, not {}", name, is, wants);
   }
@@ -201,7 +214,7 @@ std::optional<Journal> decode_journal(std::string_view text, std::string* why) {
       if (json.contains("ended")) {
         journal.ended = true;
       } else {
-        journal.findings.push_back(finding_in(json));
+        journal.findings.push_back(finding_in(json, journal));
       }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kInvalidFile) throw;

@@ -12,7 +12,8 @@
 //
 // The digits are the XXH3-128 of the text between them and the end of the line. A line is added
 // once a candidate was dropped or measured, so a process that is killed loses the candidate under
-// way and nothing else. What follows the first damaged line is not used.
+// way and nothing else. The first line that is damaged, or that no search writes, and what follows
+// it are not used.
 
 #include <functional>
 #include <map>

@@ -15,6 +15,7 @@
 #include "annulus/error.h"
 #include "autotune/fake_bench.h"
 #include "autotune/sample_entry.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "support/faulty_files.h"
 #include "support/options.h"
@@ -166,6 +167,53 @@ TEST_CASE("of a journal with a changed byte the lines before it stay") {
   }
 }
 
+// A line with its digest.
+std::string line_with(const std::string& text) {
+  return base::digest(text).hex() + " " + text + "\n";
+}
+
+// Anybody can write a digest: such a line is as one that is damaged.
+TEST_CASE("lines that no search writes end what is used of a journal") {
+  const std::string standard = to_string(test::kDefault);
+  const std::string other = to_string(test::trials(smooth).front().config);
+  REQUIRE(other != standard);
+  for (const bool predicted : {false, true}) {
+    const auto rounds = static_cast<std::size_t>(predicted ? 1 : SearchOptions().quick_rounds);
+    const std::string begin =
+        first_line(subject(predicted)) +
+        line_of(
+            {.configs = {standard}, .dropped = {}, .times = {std::vector<double>(rounds, 2.0)}});
+    const auto used = [&](const std::string& line) {
+      std::string why;
+      const auto journal = decode_journal(begin + line_with(line), &why);
+      REQUIRE(journal);
+      CHECK(replay(*journal).tried >= 1);
+      FakeBench bench(smooth, predicted ? 0.0 : 0.02);
+      JournalWorkbench resumed(&bench, *journal);
+      CHECK(run(resumed).complete);
+      return journal->lines == 3;
+    };
+    CHECK(used(R"({"dropped":")" + other + R"(","why":"spills"})"));
+    CHECK_FALSE(used(R"({"dropped":")" + standard + R"(","why":"spills"})"));
+    CHECK(used(R"({"tried":[")" + other + R"("],"times":[[1.5]]})"));
+    CHECK(used(R"({"tried":[")" + other + R"("],"times":[[1.5,1.25]]})") == !predicted);
+    CHECK(used(R"({"tried":[")" + standard + R"("],"times":[[1.5,1.25,1.5]]})") == !predicted);
+    CHECK(used(R"({"tried":[")" + standard + R"(",")" + other + R"("],"times":[[1.5],[1.25]]})") ==
+          !predicted);
+  }
+}
+
+TEST_CASE("a reason that is no UTF-8 is kept, with a sign for what is none") {
+  std::string why;
+  const std::string line = line_of({.configs = {to_string(test::trials(smooth).front().config)},
+                                    .dropped = "says \xff",
+                                    .times = {}});
+  const auto journal = decode_journal(first_line(subject(false)) + line, &why);
+  REQUIRE(journal);
+  REQUIRE(journal->findings.size() == 1);
+  CHECK(journal->findings[0].dropped == "says \xef\xbf\xbd");
+}
+
 // The journals of a folder.
 std::vector<std::string> journals_in(const std::string& folder) {
   std::vector<std::string> paths;
@@ -252,12 +300,39 @@ TEST_CASE("two searches at a time have journals of their own") {
   CHECK(notes.lines.empty());
 }
 
+// Tells whether the first call that failed made, wrote to or removed a journal.
+class JournalFaults final : public test::FaultyFiles {
+ public:
+  bool of_journal = false;
+
+  int open(int folder, const std::string& path, int flags, unsigned mode) override {
+    const bool own = path.ends_with(kJournalSuffix);
+    note(own);
+    const int file = FaultyFiles::open(folder, path, flags, mode);
+    if (own && file >= 0) journal_ = file;
+    return file;
+  }
+  std::int64_t write(int file, const void* data, std::size_t bytes) override {
+    note(file == journal_);
+    return FaultyFiles::write(file, data, bytes);
+  }
+  int unlink(int folder, const std::string& path) override {
+    note(path.ends_with(kJournalSuffix));
+    return FaultyFiles::unlink(folder, path);
+  }
+
+ private:
+  void note(bool own) { of_journal = of_journal || (own && calls() == fail_at); }
+  int journal_ = -1;
+};
+
 TEST_CASE("a search goes on without a journal whichever call of files fails") {
+  int of_journal = 0;
   for (const bool persistent : {false, true}) {
     bool reached = true;
     for (int at = 0; reached; ++at) {
       const ScratchFolder scratch;
-      test::FaultyFiles files;
+      JournalFaults files;
       files.fail_at = at;
       files.code = ENOSPC;
       files.persistent = persistent;
@@ -267,11 +342,16 @@ TEST_CASE("a search goes on without a journal whichever call of files fails") {
         file.add({.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}});
         file.end(false);
       }
-      CHECK(notes.lines.size() <= 2);
+      // Where each call fails, a journal that cannot be written cannot be removed either.
+      CHECK(notes.lines.size() <= (persistent ? 2 : 1));
+      if (files.of_journal) CHECK(notes.lines.size() >= 1);
+      of_journal += files.of_journal;
       CHECK(files.opened() == 0);
       reached = files.calls() > at;
     }
   }
+  // It is made, gets two lines and is removed.
+  CHECK(of_journal == 8);
 }
 
 // --kills N for more of them. A child tells through a pipe of each line that it has written; what

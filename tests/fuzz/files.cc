@@ -14,6 +14,7 @@
 #include "annulus/layout_formats.h"
 #include "autotune/entry.h"
 #include "autotune/entry_problem.h"
+#include "autotune/journal.h"
 #include "autotune/tuned_pack.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -313,6 +314,92 @@ void check_pack(Bytes& bytes) {
   }
 }
 
+// The line with the digest of what stands behind its own one, and behind `magic`.
+std::string with_line_digest(std::string_view line, std::string_view magic) {
+  constexpr std::size_t kDigits = 32;
+  if (!line.starts_with(magic)) magic = {};
+  line.remove_prefix(std::min(line.size(), magic.size() + kDigits + 1));
+  return fmt::format("{}{} {}\n", magic, base::digest(line).hex(), line);
+}
+
+// Answers the same to everything.
+class SteadyBench final : public autotune::Workbench {
+ public:
+  explicit SteadyBench(bool exact) : exact_(exact) {}
+  std::optional<autotune::Dropped> prepare(const attention::KernelConfig&) override { return {}; }
+  std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
+                                           int rounds) override {
+    return std::vector(configs.size(), std::vector<double>(static_cast<std::size_t>(rounds), 1));
+  }
+  bool exact() const override { return exact_; }
+
+ private:
+  bool exact_;
+};
+
+std::string journal_from(Bytes& bytes) {
+  std::vector<autotune::Trial> trials;
+  for (const char* config : {"mma m64 n64 w4 s2", "mma m64 n32 w4 s2", "mma m128 n64 w8 s2"}) {
+    trials.push_back({.config = attention::parse_config(config).value(),
+                      .predicted = static_cast<double>(1 + bytes.byte())});
+  }
+  const auto drawn = [&] {
+    return to_string(trials[static_cast<std::size_t>(bytes.below(3))].config);
+  };
+  std::string text = autotune::first_line(
+      autotune::subject_of({{"device", "a"}}, trials, 0, bytes.below(2) != 0, bytes.below(2) != 0));
+  for (std::int64_t i = bytes.below(6); i > 0; --i) {
+    autotune::Finding finding{.configs = {drawn()}, .dropped = {}, .times = {}};
+    if (bytes.below(4) == 0) {
+      finding.dropped = std::string(1, static_cast<char>(bytes.byte()));
+    } else {
+      if (bytes.below(2) != 0) finding.configs.push_back(drawn());
+      const std::vector<double> times(static_cast<std::size_t>(bytes.between(1, 9)),
+                                      1.0 + bytes.byte());
+      finding.times.assign(finding.configs.size(), times);
+    }
+    text += autotune::line_of(finding);
+  }
+  return bytes.below(2) != 0 ? text + autotune::last_line() : text;
+}
+
+void check_journal(Bytes& bytes) {
+  const std::uint8_t flags = bytes.byte();
+  File file = bytes_of(bytes.rest());
+  if ((flags & 1) != 0) {
+    file = bytes_of(journal_from(bytes));
+    damage(bytes, &file);
+  }
+  std::string text(text_of(file));
+  if ((flags & 2) == 0) {
+    const std::string magic = fmt::format("annulus-journal {} ", autotune::kJournalSchema);
+    std::string repaired;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      repaired += with_line_digest(rest.substr(0, end), repaired.empty() ? magic : "");
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    text = repaired;
+  }
+  std::string why;
+  const auto journal = autotune::decode_journal(text, &why);
+  if (!journal && why.empty()) wrong("a journal is refused without a word");
+  if (!journal) return;
+  std::string again = autotune::first_line(journal->subject);
+  for (const autotune::Finding& finding : journal->findings) again += autotune::line_of(finding);
+  const auto other = autotune::decode_journal(again, &why);
+  if (!other || other->findings.size() != journal->findings.size()) {
+    wrong("another journal came back");
+  }
+  refusal_of([&] { autotune::replay(*journal); });
+  SteadyBench bench(journal->predicted);
+  autotune::JournalWorkbench resumed(&bench, *journal);
+  if (!autotune::search(journal->trials, journal->default_at, resumed, {}).complete) {
+    wrong("a search that goes on from a journal does not end");
+  }
+}
+
 void check_kernel(Bytes& bytes) {
   constexpr std::size_t kHeader = jit::kKernelFileHeader;
   const std::uint8_t flags = bytes.byte();
@@ -396,6 +483,8 @@ void check(Bytes& bytes) {
       return check_tuned(bytes);
     case 'P':
       return check_pack(bytes);
+    case 'J':
+      return check_journal(bytes);
     case 'K':
       return check_kernel(bytes);
     default:
