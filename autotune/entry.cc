@@ -16,7 +16,6 @@ namespace {
 using base::Json;
 
 constexpr std::string_view kMagic = "annulus-tuned ";
-constexpr std::size_t kDigestDigits = 32;
 // The bound of times, sizes and dates: wide, but so small that no sum or difference of two of them
 // leaves 64 bits.
 constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;

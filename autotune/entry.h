@@ -24,6 +24,7 @@ namespace annulus::autotune {
 // converted, and neither is one that lacks a required field.
 inline constexpr int kEntrySchema = 4;
 inline constexpr std::int64_t kMaxEntryBytes = 64 << 10;
+inline constexpr std::size_t kDigestDigits = 32;  // of a digest as files state it
 
 // One tuned result: how two kernels compared. Times are nanoseconds where they were measured and
 // cycles where they were predicted.

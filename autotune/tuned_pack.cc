@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <compare>
 #include <tuple>
 #include <utility>
 
 #include "annulus/error.h"
+#include "autotune/device_key.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -16,15 +16,7 @@ namespace annulus::autotune {
 namespace {
 
 constexpr std::string_view kMagicOfPacks = "annulus-tuned-pack ";
-constexpr std::size_t kDigits = 32;    // of the digest
 constexpr std::size_t kMaxTold = 100;  // lines that are left out, of which each is told
-
-// What two entries must have in common for one of them to replace the other.
-std::strong_ordering compare_keys(const PackedEntry& a, const PackedEntry& b) {
-  if (const auto order = a.device <=> b.device; order != 0) return order;
-  if (const auto order = a.entry.shape <=> b.entry.shape; order != 0) return order;
-  return kernels_text(a.entry) <=> kernels_text(b.entry);
-}
 
 // Checks the first line and returns what stands behind it.
 std::string_view body_of(std::string_view text) {
@@ -37,7 +29,7 @@ std::string_view body_of(std::string_view text) {
     base::fail(ErrorCode::kUnsupported, "{}", why);
   }
   const std::string_view digest = stated.substr(stated.find(' ') + 1);
-  if (line == text.size() || digest.size() != kDigits ||
+  if (line == text.size() || digest.size() != kDigestDigits ||
       digest != base::digest(text.substr(line + 1)).hex()) {
     base::fail(ErrorCode::kInvalidFile,
                "its digest does not agree: it was cut, changed or edited by hand");
@@ -45,12 +37,13 @@ std::string_view body_of(std::string_view text) {
   return text.substr(line + 1);
 }
 
-// A prediction never stands for a measurement, nor the other way round.
+// A device is one that a folder can be made for. A prediction never stands for a measurement, nor
+// the other way round.
 void check_kind(const PackedEntry& packed) {
-  const bool simulated = packed.device.ends_with(", simulated");
-  if (!simulated && !packed.device.ends_with(", measured")) {
+  if (folder_for(packed.device).empty()) {
     base::fail(ErrorCode::kInvalidFile, "its device is none");
   }
+  const bool simulated = packed.device.ends_with(", simulated");
   if (simulated == packed.entry.predicted) return;
   base::fail(ErrorCode::kInvalidFile, "{}",
              simulated ? "it is a measurement of a simulated device"
@@ -68,6 +61,12 @@ std::optional<std::string_view> device_at(std::string_view line) {
 }
 
 }  // namespace
+
+std::strong_ordering compare_keys(const PackedEntry& a, const PackedEntry& b) {
+  if (const auto order = a.device <=> b.device; order != 0) return order;
+  if (const auto order = a.entry.shape <=> b.entry.shape; order != 0) return order;
+  return kernels_text(a.entry) <=> kernels_text(b.entry);
+}
 
 std::string entry_name(const Entry& entry) {
   return fmt::format("{}-{}", digest(entry.shape).hex(), kernels_text(entry));
@@ -90,6 +89,18 @@ std::string encode_pack(const Pack& pack) {
     body += json_of(packed.entry, packed.device).dump(-1, ' ', true) + "\n";
   }
   return fmt::format("{}{} {}\n{}", kMagicOfPacks, kEntrySchema, base::digest(body).hex(), body);
+}
+
+void write_pack(base::FileSystem& files, const std::string& path, const Pack& pack) {
+  const std::string text = encode_pack(pack);
+  if (std::ssize(text) > kMaxPackBytes) {
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "the pack '{}' of {} tuned results would have {} bytes, more than the {} of one that "
+        "is read; write some of them to another pack",
+        path, pack.size(), text.size(), kMaxPackBytes);
+  }
+  base::write_file_atomically(files, path, std::as_bytes(std::span(text)), 0644);
 }
 
 Pack decode_pack(std::span<const std::byte> file, std::vector<std::string>* left_out,

@@ -10,6 +10,7 @@
 //
 // One line for each entry, sorted, with members in one order, so that equal packs are equal files.
 
+#include <compare>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "autotune/entry.h"
+#include "base/files.h"
 
 namespace annulus::autotune {
 
@@ -35,6 +37,10 @@ struct PackedEntry {
 // Entries in their order, by device, shape and kernels_text, with one for each of these keys.
 using Pack = std::vector<PackedEntry>;
 
+// Orders entries by device, shape and kernels_text: two that are equal in these compare as equal,
+// and one of them may replace the other.
+std::strong_ordering compare_keys(const PackedEntry& a, const PackedEntry& b);
+
 // The name of an entry among others of its device: the digest of its shape, and the kernels that
 // it compared. Digits, letters and '-' alone.
 std::string entry_name(const Entry& entry);
@@ -45,6 +51,11 @@ Pack merged(std::vector<PackedEntry> entries);
 
 // The text of a pack's file. Requires: what merged() returns.
 std::string encode_pack(const Pack& pack);
+
+// Writes the file of a pack. Requires: what merged() returns. Throws Error{kInvalidArgument},
+// before anything is written, where the file would be larger than kMaxPackBytes, which nobody
+// reads; and as base::write_file_atomically.
+void write_pack(base::FileSystem& files, const std::string& path, const Pack& pack);
 
 // Whether a device's entries are wanted, by its identity.
 using WantDevice = std::function<bool(std::string_view device)>;

@@ -86,7 +86,8 @@ typedef struct annulus_tuned_filter {
 #define ANNULUS_TUNED_FILTER_INIT \
   { sizeof(annulus_tuned_filter), NULL, NULL, 0, 0 }
 
-// Writes the entries of a search path to a pack. Null filter: all.
+// Writes the entries of a search path to a pack. Null filter: all. ANNULUS_INVALID_ARGUMENT where
+// the pack would be larger than 64 MiB, which is the most that is read; nothing is then written.
 ANNULUS_EXPORT annulus_status annulus_tuned_export(const char* pack,
                                                    const annulus_tuned_filter* filter,
                                                    const char* tuned_path,
@@ -98,7 +99,8 @@ ANNULUS_EXPORT annulus_status annulus_tuned_import(const char* const* packs, siz
                                                    const char* tuned_path,
                                                    annulus_tuned_report** report);
 
-// Writes all entries of `count` packs, at least one, to the pack `to`.
+// Writes all entries of `count` packs, at least one, to the pack `to`. ANNULUS_INVALID_ARGUMENT as
+// annulus_tuned_export.
 ANNULUS_EXPORT annulus_status annulus_tuned_merge(const char* const* packs, size_t count,
                                                   const char* to, annulus_tuned_report** report);
 

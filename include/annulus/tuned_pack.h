@@ -82,7 +82,9 @@ struct TunedFilter {
 };
 
 // Writes the entries of a search path to a pack, which is replaced where it exists: packs of the
-// path too, without what was installed with the library. Not given: the default path.
+// path too, without what was installed with the library. Not given: the default path. Throws
+// Error{kInvalidArgument}, and writes nothing, where the pack would be larger than 64 MiB, which is
+// the most that is read.
 ANNULUS_EXPORT TunedReport export_tuned(const std::string& pack, const TunedFilter& filter = {},
                                         const std::optional<std::string>& tuned_path = {});
 
@@ -96,6 +98,7 @@ ANNULUS_EXPORT TunedReport import_tuned(const std::vector<std::string>& packs,
 // Writes all entries of some packs to one. Of two for the same device, problems and kernels one
 // stays: a complete search before one that was cut short, then the surer gain, then a fixed order.
 // So the result does not depend on the order of the packs, and merging it again changes nothing.
+// Throws Error{kInvalidArgument} as export_tuned.
 ANNULUS_EXPORT TunedReport merge_tuned(const std::vector<std::string>& packs,
                                        const std::string& to);
 

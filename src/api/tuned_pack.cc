@@ -2,6 +2,7 @@
 #include "annulus/tuned_pack.h"
 
 #include <algorithm>
+#include <compare>
 #include <tuple>
 #include <utility>
 
@@ -48,14 +49,17 @@ autotune::Pack pack_of(const std::vector<ListedEntry>& entries) {
   return autotune::merged(std::move(packed));
 }
 
-void write_pack(base::FileSystem& files, const std::string& path, const autotune::Pack& pack) {
-  const std::string text = autotune::encode_pack(pack);
-  base::write_file_atomically(files, path, std::as_bytes(std::span(text)), 0644);
-}
-
 TunedEntry tell_packed(const autotune::PackedEntry& packed, const std::string& path) {
   return tell({path, autotune::entry_name(packed.entry), packed.device, packed.entry, true});
 }
+
+// The verdict on an entry that was brought in has its outcome's number.
+constexpr TunedVerdict verdict_of(autotune::BroughtIn outcome) {
+  return static_cast<TunedVerdict>(outcome);
+}
+static_assert(verdict_of(autotune::BroughtIn::kAdded) == TunedVerdict::kAdded);
+static_assert(verdict_of(autotune::BroughtIn::kReplaced) == TunedVerdict::kReplaced);
+static_assert(verdict_of(autotune::BroughtIn::kKept) == TunedVerdict::kKept);
 
 // A report of what a pack holds now.
 TunedReport report_of(const autotune::Pack& pack, const std::string& path, Listing from) {
@@ -242,7 +246,7 @@ TunedReport export_tuned(const std::string& pack, const TunedFilter& filter,
   autotune::Listing listing = api::list_path(files, tuned_path);
   std::erase_if(listing.entries, [&](const auto& each) { return !api::is_meant(each, filter); });
   const autotune::Pack made = api::pack_of(listing.entries);
-  api::write_pack(files, pack, made);
+  autotune::write_pack(files, pack, made);
   return api::report_of(made, pack, std::move(listing));
 }
 
@@ -264,7 +268,7 @@ TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilte
             api::tell_packed(pack[i], folder + "/" + autotune::folder_for(pack[i].device) + "/" +
                                           autotune::entry_name(pack[i].entry) +
                                           std::string(autotune::kEntrySuffix)),
-            static_cast<TunedVerdict>(outcomes[i]),
+            api::verdict_of(outcomes[i]),
             {}};
         note.entry.packed = false;
         report.notes.push_back(std::move(note));
@@ -286,7 +290,7 @@ TunedReport merge_tuned(const std::vector<std::string>& packs, const std::string
   base::FileSystem files;
   autotune::Listing listing = autotune::read_packs(files, packs);
   const autotune::Pack made = api::pack_of(listing.entries);
-  api::write_pack(files, to, made);
+  autotune::write_pack(files, to, made);
   return api::report_of(made, to, std::move(listing));
 }
 
@@ -300,18 +304,18 @@ TunedReport diff_tuned(const std::string& first, const std::string& second) {
     packs[i] = api::pack_of(lists[i].entries);
     report.left_out.insert(report.left_out.end(), lists[i].ignored.begin(), lists[i].ignored.end());
   }
-  const auto key = [](const autotune::PackedEntry& packed) {
-    return std::tuple(packed.device, packed.entry.shape, autotune::kernels_text(packed.entry));
-  };
   auto a = packs[0].begin(), b = packs[1].begin();
   const auto note = [&](const autotune::PackedEntry& packed, const std::string& source,
                         TunedVerdict verdict, std::string text) {
     report.notes.push_back({api::tell_packed(packed, source), verdict, std::move(text)});
   };
   while (a != packs[0].end() || b != packs[1].end()) {
-    if (b == packs[1].end() || (a != packs[0].end() && key(*a) < key(*b))) {
+    const auto order = a == packs[0].end()   ? std::strong_ordering::greater
+                       : b == packs[1].end() ? std::strong_ordering::less
+                                             : autotune::compare_keys(*a, *b);
+    if (order < 0) {
       note(*a++, first, TunedVerdict::kFirstOnly, {});
-    } else if (a == packs[0].end() || key(*b) < key(*a)) {
+    } else if (order > 0) {
       note(*b++, second, TunedVerdict::kSecondOnly, {});
     } else {
       if (*a != *b) {

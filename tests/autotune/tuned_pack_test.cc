@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "annulus/error.h"
 #include "autotune/sample_entry.h"
 #include "base/random.h"
+#include "support/faulty_files.h"
 
 namespace annulus::autotune {
 namespace {
@@ -124,6 +126,7 @@ TEST_CASE("a line that holds no entry is left out, and the others serve") {
            replaced(first, "\"tile_rows\":128", "\"tile_rows\":128,\"tile_rows\":64"),
            replaced(first, "\"revision\":", "\"revision\":-"),
            replaced(first, "\"predicted\":false", "\"predicted\":true"),
+           replaced(first, "108 multiprocessors", "many multiprocessors"),
            replaced(first, "measured", "../../etc"), replaced(first, "measured", "simulated"),
            replaced(first, "\"score\":\"\"}}", "\"score\":7}}"), first.substr(1),
            replaced(first, "\"score\":\"\"", "\"score\":\"" + std::string(2000, 'x') + "\""), deep,
@@ -138,6 +141,31 @@ TEST_CASE("a line that holds no entry is left out, and the others serve") {
   CHECK(decode_pack(bytes_of(with_digest(std::string(1000, '\n'))), &left_out).empty());
   CHECK(left_out.size() == 101);
   CHECK(left_out.back() == "900 more lines");
+}
+
+TEST_CASE("a pack that nobody would read is not written") {
+  const test::ScratchFolder scratch;
+  const std::string path = scratch / "a.pack";
+  base::FileSystem files;
+  PackedEntry large = packed(1);
+  write_pack(files, path, {large});
+  const std::vector<std::byte> before = base::read_file(files, path, kMaxPackBytes);
+  CHECK(decode_pack(before, nullptr) == Pack{large});
+  const auto rest = kMaxPackBytes - std::ssize(before);
+  large.entry.origin.score.assign(static_cast<std::size_t>(rest) + 1, 'x');
+  try {
+    write_pack(files, path, {large});
+    FAIL("it is written");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kInvalidArgument);
+    const std::string why = error.what();
+    CHECK(why.find("1 tuned results would have 67108865 bytes, more than the 67108864") !=
+          std::string::npos);
+  }
+  CHECK(base::read_file(files, path, kMaxPackBytes) == before);
+  large.entry.origin.score.pop_back();
+  write_pack(files, path, {large});
+  CHECK(std::filesystem::file_size(path) == static_cast<std::uintmax_t>(kMaxPackBytes));
 }
 
 // Entries that differ in everything the order looks at, and in some that it does not.
