@@ -273,6 +273,18 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
 
 namespace {
 
+// What stands behind the first line of a file of this schema; empty where the digest does not
+// agree.
+std::optional<std::string_view> whole_body(std::string_view text) {
+  const std::string expected = header();
+  const std::size_t body_at = expected.size() + kDigestDigits + 1;
+  if (!text.starts_with(expected) || text.size() < body_at || text[body_at - 1] != '\n' ||
+      text.substr(expected.size(), kDigestDigits) != base::digest(text.substr(body_at)).hex()) {
+    return std::nullopt;
+  }
+  return text.substr(body_at);
+}
+
 // The number in front of a blank, where there is one.
 std::optional<int> leading_number(std::string_view text) {
   int number = 0;
@@ -283,10 +295,11 @@ std::optional<int> leading_number(std::string_view text) {
 
 }  // namespace
 
-bool is_of_newer_schema(std::span<const std::byte> file) {
+bool may_be_of_newer_build(std::span<const std::byte> file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  return text.starts_with(kMagic) &&
-         leading_number(text.substr(kMagic.size())).value_or(0) > kEntrySchema;
+  if (!text.starts_with(kMagic)) return false;
+  const int schema = leading_number(text.substr(kMagic.size())).value_or(0);
+  return schema > kEntrySchema || whole_body(text).has_value();
 }
 
 bool is_of_newer_kernels(const Entry& entry) {
@@ -315,21 +328,19 @@ std::string why_other_schema(std::string_view stated) {
 std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* device,
                                   std::string* why) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  const std::string expected = header();
   if (!text.starts_with(kMagic)) {
     *why = "it is no tuned entry";
     return std::nullopt;
   }
   *why = why_other_schema(text.substr(kMagic.size()));
   if (!why->empty()) return std::nullopt;
-  const std::size_t body_at = expected.size() + kDigestDigits + 1;
-  if (text.size() < body_at || text[body_at - 1] != '\n' ||
-      text.substr(expected.size(), kDigestDigits) != base::digest(text.substr(body_at)).hex()) {
+  const std::optional<std::string_view> body = whole_body(text);
+  if (!body) {
     *why = "its digest does not agree";
     return std::nullopt;
   }
   try {
-    return entry_of(base::parse_json(text.substr(body_at), "its JSON", entry_limits()), device);
+    return entry_of(base::parse_json(*body, "its JSON", entry_limits()), device);
   } catch (const Error& error) {
     *why = error.what();
   }

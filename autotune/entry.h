@@ -97,8 +97,9 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
 // heuristic's choice is of another family.
 std::string kernels_text(const Entry& entry);
 
-// Whether a file that is not read is of a schema that a newer library wrote.
-bool is_of_newer_schema(std::span<const std::byte> file);
+// Whether a file that decode_entry does not read may be of use to a newer build: its schema is a
+// later one, or it is whole and holds what this build does not know, such as a family of kernels.
+bool may_be_of_newer_build(std::span<const std::byte> file);
 
 // Whether an entry that is outdated may be of use to a newer build: no revision that it states is
 // below that of this build.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "annulus/error.h"
@@ -16,23 +17,77 @@
 namespace annulus::autotune {
 namespace {
 
+// A device's folder, and its lock, until the end of a scope.
+class LockedFolder {
+ public:
+  // Takes over a descriptor of the folder.
+  LockedFolder(base::FileSystem& files, int opened)
+      : opened_(files, opened), locked_(files, open_lock(files, opened)) {
+    if (locked_.file >= 0) wait_for_lock(files, locked_.file, kLockWait);
+  }
+  int file() const { return opened_.file; }
+
+ private:
+  Opened opened_;
+  Opened locked_;
+};
+
+// A descriptor of a folder that is the caller's own. Throws Error{kFile}.
+int open_own(base::FileSystem& files, const std::string& folder) {
+  std::string problem;
+  const int opened = base::open_private_folder(files, folder, base::FolderUse::kOwn,
+                                               "it is not changed", &problem);
+  if (opened < 0) base::fail(ErrorCode::kFile, "{}", problem);
+  return opened;
+}
+
+// The names of a folder. Throws Error{kFile}.
+std::vector<std::string> names_in(base::FileSystem& files, int folder, const std::string& path) {
+  std::vector<std::string> names;
+  if (const int code = files.list(folder, &names); code < 0) {
+    base::fail(ErrorCode::kFile, "cannot list '{}': {}", path, base::describe_errno(code));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// Why a file could not be removed; empty where it was.
+std::string unlink(base::FileSystem& files, int folder, const std::string& path) {
+  const int code = files.unlink(folder, path.substr(path.rfind('/') + 1));
+  if (code >= 0) return {};
+  return fmt::format("cannot remove '{}': {}", path, base::describe_errno(code));
+}
+
+std::string file_of(const Entry& entry) { return entry_name(entry) + std::string(kEntrySuffix); }
+
 // Where the files of a device's entries are written to.
 class DeviceFolder {
  public:
   DeviceFolder(base::FileSystem& files, const std::string& folder, const std::string& device)
-      : files_(files),
-        device_(device),
-        opened_(files, open(files, folder, device, &path_)),
-        locked_(files, open_lock(files, opened_.file)) {
-    if (locked_.file >= 0) wait_for_lock(files_, locked_.file, kLockWait);
+      : files_(files), device_(device), folder_(files, open(files, folder, device, &path_)) {}
+
+  // Whether all of these can be brought in.
+  void check_room(std::span<const PackedEntry> entries) {
+    std::vector<std::string> there = names_in(files_, folder_.file(), path_);
+    std::erase_if(there, [](const std::string& name) { return !name.ends_with(kEntrySuffix); });
+    const auto is_new = [&](const PackedEntry& packed) {
+      return !std::ranges::binary_search(there, file_of(packed.entry));
+    };
+    const std::size_t count =
+        there.size() + static_cast<std::size_t>(std::ranges::count_if(entries, is_new));
+    if (count <= kMaxEntries) return;
+    base::fail(ErrorCode::kFile,
+               "'{}' would hold {} tuned results, more than the {} that are read from one folder; "
+               "use the pack as it lies: name it in the search path, or put it into '{}'",
+               path_, count, kMaxEntries, folder_of(path_));
   }
 
   BroughtIn bring_in(const Entry& entry) {
-    const std::string name = entry_name(entry) + std::string(kEntrySuffix);
+    const std::string name = file_of(entry);
     const auto there = read(name);
     if (there && (*there == entry || better(*there, entry))) return BroughtIn::kKept;
     const base::FileResult written =
-        base::try_write_file(files_, opened_.file, name, encode_entry(entry, device_), 0600);
+        base::try_write_file(files_, folder_.file(), name, encode_entry(entry, device_), 0600);
     if (!written.ok()) {
       base::fail(ErrorCode::kFile, "cannot {} '{}/{}': {}", written.step, path_, name,
                  base::describe_errno(written.code));
@@ -57,7 +112,7 @@ class DeviceFolder {
     std::vector<std::byte> file;
     std::string device, why;
     const base::FileResult read = base::try_read_private_file(
-        files_, opened_.file, base::FolderUse::kOwn, name, kMaxEntryBytes, &file);
+        files_, folder_.file(), base::FolderUse::kOwn, name, kMaxEntryBytes, &file);
     if (!read.ok()) return std::nullopt;
     const auto entry = decode_entry(file, &device, &why);
     return entry && device == device_ ? entry : std::nullopt;
@@ -66,8 +121,7 @@ class DeviceFolder {
   base::FileSystem& files_;
   std::string device_;
   std::string path_;
-  Opened opened_;
-  Opened locked_;
+  LockedFolder folder_;
 };
 
 }  // namespace
@@ -75,29 +129,37 @@ class DeviceFolder {
 std::vector<BroughtIn> bring_in(base::FileSystem& files, const std::string& folder,
                                 const Pack& pack) {
   std::vector<BroughtIn> outcomes;
-  std::optional<DeviceFolder> open;
-  const std::string* device = nullptr;  // a pack is sorted by device
-  for (const PackedEntry& packed : pack) {
-    if (device == nullptr || *device != packed.device) {
-      open.reset();
-      open.emplace(files, folder, packed.device);
-      device = &packed.device;
+  const auto of_each_device = [&](auto body) {
+    for (auto at = pack.begin(); at != pack.end();) {  // a pack is sorted by device
+      const auto other = [&](const PackedEntry& each) { return each.device != at->device; };
+      const auto end = std::find_if(at, pack.end(), other);
+      DeviceFolder open(files, folder, at->device);
+      body(open, std::span(at, end));
+      at = end;
     }
-    outcomes.push_back(open->bring_in(packed.entry));
-  }
+  };
+  of_each_device([](DeviceFolder& open, auto entries) { open.check_room(entries); });
+  of_each_device([&](DeviceFolder& open, auto entries) {
+    for (const PackedEntry& packed : entries) outcomes.push_back(open.bring_in(packed.entry));
+  });
   return outcomes;
 }
 
-void remove_file(base::FileSystem& files, const std::string& path) {
-  std::string problem;
-  const Opened folder{files,
-                      base::open_private_folder(files, folder_of(path), base::FolderUse::kOwn,
-                                                "it is not changed", &problem)};
-  if (folder.file < 0) base::fail(ErrorCode::kFile, "{}", problem);
-  const int code = files.unlink(folder.file, path.substr(path.rfind('/') + 1));
-  if (code < 0) {
-    base::fail(ErrorCode::kFile, "cannot remove '{}': {}", path, base::describe_errno(code));
+void remove_file(base::FileSystem& files, const std::string& path, const base::Digest& contents) {
+  const LockedFolder folder(files, open_own(files, folder_of(path)));
+  std::vector<std::byte> bytes;
+  const base::FileResult read =
+      base::try_read_private_file(files, folder.file(), base::FolderUse::kOwn,
+                                  path.substr(path.rfind('/') + 1), kMaxEntryBytes, &bytes);
+  if (!read.ok()) {
+    base::fail(ErrorCode::kFile, "cannot {} '{}' before it is removed: {}", read.step, path,
+               base::describe_private(read));
   }
+  if (base::digest(bytes) != contents) {
+    base::fail(ErrorCode::kFile, "'{}' has changed since it was looked at, and stays", path);
+  }
+  const std::string problem = unlink(files, folder.file(), path);
+  if (!problem.empty()) base::fail(ErrorCode::kFile, "{}", problem);
 }
 
 }  // namespace annulus::autotune

@@ -10,6 +10,7 @@
 #include "autotune/listing.h"
 #include "autotune/tuned_pack.h"
 #include "base/files.h"
+#include "base/hash.h"
 
 namespace annulus::autotune {
 
@@ -20,13 +21,16 @@ enum class BroughtIn {
 };
 
 // Writes each entry to its file below `folder`, under the lock of its device's folder; nothing of
-// it is checked against a device. outcomes[i] is that of pack[i]. Throws Error{kFile} where the
-// folder cannot be written to, Error{kInvalidFile} where a device's identity is none.
+// it is checked against a device. outcomes[i] is that of pack[i]. Throws Error{kInvalidFile} where
+// a device's identity is none, Error{kFile} where the folder cannot be written to, and, before
+// anything is written, where a device's folder would hold more than kMaxEntries.
 std::vector<BroughtIn> bring_in(base::FileSystem& files, const std::string& folder,
                                 const Pack& pack);
 
-// Removes a file of a folder that is the caller's own. Throws Error{kFile}.
-void remove_file(base::FileSystem& files, const std::string& path);
+// Removes the file of an entry from a device's folder that is the caller's own, under its lock.
+// Throws Error{kFile} where it cannot, and where the file's bytes have another digest than
+// `contents`: somebody has stored a result since it was looked at.
+void remove_file(base::FileSystem& files, const std::string& path, const base::Digest& contents);
 
 }  // namespace annulus::autotune
 

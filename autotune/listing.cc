@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "annulus/error.h"
+#include "autotune/opened.h"
 #include "autotune/store.h"
 #include "autotune/tuned_pack.h"
 #include "base/fail.h"
@@ -14,33 +15,42 @@
 namespace annulus::autotune {
 namespace {
 
-constexpr std::size_t kMaxNames = 10'000;
-
 class Lister {
  public:
   explicit Lister(base::FileSystem& files) : files_(files) {}
 
-  // Calls body(descriptor, names that end in `suffix`, sorted) for a folder that may be trusted.
+  // Calls body(descriptor, its names, sorted) for a folder that may be trusted.
   template <typename Body>
-  void folder(const std::string& path, std::string_view suffix, Body body) {
+  void folder(const std::string& path, Body body) {
     std::string problem;
-    const int opened = base::open_private_folder(files_, path, base::FolderUse::kOwnOrRoots,
-                                                 "it is not read", &problem);
-    if (opened < 0) {
+    const Opened opened{files_,
+                        base::open_private_folder(files_, path, base::FolderUse::kOwnOrRoots,
+                                                  "it is not read", &problem)};
+    if (opened.file < 0) {
       if (!problem.empty()) listing_.ignored.push_back(problem);
       return;
     }
     std::vector<std::string> names;
-    const int code = files_.list(opened, &names);
-    std::erase_if(names, [&](const std::string& name) { return !name.ends_with(suffix); });
-    std::ranges::sort(names);
-    if (code < 0 || names.size() > kMaxNames) {
-      listing_.ignored.push_back(fmt::format(
-          "{}: {}", path, code < 0 ? base::describe_errno(code) : "too many files are in it"));
-    } else {
-      body(opened, names);
+    const int code = files_.list(opened.file, &names);
+    if (code < 0) {
+      listing_.ignored.push_back(fmt::format("{}: {}", path, base::describe_errno(code)));
+      return;
     }
-    files_.close(opened);
+    std::ranges::sort(names);
+    body(opened.file, names);
+  }
+
+  // The entries of a device's folder.
+  void entries(const std::string& path, Crowded crowded) {
+    folder(path, [&](int opened, std::vector<std::string> names) {
+      std::erase_if(names, [](const std::string& name) { return !name.ends_with(kEntrySuffix); });
+      if (crowded == Crowded::kIgnored && names.size() > kMaxEntries) {
+        listing_.ignored.push_back(
+            fmt::format("{}: it holds {} of them, more than {}", path, names.size(), kMaxEntries));
+        return;
+      }
+      for (const std::string& name : names) entry(opened, path, name);
+    });
   }
 
   void entry(int folder, const std::string& path, const std::string& name) {
@@ -56,17 +66,21 @@ class Lister {
     } else {
       found = decode_entry(bytes, &listed.device, &why);
     }
-    if (found && name != entry_name(*found) + std::string(kEntrySuffix)) {
+    const bool is_misnamed = found && name != entry_name(*found) + std::string(kEntrySuffix);
+    if (is_misnamed) {
       why = "its name is not that of its shape";
       found.reset();
     }
+    const base::Digest contents = base::digest(bytes);
     if (!found) {
+      const bool useless = read.ok() && (is_misnamed || !may_be_of_newer_build(bytes));
       listing_.ignored.push_back(fmt::format("{}: {}", listed.path, why));
-      listing_.strays.push_back({listed.path, why, read.ok() && is_of_newer_schema(bytes)});
+      listing_.strays.push_back({listed.path, why, useless, contents});
       return;
     }
     listed.name = entry_name(*found);
     listed.entry = *found;
+    listed.contents = contents;
     listing_.entries.push_back(std::move(listed));
   }
 
@@ -110,23 +124,20 @@ class Lister {
 
 }  // namespace
 
-Listing list_entries(base::FileSystem& files, const std::vector<std::string>& places) {
+Listing list_entries(base::FileSystem& files, const std::vector<std::string>& places,
+                     Crowded crowded) {
   Lister lister(files);
   for (const std::string& place : places) {
     if (is_pack(place)) {
       const std::string file = place.substr(place.rfind('/') + 1);
-      lister.folder(folder_of(place), file, [&](int opened, const auto& names) {
+      lister.folder(folder_of(place), [&](int opened, const auto& names) {
         if (std::ranges::find(names, file) != names.end()) lister.pack(opened, place, file);
       });
       continue;
     }
-    lister.folder(place, "", [&](int above, const std::vector<std::string>& names) {
+    lister.folder(place, [&](int above, const std::vector<std::string>& names) {
       for (const std::string& device : names) {
-        if (is_pack(device)) continue;
-        const std::string path = place + "/" + device;
-        lister.folder(path, kEntrySuffix, [&](int opened, const std::vector<std::string>& entries) {
-          for (const std::string& name : entries) lister.entry(opened, path, name);
-        });
+        if (!is_pack(device)) lister.entries(place + "/" + device, crowded);
       }
       for (const std::string& name : names) {
         if (is_pack(name)) lister.pack(above, place + "/" + name, name);

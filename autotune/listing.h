@@ -9,6 +9,7 @@
 
 #include "autotune/entry.h"
 #include "base/files.h"
+#include "base/hash.h"
 
 namespace annulus::autotune {
 
@@ -17,25 +18,35 @@ struct ListedEntry {
   std::string name;    // entry_name(): that of its file, without the ending
   std::string device;  // identity, as the file states it
   Entry entry;
-  bool packed = false;  // in a pack, with others
+  bool packed = false;    // in a pack, with others
+  base::Digest contents;  // of its file's bytes, where it has a file of its own
 };
 
-// A file in an entry's place that holds none which this build reads: damaged, of another schema,
-// with a name that is not its own.
+// A file in an entry's place that holds none which this build reads.
 struct Stray {
   std::string path;
   std::string why;
-  bool newer = false;  // a newer library wrote it
+  // Whether no newer build reads it either: it is damaged, of an earlier schema, or has a name that
+  // is not its own. A file that could not be read may be anything.
+  bool useless = false;
+  base::Digest contents;  // of its bytes, where it could be read
 };
 
 struct Listing {
-  std::vector<ListedEntry> entries;  // in the order of the path, then of names; packs come last
-  std::vector<std::string> ignored;  // one line for each file or folder that is not used
-  std::vector<Stray> strays;         // those of them that are files of single entries
+  std::vector<ListedEntry> entries;    // in the order of the path, then of names; packs come last
+  std::vector<std::string> ignored;    // one line for each file or folder that is not used
+  std::vector<Stray> strays;           // those of them that are files of single entries
+};
+
+// What is done about a device's folder with more than kMaxEntries.
+enum class Crowded {
+  kIgnored,  // as stores do
+  kListed,
 };
 
 // `places` are folders and packs, as in StoreOptions::folders.
-Listing list_entries(base::FileSystem& files, const std::vector<std::string>& places);
+Listing list_entries(base::FileSystem& files, const std::vector<std::string>& places,
+                     Crowded crowded = Crowded::kIgnored);
 
 // The entries of packs, which are read wherever they are and whoever may write to them: people name
 // them. Throws Error{kFile}, and as decode_pack, each with the file's path.

@@ -8,11 +8,6 @@
 #include "base/private_folder.h"
 
 namespace annulus::autotune {
-namespace {
-
-constexpr char kFolderRemedy[] = "set ANNULUS_TUNED to a folder of your own";
-
-}  // namespace
 
 int open_device_folder(base::FileSystem& files, const std::string& folder,
                        const std::string& device_folder, std::string* problem) {

@@ -4,6 +4,7 @@
 // Folders of entries while they are being changed.
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 
 #include "base/files.h"
@@ -24,6 +25,12 @@ struct Opened {
 
 inline constexpr char kLockName[] = "tuned.lock";
 inline constexpr std::chrono::milliseconds kLockWait{10'000};
+
+inline constexpr char kFolderRemedy[] = "set ANNULUS_TUNED to a folder of your own";
+inline constexpr char kNoFolder[] = "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)";
+// A device's folder with more entries than this is not one that a store has filled, and none of it
+// is used.
+inline constexpr std::size_t kMaxEntries = 10'000;
 
 // Opens a device's folder below `folder` for writing; both are made where they are missing. A
 // descriptor that the caller closes, or negative with *problem saying why.

@@ -17,12 +17,8 @@
 namespace annulus::autotune {
 namespace {
 
-// A folder with more files than this is not one that a store has filled.
-constexpr std::size_t kMaxEntries = 10'000;
 // A temporary older than this was left by a killed writer, since writing takes far less time.
 constexpr std::int64_t kAbandonedSeconds = 3600;
-constexpr char kNoFolder[] = "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)";
-constexpr char kRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 
 std::string file_name(const Entry& entry) { return entry_name(entry) + std::string(kEntrySuffix); }
 
@@ -77,8 +73,8 @@ void TunedStore::load() {
 // unless it does not exist.
 int TunedStore::open_for_reading(const std::string& path) {
   std::string problem;
-  const int opened =
-      base::open_private_folder(*files_, path, base::FolderUse::kOwnOrRoots, kRemedy, &problem);
+  const int opened = base::open_private_folder(*files_, path, base::FolderUse::kOwnOrRoots,
+                                               kFolderRemedy, &problem);
   if (!problem.empty()) {
     log_.write(base::LogLevel::kWarning, "tuned results are not read from there: {}", problem);
   }

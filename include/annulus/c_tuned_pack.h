@@ -93,7 +93,8 @@ ANNULUS_EXPORT annulus_status annulus_tuned_export(const char* pack,
                                                    const char* tuned_path,
                                                    annulus_tuned_report** report);
 
-// Writes the entries of `count` packs to the first folder of a search path that takes them.
+// Writes the entries of `count` packs to the first folder of a search path that takes them. One in
+// which a device would have more than 10000 entries, the most that is read, takes none.
 ANNULUS_EXPORT annulus_status annulus_tuned_import(const char* const* packs, size_t count,
                                                    const annulus_tuned_filter* filter,
                                                    const char* tuned_path,

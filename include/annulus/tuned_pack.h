@@ -90,7 +90,8 @@ ANNULUS_EXPORT TunedReport export_tuned(const std::string& pack, const TunedFilt
 
 // Writes the entries of packs to the first folder of a search path that takes them, whatever
 // devices they are of; a better entry that is there stays. To use a pack, putting it into a folder
-// of the path is enough: this is for folders that are tuned in as well.
+// of the path is enough: this is for folders that are tuned in as well. A folder in which a device
+// would have more than 10000 entries, the most that is read, takes none.
 ANNULUS_EXPORT TunedReport import_tuned(const std::vector<std::string>& packs,
                                         const TunedFilter& filter = {},
                                         const std::optional<std::string>& tuned_path = {});
@@ -123,13 +124,16 @@ ANNULUS_EXPORT TunedReport verify_tuned(const Device& device,
 
 // Removes files of a search path that no plan of this build or a newer one uses: those of earlier
 // revisions of the kernels, of earlier schemas, damaged ones. With `device_key`
-// (DeviceInfo::tuned_key) also those of other devices, relatives apart. Packs are left as they are.
+// (DeviceInfo::tuned_key) also those of other devices, relatives apart. What may be a
+// newer build's, what could not be read and what was written meanwhile stays. Packs are left as
+// they are.
 ANNULUS_EXPORT TunedReport prune_tuned(const std::optional<std::string>& tuned_path = {},
                                        const std::optional<std::string>& device_key = {},
                                        bool dry_run = false);
 
 // Removes the one file whose entry has `name` in its name or path. Throws Error{kInvalidArgument}
-// where none or several have, or where it is in a pack.
+// where none or several have, or where it is in a pack; Error{kFile} too where the file has changed
+// since it was looked at.
 ANNULUS_EXPORT TunedReport remove_tuned(const std::string& name,
                                         const std::optional<std::string>& tuned_path = {},
                                         bool dry_run = false);

@@ -14,6 +14,7 @@
 #include "autotune/device_key.h"
 #include "autotune/folder_work.h"
 #include "autotune/listing.h"
+#include "autotune/opened.h"
 #include "autotune/tuned_pack.h"
 #include "base/env.h"
 #include "base/fail.h"
@@ -39,8 +40,10 @@ bool is_meant(const ListedEntry& listed, const TunedFilter& filter) {
 }
 
 // The listing of a search path, without what was installed.
-Listing list_path(base::FileSystem& files, const std::optional<std::string>& tuned_path) {
-  return autotune::list_entries(files, tuned_places(tuned_path, base::read_environment()).folders);
+Listing list_path(base::FileSystem& files, const std::optional<std::string>& tuned_path,
+                  autotune::Crowded crowded = autotune::Crowded::kIgnored) {
+  return autotune::list_entries(files, tuned_places(tuned_path, base::read_environment()).folders,
+                                crowded);
 }
 
 autotune::Pack pack_of(const std::vector<ListedEntry>& entries) {
@@ -50,7 +53,7 @@ autotune::Pack pack_of(const std::vector<ListedEntry>& entries) {
 }
 
 TunedEntry tell_packed(const autotune::PackedEntry& packed, const std::string& path) {
-  return tell({path, autotune::entry_name(packed.entry), packed.device, packed.entry, true});
+  return tell({path, autotune::entry_name(packed.entry), packed.device, packed.entry, true, {}});
 }
 
 // The verdict on an entry that was brought in has its outcome's number.
@@ -280,9 +283,8 @@ TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilte
       problems += (problems.empty() ? "" : "; ") + std::string(error.what());
     }
   }
-  base::fail(
-      ErrorCode::kFile, "tuned results cannot be kept: {}",
-      problems.empty() ? "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)" : problems);
+  base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}",
+             problems.empty() ? autotune::kNoFolder : problems);
 }
 
 TunedReport merge_tuned(const std::vector<std::string>& packs, const std::string& to) {
@@ -337,12 +339,12 @@ TunedReport verify_tuned(const Device& device, const TunedVerifyOptions& options
 TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
                         const std::optional<std::string>& device_key, bool dry_run) {
   base::FileSystem files;
-  autotune::Listing listing = api::list_path(files, tuned_path);
+  autotune::Listing listing = api::list_path(files, tuned_path, autotune::Crowded::kListed);
   TunedReport report;
-  const auto remove = [&](TunedEntry entry, std::string why) {
+  const auto remove = [&](TunedEntry entry, std::string why, const base::Digest& contents) {
     TunedNote note{std::move(entry), TunedVerdict::kRemoved, std::move(why)};
     try {
-      if (!dry_run) autotune::remove_file(files, note.entry.path);
+      if (!dry_run) autotune::remove_file(files, note.entry.path, contents);
     } catch (const Error& error) {
       note.verdict = TunedVerdict::kKept;
       note.text = error.what();
@@ -350,10 +352,10 @@ TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
     report.notes.push_back(std::move(note));
   };
   for (const autotune::Stray& stray : listing.strays) {
-    if (stray.newer) continue;  // stays among what is left out
+    if (!stray.useless) continue;  // stays among what is left out
     TunedEntry none;
     none.path = stray.path;
-    remove(std::move(none), stray.why);
+    remove(std::move(none), stray.why, stray.contents);
     std::erase(listing.ignored, stray.path + ": " + stray.why);
   }
   for (autotune::ListedEntry& listed : listing.entries) {
@@ -363,7 +365,8 @@ TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
     if (why.empty() && device_key && !autotune::are_relatives(listed.device, *device_key)) {
       why = autotune::why_other(listed.device, *device_key);
     }
-    if (!why.empty()) remove(api::tell(std::move(listed)), std::move(why));
+    const base::Digest contents = listed.contents;
+    if (!why.empty()) remove(api::tell(std::move(listed)), std::move(why), contents);
   }
   report.left_out = std::move(listing.ignored);
   return report;
@@ -372,7 +375,7 @@ TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
 TunedReport remove_tuned(const std::string& name, const std::optional<std::string>& tuned_path,
                          bool dry_run) {
   base::FileSystem files;
-  autotune::Listing listing = api::list_path(files, tuned_path);
+  autotune::Listing listing = api::list_path(files, tuned_path, autotune::Crowded::kListed);
   TunedFilter filter;
   filter.name = name;
   std::erase_if(listing.entries, [&](const auto& each) { return !api::is_meant(each, filter); });
@@ -382,6 +385,7 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
                "give more of the name of one",
                listing.entries.size(), name);
   }
+  const base::Digest contents = listing.entries.front().contents;
   TunedEntry entry = api::tell(std::move(listing.entries.front()));
   if (entry.packed) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -389,7 +393,7 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
                "export what it shall hold to a new one",
                entry.name, entry.path);
   }
-  if (!dry_run) autotune::remove_file(files, entry.path);
+  if (!dry_run) autotune::remove_file(files, entry.path, contents);
   TunedReport report;
   report.notes.push_back({std::move(entry), TunedVerdict::kRemoved, {}});
   return report;
@@ -413,23 +417,24 @@ TunedReport why_tuned(const Device& device, const Problem& problem) {
   const std::optional<autotune::TunedStore::Found> found = impl.tuned->find(shape);
   base::FileSystem files;
   autotune::Listing listing = autotune::list_entries(files, api::places_of(impl));
-  std::vector<std::pair<bool, autotune::ListedEntry>> entries;  // whether it serves the device
+  std::vector<std::pair<TunedNote, autotune::ListedEntry>> judged;
   for (autotune::ListedEntry& listed : listing.entries) {
-    const bool serves = api::judge(impl, listed).verdict == TunedVerdict::kUsed;
-    entries.emplace_back(serves, std::move(listed));
-  }
-  std::ranges::stable_sort(entries, [&](const auto& a, const auto& b) {
-    return api::nearness(a.second, shape, a.first) < api::nearness(b.second, shape, b.first);
-  });
-  for (const auto& [serves, listed] : entries) {
     TunedNote note = api::judge(impl, listed);
+    judged.emplace_back(std::move(note), std::move(listed));
+  }
+  const auto serves = [](const TunedNote& note) { return note.verdict == TunedVerdict::kUsed; };
+  std::ranges::stable_sort(judged, [&](const auto& a, const auto& b) {
+    return api::nearness(a.second, shape, serves(a.first)) <
+           api::nearness(b.second, shape, serves(b.first));
+  });
+  for (auto& [note, listed] : judged) {
     const bool is_found = found && found->path == listed.path && found->entry == listed.entry;
     if (is_found && choices.tuned) {
       note.text = choice.reason;
     } else if (is_found) {
       note.verdict = TunedVerdict::kUnused;
       note.text = choices.untuned.reason;
-    } else if (serves) {
+    } else if (serves(note)) {
       note.verdict = TunedVerdict::kUnused;
       note.text = api::why_passed(listed, shape, found);
     }
