@@ -1,5 +1,6 @@
 #include "autotune/folder_work.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "annulus/error.h"
 #include "autotune/device_key.h"
+#include "autotune/journal.h"
 #include "autotune/opened.h"
 #include "autotune/store.h"
 #include "base/fail.h"
@@ -160,6 +162,27 @@ void remove_file(base::FileSystem& files, const std::string& path, const base::D
   }
   const std::string problem = unlink(files, folder.file(), path);
   if (!problem.empty()) base::fail(ErrorCode::kFile, "{}", problem);
+}
+
+std::vector<StaleJournal> remove_stale_journals(base::FileSystem& files, const std::string& folder,
+                                                bool dry_run) {
+  std::vector<StaleJournal> stale;
+  const LockedFolder locked(files, open_own(files, folder));
+  for (const std::string& name : names_in(files, locked.file(), folder)) {
+    if (!name.ends_with(kJournalSuffix)) continue;
+    const Opened journal{
+        files, files.open(locked.file(), name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0)};
+    if (journal.file < 0 || files.lock(journal.file) < 0) continue;
+    std::vector<std::byte> bytes;
+    const base::FileResult read = base::try_read_private_file(
+        files, locked.file(), base::FolderUse::kOwn, name, kMaxJournalBytes, &bytes);
+    if (!read.ok()) continue;
+    const std::string why = why_stale({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (why.empty()) continue;
+    const std::string path = folder + "/" + name;
+    stale.push_back({path, why, dry_run ? std::string() : unlink(files, locked.file(), path)});
+  }
+  return stale;
 }
 
 }  // namespace annulus::autotune

@@ -32,6 +32,19 @@ std::vector<BroughtIn> bring_in(base::FileSystem& files, const std::string& fold
 // `contents`: somebody has stored a result since it was looked at.
 void remove_file(base::FileSystem& files, const std::string& path, const base::Digest& contents);
 
+// A journal that no search goes on from.
+struct StaleJournal {
+  std::string path;
+  std::string why;      // as why_stale
+  std::string problem;  // why it could not be removed; empty where it was, or would be
+};
+
+// Removes such journals from a device's folder, under its lock; a dry run removes nothing. A
+// journal that a search writes to stays, and so does one that cannot be read. Throws Error{kFile}
+// where the folder is not the caller's own or cannot be read.
+std::vector<StaleJournal> remove_stale_journals(base::FileSystem& files, const std::string& folder,
+                                                bool dry_run);
+
 }  // namespace annulus::autotune
 
 #endif  // ANNULUS_AUTOTUNE_FOLDER_WORK_H_

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/kernels/family.h"
 #include "base/fail.h"
 #include "base/hash.h"
 
@@ -15,7 +16,6 @@ using attention::KernelConfig;
 using base::Json;
 
 constexpr std::string_view kJournalMagic = "annulus-journal ";
-constexpr std::size_t kLineDigits = 32;
 constexpr std::size_t kMaxMeasured = 64;    // configurations of one line
 constexpr std::size_t kMaxRounds = 10'000;  // of one line
 // Names of up to a few hundred candidates make the first line, and nothing is nested deeply.
@@ -31,17 +31,20 @@ std::string checked(const Json& json) {
   return base::digest(text).hex() + ' ' + text + '\n';
 }
 
-// The object of a line, or of what follows the magic words of the first one. Throws
-// Error{kInvalidFile}.
+// Why a line, or what follows the magic words of the first one, is not whole. Empty where it is.
+std::string why_damaged(std::string_view line) {
+  if (line.size() < kDigestDigits + 2 || line[kDigestDigits] != ' ') return "it is too short";
+  if (base::digest(line.substr(kDigestDigits + 1)).hex() != line.substr(0, kDigestDigits)) {
+    return "its digest does not agree";
+  }
+  return {};
+}
+
+// The object of such a line. Throws Error{kInvalidFile}.
 Json read_line(std::string_view line) {
-  if (line.size() < kLineDigits + 2 || line[kLineDigits] != ' ') {
-    base::fail(ErrorCode::kInvalidFile, "it is too short");
-  }
-  const std::string_view text = line.substr(kLineDigits + 1);
-  if (base::digest(text).hex() != line.substr(0, kLineDigits)) {
-    base::fail(ErrorCode::kInvalidFile, "its digest does not agree");
-  }
-  Json json = base::parse_json(text, "a line of a journal", kLineLimits);
+  const std::string damaged = why_damaged(line);
+  if (!damaged.empty()) base::fail(ErrorCode::kInvalidFile, "{}", damaged);
+  Json json = base::parse_json(line.substr(kDigestDigits + 1), "a line of a journal", kLineLimits);
   if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it is no object");
   return json;
 }
@@ -144,6 +147,39 @@ Finding finding_in(const Json& json, const Journal& journal) {
   return finding;
 }
 
+// Whether a text that decode_journal does not read may be a newer build's: of a later schema, or
+// with a whole first line that holds what this build does not know.
+bool may_be_of_newer_journals(std::string_view text) {
+  if (!text.starts_with(kJournalMagic)) return false;
+  text.remove_prefix(kJournalMagic.size());
+  int schema = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), schema);
+  if (error != std::errc() || schema < kJournalSchema) return false;
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const auto digits = static_cast<std::size_t>(end - text.data()) + 1;
+  return schema > kJournalSchema || (line.size() > digits && line.size() < text.size() &&
+                                     why_damaged(line.substr(digits)).empty());
+}
+
+// Which family of kernels is of an earlier revision in a journal's subject. Empty where none is, or
+// one is of a later revision or unknown here, so that a newer build may go on from the journal.
+std::string why_outdated(const Json& subject) {
+  const auto stated = subject.find("families");
+  if (stated == subject.end() || !stated->is_object()) return {};
+  std::string why;
+  for (const auto& [name, value] : stated->items()) {
+    const attention::Family* family = attention::find_family(name);
+    if (family == nullptr || !value.is_number_integer()) return {};
+    const auto revision = value.get<std::int64_t>();
+    if (revision > family->revision) return {};
+    if (revision < family->revision) {
+      why = fmt::format("it is of revision {} of the {} kernels, which are of revision {} here",
+                        revision, name, family->revision);
+    }
+  }
+  return why;
+}
+
 }  // namespace
 
 Json subject_of(Json about, std::span<const Trial> trials, std::size_t default_at, bool predicted,
@@ -224,6 +260,14 @@ std::optional<Journal> decode_journal(std::string_view text, std::string* why) {
     ++journal.lines;
   }
   return journal;
+}
+
+std::string why_stale(std::string_view text) {
+  std::string why;
+  const std::optional<Journal> journal = decode_journal(text, &why);
+  if (!journal) return may_be_of_newer_journals(text) ? std::string() : why;
+  if (journal->ended) return "its search has ended";
+  return why_outdated(journal->subject);
 }
 
 SearchResult replay(const Journal& journal,

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "autotune/entry.h"
 #include "autotune/search.h"
 #include "autotune/shape_key.h"
 #include "autotune/workbench.h"
@@ -73,6 +74,11 @@ std::string last_line();
 
 // Empty, with *why saying the reason, where the first line is damaged or of another schema.
 std::optional<Journal> decode_journal(std::string_view text, std::string* why);
+
+// Why no search goes on from a journal whose text this is, neither of this build nor of a newer
+// one: the search has ended, the text is damaged, or families of kernels had earlier revisions.
+// Empty where one may: another driver's, another problem's, or one that this build cannot read.
+std::string why_stale(std::string_view text);
 
 // The search that a journal is of, up to where it ends, without a device. What was not measured yet
 // counts as not tried, and the result is then not complete. Throws Error{kUnsupported} where the

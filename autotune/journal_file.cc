@@ -11,7 +11,6 @@
 namespace annulus::autotune {
 namespace {
 
-constexpr char kJournalRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 // More journals of one shape than this are not those of searches that run.
 constexpr int kMaxJournals = 1000;
 
@@ -26,7 +25,7 @@ JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::stri
   // A journal that begins here knows what its own first line says.
   before_ = *decode_journal(first_line(subject), &why);
   const Opened opened{files_, base::open_private_folder(files_, folder, base::FolderUse::kOwn,
-                                                        kJournalRemedy, &why)};
+                                                        kFolderRemedy, &why)};
   if (opened.file < 0) {
     log_.write(base::LogLevel::kWarning, "no journal of the search is kept: {}", why);
     return;
@@ -82,7 +81,8 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   if (found && found->ended) return pass_over();
   if (found) why = why_other_subject(found->subject, subject);
   if (!why.empty()) {
-    log_.write(base::LogLevel::kWarning, "the journal '{}' is passed over: {}", path, why);
+    // It may be of another driver or build: nobody has to do anything.
+    log_.write(base::LogLevel::kInfo, "the journal '{}' is passed over: {}", path, why);
     return pass_over();
   }
   if (found->whole_bytes < bytes.size()) {

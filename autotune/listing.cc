@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 
 #include "annulus/error.h"
+#include "autotune/journal.h"
 #include "autotune/opened.h"
 #include "autotune/store.h"
 #include "autotune/tuned_pack.h"
@@ -43,7 +45,11 @@ class Lister {
   // The entries of a device's folder.
   void entries(const std::string& path, Crowded crowded) {
     folder(path, [&](int opened, std::vector<std::string> names) {
-      std::erase_if(names, [](const std::string& name) { return !name.ends_with(kEntrySuffix); });
+      const auto ends_in = [](std::string_view suffix) {
+        return [suffix](const std::string& name) { return name.ends_with(suffix); };
+      };
+      if (std::ranges::any_of(names, ends_in(kJournalSuffix))) listing_.journaled.push_back(path);
+      std::erase_if(names, std::not_fn(ends_in(kEntrySuffix)));
       if (crowded == Crowded::kIgnored && names.size() > kMaxEntries) {
         listing_.ignored.push_back(
             fmt::format("{}: it holds {} of them, more than {}", path, names.size(), kMaxEntries));

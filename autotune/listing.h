@@ -36,6 +36,7 @@ struct Listing {
   std::vector<ListedEntry> entries;    // in the order of the path, then of names; packs come last
   std::vector<std::string> ignored;    // one line for each file or folder that is not used
   std::vector<Stray> strays;           // those of them that are files of single entries
+  std::vector<std::string> journaled;  // paths of the devices' folders in which journals are
 };
 
 // What is done about a device's folder with more than kMaxEntries.

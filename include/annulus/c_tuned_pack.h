@@ -128,9 +128,9 @@ ANNULUS_EXPORT annulus_status annulus_tuned_verify(annulus_device* device,
                                                    const annulus_tuned_verify_options* options,
                                                    annulus_tuned_report** report);
 
-// Removes files of a search path that no plan of this build or a newer one uses. `device_key`
-// (annulus_device_info.tuned_key): also those of other devices; null: those stay. `dry_run`, 0 or
-// 1, removes nothing.
+// Removes files of a search path that no plan of this build or a newer one uses, and journals that
+// no search goes on from. `device_key` (annulus_device_info.tuned_key): also those of other
+// devices; null: those stay. `dry_run`, 0 or 1, removes nothing.
 ANNULUS_EXPORT annulus_status annulus_tuned_prune(const char* tuned_path, const char* device_key,
                                                   int32_t dry_run, annulus_tuned_report** report);
 

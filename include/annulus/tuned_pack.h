@@ -124,9 +124,10 @@ ANNULUS_EXPORT TunedReport verify_tuned(const Device& device,
 
 // Removes files of a search path that no plan of this build or a newer one uses: those of earlier
 // revisions of the kernels, of earlier schemas, damaged ones. With `device_key`
-// (DeviceInfo::tuned_key) also those of other devices, relatives apart. What may be a
-// newer build's, what could not be read and what was written meanwhile stays. Packs are left as
-// they are.
+// (DeviceInfo::tuned_key) also those of other devices, relatives apart. Journals that no search
+// goes on from are removed too: of searches that have ended, of earlier revisions, damaged ones.
+// What may be a newer build's, what could not be read and what was written meanwhile stays. Packs
+// are left as they are.
 ANNULUS_EXPORT TunedReport prune_tuned(const std::optional<std::string>& tuned_path = {},
                                        const std::optional<std::string>& device_key = {},
                                        bool dry_run = false);

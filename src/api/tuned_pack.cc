@@ -368,6 +368,21 @@ TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
     const base::Digest contents = listed.contents;
     if (!why.empty()) remove(api::tell(std::move(listed)), std::move(why), contents);
   }
+  for (const std::string& folder : listing.journaled) {
+    try {
+      for (autotune::StaleJournal& journal :
+           autotune::remove_stale_journals(files, folder, dry_run)) {
+        TunedEntry none;
+        none.path = std::move(journal.path);
+        const bool removed = journal.problem.empty();
+        report.notes.push_back({std::move(none),
+                                removed ? TunedVerdict::kRemoved : TunedVerdict::kKept,
+                                std::move(removed ? journal.why : journal.problem)});
+      }
+    } catch (const Error& error) {
+      listing.ignored.push_back(error.what());
+    }
+  }
   report.left_out = std::move(listing.ignored);
   return report;
 }

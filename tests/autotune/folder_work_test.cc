@@ -189,5 +189,15 @@ TEST_CASE("a folder gets no more entries than are read from it, and none of a pa
   CHECK(crowded.strays.size() == kMaxEntries - 1);
 }
 
+TEST_CASE("folders in which journals are, are named") {
+  const ScratchFolder scratch;
+  store(scratch / "t", 1);
+  base::FileSystem files;
+  CHECK(list_entries(files, {scratch / "t"}).journaled.empty());
+  test::write(folder_of(scratch / "t") + "/0.journal", "");
+  CHECK(list_entries(files, {scratch / "t"}).journaled ==
+        std::vector<std::string>{folder_of(scratch / "t")});
+}
+
 }  // namespace
 }  // namespace annulus::autotune

@@ -3,17 +3,22 @@
 #include "autotune/journal.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "annulus/error.h"
 #include "autotune/fake_bench.h"
+#include "autotune/folder_work.h"
+#include "autotune/opened.h"
 #include "autotune/sample_entry.h"
 #include "base/hash.h"
 #include "base/random.h"
@@ -251,12 +256,15 @@ TEST_CASE("a damaged end is cut off with one note, and other journals are passed
     if (first) CHECK(notes.lines[0].find("damaged from line") != std::string::npos);
   }
   {
-    Notes notes;
-    JournalFile file(files, notes.log(), folder, shape(), subject(false, 13010));
+    std::vector<std::pair<base::LogLevel, std::string>> notes;
+    const base::Log log([&](base::LogLevel level, auto text) { notes.emplace_back(level, text); },
+                        base::LogLevel::kInfo);
+    JournalFile file(files, log, folder, shape(), subject(false, 13010));
     CHECK(file.path() != path);
     CHECK(file.before().findings.empty());
-    REQUIRE(notes.lines.size() == 1);
-    CHECK(notes.lines[0].find("its driver is 13000, not 13010") != std::string::npos);
+    REQUIRE(notes.size() == 1);
+    CHECK(notes[0].first == base::LogLevel::kInfo);  // nobody has to do anything
+    CHECK(notes[0].second.find("its driver is 13000, not 13010") != std::string::npos);
     file.end(false);
   }
   CHECK(journals_in(folder) == std::vector<std::string>{path});
@@ -274,6 +282,118 @@ TEST_CASE("a damaged end is cut off with one note, and other journals are passed
   std::string text = "annulus-journal 9 and so on\n", why;
   CHECK_FALSE(decode_journal(text, &why));
   CHECK(why == "it is of another schema than 1");
+}
+
+// The subject of a search whose kernels were of these revisions.
+base::Json subject_with(const base::Json& families) {
+  base::Json with = subject(false);
+  with["families"] = families;
+  return with;
+}
+
+TEST_CASE("a journal is stale where neither this build nor a newer one goes on from it") {
+  const attention::Family& family = *test::sample_entry(1).config.family;
+  const int now = family.revision;
+  const auto with = [](const base::Json& families) { return first_line(subject_with(families)); };
+  const std::string going = with({{family.name, now}});
+  CHECK(why_stale(going) == "");
+  CHECK(why_stale(going + last_line()) == "its search has ended");
+  CHECK(why_stale(going + "a damaged line\n") == "");
+  CHECK(why_stale(with({{family.name, now - 1}})).find("revision") != std::string::npos);
+  CHECK(why_stale(with({{family.name, now + 1}})) == "");
+  CHECK(why_stale(with({{family.name, now - 1}, {"later", 1}})) == "");
+  CHECK(why_stale(with({{"later", 1}, {family.name, now - 1}})) == "");
+  CHECK(why_stale(with({{family.name, "text"}})) == "");
+  CHECK(why_stale("annulus-journal 9 and so on\n") == "");
+  CHECK(why_stale("annulus-journal 0 and so on\n") != "");
+  CHECK(why_stale("annulus-journal x\n") != "");
+  CHECK(why_stale("") != "");
+  CHECK(why_stale(going.substr(0, going.size() - 1)) != "");
+  CHECK(why_stale(going.substr(0, going.size() - 2) + "\n") != "");
+  // It is whole, and holds what this build does not know.
+  const std::string object = R"({"candidates":"of another kind"})";
+  const std::string unknown = base::digest(object).hex() + " " + object + "\n";
+  CHECK(why_stale("annulus-journal 1 " + unknown) == "");
+  CHECK(why_stale("annulus-journal 0 " + unknown) != "");
+}
+
+// Every file of a folder, by name.
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& each : std::filesystem::directory_iterator(folder)) {
+    names.insert(each.path().filename());
+  }
+  return names;
+}
+
+TEST_CASE("stale journals are removed, and none that a search writes to or that is not read") {
+  const attention::Family& family = *test::sample_entry(1).config.family;
+  const std::string old = first_line(subject_with({{family.name, family.revision - 1}}));
+  const std::string ended = first_line(subject(false)) + last_line();
+  const std::set<std::string> stays = {"going.journal", "0.tuned", "notes", std::string(kLockName)};
+  std::set<std::string> all = stays;
+  const auto fill = [&](const std::string& folder) {
+    std::filesystem::create_directories(folder);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+    const std::vector<std::pair<std::string, std::string>> files = {
+        {"going.journal", first_line(subject(false))},
+        {"old.journal", old},
+        {"ended.journal", ended},
+        {"damaged.journal", "annulus"},
+        {"0.tuned", ended},
+        {"notes", ended},
+        {kLockName, ""}};
+    for (const auto& [name, text] : files) {
+      test::write(folder + "/" + name, text);
+      all.insert(name);
+    }
+  };
+  {
+    const ScratchFolder scratch;
+    base::FileSystem files;
+    fill(scratch / "t");
+    CHECK(remove_stale_journals(files, scratch / "t", true).size() == 3);
+    CHECK(names_in(scratch / "t") == all);
+    test::OthersRegularFiles others(12345, 0600);
+    CHECK(remove_stale_journals(others, scratch / "t", false).empty());
+    {
+      Opened locked(files, files.open(base::kHere, scratch / "t/old.journal", O_RDONLY, 0));
+      REQUIRE(files.lock(locked.file) == 0);
+      CHECK(remove_stale_journals(files, scratch / "t", false).size() == 2);
+      std::set<std::string> rest = stays;
+      rest.insert("old.journal");
+      CHECK(names_in(scratch / "t") == rest);
+    }
+    const auto stale = remove_stale_journals(files, scratch / "t", false);
+    REQUIRE(stale.size() == 1);
+    CHECK(stale[0].path == scratch / "t/old.journal");
+    CHECK(stale[0].why.find("revision") != std::string::npos);
+    CHECK(stale[0].problem.empty());
+    CHECK(names_in(scratch / "t") == stays);
+  }
+  for (const bool persistent : {false, true}) {
+    bool reached = true;
+    for (int at = 0; reached; ++at) {
+      const ScratchFolder scratch;
+      fill(scratch / "t");
+      test::FaultyFiles files;
+      files.fail_at = at;
+      files.code = EMFILE;
+      files.persistent = persistent;
+      std::set<std::string> expected = all;
+      try {
+        for (const StaleJournal& each : remove_stale_journals(files, scratch / "t", false)) {
+          if (each.problem.empty()) expected.erase(each.path.substr(each.path.rfind('/') + 1));
+        }
+      } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::kFile);
+      }
+      CHECK(names_in(scratch / "t") == expected);
+      CHECK(std::ranges::includes(expected, stays));
+      CHECK(files.opened() == 0);
+      reached = files.calls() > at;
+    }
+  }
 }
 
 TEST_CASE("two searches at a time have journals of their own") {

@@ -54,6 +54,16 @@ TEST_CASE("a search that was cut short goes on, and its journal decides again wi
   CHECK(replayed.ratio == whole.ratio);
   CHECK(replayed.tried == whole.tried);
   CHECK_THROWS_AS(replay_tuning(of.scratch.path("tuned")), Error);
+  // Nobody goes on from it.
+  for (const bool dry_run : {true, false}) {
+    const TunedReport pruned = prune_tuned(of.scratch.path("tuned"), {}, dry_run);
+    REQUIRE(pruned.notes.size() == 1);
+    CHECK(pruned.notes[0].entry.path == whole.journal);
+    CHECK(pruned.notes[0].verdict == TunedVerdict::kRemoved);
+    CHECK(pruned.notes[0].text == "its search has ended");
+    CHECK(pruned.left_out.empty());
+    CHECK(std::ifstream(whole.journal).good() == dry_run);
+  }
   // Without being asked to keep it, a search that ends leaves none.
   options.keep_journal = false;
   CHECK(tune(of.device, of.problem, options).journal.empty());
