@@ -3,17 +3,17 @@
 // uses a tuned result compiles no more than any other, which tests/autotune/tune_test.cc counts.
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "attention/kernels/family.h"
+#include "autotune/sample_entry.h"
 #include "autotune/store.h"
 #include "autotune/tuned_pack.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/random.h"
 #include "harness.h"
+#include "support/faulty_files.h"
 
 namespace {
 
@@ -25,14 +25,6 @@ using autotune::TunedStore;
 // 100 kinds of problems with 50 pairs of lengths each.
 constexpr int kKinds = 100, kLengths = 50;
 constexpr int kEntries = kKinds * kLengths;
-
-autotune::DeviceKey a_device() {
-  device::DeviceInfo info;
-  info.name = "a GPU";
-  info.multiprocessors = 132;
-  info.memory_bytes = std::int64_t{80} << 30;
-  return autotune::device_key(info, "sm_80");
-}
 
 ShapeKey shape_of(int kind, int length) {
   ShapeKey shape;
@@ -46,18 +38,9 @@ ShapeKey shape_of(int kind, int length) {
 }
 
 Entry entry_of(int kind, int length) {
-  Entry entry;
+  Entry entry = test::sample_entry(0);
   entry.shape = shape_of(kind, length);
-  entry.config = entry.default_config = attention::parse_config("mma m64 n64 w4 s2").value();
-  entry.revision = entry.default_revision = entry.config.family->revision;
-  entry.complete = true;
   entry.time = 90'000 + kind;
-  entry.default_time = 100'000;
-  entry.ratio_low_ppm = 890'000;
-  entry.ratio_high_ppm = 910'000;
-  entry.rounds = 25;
-  entry.candidates = 40;
-  entry.origin.pattern = "causal";
   return entry;
 }
 
@@ -65,41 +48,23 @@ Entry entry_of(int kind, int length) {
 class PackFile {
  public:
   PackFile() {
-    char name[] = "/tmp/annulus_tuned_bench_XXXXXX";
-    if (mkdtemp(name) == nullptr) base::fail(ErrorCode::kFile, "cannot make a folder in /tmp");
-    folder_ = name;
     std::vector<autotune::PackedEntry> entries;
     for (int kind = 0; kind < kKinds; ++kind) {
       for (int length = 0; length < kLengths; ++length) {
-        entries.push_back({a_device().identity, entry_of(kind, length)});
+        entries.push_back({test::sample_device().identity, entry_of(kind, length)});
       }
     }
     pack = autotune::merged(std::move(entries));
     base::FileSystem files;
-    const std::string text = autotune::encode_pack(pack);
-    base::write_file_atomically(files, path(), std::as_bytes(std::span(text)), 0600);
+    autotune::write_pack(files, path(), pack);
   }
-  ~PackFile() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  PackFile(const PackFile&) = delete;
-  PackFile& operator=(const PackFile&) = delete;
-  std::string path() const { return folder_ + "/all.pack"; }
+  std::string path() const { return folder_ / "all.pack"; }
 
   autotune::Pack pack;
 
  private:
-  std::string folder_;
+  test::ScratchFolder folder_;
 };
-
-TunedStore open(const std::string& path) {
-  autotune::StoreOptions options;
-  options.folders = {path};
-  options.device = a_device();
-  options.limits = {{80, '\0'}, 132, 166912};
-  return TunedStore(options);
-}
 
 // Microseconds of a look-up. `expected`: the distance of what must be found; -1: nothing.
 double look_up(TunedStore& store, const std::vector<ShapeKey>& shapes, int expected) {
@@ -120,7 +85,7 @@ double look_up(TunedStore& store, const std::vector<ShapeKey>& shapes, int expec
 int main(int argc, char** argv) {
   bench::Bench bench("tuned_bench", argc, argv);
   const PackFile file;
-  TunedStore store = open(file.path());
+  TunedStore store(test::store_options({file.path()}));
   if (store.empty()) base::fail(ErrorCode::kInternal, "the pack is not read");
   base::Random random(1);
   std::vector<ShapeKey> hits, near, missed, other;
@@ -147,15 +112,14 @@ int main(int argc, char** argv) {
              .lower_is_better = true},
             [&] {
               const double start = bench::thread_seconds();
-              if (open(file.path()).empty()) base::fail(ErrorCode::kInternal, "nothing is read");
+              if (TunedStore(test::store_options({file.path()})).empty())
+                base::fail(ErrorCode::kInternal, "nothing is read");
               return (bench::thread_seconds() - start) * 1e3;
             });
   bench.add(
       {.name = "the same of 5000 results of another device", .unit = "ms", .lower_is_better = true},
       [&] {
-        autotune::StoreOptions options;
-        options.folders = {file.path()};
-        options.device = a_device();
+        autotune::StoreOptions options = test::store_options({file.path()});
         options.device.identity = "another GPU, measured";
         const double start = bench::thread_seconds();
         if (!TunedStore(options).empty()) base::fail(ErrorCode::kInternal, "one is read");
