@@ -25,10 +25,11 @@ struct Model {
   std::int64_t kv_heads = 0;
   std::int64_t dim_qk = 0;
   std::int64_t dim_v = 0;
-  std::int64_t context = 0;  // tokens: the longest sequence that it was trained for
+  std::int64_t context = 0;  // tokens of the longest sequence: max_position_embeddings
   std::int64_t window = 0;   // keys that a query sees, with its own, in layers that have a window
   Layers windowed = Layers::kNone;  // which layers have
   double softcap = 0;               // of the scores; 0: none
+  bool sinks = false;               // each head has a learnt logit of an attention sink
 };
 
 // In the order of the table, which has families together. Both may be called from any thread and
@@ -36,12 +37,15 @@ struct Model {
 ANNULUS_EXPORT std::vector<Model> known_models();
 ANNULUS_EXPORT std::optional<Model> find_model(std::string_view name);
 
-// The problems of a model on one device in bfloat16: prefill of 512 tokens and of four times as
-// many each up to 32768 or the context, and one new token after as many keys. A tuned result serves
-// lengths of half to twice its own (docs/tuning.md), so these serve all between. A model of which
-// some layers have a window has both patterns; a window that holds the whole sequence is none.
-// Where K and V have other dims than Q, as in latent attention, a new token is computed otherwise,
-// and there is prefill alone. Throws what Pattern::parse throws for a window below 1.
+// The problems of a model on one device in bfloat16: prefill of some lengths, and one new token
+// after as many keys. A result serves problems of its kind of half to twice its length, and the
+// share of the keys that a query sees is part of the kind (docs/tuning.md), so lengths are close
+// together where a window makes the share fall. The results of these problems serve every length
+// from 256 to 32768 or the context, also where some layers have a window and some have none. A
+// window that holds the whole sequence is none. Where K and V have other dims than Q, as in latent
+// attention, a new token is computed otherwise, and there is prefill alone. Of a model with sinks
+// the logits are 0, since no kernel depends on them. Throws as validate() where numbers make no
+// problem, and what Pattern::parse throws for a window below 1.
 ANNULUS_EXPORT std::vector<Problem> problems_of(const Model& model);
 
 }  // namespace annulus::inline v0

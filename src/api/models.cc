@@ -3,22 +3,41 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <iterator>
+
+#include "autotune/shape_key.h"
 
 namespace annulus::inline v0 {
 namespace {
 
-// Lengths are four times apart: a result of one serves those of half to twice as much.
-constexpr std::int64_t kShortest = 512, kLongest = 32768, kFactor = 4;
+using autotune::ShapeKey;
 
-std::vector<Pattern> patterns_of(const Model& model, std::int64_t keys) {
-  std::vector<Pattern> patterns;
-  const bool cuts = model.windowed != Model::Layers::kNone && model.window < keys;
-  if (!cuts || model.windowed == Model::Layers::kSome) patterns.push_back(Pattern::parse("causal"));
-  if (cuts) {
-    patterns.push_back(Pattern::parse(fmt::format("causal & window({},0)", model.window - 1)));
+// Of the lengths between these every 64th is looked at: the share of the blocks that a query sees
+// depends on whether the last block of 128 is full, and hardly on how full it is.
+constexpr std::int64_t kShortest = 256, kLongest = 32768, kStep = 64;
+
+// What the layers of a model see.
+class Patterns {
+ public:
+  explicit Patterns(const Model& model) : model_(model) {
+    if (model.windowed == Model::Layers::kNone) return;
+    windowed_ = Pattern::parse(fmt::format("causal & window({},0)", model.window - 1));
   }
-  return patterns;
-}
+
+  // Calls body(pattern) for each pattern that layers have with so many keys.
+  template <typename Body>
+  void each(std::int64_t keys, Body body) const {
+    const bool cuts = model_.windowed != Model::Layers::kNone && model_.window < keys;
+    if (!cuts || model_.windowed == Model::Layers::kSome) body(causal_);
+    if (cuts) body(windowed_);
+  }
+
+ private:
+  const Model& model_;
+  Pattern causal_ = causal(), windowed_;
+};
 
 Problem problem_for(const Model& model, std::int64_t queries, std::int64_t keys) {
   Problem problem;
@@ -28,8 +47,45 @@ Problem problem_for(const Model& model, std::int64_t queries, std::int64_t keys)
   problem.seq_k = keys;
   problem.dim_qk = model.dim_qk;
   problem.dim_v = model.dim_v;
-  if (model.softcap > 0) problem.score = Score::parse(fmt::format("softcap({})", model.softcap));
+  problem.score.softcap = model.softcap;
+  if (model.sinks) problem.score.sink_logit = {0};
   return problem;
+}
+
+// Whether the result of one problem is meant for another of its kind: lengths differ by a factor of
+// two at most, also where only the keys do and a plan would take results from farther away.
+bool serves(const ShapeKey& a, const ShapeKey& b) {
+  return std::abs(a.keys - b.keys) <= autotune::kMaxDistance / 2;
+}
+
+// Some of these problems, which are in order of length, whose results serve all of them: of those
+// that serve the shortest one that is not served yet, that of the roundest length.
+std::vector<Problem> chosen_of(const std::vector<Problem>& all) {
+  std::vector<ShapeKey> keys;
+  for (const Problem& problem : all) keys.push_back(autotune::shape_key(problem));
+  const auto roundness = [&](std::size_t i) {
+    return std::countr_zero(static_cast<std::uint64_t>(all[i].seq_k));
+  };
+  std::vector<bool> is_served(all.size()), is_chosen(all.size());
+  for (std::size_t first = 0; first < all.size(); ++first) {
+    if (is_served[first]) continue;
+    std::size_t best = first;
+    std::vector<std::size_t> kind;
+    for (std::size_t i = first; i < all.size(); ++i) {
+      if (!autotune::length_distance(keys[i], keys[first])) continue;
+      kind.push_back(i);
+      if (serves(keys[i], keys[first]) && roundness(i) >= roundness(best)) best = i;
+    }
+    is_chosen[best] = true;
+    for (const std::size_t i : kind) {
+      if (serves(keys[best], keys[i])) is_served[i] = true;
+    }
+  }
+  std::vector<Problem> chosen;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (is_chosen[i]) chosen.push_back(all[i]);
+  }
+  return chosen;
 }
 
 }  // namespace
@@ -51,17 +107,23 @@ std::optional<Model> find_model(std::string_view name) {
 }
 
 std::vector<Problem> problems_of(const Model& model) {
-  std::vector<Problem> problems;
-  const auto add = [&](std::int64_t queries, std::int64_t keys) {
-    for (Pattern& pattern : patterns_of(model, keys)) {
-      problems.push_back(problem_for(model, queries, keys));
-      problems.back().pattern = std::move(pattern);
+  const Patterns patterns(model);
+  const auto of = [&](bool prefill) {
+    std::vector<Problem> all;
+    const std::int64_t longest = std::min(kLongest, model.context);
+    for (std::int64_t keys = kShortest; keys <= longest; keys += kStep) {
+      const Problem problem = problem_for(model, prefill ? keys : 1, keys);
+      if (all.empty()) validate(problem);
+      patterns.each(keys, [&](const Pattern& pattern) {
+        all.push_back(problem);
+        all.back().pattern = pattern;
+      });
     }
+    return chosen_of(all);
   };
-  const std::int64_t longest = std::min(kLongest, model.context);
-  for (std::int64_t tokens = kShortest; tokens <= longest; tokens *= kFactor) add(tokens, tokens);
+  std::vector<Problem> problems = of(true);
   if (model.dim_qk != model.dim_v) return problems;
-  for (std::int64_t keys = kShortest; keys <= longest; keys *= kFactor) add(1, keys);
+  std::ranges::move(of(false), std::back_inserter(problems));
   return problems;
 }
 

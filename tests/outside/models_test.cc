@@ -36,26 +36,43 @@ TEST_CASE("a model's problems have its window and its soft-cap") {
   CHECK_FALSE(find_model("no such model"));
   const auto plain = find_model("llama-3-8b");
   REQUIRE(plain);
-  // 512, 2048 and 8192 tokens, at once and as keys of one token.
-  CHECK(problems_of(*plain).size() == 6);
+  std::vector<std::int64_t> lengths;
+  for (const Problem& problem : problems_of(*plain)) {
+    lengths.push_back(problem.seq_q == 1 ? -problem.seq_k : problem.seq_k);
+  }
+  CHECK(lengths == std::vector<std::int64_t>{512, 1024, 4096, -512, -2048, -8192});
   const auto some = find_model("gemma-2-9b"), all = find_model("mistral-7b-v0.1");
   REQUIRE(some);
   REQUIRE(all);
-  const auto windows = [](const Model& model, std::int64_t keys) {
-    int causal = 0, windowed = 0;
-    for (const Problem& problem : problems_of(model)) {
-      if (problem.seq_k != keys || problem.seq_q != keys) continue;
+  // A window that holds the whole sequence is none, and nothing is without one where all layers
+  // have it.
+  const auto count = [](const Model& model, bool windowed, auto is_length) {
+    return std::ranges::count_if(problems_of(model), [&](const Problem& problem) {
       const std::string text = problem.pattern.to_string();
-      (text == "causal" ? causal : windowed) += 1;
-      if (text != "causal") CHECK(text.find("window(4095, 0)") != std::string::npos);
-    }
-    return 10 * causal + windowed;
+      CHECK((text == "causal" || text.find("window(4095, 0)") != std::string::npos));
+      return (text != "causal") == windowed && is_length(problem.seq_k);
+    });
   };
-  CHECK(windows(*some, 2048) == 10);
-  CHECK(windows(*some, 8192) == 11);
-  CHECK(windows(*all, 2048) == 10);
-  CHECK(windows(*all, 8192) == 1);
+  const auto is_short = [](std::int64_t keys) { return keys <= 4096; };
+  const auto is_long = [](std::int64_t keys) { return keys > 4096; };
+  for (const Model& model : {*some, *all}) {
+    CHECK(count(model, true, is_short) == 0);
+    CHECK(count(model, true, is_long) > 0);
+    CHECK(count(model, false, is_short) > 0);
+  }
+  CHECK(count(*some, false, is_long) > 0);
+  CHECK(count(*all, false, is_long) == 0);
   CHECK(problems_of(*some).front().score.softcap == 50);
+  CHECK(problems_of(*some).front().score.sink_logit.empty());
+  const auto sinks = find_model("gpt-oss-20b");
+  REQUIRE(sinks);
+  CHECK(problems_of(*sinks).size() == 38);
+  for (const Problem& problem : problems_of(*sinks)) {
+    CHECK(problem.score.sink_logit == std::vector<double>{0});
+  }
+  Model wrong = *plain;
+  wrong.kv_heads = 0;
+  test::check_fails(ErrorCode::kInvalidArgument, "kv_heads", [&] { problems_of(wrong); });
 }
 
 }  // namespace

@@ -284,14 +284,17 @@ Exit list_models(const TuneArguments& arguments) {
                                    : model.windowed == Model::Layers::kAll ? "all"
                                                                            : "none"},
                       {"softcap", model.softcap},
+                      {"sinks", model.sinks},
                       {"shapes", problems_of(model).size()}});
       continue;
     }
     std::printf(
         "%s\n",
-        fmt::format("{:<16} H{} Hkv{} D{}, context {}{}{}", model.name, model.heads, model.kv_heads,
-                    dims_text(model.dim_qk, model.dim_v), model.context, window_text(model),
-                    model.softcap > 0 ? fmt::format(", softcap {}", model.softcap) : std::string())
+        fmt::format("{:<16} H{} Hkv{} D{}, context {}{}{}{}", model.name, model.heads,
+                    model.kv_heads, dims_text(model.dim_qk, model.dim_v), model.context,
+                    window_text(model),
+                    model.softcap > 0 ? fmt::format(", softcap {}", model.softcap) : std::string(),
+                    model.sinks ? ", sinks" : "")
             .c_str());
   }
   if (arguments.json) print_json({{"models", std::move(json)}});
