@@ -301,6 +301,11 @@ TEST_CASE("a journal is stale where neither this build nor a newer one goes on f
   CHECK(why_stale(going + "a damaged line\n") == "");
   CHECK(why_stale(with({{family.name, now - 1}})).find("revision") != std::string::npos);
   CHECK(why_stale(with({{family.name, now + 1}})) == "");
+  const attention::Family* other = attention::find_family("wgmma");
+  REQUIRE(other != nullptr);
+  REQUIRE(other->name != family.name);
+  CHECK(why_stale(with({{family.name, now - 1}, {other->name, other->revision + 1}})) == "");
+  CHECK(why_stale(with({{family.name, now + 1}, {other->name, other->revision - 1}})) == "");
   CHECK(why_stale(with({{family.name, now - 1}, {"later", 1}})) == "");
   CHECK(why_stale(with({{"later", 1}, {family.name, now - 1}})) == "");
   CHECK(why_stale(with({{family.name, "text"}})) == "");
