@@ -273,8 +273,8 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
 
 namespace {
 
-// What stands behind the first line of a file of this schema; empty where the digest does not
-// agree.
+// Returns what stands behind the first line of a file of this schema; empty where the digest does
+// not agree.
 std::optional<std::string_view> whole_body(std::string_view text) {
   const std::string expected = header();
   const std::size_t body_at = expected.size() + kDigestDigits + 1;

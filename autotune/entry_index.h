@@ -26,8 +26,8 @@ struct Kept {
 // Not safe for several threads.
 class EntryIndex {
  public:
-  // Of entries at one place that are alike complete, those of the same major version of the driver
-  // go first.
+  // Where entries at one place are alike complete, those of the same major version of the driver go
+  // first.
   explicit EntryIndex(int driver_version = 0) : driver_(driver_version / 1000) {}
 
   // Takes an entry, unless a better one for its shape is there: one of an earlier place; at the

@@ -117,8 +117,8 @@ std::vector<double> times_in(const Json& json) {
   return times;
 }
 
-// What `journal`, of which the first line is read, can say: a search of predictions asks for one
-// configuration and one round at a time, and one whose default is dropped has no answers.
+// Reads an answer that `journal`, whose first line is read, can hold: a search of predictions asks
+// for one configuration and one round at a time, and one whose default is dropped has no answers.
 Finding finding_in(const Json& json, const Journal& journal) {
   Finding finding;
   if (json.contains("dropped")) {

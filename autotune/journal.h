@@ -64,7 +64,7 @@ struct Journal {
 base::Json subject_of(base::Json about, std::span<const Trial> trials, std::size_t default_at,
                       bool predicted, bool exhaustive);
 
-// What of a journal's subject is not that of a search: "its driver is 13000, not 13010". Empty
+// Says in what a journal's subject is not that of a search: "its driver is 13000, not 13010". Empty
 // where the journal is one of that search.
 std::string why_other_subject(const base::Json& stated, const base::Json& wanted);
 
@@ -131,7 +131,7 @@ class JournalFile {
   JournalFile(const JournalFile&) = delete;
   JournalFile& operator=(const JournalFile&) = delete;
 
-  // What was found before this search began.
+  // Returns what was found before this search began.
   const Journal& before() const { return before_; }
   const std::string& path() const { return path_; }  // empty where there is no file
 

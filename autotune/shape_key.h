@@ -60,15 +60,15 @@ ShapeKey shape_key(const Problem& problem);
 // 2, queries 862 to 1217, keys 862 to 1217, heads 6 to 11", where heads are B H. Texts of
 // problems are equal exactly where their keys are.
 std::string to_string(const ShapeKey& key);
-// What the key says besides lengths, heads and group, for people: "D64 bf16, causal, about 0.5 of
+// Tells people what the key says besides lengths, heads and group: "D64 bf16, causal, about 0.5 of
 // the blocks". Different keys may give one text.
 std::string kind_text(const ShapeKey& key);
 // The digest of all that the key holds, which names the entry's file. It stays as long as
 // kEntrySchema (entry.h) does.
 base::Digest digest(const ShapeKey& key);
 
-// What of an entry's key is not that of another one, besides lengths: "group 4, not 8; causal, not
-// dense". Empty where lengths alone differ, or nothing does.
+// Says in what an entry's key differs from another one, besides lengths: "group 4, not 8; causal,
+// not dense". Empty where lengths alone differ, or nothing does.
 std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted);
 
 // The distance between two keys that differ only in lengths: the differences of `queries` and

@@ -45,8 +45,8 @@ std::strong_ordering compare_keys(const PackedEntry& a, const PackedEntry& b);
 // it compared. Digits, letters and '-' alone.
 std::string entry_name(const Entry& entry);
 
-// Of entries with one key the one that is better() stays, so that it does not matter in which order
-// packs are merged, how often, or which are merged first.
+// Sorts entries and keeps, of those with one key, the one that is better(), so that it does not
+// matter in which order packs are merged, how often, or which are merged first.
 Pack merged(std::vector<PackedEntry> entries);
 
 // The text of a pack's file. Requires: what merged() returns.

@@ -58,7 +58,8 @@ base::Json subject_of(const Problem& problem, const Candidates& candidates,
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress = {});
 
-// What a search found about its winner and the default: an entry without a shape and an origin.
+// Returns what a search found about its winner and the default, as an entry without a shape and an
+// origin.
 Entry compared(const SearchResult& result, bool predicted);
 
 // The entry in which a result is kept. `origin` says with which driver, NVRTC and clocks it was

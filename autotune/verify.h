@@ -19,7 +19,8 @@ namespace annulus::autotune {
 struct Verdict {
   std::optional<std::string> reason;  // why it is dropped; empty: its answers are within tolerance
   attention::KernelWork counted;      // work counted on a simulated device; else empty
-  // What was thrown where that is the reason; a wrong answer is an error of this library.
+  // The code is that of what was thrown where that is the reason; a wrong answer is an error of
+  // this library.
   ErrorCode code = ErrorCode::kInternal;
 };
 

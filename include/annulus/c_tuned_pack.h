@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-// What became of an entry, or is found of it.
+// A verdict says what became of an entry, or what is found of it.
 typedef enum annulus_tuned_verdict {
   ANNULUS_TUNED_ADDED = 0,
   ANNULUS_TUNED_REPLACED = 1,
@@ -48,7 +48,8 @@ typedef struct annulus_tuned_report_info {
   size_t struct_size;
   size_t notes;          // for annulus_tuned_report_get_note
   const char* left_out;  // lines: files, folders and lines of packs that hold no entry, and why
-  // Of annulus_tuned_why alone: the kind of the problem, the configuration of a plan, and why.
+  // annulus_tuned_why alone fills these: the kind of the problem, the configuration of a plan, and
+  // why.
   const char* shape;
   const char* config;
   const char* reason;
@@ -69,7 +70,8 @@ typedef struct annulus_tuned_note {
 #define ANNULUS_TUNED_NOTE_INIT \
   { sizeof(annulus_tuned_note), 0, NULL }
 
-// What is said of one entry, and the entry; either may be null. Texts live as long as the report.
+// Fills in what is said of one entry, and the entry; either may be null. Texts live as long as the
+// report.
 ANNULUS_EXPORT annulus_status annulus_tuned_report_get_note(annulus_tuned_report* report,
                                                             size_t index, annulus_tuned_note* note,
                                                             annulus_tuned_entry* entry);

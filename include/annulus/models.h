@@ -15,7 +15,7 @@
 
 namespace annulus::inline v0 {
 
-// What decides the kernels of a model's attention.
+// A model, as far as it decides the kernels of its attention.
 struct Model {
   enum class Layers { kNone, kSome, kAll };
 

@@ -30,7 +30,7 @@
 
 namespace annulus::inline v0 {
 
-// What became of an entry, or is found of it.
+// A verdict says what became of an entry, or what is found of it.
 enum class TunedVerdict : int {
   // export_tuned, import_tuned, merge_tuned
   kAdded = 0,
@@ -67,7 +67,8 @@ struct TunedReport {
   std::vector<std::string>
       left_out;  // files, folders and lines of packs that hold no entry, and why
 
-  // Of why_tuned alone: the kind of the problem, the configuration that a plan has, and why.
+  // why_tuned alone fills these: the kind of the problem, the configuration that a plan has, and
+  // why.
   std::string shape;
   std::string config;
   std::string reason;

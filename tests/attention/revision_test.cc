@@ -104,7 +104,8 @@ jit::KernelSpec spec_of(const Sample& sample) {
   return kernel_spec(config, features, arch);
 }
 
-// What of PTX is instructions: no comments, no lines of the source, no sections for debuggers.
+// Returns the instructions of PTX, without comments, lines of the source and sections for
+// debuggers.
 std::string normalised(const std::string& ptx) {
   std::istringstream lines(ptx);
   std::string text;

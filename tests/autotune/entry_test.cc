@@ -148,7 +148,7 @@ TEST_CASE("members that are not known are left alone") {
                                   "\"later\": [1], \"shape\": {\"new\": 2, "))) == sample_entry(1));
 }
 
-// What every configuration said before each family had fields of its own.
+// The fields are those that every configuration had before each family had its own.
 TEST_CASE("entries of before stay readable") {
   const std::string body = body_of(text_of(sample_entry(1)));
   CHECK(read(with_digest(replaced(body, "\"family\": \"mma\"",

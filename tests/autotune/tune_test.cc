@@ -116,7 +116,7 @@ TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
       annulus::compare(problem(), attention::reference(problem(), host.inputs(), pool),
                        test::run_case(opened.device, host).result());
   CHECK(comparison.within_tolerance);
-  // What it is not for.
+  // Plans that it is not for do not use it.
   PlanOptions forced;
   forced.config = result.default_config;
   CHECK(opened.device.plan(problem(), forced).info().tuned.empty());

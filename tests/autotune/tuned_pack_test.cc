@@ -218,7 +218,7 @@ TEST_CASE("of two results the complete one stays, then the surer gain") {
   poor.entry.ratio_high_ppm = 990'000;
   CHECK(merged({partial, poor}) == Pack{poor});
   CHECK(merged({poor, partial, sure}) == Pack{sure});
-  // Of other kernels: both stay.
+  // Entries that compare other kernels both stay.
   PackedEntry before = packed(1);
   before.entry.revision -= 1;
   CHECK(merged({before, sure}).size() == 2);

@@ -100,8 +100,9 @@ struct Family {
   // --- Configurations.
   std::span<const ConfigField> fields;  // the names of KernelConfig::own
   std::span<const ShippedConfig> shipped;
-  // Those of its general kernels (KernelFeatures::general), at most one for each pair of head dims:
-  // of one head and one tile row, so that every problem allows it.
+  // The family's general kernels (KernelFeatures::general) have these configurations, at most one
+  // for each pair of head dims: each is of one head and one tile row, so that every problem allows
+  // it.
   std::span<const ShippedConfig> general = {};
   // Why a configuration is not legal, or nothing. The configuration may have any numbers that a
   // text can hold.
