@@ -17,9 +17,9 @@
 namespace annulus::inline v0 {
 
 // Either both functions are set or neither. They are called on the thread that called the library,
-// perhaps on several at a time, with the device's context current. What they use must stay until
-// the device, its plans and its memory are gone. They must not call the library with the same
-// device.
+// or that compiles for a plan which does not wait (PlanOptions::wait), perhaps on several at a
+// time, with the device's context current. What they use must stay until the device, its plans and
+// its memory are gone. They must not call the library with the same device.
 struct AllocatorCallbacks {
   // Returns `bytes` > 0 bytes of device memory at a multiple of `alignment` (256), which every
   // stream of the device's primary context may use at once: no work that is still pending reads or

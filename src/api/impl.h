@@ -43,6 +43,7 @@ struct Device::Impl {
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
   base::Background background;
+  std::shared_ptr<planner::LateJobs> late_jobs = std::make_shared<planner::LateJobs>();
   std::shared_ptr<planner::Noted> noted = std::make_shared<planner::Noted>();
   // The caller named no folder of tuned results, and the environment names none either.
   bool lacks_tuned_folder = false;
@@ -61,11 +62,15 @@ struct Plan::Impl {
   device::RunTimer::SubjectPointer timed{};   // of this plan, where there is a timer
   base::ProcessMark process{};
 
-  Impl(planner::PreparedLate made, device::ContextPointer on)
+  std::shared_ptr<planner::LateJobs> late_jobs;  // of the device
+
+  Impl(planner::PreparedLate made, const Device::Impl& device)
       : first(std::move(made.first)),
         late(std::move(made.late)),
         workspace_bytes(made.workspace_bytes),
-        context(std::move(on)) {}
+        context(device.context),
+        timer(device.timer),
+        late_jobs(device.late_jobs) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {

@@ -253,21 +253,28 @@ int ordinal_of(const DeviceName& name, const device::Driver& driver) {
 
 // Loads them beside the caller. A device that is closed meanwhile ends it after the kernel at hand.
 void load_general_kernels(const Device::Impl& impl) {
-  const auto load = [arch = impl.arch, kernels = std::weak_ptr(impl.kernels), log = impl.log,
-                     tuned = impl.tuned, noted = impl.noted] {
-    tuned->empty();  // reads the folders of tuned results
-    for (const jit::KernelSpec& spec : attention::general_specs(arch)) {
-      const std::shared_ptr<jit::KernelCache> open = kernels.lock();
-      if (!open) return;
+  const auto load = [arch = impl.arch, jobs = impl.late_jobs->under_way(),
+                     device = std::weak_ptr(impl.kernels), tuned = std::weak_ptr(impl.tuned),
+                     log = impl.log, noted = impl.noted] {
+    const auto load_one = [&](const jit::KernelSpec& spec) {
+      const std::shared_ptr<jit::KernelCache> kernels = device.lock();
+      if (!kernels) return false;
       try {
-        const jit::KernelsFor wanted([] { return "--general"; });
-        open->get(spec);
+        const jit::KernelsFor wanted([] { return "a device that loads all general kernels"; });
+        kernels->get(spec);
       } catch (const std::exception& error) {
         const std::string why = error.what();
         noted->write_once(
             log, fmt::format("a general kernel is not loaded: {}", why.substr(0, why.find('\n'))));
       }
+      return true;
+    };
+    if (!jobs->begin()) return;
+    if (const auto store = tuned.lock()) store->empty();  // reads the folders of tuned results
+    for (const jit::KernelSpec& spec : attention::general_specs(arch)) {
+      if (!load_one(spec)) break;
     }
+    jobs->end();
   };
   try {
     impl.background.start(load, [] {});

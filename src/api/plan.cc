@@ -21,6 +21,7 @@ planner::Planner planner_of(const Device::Impl& device) {
           .check_operands = device.check_operands,
           .own_templates = device.own_templates,
           .background = device.background,
+          .late_jobs = device.late_jobs->under_way(),
           .noted = device.noted};
 }
 
@@ -47,9 +48,8 @@ Plan plan_on(const Device::Impl& device, const planner::Request& request) {
   tally.add(base::Count::plans);
   tally.add(base::Count::plan_micros, std::llround(info.plan_ms * 1e3));
   if (!info.tuned.empty()) tally.add(base::Count::plans_tuned);
-  auto plan = std::make_shared<Plan::Impl>(std::move(made), device.context);
-  if (device.timer) {
-    plan->timer = device.timer;
+  auto plan = std::make_shared<Plan::Impl>(std::move(made), device);
+  if (plan->timer) {
     plan->timed = std::make_shared<device::RunTimer::Subject>();
     plan->timed->name = plan->first.info.config;
   }

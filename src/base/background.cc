@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "base/no_signals.h"
 #include "base/process.h"
+#include "base/thread_pool.h"
 
 namespace annulus::base {
 namespace {
@@ -46,7 +47,7 @@ class Once {
 
 class OwnThreads {
  public:
-  OwnThreads() : most_(std::clamp(std::thread::hardware_concurrency() / 2, 1u, 4u)) {}
+  OwnThreads() : most_(static_cast<std::size_t>(std::clamp(processors() / 2, 1, 4))) {}
 
   ~OwnThreads() {
     // A child of fork has none of the threads, and may find the lock held by one of them.
@@ -99,7 +100,7 @@ class OwnThreads {
     }
   }
 
-  const unsigned most_;
+  const std::size_t most_;
   const ProcessMark mark_;
   std::mutex mutex_;  // guards all below
   std::condition_variable waiting_;

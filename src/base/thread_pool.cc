@@ -6,15 +6,12 @@
 #include <exception>
 
 namespace annulus::base {
-namespace {
 
 int processors() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
-
-}  // namespace
 
 ThreadPool::ThreadPool(int threads) {
   const int total = threads > 0 ? threads : processors();

@@ -15,6 +15,9 @@
 
 namespace annulus::base {
 
+// How many processors the process may use; at least one.
+int processors();
+
 class ThreadPool {
  public:
   // threads == 0: one for each processor that the process may use. The caller's thread counts as

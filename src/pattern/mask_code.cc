@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "pattern/leaves/mask_writer.h"
+#include "pattern/mask_parts.h"
 #include "pattern/node.h"
 
 namespace annulus::pattern {
@@ -34,50 +35,15 @@ class Emitter {
 
   MaskCode run(const Pattern& pattern) { return write_.finish(piece_of(pattern.node()).text); }
 
- private:
-  Piece piece_of(const Node& node) {
-    switch (node.kind) {
-      case Kind::kLeaf:
-        write_.count_leaf();
-        return std::visit([&](const auto& leaf) { return leaf.code(&write_); }, node.leaf);
-      case Kind::kNot: {
-        Piece inner = piece_of(*node.children.front());
-        if (inner.constant) return constant(!*inner.constant);
-        return {"!" + held(inner, leaves::kTight)};
-      }
-      case Kind::kAnd:
-      case Kind::kOr:
-      case Kind::kHierarchical:
-        return chain(node);
-      case Kind::kHeads:
-      case Kind::kBatches:
-        return turns(node);
-      case Kind::kSum:
-        base::fail(ErrorCode::kUnsupported,
-                   "sum(...) is no one mask: its branches run one after another");
-    }
-    base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
+  Piece leaf(const Node& node) {
+    write_.count_leaf();
+    return std::visit([&](const auto& leaf) { return leaf.code(&write_); }, node.leaf);
   }
 
-  // The children as parts by themselves.
-  std::vector<MaskPart> parts_of(const Node& node) {
-    std::vector<MaskPart> parts;
-    for (const NodePointer& child : node.children) {
-      parts.push_back(write_.part([&] { return piece_of(*child); }));
-    }
-    return parts;
-  }
-
-  // "m.FUNCTION(#table, width, ROW, [&](const auto& m) { return TEXT; })": the text of parts that
-  // are alike but for their numbers, once for all, with the numbers in the rows of a table.
-  Piece shared(const char* function, const std::vector<MaskPart>& parts,
-               const std::vector<std::size_t>& which, const std::string& row) {
-    const MaskPart& one = parts[which.front()];
-    std::string text = one.piece.text;
-    std::erase(text, '#');
-    const std::size_t table = write_.table(parts, which);
-    return {fmt::format("m.{}(#{}, {}, {}, [&](const auto& m) {{ return {}; }})", function, table,
-                        one.numbers.size(), row, text)};
+  Piece complement(const Node& child) {
+    Piece inner = piece_of(child);
+    if (inner.constant) return constant(!*inner.constant);
+    return {"!" + held(inner, leaves::kTight)};
   }
 
   // The text chooses by ?: among the children, or where all of them are alike but for their numbers
@@ -151,6 +117,30 @@ class Emitter {
       result.text += (is_and ? " & " : " | ") + held(pieces[i], strength);
     }
     return result;
+  }
+
+ private:
+  Piece piece_of(const Node& node) { return write_part(*this, node); }
+
+  // The children as parts by themselves.
+  std::vector<MaskPart> parts_of(const Node& node) {
+    std::vector<MaskPart> parts;
+    for (const NodePointer& child : node.children) {
+      parts.push_back(write_.part([&] { return piece_of(*child); }));
+    }
+    return parts;
+  }
+
+  // "m.FUNCTION(#table, width, ROW, [&](const auto& m) { return TEXT; })": the text of parts that
+  // are alike but for their numbers, once for all, with the numbers in the rows of a table.
+  Piece shared(const char* function, const std::vector<MaskPart>& parts,
+               const std::vector<std::size_t>& which, const std::string& row) {
+    const MaskPart& one = parts[which.front()];
+    std::string text = one.piece.text;
+    std::erase(text, '#');
+    const std::size_t table = write_.table(parts, which);
+    return {fmt::format("m.{}(#{}, {}, {}, [&](const auto& m) {{ return {}; }})", function, table,
+                        one.numbers.size(), row, text)};
   }
 
   leaves::MaskWriter write_;

@@ -62,13 +62,13 @@ void LateKernel::fail(std::string problem) {
 }
 
 void LateKernel::tell(PlanState state, const std::string& problem) {
+  ended_.notify_all();
   if (on_ready_ && !abandoned_ && !base::Background::process_ends()) {
     try {
       on_ready_(state, problem);
     } catch (...) {  // as those of a log: it cannot make a plan fail that is made
     }
   }
-  ended_.notify_all();
 }
 
 }  // namespace annulus::planner

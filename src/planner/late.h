@@ -32,8 +32,14 @@ class LateKernel {
   bool wait(double seconds) const;
   void swap();
 
-  // Nobody asks any more: a compilation that has not begun is left out.
-  void abandon() { abandoned_ = true; }
+  // What abandon() calls, to give up a compilation that has not begun. Called once, before the plan
+  // is handed out.
+  void set_give_up(std::function<void()> give_up) { give_up_ = std::move(give_up); }
+  // Nobody asks any more.
+  void abandon() {
+    abandoned_ = true;
+    if (give_up_) give_up_();
+  }
   bool abandoned() const { return abandoned_; }
 
   // One of the two is called, once.
@@ -45,6 +51,7 @@ class LateKernel {
 
   const Swap swap_;
   const std::function<void(PlanState, const std::string&)> on_ready_;
+  std::function<void()> give_up_;
   std::atomic<bool> abandoned_{false};
   std::atomic<const Prepared*> running_{nullptr};
   mutable std::mutex mutex_;  // guards all below

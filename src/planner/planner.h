@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "jit/kernel_cache.h"
 #include "planner/late.h"
+#include "planner/late_jobs.h"
 #include "planner/noted.h"
 #include "planner/prepared.h"
 
@@ -65,6 +66,7 @@ struct Planner {
   bool check_operands = false;                       // runs ask the driver about their memory
   bool own_templates = false;                        // the caller's, DeviceOptions::template_dir
   base::Background background = base::Background();  // compiles for plans that do not wait
+  std::shared_ptr<LateJobs::UnderWay> late_jobs = std::make_shared<LateJobs::UnderWay>();
   std::shared_ptr<Noted> noted = std::make_shared<Noted>();  // what the log was told once
 
   // Throws as Device::plan.

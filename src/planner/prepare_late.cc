@@ -1,6 +1,8 @@
 // Plans that do not wait for their kernels.
+
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -24,34 +26,75 @@ bool are_loaded(const jit::KernelCache& kernels, const std::vector<attention::La
   });
 }
 
-// What a plan that does not wait owns beside its caller.
-struct LateWork {
-  Planner planner;
-  Problem problem;
-  PlanOptions options;
-  std::shared_ptr<LateKernel> late;
+// The compilation of a plan's own kernel. A host may keep the task for long, so what it has of the
+// host and of the device is let go when the job has ended or is given up. Who takes the planner out
+// uses the other members.
+class LateWork {
+ public:
+  LateWork(Planner planner, Problem problem, PlanOptions options, std::shared_ptr<LateKernel> late)
+      : planner_(std::move(planner)),
+        problem_(std::move(problem)),
+        options_(std::move(options)),
+        late_(std::move(late)) {
+    // The caller's flag may be gone by the time of the job; a plan that is gone ends it as well.
+    options_.work.cancelled = [late = late_] { return late->abandoned(); };
+  }
 
   void compile() {
-    if (late->abandoned()) return;
-    // The caller's flag may be gone by now; a plan that is gone ends the work as well.
-    options.work.cancelled = [kept = late] { return kept->abandoned(); };
-    try {
-      late->finish(planner.prepare({problem, options, nullptr, /*general_serves=*/false}));
-      planner.context->tally().add(base::Count::late_plans);
-    } catch (const Error& error) {
-      give_up(error.what());
-    } catch (const std::bad_alloc&) {
-      give_up("the host has no memory left");
-    }
+    with_planner([&](const Planner& planner) {
+      try {
+        Prepared own = planner.prepare({problem_, options_, nullptr, /*general_serves=*/false});
+        planner.context->tally().add(base::Count::late_plans);
+        late_->finish(std::move(own));
+      } catch (const Error& error) {
+        fail(planner, error.what());
+      } catch (const std::bad_alloc&) {
+        fail(planner, "the host has no memory left");
+      }
+    });
   }
-  void give_up(const std::string& why) {
-    if (late->abandoned()) return;
+  void refuse(const std::string& why) {
+    with_planner([&](const Planner& planner) { fail(planner, why); });
+  }
+  void give_up() {
+    if (take()) options_ = {};
+  }
+
+ private:
+  std::optional<Planner> take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(planner_, std::nullopt);
+  }
+
+  // Calls use(planner) unless the plan or all of its device is gone.
+  template <typename Use>
+  void with_planner(const Use& use) {
+    std::optional<Planner> planner = take();
+    if (!planner) return;
+    const std::shared_ptr<LateJobs::UnderWay> jobs = planner->late_jobs;
+    if (!jobs->begin()) return;
+    if (!late_->abandoned()) use(*planner);
+    // Before those go on who wait for the job. The plan may be gone, and its own kernel with this.
+    late_.reset();
+    options_ = {};
+    planner.reset();
+    jobs->end();
+  }
+
+  void fail(const Planner& planner, const std::string& why) {
+    if (late_->abandoned()) return;
     planner.context->tally().add(base::Count::late_plans_failed);
     planner.noted->write_once(
         planner.log, fmt::format("a plan keeps its general kernel, as its own could not be had: {}",
                                  why.substr(0, why.find('\n'))));
-    late->fail(why);
+    late_->fail(why);
   }
+
+  std::mutex mutex_;
+  std::optional<Planner> planner_;  // guarded by mutex_
+  const Problem problem_;
+  PlanOptions options_;
+  std::shared_ptr<LateKernel> late_;
 };
 
 // Whether the tiles of a pattern are found block by block, so that a list takes its time.
@@ -106,16 +149,19 @@ PreparedLate Planner::prepare_late(const Request& request) const {
   PreparedLate made{std::move(first),
                     std::make_shared<LateKernel>(request.options.swap, request.options.on_ready),
                     both};
-  auto job =
-      std::make_shared<LateWork>(LateWork{*this, request.problem, request.options, made.late});
+  PlanOptions options = request.options;
   // A limit of 0 would be none. What a plan cannot do without 1 byte it does otherwise.
-  job->options.max_workspace_bytes = std::max<std::int64_t>(1, static_cast<std::int64_t>(both));
+  options.max_workspace_bytes = std::max<std::int64_t>(1, static_cast<std::int64_t>(both));
+  const auto job = std::make_shared<LateWork>(*this, request.problem, options, made.late);
+  made.late->set_give_up([weak = std::weak_ptr(job)] {
+    if (const auto there = weak.lock()) there->give_up();
+  });
   context->tally().add(base::Count::general_plans);
   try {
     background.start([job] { job->compile(); },
-                     [job] { job->give_up("the host's executor dropped the task"); });
+                     [job] { job->refuse("the host's executor dropped the task"); });
   } catch (const std::exception& error) {
-    job->give_up(fmt::format("it cannot be compiled beside the caller: {}", error.what()));
+    job->refuse(fmt::format("it cannot be compiled beside the caller: {}", error.what()));
   }
   return made;
 }

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -265,6 +267,96 @@ TEST_CASE("a plan that is destroyed compiles nothing") {
   const std::int64_t before = device.metrics().compiles + device.metrics().kernels_from_disk;
   host.run_all();
   CHECK(device.metrics().compiles + device.metrics().kernels_from_disk == before);
+}
+
+// An allocator of the host, which takes memory from the driver by a device of its own.
+class CountedPool {
+ public:
+  explicit CountedPool(std::function<void()> on_call) : on_call_(std::move(on_call)) {}
+
+  AllocatorCallbacks callbacks() const {
+    return {.allocate =
+                [this](std::size_t bytes, std::size_t) {
+                  on_call_();
+                  ++slabs_;
+                  void* address = nullptr;
+                  allocate_(&address, bytes);
+                  return address;
+                },
+            .release =
+                [this](void* address, std::size_t) {
+                  on_call_();
+                  --slabs_;
+                  release_(address);
+                }};
+  }
+  int slabs() const { return slabs_; }
+
+ private:
+  const Device device_ = Device::open(device_options());  // keeps the context
+  int (*allocate_)(void**, std::size_t) =
+      reinterpret_cast<int (*)(void**, std::size_t)>(device_.driver_entry("cuMemAlloc"));
+  int (*release_)(void*) = reinterpret_cast<int (*)(void*)>(device_.driver_entry("cuMemFree"));
+  const std::function<void()> on_call_;
+  mutable std::atomic<int> slabs_{0};
+};
+
+// The host takes its log and its allocator away as soon as the device and the plan are gone.
+TEST_CASE("nothing of the host is called once the device and its plans are gone") {
+  for (int delay = 0; delay < 12; ++delay) {
+    CAPTURE(delay);
+    std::atomic<bool> gone{false};
+    std::atomic<int> late{0};
+    const auto call = [&] {
+      if (gone) ++late;
+    };
+    DeviceOptions options = device_options();
+    options.cache_dir = "";
+    options.log_level = LogLevel::kDebug;
+    options.log = [&](LogLevel, std::string_view) { call(); };
+    const CountedPool pool(call);
+    options.allocator = pool.callbacks();
+    {
+      const Device device = Device::open(options);
+      const Plan plan = device.plan(problem_of(causal() & window(90 + delay, 0)), not_waiting());
+      std::this_thread::sleep_for(std::chrono::milliseconds(delay % 4 * 30));
+    }
+    gone = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    CHECK(late == 0);
+  }
+}
+
+TEST_CASE("a task that a host runs when all is gone does nothing, and holds nothing of the host") {
+  Host host;
+  const CountedPool pool([] {});
+  DeviceOptions options = device_options(&host);
+  options.allocator = pool.callbacks();
+  {
+    const Device device = Device::open(options);
+    device.plan(problem_of(causal() & window(77, 0)), not_waiting());
+  }
+  CHECK(host.waiting() == 1);
+  CHECK(pool.slabs() == 0);
+  host.run_all();
+  CHECK(pool.slabs() == 0);
+}
+
+TEST_CASE("the callback may let go of the plan and of the device") {
+  std::optional<Device> device = Device::open(device_options());
+  std::optional<Plan> plan;
+  std::atomic<bool> may{false}, done{false};
+  PlanOptions options = not_waiting();
+  options.on_ready = [&](PlanState, const std::string&) {
+    while (!may) std::this_thread::yield();
+    plan.reset();
+    device.reset();
+    done = true;
+  };
+  plan = device->plan(problem_of(causal() & window(66, 1)), options);
+  may = true;
+  while (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK_FALSE(device.has_value());
 }
 
 TEST_CASE("runs on one thread while the kernel is swapped on another") {

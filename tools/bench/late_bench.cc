@@ -62,8 +62,8 @@ using namespace annulus;
 
 // Problems whose masks differ in their form, so that each has a kernel of its own.
 std::vector<Problem> problems(int count) {
-  const char* const parts[] = {"sink(8)", "window(100,0)", "window(0,50)", "keys(3,90)",
-                               "queries(5,200)", "global(4)"};
+  const char* const parts[] = {"sink(8)",    "window(100,0)",  "window(0,50)",
+                               "keys(3,90)", "queries(5,200)", "global(4)"};
   std::vector<Problem> made;
   for (int i = 1; static_cast<int>(made.size()) < count; ++i) {
     std::string text = "causal";
@@ -114,8 +114,7 @@ Outcome plan_all(int threads, int count) {
       planning = true;
       for (int i = 0; i < count; ++i) {
         const double wall = now(), cpu = bench::thread_seconds();
-        plans[at].push_back(
-            device.plan(all[static_cast<std::size_t>((i + t * 7) % count)], asked));
+        plans[at].push_back(device.plan(all[static_cast<std::size_t>((i + t * 7) % count)], asked));
         own[at].push_back((bench::thread_seconds() - cpu) * 1e3);
         longest[at] = std::max(longest[at], (now() - wall) * 1e3);
       }
@@ -132,8 +131,8 @@ Outcome plan_all(int threads, int count) {
   }
   std::vector<double> times;
   for (const std::vector<double>& each : own) times.insert(times.end(), each.begin(), each.end());
-  return {static_cast<double>(device.metrics().compiles - before),
-          std::ranges::max(blocks) * 1e3, bench::median(times), std::ranges::max(longest)};
+  return {static_cast<double>(device.metrics().compiles - before), std::ranges::max(blocks) * 1e3,
+          bench::median(times), std::ranges::max(longest)};
 }
 
 }  // namespace
@@ -143,11 +142,13 @@ int main(int argc, char** argv) {
   constexpr int kProblems = 50;
   for (const int threads : {8, 64}) {
     auto last = std::make_shared<Outcome>();
-    bench.add({fmt::format("compilations for {} problems, planned by {} threads", kProblems, threads),
-               "kernels", kProblems, true},
-              [=] { return (*last = plan_all(threads, kProblems)).compiles; });
+    bench.add(
+        {fmt::format("compilations for {} problems, planned by {} threads", kProblems, threads),
+         "kernels", kProblems, true},
+        [=] { return (*last = plan_all(threads, kProblems)).compiles; });
     // With more threads than processors a thread also waits for one that does not run.
-    bench.add({fmt::format("longest wait in a lock, {} threads", threads), "ms", threads == 8 ? 1.0 : 0.0, true},
+    bench.add({fmt::format("longest wait in a lock, {} threads", threads), "ms",
+               threads == 8 ? 1.0 : 0.0, true},
               [=] { return last->blocked_ms; });
     bench.add({fmt::format("plan that does not wait, {} threads, of a thread's own time", threads),
                "ms", 1, true},

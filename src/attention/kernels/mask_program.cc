@@ -9,7 +9,7 @@
 #include "base/fail.h"
 #include "params/mask_program_params.h"
 #include "pattern/leaves/mask_writer.h"
-#include "pattern/node.h"
+#include "pattern/mask_parts.h"
 
 namespace annulus::attention {
 namespace {
@@ -85,27 +85,6 @@ class ProgramEmitter {
     return write_.finish(kProgramText);
   }
 
- private:
-  Instructions part_of(const Node& node) {
-    switch (node.kind) {
-      case Kind::kLeaf:
-        return leaf(node);
-      case Kind::kNot:
-        return complement(part_of(*node.children.front()));
-      case Kind::kAnd:
-      case Kind::kOr:
-      case Kind::kHierarchical:
-        return chain(node);
-      case Kind::kHeads:
-      case Kind::kBatches:
-        return turns(node);
-      case Kind::kSum:
-        base::fail(ErrorCode::kUnsupported,
-                   "sum(...) is no one mask: its branches run one after another");
-    }
-    base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
-  }
-
   Instructions leaf(const Node& node) {
     write_.count_leaf();
     leaves::MaskPart written = write_.part([&] {
@@ -119,7 +98,8 @@ class ProgramEmitter {
     return part;
   }
 
-  static Instructions complement(Instructions part) {
+  Instructions complement(const Node& child) {
+    Instructions part = part_of(child);
     if (part.constant) return fixed(!*part.constant);
     append(&part, MaskOp::kNot);
     return part;
@@ -176,6 +156,9 @@ class ProgramEmitter {
     for (const std::size_t end : ends) point(&all, end);
     return all;
   }
+
+ private:
+  Instructions part_of(const Node& node) { return pattern::write_part(*this, node); }
 
   // Makes a word the index of the instruction that will follow.
   static void point(Instructions* part, std::size_t word) {
