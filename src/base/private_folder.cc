@@ -50,9 +50,12 @@ int make_folders(FileSystem& files, const std::string& path, unsigned mode) {
   return code == -EEXIST ? 0 : code;
 }
 
-int open_private_folder(FileSystem& files, const std::string& path, FolderUse use,
+int open_private_folder(FileSystem& files, const std::string& given, FolderUse use,
                         const std::string& remedy, std::string* problem) {
   problem->clear();
+  // A slash at the end would have a symbolic link followed.
+  std::string path = given;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (!path.starts_with('/')) {
     // A relative path depends on where the program was started, which could be anybody's folder.
     *problem = fmt::format("'{}' is not an absolute path", path);

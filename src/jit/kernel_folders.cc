@@ -13,7 +13,7 @@
 namespace annulus::jit {
 namespace {
 
-// Of one kernel, beyond which a folder was filled by somebody who means no good.
+// More compilers than this of one kernel mean that somebody filled the folder who means no good.
 constexpr std::size_t kMostCompilers = 16;
 constexpr char kRemedy[] = "name a folder in ANNULUS_KERNELS that is root's or your own";
 

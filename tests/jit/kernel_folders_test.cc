@@ -164,6 +164,7 @@ TEST_CASE("a folder that others could fill is not used, and one of root's is") {
   REQUIRE(chmod(folder.c_str(), 0755) == 0);
   fs::create_directory_symlink(folder, scratch / "link");
   CHECK_FALSE(taken(scratch / "link", "symbolic link"));
+  CHECK_FALSE(taken(scratch / "link/", "symbolic link"));
   CHECK_FALSE(taken("relative/kernels", "absolute"));
   write_bytes(scratch / "file", {});
   CHECK_FALSE(taken(scratch / "file", "it is a file"));
@@ -222,7 +223,7 @@ TEST_CASE("a kernel under another one's name is never taken") {
   const auto file = encode_kernel_file(sample_key(2), sample_kernel(2));
   Lines lines;
   KernelFolders folders({folder}, lines.log());
-  // Of another spec, and of the same one by another compiler.
+  // The file of another spec, then one of this spec by another compiler.
   write_bytes(folder + "/" + kernel_file_name(sample_key(1)), file);
   CHECK_FALSE(folders.find(sample_key(1)));
   CHECK(folders.of_others(sample_key(1, ""), 0).empty());
