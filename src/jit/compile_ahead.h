@@ -14,7 +14,7 @@
 
 namespace annulus::jit {
 
-// A kernel that is wanted, and by whom.
+// A kernel that is wanted, and what compiles it.
 struct AheadJob {
   std::shared_ptr<const Compiler> compiler;
   KernelRequest request;
@@ -40,7 +40,7 @@ struct AheadFailure {
 struct AheadResult {
   std::int64_t compiled = 0;
   std::int64_t there = 0;              // before, of the same compiler
-  std::int64_t left = 0;               // after `cancel`
+  std::int64_t left = 0;               // not begun, as `cancelled` said so
   std::int64_t bytes = 0;              // of the files of the first two
   std::vector<AheadFailure> failures;  // in the order of jobs
 };

@@ -15,7 +15,8 @@ namespace {
 constexpr char kMagic[8] = {'A', 'N', 'N', 'U', 'L', 'U', 'S', 'K'};
 constexpr std::size_t kDigestAt = 40;
 constexpr std::string_view kCompilerLine = "compiler ";
-// Of a compiler's identity in a file's name: compilers are few, and the file states it in full.
+// A file's name has so many digits of its compiler's identity: compilers are few, and the file
+// states it in full.
 constexpr std::size_t kCompilerDigits = 16;
 
 // Writes byte by byte, so that a file means the same on every machine.

@@ -105,7 +105,7 @@ struct KernelFile {
 };
 std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, std::string* why);
 
-// The same for a file that was looked up: empty also where it is of another key. Where the key
+// Decodes a file that was looked up: empty also where it is of another key. Where the key
 // states no compiler, that of the file may be any.
 std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, const KernelKey& key,
                                              std::string* why);

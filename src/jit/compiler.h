@@ -49,7 +49,7 @@ class Compiler {
   // where nothing can be compiled.
   const std::string& identity() const { return identity_; }
 
-  // Of the kernels that it compiles for an architecture.
+  // The origin of the kernels that it compiles for an architecture.
   KernelOrigin origin(Arch arch) const;
 
   int version() const { return nvrtc_->report.version; }  // 13000 is 13.0

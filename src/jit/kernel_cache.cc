@@ -139,11 +139,10 @@ void KernelCache::count(const KernelLookup& lookup) const {
   tally.add(base::Count::load_micros, micros(lookup.load_ms));
 }
 
-// The first of the kernels on disk that the driver takes; null where there is none, and *refused
-// says what the driver said last, if it said anything.
+// The first of the kernels on disk that the driver takes; null where there is none.
 std::shared_ptr<const LoadedKernel> KernelCache::load_from_disk(const KernelRequest& request,
                                                                 KernelLookup* lookup,
-                                                                std::string* refused) {
+                                                                Refused* refused) {
   const KernelKey& key = request.key;
   // The simulator takes PTX of any version.
   const int driver = context_->info().simulated ? 0 : context_->driver().version();
@@ -161,7 +160,7 @@ std::shared_ptr<const LoadedKernel> KernelCache::load_from_disk(const KernelRequ
           error.code() == ErrorCode::kDevice || error.code() == ErrorCode::kLibrary;
       if (!of_this_file) throw;
       context_->tally().add(base::Count::recovered_kernels);
-      *refused = error.what();
+      refused->why = error.what();
     }
     lookup->load_ms += watch.lap();
     lookup->origin = Origin::kDisk;
@@ -170,6 +169,7 @@ std::shared_ptr<const LoadedKernel> KernelCache::load_from_disk(const KernelRequ
   };
   if (std::optional<CompiledKernel> found = disk_->find(key)) {
     if (auto loaded = try_to_load(std::move(*found), key, false)) return loaded;
+    refused->own = true;
   }
   if (std::optional<FoundKernel> found = folders_->find(key)) {
     if (auto loaded = try_to_load(std::move(found->kernel), key, true)) return loaded;
@@ -189,14 +189,15 @@ std::shared_ptr<const LoadedKernel> KernelCache::load_from_disk(const KernelRequ
 std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& request,
                                                       KernelLookup* lookup) {
   const base::Span span("kernel", request.spec.family);
-  std::string refused;
+  Refused refused;
   if (auto loaded = load_from_disk(request, lookup, &refused)) return loaded;
-  if (!compiler_->compiles()) fail_missing(request.spec, *compiler_, *disk_, *folders_, refused);
+  if (!compiler_->compiles())
+    fail_missing(request.spec, *compiler_, *disk_, *folders_, refused.why);
   const auto build = [&] {
     const base::Span compiling("compile", request.spec.family);
     return compiler_->compile(request);
   };
-  ObtainedKernel obtained = build_kernel(*disk_, request.key, !refused.empty(), build);
+  ObtainedKernel obtained = build_kernel(*disk_, request.key, refused.own, build);
   Stopwatch watch;
   device::Function function;
   try {

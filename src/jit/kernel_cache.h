@@ -90,8 +90,14 @@ class KernelCache {
   };
 
   std::shared_ptr<const LoadedKernel> make(const KernelRequest& request, KernelLookup* lookup);
+  // What the driver says of the last kernel on disk that it refuses, and whether the file of this
+  // very compiler in the cache is among them.
+  struct Refused {
+    std::string why;
+    bool own = false;
+  };
   std::shared_ptr<const LoadedKernel> load_from_disk(const KernelRequest& request,
-                                                     KernelLookup* lookup, std::string* refused);
+                                                     KernelLookup* lookup, Refused* refused);
   // Adds what a request took to the counts of the device.
   void count(const KernelLookup& lookup) const;
 
