@@ -3,9 +3,7 @@
 // planning with one takes.
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -31,15 +29,11 @@ MachineCode machine_code(jit::Arch arch) {
       abi::open_nvrtc(abi::default_search(base::read_environment())));
   const jit::Compiler compiler(nvrtc, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
   MachineCode code;
-  std::set<std::string> seen;
-  for (const attention::GeneralKernel& kernel : attention::general_kernels(arch)) {
-    for (const jit::KernelSpec* spec : {&kernel.forward, &kernel.combine}) {
-      if (!seen.insert(jit::source_text(*spec)).second) continue;
-      const jit::CompiledKernel made = compiler.compile(*spec);
-      code.bytes += static_cast<std::int64_t>(made.image.size());
-      code.spilled_bytes =
-          std::max(code.spilled_bytes, made.usage.spill_store_bytes + made.usage.spill_load_bytes);
-    }
+  for (const jit::KernelSpec& spec : attention::general_specs(arch)) {
+    const jit::CompiledKernel made = compiler.compile(spec);
+    code.bytes += static_cast<std::int64_t>(made.image.size());
+    code.spilled_bytes =
+        std::max(code.spilled_bytes, made.usage.spill_store_bytes + made.usage.spill_load_bytes);
   }
   return code;
 }
