@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -90,6 +91,9 @@ Pattern pattern_of(const char* text, const annulus_block_layout* layout,
                    const ParseOptions& options = {});
 // `text`, which may be null, must not state what is given beside it.
 Score score_of(const char* text, bool has_scale, double scale, double softcap);
+// Whether a flag of the caller is set by now: an atomic load. Null: never. The flag must outlive
+// the result.
+std::function<bool()> cancelled_by(const volatile std::int32_t* flag);
 WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* cancel);
 WorkLimit work_limit_of(const annulus_work_limit* given);  // null: the defaults
 inline Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
@@ -120,7 +124,7 @@ struct PlanObject {
     std::string decisions;
     std::string rejected;
   };
-  // Those of one of the plan's infos, which stay as long as the object.
+  // The lines of one of the plan's infos; they stay as long as the object.
   const Lines& lines_of(const PlanInfo& info) const;
 
  private:

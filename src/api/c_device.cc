@@ -106,8 +106,7 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.max_device_bytes = c.max_device_bytes;
   options.time_every_nth_run = c.time_every_nth_run;
   options.executor = executor_of(c);
-  options.load_general_kernels =
-      truth("load_general_kernels", static_cast<std::int32_t>(c.load_general_kernels));
+  options.load_general_kernels = truth("load_general_kernels", c.load_general_kernels);
   return options;
 }
 

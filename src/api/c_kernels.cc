@@ -43,11 +43,8 @@ WarmOptions options_of(const annulus_warm_options& c) {
   }
   if (c.template_dir != nullptr) options.template_dir = c.template_dir;
   options.tuned_path = path_of(c.tuned_path);
-  if (c.threads < 0 || c.threads > 1024) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "threads is {}; give a number up to 1024, or 0 for one per processor", c.threads);
-  }
-  options.threads = static_cast<int>(c.threads);
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  options.threads = static_cast<int>(std::clamp(c.threads, -kMost, kMost));
   if (c.progress != nullptr) {
     options.progress = [call = c.progress, user = c.progress_user](const WarmProgress& at) {
       const annulus_warm_progress progress = {sizeof progress, at.done, at.kernels, at.last.c_str(),
@@ -144,9 +141,7 @@ annulus_status annulus_warm(annulus_warm_work* work, const annulus_warm_options*
     check_output(kWarmResult, to);
     const annulus_warm_options c =
         read_struct(kWarmOptions, given, annulus_warm_options ANNULUS_WARM_OPTIONS_INIT);
-    const auto cancelled = [flag = c.cancel] {
-      return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
-    };
+    const std::function<bool()> cancelled = cancelled_by(c.cancel);
     WarmWork copy;
     {
       const std::lock_guard guard(pin->mutex);

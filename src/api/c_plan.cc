@@ -67,13 +67,15 @@ std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) 
   return std::make_shared<const BlockLayout>(std::move(layout));
 }
 
+std::function<bool()> cancelled_by(const volatile std::int32_t* flag) {
+  return [flag] { return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; };
+}
+
 WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* cancel) {
   // 0 is the default of every field, so that no limit is another number.
   WorkLimit limit;
   if (max_work != 0) limit.steps = max_work == -1 ? 0 : max_work;
-  if (cancel != nullptr) {
-    limit.cancelled = [cancel] { return __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0; };
-  }
+  if (cancel != nullptr) limit.cancelled = cancelled_by(cancel);
   return limit;
 }
 

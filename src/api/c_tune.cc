@@ -115,9 +115,7 @@ annulus_status annulus_tune(annulus_device* device, const annulus_problem* probl
     const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;
     const annulus_tune_options c =
         given == nullptr ? defaults : read_struct(kTuneOptions, given, defaults);
-    const auto cancelled = [flag = c.cancel] {
-      return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
-    };
+    const std::function<bool()> cancelled = cancelled_by(c.cancel);
     give(tuning, tunings(),
          std::make_unique<TuningObject>(
              TuningObject{tune_until(pin->device, problem_of(problem), options_of(c), cancelled)}));

@@ -177,9 +177,7 @@ annulus_status annulus_tuned_verify(annulus_device* device,
     options.packs = packs_of(c.packs, c.packs == nullptr ? 0 : c.count);
     options.measure = static_cast<int>(c.measure);
     options.seed = c.seed;
-    const auto cancelled = [flag = c.cancel] {
-      return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
-    };
+    const std::function<bool()> cancelled = cancelled_by(c.cancel);
     give_report(report, verify_until(pin->device, options, cancelled));
   });
 }
