@@ -70,8 +70,10 @@ typedef struct annulus_warm_options {
   // all of these that have it. Null or empty: the device that annulus_device_open would take.
   const char* devices;
   const char* template_dir;  // as annulus_device_options, as is the next one
-  const char* tuned_path;    // used for devices that are here
-  int64_t threads;           // that compile at a time; 0: one per processor
+  // Where tuned results are looked for; those of the same chip are used, also for a GPU that is not
+  // here.
+  const char* tuned_path;
+  int64_t threads;  // that compile at a time, up to 1024; 0: one per processor
   // Ends the work soon after it is no longer 0; what was compiled stays. Another thread sets it
   // with an atomic store; a signal handler and the callback may just assign. Null: none. Must
   // outlive the call.
@@ -100,7 +102,8 @@ typedef struct annulus_warm_result {
 
 // Compiles the kernels of the work for all devices into a folder; what is there already is left. A
 // shape that does not fit a device costs only itself. Needs NVRTC and no GPU. Returns
-// ANNULUS_LIBRARY without NVRTC, ANNULUS_FILE where the folder cannot be written to.
+// ANNULUS_LIBRARY without NVRTC, ANNULUS_FILE where the folder cannot be written to, and otherwise
+// what annulus::warm throws.
 ANNULUS_EXPORT annulus_status annulus_warm(annulus_warm_work* work,
                                            const annulus_warm_options* options,
                                            annulus_warm_result* result);
@@ -117,8 +120,8 @@ typedef struct annulus_warm_failure {
 #define ANNULUS_WARM_FAILURE_INIT \
   { sizeof(annulus_warm_failure), NULL, NULL, NULL, 0 }
 
-// Of the last annulus_warm() with this work that ended. Its texts stay until the next one, or until
-// the work is destroyed.
+// Tells a failure of the last annulus_warm() with this work that ended. Its texts stay until the
+// next one, or until the work is destroyed.
 ANNULUS_EXPORT annulus_status annulus_warm_work_get_failure(annulus_warm_work* work, size_t index,
                                                             annulus_warm_failure* failure);
 

@@ -338,11 +338,13 @@ class ANNULUS_EXPORT Plan {
   Plan& operator=(const Plan&) = default;
 
   const Problem& problem() const;
-  // Of the kernel that runs use now; both stay as long as the plan. See state().
+  // What is known of the kernel that runs use now. It stays as long as the plan, also where runs
+  // use another kernel later.
   const PlanInfo& info() const;
 
-  // Of a plan that did not wait for its kernel (PlanOptions::wait); any other one is kReady. Bound
-  // calls and captured graphs keep the kernel that they were made with.
+  // Says which kernel runs use that begin now. It changes only where a plan did not wait for its
+  // kernel (PlanOptions::wait); any other plan is kReady. Bound calls and captured graphs keep the
+  // kernel that they were made with.
   PlanState state() const;
   bool ready() const { return state() == PlanState::kReady; }
   // Why its own kernel could not be had; empty where it could, or may still.

@@ -37,13 +37,13 @@ namespace annulus::inline v0 {
 // be read again (Pattern::to_string).
 ANNULUS_EXPORT std::string shape_line(const Problem& problem, const PlanOptions& options = {});
 
-// A plan whose kernels are wanted: what Device::plan would get.
+// A plan whose kernels are wanted: the arguments of Device::plan.
 struct WarmShape {
   Problem problem;
   PlanOptions options = {};
   std::optional<Selection> selection = {};
 };
-// What plan_batch would get.
+// A batch whose kernels are wanted: the arguments of plan_batch.
 struct WarmBatch {
   BatchProblem problem;
   BatchOptions options = {};
@@ -79,15 +79,18 @@ struct WarmOptions {
   // known_gpus() by name; or an architecture, which is all of these that have it. Empty: the device
   // that Device::open() would take.
   std::vector<std::string> devices;
-  std::string template_dir;               // as of DeviceOptions, as is the next one
-  std::optional<std::string> tuned_path;  // used for devices that are here
-  int threads = 0;                        // that compile at a time; 0: one per processor
+  std::string template_dir;  // as of DeviceOptions, as is the next one
+  // Where tuned results are looked for; those of the same chip are used, also for a GPU that is not
+  // here.
+  std::optional<std::string> tuned_path;
+  int threads = 0;  // that compile at a time, up to 1024; 0: one per processor
   // Ends the work soon after it turns true; what was compiled stays. May be set by a signal
   // handler. Must outlive the call.
   const std::atomic<bool>* cancel = nullptr;
   // Called on one thread at a time, while others compile.
   std::function<void(const WarmProgress&)> progress;
   LogCallback log;
+  LogLevel log_level = LogLevel::kWarning;  // as of DeviceOptions
 };
 
 // A shape that has no kernel for a device, or a kernel that does not compile.
@@ -117,8 +120,8 @@ struct WarmResult {
 // already is left. A shape that does not fit a device costs only itself. Needs NVRTC and no GPU;
 // opens no context. Throws Error{kInvalidArgument} for a folder or a device that is none,
 // Error{kLibrary} without NVRTC, or without the driver of a device that needs one, Error{kDevice}
-// where there is no such device, Error{kFile} where the folder cannot be written to, and
-// Error{kUnsupported} where NVRTC does not know an architecture.
+// where there is no such device, and Error{kFile} where the folder cannot be written to. A kernel
+// that does not compile, also one of an architecture that NVRTC does not know, is a WarmFailure.
 ANNULUS_EXPORT WarmResult warm(const WarmWork& work, const WarmOptions& options);
 
 // ---- Folders of compiled kernels

@@ -246,6 +246,10 @@ std::vector<jit::KernelOrigin> origins_here() {
       origins.push_back(
           compiler.origin(jit::arch_for_device(info.major, info.minor, info.tensor_maps,
                                                compiles ? compiler.version() : jit::kAnyNvrtc)));
+      // Without NVRTC a device takes what there is of the two (choose_architecture in open.cc).
+      if (!compiles) {
+        origins.push_back(compiler.origin(jit::arch_of_capability(info.major, info.minor)));
+      }
     }
   }
   return origins;
@@ -260,12 +264,19 @@ WarmResult warm_until(const WarmWork& work, const WarmOptions& options,
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   Workshop shop{options, base::read_environment(), {}, {}, {}, {}, {}};
+  constexpr int kMostThreads = 1024;
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "threads is {}; give a number up to {}, or 0 for one per processor", options.threads,
+               kMostThreads);
+  }
   DeviceOptions told;
   told.log = options.log;
+  told.log_level = options.log_level;
   shop.log = log_of(told, shop.environment);
   std::vector<std::string> words = options.devices;
   if (words.empty()) words.push_back(choose_device().name);
-  // Of several NVRTCs the newest, unless a driver of this machine is to take the kernels.
+  // The newest of several NVRTCs is taken, unless a driver of this machine is to take the kernels.
   int driver = 0;
   if (std::ranges::any_of(words,
                           [](const std::string& word) { return word.starts_with("cuda"); })) {
@@ -354,7 +365,12 @@ PruneResult prune_kernels(const PruneOptions& options) {
   rules.max_bytes = options.max_bytes;
   rules.dry_run = options.dry_run;
   if (options.useless) {
-    rules.keeps = [here = api::origins_here()](const jit::KernelOrigin& origin) {
+    std::vector<jit::KernelOrigin> origins = api::origins_here();
+    if (origins.empty()) {
+      base::fail(ErrorCode::kDevice,
+                 "there is no device here, real or simulated, so nothing says which kernels serve");
+    }
+    rules.keeps = [here = std::move(origins)](const jit::KernelOrigin& origin) {
       return std::ranges::any_of(here, [&](const jit::KernelOrigin& device) {
         return device.compiler.empty() ? jit::serves(origin, device) : origin == device;
       });

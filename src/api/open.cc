@@ -258,11 +258,12 @@ void load_general_kernels(const Device::Impl& impl) {
                      log = impl.log, noted = impl.noted] {
     const auto load_one = [&](const jit::KernelSpec& spec) {
       const std::shared_ptr<jit::KernelCache> kernels = device.lock();
-      if (!kernels) return false;
+      if (!kernels || base::Background::process_ends()) return false;
       try {
         const jit::KernelsFor wanted([] { return "a device that loads all general kernels"; });
         kernels->get(spec);
       } catch (const std::exception& error) {
+        if (base::Background::process_ends()) return false;
         const std::string why = error.what();
         noted->write_once(
             log, fmt::format("a general kernel is not loaded: {}", why.substr(0, why.find('\n'))));

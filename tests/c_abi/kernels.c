@@ -104,7 +104,7 @@ static void warm(const char* folder, const annulus_problem* problem) {
   CHECK(seen.calls == (int)result.kernels && result.bytes > 1000 && result.seconds > 0);
   CHECK_FAILS(annulus_warm_work_get_failure(work, 0, &failure), ANNULUS_INVALID_ARGUMENT,
               "failure 0 of 0");
-  // Of two devices one does not know such operands.
+  // One of two devices does not know such operands.
   wrong.dim_qk = wrong.dim_v = 64;
   wrong.dtype = ANNULUS_FLOAT8_E4M3;
   CHECK_OK(annulus_warm_work_add(work, &wrong, NULL, NULL));
@@ -196,7 +196,7 @@ static void care(const char* folder) {
               "/nonexistent/kernels");
   CHECK_FAILS(annulus_verify_kernels(folder, 2, &verified, NULL), ANNULUS_INVALID_ARGUMENT,
               "remove");
-  // Those of the GPU serve nothing here.
+  // Kernels of the GPU serve nothing here.
   options.folder = folder;
   options.useless = 1;
   CHECK_OK(annulus_prune_kernels(&options, &pruned, &text));

@@ -149,7 +149,7 @@ TEST_CASE("the completion for bash offers what the parser takes") {
   using Words = std::set<std::string>;
   for (const std::string& verb : verbs_below()) {
     CAPTURE(verb);
-    // Of help the options are its own, not those of the verb that it is asked about.
+    // The verb help has options of its own, not those of the verb that it is asked about.
     CHECK(offered(verb + " --") == options_of(verb));
   }
   CHECK(offered("--") == options_of(""));

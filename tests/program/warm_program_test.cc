@@ -153,7 +153,7 @@ TEST_CASE("kernels are compiled for GPUs that are not here") {
   CHECK(origins.find("sm_80, image cubin") != std::string::npos);
   CHECK(origins.find("compute_80, image ptx") != std::string::npos);
   CHECK(origins.find("sm_90a, image cubin") != std::string::npos);
-  // Those of GPUs serve no device here; the simulated one's stays.
+  // Kernels of GPUs serve no device here; the simulated one's stays.
   const base::Json pruned = json_of("cache prune --json --useless --dry-run --cache-dir " + into);
   CHECK(pruned["left"] == 1);
   CHECK(kernels_in(into) == made["kernels"]);
@@ -209,10 +209,10 @@ TEST_CASE("an interrupted warm keeps what is done, and goes on from there") {
                            shapes_file(folder, lines) + " --into " + into + on_device();
   const std::string out = folder / "out";
   // Interrupted once the first kernels are there.
-  const Outcome outcome =
-      run_command("sh -c '" + warm + " > " + out + " & p=$!; while [ $(ls " + into +
-                  " 2>/dev/null | wc -l) -lt 2 ]; do sleep 0.05; done; "
-                  "kill -INT $p; wait $p'");
+  const Outcome outcome = run_command(
+      "sh -c '" + warm + " > " + out + " & p=$!; i=0; while [ $(ls " + into +
+      " 2>/dev/null | wc -l) -lt 2 ] && [ $i -lt 1200 ]; do i=$((i+1)); sleep 0.05; done; "
+      "kill -INT $p; wait $p'");
   CHECK(outcome.code == 3);
   CHECK(test::read(out).find("left       ") != std::string::npos);
   const std::size_t done = kernels_in(into);

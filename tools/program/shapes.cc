@@ -64,11 +64,6 @@ Model model_named(const std::string& name) {
 
 }  // namespace
 
-void read_model_lines(const std::string& name,
-                      const std::function<void(const std::string&)>& read) {
-  for (const Problem& problem : problems_of(model_named(name))) read(shape_line(problem));
-}
-
 std::vector<Problem> read_model(const std::string& name) { return problems_of(model_named(name)); }
 
 void read_shape_lines(const std::string& name,

@@ -20,13 +20,12 @@ namespace annulus::program {
 // the line.
 std::vector<Problem> read_shapes(const std::string& name);
 
-// The same for other readers of a line.
+// Calls read() with each line of such a list.
 void read_shape_lines(const std::string& name, const std::function<void(const std::string&)>& read);
 
-// The same for a model of annulus/models.h, by its name. Throw Error{kInvalidArgument} where none
-// has it.
+// Gives the shapes of a model of annulus/models.h, by its name. Throws Error{kInvalidArgument}
+// where none has it.
 std::vector<Problem> read_model(const std::string& name);
-void read_model_lines(const std::string& name, const std::function<void(const std::string&)>& read);
 
 }  // namespace annulus::program
 

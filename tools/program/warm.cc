@@ -68,11 +68,18 @@ Exit warm(const WarmArguments& arguments) {
                "nothing to compile; give --shapes, --model, --general, or several of them");
   }
   work.general = arguments.general;
-  const auto read = [&](const std::string& line) {
-    parse_warm_shape(line, arguments.max_work, &work);
-  };
-  if (!arguments.shapes.empty()) read_shape_lines(arguments.shapes, read);
-  if (!arguments.model.empty()) read_model_lines(arguments.model, read);
+  if (!arguments.shapes.empty()) {
+    read_shape_lines(arguments.shapes, [&](const std::string& line) {
+      parse_warm_shape(line, arguments.max_work, &work);
+    });
+  }
+  if (!arguments.model.empty()) {
+    PlanOptions plain;
+    plain.work.steps = arguments.max_work;
+    for (Problem& problem : read_model(arguments.model)) {
+      work.shapes.push_back({std::move(problem), plain, {}});
+    }
+  }
   WarmOptions options;
   options.folder = absolute_paths(arguments.into);
   options.devices = arguments.devices;
@@ -81,8 +88,8 @@ Exit warm(const WarmArguments& arguments) {
   options.template_dir = arguments.templates;
   options.tuned_path = tuned_path_of(arguments.tuned);
   options.threads = arguments.threads;
-  options.log = [&](LogLevel level, std::string_view text) {
-    if (level > LogLevel::kWarning && !arguments.verbose) return;
+  if (arguments.verbose) options.log_level = LogLevel::kDebug;
+  options.log = [](LogLevel, std::string_view text) {
     std::fprintf(stderr, "annulus: %.*s\n", static_cast<int>(text.size()), text.data());
   };
   const Interruption interruption;

@@ -29,7 +29,7 @@ struct GeneralKernel {
   jit::KernelSpec combine;  // joins the parts of split rows
 };
 
-// Those of an architecture, in the order of head dims. Kernels that join may be alike.
+// All general kernels of an architecture, in the order of head dims. Those that join may be alike.
 std::vector<GeneralKernel> general_kernels(jit::Arch arch);
 
 // All of their specifications, each once.

@@ -28,7 +28,7 @@ struct Piece {
   std::string text;
   Strength strength = kTight;
   std::optional<bool> constant = {};
-  // Of one call: the name of the function, and its slots in order.
+  // The name of the function and its slots in order, where the text is one call.
   std::string_view function = {};
   std::vector<std::size_t> slots = {};
 };
