@@ -181,12 +181,16 @@ typedef struct annulus_device_options {
   annulus_execute_callback execute;
   void* execute_user;
   int64_t load_general_kernels;  // 0 or 1: as of annulus::DeviceOptions
+  // A file in which the device counts the problems that it plans, by the lines that `annulus tune
+  // --shapes` and `annulus warm --shapes` read; an absolute path. Null or empty: none.
+  const char* shape_log;
 } annulus_device_options;
 
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
-        0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, ANNULUS_COMPILE_DEFAULT, NULL, NULL, 0     \
+        0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, ANNULUS_COMPILE_DEFAULT, NULL, NULL, 0,    \
+        NULL                                                                                       \
   }
 
 // Null options are the defaults.
@@ -197,6 +201,12 @@ ANNULUS_EXPORT annulus_status annulus_device_open(const annulus_device_options* 
 // released now. The last of the device and its plans gives all memory back to the allocator, after
 // waiting for the device.
 ANNULUS_EXPORT annulus_status annulus_device_close(annulus_device* device);
+
+// Adds what was planned since it last was to the file of annulus_device_options.shape_log, and
+// returns when it is there; does nothing without such a file. ANNULUS_FILE where it cannot be
+// written, ANNULUS_INVALID_FILE where it is there and is no log of shapes; what was counted is kept
+// for the next time.
+ANNULUS_EXPORT annulus_status annulus_device_flush_shape_log(annulus_device* device);
 
 typedef struct annulus_device_info {
   size_t struct_size;

@@ -103,6 +103,14 @@ struct DeviceOptions {
   // ahead are read, others are compiled first. Without it the first plan of each head dim and dtype
   // that does not wait loads its own.
   bool load_general_kernels = false;
+  // A file in which the device counts the problems that it plans, by the lines that `annulus tune
+  // --shapes` and `annulus warm --shapes` read (docs/tuning.md#what-an-engine-plans); empty: none.
+  // An absolute path. The file is written beside the callers, at most once in a second and at least
+  // once in a minute while there is something new, and at the device's end; planning waits for no
+  // file. Several devices and processes may name one file, which then has what all of them planned.
+  // A file that cannot be written costs one line in the log. Plans with a selection, batches, rings
+  // and layouts that came from no file have no line, and are counted as left out.
+  std::string shape_log;
 };
 
 // The counts that a simulated device has made since the last clear, by name in a fixed order.
@@ -467,6 +475,12 @@ class ANNULUS_EXPORT Device {
 
   // All that was counted since the device was opened, over all its copies. Does not wait.
   Metrics metrics() const;
+
+  // Adds what was planned since it last was to the file of DeviceOptions::shape_log, and returns
+  // when it is there; does nothing without such a file. Throws Error{kFile} where it cannot be
+  // written, and Error{kInvalidFile} where it is there and is no log of shapes; what was counted is
+  // kept for the next time.
+  void flush_shape_log() const;
 
   // Counts since the device was opened, over all its copies. Does not wait.
   ListCounters list_counters() const;

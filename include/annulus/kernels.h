@@ -32,9 +32,9 @@ namespace annulus::inline v0 {
 
 // A problem as a line of a file of shapes, which `annulus warm --shapes` and `annulus tune
 // --shapes` read: "--heads 8 --seq 4096 --dim 128 --pattern \"causal\"". Options of the plan follow
-// where they are not the defaults; only `annulus warm` reads these. Strides that were given, and
-// limits of memory and work, are left out. A layout that came from no file has no text that could
-// be read again (Pattern::to_string).
+// where they are not the defaults; they are for `annulus warm`. Strides that were given, and limits
+// of memory and work, are left out. A layout that came from no file has no text that could be read
+// again (Pattern::to_string). DeviceOptions::shape_log counts what a device plans in such lines.
 ANNULUS_EXPORT std::string shape_line(const Problem& problem, const PlanOptions& options = {});
 
 // A plan whose kernels are wanted: the arguments of Device::plan.

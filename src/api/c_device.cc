@@ -107,6 +107,7 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.time_every_nth_run = c.time_every_nth_run;
   options.executor = executor_of(c);
   options.load_general_kernels = truth("load_general_kernels", c.load_general_kernels);
+  options.shape_log = text_or_empty(c.shape_log);
   return options;
 }
 
@@ -159,6 +160,10 @@ annulus_status annulus_device_open(const annulus_device_options* given, annulus_
 
 annulus_status annulus_device_close(annulus_device* device) {
   return guarded([&] { devices().erase(number(device)); });
+}
+
+annulus_status annulus_device_flush_shape_log(annulus_device* device) {
+  return guarded([&] { DevicePin(devices(), number(device))->device.flush_shape_log(); });
 }
 
 annulus_status annulus_device_get_info(annulus_device* device, annulus_device_info* to) {

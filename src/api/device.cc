@@ -65,6 +65,11 @@ inline namespace v0 {
 
 const DeviceInfo& Device::info() const { return impl_->info; }
 
+void Device::flush_shape_log() const {
+  const Impl& device = api::inside(*this);
+  if (device.shape_log) device.shape_log->write();
+}
+
 ListCounters Device::list_counters() const {
   const auto counters = [](const base::CacheCounters& of) -> LayoutCacheCounters {
     return {of.hits,      of.waits,     of.misses, of.failures,

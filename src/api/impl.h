@@ -26,6 +26,7 @@
 #include "jit/arch.h"
 #include "jit/kernel_cache.h"
 #include "planner/planner.h"
+#include "planner/shape_log.h"
 
 namespace annulus::inline v0 {
 
@@ -51,6 +52,7 @@ struct Device::Impl {
   bool check_operands = false;                          // DeviceOptions::check_operands
   std::shared_ptr<device::RunTimer> timer;              // null: no run is timed
   std::unique_ptr<device::SimulatorLog> simulator_log;  // null where the caller gave no log
+  std::shared_ptr<planner::ShapeLog> shape_log;         // null: none; writes when it goes
 };
 
 struct Plan::Impl {

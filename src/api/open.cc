@@ -177,6 +177,24 @@ void open_tuned(const DeviceOptions& options, const base::Environment& environme
   impl->tuned = std::make_shared<autotune::TunedStore>(std::move(tuned), impl->log);
 }
 
+// Requires: the log and the context are there.
+void open_shape_log(const std::string& path, Device::Impl* impl) {
+  if (path.empty()) return;
+  if (!path.starts_with('/')) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the shape log '{}' is no absolute path, and would be another file wherever the "
+               "program is started; give one that begins with '/'",
+               path);
+  }
+  planner::ShapeLogOptions options;
+  options.path = path;
+  options.on_failure = [context = impl->context] {
+    context->tally().add(base::Count::shape_log_failures);
+  };
+  impl->shape_log = base::share_in_process(
+      std::make_unique<planner::ShapeLog>(std::move(options), impl->log, impl->noted));
+}
+
 }  // namespace
 
 base::Log log_of(const DeviceOptions& options, const base::Environment& environment) {
@@ -337,6 +355,7 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   describe(name, impl.get());
   impl->info.kernel_origin = jit::to_string(impl->compiler->origin(impl->arch));
   open_tuned(options, environment, *templates, impl.get());
+  open_shape_log(options.shape_log, impl.get());
   if (options.load_general_kernels) load_general_kernels(*impl);
   return Device(std::move(impl));
 }

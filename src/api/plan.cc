@@ -39,6 +39,19 @@ auto counted(const Device::Impl& device, const char* name, const Prepare& prepar
   }
 }
 
+void count_shape(const Device::Impl& device, const planner::Request& request) {
+  if (!device.shape_log) return;
+  base::Tally& tally = device.context->tally();
+  planner::ShapeCounts& counts = device.shape_log->counts();
+  tally.add(base::Count::shape_log_plans);
+  if (request.selection != nullptr) {
+    counts.leave_out();
+  } else if (counts.add(request.problem, request.options)) {
+    return;
+  }
+  tally.add(base::Count::shape_log_left_out);
+}
+
 Plan plan_on(const Device::Impl& device, const planner::Request& request) {
   planner::PreparedLate made = counted(device, "plan", [&](const planner::Planner& by) {
     return request.options.wait ? planner::for_good(by.prepare(request)) : by.prepare_late(request);
@@ -48,6 +61,7 @@ Plan plan_on(const Device::Impl& device, const planner::Request& request) {
   tally.add(base::Count::plans);
   tally.add(base::Count::plan_micros, std::llround(info.plan_ms * 1e3));
   if (!info.tuned.empty()) tally.add(base::Count::plans_tuned);
+  count_shape(device, request);
   auto plan = std::make_shared<Plan::Impl>(std::move(made), device);
   if (plan->timer) {
     plan->timed = std::make_shared<device::RunTimer::Subject>();

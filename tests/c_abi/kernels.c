@@ -143,6 +143,39 @@ static void warm_general(const char* folder) {
   CHECK_OK(annulus_warm_work_destroy(work));
 }
 
+// What a device plans is counted in a file of shapes.
+static void logged(const char* folder, const annulus_problem* problem) {
+  annulus_device_options options = sample_options();
+  annulus_metrics metrics = ANNULUS_METRICS_INIT;
+  annulus_device* device = NULL;
+  annulus_plan* plan = NULL;
+  char path[512], lock[520], text[512];
+  FILE* file = NULL;
+  size_t bytes = 0;
+  options.shape_log = "shapes";
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT, "absolute");
+  snprintf(path, sizeof path, "%s.shapes", folder);
+  snprintf(lock, sizeof lock, "%s.lock", path);
+  options.shape_log = path;
+  CHECK_OK(annulus_device_open(&options, &device));
+  CHECK_OK(annulus_plan_create(device, problem, NULL, &plan));
+  CHECK_OK(annulus_plan_destroy(plan));
+  CHECK_OK(annulus_device_flush_shape_log(device));
+  file = fopen(path, "r");
+  CHECK(file != NULL);
+  bytes = fread(text, 1, sizeof text - 1, file);
+  text[bytes] = 0;
+  fclose(file);
+  CHECK(strstr(text, "--count 1 --heads 2 --seq 70 --dim 32 --pattern") != NULL);
+  CHECK_OK(annulus_device_metrics(device, &metrics));
+  CHECK(metrics.shape_log_plans == 1 && metrics.shape_log_left_out == 0);
+  CHECK(metrics.shape_log_failures == 0);
+  CHECK_FAILS(annulus_device_flush_shape_log(NULL), ANNULUS_INVALID_ARGUMENT, "device");
+  CHECK_OK(annulus_device_close(device));
+  remove(path);
+  remove(lock);
+}
+
 // What was compiled runs on a device that compiles nothing, and nothing else does.
 static void never(const char* folder, const annulus_problem* problem) {
   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
@@ -220,6 +253,7 @@ void test_kernels(void) {
   warm(folder, &problem);
   warm_general(folder);
   never(folder, &problem);
+  logged(folder, &problem);
   care(folder);
   remove_folder(folder);
 }

@@ -1,7 +1,13 @@
 // A problem from its description to an answer that the oracle has checked, with public means alone.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 
 #include "annulus/importance.h"
+#include "annulus/kernels.h"
 #include "annulus/oracle.h"
 #include "annulus/recall.h"
 #include "annulus/ring.h"
@@ -294,6 +300,34 @@ TEST_CASE("a problem is tuned, the result is listed, and the plan uses it") {
   CHECK(
       why_unused(listing.entries[0], Device::open("sim:sm_90a").info()).find("sm_80, not sm_90a") !=
       std::string::npos);
+}
+
+TEST_CASE("an engine's plans are counted in a file of shapes") {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("annulus-outside-" + std::to_string(getpid()) + ".shapes");
+  DeviceOptions options;
+  options.name = "sim:sm_80";
+  options.shape_log = path.string();
+  Problem problem;
+  problem.seq_q = problem.seq_k = 64;
+  problem.dim_qk = problem.dim_v = 32;
+  problem.pattern = causal();
+  const auto written = [&] {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  {
+    const Device device = Device::open(options);
+    device.plan(problem);
+    device.plan(problem);
+    device.flush_shape_log();
+    CHECK(written().find("--count 2 " + shape_line(problem) + "\n") != std::string::npos);
+    device.plan(problem);
+  }
+  CHECK(written().find("--count 3 " + shape_line(problem) + "\n") != std::string::npos);
+  std::filesystem::remove(path);
+  std::filesystem::remove(path.string() + ".lock");
 }
 
 TEST_CASE("devices say what they are and what they counted") {

@@ -307,9 +307,64 @@ TEST_CASE("shapes come from a file or a preset") {
   wrong("--help\n", "line 1");
   wrong("--input x --seq 10\n", "--input");
   wrong("rm -rf\n", "line 1");
-  wrong(std::string(2 << 20, '\n'), "larger than");
+  wrong(std::string(9 << 20, '\n'), "larger than");
   wrong(std::string("\0\xff\n", 3), "line 1");
   refused("tune --shapes " + (folder / "nowhere") + with(folder), 5, "nowhere");
+}
+
+TEST_CASE("what was planned is tuned and compiled ahead, the most frequent first") {
+  const test::ScratchFolder folder;
+  const std::string log = folder / "a log";
+  const std::string run = "run --no-check --dim 32 --shape-log '" + log + "'" + with(folder);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(annulus_with(run + " --heads 2 --seq 90 --pattern 'causal & window(9,0)'").code == 0);
+  }
+  CHECK(annulus_with(run + " --heads 1 --seq 70").code == 0);
+  CHECK(annulus_with(run + " --heads 1 --seq 70 --pattern 'sum(causal, window(3, 3))'").code == 0);
+  CHECK(annulus_with(run + " --heads 1 --seq 60 --config 'mma m64 n64 w4 s2 q'").code == 0);
+  const std::string text = test::read(log);
+  CAPTURE(text);
+  CHECK(text.find("--count 3 --heads 2 --seq 90 --dim 32 --pattern \"causal & window(9, 0)\"\n") !=
+        text.npos);
+  CHECK(text.find("--count 1 --heads 1 --seq 70 --dim 32 --pattern \"dense\"\n") != text.npos);
+  const Outcome planned =
+      annulus_with("tune --dry-run --json --shapes '" + log + "'" + with(folder));
+  CHECK(planned.code == 0);
+  CHECK(planned.err.find("plans of a configuration that was asked for: 1, sums of patterns: 1") !=
+        planned.err.npos);
+  const base::Json results = base::parse_json(planned.out, "the program's output")["results"];
+  REQUIRE(results.size() == 2);
+  CHECK(results[0]["problem"]["seq_q"] == 90);
+  CHECK(results[1]["problem"]["seq_q"] == 70);
+  const base::Json warmed =
+      json_of("warm --json --shapes '" + log + "' --device sim:sm_80 --into " + (folder / "k"));
+  CHECK(warmed["kernels"] >= 4);
+  CHECK(warmed["failures"].empty());
+  // A file of another kind stays, and the program's work is none the worse.
+  std::ofstream(folder / "notes") << "of mine\n";
+  const Outcome other = annulus_with("run --no-check --dim 32 --heads 1 --seq 70 --shape-log " +
+                                     (folder / "notes") + with(folder));
+  CHECK(other.code == 0);
+  CHECK(other.err.find("is no log of shapes") != other.err.npos);
+  CHECK(test::read(folder / "notes") == "of mine\n");
+}
+
+TEST_CASE("counts order the shapes of a file") {
+  const test::ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  std::ofstream(path) << "--heads 1 --seq 10 --dim 32\n"
+                         "--count 3 --heads 2 --seq 10 --dim 32\n"
+                         "--requests \"1/70 x 3\" --dim 32\n"
+                         "--heads 3 --seq 10 --dim 32 --count 70\n"
+                         "--heads 4 --seq 10 --dim 32\n";
+  const Outcome planned = annulus_with("tune --dry-run --json --shapes " + path + with(folder));
+  CHECK(planned.err.find("batches of requests: 1") != planned.err.npos);
+  const base::Json json = base::parse_json(planned.out, "the program's output");
+  std::vector<int> heads;
+  for (const base::Json& each : json["results"]) heads.push_back(each["problem"]["heads"]);
+  CHECK(heads == std::vector{3, 2, 1, 4});
+  std::ofstream(path) << "--requests \"1/70 x 3\" --dim 32\n";
+  refused("tune --dry-run --shapes " + path + with(folder), 5, "nothing to tune");
 }
 
 TEST_CASE("shapes come from a model by its name") {

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <set>
 
 #include "annulus/ring.h"
@@ -43,6 +44,9 @@ void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_flag("--verbose,-v", to->verbose, "notes of the library on stderr");
   app.add_option("--trace", to->trace,
                  "write what was done and when to this .json file, for ui.perfetto.dev")
+      ->type_name(kFile);
+  app.add_option("--shape-log", to->shape_log,
+                 "count what is planned in this file, which tune and warm take as --shapes")
       ->type_name(kFile);
 }
 
@@ -611,6 +615,9 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
   };
   if (arguments.verbose) options.log_level = LogLevel::kDebug;
   if (!arguments.trace.empty()) options.time_every_nth_run = 1;
+  if (!arguments.shape_log.empty()) {
+    options.shape_log = std::filesystem::absolute(arguments.shape_log).string();
+  }
   return options;
 }
 
@@ -646,45 +653,66 @@ Pattern parse_pattern(const std::string& option) {
   return pattern;
 }
 
-Problem parse_shape(const std::string& line) {
-  CLI::App app;
-  app.set_help_flag();
-  ProblemArguments shape;
-  std::string carry = "none";
-  add_shape_options(app, &shape, &carry);
-  try {
-    app.parse(line);
-  } catch (const CLI::ParseError& error) {
-    base::fail(ErrorCode::kInvalidFile, "{}", error.what());
-  }
-  return make_shape(shape, carry);
-}
+namespace {
 
-void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work) {
-  CLI::App app;
-  app.set_help_flag();
+// The options of a line of a file of shapes.
+struct ShapeLine {
   ProblemArguments shape;
   BatchArguments batch;
   std::string carry = "none";
-  add_shape_options(app, &shape, &carry);
-  app.add_option("--config", shape.config);
-  add_number(app, "--kv-splits", &shape.kv_splits, "");
-  add_number(app, "--max-multiprocessors", &shape.max_multiprocessors, "");
-  add_batch(app, &batch);
+  std::int64_t count = 0;
+};
+
+ShapeLine parse_line(const std::string& line) {
+  CLI::App app;
+  app.set_help_flag();
+  ShapeLine read;
+  add_shape_options(app, &read.shape, &read.carry);
+  app.add_option("--config", read.shape.config);
+  add_number(app, "--kv-splits", &read.shape.kv_splits, "");
+  add_number(app, "--max-multiprocessors", &read.shape.max_multiprocessors, "");
+  add_number(app, "--count", &read.count, "");
+  add_batch(app, &read.batch);
   try {
     app.parse(line);
   } catch (const CLI::ParseError& error) {
     base::fail(ErrorCode::kInvalidFile, "{}", error.what());
   }
-  if (batch.requests) {
-    BatchInput input = make_batch(shape, batch);
+  return read;
+}
+
+}  // namespace
+
+ShapeToTune parse_shape(const std::string& line) {
+  const ShapeLine read = parse_line(line);
+  ShapeToTune shape;
+  shape.count = read.count;
+  if (read.batch.requests) {
+    shape.left_out = "batches of requests";
+    return shape;
+  }
+  shape.problem = make_shape(read.shape, read.carry);
+  if (!read.shape.config.empty()) {
+    shape.left_out = "plans of a configuration that was asked for";
+  } else if (shape.problem.pattern.branches().size() > 1) {
+    shape.left_out = "sums of patterns";
+  } else if (shape.problem.batch == 0 || shape.problem.seq_q == 0) {
+    shape.left_out = "problems that launch nothing";
+  }
+  return shape;
+}
+
+void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work) {
+  ShapeLine read = parse_line(line);
+  if (read.batch.requests) {
+    BatchInput input = make_batch(read.shape, read.batch);
     work->batches.push_back({std::move(input.problem), input.options});
     return;
   }
-  shape.max_work = max_work;
-  PlanOptions options = plan_options(shape);
-  options.max_multiprocessors = shape.max_multiprocessors;
-  work->shapes.push_back({make_shape(shape, carry), options, {}});
+  read.shape.max_work = max_work;
+  PlanOptions options = plan_options(read.shape);
+  options.max_multiprocessors = read.shape.max_multiprocessors;
+  work->shapes.push_back({make_shape(read.shape, read.carry), options, {}});
 }
 
 }  // namespace annulus::program

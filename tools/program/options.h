@@ -40,7 +40,8 @@ struct DeviceArguments {
   std::string tuned;      // as ANNULUS_TUNED; "none" looks nowhere
   std::string kernels;    // as ANNULUS_KERNELS; "none" looks nowhere
   bool verbose = false;
-  std::string trace;  // file for what the process did; empty: none
+  std::string trace;      // file for what the process did; empty: none
+  std::string shape_log;  // file for what was planned; empty: none
 };
 
 struct ProblemArguments {
@@ -210,11 +211,16 @@ void add_why_options(CLI::App& app, PackArguments* arguments);
 // The search path that an option says: absolute, "" for "none", nothing where it is not given.
 std::optional<std::string> tuned_path_of(const std::string& option);
 
-// The problem that a line of a file of shapes describes by the options of a problem without
-// operands and --carry. Throws Error{kInvalidFile} for other words, else as make_shape.
-Problem parse_shape(const std::string& line);
-// What such a line asks for where kernels are compiled ahead: it may also have the options of a
-// plan, and --requests with those of a batch.
+// What a line of a file of shapes says: the options of a problem without operands, --carry, those
+// of a plan or of a batch, and --count, how often it was planned.
+struct ShapeToTune {
+  Problem problem;
+  std::int64_t count = 0;  // not given: 0
+  std::string left_out;    // what it is where there is nothing to tune: "batches of requests"
+};
+// Throws Error{kInvalidFile} for other words, else as make_shape.
+ShapeToTune parse_shape(const std::string& line);
+// What such a line asks for where kernels are compiled ahead.
 void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work);
 
 DeviceOptions device_options(const DeviceArguments& arguments);

@@ -1,6 +1,9 @@
 #include "program/shapes.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
 
 #include "annulus/kernels.h"
 #include "annulus/models.h"
@@ -11,7 +14,7 @@
 namespace annulus::program {
 namespace {
 
-constexpr std::int64_t kMaxBytes = 1 << 20;
+constexpr std::int64_t kMaxBytes = 8 << 20;
 constexpr std::size_t kMaxShapes = 10'000;
 
 // A few minutes on a simulated device.
@@ -46,8 +49,30 @@ constexpr char kCommon[] = R"shapes(
 }  // namespace
 
 std::vector<Problem> read_shapes(const std::string& name) {
+  std::vector<ShapeToTune> shapes;
+  std::map<std::string, int> left_out;
+  read_shape_lines(name, [&](const std::string& line) {
+    ShapeToTune shape = parse_shape(line);
+    if (!shape.left_out.empty()) {
+      ++left_out[shape.left_out];
+    } else {
+      shapes.push_back(std::move(shape));
+    }
+  });
+  std::string text;
+  for (const auto& [what, count] : left_out) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", what, count);
+  }
+  if (shapes.empty()) {
+    base::fail(ErrorCode::kInvalidFile, "'{}' holds nothing to tune ({})", name, text);
+  }
+  if (!text.empty()) {
+    std::fprintf(stderr, "annulus tune: '%s' has lines that cannot be tuned (%s)\n", name.c_str(),
+                 text.c_str());
+  }
+  std::ranges::stable_sort(shapes, std::ranges::greater(), &ShapeToTune::count);
   std::vector<Problem> problems;
-  read_shape_lines(name, [&](const std::string& line) { problems.push_back(parse_shape(line)); });
+  for (ShapeToTune& shape : shapes) problems.push_back(std::move(shape.problem));
   return problems;
 }
 

@@ -7,6 +7,8 @@
 //   # prefill, 8 query heads on 2 key heads
 //   --heads 8 --kv-heads 2 --seq 4096 --dim 128 --pattern causal
 //   --heads 8 --kv-heads 2 --seq 4096 --dim 128 --pattern "causal & (window(511,0) | global(16))"
+//
+// A log of what an engine has planned (DeviceOptions::shape_log) is such a file.
 
 #include <functional>
 #include <string>
@@ -16,8 +18,9 @@
 
 namespace annulus::program {
 
-// `name` is a preset (small, common) or a path. Throws Error{kFile} or Error{kInvalidFile}, naming
-// the line.
+// `name` is a preset (small, common) or a path. Those with the highest counts first, others in
+// their order. Lines of which nothing can be tuned are left out, and one line on stderr says so.
+// Throws Error{kFile} or Error{kInvalidFile}, naming the line.
 std::vector<Problem> read_shapes(const std::string& name);
 
 // Calls read() with each line of such a list.

@@ -1,0 +1,78 @@
+#ifndef ANNULUS_PLANNER_SHAPE_COUNTS_H_
+#define ANNULUS_PLANNER_SHAPE_COUNTS_H_
+
+// How often a device has planned which problems, in the words of a file of shapes. Counting is part
+// of planning, so it costs a look-up of a hash where the same objects are planned again; the line
+// is made for those alone that are new. What is held is bounded whatever is planned.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "annulus/device.h"
+#include "base/hash.h"
+
+namespace annulus::planner {
+
+// What a log holds at most, in memory and in its file. Plans of other problems are only counted.
+inline constexpr std::size_t kMostShapes = 4096;
+inline constexpr std::size_t kMostShapeBytes = std::size_t{4} << 20;  // of all lines
+inline constexpr std::size_t kLongestShape = std::size_t{64} << 10;   // bytes of one line
+
+// All functions may be called from any thread.
+class ShapeCounts {
+ public:
+  // Counts a plan. False where it is one of those that are left out: the problem has no line that
+  // could be read again, as with a layout that came from no file, or the bounds are reached.
+  bool add(const Problem& problem, const PlanOptions& options);
+  // Counts a plan of which no line can say what it was.
+  void leave_out();
+
+  // What was counted since the last call. The lines stay as long as this object.
+  struct Taken {
+    std::vector<std::pair<const std::string*, std::int64_t>> lines;
+    std::int64_t left_out = 0;
+    bool empty() const { return lines.empty() && left_out == 0; }
+  };
+  Taken take();
+  // Counts again what could not be kept.
+  void put_back(const Taken& taken);
+
+ private:
+  struct Shape {
+    std::string line;
+    std::int64_t unsaved = 0;
+  };
+  // The shape of objects that were planned before. Their addresses are part of the key, so it
+  // counts while they live.
+  struct Known {
+    std::weak_ptr<const detail::PatternNode> pattern;
+    std::weak_ptr<const detail::ScoreNode> score;
+    bool has_score = false;
+    Shape* shape = nullptr;  // null: left out
+  };
+  struct Hash {
+    std::size_t operator()(const base::Digest& digest) const;
+  };
+
+  // Requires: mutex_ is held.
+  bool count(Shape* shape);
+  Shape* find_or_add(std::string line);
+
+  std::mutex mutex_;  // guards all below
+  std::unordered_map<base::Digest, Known, Hash> known_;
+  std::unordered_map<std::string_view, Shape*> by_line_;
+  std::deque<Shape> shapes_;
+  std::size_t bytes_ = 0;
+  std::int64_t left_out_ = 0;
+};
+
+}  // namespace annulus::planner
+
+#endif  // ANNULUS_PLANNER_SHAPE_COUNTS_H_

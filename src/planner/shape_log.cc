@@ -1,0 +1,215 @@
+#include "planner/shape_log.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <new>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "annulus/error.h"
+#include "base/fail.h"
+#include "base/no_signals.h"
+
+namespace annulus::planner {
+namespace {
+
+constexpr std::string_view kHead = "# annulus shapes 1";
+constexpr std::string_view kLeftOut = " plans are left out";
+constexpr std::string_view kCount = "--count ";
+constexpr std::int64_t kMostCount = 1'000'000'000'000'000'000;
+// Twice what is written, as people may add to it.
+constexpr std::int64_t kMostFileBytes = 2 * (kMostShapeBytes + 64 * kMostShapes);
+
+// The number that a text begins with, which is taken off it; nothing where it begins with none.
+std::optional<std::int64_t> take_number(std::string_view* text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || value < 0) return std::nullopt;
+  text->remove_prefix(static_cast<std::size_t>(end - text->data()));
+  return std::min(value, kMostCount);
+}
+
+void add_to(std::int64_t* count, std::int64_t more) {
+  *count = std::min(*count + more, kMostCount);
+}
+
+class Opened {
+ public:
+  Opened(base::FileSystem& files, int file) : files_(files), file_(file) {}
+  ~Opened() {
+    if (file_ >= 0) files_.close(file_);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  int file() const { return file_; }
+
+ private:
+  base::FileSystem& files_;
+  int file_;
+};
+
+// Where the file system has no locks, the last of two writers wins.
+void wait_for_lock(base::FileSystem& files, int file, const std::string& path,
+                   std::chrono::milliseconds most) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPoll{5};
+  const Clock::time_point end = Clock::now() + most;
+  while (true) {
+    const int code = files.lock(file);
+    if (code != -EWOULDBLOCK && code != -EINTR) return;
+    if (Clock::now() >= end) {
+      base::fail(ErrorCode::kFile, "another process has held '{}' for {} ms", path, most.count());
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+}  // namespace
+
+std::optional<LoggedShapes> parse_shape_log(std::string_view text) {
+  LoggedShapes shapes;
+  if (text.empty()) return shapes;
+  if (!text.starts_with(kHead)) return std::nullopt;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.starts_with("# ")) {
+      line.remove_prefix(2);
+      const auto number = take_number(&line);
+      if (number && line.starts_with(kLeftOut)) add_to(&shapes.left_out, *number);
+      continue;
+    }
+    std::int64_t count = 0;
+    if (line.starts_with(kCount)) {
+      line.remove_prefix(kCount.size());
+      const auto number = take_number(&line);
+      if (!number) continue;
+      count = *number;
+    }
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    if (line.starts_with("--")) add_to(&shapes.counts[std::string(line)], count);
+  }
+  return shapes;
+}
+
+std::string print_shape_log(const LoggedShapes& shapes) {
+  using Shape = std::pair<const std::string, std::int64_t>;
+  std::vector<const Shape*> order;
+  for (const Shape& shape : shapes.counts) order.push_back(&shape);
+  // Lines are in order already.
+  std::ranges::stable_sort(order,
+                           [](const Shape* a, const Shape* b) { return a->second > b->second; });
+  std::string lines;
+  std::int64_t left_out = shapes.left_out;
+  std::size_t kept = 0, bytes = 0;
+  for (const Shape* shape : order) {
+    const auto& [line, count] = *shape;
+    if (kept == kMostShapes || bytes + line.size() > kMostShapeBytes) {
+      add_to(&left_out, count);
+      continue;
+    }
+    ++kept;
+    bytes += line.size();
+    lines += fmt::format("{}{} {}\n", kCount, count, line);
+  }
+  std::string head = fmt::format("{}: what was planned, the most frequent first\n", kHead);
+  if (left_out > 0) {
+    head += fmt::format("# {}{}, which no line can state or for which there was no room\n",
+                        left_out, kLeftOut);
+  }
+  return head + lines;
+}
+
+ShapeLog::ShapeLog(ShapeLogOptions options, base::Log log, std::shared_ptr<Noted> noted,
+                   std::shared_ptr<base::FileSystem> files)
+    : options_(std::move(options)),
+      log_(std::move(log)),
+      noted_(std::move(noted)),
+      files_(files ? std::move(files) : std::make_shared<base::FileSystem>()) {
+  const base::NoSignals none;
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    noted_->write_once(log_, fmt::format("the shape log '{}' is written at the device's end alone, "
+                                         "as the system refuses a thread: {}",
+                                         options_.path, error.what()));
+  }
+}
+
+ShapeLog::~ShapeLog() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  write_or_note();
+}
+
+void ShapeLog::work() {
+  std::chrono::milliseconds wait = options_.first_wait;
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, wait, [&] { return ending_; })) {
+    lock.unlock();
+    write_or_note();
+    wait = std::min(2 * wait, options_.longest_wait);
+    lock.lock();
+  }
+}
+
+void ShapeLog::write_or_note() {
+  try {
+    write();
+  } catch (const std::exception& error) {
+    noted_->write_once(log_, fmt::format("the shape log is not written: {}", error.what()));
+  }
+}
+
+void ShapeLog::write() {
+  const std::lock_guard lock(writing_);
+  const ShapeCounts::Taken taken = counts_.take();
+  if (taken.empty()) return;
+  try {
+    add_to_file(taken);
+  } catch (...) {
+    counts_.put_back(taken);
+    if (options_.on_failure) options_.on_failure();
+    throw;
+  }
+}
+
+void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
+  const std::string& path = options_.path;
+  const std::string lock_path = path + ".lock";
+  const Opened lock(*files_, files_->open(base::kHere, lock_path,
+                                          O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (lock.file() < 0) {
+    base::fail(ErrorCode::kFile, "cannot open '{}': {}", lock_path,
+               base::describe_errno(lock.file()));
+  }
+  wait_for_lock(*files_, lock.file(), lock_path, options_.lock_wait);
+  std::vector<std::byte> bytes;
+  const base::FileResult read =
+      base::try_read_file(*files_, base::kHere, path, kMostFileBytes, &bytes);
+  if (!read.ok() && read.code != -ENOENT) {
+    base::fail(ErrorCode::kFile, "cannot {} '{}': {}", read.step, path,
+               base::describe_errno(read.code));
+  }
+  std::optional<LoggedShapes> shapes =
+      parse_shape_log({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!shapes) {
+    base::fail(ErrorCode::kInvalidFile, "'{}' is no log of shapes, and is left as it is", path);
+  }
+  for (const auto& [line, count] : taken.lines) add_to(&shapes->counts[*line], count);
+  add_to(&shapes->left_out, taken.left_out);
+  const std::string text = print_shape_log(*shapes);
+  base::write_file_atomically(*files_, path, std::as_bytes(std::span(text)), 0600);
+}
+
+}  // namespace annulus::planner

@@ -1,0 +1,369 @@
+// Which shapes were planned how often, in memory and in a file that several processes write.
+
+#include "planner/shape_log.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "annulus/error.h"
+#include "base/random.h"
+#include "planner/shape_line.h"
+#include "support/faulty_files.h"
+#include "support/options.h"
+#include "support/processes.h"
+
+namespace annulus::planner {
+namespace {
+
+using test::FaultyFiles;
+using test::ScratchFolder;
+
+Problem problem_of(std::int64_t length, const Pattern& pattern = {}) {
+  Problem problem;
+  problem.heads = problem.kv_heads = 2;
+  problem.seq_q = problem.seq_k = length;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = pattern;
+  return problem;
+}
+
+std::string read(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::int64_t count_of(const std::string& path, const Problem& problem) {
+  const auto shapes = parse_shape_log(read(path));
+  REQUIRE(shapes);
+  const auto found = shapes->counts.find(shape_line(problem));
+  return found == shapes->counts.end() ? 0 : found->second;
+}
+
+// A log that writes when it is told to, and at its end.
+struct Made {
+  explicit Made(const std::string& path, std::shared_ptr<base::FileSystem> files = nullptr,
+                std::chrono::milliseconds wait = std::chrono::hours(1)) {
+    ShapeLogOptions options;
+    options.path = path;
+    options.first_wait = options.longest_wait = wait;
+    options.lock_wait = std::chrono::milliseconds(200);
+    options.on_failure = [this] { ++failures; };
+    log.emplace(options, base::Log([this](base::LogLevel, std::string_view text) {
+                  notes.emplace_back(text);
+                }),
+                std::make_shared<Noted>(), std::move(files));
+  }
+  void add(const Problem& problem, int times = 1) {
+    for (int i = 0; i < times; ++i) log->counts().add(problem, {});
+  }
+
+  std::vector<std::string> notes;
+  std::atomic<int> failures{0};
+  std::optional<ShapeLog> log;
+};
+
+std::int64_t taken_of(ShapeCounts& counts, const std::string& line) {
+  for (const auto& [each, count] : counts.take().lines) {
+    if (*each == line) return count;
+  }
+  return 0;
+}
+
+TEST_CASE("a shape is counted by what it is, not by which object says so") {
+  ShapeCounts counts;
+  const Problem problem = problem_of(100, causal());
+  for (int i = 0; i < 5; ++i) CHECK(counts.add(problem, {}));
+  // Another tree of the same text, in memory where the last one may have been.
+  for (int i = 0; i < 5; ++i) CHECK(counts.add(problem_of(100, Pattern::parse("causal")), {}));
+  for (int i = 0; i < 50; ++i) {
+    counts.add(problem_of(100, i % 2 == 0 ? window(i, 0) : window(0, i)), {});
+  }
+  CHECK(taken_of(counts, shape_line(problem)) == 10);
+  CHECK(counts.take().empty());
+}
+
+TEST_CASE("everything that a line states makes another shape") {
+  std::vector<std::pair<Problem, PlanOptions>> all;
+  const auto add = [&](const auto& change) {
+    Problem problem = problem_of(64, causal());
+    PlanOptions options;
+    change(problem, options);
+    all.emplace_back(problem, options);
+  };
+  add([](Problem&, PlanOptions&) {});
+  add([](Problem& p, PlanOptions&) { p.batch = 2; });
+  add([](Problem& p, PlanOptions&) { p.kv_heads = 1; });
+  add([](Problem& p, PlanOptions&) { p.heads = p.kv_heads = 4; });
+  add([](Problem& p, PlanOptions&) { p.seq_q = 1; });
+  add([](Problem& p, PlanOptions&) { p.q0 = 0; });
+  add([](Problem& p, PlanOptions&) { p.k0 = 0; });
+  add([](Problem& p, PlanOptions&) { p.k0 = 7; });
+  add([](Problem& p, PlanOptions&) { p.total_k = 100; });
+  add([](Problem& p, PlanOptions&) { p.dim_v = 32; });
+  add([](Problem& p, PlanOptions&) { p.dtype = Dtype::kFloat16; });
+  add([](Problem& p, PlanOptions&) { p.layer = 3; });
+  add([](Problem& p, PlanOptions&) { p.carry_in = true; });
+  add([](Problem& p, PlanOptions&) { p.carry_out = true; });
+  add([](Problem& p, PlanOptions&) { p.score.softcap = 5; });
+  add([](Problem& p, PlanOptions&) { p.score.scale = 5; });
+  add([](Problem& p, PlanOptions&) { p.score.alibi = {0.5, 0.25}; });
+  add([](Problem& p, PlanOptions&) { p.score.alibi = {0.5, 0.125}; });
+  add([](Problem& p, PlanOptions&) { p.score.sink_logit = {0.5}; });
+  add([](Problem& p, PlanOptions&) { p.score.bias = {{1, 2, 3}}; });
+  add([](Problem& p, PlanOptions&) { p.score = Score::parse("score_mod(score * 3)"); });
+  add([](Problem&, PlanOptions& o) { o.kv_splits = 2; });
+  add([](Problem&, PlanOptions& o) { o.max_multiprocessors = 2; });
+  add([](Problem&, PlanOptions& o) { o.config = "mma m64 n64 w4 s2"; });
+  ShapeCounts counts;
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& [problem, options] : all) CHECK(counts.add(problem, options));
+  }
+  const ShapeCounts::Taken taken = counts.take();
+  CHECK(taken.lines.size() == all.size());
+  for (const auto& [line, count] : taken.lines) {
+    CAPTURE(*line);
+    CHECK(count == 3);
+  }
+}
+
+TEST_CASE("what no line can state, and what finds no room, is counted as left out") {
+  ShapeCounts counts;
+  const auto layout =
+      std::make_shared<BlockLayout>(BlockLayout{32, 64, 64, 64, 1, {0, 1, 2}, {0, 0}, {}});
+  CHECK_FALSE(counts.add(problem_of(64, blocks(layout)), {}));
+  std::vector<std::int64_t> many(20'000);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<std::int64_t>(2 * i);
+  CHECK_FALSE(counts.add(problem_of(64, global(many)), {}));
+  counts.leave_out();
+  for (std::size_t i = 0; i < kMostShapes + 10; ++i) {
+    CHECK(counts.add(problem_of(static_cast<std::int64_t>(i) + 1), {}) == (i < kMostShapes));
+  }
+  const ShapeCounts::Taken taken = counts.take();
+  CHECK(taken.lines.size() == kMostShapes);
+  CHECK(taken.left_out == 13);
+  counts.put_back(taken);
+  CHECK(counts.take().left_out == 13);
+}
+
+TEST_CASE("a file is in the order of counts, then of lines, and reads as it was written") {
+  LoggedShapes shapes;
+  shapes.counts = {{"--heads 2", 3}, {"--heads 1", 3}, {"--heads 3", 70}, {"--heads 4", 0}};
+  const std::string text = print_shape_log(shapes);
+  CHECK(text ==
+        "# annulus shapes 1: what was planned, the most frequent first\n"
+        "--count 70 --heads 3\n--count 3 --heads 1\n--count 3 --heads 2\n--count 0 --heads 4\n");
+  shapes.left_out = 12;
+  const auto again = parse_shape_log(print_shape_log(shapes));
+  REQUIRE(again);
+  CHECK(again->counts == shapes.counts);
+  CHECK(again->left_out == 12);
+  // What people do to a file.
+  const auto edited = parse_shape_log(
+      "# annulus shapes 1\n\n  --heads 9\n# mine\nrubbish\n"
+      "--count x --heads 1\n--count -4 --heads 1\n"
+      "--count 5 --heads 2\n--count 6 --heads 2");
+  REQUIRE(edited);
+  CHECK(edited->counts == std::map<std::string, std::int64_t>{{"--heads 9", 0}, {"--heads 2", 11}});
+  CHECK(parse_shape_log("")->counts.empty());
+  CHECK_FALSE(parse_shape_log("# something else\n--heads 1\n"));
+  // Of too many the most frequent stay.
+  LoggedShapes many;
+  for (std::size_t i = 0; i < kMostShapes + 5; ++i) {
+    many.counts["--seq " + std::to_string(i)] = static_cast<std::int64_t>(i);
+  }
+  const auto kept = parse_shape_log(print_shape_log(many));
+  REQUIRE(kept);
+  CHECK(kept->counts.size() == kMostShapes);
+  CHECK_FALSE(kept->counts.contains("--seq 4"));
+  CHECK(kept->left_out == 0 + 1 + 2 + 3 + 4);
+}
+
+TEST_CASE("logs of one file add up, and the file is its user's alone") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  const Problem often = problem_of(100, causal()), seldom = problem_of(50);
+  {
+    Made first(path), second(path);
+    first.add(often, 3);
+    second.add(often, 4);
+    second.add(seldom);
+    first.log->write();
+    second.log->write();
+    CHECK(count_of(path, often) == 7);
+    first.log->write();  // nothing is new
+    CHECK(count_of(path, often) == 7);
+    first.add(often, 2);
+  }
+  CHECK(count_of(path, often) == 9);
+  CHECK(count_of(path, seldom) == 1);
+  struct stat found;
+  REQUIRE(stat(path.c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0600);
+  CHECK(folder.entries() == 2);  // and the lock
+}
+
+TEST_CASE("a log is written beside the caller") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  Made made(path, nullptr, std::chrono::milliseconds(10));
+  made.add(problem_of(100));
+  for (int i = 0; i < 1000 && !std::filesystem::exists(path); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(count_of(path, problem_of(100)) == 1);
+}
+
+TEST_CASE("whatever call fails, the counts wait for a better time, and a line is written once") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  const Problem problem = problem_of(100);
+  const auto with_fault = [&](int at) {
+    auto files = std::make_shared<FaultyFiles>();
+    files->code = ENOSPC;
+    files->fail_at = at;
+    Made made(path, files);
+    made.add(problem, 2);
+    bool failed = false;
+    try {
+      made.log->write();
+    } catch (const Error& error) {
+      failed = true;
+      CHECK(error.code() == ErrorCode::kFile);
+    }
+    CHECK(made.failures == (failed ? 1 : 0));
+    CHECK(files->opened() == 0);
+    const int calls = files->calls();
+    made.log->write();  // at a better time
+    CHECK(made.notes.empty());
+    return calls;
+  };
+  const int calls = with_fault(-1);
+  CHECK(calls > 8);
+  for (int at = 0; at < calls; ++at) {
+    CAPTURE(at);
+    const std::int64_t had = count_of(path, problem);
+    with_fault(at);
+    CHECK(count_of(path, problem) == had + 2);
+  }
+  auto full = std::make_shared<FaultyFiles>();
+  full->code = EROFS;
+  full->refuse_writes = true;
+  Made made(path, full, std::chrono::milliseconds(2));
+  made.add(problem);
+  while (made.failures < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  made.log.reset();
+  int warnings = 0;
+  for (const std::string& note : made.notes) warnings += note.find("Read-only") != note.npos;
+  CHECK(warnings == 1);
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("a file of another kind, and one whose lock somebody keeps, are left as they are") {
+  const ScratchFolder folder;
+  std::ofstream(folder / "mine") << "not to be lost\n";
+  Made made(folder / "mine");
+  made.add(problem_of(10));
+  CHECK_THROWS_WITH_AS(made.log->write(), doctest::Contains("is no log of shapes"), Error);
+  made.log.reset();
+  CHECK(read(folder / "mine") == "not to be lost\n");
+  CHECK(made.notes.size() == 1);
+
+  base::FileSystem files;
+  const int held = files.open(base::kHere, folder / "log.lock", 0102, 0600);  // O_CREAT | O_RDWR
+  REQUIRE(files.lock(held) == 0);
+  Made waiting(folder / "log");
+  waiting.add(problem_of(10));
+  CHECK_THROWS_WITH_AS(waiting.log->write(), doctest::Contains("another process has held"), Error);
+  CHECK_FALSE(std::filesystem::exists(folder / "log"));
+  files.close(held);
+  waiting.log->write();
+  CHECK(count_of(folder / "log", problem_of(10)) == 1);
+}
+
+TEST_CASE("threads plan and write at the same time, and no plan is lost") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  constexpr int kThreads = 4, kPlans = 500;
+  const Problem problem = problem_of(100, causal());
+  {
+    Made made(path, nullptr, std::chrono::milliseconds(1));
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kPlans; ++i) {
+          made.add(i % 2 == 0 ? problem : problem_of(100, Pattern::parse("causal")));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  CHECK(count_of(path, problem) == kThreads * kPlans);
+}
+
+// --kills N for more of them.
+TEST_CASE("killed writers leave a whole file, and writers side by side lose nothing") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  const int rounds = test::options().kills > 0 ? test::options().kills : 30;
+  base::Random random(test::options().seed);
+  std::int64_t last = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const pid_t writer = test::start([&] {
+      Made made(path);
+      while (true) {
+        made.add(problem_of(10 + static_cast<std::int64_t>(random.below(30))));
+        made.log->write();
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(500 + random.below(8000)));
+    kill(writer, SIGKILL);
+    int status = 0;
+    REQUIRE(waitpid(writer, &status, 0) == writer);
+    CHECK(WIFSIGNALED(status));
+    if (!std::filesystem::exists(path)) continue;
+    const std::string text = read(path);
+    const auto shapes = parse_shape_log(text);
+    REQUIRE(shapes);
+    CHECK(print_shape_log(*shapes) == text);
+    std::int64_t sum = 0;
+    for (const auto& [line, count] : shapes->counts) sum += count;
+    CHECK(sum >= last);
+    last = sum;
+  }
+  std::filesystem::remove(path);
+  std::vector<pid_t> writers;
+  for (int i = 0; i < 3; ++i) {
+    writers.push_back(test::start([&] {
+      Made made(path);
+      for (int n = 0; n < 20; ++n) {
+        made.add(problem_of(10));
+        try {
+          made.log->write();
+        } catch (const Error&) {  // the others held the lock for long
+        }
+      }
+      made.log.reset();
+      _exit(made.notes.empty() ? 0 : 1);
+    }));
+  }
+  int lost = 0;
+  for (const pid_t writer : writers) {
+    int status = 0;
+    REQUIRE(waitpid(writer, &status, 0) == writer);
+    lost += status != 0;
+  }
+  if (lost == 0) CHECK(count_of(path, problem_of(10)) == 60);
+}
+
+}  // namespace
+}  // namespace annulus::planner
