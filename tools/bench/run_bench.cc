@@ -12,6 +12,7 @@
 #include "api/impl.h"
 #include "base/fail.h"
 #include "harness.h"
+#include "planner/shape_line.h"
 #include "support/counted_malloc.h"
 #include "support/idle_launches.h"
 #include "support/simulator.h"
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
   const Problem problem = decoder_layer();
   const Plan plan = idle.device.plan(problem);
   const Operands operands = idle.operands(4096, 32, 8);
-  const auto run = [&] { plan.run(nullptr, operands); };
+  const auto run = [&] { plan.run(nullptr, operands, idle.memory.data()); };
 
   annulus_operands c = ANNULUS_OPERANDS_INIT;
   c.q = c.k = c.v = operands.q;
@@ -111,7 +112,7 @@ int main(int argc, char** argv) {
   auto* const handle =
       reinterpret_cast<annulus_plan*>(api::plans().insert(std::make_unique<api::PlanObject>(plan)));
   const auto run_c = [&] {
-    if (annulus_plan_run(handle, nullptr, &c, nullptr) != ANNULUS_OK) {
+    if (annulus_plan_run(handle, nullptr, &c, idle.memory.data()) != ANNULUS_OK) {
       base::fail(ErrorCode::kInternal, "{}", annulus_last_error());
     }
   };
@@ -145,11 +146,26 @@ int main(int argc, char** argv) {
   std::vector<BoundCall> bound;
   for (Operands& layer : layers) {
     layer.k = layer.v = static_cast<const char*>(operands.k) + 8192 + 256 * (&layer - &layers[0]);
-    bound.push_back(plan.bind(layer));
+    bound.push_back(plan.bind(layer, idle.memory.data()));
   }
   const auto layer_of = [](int at) { return static_cast<std::size_t>(at % kLayers); };
-  const auto run_plain = [&](int at) { plan.run(nullptr, layers[layer_of(at)]); };
+  const auto run_plain = [&](int at) {
+    plan.run(nullptr, layers[layer_of(at)], idle.memory.data());
+  };
   const auto run_bound = [&](int at) { bound[layer_of(at)].run(nullptr); };
+
+  // What a shape log adds to a plan: of objects that were planned before, and of others.
+  planner::ShapeCounts counts;
+  const auto count = [&] { counts.add(problem, {}); };
+  const std::vector<Problem> others = [] {
+    std::vector<Problem> made;
+    for (int i = 0; i < kBatch; ++i) made.push_back(decoder_layer());
+    return made;
+  }();
+  const auto count_others = [&, at = std::size_t{0}]() mutable {
+    counts.add(others[at++ % others.size()], {});
+  };
+  const auto make_line = [&] { planner::shape_line(problem); };
 
   IdleLaunches::idle = true;
   const auto with_context = [](bool current, const std::function<double()>& measure) {
@@ -169,6 +185,12 @@ int main(int argc, char** argv) {
             with_context(true, [&] { return median_difference(run, bare); }));
   bench.add({"the same, context not current", "us", 5, true},
             with_context(false, [&] { return median_difference(run, bare); }));
+  bench.add({"a plan's count in the shape log", "us", 1, true},
+            [&] { return median_micros(count); });
+  bench.add({"a plan's count in the shape log, of 1000 objects in turn", "us", 1, true},
+            [&] { return median_micros(count_others); });
+  bench.add({"the line of a shape that is new", "us", 0, true},
+            [&] { return median_micros(make_line); });
   bench.add({"annulus_plan_run more than bare launches", "us", 5, true},
             with_context(true, [&] { return median_difference(run_c, bare); }));
   bench.add({"BoundCall::run, 80 in turn, 8 threads", "us", 0.1, true},
