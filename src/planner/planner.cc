@@ -8,6 +8,7 @@
 #include "planner/choices.h"
 #include "planner/describe.h"
 #include "planner/fit.h"
+#include "planner/made.h"
 #include "planner/millis.h"
 #include "planner/shape_line.h"
 
