@@ -142,12 +142,15 @@ SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress) {
   const device::DeviceInfo& info = job.context->info();
   const attention::PipeDevice pipes = attention::pipe_device(info);
-  const CountingMode mode(*job.context);
+  std::optional<CountingMode> mode;
+  if (job.turns == nullptr) mode.emplace(*job.context);
+  // A stop also ends the oracle's work, which takes a second or, on one thread, more.
+  const base::Work work({.steps = 0, .cancelled = job.search.stopped}, "tuning");
   double max_pairs = info.simulated ? kMaxPairsSimulated : kMaxPairsMeasured;
   if (job.max_pairs > 0) max_pairs = job.max_pairs;
   const Verifier verifier(job.context, job.kernels, job.limits,
-                          choose_parts(job.problem, max_pairs), job.seed);
-  std::unique_ptr<Workbench> workbench;
+                          choose_parts(job.problem, max_pairs), job.seed, job.threads);
+  std::unique_ptr<Workbench> on_device, workbench;
   if (info.simulated) {
     workbench = std::make_unique<PredictedWorkbench>(verifier, pipes, job.problem);
   } else {
@@ -155,6 +158,12 @@ SearchResult tune_problem(const TuneJob& job,
     options.cold_cache = job.cold_cache;
     workbench = std::make_unique<MeasuredWorkbench>(verifier, job.context, job.kernels, job.limits,
                                                     job.problem, job.seed, options);
+  }
+  if (job.turns != nullptr) {
+    on_device = std::move(workbench);
+    workbench = std::make_unique<TurnWorkbench>(
+        *on_device, *job.turns, [&](const KernelConfig& config) { verifier.compile(config); },
+        [&]() -> std::shared_ptr<void> { return std::make_shared<CountingMode>(*job.context); });
   }
   if (job.journal == nullptr) {
     return search(job.candidates.trials, job.candidates.default_at, *workbench, job.search,

@@ -12,6 +12,7 @@
 #include "autotune/journal.h"
 #include "autotune/search.h"
 #include "autotune/space.h"
+#include "autotune/turns.h"
 
 namespace annulus::autotune {
 
@@ -44,6 +45,8 @@ struct TuneJob {
   // Pairs that the parts may have; 0: as many as take the oracle, or the simulator, about a second.
   double max_pairs = 0;
   JournalFile* journal = nullptr;  // of this search, by subject_of(); null: none is kept
+  Turns* turns = nullptr;          // when the device may be used; null: at any time
+  int threads = 0;                 // of the oracle; 0: one per processor
 };
 
 // All that the answers of a search depend on, as the first line of its journal states it. Of
@@ -53,8 +56,8 @@ base::Json subject_of(const Problem& problem, const Candidates& candidates,
                       bool exhaustive, bool cold_cache, std::uint64_t seed);
 
 // Runs on the default stream and waits for it. On a simulated device nothing else may run
-// meanwhile, because its counters are what is measured; it runs in checked mode for that time,
-// which counts everything.
+// meanwhile, or in a turn, because its counters are what is measured; it runs in checked mode for
+// that time, which counts everything.
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress = {});
 

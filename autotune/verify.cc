@@ -71,15 +71,26 @@ struct Verifier::Data {
 
 Verifier::Verifier(device::ContextPointer context, jit::KernelCache& kernels,
                    attention::DeviceLimits limits, const std::vector<Problem>& parts,
-                   std::uint64_t seed)
+                   std::uint64_t seed, int threads)
     : context_(std::move(context)), kernels_(kernels), limits_(limits), parts_(parts) {
-  base::ThreadPool pool;
+  base::ThreadPool pool(threads);
   for (const Problem& part : parts_) {
     data_.push_back(std::make_unique<Data>(context_, part, pool, seed++));
   }
 }
 
 Verifier::~Verifier() = default;
+
+void Verifier::compile(const attention::KernelConfig& config) const {
+  try {
+    for (const std::unique_ptr<Data>& part : data_) {
+      const attention::LaunchPlan plan =
+          attention::make_plan(part->problem, {config, "a candidate", {}}, limits_);
+      if (!plan.launches.empty()) kernels_.get(plan.spec);
+    }
+  } catch (const Error&) {
+  }
+}
 
 Verdict Verifier::check(const attention::KernelConfig& config) const {
   try {

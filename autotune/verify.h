@@ -26,10 +26,13 @@ struct Verdict {
 
 class Verifier {
  public:
-  // Makes random operands from `seed` for each part, on the device, and the oracle's answers.
-  // `kernels` must outlive it. Throws Error{kOutOfMemory, kDevice, kFault}.
+  // Makes random operands from `seed` for each part, on the device, and the oracle's answers, on so
+  // many threads; 0: one per processor. `kernels` must outlive it. Throws Error{kOutOfMemory,
+  // kDevice, kFault, kCancelled}.
   Verifier(device::ContextPointer context, jit::KernelCache& kernels,
-           attention::DeviceLimits limits, const std::vector<Problem>& parts, std::uint64_t seed);
+           attention::DeviceLimits limits, const std::vector<Problem>& parts, std::uint64_t seed,
+           int threads = 0);
+
   ~Verifier();
 
   // Compiles, runs and compares. The reason to drop a candidate is that the compiler or the driver
@@ -37,6 +40,9 @@ class Verifier {
   // answer is wrong. Throws Error{kFault} where the context of a real device is lost, and
   // Error{kOutOfMemory}.
   Verdict check(const attention::KernelConfig& config) const;
+
+  // Compiles and loads what check() runs, without running it. What fails is for check() to say.
+  void compile(const attention::KernelConfig& config) const;
 
   const std::vector<Problem>& parts() const { return parts_; }
 

@@ -487,12 +487,15 @@ typedef struct annulus_plan_options {
   int32_t swap;                          // ANNULUS_SWAP_*, with no_wait
   annulus_plan_ready_callback on_ready;  // null: none
   void* on_ready_user;
+  // 0 or 1: the plan learns of better configurations that annulus_background_tuning_create
+  // (annulus/c_tune.h) finds; `swap` says when runs use them, annulus::PlanOptions what may differ.
+  int64_t follow_tuning;
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT                                                                  \
   {                                                                                                \
     sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0, \
-        0, 0, NULL, 0, 0, ANNULUS_SWAP_WHEN_READY, NULL, NULL                                      \
+        0, 0, NULL, 0, 0, ANNULUS_SWAP_WHEN_READY, NULL, NULL, 0                                   \
   }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
@@ -537,6 +540,8 @@ ANNULUS_EXPORT annulus_status annulus_plan_wait(annulus_plan* plan, double secon
 // Lets runs that begin from now on use the own kernel, with ANNULUS_SWAP_WHEN_ASKED. Does nothing
 // where they do already, or where there is none. ANNULUS_INVALID_ARGUMENT while it is compiled.
 ANNULUS_EXPORT annulus_status annulus_plan_swap(annulus_plan* plan);
+// Whether annulus_plan_swap would change the kernel: 0 or 1.
+ANNULUS_EXPORT annulus_status annulus_plan_can_swap(annulus_plan* plan, int32_t* can);
 
 // Everything that was decided about the kernel that runs use now; what a call gives stays as long
 // as the plan, also where another kernel is used later.

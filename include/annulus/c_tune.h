@@ -131,6 +131,81 @@ typedef struct annulus_tune_trial {
 ANNULUS_EXPORT annulus_status annulus_tuning_get_trial(annulus_tuning* tuning, size_t index,
                                                        annulus_tune_trial* trial);
 
+// ---- In the background, as BackgroundTuning of annulus/tune.h, which says what the host promises
+
+// All get `user` of the options, on the thread that tunes. They must return, must not call the
+// library with the same device, and must destroy neither the tuning nor the device.
+typedef int32_t (*annulus_may_measure_callback)(void* user);  // 0 or 1
+typedef void (*annulus_measured_callback)(void* user);
+// The texts of the result live as long as the callback runs; it has no trials.
+typedef void (*annulus_tuned_callback)(void* user, const annulus_tune_result* result);
+
+typedef struct annulus_background_tuning_options {
+  size_t struct_size;
+  // What is tuned, in this order; none: what the device plans, the most often planned first.
+  const annulus_problem* const* problems;
+  size_t problem_count;
+  annulus_may_measure_callback may_measure;  // null: it may always
+  annulus_measured_callback measured;        // null: none
+  annulus_tune_callback progress;            // null: none
+  annulus_tuned_callback tuned;              // null: none
+  annulus_execute_callback execute;          // gets one task; null: a thread of the library
+  void* user;                                // of all these
+  double ask_again_seconds;                  // after a no; more than 0
+  double time_limit_seconds;                 // of work on one problem, without waits; 0: no limit
+  int64_t threads;  // that compute the oracle's answers; 0: one per processor
+} annulus_background_tuning_options;
+
+#define ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT                                                    \
+  {                                                                                               \
+    sizeof(annulus_background_tuning_options), NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0.01, \
+        0.0, 1                                                                                    \
+  }
+
+typedef struct annulus_background_tuning annulus_background_tuning;
+
+// Null options are the defaults. Holds no device open: closing the device ends the tuning, which
+// stays a handle until it is destroyed.
+ANNULUS_EXPORT annulus_status annulus_background_tuning_create(
+    annulus_device* device, const annulus_background_tuning_options* options,
+    annulus_background_tuning** tuning);
+// Waits for the measurement or the compilation under way; calls no callback any more afterwards.
+ANNULUS_EXPORT annulus_status annulus_background_tuning_destroy(annulus_background_tuning* tuning);
+// No measurement begins until it was resumed as often; waits for the one under way.
+ANNULUS_EXPORT annulus_status annulus_background_tuning_pause(annulus_background_tuning* tuning);
+ANNULUS_EXPORT annulus_status annulus_background_tuning_resume(annulus_background_tuning* tuning);
+// Waits until nothing is left to tune, at most so many seconds; negative: for as long as it takes.
+// *done is 0 where the time was over, else 1; null: not told.
+ANNULUS_EXPORT annulus_status annulus_background_tuning_wait(annulus_background_tuning* tuning,
+                                                             double seconds, int32_t* done);
+// Ends it as soon as may be, without waiting.
+ANNULUS_EXPORT annulus_status annulus_background_tuning_cancel(annulus_background_tuning* tuning);
+
+typedef enum annulus_background_tuning_state {
+  ANNULUS_BACKGROUND_TUNING = 0,  // a problem
+  ANNULUS_BACKGROUND_TUNING_PAUSED = 1,
+  ANNULUS_BACKGROUND_TUNING_IDLE = 2,  // all that was planned so far is tuned
+  ANNULUS_BACKGROUND_TUNING_ENDED = 3  // all that was given is tuned, or it was cancelled
+} annulus_background_tuning_state;
+
+typedef struct annulus_background_tuning_status {
+  size_t struct_size;
+  int64_t state;          // ANNULUS_BACKGROUND_TUNING_*
+  int64_t tuned;          // searches that ended by themselves
+  int64_t partial;        // that a limit or the end cut short
+  int64_t already_there;  // problems that had a complete result
+  int64_t failed;
+  int64_t measurements;    // that began
+  int64_t refusals;        // times that may_measure said no
+  const char* last_error;  // of the last problem that failed, or why all ended; stays as the handle
+} annulus_background_tuning_status;
+
+#define ANNULUS_BACKGROUND_TUNING_STATUS_INIT \
+  { sizeof(annulus_background_tuning_status), 0, 0, 0, 0, 0, 0, 0, NULL }
+
+ANNULUS_EXPORT annulus_status annulus_background_tuning_get_status(
+    annulus_background_tuning* tuning, annulus_background_tuning_status* status);
+
 // ---- What was found before
 
 typedef struct annulus_tuned_list annulus_tuned_list;

@@ -209,6 +209,14 @@ struct PlanOptions {
   // it.
   bool wait = true;
   Swap swap = Swap::kWhenReady;
+  // Whether the plan learns of tuned results that a BackgroundTuning (annulus/tune.h) finds for
+  // problems like its own once it is made. The kernel of a better configuration is then made ready
+  // beside the caller, and runs that begin later use it: with Swap::kWhenReady at once, with
+  // Swap::kWhenAsked after Plan::swap(); Plan::can_swap() says that there is one. O, LSE and state
+  // may differ in rounding between runs before and after that, and in no other way. A result whose
+  // plan would need more workspace is not taken. Without effect with Swap::kNever, with `config`
+  // and with a selection.
+  bool follow_tuning = false;
   // Called once, where plan() did not wait, when the own kernel is compiled or could not be, with
   // the new state and Plan::why_general(); on the thread that compiled it. It must not throw, and
   // is not called for a plan that is destroyed by then, or once the process has begun to end.
@@ -360,9 +368,12 @@ class ANNULUS_EXPORT Plan {
   // Waits until the state is no longer kCompiling, at most so many seconds; negative: for as long
   // as it takes. False where the time was over.
   bool wait(double seconds = -1) const;
-  // Lets runs that begin from now on use the own kernel, with Swap::kWhenAsked. Does nothing where
-  // they do already, or where there is none. Throws Error{kInvalidArgument} while it is compiled.
+  // Lets runs that begin from now on use the own kernel, with Swap::kWhenAsked, or the better one
+  // that PlanOptions::follow_tuning has brought. Does nothing where they do already, or where there
+  // is none. Throws Error{kInvalidArgument} while the own kernel is compiled.
   void swap() const;
+  // Whether swap() would change the kernel.
+  bool can_swap() const;
 
   // Computed anew in each call; takes milliseconds where there are many tile rows.
   PlanPrediction predict() const;

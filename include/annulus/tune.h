@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -109,6 +110,102 @@ struct TuneResult {
 // where the heuristic's own choice gives a wrong answer.
 ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
                                const TuneOptions& options = {});
+
+// ---- In the background
+
+struct BackgroundTuningOptions {
+  // What is tuned, in this order. Empty: what Device::plan plans while this lives, the most often
+  // planned first, as far as DeviceOptions::shape_log could count it.
+  std::vector<Problem> problems;
+  // Asked before each measurement, on the thread that tunes; not set: it may always. True is a
+  // promise of the host: until `measured` is called, nothing else runs on the device, no plan of
+  // this or another library, no kernel and no copy of the host's own, and no other call of tune().
+  // False, or an exception: it is asked again after ask_again_seconds. A measurement checks one
+  // candidate or times some rounds; on a GPU that takes milliseconds, for problems that run long
+  // some dozen runs of theirs.
+  std::function<bool()> may_measure;
+  // Called after each `true`, on the same thread, when the device has done all of it; so these two
+  // may be the try_lock and the unlock of one mutex. It is called with no lock of the library held.
+  std::function<void()> measured;
+  double ask_again_seconds = 0.01;
+  // Work on one problem, without the time that it waited; its search then ends with the best so
+  // far. 0: no limit.
+  double time_limit_seconds = 0;
+  // That compute the oracle's answers; 0: one per processor.
+  int threads = 1;
+  std::function<void(const TuneProgress&)> progress;
+  // Called when a problem was tuned, and its result is stored.
+  std::function<void(const Problem&, const TuneResult&)> tuned;
+  // Gets one task, which the host calls once, on a thread that it does without as long as the
+  // tuning goes on. Not set: a thread of the library's own.
+  std::function<void(std::function<void()> task)> executor;
+};
+
+struct BackgroundTuningStatus {
+  enum class State : int {
+    kTuning = 0,
+    kPaused = 1,  // by pause()
+    kIdle = 2,    // all that was planned so far is tuned
+    kEnded = 3,   // all problems that were given are tuned, or it was cancelled
+  };
+  State state = State::kTuning;
+  std::int64_t tuned = 0;          // searches that ended by themselves
+  std::int64_t partial = 0;        // that a limit or the end cut short
+  std::int64_t already_there = 0;  // problems that had a complete result
+  std::int64_t failed = 0;
+  std::int64_t measurements = 0;  // that began
+  std::int64_t refusals = 0;      // times that may_measure said no
+  std::string last_error;         // of the last problem that failed, or why all ended
+};
+
+// Tunes on a thread beside the host, which says when the device may be measured on. Results are
+// stored as those of tune() are: plans that are made later use them, and plans that exist learn of
+// them where PlanOptions::follow_tuning says so.
+//
+//   std::mutex mutex;                                      // who has the device
+//   BackgroundTuningOptions options;
+//   options.may_measure = [&] { return no_request_waits() && mutex.try_lock(); };
+//   options.measured = [&] { mutex.unlock(); };
+//   BackgroundTuning tuning(device, options);
+//   for (const Request& request : requests) {
+//     const std::lock_guard lock(mutex);
+//     serve(request);                                      // plans and runs
+//   }
+//
+// Between measurements it plans, compiles, computes on the host, and copies operands to the device
+// on its default stream. It takes device memory for the operands of a problem. A candidate that
+// faults on a GPU loses the context, for the host as well: the tuning then ends. No function of the
+// host is called any more once this is destroyed or the last copy of the device is gone; both wait
+// for the measurement or the compilation under way, which is taken up where it was by a later
+// search (docs/tuning.md#the-journal). Callbacks must not call the library with the same device,
+// and destroy neither the tuning nor the device. What they throw is noted in the log, once.
+class ANNULUS_EXPORT BackgroundTuning {
+ public:
+  // Holds no device open. Throws Error{kInvalidArgument} for numbers out of range, what validate()
+  // throws for a problem, Error{kOutOfMemory} where the system refuses a thread, and what
+  // `executor` throws. Error{kUnsupported} in a build without the tuner.
+  explicit BackgroundTuning(const Device& device, const BackgroundTuningOptions& options = {});
+  ~BackgroundTuning();
+  BackgroundTuning(const BackgroundTuning&) = delete;
+  BackgroundTuning& operator=(const BackgroundTuning&) = delete;
+
+  // No measurement begins until resume() was called as often; waits for the one under way, unless
+  // one of the callbacks calls it. May be used in place of may_measure or beside it, from any
+  // thread; may_measure must not wait for who pauses.
+  void pause() const;
+  // Throws Error{kInvalidArgument} where it is not paused.
+  void resume() const;
+  // Waits until nothing is left to tune, at most so many seconds; negative: for as long as it
+  // takes. False where the time was over. Throws Error{kInvalidArgument} for NaN.
+  bool wait(double seconds = -1) const;
+  // Ends it as soon as may be, without waiting; measures nothing any more.
+  void cancel() const;
+  BackgroundTuningStatus status() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // Decides again from the journal of a search, without its device: the same configuration wins. A
 // journal of a search that was cut short gives what that would have kept; status is then kPartial.

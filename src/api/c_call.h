@@ -99,6 +99,10 @@ WorkLimit work_limit_of(const annulus_work_limit* given);  // null: the defaults
 inline Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
 inline StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
 
+// A host's executor; empty for null.
+std::function<void(std::function<void()>)> executor_of(annulus_execute_callback execute,
+                                                       void* user);
+
 std::string lines(const std::vector<std::string>& parts);  // without a line end after the last
 
 // Throws Error{kInvalidArgument} "`name` is null".

@@ -52,9 +52,12 @@ HandleTable<TaskObject>& tasks() {
 }
 using TaskPin = HandleTable<TaskObject>::Pin;
 
-std::function<void(std::function<void()>)> executor_of(const annulus_device_options& c) {
-  if (c.execute == nullptr) return {};
-  return [execute = c.execute, user = c.execute_user](std::function<void()> task) {
+}  // namespace
+
+std::function<void(std::function<void()>)> executor_of(annulus_execute_callback execute,
+                                                       void* user) {
+  if (execute == nullptr) return {};
+  return [execute, user](std::function<void()> task) {
     const std::uintptr_t handle =
         tasks().insert(std::make_unique<TaskObject>(TaskObject{std::move(task)}));
     const int code = execute(user, reinterpret_cast<annulus_task*>(handle));
@@ -64,6 +67,8 @@ std::function<void(std::function<void()>)> executor_of(const annulus_device_opti
                code);
   };
 }
+
+namespace {
 
 // Takes a task out of the table, so that nobody else runs it.
 std::function<void()> take(annulus_task* task) {
@@ -105,7 +110,7 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.check_operands = truth("check_operands", c.check_operands);
   options.max_device_bytes = c.max_device_bytes;
   options.time_every_nth_run = c.time_every_nth_run;
-  options.executor = executor_of(c);
+  options.executor = executor_of(c.execute, c.execute_user);
   options.load_general_kernels = truth("load_general_kernels", c.load_general_kernels);
   options.shape_log = text_or_empty(c.shape_log);
   return options;

@@ -133,6 +133,7 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
     base::fail(ErrorCode::kInvalidArgument, "swap is {}; give one of ANNULUS_SWAP_*", c.swap);
   }
   options.swap = static_cast<Swap>(c.swap);
+  options.follow_tuning = truth("follow_tuning", c.follow_tuning);
   if (c.on_ready != nullptr) {
     options.on_ready = [on_ready = c.on_ready, user = c.on_ready_user](PlanState state,
                                                                        const std::string& problem) {
@@ -245,6 +246,14 @@ annulus_status annulus_plan_wait(annulus_plan* plan, double seconds, int32_t* st
     check_pointer("state (where it goes)", state);
     pin->plan.wait(seconds);
     *state = static_cast<std::int32_t>(pin->plan.state());
+  });
+}
+
+annulus_status annulus_plan_can_swap(annulus_plan* plan, int32_t* can) {
+  return guarded([&] {
+    const PlanPin pin(plans(), number(plan));
+    check_pointer("can (where the answer goes)", can);
+    *can = pin->plan.can_swap() ? 1 : 0;
   });
 }
 

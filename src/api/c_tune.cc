@@ -3,6 +3,7 @@
 
 #include "annulus/tune.h"
 #include "api/c_functions.h"
+#include "api/c_objects.h"
 #include "api/c_tuned_entry.h"
 #include "api/tune_until.h"
 
@@ -50,6 +51,85 @@ HandleTable<TuningObject>& tunings() {
   return *table;
 }
 using TuningPin = HandleTable<TuningObject>::Pin;
+
+// The texts are those of the result.
+annulus_tune_result to_c(const TuneResult& result) {
+  annulus_tune_result c = ANNULUS_TUNE_RESULT_INIT;
+  c.shape = result.shape.c_str();
+  c.config = result.config.c_str();
+  c.default_config = result.default_config.c_str();
+  c.runner_up = result.runner_up.c_str();
+  c.path = result.path.c_str();
+  c.problem = result.problem.c_str();
+  c.file_name = result.file_name.c_str();
+  c.file = result.file.c_str();
+  c.journal = result.journal.c_str();
+  c.resumed = result.resumed;
+  c.time = result.time;
+  c.default_time = result.default_time;
+  c.ratio = result.ratio;
+  c.ratio_low = result.ratio_low;
+  c.ratio_high = result.ratio_high;
+  c.seconds = result.seconds;
+  c.candidates = result.candidates;
+  c.tried = result.tried;
+  c.dropped = result.dropped;
+  c.trials = result.trials.size();
+  c.status = static_cast<std::int32_t>(result.status);
+  c.predicted = result.predicted ? 1 : 0;
+  return c;
+}
+
+constexpr StructName kBackgroundOptions = {"annulus_background_tuning_options",
+                                           "ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT"};
+constexpr StructName kBackgroundStatus = {"annulus_background_tuning_status",
+                                          "ANNULUS_BACKGROUND_TUNING_STATUS_INIT"};
+using BackgroundState = BackgroundTuningStatus::State;
+static_assert(ANNULUS_BACKGROUND_TUNING == static_cast<int>(BackgroundState::kTuning));
+static_assert(ANNULUS_BACKGROUND_TUNING_PAUSED == static_cast<int>(BackgroundState::kPaused));
+static_assert(ANNULUS_BACKGROUND_TUNING_IDLE == static_cast<int>(BackgroundState::kIdle));
+static_assert(ANNULUS_BACKGROUND_TUNING_ENDED == static_cast<int>(BackgroundState::kEnded));
+
+BackgroundTuningOptions options_of(const annulus_background_tuning_options& c) {
+  BackgroundTuningOptions options;
+  if (c.problem_count > 0) check_pointer("problems", c.problems);
+  for (std::size_t i = 0; i < c.problem_count; ++i) {
+    options.problems.push_back(problem_of(c.problems[i]));
+  }
+  if (c.may_measure != nullptr) {
+    options.may_measure = [call = c.may_measure, user = c.user] { return call(user) != 0; };
+  }
+  if (c.measured != nullptr) options.measured = [call = c.measured, user = c.user] { call(user); };
+  options.progress = teller_of(c.progress, c.user);
+  if (c.tuned != nullptr) {
+    options.tuned = [call = c.tuned, user = c.user](const Problem&, const TuneResult& result) {
+      annulus_tune_result told = to_c(result);
+      told.trials = 0;
+      call(user, &told);
+    };
+  }
+  options.executor = executor_of(c.execute, c.user);
+  options.ask_again_seconds = c.ask_again_seconds;
+  options.time_limit_seconds = c.time_limit_seconds;
+  if (c.threads < 0 || c.threads > 1024) {
+    base::fail(ErrorCode::kInvalidArgument, "threads is {}; give up to 1024, or 0 for all",
+               c.threads);
+  }
+  options.threads = static_cast<int>(c.threads);
+  return options;
+}
+
+struct BackgroundObject {
+  BackgroundObject(const Device& device, const BackgroundTuningOptions& options)
+      : tuning(device, options) {}
+  BackgroundTuning tuning;
+  KeptTexts errors;
+};
+HandleTable<BackgroundObject>& background_tunings() {
+  static auto* table = new HandleTable<BackgroundObject>("background tuning", 0xb3);
+  return *table;
+}
+using BackgroundPin = HandleTable<BackgroundObject>::Pin;
 
 struct ListObject {
   explicit ListObject(TunedListing read)
@@ -140,31 +220,7 @@ annulus_status annulus_tuning_destroy(annulus_tuning* tuning) {
 annulus_status annulus_tuning_get(annulus_tuning* tuning, annulus_tune_result* to) {
   return guarded([&] {
     const TuningPin pin(tunings(), number(tuning));
-    const TuneResult& result = pin->result;
-    annulus_tune_result c = ANNULUS_TUNE_RESULT_INIT;
-    c.shape = result.shape.c_str();
-    c.config = result.config.c_str();
-    c.default_config = result.default_config.c_str();
-    c.runner_up = result.runner_up.c_str();
-    c.path = result.path.c_str();
-    c.problem = result.problem.c_str();
-    c.file_name = result.file_name.c_str();
-    c.file = result.file.c_str();
-    c.journal = result.journal.c_str();
-    c.resumed = result.resumed;
-    c.time = result.time;
-    c.default_time = result.default_time;
-    c.ratio = result.ratio;
-    c.ratio_low = result.ratio_low;
-    c.ratio_high = result.ratio_high;
-    c.seconds = result.seconds;
-    c.candidates = result.candidates;
-    c.tried = result.tried;
-    c.dropped = result.dropped;
-    c.trials = result.trials.size();
-    c.status = static_cast<std::int32_t>(result.status);
-    c.predicted = result.predicted ? 1 : 0;
-    write_struct(kTuneResult, to, c);
+    write_struct(kTuneResult, to, to_c(pin->result));
   });
 }
 
@@ -183,6 +239,62 @@ annulus_status annulus_tuning_get_trial(annulus_tuning* tuning, size_t index,
     c.time = trials[index].time;
     c.ratio = trials[index].ratio;
     write_struct(kTuneTrial, to, c);
+  });
+}
+
+annulus_status annulus_background_tuning_create(annulus_device* device,
+                                                const annulus_background_tuning_options* given,
+                                                annulus_background_tuning** tuning) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer("tuning (where the handle goes)", tuning);
+    const annulus_background_tuning_options defaults = ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT;
+    const annulus_background_tuning_options c =
+        given == nullptr ? defaults : read_struct(kBackgroundOptions, given, defaults);
+    give(tuning, background_tunings(),
+         std::make_unique<BackgroundObject>(pin->device, options_of(c)));
+  });
+}
+
+annulus_status annulus_background_tuning_destroy(annulus_background_tuning* tuning) {
+  return guarded([&] { background_tunings().erase(number(tuning)); });
+}
+
+annulus_status annulus_background_tuning_pause(annulus_background_tuning* tuning) {
+  return guarded([&] { BackgroundPin(background_tunings(), number(tuning))->tuning.pause(); });
+}
+
+annulus_status annulus_background_tuning_resume(annulus_background_tuning* tuning) {
+  return guarded([&] { BackgroundPin(background_tunings(), number(tuning))->tuning.resume(); });
+}
+
+annulus_status annulus_background_tuning_wait(annulus_background_tuning* tuning, double seconds,
+                                              int32_t* done) {
+  return guarded([&] {
+    const bool all = BackgroundPin(background_tunings(), number(tuning))->tuning.wait(seconds);
+    if (done != nullptr) *done = all ? 1 : 0;
+  });
+}
+
+annulus_status annulus_background_tuning_cancel(annulus_background_tuning* tuning) {
+  return guarded([&] { BackgroundPin(background_tunings(), number(tuning))->tuning.cancel(); });
+}
+
+annulus_status annulus_background_tuning_get_status(annulus_background_tuning* tuning,
+                                                    annulus_background_tuning_status* to) {
+  return guarded([&] {
+    const BackgroundPin pin(background_tunings(), number(tuning));
+    const BackgroundTuningStatus now = pin->tuning.status();
+    annulus_background_tuning_status c = ANNULUS_BACKGROUND_TUNING_STATUS_INIT;
+    c.state = static_cast<std::int64_t>(now.state);
+    c.tuned = now.tuned;
+    c.partial = now.partial;
+    c.already_there = now.already_there;
+    c.failed = now.failed;
+    c.measurements = now.measurements;
+    c.refusals = now.refusals;
+    c.last_error = pin->errors.keep(now.last_error);
+    write_struct(kBackgroundStatus, to, c);
   });
 }
 

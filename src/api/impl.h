@@ -4,6 +4,7 @@
 // What the public handles hold. The program, tests and benchmarks of this repository may look
 // inside; users cannot.
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "annulus/device.h"
 #include "annulus/error.h"
+#include "api/attached.h"
 #include "api/device_name.h"
 #include "attention/tiles/device_tiles.h"
 #include "attention/tiles/tile_cache.h"
@@ -25,6 +27,7 @@
 #include "device/simulator.h"
 #include "jit/arch.h"
 #include "jit/kernel_cache.h"
+#include "planner/followers.h"
 #include "planner/planner.h"
 #include "planner/shape_log.h"
 
@@ -52,7 +55,12 @@ struct Device::Impl {
   bool check_operands = false;                          // DeviceOptions::check_operands
   std::shared_ptr<device::RunTimer> timer;              // null: no run is timed
   std::unique_ptr<device::SimulatorLog> simulator_log;  // null where the caller gave no log
-  std::shared_ptr<planner::ShapeLog> shape_log;         // null: none; writes when it goes
+  std::shared_ptr<planner::Followers> followers = std::make_shared<planner::Followers>();
+  std::shared_ptr<planner::ShapeCounts> shape_counts = std::make_shared<planner::ShapeCounts>();
+  mutable std::atomic<bool> counts_shapes{false};  // whether somebody wants them
+  std::shared_ptr<planner::ShapeLog> shape_log;    // null: none; writes when it goes
+  // The first to go, as it uses all above.
+  std::unique_ptr<api::Attached> attached = std::make_unique<api::Attached>();
 };
 
 struct Plan::Impl {

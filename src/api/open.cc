@@ -191,8 +191,9 @@ void open_shape_log(const std::string& path, Device::Impl* impl) {
   options.on_failure = [context = impl->context] {
     context->tally().add(base::Count::shape_log_failures);
   };
-  impl->shape_log = base::share_in_process(
-      std::make_unique<planner::ShapeLog>(std::move(options), impl->log, impl->noted));
+  impl->shape_log = base::share_in_process(std::make_unique<planner::ShapeLog>(
+      std::move(options), impl->shape_counts, impl->log, impl->noted));
+  impl->counts_shapes = true;
 }
 
 }  // namespace

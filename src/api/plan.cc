@@ -40,16 +40,13 @@ auto counted(const Device::Impl& device, const char* name, const Prepare& prepar
 }
 
 void count_shape(const Device::Impl& device, const planner::Request& request) {
+  if (!device.counts_shapes.load(std::memory_order_relaxed)) return;
+  const bool has_line =
+      request.selection == nullptr && device.shape_counts->add(request.problem, request.options);
+  if (request.selection != nullptr) device.shape_counts->leave_out();
   if (!device.shape_log) return;
-  base::Tally& tally = device.context->tally();
-  planner::ShapeCounts& counts = device.shape_log->counts();
-  tally.add(base::Count::shape_log_plans);
-  if (request.selection != nullptr) {
-    counts.leave_out();
-  } else if (counts.add(request.problem, request.options)) {
-    return;
-  }
-  tally.add(base::Count::shape_log_left_out);
+  device.context->tally().add(base::Count::shape_log_plans);
+  if (!has_line) device.context->tally().add(base::Count::shape_log_left_out);
 }
 
 Plan plan_on(const Device::Impl& device, const planner::Request& request) {
@@ -62,6 +59,13 @@ Plan plan_on(const Device::Impl& device, const planner::Request& request) {
   tally.add(base::Count::plan_micros, std::llround(info.plan_ms * 1e3));
   if (!info.tuned.empty()) tally.add(base::Count::plans_tuned);
   count_shape(device, request);
+  if (planner::can_follow(request)) {
+    if (!made.late) {
+      made.late = std::make_shared<planner::LateKernel>(
+          request.options.swap, info.general ? PlanState::kGeneral : PlanState::kReady);
+    }
+    device.followers->add(request, info.config, made.workspace_bytes, made.late);
+  }
   auto plan = std::make_shared<Plan::Impl>(std::move(made), device);
   if (plan->timer) {
     plan->timed = std::make_shared<device::RunTimer::Subject>();
@@ -129,6 +133,8 @@ void Plan::swap() const {
   impl_->process.check("plan");
   if (impl_->late) impl_->late->swap();
 }
+
+bool Plan::can_swap() const { return impl_->late != nullptr && impl_->late->can_swap(); }
 
 PlanPrediction Plan::predict() const { return planner::predict(impl_->now().forward); }
 std::size_t Plan::workspace_bytes() const { return impl_->workspace_bytes; }

@@ -83,7 +83,7 @@ std::function<void(const autotune::SearchProgress&)> teller(
 autotune::SearchResult search(const Device::Impl& device, const Problem& problem,
                               const autotune::Candidates& candidates, const TuneOptions& options,
                               Clock::time_point start, const std::function<bool()>& stopped,
-                              autotune::JournalFile* journal = nullptr) {
+                              autotune::JournalFile* journal = nullptr, const Beside& beside = {}) {
   jit::KernelCache kernels(device.context, device.compiler, device.disk, device.folders);
   const autotune::TuneJob job{problem,
                               candidates,
@@ -94,7 +94,9 @@ autotune::SearchResult search(const Device::Impl& device, const Problem& problem
                               options.cold_cache,
                               options.seed,
                               0,
-                              journal};
+                              journal,
+                              beside.turns,
+                              beside.threads};
   return autotune::tune_problem(job, teller(options, start));
 }
 
@@ -158,7 +160,8 @@ int count_resumed(const autotune::Journal& journal) {
 void search_and_keep(const Device::Impl& device, const Problem& problem,
                      const autotune::Candidates& candidates, const TuneOptions& options,
                      const std::optional<std::string>& folder, Clock::time_point start,
-                     const std::function<bool()>& stopped, TuneResult* result) {
+                     const std::function<bool()>& stopped, const Beside& beside,
+                     TuneResult* result) {
   base::FileSystem files;
   std::optional<autotune::JournalFile> journal;
   if (folder) {
@@ -169,8 +172,8 @@ void search_and_keep(const Device::Impl& device, const Problem& problem,
                              options.cold_cache, options.seed));
     result->resumed = count_resumed(journal->before());
   }
-  const autotune::SearchResult found =
-      search(device, problem, candidates, options, start, stopped, journal ? &*journal : nullptr);
+  const autotune::SearchResult found = search(device, problem, candidates, options, start, stopped,
+                                              journal ? &*journal : nullptr, beside);
   const autotune::Entry entry =
       autotune::entry_of(problem, found, device.info.simulated, origin_of(device));
   tell(entry, result);
@@ -233,8 +236,12 @@ TuneResult replay_file(const std::string& path,
 
 TuneResult tune_until(const Device& device, const Problem& problem, const TuneOptions& options,
                       const std::function<bool()>& cancelled) {
+  return tune_on(inside(device), problem, options, cancelled, {});
+}
+
+TuneResult tune_on(const Device::Impl& impl, const Problem& problem, const TuneOptions& options,
+                   const std::function<bool()>& cancelled, const Beside& beside) {
   const Clock::time_point start = Clock::now();
-  const Device::Impl& impl = inside(device);
   check_tunable(problem, options);
   const autotune::ShapeKey shape = autotune::shape_key(problem);
   const attention::DeviceLimits limits = limits_of(impl);
@@ -278,7 +285,7 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
 
   const base::Span span("tune", impl.info.name);
   try {
-    search_and_keep(impl, problem, *candidates, options, folder, start, stopped, &result);
+    search_and_keep(impl, problem, *candidates, options, folder, start, stopped, beside, &result);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled) throw;
     return end(TuneStatus::kPartial);  // before the default was measured

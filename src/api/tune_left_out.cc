@@ -35,6 +35,15 @@ TuneResult replay_tuning(const std::string&, const std::function<void(const Tune
   api::refuse();
 }
 
+struct BackgroundTuning::Impl {};
+BackgroundTuning::BackgroundTuning(const Device&, const BackgroundTuningOptions&) { api::refuse(); }
+BackgroundTuning::~BackgroundTuning() = default;
+void BackgroundTuning::pause() const {}
+void BackgroundTuning::resume() const {}
+bool BackgroundTuning::wait(double) const { return true; }
+void BackgroundTuning::cancel() const {}
+BackgroundTuningStatus BackgroundTuning::status() const { return {}; }
+
 TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
   return api::tune_until(device, problem, options, {});
 }

@@ -5,12 +5,24 @@
 
 #include "annulus/tune.h"
 
+namespace annulus::autotune {
+class Turns;
+}
+
 namespace annulus::api {
 
 // tune() that asks `cancelled` in place of TuneOptions::cancel, since a C caller's flag is no
 // std::atomic<bool>.
 TuneResult tune_until(const Device& device, const Problem& problem, const TuneOptions& options,
                       const std::function<bool()>& cancelled);
+
+// The same beside other work on the device.
+struct Beside {
+  autotune::Turns* turns = nullptr;  // when the device may be used; null: at any time
+  int threads = 0;                   // of the oracle; 0: one per processor
+};
+TuneResult tune_on(const Device::Impl& device, const Problem& problem, const TuneOptions& options,
+                   const std::function<bool()>& cancelled, const Beside& beside);
 
 }  // namespace annulus::api
 

@@ -36,18 +36,40 @@ void LateKernel::swap() {
     base::fail(ErrorCode::kInvalidArgument,
                "the plan's kernel is still being compiled; wait for it before you swap");
   }
-  if (own_ == nullptr) return;
+  if (own_.empty()) return;
   state_ = PlanState::kReady;
-  running_.store(own_.get(), std::memory_order_release);
+  running_.store(own_.back().get(), std::memory_order_release);
+}
+
+std::string LateKernel::config() const {
+  std::lock_guard lock(mutex_);
+  return own_.empty() ? std::string() : own_.back()->info.config;
+}
+
+bool LateKernel::can_swap() const {
+  std::lock_guard lock(mutex_);
+  return !own_.empty() && own_.back().get() != running_.load(std::memory_order_relaxed);
+}
+
+void LateKernel::offer(Prepared better) {
+  auto kept = std::make_unique<const Prepared>(std::move(better));
+  std::lock_guard lock(mutex_);
+  // What nobody has run makes room.
+  const Prepared* running = running_.load(std::memory_order_relaxed);
+  if (!own_.empty() && own_.back().get() != running) own_.pop_back();
+  own_.push_back(std::move(kept));
+  if (swap_ != Swap::kWhenReady) return;
+  state_ = PlanState::kReady;
+  running_.store(own_.back().get(), std::memory_order_release);
 }
 
 void LateKernel::finish(Prepared own) {
   const PlanState state = swap_ == Swap::kWhenReady ? PlanState::kReady : PlanState::kCompiled;
   {
     std::lock_guard lock(mutex_);
-    own_ = std::make_unique<const Prepared>(std::move(own));
+    own_.push_back(std::make_unique<const Prepared>(std::move(own)));
     state_ = state;
-    if (state == PlanState::kReady) running_.store(own_.get(), std::memory_order_release);
+    if (state == PlanState::kReady) running_.store(own_.back().get(), std::memory_order_release);
   }
   tell(state, {});
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "annulus/device.h"
 #include "planner/prepared.h"
@@ -21,6 +22,9 @@ class LateKernel {
   LateKernel(Swap swap, std::function<void(PlanState, const std::string&)> on_ready)
       : swap_(swap), on_ready_(std::move(on_ready)) {}
 
+  // Of a plan that has its own kernel, and may be offered a better one.
+  LateKernel(Swap swap, PlanState state) : swap_(swap), state_(state) {}
+
   // The plan that runs are to use instead of the first; null: not yet, or never. It lives as long
   // as this object.
   const Prepared* own() const { return running_.load(std::memory_order_acquire); }
@@ -31,6 +35,7 @@ class LateKernel {
   // an end. False where the time was over.
   bool wait(double seconds) const;
   void swap();
+  bool can_swap() const;
 
   // What abandon() calls, to give up a compilation that has not begun. Called once, before the plan
   // is handed out.
@@ -46,6 +51,11 @@ class LateKernel {
   void finish(Prepared own);
   void fail(std::string problem);
 
+  // A plan with a better configuration, once the state is no longer kCompiling.
+  void offer(Prepared better);
+  // Of the last plan that finish() or offer() was given; empty: none.
+  std::string config() const;
+
  private:
   void tell(PlanState state, const std::string& problem);
 
@@ -58,7 +68,8 @@ class LateKernel {
   mutable std::condition_variable ended_;
   PlanState state_ = PlanState::kCompiling;
   std::string problem_;
-  std::unique_ptr<const Prepared> own_;
+  // The last is the one to swap to. Those before it have run, and stay for who holds a reference.
+  std::vector<std::unique_ptr<const Prepared>> own_;
 };
 
 }  // namespace annulus::planner

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "pattern/node.h"
 #include "planner/shape_line.h"
 
 namespace annulus::planner {
@@ -93,7 +94,7 @@ bool ShapeCounts::add(const Problem& problem, const PlanOptions& options) {
     const auto found = known_.find(key);
     if (found != known_.end() && !found->second.pattern.expired() &&
         !(found->second.has_score && found->second.score.expired())) {
-      return count(found->second.shape);
+      return count(found->second.shape, problem, options);
     }
   }
   std::string line = shape_line(problem, options);
@@ -105,7 +106,27 @@ bool ShapeCounts::add(const Problem& problem, const PlanOptions& options) {
   if (known_.size() >= 4 * kMostShapes) known_.clear();
   Shape* const shape = known.shape;
   known_.insert_or_assign(key, std::move(known));
-  return count(shape);
+  return count(shape, problem, options);
+}
+
+void ShapeCounts::keep_problems() {
+  const std::lock_guard lock(mutex_);
+  keeps_problems_ = true;
+}
+
+std::optional<std::pair<std::string, Problem>> ShapeCounts::most_frequent(
+    const std::set<std::string>& but) {
+  const std::lock_guard lock(mutex_);
+  const Shape* most = nullptr;
+  for (const Shape& shape : shapes_) {
+    if (!shape.problem || but.contains(shape.line)) continue;
+    if (most == nullptr || shape.plans > most->plans ||
+        (shape.plans == most->plans && shape.line < most->line)) {
+      most = &shape;
+    }
+  }
+  if (most == nullptr) return std::nullopt;
+  return std::pair(most->line, *most->problem);
 }
 
 void ShapeCounts::leave_out() {
@@ -113,9 +134,19 @@ void ShapeCounts::leave_out() {
   ++left_out_;
 }
 
-bool ShapeCounts::count(Shape* shape) {
-  ++(shape == nullptr ? left_out_ : shape->unsaved);
-  return shape != nullptr;
+bool ShapeCounts::count(Shape* shape, const Problem& problem, const PlanOptions& options) {
+  if (shape == nullptr) {
+    ++left_out_;
+    return false;
+  }
+  ++shape->unsaved;
+  ++shape->plans;
+  if (keeps_problems_ && !shape->problem && options.config.empty() && problem.batch > 0 &&
+      problem.seq_q > 0 && problem.pattern.node().kind != detail::PatternNode::Kind::kSum) {
+    shape->problem = problem;
+    kept_.fetch_add(1, std::memory_order_release);
+  }
+  return true;
 }
 
 ShapeCounts::Shape* ShapeCounts::find_or_add(std::string line) {

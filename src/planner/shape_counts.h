@@ -5,12 +5,16 @@
 // of planning, so it costs a look-up of a hash where the same objects are planned again; the line
 // is made for those alone that are new. What is held is bounded whatever is planned.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -34,6 +38,15 @@ class ShapeCounts {
   // Counts a plan of which no line can say what it was.
   void leave_out();
 
+  // From now on shapes keep the problem that they were planned with, where tuned results are looked
+  // up for it.
+  void keep_problems();
+  // How many problems are kept; it only grows.
+  std::int64_t kept() const { return kept_.load(std::memory_order_acquire); }
+  // Of these the one that was planned most often, with its line, which is none of `but`; of several
+  // the first line.
+  std::optional<std::pair<std::string, Problem>> most_frequent(const std::set<std::string>& but);
+
   // What was counted since the last call. The lines stay as long as this object.
   struct Taken {
     std::vector<std::pair<const std::string*, std::int64_t>> lines;
@@ -48,6 +61,8 @@ class ShapeCounts {
   struct Shape {
     std::string line;
     std::int64_t unsaved = 0;
+    std::int64_t plans = 0;
+    std::optional<Problem> problem = {};
   };
   // The shape of objects that were planned before. Their addresses are part of the key, so it
   // counts while they live.
@@ -62,7 +77,7 @@ class ShapeCounts {
   };
 
   // Requires: mutex_ is held.
-  bool count(Shape* shape);
+  bool count(Shape* shape, const Problem& problem, const PlanOptions& options);
   Shape* find_or_add(std::string line);
 
   std::mutex mutex_;  // guards all below
@@ -71,6 +86,8 @@ class ShapeCounts {
   std::deque<Shape> shapes_;
   std::size_t bytes_ = 0;
   std::int64_t left_out_ = 0;
+  bool keeps_problems_ = false;
+  std::atomic<std::int64_t> kept_{0};
 };
 
 }  // namespace annulus::planner

@@ -126,9 +126,10 @@ std::string print_shape_log(const LoggedShapes& shapes) {
   return head + lines;
 }
 
-ShapeLog::ShapeLog(ShapeLogOptions options, base::Log log, std::shared_ptr<Noted> noted,
-                   std::shared_ptr<base::FileSystem> files)
+ShapeLog::ShapeLog(ShapeLogOptions options, std::shared_ptr<ShapeCounts> counts, base::Log log,
+                   std::shared_ptr<Noted> noted, std::shared_ptr<base::FileSystem> files)
     : options_(std::move(options)),
+      counts_(std::move(counts)),
       log_(std::move(log)),
       noted_(std::move(noted)),
       files_(files ? std::move(files) : std::make_shared<base::FileSystem>()) {
@@ -173,12 +174,12 @@ void ShapeLog::write_or_note() {
 
 void ShapeLog::write() {
   const std::lock_guard lock(writing_);
-  const ShapeCounts::Taken taken = counts_.take();
+  const ShapeCounts::Taken taken = counts_->take();
   if (taken.empty()) return;
   try {
     add_to_file(taken);
   } catch (...) {
-    counts_.put_back(taken);
+    counts_->put_back(taken);
     if (options_.on_failure) options_.on_failure();
     throw;
   }

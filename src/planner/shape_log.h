@@ -55,14 +55,12 @@ class ShapeLog {
  public:
   // Starts the thread that writes; base::share_in_process() is for such objects. `files` null: the
   // real file system.
-  ShapeLog(ShapeLogOptions options, base::Log log, std::shared_ptr<Noted> noted,
-           std::shared_ptr<base::FileSystem> files = nullptr);
+  ShapeLog(ShapeLogOptions options, std::shared_ptr<ShapeCounts> counts, base::Log log,
+           std::shared_ptr<Noted> noted, std::shared_ptr<base::FileSystem> files = nullptr);
   // Writes what is left.
   ~ShapeLog();
   ShapeLog(const ShapeLog&) = delete;
   ShapeLog& operator=(const ShapeLog&) = delete;
-
-  ShapeCounts& counts() { return counts_; }
 
   // Adds what was counted to the file. Throws Error{kFile, kInvalidFile}; the counts then wait for
   // the next call.
@@ -74,10 +72,10 @@ class ShapeLog {
   void add_to_file(const ShapeCounts::Taken& taken);
 
   const ShapeLogOptions options_;
+  const std::shared_ptr<ShapeCounts> counts_;
   const base::Log log_;
   const std::shared_ptr<Noted> noted_;
   const std::shared_ptr<base::FileSystem> files_;
-  ShapeCounts counts_;
   std::mutex writing_;  // held by the one thread that writes
   std::mutex mutex_;    // guards ending_
   std::condition_variable wake_;

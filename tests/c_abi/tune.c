@@ -71,6 +71,105 @@ static void cancelled(annulus_device* device, const annulus_problem* problem) {
   CHECK_OK(annulus_tuning_destroy(tuning));
 }
 
+typedef struct host {
+  int asked;
+  int measured;
+  int results;
+  int said;
+  char config[128];
+} host;
+
+static int32_t may_measure(void* user) { return ++((host*)user)->asked % 2; }
+static void measured(void* user) { ++((host*)user)->measured; }
+static void said(void* user, const annulus_tune_progress* progress) {
+  CHECK(strlen(progress->config) > 0);
+  ++((host*)user)->said;
+}
+static void tuned(void* user, const annulus_tune_result* result) {
+  host* to = user;
+  ++to->results;
+  CHECK(result->struct_size == sizeof *result && result->trials == 0);
+  strncpy(to->config, result->config, sizeof to->config - 1);
+}
+static annulus_task* kept_task = NULL;
+static int keep_task(void* user, annulus_task* task) {
+  (void)user;
+  kept_task = task;
+  return 0;
+}
+
+// The library tunes beside its caller, and a plan takes what it finds.
+static void in_background(annulus_device* device) {
+  annulus_problem problem = ANNULUS_PROBLEM_INIT;
+  const annulus_problem* problems[1];
+  annulus_background_tuning_options options = ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT;
+  annulus_background_tuning_status status = ANNULUS_BACKGROUND_TUNING_STATUS_INIT;
+  annulus_plan_options plan_options = ANNULUS_PLAN_OPTIONS_INIT;
+  annulus_plan_info info = ANNULUS_PLAN_INFO_INIT;
+  annulus_background_tuning* tuning = NULL;
+  annulus_plan* plan = NULL;
+  host told = {0, 0, 0, 0, ""};
+  int32_t can = -1, done = -1;
+  problem.heads = problem.kv_heads = 2;
+  problem.seq_q = problem.seq_k = 96;
+  problem.dim_qk = problem.dim_v = 32;
+  problem.pattern = "causal";
+  problems[0] = &problem;
+  plan_options.follow_tuning = 2;
+  CHECK_FAILS(annulus_plan_create(device, &problem, &plan_options, &plan), ANNULUS_INVALID_ARGUMENT,
+              "follow_tuning");
+  plan_options.follow_tuning = 1;
+  plan_options.swap = ANNULUS_SWAP_WHEN_ASKED;
+  CHECK_OK(annulus_plan_create(device, &problem, &plan_options, &plan));
+  CHECK_OK(annulus_plan_can_swap(plan, &can));
+  CHECK(can == 0);
+  options.problems = problems;
+  options.problem_count = 1;
+  options.may_measure = may_measure;
+  options.measured = measured;
+  options.progress = said;
+  options.tuned = tuned;
+  options.user = &told;
+  options.ask_again_seconds = 1e-4;
+  CHECK_OK(annulus_background_tuning_create(device, &options, &tuning));
+  CHECK_OK(annulus_background_tuning_pause(tuning));
+  CHECK_OK(annulus_background_tuning_resume(tuning));
+  CHECK_FAILS(annulus_background_tuning_resume(tuning), ANNULUS_INVALID_ARGUMENT, "not paused");
+  CHECK_OK(annulus_background_tuning_wait(tuning, -1, &done));
+  CHECK(done == 1);
+  CHECK_OK(annulus_background_tuning_cancel(tuning));
+  CHECK_OK(annulus_background_tuning_get_status(tuning, &status));
+  CHECK(status.state == ANNULUS_BACKGROUND_TUNING_ENDED && status.tuned == 1);
+  CHECK(status.measurements > 3 && status.failed == 0 && strlen(status.last_error) == 0);
+  CHECK(told.measured >= status.measurements && told.results == 1 && told.said > 3);
+  CHECK_OK(annulus_background_tuning_destroy(tuning));
+  CHECK_FAILS(annulus_background_tuning_pause(tuning), ANNULUS_INVALID_ARGUMENT,
+              "background tuning");
+  CHECK_OK(annulus_plan_can_swap(plan, &can));
+  CHECK(can == 1);
+  CHECK_OK(annulus_plan_swap(plan));
+  CHECK_OK(annulus_plan_get_info(plan, &info));
+  CHECK(strcmp(info.config, told.config) == 0);
+  CHECK_OK(annulus_plan_destroy(plan));
+
+  // On a thread of the host's, which drops the task.
+  options.execute = keep_task;
+  CHECK_OK(annulus_background_tuning_create(device, &options, &tuning));
+  CHECK_OK(annulus_background_tuning_wait(tuning, 0, &done));
+  CHECK(done == 0);
+  CHECK_OK(annulus_task_drop(kept_task));
+  CHECK_OK(annulus_background_tuning_get_status(tuning, &status));
+  CHECK(status.state == ANNULUS_BACKGROUND_TUNING_ENDED && strlen(status.last_error) > 0);
+  CHECK_OK(annulus_background_tuning_destroy(tuning));
+  options.threads = -1;
+  CHECK_FAILS(annulus_background_tuning_create(device, &options, &tuning), ANNULUS_INVALID_ARGUMENT,
+              "threads");
+  options.threads = 1;
+  options.problems = NULL;
+  CHECK_FAILS(annulus_background_tuning_create(device, &options, &tuning), ANNULUS_INVALID_ARGUMENT,
+              "problems");
+}
+
 // The journal of a search decides again as the search did.
 static void replayed(const annulus_tune_result* result) {
   annulus_tune_result again = ANNULUS_TUNE_RESULT_INIT;
@@ -196,6 +295,7 @@ void test_tune(void) {
   refused(device, &problem);
   cancelled(device, &problem);
   found(device, &problem, folder);
+  in_background(device);
   CHECK_OK(annulus_device_close(device));
   remove_folder(folder);
 }

@@ -302,6 +302,38 @@ TEST_CASE("a problem is tuned, the result is listed, and the plan uses it") {
       std::string::npos);
 }
 
+TEST_CASE("an engine lets the library tune what it plans") {
+  const test::ScratchFolder scratch;
+  DeviceOptions device_options;
+  device_options.name = "sim:sm_80";
+  device_options.tuned_path = scratch.path("tuned");
+  const Device device = Device::open(device_options);
+  Problem problem;
+  problem.heads = problem.kv_heads = 2;
+  problem.seq_q = problem.seq_k = 96;
+  problem.dim_qk = problem.dim_v = 32;
+  problem.pattern = causal();
+  PlanOptions asked;
+  asked.follow_tuning = true;
+  asked.swap = Swap::kWhenAsked;
+  BackgroundTuningOptions options;
+  int lent = 0;
+  options.may_measure = [&] { return ++lent > 0; };
+  options.measured = [&] { --lent; };
+  const BackgroundTuning tuning(device, options);
+  const Plan plan = device.plan(problem, asked);
+  tuning.pause();
+  tuning.resume();
+  CHECK(tuning.wait());
+  tuning.cancel();
+  CHECK(tuning.status().tuned == 1);
+  CHECK(lent == 0);
+  REQUIRE(plan.can_swap());
+  plan.swap();
+  CHECK(plan.info().config == device.plan(problem).info().config);
+  CHECK_FALSE(plan.info().tuned.empty());
+}
+
 TEST_CASE("an engine's plans are counted in a file of shapes") {
   const std::filesystem::path path = std::filesystem::temp_directory_path() /
                                      ("annulus-outside-" + std::to_string(getpid()) + ".shapes");

@@ -58,15 +58,16 @@ struct Made {
     options.first_wait = options.longest_wait = wait;
     options.lock_wait = std::chrono::milliseconds(200);
     options.on_failure = [this] { ++failures; };
-    log.emplace(options, base::Log([this](base::LogLevel, std::string_view text) {
+    log.emplace(options, counts, base::Log([this](base::LogLevel, std::string_view text) {
                   notes.emplace_back(text);
                 }),
                 std::make_shared<Noted>(), std::move(files));
   }
   void add(const Problem& problem, int times = 1) {
-    for (int i = 0; i < times; ++i) log->counts().add(problem, {});
+    for (int i = 0; i < times; ++i) counts->add(problem, {});
   }
 
+  std::shared_ptr<ShapeCounts> counts = std::make_shared<ShapeCounts>();
   std::vector<std::string> notes;
   std::atomic<int> failures{0};
   std::optional<ShapeLog> log;
@@ -153,6 +154,29 @@ TEST_CASE("what no line can state, and what finds no room, is counted as left ou
   CHECK(taken.left_out == 13);
   counts.put_back(taken);
   CHECK(counts.take().left_out == 13);
+}
+
+TEST_CASE("the problem that was planned most often is known while somebody wants it") {
+  ShapeCounts counts;
+  const Problem before = problem_of(10);
+  counts.add(before, {});
+  counts.keep_problems();
+  CHECK_FALSE(counts.most_frequent({}));
+  PlanOptions forced;
+  forced.config = "mma m64 n64 w4 s2";
+  for (int i = 0; i < 9; ++i) counts.add(problem_of(40), forced);
+  for (int i = 0; i < 2; ++i) counts.add(problem_of(20), {});
+  for (int i = 0; i < 3; ++i) counts.add(problem_of(30), {});
+  counts.add(before, {});
+  CHECK(counts.kept() == 3);
+  std::set<std::string> done;
+  std::vector<std::int64_t> order;
+  while (const auto found = counts.most_frequent(done)) {
+    order.push_back(found->second.seq_q);
+    CHECK(found->first == shape_line(found->second));
+    done.insert(found->first);
+  }
+  CHECK(order == std::vector<std::int64_t>{30, 10, 20});
 }
 
 TEST_CASE("a file is in the order of counts, then of lines, and reads as it was written") {

@@ -1,0 +1,58 @@
+#include "autotune/turns.h"
+
+#include <algorithm>
+
+namespace annulus::autotune {
+namespace {
+
+// Rounds of one turn: all of a candidate's first measurement, and a part of the finalists' last.
+constexpr int kRoundsOfTurn = 7;
+
+class Turn {
+ public:
+  Turn(Turns& turns, const std::function<std::shared_ptr<void>()>& mode) : turns_(turns) {
+    turns_.begin();
+    try {
+      mode_ = mode();
+    } catch (...) {
+      turns_.end();
+      throw;
+    }
+  }
+  ~Turn() {
+    mode_.reset();
+    turns_.end();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Turns& turns_;
+  std::shared_ptr<void> mode_;
+};
+
+}  // namespace
+
+std::optional<Dropped> TurnWorkbench::prepare(const attention::KernelConfig& config) {
+  compile_(config);
+  const Turn turn(turns_, mode_);
+  return inner_.prepare(config);
+}
+
+std::vector<std::vector<double>> TurnWorkbench::measure(
+    std::span<const attention::KernelConfig> configs, int rounds) {
+  if (exact()) return inner_.measure(configs, rounds);
+  std::vector<std::vector<double>> times(configs.size());
+  for (int left = rounds; left > 0;) {
+    const int now = std::min(left, kRoundsOfTurn);
+    left -= now;
+    const Turn turn(turns_, mode_);
+    const auto measured = inner_.measure(configs, now);
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      times[i].insert(times[i].end(), measured[i].begin(), measured[i].end());
+    }
+  }
+  return times;
+}
+
+}  // namespace annulus::autotune

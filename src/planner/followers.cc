@@ -1,0 +1,73 @@
+#include "planner/followers.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "annulus/error.h"
+#include "planner/choices.h"
+#include "planner/made.h"
+
+namespace annulus::planner {
+
+bool can_follow(const Request& request) {
+  return request.options.follow_tuning && request.options.swap != Swap::kNever &&
+         request.options.config.empty() && request.selection == nullptr;
+}
+
+void Followers::add(const Request& request, const std::string& config, std::size_t workspace_bytes,
+                    std::weak_ptr<LateKernel> plan) {
+  auto follower = std::make_shared<Follower>(
+      Follower{request.problem, request.options, config, {}, std::move(plan)});
+  PlanOptions& options = follower->options;
+  options.on_ready = {};
+  // The caller's flag may be gone by then. A limit of 0 would be none.
+  options.work.cancelled = {};
+  options.max_workspace_bytes =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(workspace_bytes));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(followers_, [](const auto& each) { return each->plan.expired(); });
+  followers_.push_back(std::move(follower));
+}
+
+bool Followers::update(const Planner& planner) {
+  const std::lock_guard updating(updating_);
+  std::vector<std::shared_ptr<Follower>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(followers_, [](const auto& each) { return each->plan.expired(); });
+    all = followers_;
+  }
+  bool again = false;
+  std::exception_ptr error;
+  for (const std::shared_ptr<Follower>& follower : all) {
+    try {
+      again = update(planner, follower.get()) || again;
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+  return again;
+}
+
+bool Followers::update(const Planner& planner, Follower* follower) {
+  const std::shared_ptr<LateKernel> plan = follower->plan.lock();
+  if (!plan || plan->abandoned()) return false;
+  if (plan->state() == PlanState::kCompiling) return true;
+  const attention::DeviceLimits left = limits_for(planner.limits, follower->options);
+  const Choices choices = choose({follower->problem}, left, follower->options, *planner.tuned);
+  const attention::Choice& choice = choices.tuned ? choices.tuned->choice : choices.untuned;
+  const std::string config = attention::to_string(choice.config);
+  const std::string last = plan->config();
+  const std::string& had = last.empty() ? follower->config : last;
+  if (config == had || config == std::exchange(follower->tried, config)) return false;
+  Prepared better =
+      planner.prepare({follower->problem, follower->options, nullptr, /*general_serves=*/false});
+  if (better.info.config == had) return false;  // the other one does not work, or does not fit
+  planner.context->tally().add(base::Count::better_plans);
+  plan->offer(std::move(better));
+  return false;
+}
+
+}  // namespace annulus::planner
