@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kKeyBlock = 128;
 constexpr std::int64_t kMaxHeads = 8;
 constexpr std::int64_t kStrips = 4;
+// Key blocks of a strip, so that the copies of a kernel with several stages are under way.
+constexpr std::int64_t kLeastBlocks = 4;
 
 double pairs_of(const Problem& problem) {
   const attention::TileCounts tiles = attention::count_tiles(problem, kKeyBlock, kKeyBlock);
@@ -70,7 +72,7 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
 
 }  // namespace
 
-std::vector<Problem> choose_parts(const Problem& problem, double max_pairs) {
+std::vector<Problem> choose_parts(const Problem& problem, double max_pairs, int packed_heads) {
   Problem whole = problem;
   whole.want_lse = !problem.carry_out;
   // Positions that are not set follow from the lengths, which change in a part.
@@ -83,7 +85,9 @@ std::vector<Problem> choose_parts(const Problem& problem, double max_pairs) {
   }
   const Problem one = with_few_heads(whole, 1, 1);
   Problem thin = one;
-  if (problem.pattern.distinct_heads(problem.heads) == 1) keep_heads(&thin, 1);
+  if (problem.pattern.distinct_heads(problem.heads) == 1) {
+    keep_heads(&thin, std::min<std::int64_t>(thin.heads, packed_heads));
+  }
   const std::int64_t rows = std::min(kPartRows, thin.seq_q);
   const std::int64_t places = base::ceil_div(thin.seq_q, kPartRows);
   std::set<std::int64_t> firsts;
@@ -96,7 +100,7 @@ std::vector<Problem> choose_parts(const Problem& problem, double max_pairs) {
   std::vector<Problem> parts;
   for (const std::int64_t first : firsts) {
     parts.push_back(strip(thin, first, std::min(rows, thin.seq_q - first),
-                          std::max(keys / kKeyBlock, std::int64_t{2}) * kKeyBlock));
+                          std::max(keys / kKeyBlock, kLeastBlocks) * kKeyBlock));
   }
   return parts;
 }

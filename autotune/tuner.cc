@@ -51,30 +51,41 @@ class CountingMode {
   std::optional<abi::SimulatorOptions> before_;
 };
 
-// Whether the heads or rows that a configuration puts into one CTA or cluster may share it. The
-// plan of a corner of the problem tells: tiles that differ there differ in the whole.
-bool shares(const KernelConfig& config, const Problem& corner,
+// The first and the last rows and keys of a problem. Tiles that differ there differ in the whole.
+std::vector<Problem> corners_of(const Problem& problem) {
+  constexpr std::int64_t kRows = 2048;
+  Problem first = problem;
+  first.batch = std::min(problem.batch, problem.pattern.distinct_batches(problem.batch));
+  first.q0 = problem.q_position();
+  first.k0 = problem.k_position();
+  first.total_k = problem.context().seq_k;
+  Problem last = first;
+  first.seq_q = std::min(problem.seq_q, kRows);
+  first.seq_k = std::min(problem.seq_k, kRows);
+  const auto begin = [](std::int64_t length) {
+    return std::max<std::int64_t>(0, length - kRows) / kPartRows * kPartRows;
+  };
+  last.q0 = problem.q_position() + begin(problem.seq_q);
+  last.k0 = problem.k_position() + begin(problem.seq_k);
+  last.seq_q = problem.seq_q - begin(problem.seq_q);
+  last.seq_k = problem.seq_k - begin(problem.seq_k);
+  return {first, last};
+}
+
+// Whether the heads or rows that a configuration puts into one CTA or cluster may share it, as far
+// as the corners of the problem tell.
+bool shares(const KernelConfig& config, const std::vector<Problem>& corners,
             const attention::DeviceLimits& limits) {
   if (attention::cta_shape(config).packed_heads() == 1) return true;
   try {
-    attention::make_plan(corner, attention::Choice{config, "a candidate", {}}, limits);
+    for (const Problem& corner : corners) {
+      attention::make_plan(corner, attention::Choice{config, "a candidate", {}}, limits);
+    }
     return true;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kUnsupported) return false;
     throw;
   }
-}
-
-Problem corner_of(const Problem& problem) {
-  constexpr std::int64_t kRows = 2048;
-  Problem corner = problem;
-  corner.batch = std::min(problem.batch, problem.pattern.distinct_batches(problem.batch));
-  corner.q0 = problem.q_position();
-  corner.k0 = problem.k_position();
-  corner.total_k = problem.context().seq_k;
-  corner.seq_q = std::min(problem.seq_q, kRows);
-  corner.seq_k = std::min(problem.seq_k, kRows);
-  return corner;
 }
 
 std::int64_t rounded(double value) {
@@ -93,9 +104,9 @@ std::optional<Candidates> find_candidates(const Problem& problem,
   Candidates made;
   const Space space = enumerate(dims, problem.dtype, limits, pipes, simulated);
   made.equal = space.equal;
-  const Problem corner = corner_of(problem);
+  const std::vector<Problem> corners = corners_of(problem);
   for (const KernelConfig& config : space.candidates) {
-    if (shares(config, corner, limits)) made.trials.push_back({.config = config});
+    if (shares(config, corners, limits)) made.trials.push_back({.config = config});
   }
   const KernelConfig standard = attention::choose_config(problem, limits).config;
   const auto same = [&](const Trial& trial) { return trial.config == standard; };
@@ -138,6 +149,15 @@ std::optional<Candidates> candidates_of(const Problem& problem,
   }
 }
 
+std::vector<Problem> parts_for(const Problem& problem, const Candidates& candidates,
+                               double max_pairs) {
+  int packed = 1;
+  for (const Trial& trial : candidates.trials) {
+    packed = std::max(packed, attention::cta_shape(trial.config).packed_heads());
+  }
+  return choose_parts(problem, max_pairs, packed);
+}
+
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress) {
   const device::DeviceInfo& info = job.context->info();
@@ -149,7 +169,8 @@ SearchResult tune_problem(const TuneJob& job,
   double max_pairs = info.simulated ? kMaxPairsSimulated : kMaxPairsMeasured;
   if (job.max_pairs > 0) max_pairs = job.max_pairs;
   const Verifier verifier(job.context, job.kernels, job.limits,
-                          choose_parts(job.problem, max_pairs), job.seed, job.threads);
+                          parts_for(job.problem, job.candidates, max_pairs), job.seed,
+                          job.threads);
   std::unique_ptr<Workbench> on_device, workbench;
   if (info.simulated) {
     workbench = std::make_unique<PredictedWorkbench>(verifier, pipes, job.problem);

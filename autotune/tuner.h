@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "autotune/entry.h"
 #include "autotune/journal.h"
@@ -32,6 +33,11 @@ std::optional<Candidates> candidates_of(const Problem& problem,
                                         const attention::DeviceLimits& limits,
                                         const attention::PipeDevice& pipes, bool simulated,
                                         const std::function<bool()>& stopped);
+
+// The parts of the problem that its candidates are verified on (parts.h): each of them has a plan for
+// each candidate.
+std::vector<Problem> parts_for(const Problem& problem, const Candidates& candidates,
+                               double max_pairs);
 
 struct TuneJob {
   Problem problem;

@@ -50,17 +50,17 @@ void check_inside(const Problem& part, const Problem& whole) {
 TEST_CASE("parts of a problem whose batches differ have one batch of each kind") {
   const Problem whole = problem(100, 200, batches({window(3, 0), causal(), dense()}));
   for (const double most : {8e6, 1e4}) {
-    for (const Problem& part : choose_parts(whole, most)) {
+    for (const Problem& part : choose_parts(whole, most, 1)) {
       check_inside(part, whole);
       CHECK(part.batch == 3);
     }
   }
   Problem two = whole;
   two.batch = 2;
-  CHECK(choose_parts(two, 8e6).front().batch == 2);
+  CHECK(choose_parts(two, 8e6, 1).front().batch == 2);
   // Strips of long ones reach as far as the batch that sees furthest.
   const Problem longer = problem(4096, 4096, batches({window(3, 0), window(3, 900)}));
-  for (const Problem& part : choose_parts(longer, 4e6)) {
+  for (const Problem& part : choose_parts(longer, 4e6, 1)) {
     check_inside(part, longer);
     CHECK(part.batch == 2);
     const std::int64_t end = std::min(part.q_position() + part.seq_q + 900, std::int64_t{4096});
@@ -70,7 +70,7 @@ TEST_CASE("parts of a problem whose batches differ have one batch of each kind")
 
 TEST_CASE("a small problem is one part with several heads and batches") {
   const Problem whole = problem(100, 200, causal());
-  const std::vector<Problem> parts = choose_parts(whole, 8e6);
+  const std::vector<Problem> parts = choose_parts(whole, 8e6, 1);
   REQUIRE(parts.size() == 1);
   check_inside(parts[0], whole);
   CHECK(parts[0].seq_q == 100);
@@ -88,7 +88,7 @@ TEST_CASE("a long one is its first and last rows and some between, within the pa
         CAPTURE(text);
         CAPTURE(seq);
         const Problem whole = problem(seq, seq, Pattern::parse(text));
-        const std::vector<Problem> parts = choose_parts(whole, most);
+        const std::vector<Problem> parts = choose_parts(whole, most, 1);
         double all = 0;
         for (const Problem& part : parts) {
           check_inside(part, whole);
@@ -108,7 +108,7 @@ TEST_CASE("a long one is its first and last rows and some between, within the pa
 
 TEST_CASE("the keys of a strip end with what its rows see") {
   const Problem whole = problem(100'000, 100'000, causal());
-  for (const Problem& part : choose_parts(whole, 1e6)) {
+  for (const Problem& part : choose_parts(whole, 1e6, 1)) {
     CHECK(part.k_position() + part.seq_k >= part.q_position() + part.seq_q);
     CHECK(pairs(part) > 0);
   }
@@ -116,7 +116,7 @@ TEST_CASE("the keys of a strip end with what its rows see") {
 
 TEST_CASE("one query over many keys, and patterns that name heads, keep what they need") {
   const Problem decode = problem(1, 300'000, causal());
-  for (const Problem& part : choose_parts(decode, 1e6)) {
+  for (const Problem& part : choose_parts(decode, 1e6, 1)) {
     check_inside(part, decode);
     CHECK(part.seq_q == 1);
   }
@@ -131,7 +131,7 @@ TEST_CASE("one query over many keys, and patterns that name heads, keep what the
   }
   const Problem whole = problem(4096, 4096, blocks(layout));
   for (const double most : {1e5, 1e9}) {
-    for (const Problem& part : choose_parts(whole, most)) {
+    for (const Problem& part : choose_parts(whole, most, 1)) {
       check_inside(part, whole);
       CHECK(part.heads == 32);
     }
@@ -144,7 +144,7 @@ TEST_CASE("any problem has parts that are valid") {
     if (whole.batch == 0 || whole.seq_q == 0) continue;
     CAPTURE(whole.pattern.to_string());
     for (const double most : {2e4, 1e7}) {
-      for (const Problem& part : choose_parts(whole, most)) check_inside(part, whole);
+      for (const Problem& part : choose_parts(whole, most, 1)) check_inside(part, whole);
     }
   }
 }

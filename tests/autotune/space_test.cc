@@ -7,6 +7,7 @@
 
 #include "attention/kernels/family.h"
 #include "attention/kernels/mma/config.h"
+#include "attention/plan/plan.h"
 #include "autotune/tuner.h"
 
 namespace annulus::autotune {
@@ -127,6 +128,40 @@ TEST_CASE("heads and rows share a CTA or a cluster only where the problem lets t
   CHECK(candidates(4, causal()) == Shared{{1, 1}, {1, 2}, {2, 1}});
   CHECK(candidates(2, causal()) == Shared{{1, 1}, {1, 2}, {2, 1}, {2, 2}});
   CHECK(candidates(4, heads({causal(), window(63, 0)})) == Shared{{1, 1}});
+}
+
+// A part with one query head would drop every candidate that packs heads, and where the heuristic's
+// choice is one of them, nothing could be tuned.
+TEST_CASE("every candidate has a plan for every part of a long problem with grouped heads") {
+  attention::DeviceLimits hopper = limits(90);
+  hopper.arch.feature = 'a';
+  int packed = 0;
+  for (const std::int64_t kv_heads : {32, 16, 8, 4, 1}) {
+    for (const std::int64_t seq_q : {1, 2048, 8192}) {
+      for (const Pattern& pattern : {causal(), causal() & (window(511, 0) | sink(16))}) {
+        Problem problem;
+        problem.heads = 32;
+        problem.kv_heads = kv_heads;
+        problem.seq_q = seq_q;
+        problem.seq_k = 8192;
+        problem.dim_qk = problem.dim_v = 128;
+        problem.pattern = pattern;
+        const auto made = candidates_of(problem, hopper, attention::pipe_device(gpu(90)), true,
+                                        [] { return false; });
+        const std::vector<Problem> parts = parts_for(problem, *made, 1.5e6);
+        for (const Trial& trial : made->trials) {
+          packed += attention::cta_shape(trial.config).packed_heads() > 1;
+          for (const Problem& part : parts) {
+            const attention::Choice choice{trial.config, "a candidate", {}};
+            CAPTURE(kv_heads);
+            CAPTURE(seq_q);
+            CHECK_NOTHROW(attention::make_plan(part, choice, hopper));
+          }
+        }
+      }
+    }
+  }
+  CHECK(packed > 1000);
 }
 
 TEST_CASE("numbers of resident CTAs that change nothing are left out") {

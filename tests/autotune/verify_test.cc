@@ -29,7 +29,7 @@ Problem problem() {
 
 Verifier verifier_for(const Device& device, const Problem& whole) {
   const Device::Impl& impl = api::inside(device);
-  return Verifier(impl.context, *impl.kernels, api::limits_of(impl), choose_parts(whole, 1e6), 7);
+  return Verifier(impl.context, *impl.kernels, api::limits_of(impl), choose_parts(whole, 1e6, 1), 7);
 }
 
 // The templates with one piece of text replaced by another.
@@ -70,7 +70,7 @@ TEST_CASE("what is counted of parts stands for the whole") {
   const attention::KernelConfig config = attention::MmaConfig{64, 64, 4, 2, false, 4};
   const attention::KernelFeatures features = attention::features_of(whole);
   const auto work = [&](double max_pairs, bool extend) {
-    const std::vector<Problem> parts = choose_parts(whole, max_pairs);
+    const std::vector<Problem> parts = choose_parts(whole, max_pairs, 1);
     CHECK((parts.size() == 1) == !extend);
     const Verifier verifier(impl.context, *impl.kernels, api::limits_of(impl), parts, 1);
     const attention::KernelWork counted = verifier.check(config).counted;
