@@ -210,7 +210,10 @@ Json json_of(const Entry& entry, const std::string& device) {
       {entry.predicted ? "default_cycles" : "default_nanoseconds", entry.default_time},
       {"ratio_low_ppm", entry.ratio_low_ppm},
       {"ratio_high_ppm", entry.ratio_high_ppm},
+      {"cold_cache", entry.cold_cache},
+      {"other_ratio_ppm", entry.other_ratio_ppm},
       {"rounds", entry.rounds},
+      {"repeated_rounds", entry.repeated_rounds},
       {"candidates", entry.candidates}};
   Json& origin = json["origin"];
   for (const OriginNumber& number : kOriginNumbers) {
@@ -246,6 +249,14 @@ Entry entry_of(const Json& json, std::string* device) {
   entry.ratio_low_ppm = result.number("ratio_low_ppm", 0, kMaxTime);
   entry.ratio_high_ppm = result.number("ratio_high_ppm", entry.ratio_low_ppm, kMaxTime);
   entry.rounds = result.integer("rounds", 1, 1 << 20);
+  // What entries did not state at first.
+  if (result.has("cold_cache")) entry.cold_cache = result.boolean("cold_cache");
+  if (result.has("other_ratio_ppm")) {
+    entry.other_ratio_ppm = result.number("other_ratio_ppm", 0, kMaxTime);
+  }
+  if (result.has("repeated_rounds")) {
+    entry.repeated_rounds = result.integer("repeated_rounds", 0, 1 << 30);
+  }
   entry.candidates = result.integer("candidates", 1, 1 << 20);
   const Reader origin = top.object("origin");
   for (const OriginNumber& number : kOriginNumbers) {

@@ -41,8 +41,12 @@ struct Entry {
   std::int64_t default_time = 0;   // median of default_config, in the same rounds
   std::int64_t ratio_low_ppm = 0;  // time over default time, 95 % interval, millionths
   std::int64_t ratio_high_ppm = 0;
-  int rounds = 0;      // rounds behind time and ratio
-  int candidates = 0;  // candidates that were measured or predicted
+  bool cold_cache = false;  // L2 was empty before each launch of these times
+  // Median of time over default time with L2 in its other state, millionths; 0: not measured.
+  std::int64_t other_ratio_ppm = 0;
+  int rounds = 0;           // rounds behind time and ratio
+  int repeated_rounds = 0;  // of the search, because the device was slower than it can be
+  int candidates = 0;       // candidates that were measured or predicted
   std::optional<attention::KernelConfig> runner_up;
 
   // Where and when the result was found. None of it voids an entry.

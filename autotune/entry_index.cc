@@ -1,11 +1,29 @@
 #include "autotune/entry_index.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <tuple>
 #include <utility>
 
 namespace annulus::autotune {
+namespace {
+
+// How unlike two problems with the same head dims and dtype are, in steps of half a power of two of
+// a length; another mask or score counts as much as several steps.
+int unlikeness(const ShapeKey& a, const ShapeKey& b) {
+  const auto log = [](int value) {
+    return static_cast<int>(std::bit_width(static_cast<unsigned>(value)));
+  };
+  constexpr int kOther = 4;
+  return std::abs(a.queries - b.queries) + std::abs(a.keys - b.keys) +
+         std::abs(a.density - b.density) + 2 * std::abs(a.heads - b.heads) +
+         2 * std::abs(log(a.group) - log(b.group)) + (a.pattern != b.pattern ? kOther : 0) +
+         (a.score != b.score ? kOther : 0) + (a.expression != b.expression ? kOther : 0) +
+         (a.carry_in != b.carry_in ? 1 : 0) + (a.carry_out != b.carry_out ? 1 : 0);
+}
+
+}  // namespace
 
 ShapeKey EntryIndex::kind_of(ShapeKey shape) {
   shape.queries = shape.keys = 0;
@@ -81,6 +99,31 @@ EntryIndex::Near EntryIndex::nearest(const ShapeKey& shape) const {
     }
   }
   return near;
+}
+
+std::vector<attention::KernelConfig> EntryIndex::winners(const ShapeKey& shape,
+                                                         std::size_t most) const {
+  std::vector<std::pair<int, const Kept*>> order;
+  for (const auto& [kind, slots] : kinds_) {
+    if (kind.dim_qk != shape.dim_qk || kind.dim_v != shape.dim_v || kind.dtype != shape.dtype) {
+      continue;
+    }
+    for (const Slot& slot : slots) {
+      order.emplace_back(unlikeness(slot.kept->entry.shape, shape), slot.kept.get());
+    }
+  }
+  std::ranges::stable_sort(order, {}, &std::pair<int, const Kept*>::first);
+  std::vector<attention::KernelConfig> configs;
+  const auto add = [&](const attention::KernelConfig& config) {
+    if (configs.size() < most && std::ranges::find(configs, config) == configs.end()) {
+      configs.push_back(config);
+    }
+  };
+  for (const auto& [steps, kept] : order) {
+    add(kept->entry.config);
+    if (kept->entry.runner_up) add(*kept->entry.runner_up);
+  }
+  return configs;
 }
 
 }  // namespace annulus::autotune

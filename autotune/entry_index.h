@@ -49,6 +49,10 @@ class EntryIndex {
   // number of queries, then the longer problem.
   Near nearest(const ShapeKey& shape) const;
 
+  // What was best for other problems with these head dims and this dtype: winners and runners-up,
+  // those of the most similar problems first, each once, up to `most`.
+  std::vector<attention::KernelConfig> winners(const ShapeKey& shape, std::size_t most) const;
+
  private:
   // Entries of one kind, which differ in lengths alone, ordered by queries, then keys.
   struct Slot {

@@ -100,7 +100,17 @@ void read_subject(Json json, Journal* journal) {
   }
   journal->default_at = static_cast<std::size_t>(found - journal->trials.begin());
   journal->predicted = flag_in(json, "predicted");
-  journal->exhaustive = flag_in(json, "exhaustive");
+  journal->options.exhaustive = flag_in(json, "exhaustive");
+  journal->options.l2 = flag_in(json, "cold_cache") ? CacheState::kCold : CacheState::kWarm;
+  const Json& nominated = member_of(json, "nominated");
+  if (!nominated.is_array() || nominated.size() > kMaxMeasured) {
+    base::fail(ErrorCode::kInvalidFile, "nominated is no list, or too long");
+  }
+  for (const Json& each : nominated) {
+    const auto config = attention::parse_config(text_in(each, "nominated"));
+    if (!config) base::fail(ErrorCode::kInvalidFile, "this build knows not all that it nominates");
+    journal->options.nominated.push_back(*config);
+  }
   journal->subject = std::move(json);
 }
 
@@ -129,6 +139,7 @@ Finding finding_in(const Json& json, const Journal& journal) {
     }
     return finding;
   }
+  if (flag_in(json, "cold")) finding.l2 = CacheState::kCold;
   for (const Json& each : list_in(json, "tried", kMaxMeasured)) {
     finding.configs.push_back(text_in(each, "tried"));
   }
@@ -183,9 +194,14 @@ std::string why_outdated(const Json& subject) {
 }  // namespace
 
 Json subject_of(Json about, std::span<const Trial> trials, std::size_t default_at, bool predicted,
-                bool exhaustive) {
+                const SearchOptions& options) {
   about["predicted"] = predicted;
-  about["exhaustive"] = exhaustive;
+  about["exhaustive"] = options.exhaustive;
+  about["cold_cache"] = options.l2 == CacheState::kCold;
+  about["nominated"] = Json::array();
+  for (const KernelConfig& config : options.nominated) {
+    about["nominated"].push_back(to_string(config));
+  }
   about["default"] = to_string(trials[default_at].config);
   Json& candidates = about["candidates"] = Json::array();
   for (const Trial& trial : trials) {
@@ -200,7 +216,7 @@ std::string why_other_subject(const Json& stated, const Json& wanted) {
   for (const auto& [name, value] : wanted.items()) {
     const auto found = stated.find(name);
     if (found == stated.end()) return fmt::format("it states no {}", name);
-    if (*found == value) continue;
+    if (*found == value || name == "nominated") continue;
     constexpr std::size_t kMost = 120;
     const std::string is = text_of(*found), wants = text_of(value);
     if (is.size() + wants.size() > kMost) return fmt::format("its {} is another", name);
@@ -217,7 +233,9 @@ std::string line_of(const Finding& finding) {
   if (finding.dropped) {
     return checked({{"dropped", finding.configs.front()}, {"why", *finding.dropped}});
   }
-  return checked({{"tried", finding.configs}, {"times", finding.times}});
+  return checked({{"tried", finding.configs},
+                  {"times", finding.times},
+                  {"cold", finding.l2 == CacheState::kCold}});
 }
 
 std::string last_line() { return checked({{"ended", true}}); }
@@ -274,9 +292,7 @@ SearchResult replay(const Journal& journal,
                     const std::function<void(const SearchProgress&)>& progress) {
   JournalWorkbench bench(nullptr, journal);
   try {
-    SearchOptions options;
-    options.exhaustive = journal.exhaustive;
-    return search(journal.trials, journal.default_at, bench, options, progress);
+    return search(journal.trials, journal.default_at, bench, journal.options, progress);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled) throw;
     base::fail(ErrorCode::kUnsupported,
@@ -290,7 +306,13 @@ JournalWorkbench::JournalWorkbench(Workbench* inner, const Journal& journal,
       exact_(journal.predicted),
       default_config_(to_string(journal.trials[journal.default_at].config)),
       found_(std::move(found)) {
-  for (const Finding& finding : journal.findings) know(finding);
+  for (const Finding& finding : journal.findings) {
+    know(finding);
+    if (finding.dropped) continue;
+    const Question question(finding.configs, finding.times.front().size(),
+                            finding.l2 == CacheState::kCold);
+    answers_[question].push_back(finding.times);
+  }
 }
 
 void JournalWorkbench::know(const Finding& finding) {
@@ -301,7 +323,6 @@ void JournalWorkbench::know(const Finding& finding) {
   for (std::size_t i = 0; i < finding.configs.size(); ++i) {
     tried_[finding.configs[i]] = finding.times[i];
   }
-  measured_[{finding.configs, finding.times.front().size()}] = finding.times;
 }
 
 void JournalWorkbench::keep(Finding finding) {
@@ -329,15 +350,37 @@ std::optional<Dropped> JournalWorkbench::prepare(const KernelConfig& config) {
   return dropped;
 }
 
+// Only those of which the journal knows nothing are to be compiled.
+void JournalWorkbench::foresee(std::span<const KernelConfig> next) {
+  if (inner_ == nullptr) return;
+  std::vector<KernelConfig> unknown;
+  for (const KernelConfig& config : next) {
+    const std::string name = to_string(config);
+    if (!tried_.contains(name) && !dropped_.contains(name)) unknown.push_back(config);
+  }
+  inner_->foresee(unknown);
+}
+
+// What the journal answers needs no rest before.
+void JournalWorkbench::rest(int attempt) { rest_ = attempt; }
+
 std::vector<std::vector<double>> JournalWorkbench::measure(std::span<const KernelConfig> configs,
-                                                           int rounds) {
+                                                           int rounds, CacheState l2) {
   Names names;
   for (const KernelConfig& config : configs) names.push_back(to_string(config));
   if (exact_) return predict(configs, names);
-  const auto found = measured_.find({names, static_cast<std::size_t>(rounds)});
-  if (found != measured_.end()) return found->second;
-  std::vector<std::vector<double>> times = inner().measure(configs, rounds);
-  keep({.configs = std::move(names), .dropped = {}, .times = times});
+  const auto known =
+      answers_.find(Question(names, static_cast<std::size_t>(rounds), l2 == CacheState::kCold));
+  if (known != answers_.end() && !known->second.empty()) {
+    std::vector<std::vector<double>> times = std::move(known->second.front());
+    known->second.pop_front();
+    rest_.reset();
+    return times;
+  }
+  if (rest_) inner().rest(*rest_);
+  rest_.reset();
+  std::vector<std::vector<double>> times = inner().measure(configs, rounds, l2);
+  keep({.configs = std::move(names), .dropped = {}, .times = times, .l2 = l2});
   return times;
 }
 
@@ -349,7 +392,7 @@ std::vector<std::vector<double>> JournalWorkbench::predict(std::span<const Kerne
     if (!tried_.contains(names[i])) {
       keep({.configs = {names[i]},
             .dropped = {},
-            .times = inner().measure(configs.subspan(i, 1), 1)});
+            .times = inner().measure(configs.subspan(i, 1), 1, CacheState::kWarm)});
     }
     times.push_back(tried_.at(names[i]));
   }

@@ -5,9 +5,9 @@
 // on where it was, and so that anybody can follow its decisions without the device. A search is a
 // function of its candidates and of what its workbench answers; a journal holds both:
 //
-//   annulus-journal 1 <32 hex digits> {"device":"...", ..., "candidates":[["mma m64 ...",1234.5],...]}
+//   annulus-journal 2 <32 hex digits> {"device":"...", ..., "candidates":[["mma m64 ...",1234.5],...]}
 //   <32 hex digits> {"dropped":"mma m64 ...","why":"spills"}
-//   <32 hex digits> {"tried":["mma m64 ...","mma m128 ..."],"times":[[10.5,...],[9.75,...]]}
+//   <32 hex digits> {"tried":["mma m64 ...","mma m128 ..."],"times":[[10.5,...],[9.75,...]],"cold":false}
 //   <32 hex digits> {"ended":true}
 //
 // The digits are the XXH3-128 of the text between them and the end of the line. A line is added
@@ -15,6 +15,7 @@
 // way and nothing else. The first line that is damaged, or that no search writes, and what follows
 // it are not used.
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "autotune/entry.h"
@@ -35,7 +37,7 @@
 namespace annulus::autotune {
 
 // Raise the schema when a member changes its meaning.
-inline constexpr int kJournalSchema = 1;
+inline constexpr int kJournalSchema = 2;
 inline constexpr std::string_view kJournalSuffix = ".journal";
 inline constexpr std::int64_t kMaxJournalBytes = 64 << 20;
 
@@ -44,6 +46,7 @@ struct Finding {
   std::vector<std::string> configs;        // as to_string() writes them; one where it was dropped
   std::optional<std::string> dropped;      // why
   std::vector<std::vector<double>> times;  // as Workbench::measure gives them; empty where dropped
+  CacheState l2 = CacheState::kWarm;       // that they are of
 };
 
 struct Journal {
@@ -51,7 +54,7 @@ struct Journal {
   std::vector<Trial> trials;  // the candidates of the subject, none of them tried
   std::size_t default_at = 0;
   bool predicted = false;
-  bool exhaustive = false;
+  SearchOptions options;  // those of the subject
   std::vector<Finding> findings;
   bool ended = false;  // the search ended by itself
 
@@ -60,12 +63,13 @@ struct Journal {
 };
 
 // The first line of a journal: `about` with the candidates, the default's place among them, and
-// what of the search's options decides what it asks.
+// what of the search's options people choose: whether it is exhaustive, L2, and who was nominated.
 base::Json subject_of(base::Json about, std::span<const Trial> trials, std::size_t default_at,
-                      bool predicted, bool exhaustive);
+                      bool predicted, const SearchOptions& options);
 
 // Says in what a journal's subject is not that of a search: "its driver is 13000, not 13010". Empty
-// where the journal is one of that search.
+// where the search can go on from the journal. It then goes on with those that were nominated when
+// the journal began, as other searches may have found more since.
 std::string why_other_subject(const base::Json& stated, const base::Json& wanted);
 
 std::string first_line(const base::Json& subject);
@@ -94,12 +98,16 @@ class JournalWorkbench : public Workbench {
                    std::function<void(const Finding&)> found = {});
 
   std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
+  void foresee(std::span<const attention::KernelConfig> next) override;
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds) override;
+                                           int rounds, CacheState l2) override;
+  void rest(int attempt) override;
   bool exact() const override { return exact_; }
 
  private:
   using Names = std::vector<std::string>;
+  // What is asked: configurations, rounds, and whether L2 is cold.
+  using Question = std::tuple<Names, std::size_t, bool>;
   Workbench& inner();
   void keep(Finding finding);
   void know(const Finding& finding);
@@ -112,7 +120,9 @@ class JournalWorkbench : public Workbench {
   std::function<void(const Finding&)> found_;
   std::map<std::string, std::string> dropped_;
   std::map<std::string, std::vector<double>> tried_;  // by name: the times of the last measurement
-  std::map<std::pair<Names, std::size_t>, std::vector<std::vector<double>>> measured_;  // rounds
+  // The answers of the journal that were not given yet, in their order: a search may ask twice.
+  std::map<Question, std::deque<std::vector<std::vector<double>>>> answers_;
+  std::optional<int> rest_;  // that is due before the next measurement
 };
 
 // The journal of a search that runs, as a file of a device's folder. Each search writes to a

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
+#include <utility>
 
-#include "attention/kernels/family.h"
+#include "autotune/surrogate.h"
 #include "base/fail.h"
 #include "base/work.h"
 
@@ -14,40 +14,117 @@ namespace {
 
 using attention::KernelConfig;
 
-// A neighbour of the best is tried as if it were predicted this much faster.
-constexpr double kNeighbourBonus = 0.85;
-// A candidate that is predicted to take this many times the best prediction is not tried.
-constexpr double kHopeless = 3.0;
 // A gain below this share is no step forward.
 constexpr double kStep = 0.005;
+// No candidate is worth a measurement that is expected to gain less than this share.
+constexpr double kWorth = 0.0002;
 // A median within this share of the best one counts as equal to it.
 constexpr double kTie = 0.005;
-// Finalists are candidates whose first measurement is within this share of the best one's.
-constexpr double kFinalist = 0.03;
+// A candidate that is behind the best by this share after its first rounds gets no more.
+constexpr double kBehind = 0.1;
+// Contenders are candidates whose first measurement is within this share of the best one's, and at
+// most so many for each finalist.
+constexpr double kContender = 0.05;
+constexpr int kContenders = 4;
+// Intervals of finalists that are no wider than this are narrow enough.
+constexpr double kNarrow = 0.005;
+// A round in which the default takes longer than it can by more than this share is not calm.
+constexpr double kDisturbed = 0.1;
+// How often such rounds are repeated, each time after a longer rest.
+constexpr int kAttempts = 4;
+// Candidates that a workbench is told of ahead.
+constexpr std::size_t kForeseen = 8;
 
-// Whether two configurations differ in at most one property, by one step. Tile rows and warps count
-// as one property, since they change together.
-bool neighbours(const KernelConfig& a, const KernelConfig& b) {
-  if (a.family != b.family) return false;
-  int steps = std::abs(a.tile_columns - b.tile_columns) / 16;
-  if (a.tile_rows != b.tile_rows ||
-      attention::cta_shape(a).warps != attention::cta_shape(b).warps) {
-    ++steps;
+using Times = std::vector<std::vector<double>>;  // as Workbench::measure gives them
+
+void append(const Times& more, Times* times) {
+  times->resize(more.size());
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    (*times)[i].insert((*times)[i].end(), more[i].begin(), more[i].end());
   }
-  const auto& fields = a.family->fields;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].step > 0) steps += std::abs(a.own[i] - b.own[i]) / fields[i].step;
-  }
-  return steps <= 1;
 }
+
+// Measures configurations beside the default, and repeats rounds in which the device was slower
+// than it can be.
+class CalmBench {
+ public:
+  explicit CalmBench(Workbench& workbench) : workbench_(workbench) {}
+
+  // times[0] is that of the default, which is the first of `configs`.
+  Times measure(std::span<const KernelConfig> configs, int rounds, CacheState l2) {
+    Times all = workbench_.measure(configs, rounds, l2);
+    if (workbench_.exact()) return all;
+    double& least = l2 == CacheState::kCold ? least_cold_ : least_warm_;
+    Times calm = calm_rounds(all, &least);
+    const auto missing = [&] { return rounds - static_cast<int>(calm[0].size()); };
+    for (int attempt = 0; missing() > 0 && attempt < kAttempts; ++attempt) {
+      repeated_ += missing();
+      workbench_.rest(attempt);
+      const Times again = workbench_.measure(configs, missing(), l2);
+      append(calm_rounds(again, &least), &calm);
+      append(again, &all);
+    }
+    if (2 * missing() < rounds) return calm;
+    // The device is not what it was, and this is how fast it is from here on.
+    slowed_ = true;
+    least = median(all[0]);
+    return all;
+  }
+
+  int repeated() const { return repeated_; }
+  bool slowed() const { return slowed_; }
+
+ private:
+  // The rounds in which the default took not much longer than the least median that it ever had.
+  static Times calm_rounds(const Times& times, double* least) {
+    *least = std::min(*least, median(times[0]));
+    Times calm(times.size());
+    for (std::size_t round = 0; round < times[0].size(); ++round) {
+      if (times[0][round] > *least * (1 + kDisturbed)) continue;
+      for (std::size_t i = 0; i < times.size(); ++i) calm[i].push_back(times[i][round]);
+    }
+    return calm;
+  }
+
+  Workbench& workbench_;
+  double least_warm_ = std::numeric_limits<double>::infinity();
+  double least_cold_ = std::numeric_limits<double>::infinity();
+  int repeated_ = 0;
+  bool slowed_ = false;
+};
+
+Surrogate surrogate_of(const std::vector<Trial>& trials, std::size_t default_at) {
+  std::vector<KernelConfig> configs;
+  std::vector<double> predicted;
+  for (const Trial& trial : trials) {
+    configs.push_back(trial.config);
+    predicted.push_back(trial.predicted);
+  }
+  return {std::move(configs), predicted, default_at};
+}
+
+// What a candidate and the default took in the same rounds.
+struct Measured {
+  std::vector<double> times;
+  std::vector<double> ratios;
+};
 
 class Search {
  public:
   Search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
          const SearchOptions& options, const std::function<void(const SearchProgress&)>& progress)
-      : workbench_(workbench), options_(options), progress_(progress) {
+      : workbench_(workbench),
+        bench_(workbench),
+        options_(options),
+        progress_(progress),
+        surrogate_(surrogate_of(trials, default_at)),
+        measured_(trials.size()) {
     result_.trials = std::move(trials);
     result_.default_at = result_.winner = best_ = default_at;
+    const auto space = static_cast<double>(result_.trials.size());
+    most_ = options_.exhaustive
+                ? static_cast<int>(space)
+                : std::max(options_.least_most, static_cast<int>(options_.share * space));
   }
 
   SearchResult run() {
@@ -56,8 +133,8 @@ class Search {
     try_default();
     bool ended = false;
     for (int fruitless = 0; !stopped();) {
-      const std::optional<std::size_t> next = choose();
-      if (!next || (!options_.exhaustive && fruitless >= options_.patience)) {
+      const std::optional<std::size_t> next = choose(fruitless);
+      if (!next) {
         ended = true;
         break;
       }
@@ -66,17 +143,21 @@ class Search {
       fruitless = step ? 0 : fruitless + 1;
     }
     decide(ended);
+    result_.repeated = bench_.repeated();
+    result_.slowed = bench_.slowed();
     return std::move(result_);
   }
 
  private:
   bool stopped() const { return options_.stopped && options_.stopped(); }
   Trial& at(std::size_t index) { return result_.trials[index]; }
+  const Trial& at(std::size_t index) const { return result_.trials[index]; }
 
   void report(std::size_t last) {
     if (!progress_) return;
-    progress_({result_.tried + result_.dropped, static_cast<int>(result_.trials.size()), &at(last),
-               &at(best_)});
+    const int candidates = static_cast<int>(result_.trials.size());
+    progress_({result_.tried + result_.dropped, candidates,
+               std::min(1 + most_ + result_.dropped, candidates), &at(last), &at(best_)});
   }
 
   void try_default() {
@@ -88,32 +169,57 @@ class Search {
     }
     const int rounds = workbench_.exact() ? 1 : options_.quick_rounds;
     const KernelConfig only[] = {trial.config};
-    trial.time = median(workbench_.measure(only, rounds).front());
+    trial.time = median(bench_.measure(only, rounds, options_.l2).front());
     trial.outcome = Trial::Outcome::kTried;
     trial.rounds = rounds;
     ++result_.tried;
     report(result_.default_at);
   }
 
-  // The next candidate, or nothing where none is left that could be worth trying.
-  std::optional<std::size_t> choose() const {
-    std::optional<std::size_t> next;
-    double least = std::numeric_limits<double>::infinity();
-    double max_hope = std::numeric_limits<double>::infinity();
+  // Candidates that were not tried yet: those that were nominated, then the others by what they are
+  // expected to gain over the best so far.
+  struct Hope {
+    double gain;
+    std::size_t index;
+  };
+  std::vector<Hope> hopes() const {
+    std::vector<Hope> all;
+    const double best = std::log(at(best_).ratio.middle);
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
-      const Trial& trial = result_.trials[i];
-      if (trial.outcome == Trial::Outcome::kDropped) continue;
-      max_hope = std::min(max_hope, trial.predicted);
-      if (trial.outcome == Trial::Outcome::kTried) continue;
-      const bool near = neighbours(trial.config, result_.trials[best_].config);
-      const double score = trial.predicted * (near ? kNeighbourBonus : 1.0);
-      if (score < least) {
-        least = score;
-        next = i;
+      if (at(i).outcome == Trial::Outcome::kNotTried) {
+        all.push_back({surrogate_.expected_gain(i, best), i});
       }
     }
-    if (!next || (!options_.exhaustive && least > kHopeless * max_hope)) return std::nullopt;
-    return next;
+    double first = std::numeric_limits<double>::max();
+    for (const KernelConfig& config : options_.nominated) {
+      const auto found = std::ranges::find_if(
+          all, [&](const Hope& hope) { return at(hope.index).config == config; });
+      if (found == all.end()) continue;
+      found->gain = first;
+      first /= 2;
+    }
+    const auto before = [](const Hope& a, const Hope& b) {
+      return a.gain != b.gain ? a.gain > b.gain : a.index < b.index;
+    };
+    const std::size_t leading = std::min(all.size(), kForeseen + 1);
+    std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(leading), before);
+    all.resize(leading);
+    return all;
+  }
+
+  // The next candidate, or nothing where none is left that could be worth trying. Tells the
+  // workbench which ones are likely to follow.
+  std::optional<std::size_t> choose(int fruitless) {
+    const std::vector<Hope> all = hopes();
+    if (all.empty() || result_.tried > most_) return std::nullopt;
+    const double least = fruitless < options_.patience ? 0 : kWorth;
+    if (!options_.exhaustive && all.front().gain <= least) return std::nullopt;
+    std::vector<KernelConfig> next;
+    for (const Hope& hope : all) {
+      if (options_.exhaustive || hope.gain > kWorth) next.push_back(at(hope.index).config);
+    }
+    workbench_.foresee(next);
+    return all.front().index;
   }
 
   // False where a stop ended the call while it planned. A candidate that it was about is then one
@@ -139,65 +245,108 @@ class Search {
       report(index);
       return false;
     }
-    const KernelConfig both[] = {at(result_.default_at).config, trial.config};
-    compare(both, workbench_.exact() ? 1 : options_.quick_rounds, {&trial});
+    const double before = at(best_).ratio.middle;
+    measure({index}, workbench_.exact() ? 1 : options_.first_rounds, options_.l2);
+    const int more = options_.quick_rounds - options_.first_rounds;
+    if (!workbench_.exact() && more > 0 && trial.ratio.middle < before * (1 + kBehind)) {
+      measure({index}, more, options_.l2);
+    }
     trial.outcome = Trial::Outcome::kTried;
     ++result_.tried;
-    const double before = at(best_).ratio.middle;
-    const bool step = trial.ratio.middle < before * (1 - kStep);
+    surrogate_.observe(index, std::log(trial.ratio.middle),
+                       workbench_.exact() ? 0 : error_of_median(measured_[index].ratios));
     if (trial.ratio.middle < before) best_ = index;
     report(index);
-    return step;
+    return trial.ratio.middle < before * (1 - kStep);
   }
 
-  // Measures the default, which is the first of `configs`, with the trials of the others. Returns
-  // the default's median.
-  double compare(std::span<const KernelConfig> configs, int rounds,
-                 const std::vector<Trial*>& trials) {
-    const auto times = workbench_.measure(configs, rounds);
-    for (std::size_t i = 0; i < trials.size(); ++i) {
+  Interval interval(const std::vector<double>& ratios) const {
+    if (!workbench_.exact()) return median_interval(ratios);
+    return {ratios.front(), ratios.front(), ratios.front()};
+  }
+
+  // Measures candidates beside the default, rounds that count with those that they had before with
+  // L2 in that state. Returns the default's median in these rounds.
+  double measure(const std::vector<std::size_t>& indices, int rounds, CacheState l2) {
+    std::vector<KernelConfig> configs = {at(result_.default_at).config};
+    for (const std::size_t index : indices) configs.push_back(at(index).config);
+    const Times times = bench_.measure(configs, rounds, l2);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      Trial& trial = at(indices[i]);
       std::vector<double> ratios;
       for (std::size_t r = 0; r < times[0].size(); ++r) {
         ratios.push_back(times[i + 1][r] / times[0][r]);
       }
-      trials[i]->time = median(times[i + 1]);
-      trials[i]->rounds = rounds;
-      const double middle = median(ratios);
-      trials[i]->ratio = workbench_.exact() ? Interval{middle, middle, middle}
-                                            : median_interval(std::move(ratios));
+      if (l2 != options_.l2) {
+        trial.other_ratio = interval(ratios);
+        continue;
+      }
+      Measured& all = measured_[indices[i]];
+      all.times.insert(all.times.end(), times[i + 1].begin(), times[i + 1].end());
+      all.ratios.insert(all.ratios.end(), ratios.begin(), ratios.end());
+      trial.time = median(all.times);
+      trial.ratio = interval(all.ratios);
+      trial.rounds = static_cast<int>(all.ratios.size());
     }
     return median(times[0]);
+  }
+
+  void sort(std::vector<std::size_t>* indices) const {
+    std::ranges::stable_sort(*indices, [&](std::size_t a, std::size_t b) {
+      return at(a).ratio.middle < at(b).ratio.middle;
+    });
+  }
+
+  // Candidates that are close to the best, the best first.
+  std::vector<std::size_t> contenders() const {
+    std::vector<std::size_t> close;
+    for (std::size_t i = 0; i < result_.trials.size(); ++i) {
+      if (i == result_.default_at || at(i).outcome != Trial::Outcome::kTried) continue;
+      if (at(i).ratio.middle <= at(best_).ratio.middle * (1 + kContender)) close.push_back(i);
+    }
+    sort(&close);
+    const auto most = static_cast<std::size_t>(kContenders * options_.max_finalists);
+    if (close.size() > most) close.resize(most);
+    return close;
+  }
+
+  bool narrow(const std::vector<std::size_t>& indices) const {
+    return std::ranges::all_of(indices, [&](std::size_t index) {
+      return at(index).ratio.high - at(index).ratio.low <= kNarrow;
+    });
+  }
+
+  // Leaves the best half of the contenders, with twice the rounds each time, until the finalists
+  // are left; measures these afresh, and then with L2 in its other state. Returns the default's
+  // median in the fresh rounds.
+  double measure_finalists(std::vector<std::size_t>* contenders) {
+    const auto finalists = static_cast<std::size_t>(options_.max_finalists);
+    for (int rounds = options_.quick_rounds; contenders->size() > finalists; rounds *= 2) {
+      measure(*contenders, rounds, options_.l2);
+      sort(contenders);
+      contenders->resize(std::max(finalists, contenders->size() / 2));
+    }
+    for (const std::size_t index : *contenders) measured_[index] = {};
+    double default_time = 0;
+    for (int rounds = 0; rounds < options_.most_final_rounds; rounds += options_.final_rounds) {
+      default_time = measure(*contenders, options_.final_rounds, options_.l2);
+      if (narrow(*contenders)) break;
+    }
+    sort(contenders);
+    measure(*contenders, options_.final_rounds, other(options_.l2));
+    return default_time;
   }
 
   // Measures the best candidates once more together with the default, and picks the winner. Exact
   // workbenches (predictions) need no second measurement, and a search that was stopped makes none.
   void decide(bool ended) {
-    std::vector<std::size_t> finalists;
-    for (std::size_t i = 0; i < result_.trials.size(); ++i) {
-      const Trial& trial = at(i);
-      if (i == result_.default_at || trial.outcome != Trial::Outcome::kTried) continue;
-      if (trial.ratio.middle <= at(best_).ratio.middle * (1 + kFinalist)) finalists.push_back(i);
-    }
-    const auto faster = [&](std::size_t a, std::size_t b) {
-      return at(a).ratio.middle < at(b).ratio.middle;
-    };
-    std::ranges::stable_sort(finalists, faster);
-    if (finalists.size() > static_cast<std::size_t>(options_.max_finalists)) {
-      finalists.resize(static_cast<std::size_t>(options_.max_finalists));
-    }
+    std::vector<std::size_t> finalists = contenders();
     double default_time = at(result_.default_at).time;
     if (!workbench_.exact() && !finalists.empty() && ended) {
-      ended = !stopped() && until_stopped([&] {
-        std::vector<KernelConfig> configs = {at(result_.default_at).config};
-        std::vector<Trial*> trials;
-        for (const std::size_t index : finalists) {
-          configs.push_back(at(index).config);
-          trials.push_back(&at(index));
-        }
-        default_time = compare(configs, options_.final_rounds, trials);
-        std::ranges::stable_sort(finalists, faster);
-      });
+      ended = !stopped() && until_stopped([&] { default_time = measure_finalists(&finalists); });
     }
+    const auto most = static_cast<std::size_t>(options_.max_finalists);
+    if (finalists.size() > most) finalists.resize(most);
     result_.complete = ended;
     pick(finalists);
     const Trial& winner = at(result_.winner);
@@ -208,12 +357,19 @@ class Search {
     result_.default_time = is_default ? default_time : winner.time / winner.ratio.middle;
   }
 
-  // The winner is the fastest finalist whose ratio is certain to lie below 1 - margin. Among those
-  // that tie with it, the first in the space's order wins, so that two runs agree.
+  // Whether a candidate is faster than the default beyond the noise and the margin, and not slower
+  // with L2 in its other state.
+  bool is_sure(const Trial& trial) const {
+    return trial.ratio.high < 1 - options_.margin &&
+           (!trial.other_ratio || trial.other_ratio->low <= 1);
+  }
+
+  // The winner is the fastest finalist that is surely faster than the default. Among those that tie
+  // with it, the first in the space's order wins, so that two runs agree.
   void pick(const std::vector<std::size_t>& finalists) {
     std::vector<std::size_t> sure;
     for (const std::size_t index : finalists) {
-      if (at(index).ratio.high < 1 - options_.margin) sure.push_back(index);
+      if (is_sure(at(index))) sure.push_back(index);
     }
     if (!sure.empty()) {
       const double tie = at(sure.front()).ratio.middle * (1 + kTie);
@@ -233,10 +389,14 @@ class Search {
   }
 
   Workbench& workbench_;
+  CalmBench bench_;
   const SearchOptions& options_;
   const std::function<void(const SearchProgress&)>& progress_;
+  Surrogate surrogate_;
+  std::vector<Measured> measured_;  // of each candidate
   SearchResult result_;
   std::size_t best_ = 0;
+  int most_ = 0;  // candidates that may be tried beside the default
 };
 
 }  // namespace

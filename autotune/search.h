@@ -4,15 +4,23 @@
 // Decides which candidates are tried, in which order, and when one replaces the default.
 //
 // - The default, the heuristic's choice, is always tried, first and beside every other candidate.
-// - Candidates come in the order of the static prediction; one that is a single step away from the
-//   best so far comes earlier. The search ends where many candidates in a row were no better.
-// - The best ones are measured again together with the default, in fresh rounds, because the luck
-//   that made them look best does not repeat. One replaces the default only where the 95 % interval
-//   of the median of its ratios to the default, round by round, lies below 1 by more than a margin.
-//   Differences between good configurations are often below 2 %, and so is the noise of a shared
-//   machine; a result within it would change from run to run and could be a loss.
+// - Candidates that were nominated come next, then each time the one that is expected to gain most
+//   over the best so far (surrogate.h). The search ends where some in a row were no better and none
+//   is expected to gain anything worth a measurement, or where its share of the space is used up.
+// - A candidate that is far behind after its first rounds gets no more. Among those that are close
+//   to the best the rounds are doubled and the worse half is left, until few remain: successive
+//   halving (Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter
+//   Optimization, 2016).
+// - These finalists are measured again together with the default, in fresh rounds, because the luck
+//   that made them look best does not repeat, until their intervals are narrow. One replaces the
+//   default only where the 95 % interval of the median of its ratios to the default, round by
+//   round, lies below 1 by more than a margin, and where it is not slower with L2 in its other
+//   state. Differences between good configurations are often below 2 %, and so is the noise of a
+//   shared machine; a result within it would change from run to run and could be a loss.
 // - Among those that are equally good the first in the space's fixed order is taken, so that two
 //   runs agree as often as they can.
+// - Rounds in which the default took much longer than it can are repeated: the device was throttled
+//   or busy with something else. Where it stays so the search goes on with the new pace.
 
 #include <functional>
 #include <optional>
@@ -27,14 +35,21 @@ namespace annulus::autotune {
 
 struct SearchOptions {
   bool exhaustive = false;  // try all candidates
-  int patience = 24;      // the search ends after this many candidates in a row that are no better
-  int quick_rounds = 7;   // rounds of a candidate's first measurement, each beside the default
+  // Tried first, in this order, as far as they are candidates: what was best for other problems.
+  std::vector<attention::KernelConfig> nominated = {};
+  CacheState l2 = CacheState::kWarm;  // that a winner is to be faster in
+  int patience = 6;       // this many candidates in a row are no better before a search ends
+  int least_most = 40;    // candidates that a search may always try
+  double share = 0.15;    // of the space that it may try, if that is more
+  int first_rounds = 3;   // rounds of a candidate's first measurement, each beside the default
+  int quick_rounds = 7;   // rounds of one that is not far behind by then
   int final_rounds = 25;  // rounds of the finalists' last measurement
+  int most_final_rounds = 100;  // where their intervals are wide
   int max_finalists = 4;
   double margin = 0.01;  // a winner must be better by this share, beyond the noise
   // Asked before every candidate and every measurement, and while they are planned; true ends the
   // search with the best so far.
-  std::function<bool()> stopped;
+  std::function<bool()> stopped = {};
 };
 
 // A candidate, its static prediction, and its outcome.
@@ -45,12 +60,15 @@ struct Trial {
   std::string reason = {};  // of kDropped
   double time = 0;          // median, microseconds or cycles
   Interval ratio{1, 1, 1};  // its times over the default's, round by round
-  int rounds = 0;
+  int rounds = 0;           // that time and ratio are of
+  // The same ratio with L2 in its other state, where it was measured: of finalists.
+  std::optional<Interval> other_ratio = {};
 };
 
 struct SearchProgress {
   int tried = 0;  // candidates tried or dropped
   int candidates = 0;
+  int most = 0;  // that may be tried or dropped, before the search ends
   const Trial* last = nullptr;
   const Trial* best = nullptr;
 };
@@ -65,6 +83,8 @@ struct SearchResult {
   int tried = 0;  // candidates tried, without those that were dropped
   int dropped = 0;
   bool complete = false;  // the search ended by itself
+  int repeated = 0;       // rounds that were repeated because the default was too slow in them
+  bool slowed = false;    // it stayed too slow: the device's pace changed during the search
 };
 
 // `trials` are the candidates with their predictions, `default_at` the default among them. Throws

@@ -13,6 +13,17 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+double error_of_median(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  const double middle = median(values);
+  std::vector<double> distances;
+  for (const double value : values) distances.push_back(std::abs(value - middle));
+  constexpr double kDeviation = 1.4826;  // of a normal variable over its median distance
+  constexpr double kOfMedian = 1.2533;   // the error of its median over that of its mean
+  return kDeviation * kOfMedian * median(std::move(distances)) /
+         std::sqrt(static_cast<double>(values.size()));
+}
+
 Interval median_interval(std::vector<double> values) {
   constexpr double kTail = 0.025;
   Interval interval;

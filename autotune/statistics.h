@@ -10,6 +10,10 @@ namespace annulus::autotune {
 
 double median(std::vector<double> values);  // 0 when empty
 
+// The standard error of the median, about: from the median of the distances to it, as if the values
+// were normal, of which a few outliers change nothing. 0 for fewer than two values.
+double error_of_median(const std::vector<double>& values);
+
 // The median, and an interval that holds the true median with a probability of at least 95 % for
 // any distribution: between the k-th values from either end, with the largest k for which that
 // holds. For fewer than six values there is no such k, and the interval is unbounded. Predictions

@@ -218,6 +218,17 @@ std::optional<TunedStore::Found> TunedStore::find_exact(const ShapeKey& shape) {
   return Found{kept->entry, kept->path, 0};
 }
 
+std::vector<attention::KernelConfig> TunedStore::winners(const ShapeKey& shape, std::size_t most) {
+  load();
+  const std::lock_guard guard(mutex_);
+  std::vector<attention::KernelConfig> all = own_.winners(shape, most);
+  for (const attention::KernelConfig& config : relatives_.winners(shape, most)) {
+    if (all.size() == most) break;
+    if (std::ranges::find(all, config) == all.end()) all.push_back(config);
+  }
+  return all;
+}
+
 std::optional<TunedStore::Found> TunedStore::find(const ShapeKey& shape) {
   load();
   const std::lock_guard guard(mutex_);

@@ -56,6 +56,9 @@ class TunedStore {
   std::optional<Found> find(const ShapeKey& shape);
   // Only the entry of this device with the same key.
   std::optional<Found> find_exact(const ShapeKey& shape);
+  // What a search for a problem of this key is to try first: EntryIndex::winners, of this device
+  // and then of its relatives.
+  std::vector<attention::KernelConfig> winners(const ShapeKey& shape, std::size_t most);
   // Treats the entry as absent for as long as this store lives. Called where its kernel does not
   // work.
   void forget(const Found& found);

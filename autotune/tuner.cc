@@ -12,6 +12,7 @@
 #include "autotune/entry_problem.h"
 #include "autotune/workbench.h"
 #include "base/hash.h"
+#include "base/thread_pool.h"
 #include "base/work.h"
 #include "device/simulator.h"
 #include "pattern/layout_file.h"
@@ -169,16 +170,16 @@ SearchResult tune_problem(const TuneJob& job,
   double max_pairs = info.simulated ? kMaxPairsSimulated : kMaxPairsMeasured;
   if (job.max_pairs > 0) max_pairs = job.max_pairs;
   const Verifier verifier(job.context, job.kernels, job.limits,
-                          parts_for(job.problem, job.candidates, max_pairs), job.seed,
-                          job.threads);
+                          parts_for(job.problem, job.candidates, max_pairs), job.seed, job.threads);
+  // The processors besides the one that measures; a search beside a host that works takes none.
+  const int compilers = job.turns == nullptr ? base::processors() - 1 : 0;
   std::unique_ptr<Workbench> on_device, workbench;
   if (info.simulated) {
-    workbench = std::make_unique<PredictedWorkbench>(verifier, pipes, job.problem);
+    workbench =
+        std::make_unique<PredictedWorkbench>(verifier, job.kernels, pipes, job.problem, compilers);
   } else {
-    MeasureOptions options;
-    options.cold_cache = job.cold_cache;
     workbench = std::make_unique<MeasuredWorkbench>(verifier, job.context, job.kernels, job.limits,
-                                                    job.problem, job.seed, options);
+                                                    job.problem, job.seed, compilers);
   }
   if (job.turns != nullptr) {
     on_device = std::move(workbench);
@@ -192,12 +193,14 @@ SearchResult tune_problem(const TuneJob& job,
   }
   JournalWorkbench journaled(workbench.get(), job.journal->before(),
                              [&](const Finding& finding) { job.journal->add(finding); });
-  return search(job.candidates.trials, job.candidates.default_at, journaled, job.search, progress);
+  SearchOptions options = job.search;
+  options.nominated = job.journal->before().options.nominated;
+  return search(job.candidates.trials, job.candidates.default_at, journaled, options, progress);
 }
 
 base::Json subject_of(const Problem& problem, const Candidates& candidates,
                       const std::string& identity, bool simulated, const Entry::Origin& origin,
-                      bool exhaustive, bool cold_cache, std::uint64_t seed) {
+                      const SearchOptions& options, std::uint64_t seed) {
   base::Json about = {{"device", identity},
                       {"library", ANNULUS_VERSION},
                       {"driver", origin.driver_version},
@@ -217,12 +220,10 @@ base::Json subject_of(const Problem& problem, const Candidates& candidates,
                   blocks.q, blocks.k, blocks.v, to_string(problem.output_dtype()));
   about["pattern"] = base::digest(asked).hex();
   about["seed"] = seed;
-  about["cold_cache"] = cold_cache;
-  return subject_of(std::move(about), candidates.trials, candidates.default_at, simulated,
-                    exhaustive);
+  return subject_of(std::move(about), candidates.trials, candidates.default_at, simulated, options);
 }
 
-Entry compared(const SearchResult& result, bool predicted) {
+Entry compared(const SearchResult& result, bool predicted, CacheState l2) {
   // Predicted times are cycles; measured ones are microseconds and kept as nanoseconds.
   const double unit = predicted ? 1.0 : 1e3;
   const Trial& winner = result.trials[result.winner];
@@ -240,15 +241,18 @@ Entry compared(const SearchResult& result, bool predicted) {
   const bool is_default = result.winner == result.default_at;
   entry.ratio_low_ppm = is_default ? 1'000'000 : rounded(winner.ratio.low * 1e6);
   entry.ratio_high_ppm = is_default ? 1'000'000 : rounded(winner.ratio.high * 1e6);
+  entry.cold_cache = l2 == CacheState::kCold;
+  if (winner.other_ratio) entry.other_ratio_ppm = rounded(winner.other_ratio->middle * 1e6);
   entry.rounds = std::max(1, winner.rounds);
+  entry.repeated_rounds = result.repeated;
   entry.candidates = std::max(1, result.tried);
   if (result.runner_up) entry.runner_up = result.trials[*result.runner_up].config;
   return entry;
 }
 
-Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
+Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted, CacheState l2,
                Entry::Origin origin) {
-  Entry entry = compared(result, predicted);
+  Entry entry = compared(result, predicted, l2);
   entry.shape = shape_key(problem);
   origin.library_version = ANNULUS_VERSION;
   origin.when = std::time(nullptr);

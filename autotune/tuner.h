@@ -34,8 +34,8 @@ std::optional<Candidates> candidates_of(const Problem& problem,
                                         const attention::PipeDevice& pipes, bool simulated,
                                         const std::function<bool()>& stopped);
 
-// The parts of the problem that its candidates are verified on (parts.h): each of them has a plan for
-// each candidate.
+// The parts of the problem that its candidates are verified on (parts.h): each of them has a plan
+// for each candidate.
 std::vector<Problem> parts_for(const Problem& problem, const Candidates& candidates,
                                double max_pairs);
 
@@ -45,8 +45,7 @@ struct TuneJob {
   device::ContextPointer context;
   jit::KernelCache& kernels;
   attention::DeviceLimits limits;
-  SearchOptions search;
-  bool cold_cache = false;
+  SearchOptions search;  // those nominated are replaced by a journal's, where the search goes on
   std::uint64_t seed = 0;
   // Pairs that the parts may have; 0: as many as take the oracle, or the simulator, about a second.
   double max_pairs = 0;
@@ -59,7 +58,7 @@ struct TuneJob {
 // `origin` the versions count. `identity` is that of the device (device_key.h).
 base::Json subject_of(const Problem& problem, const Candidates& candidates,
                       const std::string& identity, bool simulated, const Entry::Origin& origin,
-                      bool exhaustive, bool cold_cache, std::uint64_t seed);
+                      const SearchOptions& options, std::uint64_t seed);
 
 // Runs on the default stream and waits for it. On a simulated device nothing else may run
 // meanwhile, or in a turn, because its counters are what is measured; it runs in checked mode for
@@ -67,13 +66,13 @@ base::Json subject_of(const Problem& problem, const Candidates& candidates,
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress = {});
 
-// Returns what a search found about its winner and the default, as an entry without a shape and an
-// origin.
-Entry compared(const SearchResult& result, bool predicted);
+// An entry without a shape and an origin, of what a search with this state of L2 found about its
+// winner and the default.
+Entry compared(const SearchResult& result, bool predicted, CacheState l2);
 
 // The entry in which a result is kept. `origin` says with which driver, NVRTC and clocks it was
 // found; the rest of it is filled in.
-Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
+Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted, CacheState l2,
                Entry::Origin origin);
 
 }  // namespace annulus::autotune

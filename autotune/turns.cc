@@ -40,14 +40,14 @@ std::optional<Dropped> TurnWorkbench::prepare(const attention::KernelConfig& con
 }
 
 std::vector<std::vector<double>> TurnWorkbench::measure(
-    std::span<const attention::KernelConfig> configs, int rounds) {
-  if (exact()) return inner_.measure(configs, rounds);
+    std::span<const attention::KernelConfig> configs, int rounds, CacheState l2) {
+  if (exact()) return inner_.measure(configs, rounds, l2);
   std::vector<std::vector<double>> times(configs.size());
   for (int left = rounds; left > 0;) {
     const int now = std::min(left, kRoundsOfTurn);
     left -= now;
     const Turn turn(turns_, mode_);
-    const auto measured = inner_.measure(configs, now);
+    const auto measured = inner_.measure(configs, now, l2);
     for (std::size_t i = 0; i < times.size(); ++i) {
       times[i].insert(times[i].end(), measured[i].begin(), measured[i].end());
     }

@@ -107,6 +107,16 @@ Verdict Verifier::check(const attention::KernelConfig& config) const {
   }
 }
 
+std::vector<jit::KernelSpec> Verifier::kernels_of(const attention::KernelConfig& config) const {
+  std::vector<jit::KernelSpec> specs;
+  for (const Problem& part : parts_) {
+    attention::LaunchPlan plan = attention::make_plan(part, {config, "a candidate", {}}, limits_);
+    specs.push_back(std::move(plan.spec));
+    if (!plan.split.empty()) specs.push_back(std::move(plan.combine_spec));
+  }
+  return specs;
+}
+
 Verdict Verifier::run(const attention::KernelConfig& config) const {
   Verdict verdict;
   device::simulator_counters(*context_, /*clear=*/true);

@@ -46,6 +46,10 @@ class Verifier {
 
   const std::vector<Problem>& parts() const { return parts_; }
 
+  // The kernels that check() gets for a configuration. May be called from any thread. Throws as
+  // attention::make_plan does.
+  std::vector<jit::KernelSpec> kernels_of(const attention::KernelConfig& config) const;
+
  private:
   struct Data;
   Verdict run(const attention::KernelConfig& config) const;

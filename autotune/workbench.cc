@@ -1,7 +1,10 @@
 #include "autotune/workbench.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
+#include <utility>
 
 #include "autotune/space.h"
 #include "base/fail.h"
@@ -12,6 +15,9 @@ namespace {
 // How many random numbers are drawn for one tensor; drawing more would take longer than the
 // measurements.
 constexpr std::int64_t kRandomElements = std::int64_t{1} << 22;
+
+// Tile lists that are kept for further candidates, on the host and on the device.
+constexpr base::CacheLimits kMostLists{.bytes = std::int64_t{256} << 20};
 
 attention::KernelWork sum_of_estimates(const attention::KernelConfig& config,
                                        const attention::KernelFeatures& features,
@@ -27,14 +33,20 @@ attention::KernelWork sum_of_estimates(const attention::KernelConfig& config,
   return attention::estimate_work(config, features, all);
 }
 
+AheadCompiler::KernelsOf kernels_of(const Verifier& verifier) {
+  return [&verifier](const attention::KernelConfig& config) { return verifier.kernels_of(config); };
+}
+
 }  // namespace
 
-PredictedWorkbench::PredictedWorkbench(const Verifier& verifier, const attention::PipeDevice& pipes,
-                                       const Problem& problem)
+PredictedWorkbench::PredictedWorkbench(const Verifier& verifier, const jit::KernelCache& kernels,
+                                       const attention::PipeDevice& pipes, const Problem& problem,
+                                       int compilers)
     : verifier_(verifier),
       pipes_(pipes),
       problem_(problem),
-      features_(attention::features_of(problem)) {}
+      features_(attention::features_of(problem)),
+      ahead_(kernels, kernels_of(verifier), compilers) {}
 
 std::optional<Dropped> PredictedWorkbench::prepare(const attention::KernelConfig& config) {
   const std::string name = to_string(config);
@@ -54,7 +66,7 @@ std::optional<Dropped> PredictedWorkbench::prepare(const attention::KernelConfig
 }
 
 std::vector<std::vector<double>> PredictedWorkbench::measure(
-    std::span<const attention::KernelConfig> configs, int rounds) {
+    std::span<const attention::KernelConfig> configs, int rounds, CacheState) {
   std::vector<std::vector<double>> times;
   for (const attention::KernelConfig& config : configs) {
     times.emplace_back(static_cast<std::size_t>(rounds), cycles_.at(to_string(config)));
@@ -64,7 +76,7 @@ std::vector<std::vector<double>> PredictedWorkbench::measure(
 
 MeasuredWorkbench::MeasuredWorkbench(const Verifier& verifier, device::ContextPointer context,
                                      jit::KernelCache& kernels, attention::DeviceLimits limits,
-                                     const Problem& problem, std::uint64_t seed,
+                                     const Problem& problem, std::uint64_t seed, int compilers,
                                      const MeasureOptions& options)
     : verifier_(verifier),
       context_(std::move(context)),
@@ -75,49 +87,72 @@ MeasuredWorkbench::MeasuredWorkbench(const Verifier& verifier, device::ContextPo
       operands_(context_, problem, random_operands(problem, kRandomElements, seed)),
       scratch_(context_, static_cast<std::size_t>(2 * context_->info().l2_bytes)),
       start_(context_, device::Event::Timing::kOn),
-      end_(context_, device::Event::Timing::kOn) {}
+      end_(context_, device::Event::Timing::kOn),
+      tiles_(kMostLists),
+      device_tiles_(context_, kMostLists),
+      ahead_(kernels, kernels_of(verifier), compilers) {}
 
 std::optional<Dropped> MeasuredWorkbench::prepare(const attention::KernelConfig& config) {
   const Verdict verdict = verifier_.check(config);
   return verdict.reason ? std::optional(Dropped{*verdict.reason, verdict.code}) : std::nullopt;
 }
 
-double MeasuredWorkbench::time_micros(const attention::Forward& forward, int repeats) {
+double MeasuredWorkbench::time_micros(const attention::BranchedForward& forward, int repeats,
+                                      CacheState l2) {
+  const auto run = [&] {
+    forward.run(nullptr, operands_.operands, reinterpret_cast<void*>(workspace_.address()));
+  };
   // The fill, twice as long as L2, evicts what the last configuration left. It also keeps the
   // device busy while the launches are queued, so that the device is measured and not the host.
   device::fill_bytes_async(*context_, scratch_.address(), 0, scratch_.bytes(), nullptr);
+  if (l2 == CacheState::kWarm) run();
   start_.record(nullptr);
-  for (int i = 0; i < repeats; ++i) {
-    forward.run(nullptr, operands_.operands, reinterpret_cast<void*>(workspace_.address()));
-  }
+  for (int i = 0; i < repeats; ++i) run();
   end_.record(nullptr);
   end_.synchronize();
   return device::elapsed_millis(*context_, start_, end_) * 1e3 / repeats;
 }
 
-std::vector<std::vector<double>> MeasuredWorkbench::measure(
-    std::span<const attention::KernelConfig> configs, int rounds) {
-  std::vector<attention::Forward> forwards;
-  std::vector<int> repeats;
+void MeasuredWorkbench::rest(int attempt) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(100 << attempt));
+}
+
+std::vector<MeasuredWorkbench::Ready*> MeasuredWorkbench::ready(
+    std::span<const attention::KernelConfig> configs) {
+  std::map<std::string, Ready> before = std::exchange(ready_, {});
+  std::vector<Ready*> all;
   for (const attention::KernelConfig& config : configs) {
-    forwards.emplace_back(context_, kernels_,
-                          attention::make_plan(problem_, {config, "a candidate", {}}, limits_,
-                                               {.dealt = attention::Dealt::kAsPays}));
-    const auto needed = static_cast<std::size_t>(forwards.back().plan().workspace_bytes);
+    const std::string name = to_string(config);
+    if (auto found = before.extract(name)) {
+      all.push_back(&ready_.insert(std::move(found)).position->second);
+      continue;
+    }
+    const attention::PlanForm form{.dealt = attention::Dealt::kAsPays};
+    attention::BranchedForward forward(
+        context_, kernels_, problem_,
+        attention::make_branch_plans(problem_, {config, "a candidate", {}}, limits_, form, &tiles_),
+        &device_tiles_);
+    const auto needed = static_cast<std::size_t>(forward.workspace_bytes());
     if (needed > workspace_.bytes()) workspace_ = device::Buffer(context_, needed);
-    // The first run warms up; the second one's time decides how many launches one measurement has.
-    time_micros(forwards.back(), 1);
-    const double once = std::max(time_micros(forwards.back(), 1), 0.1);
-    repeats.push_back(options_.cold_cache
-                          ? 1
-                          : std::clamp(static_cast<int>(std::ceil(options_.least_micros / once)), 1,
-                                       options_.max_repeats));
+    // The first runs warm up; the time of the last one decides how many one measurement has.
+    time_micros(forward, 1, CacheState::kWarm);
+    const double once = std::max(time_micros(forward, 1, CacheState::kWarm), 0.1);
+    const int repeats = std::clamp(static_cast<int>(std::ceil(options_.least_micros / once)), 1,
+                                   options_.max_repeats);
+    all.push_back(&ready_.try_emplace(name, std::move(forward), repeats).first->second);
   }
+  return all;
+}
+
+std::vector<std::vector<double>> MeasuredWorkbench::measure(
+    std::span<const attention::KernelConfig> configs, int rounds, CacheState l2) {
+  const std::vector<Ready*> all = ready(configs);
   std::vector<std::vector<double>> times(configs.size());
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < configs.size(); ++i) {
       const std::size_t at = (i + static_cast<std::size_t>(round)) % configs.size();
-      times[at].push_back(time_micros(forwards[at], repeats[at]));
+      const int repeats = l2 == CacheState::kCold ? 1 : all[at]->repeats;
+      times[at].push_back(time_micros(all[at]->forward, repeats, l2));
     }
   }
   return times;

@@ -12,6 +12,10 @@
 #include <vector>
 
 #include "attention/cost/pipe_model.h"
+#include "attention/run/branched_forward.h"
+#include "attention/tiles/device_tiles.h"
+#include "attention/tiles/tile_cache.h"
+#include "autotune/ahead_compiler.h"
 #include "autotune/operands.h"
 #include "autotune/verify.h"
 #include "device/stream.h"
@@ -24,6 +28,15 @@ struct Dropped {
   ErrorCode code = ErrorCode::kInternal;  // as in Verdict
 };
 
+// What L2 holds when a measured launch begins.
+enum class CacheState {
+  kWarm,  // what the launch before, with the same operands, left
+  kCold,  // nothing of the operands
+};
+constexpr CacheState other(CacheState state) {
+  return state == CacheState::kWarm ? CacheState::kCold : CacheState::kWarm;
+}
+
 class Workbench {
  public:
   virtual ~Workbench() = default;
@@ -31,13 +44,21 @@ class Workbench {
   // Compiles and verifies a candidate; returns the reason where it is dropped.
   virtual std::optional<Dropped> prepare(const attention::KernelConfig& config) = 0;
 
+  // These are likely to be prepared next: a workbench may begin to compile them beside the caller.
+  virtual void foresee(std::span<const attention::KernelConfig> /*next*/) {}
+
   // times[i][r]: what configuration i took in round r, in microseconds or, where predictions are
   // exact, in cycles. In each round all configurations run one after another. Requires: prepare()
   // found no reason against any of them.
   virtual std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                                   int rounds) = 0;
+                                                   int rounds, CacheState l2) = 0;
 
-  // True for predictions: the same question has the same answer, so one round suffices.
+  // Lets a device that is slower than it can be come to rest before it is measured for the
+  // (attempt + 1)-th time.
+  virtual void rest(int /*attempt*/) {}
+
+  // True for predictions: the same question has the same answer, so one round suffices, and L2 has
+  // no state.
   virtual bool exact() const = 0;
 };
 
@@ -45,14 +66,15 @@ class Workbench {
 // the whole.
 class PredictedWorkbench : public Workbench {
  public:
-  // The verifier must outlive it. Requires: a simulated device in checked mode, which counts
-  // everything.
-  PredictedWorkbench(const Verifier& verifier, const attention::PipeDevice& pipes,
-                     const Problem& problem);
+  // The verifier and `kernels` must outlive it. `compilers` threads compile what is foreseen.
+  // Requires: a simulated device in checked mode, which counts everything.
+  PredictedWorkbench(const Verifier& verifier, const jit::KernelCache& kernels,
+                     const attention::PipeDevice& pipes, const Problem& problem, int compilers = 0);
 
   std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
+  void foresee(std::span<const attention::KernelConfig> next) override { ahead_.want(next); }
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds) override;
+                                           int rounds, CacheState l2) override;
   bool exact() const override { return true; }
 
  private:
@@ -61,32 +83,43 @@ class PredictedWorkbench : public Workbench {
   Problem problem_;
   attention::KernelFeatures features_;
   std::map<std::string, double> cycles_;  // by the configuration's text
+  AheadCompiler ahead_;
 };
 
 struct MeasureOptions {
-  bool cold_cache = false;  // empty L2 before every launch
   // Least length of a measurement: short kernels are launched several times in it.
   double least_micros = 200;
   int max_repeats = 1000;
 };
 
 // Measures the time between events on the default stream of a device. Every round starts with
-// another configuration, so that a drifting clock favours none.
+// another configuration, so that a drifting clock favours none. With L2 warm, a launch that is not
+// measured goes before, and where launches are short several are measured together.
 class MeasuredWorkbench : public Workbench {
  public:
-  // The verifier and `kernels` must outlive it. Allocates the operands of the whole problem. Throws
-  // Error{kOutOfMemory, kDevice}.
+  // The verifier and `kernels` must outlive it. `compilers` threads compile what is foreseen.
+  // Allocates the operands of the whole problem. Throws Error{kOutOfMemory, kDevice}.
   MeasuredWorkbench(const Verifier& verifier, device::ContextPointer context,
                     jit::KernelCache& kernels, attention::DeviceLimits limits,
-                    const Problem& problem, std::uint64_t seed, const MeasureOptions& options = {});
+                    const Problem& problem, std::uint64_t seed, int compilers = 0,
+                    const MeasureOptions& options = {});
 
   std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
+  void foresee(std::span<const attention::KernelConfig> next) override { ahead_.want(next); }
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds) override;
+                                           int rounds, CacheState l2) override;
+  void rest(int attempt) override;  // 100 ms, and twice as long each time
   bool exact() const override { return false; }
 
  private:
-  double time_micros(const attention::Forward& forward, int repeats);
+  // A candidate that is ready to run.
+  struct Ready {
+    attention::BranchedForward forward;
+    int repeats;  // runs in a measurement with L2 warm
+  };
+  // Those of these configurations, in their order; keeps them for the next call and no others.
+  std::vector<Ready*> ready(std::span<const attention::KernelConfig> configs);
+  double time_micros(const attention::BranchedForward& forward, int repeats, CacheState l2);
 
   const Verifier& verifier_;
   device::ContextPointer context_;
@@ -98,6 +131,10 @@ class MeasuredWorkbench : public Workbench {
   device::Buffer workspace_;  // of the candidate that is measured
   device::Buffer scratch_;    // twice the L2
   device::Event start_, end_;
+  attention::TileCache tiles_;  // of all candidates: many have tiles of one size
+  attention::DeviceTileCache device_tiles_;
+  std::map<std::string, Ready> ready_;  // by the configuration's text
+  AheadCompiler ahead_;
 };
 
 }  // namespace annulus::autotune

@@ -23,6 +23,7 @@ typedef struct annulus_tune_progress {
   const char* best;     // so far
   double best_ratio;    // its time over that of the heuristic's choice
   double seconds;       // since the call
+  int64_t most;         // candidates that may be tried or dropped before the search ends by itself
 } annulus_tune_progress;
 
 // Called on the thread that called annulus_tune.
@@ -41,7 +42,9 @@ typedef struct annulus_tune_options {
   int32_t exhaustive;  // 0 or 1: try the whole space
   int32_t force;       // 0 or 1: search again and replace the result that is stored
   int32_t dry_run;     // 0 or 1: only list what would be tried; run and write nothing
-  int32_t cold_cache;  // 0 or 1: empty L2 before each measured launch
+  // 0 or 1: empty L2 before each launch whose time decides; the finalists are measured in the other
+  // state too
+  int32_t cold_cache;
   // 0 or 1: keep the journal of a search that ends by itself, which otherwise removes it
   int32_t keep_journal;
 } annulus_tune_options;
@@ -104,12 +107,16 @@ typedef struct annulus_tune_result {
   // there is none (any more).
   const char* journal;
   int64_t resumed;  // candidates that the journal of an earlier search had answers for
+  // The median of the ratio with L2 cold, or warm with cold_cache; 0 where it was not measured.
+  double other_ratio;
+  int64_t repeated_rounds;  // because the device was slower than it can be
+  int32_t slowed;           // 0 or 1: it stayed so
 } annulus_tune_result;
 
 #define ANNULUS_TUNE_RESULT_INIT                                                                   \
   {                                                                                                \
     sizeof(annulus_tune_result), NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, \
-        0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0                                                      \
+        0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0.0, 0, 0                                           \
   }
 
 ANNULUS_EXPORT annulus_status annulus_tuning_get(annulus_tuning* tuning,
@@ -262,12 +269,15 @@ typedef struct annulus_tuned_entry {
   int32_t nvrtc_version;  // 13000 is 13.0
   int32_t clock_mhz;      // that the driver stated
   int32_t memory_clock_mhz;
+  double other_ratio;  // as of annulus_tune_result, as is the next one
+  int64_t repeated_rounds;
+  int32_t cold_cache;  // 0 or 1: L2 was empty before each launch
 } annulus_tuned_entry;
 
 #define ANNULUS_TUNED_ENTRY_INIT                                                                  \
   {                                                                                               \
     sizeof(annulus_tuned_entry), NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0                             \
+        0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0.0, 0, 0                  \
   }
 
 ANNULUS_EXPORT annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t index,

@@ -32,6 +32,7 @@ namespace annulus::inline v0 {
 struct TuneProgress {
   int done = 0;        // candidates that were tried or dropped
   int candidates = 0;  // of the whole space; most searches end long before
+  int most = 0;        // that may be tried or dropped before the search ends by itself
   std::string config;  // the last one
   std::string outcome;
   std::string best;       // so far
@@ -46,10 +47,12 @@ struct TuneOptions {
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(const TuneProgress&)> progress;  // called on the caller's thread
   bool exhaustive = false;                            // try the whole space
-  bool force = false;       // search again and replace the result that is stored
-  bool dry_run = false;     // only list what would be tried: run and write nothing
-  bool cold_cache = false;  // empty L2 before each measured launch
-  std::uint64_t seed = 0;   // seed of the operands
+  bool force = false;    // search again and replace the result that is stored
+  bool dry_run = false;  // only list what would be tried: run and write nothing
+  // Empty L2 before each launch whose time decides. In either case the finalists are measured in
+  // the other state too.
+  bool cold_cache = false;
+  std::uint64_t seed = 0;  // seed of the operands
   // Keep the journal of the search beside the result (docs/tuning.md) where the search ends by
   // itself, which otherwise removes it.
   bool keep_journal = false;
@@ -82,6 +85,14 @@ struct TuneResult {
   double ratio = 1;            // time over default_time
   double ratio_low = 1;        // its 95 % interval
   double ratio_high = 1;
+  // The median of the ratio with L2 cold, or warm with TuneOptions::cold_cache; 0 where it was not
+  // measured. A configuration that is slower than the default in that state replaces nothing.
+  double other_ratio = 0;
+  // Rounds that were repeated because the device was slower in them than it can be: throttled, or
+  // busy with something else. `slowed` says that it stayed so, and that what was measured later is
+  // of that pace.
+  int repeated_rounds = 0;
+  bool slowed = false;
   int candidates = 0;  // of the space
   int tried = 0;       // 0: the search ended before the first candidate, and there are no times
   int dropped = 0;
@@ -235,6 +246,9 @@ struct TunedEntry {
   double default_time = 0;
   double ratio_low = 1;
   double ratio_high = 1;
+  bool cold_cache = false;  // L2 was empty before each launch
+  double other_ratio = 0;   // as in TuneResult, as is the next one
+  int repeated_rounds = 0;
   int rounds = 0;
   int candidates = 0;
   int library_version = 0;  // ANNULUS_VERSION

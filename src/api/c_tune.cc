@@ -23,9 +23,15 @@ constexpr StructName kTunedInfo = {"annulus_tuned_info", "ANNULUS_TUNED_INFO_INI
 std::function<void(const TuneProgress&)> teller_of(annulus_tune_callback call, void* user) {
   if (call == nullptr) return {};
   return [call, user](const TuneProgress& at) {
-    const annulus_tune_progress progress = {
-        sizeof progress,    at.done,         at.candidates, at.config.c_str(),
-        at.outcome.c_str(), at.best.c_str(), at.best_ratio, at.seconds};
+    const annulus_tune_progress progress = {sizeof progress,
+                                            at.done,
+                                            at.candidates,
+                                            at.config.c_str(),
+                                            at.outcome.c_str(),
+                                            at.best.c_str(),
+                                            at.best_ratio,
+                                            at.seconds,
+                                            at.most};
     call(user, &progress);
   };
 }
@@ -65,6 +71,9 @@ annulus_tune_result to_c(const TuneResult& result) {
   c.file = result.file.c_str();
   c.journal = result.journal.c_str();
   c.resumed = result.resumed;
+  c.other_ratio = result.other_ratio;
+  c.repeated_rounds = result.repeated_rounds;
+  c.slowed = result.slowed ? 1 : 0;
   c.time = result.time;
   c.default_time = result.default_time;
   c.ratio = result.ratio;
@@ -161,6 +170,9 @@ annulus_tuned_entry to_c(const TunedEntry& entry) {
   c.ratio_low = entry.ratio_low;
   c.ratio_high = entry.ratio_high;
   c.rounds = entry.rounds;
+  c.cold_cache = entry.cold_cache ? 1 : 0;
+  c.other_ratio = entry.other_ratio;
+  c.repeated_rounds = entry.repeated_rounds;
   c.candidates = entry.candidates;
   c.when = entry.when;
   c.batch = entry.batch;

@@ -31,6 +31,9 @@ TunedEntry tell(autotune::ListedEntry listed) {
   each.default_time = told(entry.default_time, entry.predicted);
   each.ratio_low = static_cast<double>(entry.ratio_low_ppm) / 1e6;
   each.ratio_high = static_cast<double>(entry.ratio_high_ppm) / 1e6;
+  each.cold_cache = entry.cold_cache;
+  each.other_ratio = static_cast<double>(entry.other_ratio_ppm) / 1e6;
+  each.repeated_rounds = entry.repeated_rounds;
   each.rounds = entry.rounds;
   each.candidates = entry.candidates;
   each.library_version = origin.library_version;

@@ -20,6 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Configurations that were best for other problems, which a search tries first.
+constexpr std::size_t kNominated = 6;
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -59,6 +62,8 @@ void tell(const autotune::Entry& entry, TuneResult* result) {
   result->ratio = result->time / result->default_time;
   result->ratio_low = static_cast<double>(entry.ratio_low_ppm) / 1e6;
   result->ratio_high = static_cast<double>(entry.ratio_high_ppm) / 1e6;
+  result->other_ratio = static_cast<double>(entry.other_ratio_ppm) / 1e6;
+  result->repeated_rounds = entry.repeated_rounds;
 }
 
 // Without a start nothing is said of the time.
@@ -69,6 +74,7 @@ std::function<void(const autotune::SearchProgress&)> teller(
     TuneProgress progress;
     progress.done = at.tried;
     progress.candidates = at.candidates;
+    progress.most = at.most;
     progress.config = attention::to_string(at.last->config);
     progress.outcome = outcome_of(*at.last);
     progress.best = attention::to_string(at.best->config);
@@ -82,21 +88,12 @@ std::function<void(const autotune::SearchProgress&)> teller(
 // memory.
 autotune::SearchResult search(const Device::Impl& device, const Problem& problem,
                               const autotune::Candidates& candidates, const TuneOptions& options,
-                              Clock::time_point start, const std::function<bool()>& stopped,
+                              const autotune::SearchOptions& search, Clock::time_point start,
                               autotune::JournalFile* journal = nullptr, const Beside& beside = {}) {
   jit::KernelCache kernels(device.context, device.compiler, device.disk, device.folders);
-  const autotune::TuneJob job{problem,
-                              candidates,
-                              device.context,
-                              kernels,
-                              limits_of(device),
-                              {.exhaustive = options.exhaustive, .stopped = stopped},
-                              options.cold_cache,
-                              options.seed,
-                              0,
-                              journal,
-                              beside.turns,
-                              beside.threads};
+  const autotune::TuneJob job{problem,           candidates,   device.context, kernels,
+                              limits_of(device), search,       options.seed,   0,
+                              journal,           beside.turns, beside.threads};
   return autotune::tune_problem(job, teller(options, start));
 }
 
@@ -163,23 +160,29 @@ void search_and_keep(const Device::Impl& device, const Problem& problem,
                      const std::function<bool()>& stopped, const Beside& beside,
                      TuneResult* result) {
   base::FileSystem files;
+  const autotune::ShapeKey shape = autotune::shape_key(problem);
+  autotune::SearchOptions how;
+  how.exhaustive = options.exhaustive;
+  how.l2 = options.cold_cache ? autotune::CacheState::kCold : autotune::CacheState::kWarm;
+  how.nominated = device.tuned->winners(shape, kNominated);
+  how.stopped = stopped;
   std::optional<autotune::JournalFile> journal;
   if (folder) {
     journal.emplace(
-        files, device.log, *folder, autotune::shape_key(problem),
+        files, device.log, *folder, shape,
         autotune::subject_of(problem, candidates, device.tuned->options().device.identity,
-                             device.info.simulated, origin_of(device), options.exhaustive,
-                             options.cold_cache, options.seed));
+                             device.info.simulated, origin_of(device), how, options.seed));
     result->resumed = count_resumed(journal->before());
   }
-  const autotune::SearchResult found = search(device, problem, candidates, options, start, stopped,
+  const autotune::SearchResult found = search(device, problem, candidates, options, how, start,
                                               journal ? &*journal : nullptr, beside);
   const autotune::Entry entry =
-      autotune::entry_of(problem, found, device.info.simulated, origin_of(device));
+      autotune::entry_of(problem, found, device.info.simulated, how.l2, origin_of(device));
   tell(entry, result);
   result->status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
   result->tried = found.tried;
   result->dropped = found.dropped;
+  result->slowed = found.slowed;
   result->trials = tell(found.trials);
   // A search that was cut short before it compared anything has nothing to keep.
   if (found.complete || found.tried > 1) {
@@ -215,7 +218,7 @@ TuneResult replay_file(const std::string& path,
   options.progress = progress;
   const autotune::SearchResult found = autotune::replay(*journal, teller(options, {}));
   TuneResult result;
-  const autotune::Entry entry = autotune::compared(found, journal->predicted);
+  const autotune::Entry entry = autotune::compared(found, journal->predicted, journal->options.l2);
   tell(entry, &result);
   result.default_config = attention::to_string(entry.default_config);
   result.status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
@@ -226,6 +229,7 @@ TuneResult replay_file(const std::string& path,
   result.candidates = static_cast<int>(found.trials.size());
   result.tried = found.tried;
   result.dropped = found.dropped;
+  result.slowed = found.slowed;
   result.trials = tell(found.trials);
   result.journal = path;
   result.resumed = count_resumed(*journal);
@@ -316,13 +320,14 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
     return note;
   }
   TuneOptions options;
-  options.exhaustive = true;
   options.seed = seed;
+  autotune::SearchOptions how;
+  how.exhaustive = true;
+  how.stopped = cancelled;
   autotune::Candidates both;
   both.trials = {{.config = standard}, {.config = entry.config}};
   try {
-    const autotune::SearchResult found =
-        search(impl, problem, both, options, Clock::now(), cancelled);
+    const autotune::SearchResult found = search(impl, problem, both, options, how, Clock::now());
     const autotune::Trial& trial = found.trials[1];
     const bool dropped = trial.outcome == autotune::Trial::Outcome::kDropped;
     if (trial.outcome == autotune::Trial::Outcome::kNotTried) {

@@ -31,8 +31,8 @@ class FakeBench : public autotune::Workbench {
     if (found == dropped.end()) return std::nullopt;
     return autotune::Dropped{found->second, code};
   }
-  std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs,
-                                           int rounds) override {
+  std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs, int rounds,
+                                           autotune::CacheState l2) override {
     if (planning) planning();
     std::vector<std::vector<double>> times(configs.size());
     for (int round = 0; round < rounds; ++round) {
@@ -41,7 +41,8 @@ class FakeBench : public autotune::Workbench {
       const double drift = exact() ? 1 : 1 + 0.3 * std::sin(0.7 * clock_++);
       for (std::size_t i = 0; i < configs.size(); ++i) {
         const double spike = random_.below(20) == 0 ? 1 + 10 * noise_ : 1;
-        times[i].push_back(truth_(configs[i]) * drift * spike *
+        const Truth& truth = l2 == autotune::CacheState::kCold && cold ? cold : truth_;
+        times[i].push_back(truth(configs[i]) * drift * spike *
                            (1 + noise_ * std::abs(static_cast<double>(random_.normal()))));
       }
     }
@@ -55,6 +56,7 @@ class FakeBench : public autotune::Workbench {
   std::vector<std::string> prepared;
   int measured = 0;
   std::function<void()> planning;  // called before each measurement
+  Truth cold;                      // with L2 cold; empty: as warm
 
  private:
   Truth truth_;
@@ -63,16 +65,17 @@ class FakeBench : public autotune::Workbench {
   double clock_ = 0;
 };
 
-// A space of 64 configurations whose static prediction is off by up to a third.
-inline std::vector<autotune::Trial> trials(const FakeBench::Truth& truth) {
+// A space of 64 configurations whose static predictions are off by up to `error`.
+inline std::vector<autotune::Trial> trials(const FakeBench::Truth& truth, double error = 0.2,
+                                           std::uint64_t seed = 4) {
   std::vector<autotune::Trial> made;
-  base::Random random(4);
+  base::Random random(seed);
   for (const int warps : {4, 8}) {
     for (int columns = 16; columns <= 128; columns += 16) {
       for (int stages = 1; stages <= 4; ++stages) {
         autotune::Trial trial;
         trial.config = attention::MmaConfig{16 * warps, columns, warps, stages, false, 1};
-        trial.predicted = truth(trial.config) * (0.8 + 0.4 * random.uniform());
+        trial.predicted = truth(trial.config) * (1 - error + 2 * error * random.uniform());
         made.push_back(trial);
       }
     }

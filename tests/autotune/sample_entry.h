@@ -40,7 +40,9 @@ inline autotune::Entry sample_entry(int number) {
   entry.default_time = 100'000;
   entry.ratio_low_ppm = 890'000;
   entry.ratio_high_ppm = 910'000;
+  entry.other_ratio_ppm = 950'000;
   entry.rounds = 25;
+  entry.repeated_rounds = 3;
   entry.candidates = 40;
   entry.runner_up = attention::MmaConfig{64, 64, 4, 2, true, 3};
   entry.origin = {.library_version = 100,

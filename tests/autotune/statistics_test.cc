@@ -54,5 +54,17 @@ TEST_CASE("the interval holds the true median as often as it says, also of skewe
   }
 }
 
+TEST_CASE("the error of a median falls with the square root of the number of values") {
+  CHECK(error_of_median({}) == 0);
+  CHECK(error_of_median({3}) == 0);
+  CHECK(error_of_median({5, 5, 5, 5}) == 0);
+  const std::vector<double> few = {1, 2, 3, 4, 5};  // distances 2, 1, 0, 1, 2
+  CHECK(error_of_median(few) == doctest::Approx(1.4826 * 1.2533 / std::sqrt(5)));
+  std::vector<double> four_times = few;
+  for (int i = 0; i < 3; ++i) four_times.insert(four_times.end(), few.begin(), few.end());
+  CHECK(error_of_median(four_times) == doctest::Approx(error_of_median(few) / 2));
+  CHECK(error_of_median({1, 2, 3, 4, 500}) == error_of_median(few));
+}
+
 }  // namespace
 }  // namespace annulus::autotune

@@ -29,7 +29,8 @@ Problem problem() {
 
 Verifier verifier_for(const Device& device, const Problem& whole) {
   const Device::Impl& impl = api::inside(device);
-  return Verifier(impl.context, *impl.kernels, api::limits_of(impl), choose_parts(whole, 1e6, 1), 7);
+  return Verifier(impl.context, *impl.kernels, api::limits_of(impl), choose_parts(whole, 1e6, 1),
+                  7);
 }
 
 // The templates with one piece of text replaced by another.
@@ -161,16 +162,18 @@ TEST_CASE("times are taken of every configuration in every round") {
   MeasureOptions options;
   options.max_repeats = 3;
   MeasuredWorkbench bench(verifier, impl.context, *impl.kernels, api::limits_of(impl), problem(), 1,
-                          options);
+                          0, options);
   CHECK_FALSE(bench.exact());
   const attention::KernelConfig configs[] = {attention::MmaConfig{64, 64, 4, 2, false, 4},
                                              attention::MmaConfig{64, 32, 4, 1, true, 2}};
   for (const auto& config : configs) CHECK_FALSE(bench.prepare(config));
-  const auto times = bench.measure(configs, 4);
-  REQUIRE(times.size() == 2);
-  for (const auto& of_one : times) {
-    CHECK(of_one.size() == 4);
-    for (const double time : of_one) CHECK(time > 0);
+  for (const CacheState l2 : {CacheState::kWarm, CacheState::kCold}) {
+    const auto times = bench.measure(configs, 4, l2);
+    REQUIRE(times.size() == 2);
+    for (const auto& of_one : times) {
+      CHECK(of_one.size() == 4);
+      for (const double time : of_one) CHECK(time > 0);
+    }
   }
 }
 

@@ -328,7 +328,7 @@ class SteadyBench final : public autotune::Workbench {
   explicit SteadyBench(bool exact) : exact_(exact) {}
   std::optional<autotune::Dropped> prepare(const attention::KernelConfig&) override { return {}; }
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds) override {
+                                           int rounds, autotune::CacheState) override {
     return std::vector(configs.size(), std::vector<double>(static_cast<std::size_t>(rounds), 1));
   }
   bool exact() const override { return exact_; }
@@ -346,8 +346,12 @@ std::string journal_from(Bytes& bytes) {
   const auto drawn = [&] {
     return to_string(trials[static_cast<std::size_t>(bytes.below(3))].config);
   };
-  std::string text = autotune::first_line(
-      autotune::subject_of({{"device", "a"}}, trials, 0, bytes.below(2) != 0, bytes.below(2) != 0));
+  const bool predicted = bytes.below(2) != 0;
+  autotune::SearchOptions options;
+  options.exhaustive = bytes.below(2) != 0;
+  options.nominated = {trials.back().config};
+  std::string text =
+      autotune::first_line(autotune::subject_of({{"device", "a"}}, trials, 0, predicted, options));
   for (std::int64_t i = bytes.below(6); i > 0; --i) {
     autotune::Finding finding{.configs = {drawn()}, .dropped = {}, .times = {}};
     if (bytes.below(4) == 0) {
@@ -357,6 +361,7 @@ std::string journal_from(Bytes& bytes) {
       const std::vector<double> times(static_cast<std::size_t>(bytes.between(1, 9)),
                                       1.0 + bytes.byte());
       finding.times.assign(finding.configs.size(), times);
+      if (times.front() > 200) finding.l2 = autotune::CacheState::kCold;
     }
     text += autotune::line_of(finding);
   }

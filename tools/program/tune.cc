@@ -47,7 +47,7 @@ bool only_this_shape(ErrorCode code) {
 }
 
 // How long a search may go on: at the pace of its last candidates, since the first of a search that
-// goes on from a journal take no time. Most searches end before the space does.
+// goes on from a journal take no time. Most searches end before.
 class Pace {
  public:
   // ", at most 40 s more"; empty at first.
@@ -57,7 +57,7 @@ class Pace {
     if (last_.size() > kLast) last_.pop_front();
     const auto [done, seconds] = last_.front();
     if (at.done <= done) return {};
-    double more = (at.seconds - seconds) / (at.done - done) * (at.candidates - at.done);
+    double more = (at.seconds - seconds) / (at.done - done) * (at.most - at.done);
     if (limit_seconds > 0) more = std::min(more, std::max(0.0, limit_seconds - at.seconds));
     return fmt::format(", at most {:.0f} s more", std::ceil(more));
   }
@@ -84,7 +84,7 @@ Outcome tune_one(const Device& device, const Problem& problem, const TuneArgumen
   options.seed = arguments.shape.seed;
   options.progress = [&](const TuneProgress& at) {
     // What matters most comes first, as a narrow terminal cuts the end.
-    progress.say(fmt::format("{}/{} tried, best {:.3f}, {:.0f} s{}: {}", at.done, at.candidates,
+    progress.say(fmt::format("{}/{} tried, best {:.3f}, {:.0f} s{}: {}", at.done, at.most,
                              at.best_ratio, at.seconds,
                              pace.more_text(at, options.time_limit_seconds), at.best));
   };
@@ -131,6 +131,9 @@ base::Json json_of(const TuneResult& result) {
   json["ratio"] = number(result.ratio);
   json["ratio_low"] = number(result.ratio_low);
   json["ratio_high"] = number(result.ratio_high);
+  json["other_ratio"] = number(result.other_ratio);
+  json["repeated_rounds"] = result.repeated_rounds;
+  json["slowed"] = result.slowed;
   json["candidates"] = result.candidates;
   json["tried"] = result.tried;
   json["dropped"] = result.dropped;
@@ -211,6 +214,16 @@ void print(const Outcome& outcome) {
   if (result.resumed > 0) {
     print_detail("resumed", fmt::format("{} of them are from the journal of an earlier search",
                                         result.resumed));
+  }
+  if (result.other_ratio > 0) {
+    print_detail("L2", fmt::format("{:.3f} of the default's time with L2 in its other state",
+                                   result.other_ratio));
+  }
+  if (result.repeated_rounds > 0) {
+    print_detail("repeated",
+                 fmt::format("{} rounds, in which the device was slower than it can be{}",
+                             result.repeated_rounds,
+                             result.slowed ? "; it stayed so: is it throttled, or shared?" : ""));
   }
   if (!result.journal.empty()) print_detail("journal", result.journal);
   for (const TuneCandidate& trial : result.trials) {
