@@ -27,66 +27,56 @@ constexpr double kBehind = 0.1;
 constexpr double kContender = 0.05;
 constexpr int kContenders = 4;
 // Intervals of finalists that are no wider than this are narrow enough.
-constexpr double kNarrow = 0.005;
-// A round in which the default takes longer than it can by more than this share is not calm.
+constexpr double kNarrow = 0.003;
+// Rounds of the finalists' last measurement, if their intervals are wide, however long these take.
+constexpr double kAlways = 100;
+// A device on which the default takes longer than it can by more than this share is not calm.
 constexpr double kDisturbed = 0.1;
-// How often such rounds are repeated, each time after a longer rest.
+// How often a measurement is repeated because of that, each time after a longer rest.
 constexpr int kAttempts = 4;
 // Candidates that a workbench is told of ahead.
 constexpr std::size_t kForeseen = 8;
 
 using Times = std::vector<std::vector<double>>;  // as Workbench::measure gives them
 
-void append(const Times& more, Times* times) {
-  times->resize(more.size());
-  for (std::size_t i = 0; i < more.size(); ++i) {
-    (*times)[i].insert((*times)[i].end(), more[i].begin(), more[i].end());
-  }
-}
-
-// Measures configurations beside the default, and repeats rounds in which the device was slower
-// than it can be.
+// Measures configurations beside the default, and repeats what was measured while the device was
+// slower than it can be. Whole measurements are judged, by a median: to leave out single rounds in
+// which the default was slow would favour the default.
 class CalmBench {
  public:
   explicit CalmBench(Workbench& workbench) : workbench_(workbench) {}
 
   // times[0] is that of the default, which is the first of `configs`.
   Times measure(std::span<const KernelConfig> configs, int rounds, CacheState l2) {
-    Times all = workbench_.measure(configs, rounds, l2);
-    if (workbench_.exact()) return all;
+    Times times = workbench_.measure(configs, rounds, l2);
+    if (workbench_.exact()) return times;
     double& least = l2 == CacheState::kCold ? least_cold_ : least_warm_;
-    Times calm = calm_rounds(all, &least);
-    const auto missing = [&] { return rounds - static_cast<int>(calm[0].size()); };
-    for (int attempt = 0; missing() > 0 && attempt < kAttempts; ++attempt) {
-      repeated_ += missing();
+    for (int attempt = 0; !is_calm(times, &least); ++attempt) {
+      if (attempt == kAttempts) {
+        // The device is not what it was, and this is how fast it is from here on.
+        slowed_ = true;
+        least = median(times[0]);
+        break;
+      }
+      repeated_ += rounds;
       workbench_.rest(attempt);
-      const Times again = workbench_.measure(configs, missing(), l2);
-      append(calm_rounds(again, &least), &calm);
-      append(again, &all);
+      times = workbench_.measure(configs, rounds, l2);
     }
-    if (2 * missing() < rounds) return calm;
-    // The device is not what it was, and this is how fast it is from here on.
-    slowed_ = true;
-    least = median(all[0]);
-    return all;
+    return times;
   }
 
   int repeated() const { return repeated_; }
   bool slowed() const { return slowed_; }
 
  private:
-  // The rounds in which the default took not much longer than the least median that it ever had.
-  static Times calm_rounds(const Times& times, double* least) {
-    *least = std::min(*least, median(times[0]));
-    Times calm(times.size());
-    for (std::size_t round = 0; round < times[0].size(); ++round) {
-      if (times[0][round] > *least * (1 + kDisturbed)) continue;
-      for (std::size_t i = 0; i < times.size(); ++i) calm[i].push_back(times[i][round]);
-    }
-    return calm;
+  static bool is_calm(const Times& times, double* least) {
+    const double now = median(times[0]);
+    *least = std::min(*least, now);
+    return now <= *least * (1 + kDisturbed);
   }
 
   Workbench& workbench_;
+  // The least medians of the default, with L2 warm and cold.
   double least_warm_ = std::numeric_limits<double>::infinity();
   double least_cold_ = std::numeric_limits<double>::infinity();
   int repeated_ = 0;
@@ -184,7 +174,13 @@ class Search {
   };
   std::vector<Hope> hopes() const {
     std::vector<Hope> all;
-    const double best = std::log(at(best_).ratio.middle);
+    // The best as the surrogate sees it: the least of many noisy ratios is a lucky one.
+    double best = 0;
+    for (std::size_t i = 0; i < result_.trials.size(); ++i) {
+      if (at(i).outcome == Trial::Outcome::kTried) {
+        best = std::min(best, surrogate_.forecast(i).log_ratio);
+      }
+    }
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
       if (at(i).outcome == Trial::Outcome::kNotTried) {
         all.push_back({surrogate_.expected_gain(i, best), i});
@@ -316,6 +312,16 @@ class Search {
     });
   }
 
+  int most_final_rounds(const std::vector<std::size_t>& finalists) const {
+    // Short launches are repeated in a round, and L2 is emptied before.
+    constexpr double kLeast = 250;
+    double micros = std::max(at(result_.default_at).time, kLeast);  // of a round
+    for (const std::size_t index : finalists) micros += std::max(at(index).time, kLeast);
+    const double most = options_.most_final_rounds;
+    return static_cast<int>(
+        std::clamp(options_.final_micros / micros, std::min(kAlways, most), most));
+  }
+
   // Leaves the best half of the contenders, with twice the rounds each time, until the finalists
   // are left; measures these afresh, and then with L2 in its other state. Returns the default's
   // median in the fresh rounds.
@@ -328,7 +334,8 @@ class Search {
     }
     for (const std::size_t index : *contenders) measured_[index] = {};
     double default_time = 0;
-    for (int rounds = 0; rounds < options_.most_final_rounds; rounds += options_.final_rounds) {
+    const int most = most_final_rounds(*contenders);
+    for (int rounds = 0; rounds < most; rounds += options_.final_rounds) {
       default_time = measure(*contenders, options_.final_rounds, options_.l2);
       if (narrow(*contenders)) break;
     }

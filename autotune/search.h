@@ -19,8 +19,8 @@
 //   shared machine; a result within it would change from run to run and could be a loss.
 // - Among those that are equally good the first in the space's fixed order is taken, so that two
 //   runs agree as often as they can.
-// - Rounds in which the default took much longer than it can are repeated: the device was throttled
-//   or busy with something else. Where it stays so the search goes on with the new pace.
+// - A measurement in which the default took much longer than it can is repeated: the device was
+//   throttled or busy with something else. Where it stays so the search goes on with the new pace.
 
 #include <functional>
 #include <optional>
@@ -42,9 +42,10 @@ struct SearchOptions {
   int least_most = 40;    // candidates that a search may always try
   double share = 0.15;    // of the space that it may try, if that is more
   int first_rounds = 3;   // rounds of a candidate's first measurement, each beside the default
-  int quick_rounds = 7;   // rounds of one that is not far behind by then
+  int quick_rounds = 15;  // rounds of one that is not far behind by then
   int final_rounds = 25;  // rounds of the finalists' last measurement
-  int most_final_rounds = 100;  // where their intervals are wide
+  int most_final_rounds = 1600;  // where their intervals are wide
+  double final_micros = 4e6;     // that all of them may take, beyond 100 rounds
   int max_finalists = 4;
   double margin = 0.01;  // a winner must be better by this share, beyond the noise
   // Asked before every candidate and every measurement, and while they are planned; true ends the
