@@ -88,6 +88,7 @@ std::size_t ShapeCounts::Hash::operator()(const base::Digest& digest) const {
 }
 
 bool ShapeCounts::add(const Problem& problem, const PlanOptions& options) {
+  if (problem.batch == 0 || problem.seq_q == 0) return true;
   const base::Digest key = key_of(problem, options);
   {
     const std::lock_guard lock(mutex_);
@@ -141,8 +142,8 @@ bool ShapeCounts::count(Shape* shape, const Problem& problem, const PlanOptions&
   }
   ++shape->unsaved;
   ++shape->plans;
-  if (keeps_problems_ && !shape->problem && options.config.empty() && problem.batch > 0 &&
-      problem.seq_q > 0 && problem.pattern.node().kind != detail::PatternNode::Kind::kSum) {
+  if (keeps_problems_ && !shape->problem && options.config.empty() &&
+      problem.pattern.node().kind != detail::PatternNode::Kind::kSum) {
     shape->problem = problem;
     kept_.fetch_add(1, std::memory_order_release);
   }

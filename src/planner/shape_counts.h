@@ -32,8 +32,9 @@ inline constexpr std::size_t kLongestShape = std::size_t{64} << 10;   // bytes o
 // All functions may be called from any thread.
 class ShapeCounts {
  public:
-  // Counts a plan. False where it is one of those that are left out: the problem has no line that
-  // could be read again, as with a layout that came from no file, or the bounds are reached.
+  // Counts a plan, unless it launches nothing. False where it is one of those that are left out:
+  // the problem has no line that could be read again, as with a layout that came from no file, or
+  // the bounds are reached.
   bool add(const Problem& problem, const PlanOptions& options);
   // Counts a plan of which no line can say what it was.
   void leave_out();

@@ -93,6 +93,15 @@ TEST_CASE("a shape is counted by what it is, not by which object says so") {
   CHECK(counts.take().empty());
 }
 
+TEST_CASE("what launches nothing is no shape") {
+  ShapeCounts counts;
+  CHECK(counts.add(problem_of(0, causal()), {}));
+  Problem none = problem_of(64, causal());
+  none.batch = 0;
+  CHECK(counts.add(none, {}));
+  CHECK(counts.take().empty());
+}
+
 TEST_CASE("everything that a line states makes another shape") {
   std::vector<std::pair<Problem, PlanOptions>> all;
   const auto add = [&](const auto& change) {

@@ -696,8 +696,6 @@ ShapeToTune parse_shape(const std::string& line) {
     shape.left_out = "plans of a configuration that was asked for";
   } else if (shape.problem.pattern.branches().size() > 1) {
     shape.left_out = "sums of patterns";
-  } else if (shape.problem.batch == 0 || shape.problem.seq_q == 0) {
-    shape.left_out = "problems that launch nothing";
   }
   return shape;
 }
