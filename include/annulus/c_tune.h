@@ -283,6 +283,34 @@ typedef struct annulus_tuned_entry {
 ANNULUS_EXPORT annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t index,
                                                            annulus_tuned_entry* entry);
 
+// ---- A page of searches and results
+
+typedef struct annulus_tuning_report annulus_tuning_report;
+
+// Tells searches and results on a page of HTML, as tuning_report() of annulus/tune.h does, which
+// explains the paths: `count` of them; where there are none, the report is of the search path
+// `tuned_path`, as of annulus_tuned_list_read. ANNULUS_FILE where a path cannot be read,
+// ANNULUS_INVALID_FILE where it is no journal, no result, no pack and no folder,
+// ANNULUS_UNSUPPORTED for a pack of another schema, and from a build without the tuner.
+ANNULUS_EXPORT annulus_status annulus_tuning_report_make(const char* const* paths, size_t count,
+                                                         const char* tuned_path,
+                                                         annulus_tuning_report** report);
+ANNULUS_EXPORT annulus_status annulus_tuning_report_destroy(annulus_tuning_report* report);
+
+typedef struct annulus_tuning_report_info {
+  size_t struct_size;
+  const char* page;      // HTML that needs no other file; it has no zero byte but the last
+  const char* left_out;  // lines: files and lines that are not in it, each with the reason
+  int64_t searches;      // whose journals are told
+  int64_t entries;       // results without a journal
+} annulus_tuning_report_info;
+
+#define ANNULUS_TUNING_REPORT_INFO_INIT \
+  { sizeof(annulus_tuning_report_info), NULL, NULL, 0, 0 }
+
+ANNULUS_EXPORT annulus_status annulus_tuning_report_get(annulus_tuning_report* report,
+                                                        annulus_tuning_report_info* info);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -277,6 +277,28 @@ ANNULUS_EXPORT TunedListing list_tuned(const std::optional<std::string>& tuned_p
 // device's own results go before those of a relative (docs/tuning.md).
 ANNULUS_EXPORT std::string why_unused(const TunedEntry& entry, const DeviceInfo& device);
 
+struct TuningReport {
+  std::string page;  // HTML, in UTF-8, that needs no other file, no script and no network
+  int searches = 0;  // whose journals are told
+  int entries = 0;   // results without a journal, which are rows of a table
+  std::vector<std::string> left_out;  // files and lines that are not in it, each with the reason
+};
+
+// Tells searches and results on one page: of each search that left a journal the winner beside the
+// default, the way to it, what each parameter does, predictions against times, and all candidates;
+// of results without a journal what list_tuned() has (docs/tuning.md). A path is a journal, the
+// file of a result, a pack, or a folder of these or of folders with these; where there are none,
+// the report is of the search path, as list_tuned(). A page of many searches leaves plots and
+// tables out and says where, so that it stays below about 5 MB. The same files make the same page.
+//
+// Opens no device and writes no file; safe to call from any thread. All text of the files is
+// escaped, so that they may be anybody's. Throws Error{kFile} where a path cannot be read and
+// Error{kInvalidFile} where it is none of these, each with the path; Error{kUnsupported} for a
+// pack of another schema, and from a build without the tuner. What folders hold that cannot be read
+// is left out.
+ANNULUS_EXPORT TuningReport tuning_report(const std::vector<std::string>& paths = {},
+                                          const std::optional<std::string>& tuned_path = {});
+
 }  // namespace annulus::inline v0
 
 #endif  // ANNULUS_TUNE_H_

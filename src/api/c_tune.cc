@@ -155,6 +155,21 @@ HandleTable<ListObject>& lists() {
 }
 using ListPin = HandleTable<ListObject>::Pin;
 
+constexpr StructName kTuningReportInfo = {"annulus_tuning_report_info",
+                                          "ANNULUS_TUNING_REPORT_INFO_INIT"};
+
+struct TuningReportObject {
+  explicit TuningReportObject(TuningReport made)
+      : report(std::move(made)), left_out(lines(report.left_out)) {}
+  TuningReport report;
+  std::string left_out;  // lines
+};
+HandleTable<TuningReportObject>& tuning_reports() {
+  static auto* table = new HandleTable<TuningReportObject>("report of tuning", 0x65);
+  return *table;
+}
+using TuningReportPin = HandleTable<TuningReportObject>::Pin;
+
 }  // namespace
 
 annulus_tuned_entry to_c(const TunedEntry& entry) {
@@ -343,6 +358,39 @@ annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t ind
       base::fail(ErrorCode::kInvalidArgument, "entry {} of {}", index, entries.size());
     }
     write_struct(kTunedEntry, to, to_c(entries[index]));
+  });
+}
+
+annulus_status annulus_tuning_report_make(const char* const* paths, size_t count,
+                                          const char* tuned_path, annulus_tuning_report** report) {
+  return guarded([&] {
+    check_pointer("report (where the handle goes)", report);
+    if (count > 0) check_pointer("paths", paths);
+    std::vector<std::string> all;
+    for (size_t i = 0; i < count; ++i) {
+      check_pointer("a path of paths", paths[i]);
+      all.emplace_back(paths[i]);
+    }
+    std::optional<std::string> path;
+    if (tuned_path != nullptr) path = tuned_path;
+    give(report, tuning_reports(), std::make_unique<TuningReportObject>(tuning_report(all, path)));
+  });
+}
+
+annulus_status annulus_tuning_report_destroy(annulus_tuning_report* report) {
+  return guarded([&] { tuning_reports().erase(number(report)); });
+}
+
+annulus_status annulus_tuning_report_get(annulus_tuning_report* report,
+                                         annulus_tuning_report_info* to) {
+  return guarded([&] {
+    const TuningReportPin pin(tuning_reports(), number(report));
+    annulus_tuning_report_info c = ANNULUS_TUNING_REPORT_INFO_INIT;
+    c.page = pin->report.page.c_str();
+    c.left_out = pin->left_out.c_str();
+    c.searches = pin->report.searches;
+    c.entries = pin->report.entries;
+    write_struct(kTuningReportInfo, to, c);
   });
 }
 

@@ -43,6 +43,9 @@ void BackgroundTuning::resume() const {}
 bool BackgroundTuning::wait(double) const { return true; }
 void BackgroundTuning::cancel() const {}
 BackgroundTuningStatus BackgroundTuning::status() const { return {}; }
+TuningReport tuning_report(const std::vector<std::string>&, const std::optional<std::string>&) {
+  api::refuse();
+}
 
 TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
   return api::tune_until(device, problem, options, {});

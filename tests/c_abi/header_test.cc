@@ -295,6 +295,7 @@ TEST_CASE("every struct knows its size") {
   CHECK_SIZE(annulus_tune_trial, ANNULUS_TUNE_TRIAL_INIT);
   CHECK_SIZE(annulus_tuned_info, ANNULUS_TUNED_INFO_INIT);
   CHECK_SIZE(annulus_tuned_entry, ANNULUS_TUNED_ENTRY_INIT);
+  CHECK_SIZE(annulus_tuning_report_info, ANNULUS_TUNING_REPORT_INFO_INIT);
   CHECK_SIZE(annulus_tuned_report_info, ANNULUS_TUNED_REPORT_INFO_INIT);
   CHECK_SIZE(annulus_tuned_note, ANNULUS_TUNED_NOTE_INIT);
   CHECK_SIZE(annulus_tuned_filter, ANNULUS_TUNED_FILTER_INIT);

@@ -189,6 +189,32 @@ static void replayed(const annulus_tune_result* result) {
   CHECK_FAILS(annulus_tune_replay(NULL, NULL, NULL, &tuning), ANNULUS_INVALID_ARGUMENT, "journal");
 }
 
+// A page tells the search from its journal, and the results of a search path.
+static void reported(const annulus_tune_result* result, const char* folder) {
+  annulus_tuning_report_info info = ANNULUS_TUNING_REPORT_INFO_INIT;
+  annulus_tuning_report* report = NULL;
+  CHECK_OK(annulus_tuning_report_make(&result->journal, 1, NULL, &report));
+  CHECK_OK(annulus_tuning_report_get(report, &info));
+  CHECK(info.searches == 1 && info.entries == 0 && strcmp(info.left_out, "") == 0);
+  CHECK(strstr(info.page, result->config) != NULL && strstr(info.page, "</html>") != NULL);
+  CHECK_OK(annulus_tuning_report_destroy(report));
+  CHECK_FAILS(annulus_tuning_report_get(report, &info), ANNULUS_INVALID_ARGUMENT, "given back");
+  CHECK_OK(annulus_tuning_report_make(&result->path, 1, NULL, &report));
+  CHECK_OK(annulus_tuning_report_get(report, &info));
+  CHECK(info.searches == 0 && info.entries == 1);
+  CHECK_OK(annulus_tuning_report_destroy(report));
+  CHECK_OK(annulus_tuning_report_make(NULL, 0, folder, &report));
+  CHECK_OK(annulus_tuning_report_get(report, &info));
+  CHECK(info.searches == 1 && info.entries == 0);
+  CHECK_OK(annulus_tuning_report_destroy(report));
+  CHECK_FAILS(annulus_tuning_report_make(NULL, 1, NULL, &report), ANNULUS_INVALID_ARGUMENT,
+              "paths");
+  CHECK_FAILS(annulus_tuning_report_make(&folder, 1, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
+              "report");
+  folder = "/nowhere/a.journal";
+  CHECK_FAILS(annulus_tuning_report_make(&folder, 1, NULL, &report), ANNULUS_FILE, folder);
+}
+
 static void found(annulus_device* device, const annulus_problem* problem, const char* folder) {
   annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
   annulus_tuned_info info = ANNULUS_TUNED_INFO_INIT;
@@ -204,6 +230,7 @@ static void found(annulus_device* device, const annulus_problem* problem, const 
   result = tune(device, problem, &options, &tuning);
   CHECK(result.status == ANNULUS_TUNED && result.tried > 1 && result.time > 0);
   replayed(&result);
+  reported(&result, folder);
   CHECK(result.ratio <= 1 && result.ratio_low <= result.ratio && strlen(result.path) > 0);
   CHECK(tune(device, problem, NULL, &again).status == ANNULUS_TUNED_ALREADY);
   CHECK_OK(annulus_tuning_destroy(again));

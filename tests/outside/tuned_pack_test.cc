@@ -54,6 +54,11 @@ TEST_CASE("a search that was cut short goes on, and its journal decides again wi
   CHECK(replayed.ratio == whole.ratio);
   CHECK(replayed.tried == whole.tried);
   CHECK_THROWS_AS(replay_tuning(of.scratch.path("tuned")), Error);
+  const TuningReport report = tuning_report({whole.journal});
+  CHECK(report.searches == 1);
+  CHECK(report.page.find("<td>" + whole.config + "</td>") != std::string::npos);
+  CHECK(tuning_report({}, of.scratch.path("tuned")).page != report.page);  // dated by its result
+  CHECK_THROWS_AS(tuning_report({of.scratch.path("missing")}), Error);
   // Nobody goes on from it.
   for (const bool dry_run : {true, false}) {
     const TunedReport pruned = prune_tuned(of.scratch.path("tuned"), {}, dry_run);

@@ -1,0 +1,145 @@
+#include "autotune/report/gather.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+#include "autotune/journal.h"
+#include "autotune/opened.h"
+#include "autotune/tuned_pack.h"
+#include "base/fail.h"
+
+namespace annulus::autotune::report {
+namespace {
+
+constexpr std::size_t kMostNames = 10'000;  // of a folder
+constexpr int kDeepest = 1;                 // folders of devices in a folder of results
+
+void take_journal(base::FileSystem&, const std::string& path, Gathered* gathered) {
+  gathered->journals.push_back({path, true});
+}
+
+void take_entry(base::FileSystem& files, const std::string& path, Gathered* gathered) {
+  ListedEntry listed;
+  listed.path = path;
+  std::string why;
+  const std::optional<Entry> entry =
+      decode_entry(base::read_file(files, path, kMaxEntryBytes), &listed.device, &why);
+  if (!entry) base::fail(ErrorCode::kInvalidFile, "'{}' is no tuned result: {}", path, why);
+  listed.name = entry_name(*entry);
+  listed.entry = *entry;
+  gathered->entries.push_back(std::move(listed));
+}
+
+void take_pack(base::FileSystem& files, const std::string& path, Gathered* gathered) {
+  Listing listing = read_packs(files, {path});
+  std::ranges::move(listing.entries, std::back_inserter(gathered->entries));
+  std::ranges::move(listing.ignored, std::back_inserter(gathered->left_out));
+}
+
+struct Kind {
+  std::string_view suffix;  // of its name in a folder
+  std::string_view magic;   // its first bytes
+  void (*take)(base::FileSystem& files, const std::string& path, Gathered* gathered);
+};
+constexpr Kind kKinds[] = {{kJournalSuffix, "annulus-journal ", take_journal},
+                           {kPackSuffix, "annulus-tuned-pack ", take_pack},
+                           {kEntrySuffix, "annulus-tuned ", take_entry}};
+
+// The first bytes of a file, as many as there are.
+std::string head_of(base::FileSystem& files, const std::string& path) {
+  const Opened opened(files, files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+  std::string head(32, '\0');
+  const std::int64_t count =
+      opened.file < 0 ? opened.file : files.read(opened.file, head.data(), head.size());
+  if (count < 0) {
+    base::fail(ErrorCode::kFile, "cannot read '{}': {}", path, base::describe_errno(count));
+  }
+  head.resize(static_cast<std::size_t>(count));
+  return head;
+}
+
+void take_file(base::FileSystem& files, const std::string& path, Gathered* gathered) {
+  if (!gathered->taken.insert(path).second) return;
+  const std::string head = head_of(files, path);
+  for (const Kind& kind : kKinds) {
+    if (head.starts_with(kind.magic)) return kind.take(files, path, gathered);
+  }
+  base::fail(ErrorCode::kInvalidFile, "'{}' is no journal, no tuned result and no pack of them",
+             path);
+}
+
+// A file that is one of many costs itself alone.
+void take_found(base::FileSystem& files, const Kind& kind, const std::string& path,
+                Gathered* gathered) {
+  if (!gathered->taken.insert(path).second) return;
+  const std::size_t journals = gathered->journals.size();
+  try {
+    kind.take(files, path, gathered);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutOfMemory) throw;
+    gathered->left_out.emplace_back(error.what());
+  }
+  for (std::size_t i = journals; i < gathered->journals.size(); ++i) {
+    gathered->journals[i].named = false;
+  }
+}
+
+void take_folder(base::FileSystem& files, const std::string& path, int opened, int depth,
+                 Gathered* gathered) {
+  std::vector<std::string> names;
+  const int code = files.list(opened, &names);
+  if (code < 0 || names.size() > kMostNames) {
+    gathered->left_out.push_back(fmt::format(
+        "'{}': {}", path, code < 0 ? base::describe_errno(code) : "too many files are in it"));
+    return;
+  }
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    const std::string below = path + (path.ends_with('/') ? "" : "/") + name;
+    const auto kind =
+        std::ranges::find_if(kKinds, [&](const Kind& each) { return name.ends_with(each.suffix); });
+    if (kind != std::end(kKinds)) {
+      take_found(files, *kind, below, gathered);
+    } else if (depth < kDeepest && !name.starts_with('.')) {
+      const Opened folder(
+          files, files.open(opened, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0));
+      if (folder.file >= 0) take_folder(files, below, folder.file, depth + 1, gathered);
+    }
+  }
+}
+
+// False where the path is no folder.
+bool try_folder(base::FileSystem& files, const std::string& path, Gathered* gathered) {
+  const Opened opened(files, files.open(base::kHere, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  if (opened.file == -ENOTDIR) return false;
+  if (opened.file < 0) {
+    base::fail(ErrorCode::kFile, "cannot open '{}': {}", path, base::describe_errno(opened.file));
+  }
+  take_folder(files, path, opened.file, 0, gathered);
+  return true;
+}
+
+}  // namespace
+
+void gather(base::FileSystem& files, const std::string& path, Gathered* gathered) {
+  if (!try_folder(files, path, gathered)) take_file(files, path, gathered);
+}
+
+void gather_if_there(base::FileSystem& files, const std::string& path, Gathered* gathered) {
+  const Opened opened(files, files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+  if (opened.file == -ENOENT) return;
+  try {
+    gather(files, path, gathered);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kFile && error.code() != ErrorCode::kInvalidFile) throw;
+    gathered->left_out.emplace_back(error.what());
+  }
+}
+
+}  // namespace annulus::autotune::report

@@ -1,0 +1,39 @@
+#ifndef ANNULUS_AUTOTUNE_REPORT_GATHER_H_
+#define ANNULUS_AUTOTUNE_REPORT_GATHER_H_
+
+// Finds the journals and entries of which a report is made.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "autotune/listing.h"
+#include "base/files.h"
+
+namespace annulus::autotune::report {
+
+struct FoundJournal {
+  std::string path;
+  bool named = false;  // by the caller, who wants to know where it is none
+};
+
+struct Gathered {
+  std::vector<FoundJournal> journals;
+  std::vector<ListedEntry> entries;
+  std::vector<std::string> left_out;  // files and lines that are neither, with the reason
+  std::set<std::string> taken;        // paths of files
+};
+
+// A path is a folder of tuned results, a folder of one device, a journal, an entry or a pack; its
+// first bytes say which. Each file is taken once, in the order of the paths and then of names. They
+// are read wherever they are and whoever may write to them: nothing but a page is made of them.
+// Throws Error{kFile} where a path cannot be read and Error{kInvalidFile} where it is none of
+// these, each with the path.
+void gather(base::FileSystem& files, const std::string& path, Gathered* gathered);
+
+// The same of a place of a search path, which need not be there.
+void gather_if_there(base::FileSystem& files, const std::string& path, Gathered* gathered);
+
+}  // namespace annulus::autotune::report
+
+#endif  // ANNULUS_AUTOTUNE_REPORT_GATHER_H_

@@ -1,0 +1,236 @@
+#include "autotune/report/story.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "base/fail.h"
+
+namespace annulus::autotune::report {
+namespace {
+
+using base::Json;
+
+// The members of a journal's subject that people want to read, and how.
+std::string text_of(const Json& json) {
+  return json.is_string() ? json.get<std::string>()
+                          : json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string version_in(const Json& json) {
+  return json.is_number_integer() ? version_text(json.get<std::int64_t>()) : text_of(json);
+}
+
+std::string library_in(const Json& json) {
+  return json.is_number_integer() ? library_text(json.get<std::int64_t>()) : text_of(json);
+}
+
+std::string flag_in(const Json& json) {
+  if (!json.is_boolean()) return text_of(json);
+  return json.get<bool>() ? "yes" : "no";
+}
+
+std::string revisions_in(const Json& json) {
+  if (!json.is_object()) return text_of(json);
+  std::string text;
+  for (const auto& [name, revision] : json.items()) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, text_of(revision));
+  }
+  return text;
+}
+
+std::string sizes_in(const Json& json) {
+  static constexpr const char* kNames[] = {"B", "H", "Hkv", "Sq", "Sk", "layer", "q0", "k0"};
+  if (!json.is_array() || json.size() > std::size(kNames)) return text_of(json);
+  std::string text;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", kNames[i], text_of(json[i]));
+  }
+  return text;
+}
+
+struct Fact {
+  const char* member;
+  const char* name;
+  std::string (*text)(const Json& json);
+};
+constexpr Fact kFacts[] = {{"device", "device", text_of},
+                           {"shape", "shape", text_of},
+                           {"sizes", "problem that was measured", sizes_in},
+                           {"pattern", "digest of the pattern", text_of},
+                           {"library", "library", library_in},
+                           {"driver", "driver", version_in},
+                           {"nvrtc", "NVRTC", version_in},
+                           {"families", "revisions of the kernels", revisions_in},
+                           {"seed", "seed of the operands", text_of},
+                           {"cold_cache", "L2 emptied before each launch", flag_in},
+                           {"exhaustive", "whole space", flag_in}};
+
+void read_facts(const Json& subject, Story* story) {
+  for (const Fact& fact : kFacts) {
+    const auto found = subject.find(fact.member);
+    if (found != subject.end()) story->facts.emplace_back(fact.name, fact.text(*found));
+  }
+  const auto stated = [&](const char* member) {
+    const auto found = subject.find(member);
+    return found == subject.end() ? std::string("not stated") : text_of(*found);
+  };
+  story->device = stated("device");
+  story->shape = stated("shape");
+}
+
+void follow(const Journal& journal, Story* story) {
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < journal.trials.size(); ++i) {
+    places.emplace(to_string(journal.trials[i].config), i);
+  }
+  try {
+    story->result = replay(journal, [&](const SearchProgress& at) {
+      story->steps.push_back({places.at(to_string(at.last->config)),
+                              at.last->outcome == Trial::Outcome::kDropped, at.last->ratio.middle,
+                              at.best->ratio.middle});
+    });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    story->steps.clear();
+    story->why_no_result = error.what();
+  }
+}
+
+std::vector<double> ranks_of(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
+  std::vector<double> ranks(values.size());
+  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
+    while (last < order.size() && values[order[last]] == values[order[first]]) ++last;
+    for (std::size_t i = first; i < last; ++i) {
+      ranks[order[i]] = static_cast<double>(first + last - 1) / 2;
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<std::size_t> Story::finalists() const {
+  std::vector<std::size_t> tried;
+  int most = 0, least = standard().rounds;
+  for (std::size_t i = 0; i < result->trials.size(); ++i) {
+    const Trial& trial = result->trials[i];
+    if (trial.outcome != Trial::Outcome::kTried || i == result->default_at) continue;
+    tried.push_back(i);
+    most = std::max(most, trial.rounds);
+    least = std::min(least, trial.rounds);
+  }
+  std::ranges::stable_sort(tried, {},
+                           [&](std::size_t i) { return result->trials[i].ratio.middle; });
+  const auto is_last = [&](std::size_t i) { return result->trials[i].rounds == most; };
+  if (most > least) {
+    std::erase_if(tried, [&](std::size_t i) { return !is_last(i) && i != result->winner; });
+    return tried;
+  }
+  constexpr std::size_t kMost = 5;
+  const auto kept = std::min(tried.size(), kMost);
+  const auto winner = std::ranges::find(tried, result->winner);
+  if (winner != tried.end() && winner - tried.begin() >= static_cast<std::ptrdiff_t>(kept)) {
+    tried[kept - 1] = result->winner;
+  }
+  tried.resize(kept);
+  return tried;
+}
+
+Story story_of(const std::string& path, const std::string& text,
+               const std::vector<ListedEntry>& entries) {
+  std::string why;
+  const std::optional<Journal> journal = decode_journal(text, &why);
+  if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is no journal: {}", path, why);
+  Story story;
+  story.path = path;
+  story.predicted = journal->predicted;
+  story.ended = journal->ended;
+  story.damaged = journal->whole_bytes < text.size();
+  story.candidates = journal->trials.size();
+  read_facts(journal->subject, &story);
+  follow(*journal, &story);
+  for (const ListedEntry& listed : entries) {
+    if (belongs_to(listed, story)) story.entry = listed.entry;
+  }
+  return story;
+}
+
+bool belongs_to(const ListedEntry& entry, const Story& story) {
+  return entry.device == story.device && to_string(entry.entry.shape) == story.shape;
+}
+
+std::optional<double> rank_correlation(const std::vector<std::pair<double, double>>& pairs) {
+  if (pairs.size() < 3) return std::nullopt;
+  std::vector<double> first, second;
+  for (const auto& [a, b] : pairs) {
+    first.push_back(a);
+    second.push_back(b);
+  }
+  first = ranks_of(first);
+  second = ranks_of(second);
+  const double middle = static_cast<double>(pairs.size() - 1) / 2;
+  double both = 0, of_first = 0, of_second = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    both += (first[i] - middle) * (second[i] - middle);
+    of_first += (first[i] - middle) * (first[i] - middle);
+    of_second += (second[i] - middle) * (second[i] - middle);
+  }
+  if (of_first == 0 || of_second == 0) return std::nullopt;
+  return both / std::sqrt(of_first * of_second);
+}
+
+std::string time_text(double time, bool predicted) {
+  return predicted ? fmt::format("{:.0f} predicted cycles", time) : fmt::format("{:.2f} us", time);
+}
+
+std::string ratio_text(const Interval& ratio) {
+  if (ratio.low == ratio.high) return fmt::format("{:.3f}", ratio.middle);
+  if (!std::isfinite(ratio.low) || !std::isfinite(ratio.high)) {
+    return fmt::format("{:.3f} (not bounded)", ratio.middle);
+  }
+  return fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio.middle, ratio.low, ratio.high);
+}
+
+std::string ratio_text(const Story& story) {
+  if (!story.result) return "nothing to compare";
+  if (story.result->winner == story.result->default_at) return "1: the default stays";
+  return ratio_text(story.winner().ratio) + (story.predicted ? ", predicted" : "");
+}
+
+std::string ending_text(const Story& story) {
+  if (story.ended) return "ended by itself";
+  if (story.result && story.result->complete) {
+    return "complete, but its process ended before it said so";
+  }
+  return "cut short by a limit, by its user or with its process";
+}
+
+std::string version_text(std::int64_t version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string library_text(std::int64_t version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::string date_text(std::int64_t when) {
+  // Of years that have four digits; what else a file may state is no date.
+  constexpr std::int64_t kMost = 253'402'300'799;
+  if (when < 0 || when > kMost) return "?";
+  const std::chrono::sys_seconds at{std::chrono::seconds(when)};
+  const auto day = std::chrono::floor<std::chrono::days>(at);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(at - day);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     time.hours().count(), time.minutes().count());
+}
+
+}  // namespace annulus::autotune::report

@@ -1,0 +1,72 @@
+#ifndef ANNULUS_AUTOTUNE_REPORT_STORY_H_
+#define ANNULUS_AUTOTUNE_REPORT_STORY_H_
+
+// A search as a reader wants to have it told: what it was for, in which order it tried what, and
+// what came of it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autotune/journal.h"
+#include "autotune/listing.h"
+#include "autotune/search.h"
+
+namespace annulus::autotune::report {
+
+// A candidate when its turn came.
+struct Step {
+  std::size_t trial = 0;  // index of the result's trials
+  bool dropped = false;
+  double ratio = 1;  // then; what was measured again later has another one in the result
+  double best = 1;   // of all up to it
+};
+
+struct Story {
+  std::string path;    // of the journal
+  std::string device;  // as the journal states them, and so anybody's text
+  std::string shape;
+  std::vector<std::pair<std::string, std::string>> facts;  // likewise: name and text
+  bool predicted = false;
+  bool ended = false;    // the journal has its last line
+  bool damaged = false;  // something stands behind the last line that is whole
+  // Nothing where the journal ends before the default was measured.
+  std::optional<SearchResult> result;
+  std::string why_no_result;
+  std::size_t candidates = 0;
+  std::vector<Step> steps;
+  std::optional<Entry> entry;  // the stored result of the same device and shape
+
+  const Trial& winner() const { return result->trials[result->winner]; }
+  const Trial& standard() const { return result->trials[result->default_at]; }
+  // Trials other than the default that were measured in the last, longest rounds; where there are
+  // none, the best ones, at most five. The winner is among them unless it is the default.
+  std::vector<std::size_t> finalists() const;
+};
+
+// `text` is the journal's; `entries` are those among which its result may be. Throws
+// Error{kInvalidFile} with the path where it is none.
+Story story_of(const std::string& path, const std::string& text,
+               const std::vector<ListedEntry>& entries);
+
+// Whether a stored result is that of a journal, by the device and the shape that both state.
+bool belongs_to(const ListedEntry& entry, const Story& story);
+
+// Spearman's rank correlation, with ties sharing their ranks: 1 where both rise together. Nothing
+// for fewer than three pairs, and where all of one side are equal.
+std::optional<double> rank_correlation(const std::vector<std::pair<double, double>>& pairs);
+
+// Texts that tables and captions share.
+std::string time_text(double time, bool predicted);  // "12.3 us", "1234 predicted cycles"
+std::string ratio_text(const Interval& ratio);       // "0.812 (0.805 to 0.819)"
+std::string ratio_text(const Story& story);          // of the winner; or why there is none
+std::string ending_text(const Story& story);         // "ended by itself", "cut short"
+std::string version_text(std::int64_t version);      // "13.0" for 13000
+std::string library_text(std::int64_t version);      // "0.1.2" for 102
+std::string date_text(std::int64_t when);            // "2026-03-01 12:30 UTC"
+
+}  // namespace annulus::autotune::report
+
+#endif  // ANNULUS_AUTOTUNE_REPORT_STORY_H_

@@ -1,0 +1,42 @@
+#ifndef ANNULUS_AUTOTUNE_REPORT_TABLES_H_
+#define ANNULUS_AUTOTUNE_REPORT_TABLES_H_
+
+// What is written of searches and of stored results, as tables.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "autotune/listing.h"
+#include "autotune/report/story.h"
+
+namespace annulus::autotune::report {
+
+// What the journal states, and what came of the search.
+std::string facts_table(const Story& story);
+
+// The candidates that were dropped, with the reasons. Requires, as the next one: a result.
+std::string dropped_table(const Story& story);
+// All candidates: those whose turn came in their order, then the others by their prediction.
+std::string candidates_table(const Story& story);
+
+// A line of the table at the top of the page, of a search or of a stored result.
+struct OverviewRow {
+  std::string id;  // of the part of the page that it leads to
+  std::string device;
+  std::string shape;
+  std::string winner;
+  std::string ratio;
+  bool predicted = false;
+  std::string ending;
+};
+OverviewRow overview_row(const Story& story, std::string id);
+OverviewRow overview_row(const ListedEntry& listed, std::string id);
+std::string overview_table(std::span<const OverviewRow> rows);
+
+// Stored results without a journal, and the rows of the overview that lead to them.
+std::string entries_table(std::span<const ListedEntry> entries, std::span<const OverviewRow> rows);
+
+}  // namespace annulus::autotune::report
+
+#endif  // ANNULUS_AUTOTUNE_REPORT_TABLES_H_

@@ -1,0 +1,488 @@
+// The page that shows searches and results: it holds their numbers, whole and escaped.
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "annulus/error.h"
+#include "autotune/fake_bench.h"
+#include "autotune/journal.h"
+#include "autotune/report/chart.h"
+#include "autotune/report/markup.h"
+#include "autotune/report/page.h"
+#include "autotune/report/plots.h"
+#include "autotune/sample_entry.h"
+#include "base/hash.h"
+#include "support/faulty_files.h"
+
+namespace annulus::autotune {
+namespace {
+
+using test::FakeBench;
+using test::sample_entry;
+using test::ScratchFolder;
+using test::smooth;
+
+// What a journal is made of.
+struct Told {
+  double noise = 0.002;  // 0: the times are predicted
+  std::string device = test::sample_device().identity;
+  std::string shape = to_string(sample_entry(1).shape);
+  std::string reason = "spills 16 bytes";
+  base::Json more = base::Json::object();  // members of the subject
+};
+
+struct Written {
+  std::vector<std::string> lines;
+  SearchResult result;
+  std::string text() const { return fmt::format("{}", fmt::join(lines, "")); }
+};
+
+Written write_journal(const Told& told) {
+  const std::vector<Trial> trials = test::trials(smooth);
+  const std::size_t at = test::default_of(trials);
+  base::Json about = {
+      {"device", told.device}, {"shape", told.shape}, {"driver", 13010}, {"nvrtc", 12080}};
+  about.update(told.more);
+  Written written;
+  written.lines = {first_line(subject_of(about, trials, at, told.noise == 0, false))};
+  FakeBench bench(smooth, told.noise);
+  for (const Trial& trial : trials) {
+    if (attention::cta_shape(trial.config).stages == 4) {
+      bench.dropped[to_string(trial.config)] = told.reason;
+    }
+  }
+  std::string why;
+  const Journal empty = *decode_journal(written.lines.front(), &why);
+  JournalWorkbench journaled(
+      &bench, empty, [&](const Finding& found) { written.lines.push_back(line_of(found)); });
+  written.result = search(trials, at, journaled, {});
+  written.lines.push_back(last_line());
+  return written;
+}
+
+report::Page page_of(const std::vector<std::string>& paths) {
+  base::FileSystem files;
+  report::Gathered gathered;
+  for (const std::string& path : paths) report::gather(files, path, &gathered);
+  return report::page_of(files, std::move(gathered));
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// A reader of XML that knows as much as a page may use: elements, attributes in double quotes, and
+// the references that an escaped text has.
+class Reader {
+ public:
+  // What is wrong with the page, or nothing.
+  std::string why_malformed(const std::string& page) {
+    text_ = page;
+    try {
+      read();
+      return "";
+    } catch (const std::string& why) {
+      return fmt::format("{} before '{:.60}'", why, text_);
+    }
+  }
+
+  std::set<std::string> elements, attributes, ids, links;
+
+ private:
+  bool take(std::string_view part) {
+    if (!text_.starts_with(part)) return false;
+    text_.remove_prefix(part.size());
+    return true;
+  }
+  std::string take_name() {
+    const std::size_t end =
+        std::min(text_.find_first_not_of("abcdefghijklmnopqrstuvwxyzBLS-0123456789"), text_.size());
+    if (end == 0) throw std::string("no name");
+    const std::string name(text_.substr(0, end));
+    text_.remove_prefix(end);
+    return name;
+  }
+  // Up to one of the ends, with every reference known and no bare '<' or '>'.
+  std::string take_text(std::string_view ends) {
+    const std::size_t end = std::min(text_.find_first_of(ends), text_.size());
+    const std::string text(text_.substr(0, end));
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const std::string_view rest = std::string_view(text).substr(i);
+      const auto begins = [&](const char* reference) { return rest.starts_with(reference); };
+      static constexpr std::array kKnown = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+      if (rest[0] == '&' && std::ranges::none_of(kKnown, begins)) {
+        throw "unknown reference " + std::string(rest.substr(0, 10));
+      }
+      if (rest[0] == '>') throw std::string("bare '>'");
+      if (static_cast<unsigned char>(rest[0]) < 0x20 && rest[0] != '\n') {
+        throw std::string("a control");
+      }
+    }
+    text_.remove_prefix(end);
+    return text;
+  }
+  void take_attribute() {
+    const std::string name = take_name();
+    if (!take("=\"")) throw "no value of " + name;
+    const std::string value = take_text("\"<");
+    if (!take("\"")) throw "value of " + name + " without an end";
+    attributes.insert(name);
+    if (name == "id" && !ids.insert(value).second) throw "two elements are " + value;
+    if (name == "href") links.insert(value);
+  }
+  void read() {
+    if (!take("<!DOCTYPE html>\n")) throw std::string("no type");
+    std::vector<std::string> open;
+    while (!text_.empty()) {
+      if (take("</")) {
+        const std::string name = take_name();
+        if (open.empty() || open.back() != name || !take(">")) throw "wrong end of " + name;
+        open.pop_back();
+      } else if (take("<")) {
+        open.push_back(take_name());
+        elements.insert(open.back());
+        while (take(" ") && !text_.starts_with('/')) take_attribute();
+        if (take("/>")) {
+          open.pop_back();
+        } else if (!take(">")) {
+          throw "wrong tag " + open.back();
+        }
+      } else {
+        take_text("<");
+      }
+    }
+    if (!open.empty()) throw "no end of " + open.back();
+  }
+
+  std::string_view text_;
+};
+
+// A page is well-formed, links lead somewhere, and nothing runs or is loaded.
+void check_page(const std::string& html) {
+  Reader reader;
+  const std::string why = reader.why_malformed(html);
+  CHECK_MESSAGE(why.empty(), why);
+  const std::set<std::string> known = {
+      "html", "head", "meta",  "title", "style", "body",   "h1",         "h2",     "h3", "p",
+      "a",    "div",  "table", "thead", "tbody", "tr",     "th",         "td",     "ul", "li",
+      "svg",  "path", "text",  "g",     "span",  "figure", "figcaption", "section"};
+  for (const std::string& name : reader.elements) CHECK_MESSAGE(known.contains(name), name);
+  const std::set<std::string> plain = {"xmlns",        "lang",       "charset", "name",
+                                       "content",      "http-equiv", "class",   "id",
+                                       "href",         "d",          "x",       "y",
+                                       "width",        "height",     "role",    "aria-label",
+                                       "stroke-width", "transform",  "viewBox"};
+  for (const std::string& name : reader.attributes) CHECK_MESSAGE(plain.contains(name), name);
+  for (const std::string& link : reader.links) {
+    CHECK(link.starts_with('#'));
+    CHECK_MESSAGE(reader.ids.contains(link.substr(1)), link);
+  }
+  CHECK(count(html, "://") == 1);  // the name of XHTML, from which nothing is loaded
+  CHECK(html.find("url(") == html.npos);
+  CHECK(html.find("nan") == html.npos);
+}
+
+TEST_CASE("the reader of this test finds what is malformed") {
+  const std::string begin = "<!DOCTYPE html>\n";
+  CHECK(Reader().why_malformed(begin + "<p a=\"b &amp; c\">d &lt; <path d=\"M0\" /></p>").empty());
+  for (const char* wrong :
+       {"<p>", "</p>", "<p></a>", "<p a=b></p>", "<p>a & b</p>", "<p>a > b</p>", "<p a=\"<\"></p>",
+        "<p a=\"b></p>", "<p>\x01</p>", "<p id=\"a\"><a id=\"a\"></a></p>"}) {
+    CHECK_FALSE(Reader().why_malformed(begin + wrong).empty());
+  }
+}
+
+TEST_CASE("text of files is escaped") {
+  CHECK(report::escaped("a<b>&\"c'") == "a&lt;b&gt;&amp;&quot;c&#39;");
+  CHECK(report::escaped("two\nlines\tand\r") == "two lines and ");
+  CHECK(report::escaped("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
+        "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+  const std::string unknown = "\xef\xbf\xbd";
+  // A control, a byte that begins nothing, a long form of '<', half of a character, a surrogate, a
+  // turn of the direction, and what is no character.
+  CHECK(report::escaped(std::string("\0", 1)) == unknown);
+  CHECK(report::escaped("\x80") == unknown);
+  CHECK(report::escaped("\xc0\xbc") == unknown + unknown);
+  CHECK(report::escaped("\xe2\x82") == unknown + unknown);
+  CHECK(report::escaped("\xed\xa0\x80") == unknown + unknown + unknown);
+  CHECK(report::escaped("\xe2\x80\xae") == unknown);
+  CHECK(report::escaped("\xef\xbf\xbf") == unknown);
+  CHECK(report::escaped("\xf5\x80\x80\x80").starts_with(unknown));
+  CHECK(report::escaped("abcd", 3) == "abc\xe2\x80\xa6");
+  CHECK(report::escaped("\xc3\xa9\xc3\xa9", 2) == "\xc3\xa9\xc3\xa9");
+}
+
+TEST_CASE("axes hold any values and are written at some of them") {
+  for (const auto& [low, high] : std::vector<std::pair<double, double>>{
+           {0.8, 1.2}, {1, 1}, {1, 1 + 1e-15}, {0, 0}, {1e-90, 1e90}, {3, 5e6}, {0.97, 1.002}}) {
+    CAPTURE(low);
+    CAPTURE(high);
+    std::vector<report::Axis> axes = {report::linear_axis("", low, high),
+                                      report::ratio_axis("", low, high)};
+    if (low > 0) axes.push_back(report::log_axis("", low, high));
+    for (const report::Axis& axis : axes) {
+      CHECK(axis.share(low) > 0);
+      CHECK(axis.share(high) < 1);
+      CHECK(axis.share(low) <= axis.share(high));
+      CHECK(axis.share(2 * high + 1e100) == 1);
+      CHECK(axis.values.size() >= 2);
+      CHECK(axis.values.size() <= 12);
+    }
+  }
+  const report::Axis counts = report::count_axis("", 3);
+  REQUIRE(counts.values.size() == 3);
+  CHECK(counts.values[2].second == "3");
+}
+
+TEST_CASE("the rank correlation of what rises and falls together") {
+  using Pairs = std::vector<std::pair<double, double>>;
+  CHECK(*report::rank_correlation(Pairs{{1, 2}, {2, 30}, {5, 31}}) == doctest::Approx(1));
+  CHECK(*report::rank_correlation(Pairs{{1, 9}, {2, 3}, {5, 1}}) == doctest::Approx(-1));
+  CHECK(*report::rank_correlation(Pairs{{1, 1}, {2, 3}, {3, 2}, {4, 4}}) == doctest::Approx(0.8));
+  // Ties share a rank: 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
+  CHECK(*report::rank_correlation(Pairs{{1, 1}, {2, 2}, {2, 3}, {3, 4}}) ==
+        doctest::Approx(0.948683));
+  CHECK_FALSE(report::rank_correlation(Pairs{{1, 1}, {2, 2}}));
+  CHECK_FALSE(report::rank_correlation(Pairs{{1, 1}, {1, 2}, {1, 3}}));
+}
+
+TEST_CASE("the page of a measured search has its numbers") {
+  const ScratchFolder folder;
+  const Written written = write_journal({});
+  const SearchResult& result = written.result;
+  REQUIRE(result.winner != result.default_at);
+  test::write(folder / "a.journal", written.text());
+  const report::Page page = page_of({folder / "a.journal"});
+  check_page(page.html);
+  CHECK(page.searches == 1);
+  CHECK(page.entries == 0);
+  CHECK(page.left_out.empty());
+  const Trial& winner = result.trials[result.winner];
+  const auto has = [&](const std::string& text) {
+    CAPTURE(text);
+    CHECK(page.html.find(text) != page.html.npos);
+  };
+  has("<td>" + to_string(winner.config) + "</td>");
+  has(fmt::format("{:.3f} ({:.3f} to {:.3f})", winner.ratio.middle, winner.ratio.low,
+                  winner.ratio.high));
+  has(fmt::format("{:.2f} us, the default&#39;s {:.2f} us", result.winner_time,
+                  result.default_time));
+  has(fmt::format("{} tried, {} dropped, of 64 candidates", result.tried, result.dropped));
+  has("<td>13.1</td>");  // the driver
+  has("<td>12.8</td>");
+  has("<td>ended by itself</td>");
+  has("when</th><td>not stated");
+  CHECK(result.dropped > 0);
+  CHECK(count(page.html, "<td>spills 16 bytes</td>") == static_cast<std::size_t>(result.dropped));
+  CHECK(count(page.html, "<td>tried</td>") == static_cast<std::size_t>(result.tried));
+  CHECK(count(page.html, "<td>not tried</td>") ==
+        64 - static_cast<std::size_t>(result.tried + result.dropped));
+  CHECK(page.html.find("predicted, none is measured") == page.html.npos);
+  for (const report::Plot& plot : report::plots()) has(fmt::format("<h3>{}</h3>", plot.title));
+  for (const char* parameter : {"tile rows", "tile columns", "warps", "stages"}) {
+    has(fmt::format("aria-label=\"{}\"", parameter));
+  }
+  has("The same in all of them: resident CTAs 1, query in registers 0.");
+  // The same files make the same page.
+  CHECK(page_of({folder / "a.journal", folder / "a.journal"}).html == page.html);
+}
+
+TEST_CASE("a story has the steps of its search and its finalists") {
+  const Written written = write_journal({});
+  const report::Story story = report::story_of("a", written.text(), {});
+  CHECK(story.steps.size() ==
+        static_cast<std::size_t>(written.result.tried + written.result.dropped));
+  CHECK(story.steps.front().trial == written.result.default_at);
+  double best = 1;
+  for (const report::Step& step : story.steps) {
+    if (!step.dropped) best = std::min(best, step.ratio);
+    CHECK(step.best == best);
+  }
+  CHECK(best < 0.95);
+  const std::vector<std::size_t> finalists = story.finalists();
+  CHECK(finalists.size() >= 1);
+  CHECK(finalists.size() <= 4);
+  CHECK(std::ranges::count(finalists, written.result.winner) == 1);
+  for (const std::size_t index : finalists) CHECK(written.result.trials[index].rounds == 25);
+}
+
+TEST_CASE("what is predicted is called so") {
+  const ScratchFolder folder;
+  const Written written = write_journal({.noise = 0});
+  test::write(folder / "a.journal", written.text());
+  const std::string html = page_of({folder / "a.journal"}).html;
+  check_page(html);
+  CHECK(html.find("predicted, none is measured") != html.npos);
+  CHECK(html.find(fmt::format("{:.0f} predicted cycles, the default&#39;s {:.0f} predicted cycles",
+                              written.result.winner_time, written.result.default_time)) !=
+        html.npos);
+  CHECK(html.find("predicted cycles over the default&#39;s") != html.npos);
+  CHECK(html.find(">time over the default") == html.npos);
+  CHECK(html.find("time, us") == html.npos);
+  CHECK(html.find(" us<") == html.npos);
+  const report::Story story = report::story_of("a", written.text(), {});
+  CHECK(story.finalists().size() == 5);
+}
+
+TEST_CASE("a search that was cut short is told as far as it came") {
+  const ScratchFolder folder;
+  const Written written = write_journal({});
+  std::string half;
+  for (std::size_t i = 0; i < 11; ++i) half += written.lines[i];
+  test::write(folder / "half.journal", half + "torn");
+  test::write(folder / "none.journal", written.lines.front());
+  const report::Page page = page_of({folder.path()});
+  check_page(page.html);
+  CHECK(page.searches == 2);
+  CHECK(page.html.find("cut short by a limit, by its user or with its process; what stands behind "
+                       "the last whole line of the journal is damaged and not used") !=
+        page.html.npos);
+  CHECK(page.html.find("the journal ends before the default configuration was measured") !=
+        page.html.npos);
+  const report::Story story = report::story_of("half", half, {});
+  CHECK(story.steps.size() == 10);
+  CHECK_FALSE(story.result->complete);
+}
+
+TEST_CASE("results without a journal are rows, and one with a journal dates it") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "device");
+  const Entry with = sample_entry(1), without = sample_entry(2);
+  test::write(folder / ("device/" + entry_name(with) + ".tuned"), test::text_of(with));
+  test::write(folder / ("device/" + entry_name(without) + ".tuned"), test::text_of(without));
+  test::write(folder / "device/x.journal", write_journal({}).text());
+  const Entry packed = sample_entry(3);
+  test::write(folder / "b.pack",
+              encode_pack({{test::sample_device("packed GPU").identity, packed}}));
+  const report::Page page = page_of({folder.path()});
+  check_page(page.html);
+  CHECK(page.searches == 1);
+  CHECK(page.entries == 2);
+  const auto has = [&](const std::string& text) {
+    CAPTURE(text);
+    CHECK(page.html.find(text) != page.html.npos);
+  };
+  has("2023-11-14 22:13 UTC, by the stored result");
+  has("<td>0.900 (0.890 to 0.910)</td>");
+  has("<td>90.00 us</td><td>100.00 us</td>");
+  has("<td>packed GPU, sm_80,");
+  has("<a href=\"#result-2\">result-2</a>");
+  has("ended by itself; no journal");
+  // Each of them named alone.
+  CHECK(page_of({folder / "b.pack"}).entries == 1);
+  CHECK(page_of({folder / "device"}).searches == 1);
+  CHECK(page_of({folder / ("device/" + entry_name(with) + ".tuned")}).entries == 1);
+}
+
+TEST_CASE("nothing that a file says becomes markup") {
+  const ScratchFolder folder;
+  const std::string hostile = "\"><script>alert(1)</script><img src=x onerror='a()'>&#60;\x01\xff";
+  const Written written = write_journal({.device = hostile,
+                                         .shape = hostile,
+                                         .reason = hostile,
+                                         .more = {{"pattern", hostile},
+                                                  {"sizes", {hostile, hostile}},
+                                                  {"families", {{"<b>" + hostile, hostile}}},
+                                                  {"library", hostile},
+                                                  {"seed", {{"<i>", {hostile}}}},
+                                                  {"cold_cache", hostile}}});
+  test::write(folder / "'\"><script>.journal", written.text());
+  Entry entry = sample_entry(1);
+  entry.origin.pattern = "dense | <script>\"'";
+  test::write(folder / "<b>.pack",
+              encode_pack({{test::sample_device("<script>\"onload='a()'").identity, entry}}));
+  test::write(folder / "<script>.tuned", "<script>");
+  const report::Page page = page_of({folder.path()});
+  CHECK(page.searches == 1);
+  CHECK(page.entries == 1);
+  CHECK(page.left_out.size() == 1);
+  check_page(page.html);
+  CHECK(page.html.find("<script") == page.html.npos);
+  CHECK(page.html.find("<img") == page.html.npos);
+  CHECK(count(page.html, "&lt;script&gt;alert(1)") > 10);
+}
+
+TEST_CASE("times that are out of all proportion make a page all the same") {
+  const ScratchFolder folder;
+  const std::vector<Trial> trials = test::trials(smooth);
+  const std::size_t at = test::default_of(trials);
+  for (const bool predicted : {false, true}) {
+    std::string text =
+        first_line(subject_of({{"device", "a"}, {"shape", "b"}}, trials, at, predicted, true));
+    const std::size_t rounds = predicted ? 1 : 7;
+    const std::array<double, 4> extremes = {1e308, 5e-324, 1, 1e-300};
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      const std::string name = to_string(trials[i].config), standard = to_string(test::kDefault);
+      const std::vector<double> times(rounds, extremes[i % 4]);
+      if (predicted || i == at) text += line_of({{name}, {}, {times}});
+      if (!predicted) {
+        text += line_of({{standard, name}, {}, {std::vector<double>(rounds, 1e-10), times}});
+      }
+    }
+    test::write(folder / "a.journal", text);
+    const report::Page page = page_of({folder / "a.journal"});
+    CHECK(page.searches == 1);
+    check_page(page.html);
+  }
+}
+
+TEST_CASE("many searches leave plots and tables out, and the page says so") {
+  const ScratchFolder folder;
+  const std::string text = write_journal({}).text();
+  for (int i = 0; i < 300; ++i) test::write(folder / fmt::format("{:03}.journal", i), text);
+  const report::Page page = page_of({folder.path()});
+  check_page(page.html);
+  CHECK(page.searches == 300);
+  CHECK(page.html.size() > report::kMostPageBytes / 2);
+  CHECK(page.html.size() < report::kMostPageBytes * 5 / 4);
+  CHECK(count(page.html, "Left out, as the page would be too large:") > 100);
+  CHECK(count(page.html, "<h3>Winner and default</h3>") == 300);
+  for (const int i : {1, 300}) {
+    CHECK(page.html.find(fmt::format("<a href=\"#search-{}\">", i)) != page.html.npos);
+  }
+}
+
+TEST_CASE("an empty folder is a page that says so, and what cannot be read is an error") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "empty");
+  const report::Page page = page_of({folder / "empty"});
+  check_page(page.html);
+  CHECK(page.searches + page.entries == 0);
+  CHECK(page.html.find("Nothing was found.") != page.html.npos);
+  const auto refused = [&](const std::string& path, ErrorCode code) {
+    try {
+      page_of({path});
+      FAIL("no error");
+    } catch (const Error& error) {
+      CHECK(error.code() == code);
+      CHECK_MESSAGE(std::string(error.what()).find(path) != std::string::npos, error.what());
+    }
+  };
+  refused(folder / "missing", ErrorCode::kFile);
+  test::write(folder / "text", "not a journal");
+  refused(folder / "text", ErrorCode::kInvalidFile);
+  test::write(folder / "a.journal", "annulus-journal 1 torn");
+  refused(folder / "a.journal", ErrorCode::kInvalidFile);
+  test::write(folder / "a.tuned", "annulus-tuned 4 torn");
+  refused(folder / "a.tuned", ErrorCode::kInvalidFile);
+  test::write(folder / "a.pack", "annulus-tuned-pack 4 torn");
+  refused(folder / "a.pack", ErrorCode::kInvalidFile);
+  // In a folder they are left out.
+  const report::Page rest = page_of({folder.path()});
+  CHECK(rest.left_out.size() == 3);
+  check_page(rest.html);
+  base::FileSystem files;
+  report::Gathered gathered;
+  report::gather_if_there(files, folder / "missing", &gathered);
+  CHECK(gathered.left_out.empty());
+}
+
+}  // namespace
+}  // namespace annulus::autotune
