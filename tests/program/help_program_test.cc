@@ -24,7 +24,18 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The verbs that the help of `verb` lists, and theirs: "run", "tuned list", ...
+std::vector<std::string> examples_of(const std::string& verb) {
+  std::vector<std::string> examples;
+  bool inside = false;
+  for (const std::string& line : lines_of(annulus_with("help " + verb).out)) {
+    if (!line.starts_with("  ")) inside = line == "Examples:";
+    if (inside && line.starts_with("  annulus ")) examples.push_back(line.substr(2));
+  }
+  return examples;
+}
+
+// The verbs that the help of `verb` lists, and theirs: "run", "tune", "tune report", "tuned list",
+// ... One that does nothing without a verb below it has no example.
 std::vector<std::string> verbs_below(const std::string& verb = {}) {
   std::vector<std::string> verbs;
   bool inside = false;
@@ -35,19 +46,9 @@ std::vector<std::string> verbs_below(const std::string& verb = {}) {
         (verb.empty() ? "" : verb + " ") + line.substr(2, line.find(' ', 2) - 2);
     const std::vector<std::string> below = verbs_below(name);
     verbs.insert(verbs.end(), below.begin(), below.end());
-    if (below.empty()) verbs.push_back(name);
+    if (below.empty() || !examples_of(name).empty()) verbs.push_back(name);
   }
   return verbs;
-}
-
-std::vector<std::string> examples_of(const std::string& verb) {
-  std::vector<std::string> examples;
-  bool inside = false;
-  for (const std::string& line : lines_of(annulus_with("help " + verb).out)) {
-    if (!line.starts_with("  ")) inside = line == "Examples:";
-    if (inside && line.starts_with("  annulus ")) examples.push_back(line.substr(2));
-  }
-  return examples;
 }
 
 TEST_CASE("help says of each verb what --help says") {

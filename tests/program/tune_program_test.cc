@@ -29,6 +29,44 @@ std::string with(const test::ScratchFolder& folder) {
   return " --tuned " + (folder / "tuned") + on_device();
 }
 
+TEST_CASE("tune report writes a page of searches and results") {
+  const test::ScratchFolder folder;
+  const std::string tuned = " --tuned " + (folder / "tuned"), page = folder / "report.html";
+  const base::Json found =
+      json_of("tune --json --keep-journal" + std::string(kShape) + with(folder))["results"][0];
+  const base::Json report = json_of("tune report --json -o " + page + tuned);
+  CHECK(report["output"] == page);
+  CHECK(report["searches"] == 1);
+  CHECK(report["entries"] == 0);
+  CHECK(report["left_out"].empty());
+  const std::string html = test::read(page);
+  CHECK(report["bytes"] == html.size());
+  CHECK(html.starts_with("<!DOCTYPE html>"));
+  CHECK(html.find("<td>" + found["config"].get<std::string>() + "</td>") != std::string::npos);
+  CHECK((html.find("<td>predicted, none is measured</td>") != std::string::npos) ==
+        test::on_simulator());
+  // The same files by another way make the same page.
+  const std::string journal = found["journal"].get<std::string>();
+  CHECK(annulus_with("tune report -o " + page + " " + (folder / "tuned")).code == 0);
+  CHECK(test::read(page) == html);
+  const Outcome told = annulus_with("tune report -o " + page + " " + journal);
+  CHECK(told.code == 0);
+  CHECK(told.out.find("searches   1\n") != std::string::npos);
+  // What folders hold and is damaged is left out, and what is named is an error.
+  std::ofstream(folder / "tuned/x.pack") << "annulus-tuned-pack 4 x\n";
+  const Outcome partial = annulus_with("tune report -o " + page + tuned);
+  CHECK(partial.code == 3);
+  CHECK(partial.out.find("left out   ") != std::string::npos);
+  refused("tune report --json -o " + page + " " + (folder / "tuned/x.pack"), 5, "x.pack");
+  refused("tune report -o " + page + " " + (folder / "missing"), 5, folder / "missing");
+  refused("tune report -o " + journal + " " + journal, 2, "would be lost");
+  refused("tune report -o " + (folder / "no/such/page"), 5, "no/such/page");
+  refused("tune report " + journal, 2, "--output is required");
+  refused("tune --heads 3 report -o " + page, 2, "report excludes --heads");
+  refused("tune report -o " + page + " " + journal + tuned, 2, "excludes");
+  CHECK(test::read(journal).starts_with("annulus-journal "));
+}
+
 TEST_CASE("tune finds, keeps and tells; run, explain, list, show and doctor know of it") {
   const test::ScratchFolder folder;
   const base::Json before = json_of("run --json" + std::string(kShape) + with(folder));

@@ -31,6 +31,7 @@ constexpr Example kExamples[] = {
     {"tune", "annulus tune --heads 32 --kv-heads 8 --seq 4096 --pattern causal --time-limit 10m"},
     {"tune", "annulus tune --shapes common --dry-run"},
     {"tune", "annulus tune --model llama-3-8b"},
+    {"tune report", "annulus tune report -o report.html"},
     {"warm", "annulus warm --shapes small --device h100 --into kernels"},
     {"tuned list", "annulus tuned list --json"},
     {"tuned show", "annulus tuned show"},
@@ -132,9 +133,13 @@ CommandLine::CommandLine() {
       add(parser, "explain", "which kernel a problem gets, and why; runs nothing",
           [this] { return traced(explain_.device, [&] { return program::explain(explain_); }); }),
       &explain_);
-  add_options(add(parser, "tune", "find the fastest configuration for problems, and keep it",
-                  [this] { return traced(tune_.device, [&] { return program::tune(tune_); }); }),
-              &tune_);
+  CLI::App& of_tune =
+      add(parser, "tune", "find the fastest configuration for problems, and keep it",
+          [this] { return traced(tune_.device, [&] { return program::tune(tune_); }); });
+  add_options(of_tune, &tune_);
+  add_options(add(of_tune, "report", "a page that shows searches and what was tuned",
+                  [this] { return report_tuning(tune_report_); }),
+              &tune_report_);
   add_options(add(parser, "warm", "compile the kernels of problems ahead, into a folder to ship",
                   [this] { return program::warm(warm_); }),
               &warm_);

@@ -42,6 +42,7 @@ struct CommandLine {
   RunArguments run_;
   ExplainArguments explain_;
   TuneArguments tune_;
+  TuneReportArguments tune_report_;
   TunedArguments tuned_;
   PackArguments packs_;
   WarmArguments warm_;

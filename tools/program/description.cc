@@ -44,6 +44,7 @@ VerbDescription describe(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_group().empty()) described.options.push_back(describe(*option));
   }
+  described.is_group = app.get_require_subcommand_min() > 0;
   for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) {
     described.verbs.push_back(describe(*below));
   }

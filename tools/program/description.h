@@ -28,6 +28,7 @@ struct VerbDescription {
   std::string help;
   std::vector<OptionDescription> options;
   std::vector<VerbDescription> verbs;  // those below
+  bool is_group = false;               // it does nothing without one of them
 };
 
 // Without options that are for the program alone.

@@ -144,7 +144,8 @@ int main(int count, char** words) {
     return refuse(line.parser, error, asks_for_json(count, words));
   }
   for (const program::CommandLine::Verb& verb : line.verbs) {
-    if (verb.app->parsed()) return guarded(verb);
+    // A verb may have others below it, which are then the ones that are meant.
+    if (verb.app->parsed() && verb.app->get_subcommands().empty()) return guarded(verb);
   }
   return fail({.text = "no verb; see annulus --help", .json = asks_for_json(count, words)});
 }

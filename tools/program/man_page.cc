@@ -57,14 +57,17 @@ void add_option(const OptionDescription& option, std::string* page) {
   *page += fmt::format("\n{}\n", roff(option.help));
 }
 
-void add_verb(const VerbDescription& verb, std::string* page) {
-  for (const VerbDescription& below : verb.verbs) add_verb(below, page);
-  if (!verb.verbs.empty()) return;
+void add_section_of(const VerbDescription& verb, std::string* page) {
   *page += fmt::format(".SS {}\n{}.\n", macro_argument(usage(verb)), roff(verb.help));
   for (const OptionDescription& option : verb.options) add_option(option, page);
   for (const std::string_view line : examples_of(verb.name)) {
     *page += fmt::format(".PP\n.nf\n    {}\n.fi\n", roff(line));
   }
+}
+
+void add_verb(const VerbDescription& verb, std::string* page) {
+  if (!verb.is_group) add_section_of(verb, page);
+  for (const VerbDescription& below : verb.verbs) add_verb(below, page);
 }
 
 struct Entry {

@@ -485,6 +485,25 @@ void add_verify_options(CLI::App& app, CacheArguments* arguments) {
   app.add_flag("--remove", arguments->remove, "remove files that are damaged");
 }
 
+void add_options(CLI::App& app, TuneReportArguments* arguments) {
+  for (CLI::Option* option : app.get_parent()->get_options()) {
+    if (option != app.get_parent()->get_help_ptr()) app.excludes(option);
+  }
+  CLI::Option* paths =
+      app.add_option("paths", arguments->paths,
+                     "journals, results, packs and folders of them; default: the search path")
+          ->type_name(kFile);
+  app.add_option("--output,-o", arguments->output, "the page of HTML to write")
+      ->type_name(kFile)
+      ->required();
+  app.add_option("--tuned", arguments->tuned,
+                 "folders and packs, ':' between them; default: ANNULUS_TUNED, else the user's "
+                 "cache folder")
+      ->type_name(kPaths)
+      ->excludes(paths);
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
 void add_list_options(CLI::App& app, TunedArguments* arguments) {
   app.add_option("--tuned", arguments->path,
                  "folders and packs, ':' between them; default: ANNULUS_TUNED, else the user's "

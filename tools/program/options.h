@@ -136,6 +136,13 @@ struct TuneArguments {
   bool json = false;
 };
 
+struct TuneReportArguments {
+  std::vector<std::string> paths;  // journals, results, packs, folders; empty: the search path
+  std::string tuned;               // as ANNULUS_TUNED
+  std::string output;
+  bool json = false;
+};
+
 struct TunedArguments {
   std::string path;  // as ANNULUS_TUNED
   std::string name;  // show: part of an entry's name or path; empty: all
@@ -193,6 +200,8 @@ void add_options(CLI::App& app, RunArguments* arguments);
 void add_options(CLI::App& app, ExplainArguments* arguments);
 void add_options(CLI::App& app, DoctorArguments* arguments);
 void add_options(CLI::App& app, TuneArguments* arguments);
+// Of a verb below `tune`, with whose own options it is not given.
+void add_options(CLI::App& app, TuneReportArguments* arguments);
 void add_options(CLI::App& app, WarmArguments* arguments);
 void add_list_options(CLI::App& app, CacheArguments* arguments);
 void add_prune_options(CLI::App& app, CacheArguments* arguments);
@@ -243,6 +252,7 @@ Exit run_batch(const RunArguments& arguments);
 Exit explain_batch(const ExplainArguments& arguments);
 Exit doctor(const DoctorArguments& arguments);
 Exit tune(const TuneArguments& arguments);
+Exit report_tuning(const TuneReportArguments& arguments);
 Exit warm(const WarmArguments& arguments);
 Exit list_cache(const CacheArguments& arguments);
 Exit prune_cache(const CacheArguments& arguments);
