@@ -118,6 +118,15 @@ if(program AND NOT EXISTS ${WORK}/moved/share/man/man1/annulus.1)
   message(FATAL_ERROR "no man page is installed")
 endif()
 
+# Completions are where their shells look.
+if(program)
+  foreach(file zsh/site-functions/_annulus fish/vendor_completions.d/annulus.fish)
+    if(NOT EXISTS ${WORK}/moved/share/${file})
+      message(FATAL_ERROR "no share/${file} is installed")
+    endif()
+  endforeach()
+endif()
+
 # The completion offers verbs, verbs of verbs, and options.
 find_program(BASH bash)
 if(BASH AND program)

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <functional>
 #include <regex>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@ using namespace annulus;
 using test::annulus_with;
 using test::Outcome;
 using test::refused;
+using Words = std::set<std::string>;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -147,7 +149,6 @@ TEST_CASE("the completion for bash offers what the parser takes") {
     found.erase("");
     return found;
   };
-  using Words = std::set<std::string>;
   for (const std::string& verb : verbs_below()) {
     CAPTURE(verb);
     // The verb help has options of its own, not those of the verb that it is asked about.
@@ -169,6 +170,86 @@ TEST_CASE("the completion for bash offers what the parser takes") {
   std::filesystem::create_directory(folder / "below");
   CHECK(offered("run --templates be") == Words{"below"});
   CHECK(offered("run --output ''").empty());  // files are the shell's
+}
+
+// What completions for zsh and fish have in common: `offered` says what there is for a command
+// line.
+void check_offers(const std::function<Words(const std::string& line)>& offered) {
+  for (const std::string& verb : verbs_below()) {
+    CAPTURE(verb);
+    CHECK(offered(verb + " --") == options_of(verb));
+  }
+  CHECK(offered("--") == options_of(""));
+  CHECK(offered("tu") == Words{"tune", "tuned"});
+  CHECK(offered("tune r") == Words{"report"});
+  CHECK(offered("help pattern dr") == Words{"draw"});
+  CHECK(offered("tuned ex") == Words{"export"});
+  CHECK(offered("run --mode ") == Words{"checked", "fast"});
+  CHECK(offered("pattern export --to f") == Words{"flex", "flashinfer"});
+  CHECK(offered("explain --device s") == Words{"sim:sm_80", "sim:sm_90a"});
+  CHECK(offered("run --seq ").empty());
+}
+
+TEST_CASE("the completion for zsh offers what the parser takes") {
+  if (test::run_command("zsh --version").code != 0) return;
+  const test::ScratchFolder folder;
+  const std::string path = folder / "_annulus";
+  std::ofstream(path) << annulus_with("help --as zsh").out;
+  CHECK(test::run_command("zsh -n " + path).code == 0);
+  // The shell's own functions, as far as they are called: they tell what they would offer.
+  const auto offered = [&](const std::string& line) {
+    std::ofstream(folder / "ask")
+        << "_describe() { local each; for each in ${(P)argv[-1]}; do print -r -- ${each%%:*}; done "
+           "}\n_files() { print -r -- FILES $* }\ncompadd() { shift; print -rl -- $* }\n"
+           "compset() { PREFIX=${PREFIX#*=} }\ncompdef() { _annulus }\n"
+        << "words=(annulus \"${(@s: :)1}\")\nCURRENT=$#words\nPREFIX=$words[CURRENT]\nsource "
+        << path << "\nprint -r -- \"PREFIX $PREFIX\"\n";
+    const Outcome outcome = test::run_command("zsh -f " + (folder / "ask") + " '" + line + "'");
+    CHECK_MESSAGE(outcome.err.empty(), outcome.err);
+    std::vector<std::string> lines = lines_of(outcome.out);
+    REQUIRE_FALSE(lines.empty());
+    const std::string prefix = lines.back().substr(std::string("PREFIX ").size());
+    lines.pop_back();
+    Words found;
+    for (const std::string& each : lines) {
+      if (each.starts_with(prefix) && (prefix != "--" || each.starts_with("--"))) {
+        found.insert(each);
+      } else if (each.starts_with("FILES")) {
+        found.insert(each);
+      }
+    }
+    return found;
+  };
+  check_offers(offered);
+  CHECK(offered("run --mode=ch") == Words{"checked"});
+  CHECK(offered("run --templates ") == Words{"FILES -/"});
+  CHECK(offered("run --output ") == Words{"FILES"});
+  CHECK(offered("tuned import ") == Words{"FILES"});
+  CHECK(offered("run -") != options_of("run"));  // short ones too
+}
+
+TEST_CASE("the completion for fish offers what the parser takes") {
+  if (test::run_command("fish --version").code != 0) return;
+  const test::ScratchFolder folder;
+  const std::string path = folder / "annulus.fish";
+  std::ofstream(path) << annulus_with("help --as fish").out;
+  CHECK(test::run_command("fish --no-execute " + path).code == 0);
+  const auto offered = [&](const std::string& line) {
+    const Outcome outcome = test::run_command("cd " + folder.path() + " && HOME=" + folder.path() +
+                                              " fish --no-config -c 'source " + path +
+                                              "; complete -C \"annulus " + line + "\"'");
+    CHECK_MESSAGE(outcome.err.empty(), outcome.err);
+    Words found;
+    for (const std::string& each : lines_of(outcome.out))
+      found.insert(each.substr(0, each.find('\t')));
+    return found;
+  };
+  check_offers(offered);
+  CHECK(offered("run --mode=ch") == Words{"--mode=checked"});
+  std::filesystem::create_directory(folder / "below");
+  CHECK(offered("run --templates be") == Words{"below/"});
+  CHECK(offered("run --output ann") == Words{"annulus.fish"});
+  CHECK(offered("tuned import ann") == Words{"annulus.fish"});
 }
 
 // The program takes its words: nothing that it refuses as usage, and no defect.

@@ -1,9 +1,7 @@
 // Completion for bash: tables of verbs, options and values, and a function that looks into them.
 #include <fmt/format.h>
 
-#include <map>
-
-#include "program/description.h"
+#include "program/completion.h"
 
 namespace annulus::program {
 namespace {
@@ -47,51 +45,35 @@ constexpr const char* kEnd = R"(  esac
 complete -o default -F _annulus annulus
 )";
 
-// Words to offer for kinds of values that have others too.
-struct KnownWords {
-  std::string_view value;
-  std::string_view words;
-};
-constexpr KnownWords kKnownWords[] = {{"DEVICE", "cuda sim:sm_80 sim:sm_90a"},
-                                      {"ARCH", "sm_80 sm_90a sm_90"}};
-
-struct Tables {
-  std::vector<std::string> paths;                            // " run", "pattern draw"
-  std::map<std::string, std::vector<std::string>> values;    // what is done: where
-  std::vector<std::pair<std::string, std::string>> options;  // of a verb
-  std::vector<std::pair<std::string, std::string>> below;    // likewise: its verbs
-};
-
-// What completes the value of an option, as an assignment of the script.
-std::string action_of(const OptionDescription& option) {
-  if (!option.words.empty()) return fmt::format("words='{}'", fmt::join(option.words, " "));
-  for (const KnownWords& known : kKnownWords) {
-    if (known.value == option.value) return fmt::format("words='{}'", known.words);
+// What completes a value, as an assignment of the script.
+std::string bash_action(const Offer& offer) {
+  switch (offer.kind) {
+    case Offer::Kind::kNothing:
+      return "kind=none";
+    case Offer::Kind::kFiles:
+      return "kind=files";
+    case Offer::Kind::kFolders:
+      return "kind=folders";
+    case Offer::Kind::kWords:
+      break;
   }
-  if (option.value == "FOLDER") return "kind=folders";
-  if (option.value == "FILE" || option.value == "PATHS") return "kind=files";
-  return "kind=none";
+  return fmt::format("words='{}'", fmt::join(offer.words, " "));
 }
 
-void fill(const VerbDescription& verb, Tables* tables) {
-  std::string options;
+std::string long_options(const VerbDescription& verb) {
+  std::vector<std::string> names;
   for (const OptionDescription& option : verb.options) {
-    if (option.is_positional) continue;
     for (const std::string& name : option.names) {
-      if (name.starts_with("--")) options += (options.empty() ? "" : " ") + name;
-      if (!option.value.empty())
-        tables->values[action_of(option)].push_back(verb.name + " " + name);
+      if (name.starts_with("--")) names.push_back(name);
     }
   }
-  tables->options.emplace_back(verb.name, options);
-  std::string names;
-  for (const VerbDescription& below : verb.verbs) {
-    const std::string name = below.name.substr(verb.name.empty() ? 0 : verb.name.size() + 1);
-    names += (names.empty() ? "" : " ") + name;
-    tables->paths.push_back(verb.name + " " + name);
-    fill(below, tables);
-  }
-  if (!names.empty()) tables->below.emplace_back(verb.name, names);
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string names_directly_below(const VerbDescription& verb) {
+  std::vector<std::string> names;
+  for (const VerbDescription& below : verb.verbs) names.push_back(last_word(below));
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
 std::string alternatives(const std::vector<std::string>& patterns) {
@@ -101,8 +83,7 @@ std::string alternatives(const std::vector<std::string>& patterns) {
 }  // namespace
 
 std::string bash_completion(const VerbDescription& program) {
-  Tables tables;
-  fill(program, &tables);
+  const CompletionTables tables = completion_tables(program);
   // Behind help the words are of the verb that is asked about, and the options are help's.
   std::string script = kBegin;
   script +=
@@ -110,16 +91,18 @@ std::string bash_completion(const VerbDescription& program) {
   script +=
       "    esac\n  done\n  local owner=$verb\n  [[ -n $helping ]] && owner=help\n"
       "  case \"$owner $before\" in\n";
-  for (const auto& [action, where] : tables.values) {
-    script += fmt::format("    {}) {} ;;\n", alternatives(where), action);
+  for (const auto& [offer, where] : tables.values) {
+    script += fmt::format("    {}) {} ;;\n", alternatives(where), bash_action(offer));
   }
   script += "    *)\n      if [[ $word == -* ]]; then\n        case $owner in\n";
-  for (const auto& [verb, options] : tables.options) {
-    script += fmt::format("          '{}') words='{}' ;;\n", verb, options);
+  for (const VerbDescription* verb : tables.verbs) {
+    script += fmt::format("          '{}') words='{}' ;;\n", verb->name, long_options(*verb));
   }
   script += "        esac\n      else\n        case $verb in\n";
-  for (const auto& [verb, names] : tables.below) {
-    script += fmt::format("          '{}') words='{}' ;;\n", verb, names);
+  for (const VerbDescription* verb : tables.verbs) {
+    if (verb->verbs.empty()) continue;
+    script +=
+        fmt::format("          '{}') words='{}' ;;\n", verb->name, names_directly_below(*verb));
   }
   script += "        esac\n      fi\n      ;;\n";
   return script + kEnd;

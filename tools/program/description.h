@@ -36,6 +36,8 @@ VerbDescription describe(const CLI::App& app);
 
 std::string man_page(const VerbDescription& program);
 std::string bash_completion(const VerbDescription& program);
+std::string zsh_completion(const VerbDescription& program);
+std::string fish_completion(const VerbDescription& program);
 
 }  // namespace annulus::program
 

@@ -17,7 +17,10 @@ struct Form {
   std::string_view name;
   std::string (*write)(const VerbDescription& program);
 };
-constexpr Form kForms[] = {{"man", man_page}, {"bash", bash_completion}};
+constexpr Form kForms[] = {{"man", man_page},
+                           {"bash", bash_completion},
+                           {"zsh", zsh_completion},
+                           {"fish", fish_completion}};
 
 }  // namespace
 
