@@ -52,6 +52,13 @@ std::string sizes_in(const Json& json) {
   return text;
 }
 
+std::string list_in(const Json& json) {
+  if (!json.is_array()) return text_of(json);
+  std::string text;
+  for (const Json& each : json) text += (text.empty() ? "" : "; ") + text_of(each);
+  return text.empty() ? "none" : text;
+}
+
 struct Fact {
   const char* member;
   const char* name;
@@ -67,7 +74,8 @@ constexpr Fact kFacts[] = {{"device", "device", text_of},
                            {"families", "revisions of the kernels", revisions_in},
                            {"seed", "seed of the operands", text_of},
                            {"cold_cache", "L2 emptied before each launch", flag_in},
-                           {"exhaustive", "whole space", flag_in}};
+                           {"exhaustive", "whole space", flag_in},
+                           {"nominated", "tried first, as the best of other problems", list_in}};
 
 void read_facts(const Json& subject, Story* story) {
   for (const Fact& fact : kFacts) {
@@ -82,6 +90,21 @@ void read_facts(const Json& subject, Story* story) {
   story->shape = stated("shape");
 }
 
+// What the search says of its measurements.
+void read_measurements(Story* story) {
+  const SearchResult& result = *story->result;
+  if (result.repeated > 0) {
+    story->facts.emplace_back(
+        "rounds repeated, as the device was slower than it can be",
+        fmt::format("{}{}", result.repeated, result.slowed ? "; it stayed so" : ""));
+  }
+  if (const std::optional<Interval>& ratio = story->winner().other_ratio) {
+    story->facts.emplace_back(
+        "the winner's time over the default's with L2 in its other state",
+        fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio->middle, ratio->low, ratio->high));
+  }
+}
+
 void follow(const Journal& journal, Story* story) {
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < journal.trials.size(); ++i) {
@@ -93,6 +116,7 @@ void follow(const Journal& journal, Story* story) {
                               at.last->outcome == Trial::Outcome::kDropped, at.last->ratio.middle,
                               at.best->ratio.middle});
     });
+    read_measurements(story);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     story->steps.clear();
@@ -118,19 +142,17 @@ std::vector<double> ranks_of(const std::vector<double>& values) {
 
 std::vector<std::size_t> Story::finalists() const {
   std::vector<std::size_t> tried;
-  int most = 0, least = standard().rounds;
+  bool measured_last = false;
   for (std::size_t i = 0; i < result->trials.size(); ++i) {
     const Trial& trial = result->trials[i];
     if (trial.outcome != Trial::Outcome::kTried || i == result->default_at) continue;
     tried.push_back(i);
-    most = std::max(most, trial.rounds);
-    least = std::min(least, trial.rounds);
+    measured_last = measured_last || trial.other_ratio;
   }
   std::ranges::stable_sort(tried, {},
                            [&](std::size_t i) { return result->trials[i].ratio.middle; });
-  const auto is_last = [&](std::size_t i) { return result->trials[i].rounds == most; };
-  if (most > least) {
-    std::erase_if(tried, [&](std::size_t i) { return !is_last(i) && i != result->winner; });
+  if (measured_last) {
+    std::erase_if(tried, [&](std::size_t i) { return !result->trials[i].other_ratio; });
     return tried;
   }
   constexpr std::size_t kMost = 5;

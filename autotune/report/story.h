@@ -41,8 +41,9 @@ struct Story {
 
   const Trial& winner() const { return result->trials[result->winner]; }
   const Trial& standard() const { return result->trials[result->default_at]; }
-  // Trials other than the default that were measured in the last, longest rounds; where there are
-  // none, the best ones, at most five. The winner is among them unless it is the default.
+  // Trials other than the default that were measured in the last rounds, and with L2 in its other
+  // state; where there are none, the best ones, at most five. The winner is among them unless it is
+  // the default.
   std::vector<std::size_t> finalists() const;
 };
 
