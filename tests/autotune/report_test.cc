@@ -312,9 +312,8 @@ TEST_CASE("a story has the steps of its search and its finalists") {
   CHECK(std::ranges::count(finalists, written.result.winner) == 1);
   for (const std::size_t index : finalists) CHECK(written.result.trials[index].other_ratio);
   const auto stated = [&](const std::string& part) {
-    return std::ranges::count_if(story.facts, [&](const auto& fact) {
-      return fact.first.find(part) != std::string::npos;
-    });
+    return std::ranges::count_if(
+        story.facts, [&](const auto& fact) { return fact.first.find(part) != std::string::npos; });
   };
   CHECK(stated("L2 in its other state") == 1);
   CHECK(stated("rounds repeated") == (written.result.repeated > 0 ? 1 : 0));
@@ -429,8 +428,8 @@ TEST_CASE("times that are out of all proportion make a page all the same") {
   for (const bool predicted : {false, true}) {
     SearchOptions exhaustive;
     exhaustive.exhaustive = true;
-    std::string text =
-        first_line(subject_of({{"device", "a"}, {"shape", "b"}}, trials, at, predicted, exhaustive));
+    std::string text = first_line(
+        subject_of({{"device", "a"}, {"shape", "b"}}, trials, at, predicted, exhaustive));
     const std::size_t rounds = predicted ? 1 : 7;
     const std::array<double, 4> extremes = {1e308, 5e-324, 1, 1e-300};
     for (std::size_t i = 0; i < trials.size(); ++i) {

@@ -1,9 +1,11 @@
 // General kernels (attention/plan/general.h): the size of their machine code, how many more
-// instructions they execute than the specialised kernels of the same problems, and how long
-// planning with one takes.
+// instructions they execute than the specialised kernels of the same problems, how long planning
+// with one takes, and how long the specialised kernel is in coming.
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "attention/plan/general.h"
 #include "base/env.h"
 #include "base/fail.h"
+#include "base/random.h"
 #include "harness.h"
 #include "jit/compiler.h"
 
@@ -87,11 +90,54 @@ double instructions(const Device& device, const Problem& problem, const PlanOpti
       std::ranges::find(counters, "warp_instructions", &Counters::value_type::first)->second);
 }
 
+// A problem of 2^18 tokens whose pattern is a list of blocks without any order, which no other call
+// has made; and its blocks.
+std::pair<Problem, double> listed(std::uint64_t seed) {
+  constexpr std::int64_t kRows = 2048, kKept = 64, kBlock = 128;
+  base::Random random(seed);
+  auto layout = std::make_shared<BlockLayout>(
+      BlockLayout{kBlock, kBlock, kRows * kBlock, kRows * kBlock, 1, {0}, {}, {}});
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    std::set<std::int32_t> columns;
+    while (std::ssize(columns) < kKept) {
+      columns.insert(static_cast<std::int32_t>(random.below(kRows)));
+    }
+    layout->indices.insert(layout->indices.end(), columns.begin(), columns.end());
+    layout->indptr.push_back(std::ssize(layout->indices));
+  }
+  const auto blocks_kept = static_cast<double>(layout->indices.size());
+  return {problem_of(blocks(std::move(layout)), kRows * kBlock, 128), blocks_kept};
+}
+
 constexpr std::pair<const char*, const char*> kMasks[] = {
     {"causal", "causal"},
     {"window with global", "causal & (window(511, 0) | global(64))"},
     {"documents", "causal & documents([0, 300, 420, 1100, 1500, 1900])"}};
 constexpr double kBars[] = {1.25, 1.5, 1.5};
+
+// How long after plan() the specialised kernel is there, over the time that a call takes which
+// waits for it: each on a device of its own that keeps no kernels on disk, and knows the general
+// one.
+double late_over_waiting(const char* name) {
+  const Problem problem = problem_of(Pattern::parse(kMasks[1].second), 2048, 128);
+  const auto seconds = [&](bool wait) {
+    DeviceOptions options;
+    options.name = name;
+    options.cache_dir = "none";
+    const Device device = Device::open(options);
+    device.plan(problem_of(Pattern::parse("dense"), 2048, 128), general());
+    PlanOptions asked;
+    asked.wait = wait;
+    const auto start = std::chrono::steady_clock::now();
+    const Plan plan = device.plan(problem, asked);
+    plan.wait();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (!plan.ready()) base::fail(ErrorCode::kInternal, "{}", plan.why_general());
+    return took.count();
+  };
+  const double waiting = seconds(true);
+  return seconds(false) / waiting;
+}
 
 }  // namespace
 
@@ -123,6 +169,18 @@ int main(int argc, char** argv) {
             [=] { return ratio(); });
       }
     }
+    bench.add({fmt::format("plan with a general kernel, a list without order, {}", name + 4),
+               "ns a block", 40, true},
+              [device, seed = std::make_shared<std::uint64_t>(0)] {
+                const auto [problem, kept] = listed(++*seed);
+                const double start = bench::thread_seconds();
+                device.plan(problem, general());
+                return (bench::thread_seconds() - start) * 1e9 / kept;
+              });
+    bench.add(
+        {fmt::format("specialised kernel beside the caller, over a call that waits, {}", name + 4),
+         "times", 1.2, true},
+        [name] { return late_over_waiting(name); });
     for (const auto& [title, text] : kMasks) {
       const Problem problem = problem_of(Pattern::parse(text), 1 << 20, 128);
       bench.add({fmt::format("plan with a general kernel, {}, 2^20 tokens, {}", title, name + 4),
