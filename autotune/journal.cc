@@ -88,7 +88,8 @@ Trial candidate_in(const Json& json) {
 }
 
 void read_subject(Json json, Journal* journal) {
-  constexpr std::size_t kMaxCandidates = 100'000;
+  // Several times as many as any space has; a search takes time with their square.
+  constexpr std::size_t kMaxCandidates = 8192;
   for (const Json& each : list_in(json, "candidates", kMaxCandidates)) {
     journal->trials.push_back(candidate_in(each));
   }

@@ -249,8 +249,11 @@ class Search {
     }
     trial.outcome = Trial::Outcome::kTried;
     ++result_.tried;
-    surrogate_.observe(index, std::log(trial.ratio.middle),
-                       workbench_.exact() ? 0 : error_of_median(measured_[index].ratios));
+    // Where all are tried, nothing is to be learnt for the sake of an order.
+    if (!options_.exhaustive) {
+      surrogate_.observe(index, std::log(trial.ratio.middle),
+                         workbench_.exact() ? 0 : error_of_median(measured_[index].ratios));
+    }
     if (trial.ratio.middle < before) best_ = index;
     report(index);
     return trial.ratio.middle < before * (1 - kStep);

@@ -216,6 +216,22 @@ TEST_CASE("lines that no search writes end what is used of a journal") {
   }
 }
 
+TEST_CASE("a journal of more candidates than any space has is none") {
+  base::Json about = subject(true);
+  std::string why;
+  CHECK(decode_journal(first_line(about), &why));
+  base::Json& candidates = about["candidates"];
+  while (candidates.size() <= 8192) candidates.push_back(candidates[0]);
+  CHECK_FALSE(decode_journal(first_line(about), &why));
+  CHECK(why.find("candidates") != std::string::npos);
+  candidates.erase(candidates.size() - 1);
+  const auto most = decode_journal(first_line(about), &why);
+  REQUIRE(most);
+  FakeBench bench(smooth);
+  JournalWorkbench resumed(&bench, *most);
+  CHECK(search(most->trials, most->default_at, resumed, most->options).tried < 2000);
+}
+
 TEST_CASE("a reason that is no UTF-8 is kept, with a sign for what is none") {
   std::string why;
   const std::string line = line_of({.configs = {to_string(test::trials(smooth).front().config)},

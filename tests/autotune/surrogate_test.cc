@@ -69,7 +69,11 @@ TEST_CASE("expected gains follow the forecast, and nothing is expected of what c
   predicted[3] = 90;
   predicted[4] = 300;
   predicted[5] = std::numeric_limits<double>::infinity();
+  predicted[6] = -5;  // as a file may say that somebody has written
+  predicted[7] = 0;
   Surrogate surrogate(configs, predicted, 0);
+  CHECK(surrogate.expected_gain(6, 0) == 0);
+  CHECK(surrogate.expected_gain(7, 0) == 0);
   CHECK(surrogate.expected_gain(3, 0) > 0.1);
   CHECK(surrogate.expected_gain(3, 0) > surrogate.expected_gain(2, 0));
   CHECK(surrogate.expected_gain(2, 0) > 0);
