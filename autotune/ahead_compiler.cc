@@ -1,7 +1,6 @@
 #include "autotune/ahead_compiler.h"
 
 #include <exception>
-#include <system_error>
 #include <utility>
 
 namespace annulus::autotune {
@@ -10,8 +9,9 @@ AheadCompiler::AheadCompiler(const jit::KernelCache& kernels, KernelsOf kernels_
     : kernels_(kernels), kernels_of_(std::move(kernels_of)) {
   if (!kernels.disk().usable() || !kernels.compiler().compiles()) return;
   try {
+    threads_.reserve(static_cast<std::size_t>(threads));
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {  // the search compiles what these would have
+  } catch (const std::exception&) {  // the search compiles what these would have
   }
 }
 

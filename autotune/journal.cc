@@ -82,9 +82,9 @@ Trial candidate_in(const Json& json) {
   const std::string text = text_in(json[0], "a candidate");
   const std::optional<KernelConfig> config = attention::parse_config(text);
   if (!config) base::fail(ErrorCode::kInvalidFile, "this build knows no '{:.80}'", text);
+  const double predicted = json[1].is_null() ? 0 : json[1].get<double>();
   return {.config = *config,
-          .predicted =
-              json[1].is_null() ? std::numeric_limits<double>::infinity() : json[1].get<double>()};
+          .predicted = predicted > 0 ? predicted : std::numeric_limits<double>::infinity()};
 }
 
 void read_subject(Json json, Journal* journal) {

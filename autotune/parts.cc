@@ -36,15 +36,16 @@ void keep_heads(Problem* problem, std::int64_t heads) {
 
 // The problem with fewer heads and batches. Where heads see different keys all of them are kept,
 // and where batches do, one of each kind.
-Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::int64_t max_batch) {
+Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::int64_t max_batch,
+                       int packed_heads) {
   Problem part = problem;
   part.batch =
       std::min(problem.batch, std::max(max_batch, problem.pattern.distinct_batches(problem.batch)));
   if (problem.pattern.distinct_heads(problem.heads) > 1) return part;
   const std::int64_t group = problem.heads / problem.kv_heads;
   part.kv_heads = std::min(problem.kv_heads, max_kv_heads);
-  keep_heads(&part, std::min(part.kv_heads * group,
-                             std::max(kMaxHeads / part.kv_heads, std::int64_t{1}) * part.kv_heads));
+  const std::int64_t few = std::max(kMaxHeads / part.kv_heads, std::int64_t{1});
+  keep_heads(&part, part.kv_heads * std::min(group, base::round_up(few, packed_heads)));
   return part;
 }
 
@@ -80,10 +81,10 @@ std::vector<Problem> choose_parts(const Problem& problem, double max_pairs, int 
   whole.k0 = problem.k_position();
   whole.total_k = problem.context().seq_k;
   for (const std::int64_t few : {2, 1}) {
-    const Problem part = with_few_heads(whole, few, few);
+    const Problem part = with_few_heads(whole, few, few, packed_heads);
     if (pairs_of(part) <= max_pairs) return {part};
   }
-  const Problem one = with_few_heads(whole, 1, 1);
+  const Problem one = with_few_heads(whole, 1, 1, packed_heads);
   Problem thin = one;
   if (problem.pattern.distinct_heads(problem.heads) == 1) {
     keep_heads(&thin, std::min<std::int64_t>(thin.heads, packed_heads));

@@ -17,9 +17,10 @@ inline constexpr std::int64_t kPartRows = 256;
 // The whole problem with few heads and batches where its tiles hold at most max_pairs pairs.
 // Otherwise some strips of rows, the first and the last among them, each with as many keys up to
 // the last one that it sees as max_pairs allows. The parts ask for LSE wherever they can. Requires:
-// a valid problem with B, Sq > 0. `packed_heads` are the most heads that a CTA, or a cluster, of
-// the configurations to be checked computes together: a part has as many of one KV head, as far as
-// the problem does, and is larger than max_pairs where it would have very few keys otherwise.
+// a valid problem with B, Sq > 0. A CTA, or a cluster, of the configurations to be checked computes
+// `packed_heads` query heads together, or a divisor of that: a part has a multiple of it for each
+// KV head, as far as the problem does, and is larger than max_pairs where it would have very few
+// keys otherwise.
 std::vector<Problem> choose_parts(const Problem& problem, double max_pairs, int packed_heads);
 
 }  // namespace annulus::autotune

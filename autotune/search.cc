@@ -44,11 +44,13 @@ using Times = std::vector<std::vector<double>>;  // as Workbench::measure gives 
 // which the default was slow would favour the default.
 class CalmBench {
  public:
-  explicit CalmBench(Workbench& workbench) : workbench_(workbench) {}
+  CalmBench(Workbench& workbench, const std::function<bool()>& stopped)
+      : workbench_(workbench), stopped_(stopped) {}
 
-  // times[0] is that of the default, which is the first of `configs`.
+  // times[0] is that of the default, which is the first of `configs`. Throws Error{kCancelled}
+  // where the search is stopped.
   Times measure(std::span<const KernelConfig> configs, int rounds, CacheState l2) {
-    Times times = workbench_.measure(configs, rounds, l2);
+    Times times = measure_once(configs, rounds, l2);
     if (workbench_.exact()) return times;
     double& least = l2 == CacheState::kCold ? least_cold_ : least_warm_;
     for (int attempt = 0; !is_calm(times, &least); ++attempt) {
@@ -60,7 +62,7 @@ class CalmBench {
       }
       repeated_ += rounds;
       workbench_.rest(attempt);
-      times = workbench_.measure(configs, rounds, l2);
+      times = measure_once(configs, rounds, l2);
     }
     return times;
   }
@@ -69,6 +71,11 @@ class CalmBench {
   bool slowed() const { return slowed_; }
 
  private:
+  Times measure_once(std::span<const KernelConfig> configs, int rounds, CacheState l2) {
+    if (stopped_ && stopped_()) base::fail(ErrorCode::kCancelled, "the search was stopped");
+    return workbench_.measure(configs, rounds, l2);
+  }
+
   static bool is_calm(const Times& times, double* least) {
     const double now = median(times[0]);
     *least = std::min(*least, now);
@@ -76,6 +83,7 @@ class CalmBench {
   }
 
   Workbench& workbench_;
+  const std::function<bool()>& stopped_;
   // The least medians of the default, with L2 warm and cold.
   double least_warm_ = std::numeric_limits<double>::infinity();
   double least_cold_ = std::numeric_limits<double>::infinity();
@@ -104,17 +112,26 @@ class Search {
   Search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
          const SearchOptions& options, const std::function<void(const SearchProgress&)>& progress)
       : workbench_(workbench),
-        bench_(workbench),
+        bench_(workbench, options.stopped),
         options_(options),
         progress_(progress),
         surrogate_(surrogate_of(trials, default_at)),
-        measured_(trials.size()) {
+        measured_(trials.size()),
+        first_(trials.size()) {
     result_.trials = std::move(trials);
     result_.default_at = result_.winner = best_ = default_at;
     const auto space = static_cast<double>(result_.trials.size());
     most_ = options_.exhaustive
                 ? static_cast<int>(space)
                 : std::max(options_.least_most, static_cast<int>(options_.share * space));
+    double first = std::numeric_limits<double>::max();
+    for (const KernelConfig& config : options_.nominated) {
+      const auto found = std::ranges::find_if(
+          result_.trials, [&](const Trial& trial) { return trial.config == config; });
+      if (found == result_.trials.end()) continue;
+      first_[static_cast<std::size_t>(found - result_.trials.begin())] = first;
+      first /= 2;
+    }
   }
 
   SearchResult run() {
@@ -177,22 +194,13 @@ class Search {
     // The best as the surrogate sees it: the least of many noisy ratios is a lucky one.
     double best = 0;
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
-      if (at(i).outcome == Trial::Outcome::kTried) {
-        best = std::min(best, surrogate_.forecast(i).log_ratio);
-      }
+      if (at(i).outcome != Trial::Outcome::kTried) continue;
+      const double known = surrogate_.forecast(i).log_ratio;
+      if (std::isfinite(known)) best = std::min(best, known);
     }
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
-      if (at(i).outcome == Trial::Outcome::kNotTried) {
-        all.push_back({surrogate_.expected_gain(i, best), i});
-      }
-    }
-    double first = std::numeric_limits<double>::max();
-    for (const KernelConfig& config : options_.nominated) {
-      const auto found = std::ranges::find_if(
-          all, [&](const Hope& hope) { return at(hope.index).config == config; });
-      if (found == all.end()) continue;
-      found->gain = first;
-      first /= 2;
+      if (at(i).outcome != Trial::Outcome::kNotTried) continue;
+      all.push_back({first_[i] > 0 ? first_[i] : surrogate_.expected_gain(i, best), i});
     }
     const auto before = [](const Hope& a, const Hope& b) {
       return a.gain != b.gain ? a.gain > b.gain : a.index < b.index;
@@ -325,24 +333,35 @@ class Search {
         std::clamp(options_.final_micros / micros, std::min(kAlways, most), most));
   }
 
+  // Measures as many of these, the best first, as the device has memory for at a time.
+  double measure_fitting(std::vector<std::size_t>* indices, int rounds) {
+    while (true) {
+      try {
+        return measure(*indices, rounds, options_.l2);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kOutOfMemory || indices->size() == 1) throw;
+        indices->resize(indices->size() / 2);
+      }
+    }
+  }
+
   // Leaves the best half of the contenders, with twice the rounds each time, until the finalists
   // are left; measures these afresh, and then with L2 in its other state. Returns the default's
   // median in the fresh rounds.
   double measure_finalists(std::vector<std::size_t>* contenders) {
     const auto finalists = static_cast<std::size_t>(options_.max_finalists);
     for (int rounds = options_.quick_rounds; contenders->size() > finalists; rounds *= 2) {
-      measure(*contenders, rounds, options_.l2);
+      measure_fitting(contenders, rounds);
       sort(contenders);
-      contenders->resize(std::max(finalists, contenders->size() / 2));
+      contenders->resize(std::min(contenders->size(), std::max(finalists, contenders->size() / 2)));
     }
     for (const std::size_t index : *contenders) measured_[index] = {};
     double default_time = 0;
     const int most = most_final_rounds(*contenders);
     for (int rounds = 0; rounds < most; rounds += options_.final_rounds) {
-      default_time = measure(*contenders, options_.final_rounds, options_.l2);
+      default_time = measure_fitting(contenders, options_.final_rounds);
       if (narrow(*contenders)) break;
     }
-    sort(contenders);
     measure(*contenders, options_.final_rounds, other(options_.l2));
     return default_time;
   }
@@ -355,6 +374,7 @@ class Search {
     if (!workbench_.exact() && !finalists.empty() && ended) {
       ended = !stopped() && until_stopped([&] { default_time = measure_finalists(&finalists); });
     }
+    sort(&finalists);  // as they were measured last, wherever a stop came
     const auto most = static_cast<std::size_t>(options_.max_finalists);
     if (finalists.size() > most) finalists.resize(most);
     result_.complete = ended;
@@ -404,6 +424,7 @@ class Search {
   const std::function<void(const SearchProgress&)>& progress_;
   Surrogate surrogate_;
   std::vector<Measured> measured_;  // of each candidate
+  std::vector<double> first_;       // not 0 for those nominated; the greatest is tried first
   SearchResult result_;
   std::size_t best_ = 0;
   int most_ = 0;  // candidates that may be tried beside the default

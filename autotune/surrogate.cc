@@ -50,7 +50,9 @@ Surrogate::Surrogate(std::vector<KernelConfig> configs, std::span<const double> 
     : configs_(std::move(configs)),
       correction_(configs_.size(), 0.0),
       variance_(configs_.size(), 1 + kOffset) {
-  const double unit = std::isfinite(predicted[reference]) ? predicted[reference] : 1;
+  double unit = predicted[reference];
+  if (!std::isfinite(unit) && !std::ranges::empty(predicted))
+    unit = *std::ranges::min_element(predicted);
   for (const double each : predicted) prior_.push_back(std::log(each / unit));
   observe(reference, 0, 0);
 }

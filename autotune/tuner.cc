@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ctime>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "annulus/error.h"
@@ -152,9 +153,11 @@ std::optional<Candidates> candidates_of(const Problem& problem,
 
 std::vector<Problem> parts_for(const Problem& problem, const Candidates& candidates,
                                double max_pairs) {
+  const std::int64_t group = problem.heads / problem.kv_heads;
   int packed = 1;
   for (const Trial& trial : candidates.trials) {
-    packed = std::max(packed, attention::cta_shape(trial.config).packed_heads());
+    const int heads = attention::cta_shape(trial.config).packed_heads();
+    if (group % heads == 0) packed = std::lcm(packed, heads);
   }
   return choose_parts(problem, max_pairs, packed);
 }

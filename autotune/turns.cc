@@ -5,8 +5,8 @@
 namespace annulus::autotune {
 namespace {
 
-// Rounds of one turn: all of a candidate's first measurement, and a part of the finalists' last.
-constexpr int kRoundsOfTurn = 7;
+// Measurements of one turn, of all configurations together.
+constexpr int kMeasurementsOfTurn = 30;
 
 class Turn {
  public:
@@ -43,8 +43,9 @@ std::vector<std::vector<double>> TurnWorkbench::measure(
     std::span<const attention::KernelConfig> configs, int rounds, CacheState l2) {
   if (exact()) return inner_.measure(configs, rounds, l2);
   std::vector<std::vector<double>> times(configs.size());
+  const int most = std::max(1, kMeasurementsOfTurn / static_cast<int>(configs.size()));
   for (int left = rounds; left > 0;) {
-    const int now = std::min(left, kRoundsOfTurn);
+    const int now = std::min(left, most);
     left -= now;
     const Turn turn(turns_, mode_);
     const auto measured = inner_.measure(configs, now, l2);

@@ -21,7 +21,7 @@ class Turns {
 };
 
 // A workbench that uses the device in turns alone: one for the check of a candidate, and one for
-// some rounds of times. What needs no device waits for no turn.
+// some rounds of times. Kernels are compiled before a turn.
 class TurnWorkbench : public Workbench {
  public:
   // Both must outlive it. `compile` is called before the turn in which a candidate is checked;

@@ -83,11 +83,7 @@ Verifier::~Verifier() = default;
 
 void Verifier::compile(const attention::KernelConfig& config) const {
   try {
-    for (const std::unique_ptr<Data>& part : data_) {
-      const attention::LaunchPlan plan =
-          attention::make_plan(part->problem, {config, "a candidate", {}}, limits_);
-      if (!plan.launches.empty()) kernels_.get(plan.spec);
-    }
+    for (const jit::KernelSpec& spec : kernels_of(config)) kernels_.get(spec);
   } catch (const Error&) {
   }
 }

@@ -8,6 +8,7 @@
 
 #include "autotune/space.h"
 #include "base/fail.h"
+#include "base/work.h"
 
 namespace annulus::autotune {
 namespace {
@@ -120,6 +121,12 @@ void MeasuredWorkbench::rest(int attempt) {
 std::vector<MeasuredWorkbench::Ready*> MeasuredWorkbench::ready(
     std::span<const attention::KernelConfig> configs) {
   std::map<std::string, Ready> before = std::exchange(ready_, {});
+  // What is not needed goes before anything is made, as lists of long problems are large.
+  std::erase_if(before, [&](const auto& each) {
+    return std::ranges::none_of(configs, [&](const attention::KernelConfig& config) {
+      return to_string(config) == each.first;
+    });
+  });
   std::vector<Ready*> all;
   for (const attention::KernelConfig& config : configs) {
     const std::string name = to_string(config);
@@ -133,7 +140,10 @@ std::vector<MeasuredWorkbench::Ready*> MeasuredWorkbench::ready(
         attention::make_branch_plans(problem_, {config, "a candidate", {}}, limits_, form, &tiles_),
         &device_tiles_);
     const auto needed = static_cast<std::size_t>(forward.workspace_bytes());
-    if (needed > workspace_.bytes()) workspace_ = device::Buffer(context_, needed);
+    if (needed > workspace_.bytes()) {
+      workspace_ = {};
+      workspace_ = device::Buffer(context_, needed);
+    }
     // The first runs warm up; the time of the last one decides how many one measurement has.
     time_micros(forward, 1, CacheState::kWarm);
     const double once = std::max(time_micros(forward, 1, CacheState::kWarm), 0.1);
@@ -149,6 +159,7 @@ std::vector<std::vector<double>> MeasuredWorkbench::measure(
   const std::vector<Ready*> all = ready(configs);
   std::vector<std::vector<double>> times(configs.size());
   for (int round = 0; round < rounds; ++round) {
+    base::settle();
     for (std::size_t i = 0; i < configs.size(); ++i) {
       const std::size_t at = (i + static_cast<std::size_t>(round)) % configs.size();
       const int repeats = l2 == CacheState::kCold ? 1 : all[at]->repeats;

@@ -323,6 +323,8 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
   options.seed = seed;
   autotune::SearchOptions how;
   how.exhaustive = true;
+  how.first_rounds = how.quick_rounds;  // also of what is far behind, which is to be known for sure
+  how.l2 = entry.cold_cache ? autotune::CacheState::kCold : autotune::CacheState::kWarm;
   how.stopped = cancelled;
   autotune::Candidates both;
   both.trials = {{.config = standard}, {.config = entry.config}};

@@ -136,14 +136,18 @@ TEST_CASE("every candidate has a plan for every part of a long problem with grou
   attention::DeviceLimits hopper = limits(90);
   hopper.arch.feature = 'a';
   int packed = 0;
-  for (const std::int64_t kv_heads : {32, 16, 8, 4, 1}) {
-    for (const std::int64_t seq_q : {1, 2048, 8192}) {
+  struct Heads {
+    std::int64_t all, kv;
+  };
+  for (const auto& [all, kv_heads] :
+       {Heads{32, 32}, {32, 16}, {32, 8}, {32, 4}, {32, 1}, {48, 8}, {96, 8}, {36, 12}}) {
+    for (const std::int64_t seq_q : {1, 300, 2048, 8192}) {
       for (const Pattern& pattern : {causal(), causal() & (window(511, 0) | sink(16))}) {
         Problem problem;
-        problem.heads = 32;
+        problem.heads = all;
         problem.kv_heads = kv_heads;
         problem.seq_q = seq_q;
-        problem.seq_k = 8192;
+        problem.seq_k = seq_q == 300 ? 300 : 8192;
         problem.dim_qk = problem.dim_v = 128;
         problem.pattern = pattern;
         const auto made = candidates_of(problem, hopper, attention::pipe_device(gpu(90)), true,
@@ -153,6 +157,7 @@ TEST_CASE("every candidate has a plan for every part of a long problem with grou
           packed += attention::cta_shape(trial.config).packed_heads() > 1;
           for (const Problem& part : parts) {
             const attention::Choice choice{trial.config, "a candidate", {}};
+            CAPTURE(all);
             CAPTURE(kv_heads);
             CAPTURE(seq_q);
             CHECK_NOTHROW(attention::make_plan(part, choice, hopper));

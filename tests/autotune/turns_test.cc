@@ -77,9 +77,9 @@ TEST_CASE("checks and rounds are made in turns, and compiling in none") {
     REQUIRE(times.size() == 2);
     CHECK(times[0].size() == 25);
     CHECK(times[1].size() == 25);
-    CHECK(turns.turns == (noise == 0 ? 1 : 5));
+    CHECK(turns.turns == (noise == 0 ? 1 : 3));
     CHECK(modes == turns.turns);
-    if (noise > 0) CHECK(bench.most_rounds == 7);
+    if (noise > 0) CHECK(bench.most_rounds == 15);
     turns.left = 0;
     CHECK_THROWS_AS(workbench.prepare(config), Error);
     CHECK_FALSE(turns.inside);
