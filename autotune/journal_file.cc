@@ -43,9 +43,7 @@ JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::stri
   begin(opened.file, stem, subject);
 }
 
-JournalFile::~JournalFile() {
-  if (file_ >= 0) files_.close(file_);
-}
+JournalFile::~JournalFile() { Opened::close_locked(files_, file_); }
 
 // Whether the journal of that name is the one to go on from; it is then open and locked.
 bool JournalFile::go_on(int folder, const std::string& name, const base::Json& subject) {
@@ -54,7 +52,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   if (file < 0) return false;
   file_ = file;
   const auto pass_over = [&] {
-    files_.close(file_);
+    Opened::close_locked(files_, file_);
     file_ = -1;
     return false;
   };
@@ -129,7 +127,7 @@ void JournalFile::write(const std::string& line) {
     log_.write(base::LogLevel::kWarning,
                "the journal '{}' is not written to any more, and the search goes on: {}", path_,
                count == 0 ? "nothing could be written" : base::describe_errno(count));
-    files_.close(file_);
+    Opened::close_locked(files_, file_);
     file_ = -1;
   }
 }

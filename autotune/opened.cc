@@ -2,9 +2,6 @@
 
 #include <fcntl.h>
 
-#include <cerrno>
-#include <thread>
-
 #include "base/private_folder.h"
 
 namespace annulus::autotune {
@@ -20,17 +17,6 @@ int open_device_folder(base::FileSystem& files, const std::string& folder,
 
 int open_lock(base::FileSystem& files, int device_folder) {
   return files.open(device_folder, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-}
-
-void wait_for_lock(base::FileSystem& files, int lock_file, std::chrono::milliseconds wait) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kPoll{5};
-  const Clock::time_point end = Clock::now() + wait;
-  while (Clock::now() < end) {
-    const int code = files.lock(lock_file);
-    if (code != -EWOULDBLOCK && code != -EINTR) return;
-    std::this_thread::sleep_for(kPoll);
-  }
 }
 
 }  // namespace annulus::autotune

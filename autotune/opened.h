@@ -7,21 +7,12 @@
 #include <cstddef>
 #include <string>
 
+#include "base/file_lock.h"
 #include "base/files.h"
 
 namespace annulus::autotune {
 
-// Closes a descriptor at the end of a scope; a negative one is none.
-struct Opened {
-  base::FileSystem& files;
-  int file;
-  Opened(base::FileSystem& of, int opened) : files(of), file(opened) {}
-  ~Opened() {
-    if (file >= 0) files.close(file);
-  }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-};
+using base::Opened;
 
 inline constexpr char kLockName[] = "tuned.lock";
 inline constexpr std::chrono::milliseconds kLockWait{10'000};
@@ -37,13 +28,10 @@ inline constexpr std::size_t kMaxEntries = 10'000;
 int open_device_folder(base::FileSystem& files, const std::string& folder,
                        const std::string& device_folder, std::string* problem);
 
-// Opens the lock file of such a folder. A descriptor that the caller closes, or negative.
+// Opens the lock file of such a folder: a descriptor that the caller closes, or negative. The lock
+// (base::wait_for_lock) only keeps two processes that write one shape from overwriting the better
+// result; without it, where locks do not work or somebody keeps it for long, the last writer wins.
 int open_lock(base::FileSystem& files, int device_folder);
-
-// Waits for the lock of a folder. The lock only keeps two processes that write one shape from
-// overwriting the better result; without it, where locks do not work, the last writer wins. The
-// kernel releases it when the descriptor is closed.
-void wait_for_lock(base::FileSystem& files, int lock_file, std::chrono::milliseconds wait);
 
 }  // namespace annulus::autotune
 

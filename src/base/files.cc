@@ -135,6 +135,7 @@ int FileSystem::list(int folder, std::vector<std::string>* names) {
 int FileSystem::lock(int file) {
   return uninterrupted([&] { return result(::flock(file, LOCK_EX | LOCK_NB)); });
 }
+int FileSystem::unlock(int file) { return result(::flock(file, LOCK_UN)); }
 int FileSystem::map(int file, std::size_t bytes, const void** data) {
   void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
   if (mapped == MAP_FAILED) return -errno;

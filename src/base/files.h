@@ -46,6 +46,9 @@ class FileSystem {
   // The names in a folder except "." and "..", in no order.
   virtual int list(int folder, std::vector<std::string>* names);
   virtual int lock(int file);  // exclusive flock; -EWOULDBLOCK where another process has it
+  // Ends the lock at once. Closing the file does so only where no child of this process was forked
+  // meanwhile, which holds the same open file, and with it the lock (flock(2)).
+  virtual int unlock(int file);
   // The first `bytes` of a file, read only; they stay when it is closed. Requires: bytes > 0.
   virtual int map(int file, std::size_t bytes, const void** data);
   virtual void unmap(const void* data, std::size_t bytes);

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "base/file_lock.h"
 #include "base/private_folder.h"
 
 namespace annulus::jit {
@@ -97,28 +97,21 @@ bool DiskCache::store(const KernelKey& key, const CompiledKernel& kernel) {
 }
 
 DiskCache::Lock::~Lock() {
-  if (file_ >= 0) files_->close(file_);
+  if (file_ >= 0) base::Opened::close_locked(*files_, file_);
 }
 
 DiskCache::Lock DiskCache::lock(const KernelKey& key) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kPoll{5};
   if (!usable()) return {nullptr, -1};
   const std::string name = key.digest.hex().substr(0, 2) + ".lock";
   const int file = files_->open(folder_, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   Lock held(files_.get(), file);
   if (file < 0) return {nullptr, -1};
-  const Clock::time_point end = Clock::now() + options_.lock_wait;
-  while (true) {
-    const int code = files_->lock(file);
-    if (code == 0) return held;
-    if (code != -EWOULDBLOCK && code != -EINTR) break;
-    if (Clock::now() >= end) {
-      note_once(fmt::format("another process has held '{}/{}' for {} ms; compiling beside it",
-                            options_.folder, name, options_.lock_wait.count()));
-      break;
-    }
-    std::this_thread::sleep_for(kPoll);
+  const base::LockOutcome outcome = base::wait_for_lock(*files_, file, options_.lock_wait);
+  if (outcome == base::LockOutcome::kLocked) return held;
+  if (outcome == base::LockOutcome::kBusy) {
+    note_once(
+        fmt::format("another process or thread has held '{}/{}' for {} ms; compiling beside it",
+                    options_.folder, name, options_.lock_wait.count()));
   }
   return {nullptr, -1};
 }

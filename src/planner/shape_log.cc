@@ -14,6 +14,7 @@
 
 #include "annulus/error.h"
 #include "base/fail.h"
+#include "base/file_lock.h"
 #include "base/no_signals.h"
 
 namespace annulus::planner {
@@ -37,37 +38,6 @@ std::optional<std::int64_t> take_number(std::string_view* text) {
 
 void add_to(std::int64_t* count, std::int64_t more) {
   *count = std::min(*count + more, kMostCount);
-}
-
-class Opened {
- public:
-  Opened(base::FileSystem& files, int file) : files_(files), file_(file) {}
-  ~Opened() {
-    if (file_ >= 0) files_.close(file_);
-  }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  int file() const { return file_; }
-
- private:
-  base::FileSystem& files_;
-  int file_;
-};
-
-// Where the file system has no locks, the last of two writers wins.
-void wait_for_lock(base::FileSystem& files, int file, const std::string& path,
-                   std::chrono::milliseconds most) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kPoll{5};
-  const Clock::time_point end = Clock::now() + most;
-  while (true) {
-    const int code = files.lock(file);
-    if (code != -EWOULDBLOCK && code != -EINTR) return;
-    if (Clock::now() >= end) {
-      base::fail(ErrorCode::kFile, "another process has held '{}' for {} ms", path, most.count());
-    }
-    std::this_thread::sleep_for(kPoll);
-  }
 }
 
 }  // namespace
@@ -188,13 +158,17 @@ void ShapeLog::write() {
 void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
   const std::string& path = options_.path;
   const std::string lock_path = path + ".lock";
-  const Opened lock(*files_, files_->open(base::kHere, lock_path,
-                                          O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (lock.file() < 0) {
+  const base::Opened lock(*files_, files_->open(base::kHere, lock_path,
+                                                O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (lock.file < 0) {
     base::fail(ErrorCode::kFile, "cannot open '{}': {}", lock_path,
-               base::describe_errno(lock.file()));
+               base::describe_errno(lock.file));
   }
-  wait_for_lock(*files_, lock.file(), lock_path, options_.lock_wait);
+  // Where the file system has no locks, the last of two writers wins.
+  if (base::wait_for_lock(*files_, lock.file, options_.lock_wait) == base::LockOutcome::kBusy) {
+    base::fail(ErrorCode::kFile, "another process has held '{}' for {} ms", lock_path,
+               options_.lock_wait.count());
+  }
   std::vector<std::byte> bytes;
   const base::FileResult read =
       base::try_read_file(*files_, base::kHere, path, kMostFileBytes, &bytes);

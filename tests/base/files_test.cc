@@ -2,12 +2,16 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 
 #include "annulus/error.h"
+#include "base/file_lock.h"
 #include "support/faulty_files.h"
 
 namespace annulus::base {
@@ -204,6 +208,37 @@ TEST_CASE("a lock excludes another descriptor and goes with its file") {
   files.close(first);
   CHECK(files.lock(second) == 0);
   files.close(second);
+}
+
+// A child has the same open file, and closing it here alone leaves the lock to the child.
+TEST_CASE("a lock ends with its scope although a child of fork has the file open") {
+  const ScratchFolder folder;
+  FileSystem files;
+  const auto open = [&] {
+    const int file = files.open(kHere, folder / "lock", O_RDWR | O_CREAT, 0600);
+    REQUIRE(file >= 0);
+    return file;
+  };
+  using std::chrono::milliseconds;
+  pid_t child = -1;
+  {
+    const Opened held(files, open());
+    REQUIRE(wait_for_lock(files, held.file, milliseconds(0)) == LockOutcome::kLocked);
+    const Opened other(files, open());
+    CHECK(wait_for_lock(files, other.file, milliseconds(20)) == LockOutcome::kBusy);
+    child = fork();
+    if (child == 0) {
+      pause();  // until it is killed
+      _exit(0);
+    }
+    REQUIRE(child > 0);
+  }
+  const Opened again(files, open());
+  CHECK(wait_for_lock(files, again.file, milliseconds(0)) == LockOutcome::kLocked);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  FaultyFiles faulty;
+  CHECK(wait_for_lock(faulty, -1, milliseconds(50)) == LockOutcome::kNone);
 }
 
 }  // namespace
