@@ -117,7 +117,8 @@ class MeasuredWorkbench : public Workbench {
     attention::BranchedForward forward;
     int repeats;  // runs in a measurement with L2 warm
   };
-  // Those of these configurations, in their order; keeps them for the next call and no others.
+  // Returns what is ready to run for these configurations, in their order, and keeps that alone for
+  // the next call.
   std::vector<Ready*> ready(std::span<const attention::KernelConfig> configs);
   double time_micros(const attention::BranchedForward& forward, int repeats, CacheState l2);
 

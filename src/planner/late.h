@@ -22,7 +22,7 @@ class LateKernel {
   LateKernel(Swap swap, std::function<void(PlanState, const std::string&)> on_ready)
       : swap_(swap), on_ready_(std::move(on_ready)) {}
 
-  // Of a plan that has its own kernel, and may be offered a better one.
+  // Makes one for a plan that has its own kernel, and may be offered a better one.
   LateKernel(Swap swap, PlanState state) : swap_(swap), state_(state) {}
 
   // The plan that runs are to use instead of the first; null: not yet, or never. It lives as long
@@ -53,7 +53,7 @@ class LateKernel {
 
   // A plan with a better configuration, once the state is no longer kCompiling.
   void offer(Prepared better);
-  // Of the last plan that finish() or offer() was given; empty: none.
+  // Returns the configuration of the last plan that finish() or offer() was given; empty: none.
   std::string config() const;
 
  private:
