@@ -157,8 +157,9 @@ enum class PlanState : int {
   kReady = 0,      // its own
   kCompiling = 1,  // a general one; its own is being compiled
   kCompiled = 2,   // a general one until Plan::swap(), with Swap::kWhenAsked
-  // A general one for good: with Swap::kNever, or as its own could not be had, which
-  // Plan::why_general() explains.
+  // A general one: with Swap::kNever, or as its own could not be had, which Plan::why_general()
+  // explains. It is for good, unless tuning brings a better one to a plan that follows it
+  // (PlanOptions::follow_tuning).
   kGeneral = 3,
 };
 

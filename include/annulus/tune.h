@@ -145,10 +145,12 @@ struct BackgroundTuningOptions {
   // That compute the oracle's answers; 0: one per processor.
   int threads = 1;
   std::function<void(const TuneProgress&)> progress;
-  // Called when a problem was tuned, and its result is stored.
+  // Called when a problem was tuned, and its result is stored, or was there already.
   std::function<void(const Problem&, const TuneResult&)> tuned;
   // Gets one task, which the host calls once, on a thread that it does without as long as the
-  // tuning goes on. Not set: a thread of the library's own.
+  // tuning goes on. Not set: a thread of the library's own. Where it is the only thread of
+  // DeviceOptions::executor too, kernels of plans that do not wait are compiled after the tuning,
+  // which waits for those of plans that follow it: give it another one.
   std::function<void(std::function<void()> task)> executor;
 };
 
@@ -184,7 +186,9 @@ struct BackgroundTuningStatus {
 //   }
 //
 // Between measurements it plans, compiles, computes on the host, and copies operands to the device
-// on its default stream. It takes device memory for the operands of a problem. A candidate that
+// on its default stream: streams of the host that wait for that one, as those without
+// CU_STREAM_NON_BLOCKING do, are not to be captured meanwhile. Several tunings of one device
+// measure one after another. It takes device memory for the operands of a problem. A candidate that
 // faults on a GPU loses the context, for the host as well: the tuning then ends. No function of the
 // host is called any more once this is destroyed or the last copy of the device is gone; both wait
 // for the measurement or the compilation under way, which is taken up where it was by a later
@@ -207,7 +211,8 @@ class ANNULUS_EXPORT BackgroundTuning {
   // Throws Error{kInvalidArgument} where it is not paused.
   void resume() const;
   // Waits until nothing is left to tune, at most so many seconds; negative: for as long as it
-  // takes. False where the time was over. Throws Error{kInvalidArgument} for NaN.
+  // takes. False where the time was over. Throws Error{kInvalidArgument} for NaN, and in one of the
+  // callbacks.
   bool wait(double seconds = -1) const;
   // Ends it as soon as may be, without waiting; measures nothing any more.
   void cancel() const;

@@ -11,6 +11,7 @@
 #include "api/tuning_work.h"
 #include "base/fail.h"
 #include "base/no_signals.h"
+#include "device/capture_mode.h"
 
 namespace annulus {
 namespace api {
@@ -96,6 +97,7 @@ void TuningWork::stop() {
 void TuningWork::cancel() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;
+  if (!running_) ended_ = true;  // a task that comes later does nothing
   changed_.notify_all();
 }
 
@@ -125,6 +127,10 @@ bool TuningWork::wait(double seconds) {
                "a wait of NaN seconds; give a number, or a negative one for no end");
   }
   std::unique_lock lock(mutex_);
+  if (runs_on_ == std::this_thread::get_id()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "a callback of a background tuning waits for it, and it waits for its callback");
+  }
   woken_ = true;
   changed_.notify_all();
   const auto ended = [&] { return nothing_left(); };
@@ -181,12 +187,16 @@ void TuningWork::begin() {
       changed_.wait_for(lock, duration_of(options_.ask_again_seconds), [&] { return stopping_; });
     }
   }
-  measuring_ = true;
+  measuring_ = true;  // before the device's turn has come, so that pause() waits for both
   ++status_.measurements;
+  lock.unlock();
+  device_.measuring.lock();
+  lock.lock();
   waited_ += Clock::now() - start;
 }
 
 void TuningWork::end() {
+  device_.measuring.unlock();
   {
     const std::lock_guard lock(mutex_);
     measuring_ = false;
@@ -206,6 +216,8 @@ void TuningWork::run() {
     running_ = true;
     runs_on_ = std::this_thread::get_id();
   }
+  // What it does between measurements spoils no capture of a graph by another thread.
+  const device::RelaxedCapture relaxed(device_.context->table());
   try {
     work();
   } catch (const std::exception& error) {
@@ -228,6 +240,7 @@ std::optional<Problem> TuningWork::next() {
     return options_.problems[next_++];
   }
   const std::int64_t kept = device_.shape_counts->kept();
+  if (looked_at_ == kept) return std::nullopt;
   auto found = device_.shape_counts->most_frequent(done_);
   if (!found) {
     looked_at_ = kept;
@@ -246,10 +259,7 @@ void TuningWork::work() {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
     }
-    if (const std::optional<Problem> problem = next()) {
-      tune_one(*problem);
-      behind = true;
-    }
+    if (const std::optional<Problem> problem = next()) behind = tune_one(*problem) || behind;
     if (behind) behind = update_plans();
     std::unique_lock lock(mutex_);
     if (!options_.problems.empty()) {
@@ -264,16 +274,17 @@ void TuningWork::work() {
 }
 
 bool TuningWork::update_plans() {
-  try {
-    return device_.followers->update(planner_of(device_));
-  } catch (const std::exception& error) {
+  const auto stopped = [&] {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  };
+  return device_.followers->update(planner_of(device_), stopped, [&](const std::exception& error) {
     note(fmt::format("a plan keeps its configuration, as a better one could not be made ready: {}",
                      error.what()));
-    return false;
-  }
+  });
 }
 
-void TuningWork::tune_one(const Problem& problem) {
+bool TuningWork::tune_one(const Problem& problem) {
   {
     const std::lock_guard lock(mutex_);
     waited_ = {};
@@ -301,7 +312,10 @@ void TuningWork::tune_one(const Problem& problem) {
                                                  : status_.already_there);
     }
     tally.add(base::Count::background_tunes);
-    if (options_.tuned) tell("tuned", [&] { options_.tuned(problem, result); });
+    // A search that was ended before it had tried a candidate has no result.
+    const bool stored = result.status != TuneStatus::kPartial || result.tried > 1;
+    if (stored && options_.tuned) tell("tuned", [&] { options_.tuned(problem, result); });
+    return stored && result.status != TuneStatus::kAlreadyThere;
   } catch (const std::exception& error) {
     tally.add(base::Count::background_tunes_failed);
     {
@@ -313,6 +327,7 @@ void TuningWork::tune_one(const Problem& problem) {
     const auto* known = dynamic_cast<const Error*>(&error);
     // The context is lost, and with it whatever else would be tuned.
     if (known != nullptr && known->code() == ErrorCode::kFault) throw;
+    return false;
   }
 }
 
@@ -327,9 +342,9 @@ struct BackgroundTuning::Impl {
 BackgroundTuning::BackgroundTuning(const Device& device, const BackgroundTuningOptions& options) {
   const Device::Impl& impl = api::inside(device);
   auto work = base::share_in_process(std::make_unique<api::TuningWork>(impl, options));
+  impl_ = std::make_unique<Impl>(Impl{work});
   impl.attached->add(work);
   api::TuningWork::start(work);
-  impl_ = std::make_unique<Impl>(Impl{std::move(work)});
 }
 
 BackgroundTuning::~BackgroundTuning() {

@@ -284,7 +284,18 @@ annulus_status annulus_background_tuning_create(annulus_device* device,
 }
 
 annulus_status annulus_background_tuning_destroy(annulus_background_tuning* tuning) {
-  return guarded([&] { background_tunings().erase(number(tuning)); });
+  return guarded([&] {
+    {
+      // Another thread may be in a call with it, such as a wait, and then erasing ends nothing.
+      const BackgroundPin pin(background_tunings(), number(tuning));
+      try {
+        pin->tuning.cancel();
+        pin->tuning.wait();
+      } catch (const Error&) {  // in a child of fork, or in a callback: its destructor knows
+      }
+    }
+    background_tunings().erase(number(tuning));
+  });
 }
 
 annulus_status annulus_background_tuning_pause(annulus_background_tuning* tuning) {

@@ -59,6 +59,7 @@ struct Device::Impl {
   std::shared_ptr<planner::ShapeCounts> shape_counts = std::make_shared<planner::ShapeCounts>();
   mutable std::atomic<bool> counts_shapes{false};  // whether somebody wants them
   std::shared_ptr<planner::ShapeLog> shape_log;    // null: none; writes when it goes
+  mutable std::mutex measuring;  // held by the one background tuning that measures
   // The first to go, as it uses all above.
   std::unique_ptr<api::Attached> attached = std::make_unique<api::Attached>();
 };

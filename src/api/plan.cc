@@ -64,7 +64,8 @@ Plan plan_on(const Device::Impl& device, const planner::Request& request) {
       made.late = std::make_shared<planner::LateKernel>(
           request.options.swap, info.general ? PlanState::kGeneral : PlanState::kReady);
     }
-    device.followers->add(request, info.config, made.workspace_bytes, made.late);
+    device.followers->add(planner_of(device), request, info.config, made.workspace_bytes,
+                          made.late);
   }
   auto plan = std::make_shared<Plan::Impl>(std::move(made), device);
   if (plan->timer) {

@@ -53,7 +53,7 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   void work();
   void refuse();
   std::optional<Problem> next();
-  void tune_one(const Problem& problem);
+  bool tune_one(const Problem& problem);  // whether a new result was stored
   bool update_plans();
   void note(const std::string& text);
   bool nothing_left() const;  // Requires: mutex_ is held

@@ -1,7 +1,6 @@
 #include "planner/followers.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "annulus/error.h"
@@ -15,8 +14,8 @@ bool can_follow(const Request& request) {
          request.options.config.empty() && request.selection == nullptr;
 }
 
-void Followers::add(const Request& request, const std::string& config, std::size_t workspace_bytes,
-                    std::weak_ptr<LateKernel> plan) {
+void Followers::add(const Planner& planner, const Request& request, const std::string& config,
+                    std::size_t workspace_bytes, std::weak_ptr<LateKernel> plan) {
   auto follower = std::make_shared<Follower>(
       Follower{request.problem, request.options, config, {}, std::move(plan)});
   PlanOptions& options = follower->options;
@@ -25,13 +24,20 @@ void Followers::add(const Request& request, const std::string& config, std::size
   options.work.cancelled = {};
   options.max_workspace_bytes =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(workspace_bytes));
-  const std::lock_guard lock(mutex_);
-  std::erase_if(followers_, [](const auto& each) { return each->plan.expired(); });
-  followers_.push_back(std::move(follower));
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(followers_, [](const auto& each) { return each->plan.expired(); });
+    followers_.push_back(follower);
+  }
+  if (!request.options.wait) return;  // whoever tunes asks again once its kernel is compiled
+  try {
+    update(planner, follower.get());
+  } catch (const Error&) {
+  }
 }
 
-bool Followers::update(const Planner& planner) {
-  const std::lock_guard updating(updating_);
+bool Followers::update(const Planner& planner, const std::function<bool()>& stopped,
+                       const std::function<void(const std::exception&)>& failed) {
   std::vector<std::shared_ptr<Follower>> all;
   {
     const std::lock_guard lock(mutex_);
@@ -39,15 +45,14 @@ bool Followers::update(const Planner& planner) {
     all = followers_;
   }
   bool again = false;
-  std::exception_ptr error;
   for (const std::shared_ptr<Follower>& follower : all) {
+    if (stopped()) break;
     try {
       again = update(planner, follower.get()) || again;
-    } catch (...) {
-      error = std::current_exception();
+    } catch (const std::exception& error) {
+      failed(error);
     }
   }
-  if (error) std::rethrow_exception(error);
   return again;
 }
 
@@ -61,7 +66,10 @@ bool Followers::update(const Planner& planner, Follower* follower) {
   const std::string config = attention::to_string(choice.config);
   const std::string last = plan->config();
   const std::string& had = last.empty() ? follower->config : last;
-  if (config == had || config == std::exchange(follower->tried, config)) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (config == had || config == std::exchange(follower->tried, config)) return false;
+  }
   Prepared better =
       planner.prepare({follower->problem, follower->options, nullptr, /*general_serves=*/false});
   if (better.info.config == had) return false;  // the other one does not work, or does not fit

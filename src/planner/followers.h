@@ -5,6 +5,8 @@
 // follow_tuning). All functions may be called from any thread.
 
 #include <cstddef>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,27 +23,30 @@ bool can_follow(const Request& request);
 
 class Followers {
  public:
-  // `plan` is given what is better than `config`, which it has, and needs no more workspace.
-  void add(const Request& request, const std::string& config, std::size_t workspace_bytes,
-           std::weak_ptr<LateKernel> plan);
+  // `plan` is given what is better than `config`, which it has, and needs no more workspace. Where
+  // a result was stored since it was decided, and it waits for its kernel, it gets that here and
+  // now. Nothing is thrown of that: the plan is a good one all the same.
+  void add(const Planner& planner, const Request& request, const std::string& config,
+           std::size_t workspace_bytes, std::weak_ptr<LateKernel> plan);
 
   // Prepares the plans anew whose configuration would now be another one, and gives them that. True
-  // where one is to be asked about again, as its first own kernel is still being compiled. Throws
-  // as Planner::prepare; the plans that come behind have had their turn all the same.
-  bool update(const Planner& planner);
+  // where one is to be asked about again, as its first own kernel is still being compiled. Ends
+  // before a plan where stopped() is true, and calls failed() for each plan that keeps what it has
+  // because Planner::prepare threw.
+  bool update(const Planner& planner, const std::function<bool()>& stopped,
+              const std::function<void(const std::exception&)>& failed);
 
  private:
   struct Follower {
     Problem problem;
     PlanOptions options;
     std::string config;  // of the plan at first
-    std::string tried;   // the last that was made ready
+    std::string tried;   // the last that was made ready; guarded by mutex_
     std::weak_ptr<LateKernel> plan;
   };
-  static bool update(const Planner& planner, Follower* follower);
+  bool update(const Planner& planner, Follower* follower);
 
-  std::mutex updating_;  // held by the one thread that updates; taken before mutex_
-  std::mutex mutex_;     // guards followers_
+  std::mutex mutex_;  // guards what follows
   std::vector<std::shared_ptr<Follower>> followers_;
 };
 

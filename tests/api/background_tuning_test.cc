@@ -19,6 +19,7 @@
 #include "annulus/error.h"
 #include "annulus/oracle.h"
 #include "annulus/tune.h"
+#include "api/tuning_work.h"
 #include "support/device.h"
 #include "support/device_case.h"
 #include "support/faulty_files.h"
@@ -228,6 +229,53 @@ TEST_CASE("a pause waits for the measurement under way, and none begins in it") 
   tuning.cancel();
   CHECK(tuning.wait());
   CHECK(began == ended);
+}
+
+// Otherwise their counters would mix, and a device of the host's would stay in checked mode.
+TEST_CASE("two tunings of one device measure one after another") {
+  Opened opened;
+  const Device::Impl& device = api::inside(opened.device);
+  api::TuningWork first(device, of({problem_of()})), second(device, of({problem_of()}));
+  first.begin();
+  std::atomic<bool> begun{false};
+  std::thread other([&] {
+    second.begin();
+    begun = true;
+    second.end();
+  });
+  while (second.status().measurements == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(begun);
+  first.end();
+  other.join();
+  CHECK(begun);
+}
+
+TEST_CASE(
+    "a callback that waits for its tuning is refused, and one that is ended early tells none") {
+  Opened opened;
+  BackgroundTuningOptions options = of({problem_of()});
+  std::atomic<const BackgroundTuning*> self{nullptr};
+  int tuned = 0;
+  std::string refused;
+  options.may_measure = [&] {
+    if (self == nullptr) return false;
+    try {
+      self.load()->wait();
+    } catch (const Error& error) {
+      refused = error.what();
+    }
+    self.load()->cancel();
+    return false;
+  };
+  options.tuned = [&](const Problem&, const TuneResult&) { ++tuned; };
+  options.ask_again_seconds = 1e-3;
+  const BackgroundTuning tuning(opened.device, options);
+  self = &tuning;
+  CHECK(tuning.wait());
+  CHECK(refused.find("waits for its callback") != refused.npos);
+  CHECK(tuned == 0);
+  CHECK(tuning.status().partial == 1);
 }
 
 TEST_CASE("what callbacks throw is noted once and harms nothing") {

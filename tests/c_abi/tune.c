@@ -1,9 +1,10 @@
 // Tuning: what would be tried, a search that is cut short, one that ends, and what is listed.
 
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 
 #include <annulus/c_tune.h>
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,40 @@ static int keep_task(void* user, annulus_task* task) {
   return 0;
 }
 
+// A host that never lets it measure, and a thread that waits for it.
+static int32_t never(void* user) {
+  __atomic_add_fetch((int*)user, 1, __ATOMIC_RELAXED);
+  return 0;
+}
+
+static void* wait_for_it(void* tuning) {
+  int32_t done = -1;
+  const annulus_status status = annulus_background_tuning_wait(tuning, -1, &done);
+  return status == ANNULUS_OK && done == 1 ? tuning : NULL;
+}
+
+static void destroyed_while_waited_for(annulus_device* device, const annulus_problem** problems) {
+  annulus_background_tuning_options options = ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT;
+  annulus_background_tuning* tuning = NULL;
+  pthread_t waiting;
+  void* ended = NULL;
+  int asked = 0, last;
+  options.problems = problems;
+  options.problem_count = 1;
+  options.may_measure = never;
+  options.user = &asked;
+  options.ask_again_seconds = 1e-3;
+  CHECK_OK(annulus_background_tuning_create(device, &options, &tuning));
+  CHECK(pthread_create(&waiting, NULL, wait_for_it, tuning) == 0);
+  while (__atomic_load_n(&asked, __ATOMIC_RELAXED) < 50) usleep(1000);
+  CHECK_OK(annulus_background_tuning_destroy(tuning));
+  last = __atomic_load_n(&asked, __ATOMIC_RELAXED);
+  CHECK(pthread_join(waiting, &ended) == 0);
+  CHECK(ended == tuning);
+  usleep(10000);
+  CHECK(__atomic_load_n(&asked, __ATOMIC_RELAXED) == last);
+}
+
 // The library tunes beside its caller, and a plan takes what it finds.
 static void in_background(annulus_device* device) {
   annulus_problem problem = ANNULUS_PROBLEM_INIT;
@@ -151,6 +186,9 @@ static void in_background(annulus_device* device) {
   CHECK_OK(annulus_plan_get_info(plan, &info));
   CHECK(strcmp(info.config, told.config) == 0);
   CHECK_OK(annulus_plan_destroy(plan));
+
+  problem.seq_q = problem.seq_k = 333;  // which has no result
+  destroyed_while_waited_for(device, problems);
 
   // On a thread of the host's, which drops the task.
   options.execute = keep_task;
