@@ -46,6 +46,9 @@ std::optional<LoggedShapes> parse_shape_log(std::string_view text) {
   LoggedShapes shapes;
   if (text.empty()) return shapes;
   if (!text.starts_with(kHead)) return std::nullopt;
+  // Another digit would make it another version.
+  const std::string_view behind = text.substr(kHead.size());
+  if (!behind.empty() && behind[0] != ':' && behind[0] != '\n') return std::nullopt;
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
@@ -68,7 +71,8 @@ std::optional<LoggedShapes> parse_shape_log(std::string_view text) {
   return shapes;
 }
 
-std::string print_shape_log(const LoggedShapes& shapes) {
+std::string print_shape_log(const LoggedShapes& shapes,
+                            std::map<std::string, std::int64_t>* without_room) {
   using Shape = std::pair<const std::string, std::int64_t>;
   std::vector<const Shape*> order;
   for (const Shape& shape : shapes.counts) order.push_back(&shape);
@@ -82,6 +86,7 @@ std::string print_shape_log(const LoggedShapes& shapes) {
     const auto& [line, count] = *shape;
     if (kept == kMostShapes || bytes + line.size() > kMostShapeBytes) {
       add_to(&left_out, count);
+      if (without_room != nullptr) without_room->emplace(line, count);
       continue;
     }
     ++kept;
@@ -181,10 +186,29 @@ void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
   if (!shapes) {
     base::fail(ErrorCode::kInvalidFile, "'{}' is no log of shapes, and is left as it is", path);
   }
-  for (const auto& [line, count] : taken.lines) add_to(&shapes->counts[*line], count);
-  add_to(&shapes->left_out, taken.left_out);
-  const std::string text = print_shape_log(*shapes);
+  offer(taken, &*shapes);
+  std::map<std::string, std::int64_t> without_room;
+  const std::string text = print_shape_log(*shapes, &without_room);
   base::write_file_atomically(*files_, path, std::as_bytes(std::span(text)), 0600);
+  for (const auto& [line, count] : taken.lines) without_room_.find(*line)->second = 0;
+  for (const auto& [line, count] : without_room) {
+    const auto known = without_room_.find(line);
+    if (known != without_room_.end()) add_to(&known->second, count);
+  }
+}
+
+// Adds what was taken, and what of its lines was left out before. No more than the file still has
+// as left out: people may have begun it anew.
+void ShapeLog::offer(const ShapeCounts::Taken& taken, LoggedShapes* shapes) {
+  for (const auto& [line, count] : taken.lines) {
+    std::int64_t& all = shapes->counts[*line];
+    add_to(&all, count);
+    const std::int64_t before = without_room_.try_emplace(*line, 0).first->second;
+    const std::int64_t again = std::min(before, shapes->left_out);
+    shapes->left_out -= again;
+    add_to(&all, again);
+  }
+  add_to(&shapes->left_out, taken.left_out);
 }
 
 }  // namespace annulus::planner

@@ -36,10 +36,13 @@ struct LoggedShapes {
   std::int64_t left_out = 0;
 };
 // Lines that have no count, as people write them, count 0. Empty where the text does not begin as
-// such a file does; an empty text is one without shapes.
+// such a file of this version does; an empty text is one without shapes.
 std::optional<LoggedShapes> parse_shape_log(std::string_view text);
-// In the order of counts, then of lines. Of more shapes than a log may have the most frequent.
-std::string print_shape_log(const LoggedShapes& shapes);
+// Writes the shapes in the order of counts, then of lines. Where there are more than a log may
+// have, it writes the most frequent; the counts of the others are left out, and go to
+// *without_room.
+std::string print_shape_log(const LoggedShapes& shapes,
+                            std::map<std::string, std::int64_t>* without_room = nullptr);
 
 struct ShapeLogOptions {
   std::string path;
@@ -70,14 +73,19 @@ class ShapeLog {
   void work();
   void write_or_note();
   void add_to_file(const ShapeCounts::Taken& taken);
+  void offer(const ShapeCounts::Taken& taken, LoggedShapes* shapes);
 
   const ShapeLogOptions options_;
   const std::shared_ptr<ShapeCounts> counts_;
   const base::Log log_;
   const std::shared_ptr<Noted> noted_;
   const std::shared_ptr<base::FileSystem> files_;
-  std::mutex writing_;  // held by the one thread that writes
-  std::mutex mutex_;    // guards ending_
+  std::mutex writing_;  // held by the one thread that writes; guards without_room_
+  // By the lines that were taken so far: the plans which this log counted as left out, as the file
+  // had no room for the line. They are offered again with the next plan of it: what a new line is
+  // planned between two writes would never be more than others in all.
+  std::map<std::string_view, std::int64_t> without_room_;
+  std::mutex mutex_;  // guards ending_
   std::condition_variable wake_;
   bool ending_ = false;
   std::thread thread_;

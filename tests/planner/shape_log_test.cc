@@ -209,7 +209,12 @@ TEST_CASE("a file is in the order of counts, then of lines, and reads as it was 
   CHECK(edited->counts == std::map<std::string, std::int64_t>{{"--heads 9", 0}, {"--heads 2", 11}});
   CHECK(parse_shape_log("")->counts.empty());
   CHECK_FALSE(parse_shape_log("# something else\n--heads 1\n"));
-  // Of too many the most frequent stay.
+  CHECK(parse_shape_log("# annulus shapes 1")->counts.empty());
+  for (const char* later : {"# annulus shapes 10", "# annulus shapes 10: what was planned\n",
+                            "# annulus shapes 2: what was planned\n", "# annulus shapes 1.5\n"}) {
+    CHECK_FALSE(parse_shape_log(later));
+  }
+  // Where there are too many, the most frequent stay.
   LoggedShapes many;
   for (std::size_t i = 0; i < kMostShapes + 5; ++i) {
     many.counts["--seq " + std::to_string(i)] = static_cast<std::int64_t>(i);
@@ -243,6 +248,76 @@ TEST_CASE("logs of one file add up, and the file is its user's alone") {
   REQUIRE(stat(path.c_str(), &found) == 0);
   CHECK((found.st_mode & 0777) == 0600);
   CHECK(folder.entries() == 2);  // and the lock
+}
+
+// A file without room, whose lines have so many plans each.
+void write_full(const std::string& path, std::int64_t plans) {
+  LoggedShapes full;
+  for (std::size_t i = 0; i < kMostShapes; ++i) {
+    full.counts["--heads 1 --seq " + std::to_string(100'000 + i)] = plans;
+  }
+  std::ofstream(path, std::ios::trunc) << print_shape_log(full);
+}
+
+LoggedShapes shapes_of(const std::string& path) {
+  const auto shapes = parse_shape_log(read(path));
+  REQUIRE(shapes);
+  return *shapes;
+}
+
+TEST_CASE("what is planned often gets into a full file, however seldom between two writes") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  const Problem problem = problem_of(100);
+  write_full(path, 10);
+  Made made(path);
+  const auto plan = [&](int times) {
+    made.add(problem, times);
+    made.log->write();
+  };
+  for (int i = 1; i <= 3; ++i) {
+    plan(3);
+    CHECK(count_of(path, problem) == 0);
+    CHECK(shapes_of(path).left_out == 3 * i);
+  }
+  plan(3);
+  CHECK(count_of(path, problem) == 12);
+  CHECK(shapes_of(path).left_out == 10);  // of the line that it replaced
+  CHECK(shapes_of(path).counts.size() == kMostShapes);
+  plan(1);
+  CHECK(count_of(path, problem) == 13);
+  CHECK(shapes_of(path).left_out == 10);
+  // Another writer takes its place and its plans; this one cannot know, and counts from there.
+  write_full(path, 20);
+  plan(5);
+  plan(5);
+  CHECK(count_of(path, problem) == 0);
+  CHECK(shapes_of(path).left_out == 10);
+  // Whoever begins the file anew begins with no plans.
+  std::filesystem::remove(path);
+  plan(1);
+  CHECK(count_of(path, problem) == 1);
+  CHECK(shapes_of(path).left_out == 0);
+}
+
+TEST_CASE("what had no room is offered again after a write that failed") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  const Problem problem = problem_of(100);
+  write_full(path, 10);
+  auto files = std::make_shared<FaultyFiles>();
+  files->code = ENOSPC;
+  Made made(path, files);
+  made.add(problem, 9);
+  made.log->write();
+  made.add(problem);
+  files->refuse_writes = true;
+  CHECK_THROWS_AS(made.log->write(), Error);
+  files->refuse_writes = false;
+  made.add(problem);
+  made.log->write();
+  CHECK(count_of(path, problem) == 11);
+  CHECK(shapes_of(path).left_out == 10);
 }
 
 TEST_CASE("a log is written beside the caller") {
@@ -310,6 +385,15 @@ TEST_CASE("a file of another kind, and one whose lock somebody keeps, are left a
   made.log.reset();
   CHECK(read(folder / "mine") == "not to be lost\n");
   CHECK(made.notes.size() == 1);
+
+  const std::string later = "# annulus shapes 10: what was planned, the most frequent first\n";
+  std::ofstream(folder / "later") << later;
+  Made newer(folder / "later");
+  newer.add(problem_of(10));
+  newer.log.reset();
+  CHECK(read(folder / "later") == later);
+  REQUIRE(newer.notes.size() == 1);
+  CHECK(newer.notes.front().find("is no log of shapes") != std::string::npos);
 
   base::FileSystem files;
   const int held = files.open(base::kHere, folder / "log.lock", 0102, 0600);  // O_CREAT | O_RDWR
