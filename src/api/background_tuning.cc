@@ -51,7 +51,7 @@ TuningWork::TuningWork(const Device::Impl& device, BackgroundTuningOptions optio
     : device_(device), options_(std::move(options)) {
   check(options_);
   if (options_.problems.empty()) {
-    device_.shape_counts->keep_problems();
+    keeper_.emplace(device_.shape_counts);
     device_.counts_shapes = true;
   }
 }
@@ -79,6 +79,7 @@ void TuningWork::refuse() {
 
 void TuningWork::stop() {
   const std::lock_guard joining(joining_);
+  keeper_.reset();
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;

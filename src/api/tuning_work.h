@@ -17,6 +17,7 @@
 #include "api/impl.h"
 #include "autotune/turns.h"
 #include "base/process.h"
+#include "planner/shape_counts.h"
 
 namespace annulus::api {
 
@@ -63,7 +64,9 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   const Device::Impl& device_;
   const BackgroundTuningOptions options_;
   const base::ProcessMark process_;
-  std::mutex joining_;  // guards thread_
+  std::mutex joining_;  // guards what follows, up to the next one
+  // Where no problems were given, until stop(): the host's executor may keep the task for longer.
+  std::optional<planner::ProblemKeeper> keeper_;
   std::thread thread_;
 
   mutable std::mutex mutex_;  // guards all below

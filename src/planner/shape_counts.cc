@@ -112,7 +112,16 @@ bool ShapeCounts::add(const Problem& problem, const PlanOptions& options) {
 
 void ShapeCounts::keep_problems() {
   const std::lock_guard lock(mutex_);
-  keeps_problems_ = true;
+  ++keepers_;
+}
+
+void ShapeCounts::drop_problems() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (--keepers_ > 0) return;
+  for (Shape& shape : shapes_) {
+    shape.plans = 0;
+    shape.problem.reset();
+  }
 }
 
 std::optional<std::pair<std::string, Problem>> ShapeCounts::most_frequent(
@@ -141,8 +150,9 @@ bool ShapeCounts::count(Shape* shape, const Problem& problem, const PlanOptions&
     return false;
   }
   ++shape->unsaved;
+  if (keepers_ == 0) return true;
   ++shape->plans;
-  if (keeps_problems_ && !shape->problem && options.config.empty() &&
+  if (!shape->problem && options.config.empty() &&
       problem.pattern.node().kind != detail::PatternNode::Kind::kSum) {
     shape->problem = problem;
     kept_.fetch_add(1, std::memory_order_release);

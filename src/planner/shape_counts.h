@@ -39,13 +39,14 @@ class ShapeCounts {
   // Counts a plan of which no line can say what it was.
   void leave_out();
 
-  // From now on shapes keep the problem that they were planned with, where tuned results are looked
-  // up for it.
+  // Until drop_problems() was called as often, shapes keep the problem that they are planned with,
+  // where tuned results are looked up for it, and count the plans of it. ProblemKeeper calls both.
   void keep_problems();
-  // How many problems are kept; it only grows.
+  void drop_problems() noexcept;
+  // How many problems were kept so far; it only grows.
   std::int64_t kept() const { return kept_.load(std::memory_order_acquire); }
-  // Of these the one that was planned most often, with its line, which is none of `but`; of several
-  // the first line.
+  // Returns the problem that was planned most often since problems are kept, with its line, which
+  // is none of `but`; of several the one whose line comes first.
   std::optional<std::pair<std::string, Problem>> most_frequent(const std::set<std::string>& but);
 
   // What was counted since the last call. The lines stay as long as this object.
@@ -62,7 +63,7 @@ class ShapeCounts {
   struct Shape {
     std::string line;
     std::int64_t unsaved = 0;
-    std::int64_t plans = 0;
+    std::int64_t plans = 0;  // since problems are kept
     std::optional<Problem> problem = {};
   };
   // The shape of objects that were planned before. Their addresses are part of the key, so it
@@ -87,8 +88,23 @@ class ShapeCounts {
   std::deque<Shape> shapes_;
   std::size_t bytes_ = 0;
   std::int64_t left_out_ = 0;
-  bool keeps_problems_ = false;
+  int keepers_ = 0;
   std::atomic<std::int64_t> kept_{0};
+};
+
+// Somebody who wants to know the problems that are planned while it lives. With the last of them
+// the problems go, and what patterns and layouts these hold.
+class ProblemKeeper {
+ public:
+  explicit ProblemKeeper(std::shared_ptr<ShapeCounts> counts) : counts_(std::move(counts)) {
+    counts_->keep_problems();
+  }
+  ~ProblemKeeper() { counts_->drop_problems(); }
+  ProblemKeeper(const ProblemKeeper&) = delete;
+  ProblemKeeper& operator=(const ProblemKeeper&) = delete;
+
+ private:
+  const std::shared_ptr<ShapeCounts> counts_;
 };
 
 }  // namespace annulus::planner

@@ -328,6 +328,25 @@ TEST_CASE("what is planned is tuned, and what comes later as well") {
   CHECK(tuning.status().failed == 0);
 }
 
+TEST_CASE("what was planned before a tuning lived is none of its problems") {
+  Opened opened;
+  std::function<void()> task;
+  BackgroundTuningOptions first;
+  first.executor = [&](std::function<void()> given) { task = std::move(given); };
+  {
+    const BackgroundTuning tuning(opened.device, first);
+    opened.device.plan(problem_of());
+  }
+  // The host still has the task of the one that is gone.
+  opened.device.plan(problem_of(50));
+  const BackgroundTuning tuning(opened.device, {});
+  CHECK(tuning.wait());
+  CHECK(tuning.status().state == State::kIdle);
+  opened.device.plan(problem_of(40));
+  CHECK(tuning.wait());
+  CHECK(tuning.status().tuned == 1);
+}
+
 TEST_CASE("a device that goes ends its tuning, and nothing of the host is called any more") {
   for (int delay = 0; delay < 8; ++delay) {
     CAPTURE(delay);

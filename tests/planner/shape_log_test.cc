@@ -168,7 +168,7 @@ TEST_CASE("what no line can state, and what finds no room, is counted as left ou
 TEST_CASE("the problem that was planned most often is known while somebody wants it") {
   ShapeCounts counts;
   const Problem before = problem_of(10);
-  counts.add(before, {});
+  for (int i = 0; i < 9; ++i) counts.add(before, {});
   counts.keep_problems();
   CHECK_FALSE(counts.most_frequent({}));
   PlanOptions forced;
@@ -185,7 +185,35 @@ TEST_CASE("the problem that was planned most often is known while somebody wants
     CHECK(found->first == shape_line(found->second));
     done.insert(found->first);
   }
-  CHECK(order == std::vector<std::int64_t>{30, 10, 20});
+  CHECK(order == std::vector<std::int64_t>{30, 20, 10});
+}
+
+TEST_CASE("problems are kept until nobody wants them, and are not there for who comes later") {
+  const auto counts = std::make_shared<ShapeCounts>();
+  auto first = std::make_unique<ProblemKeeper>(counts);
+  auto second = std::make_unique<ProblemKeeper>(counts);
+  std::weak_ptr<const detail::PatternNode> node;
+  {
+    const Pattern pattern = window(7, 0);
+    node = pattern.shared_node();
+    counts->add(problem_of(64, pattern), {});
+  }
+  for (int i = 0; i < 9; ++i) counts->add(problem_of(20), {});
+  first.reset();
+  CHECK(counts->most_frequent({}));
+  CHECK_FALSE(node.expired());
+  second.reset();
+  CHECK_FALSE(counts->most_frequent({}));
+  CHECK(node.expired());
+  const std::int64_t kept = counts->kept();
+  const ProblemKeeper third(counts);
+  CHECK_FALSE(counts->most_frequent({}));
+  counts->add(problem_of(20), {});
+  for (int i = 0; i < 2; ++i) counts->add(problem_of(30), {});
+  CHECK(counts->kept() == kept + 2);
+  const auto found = counts->most_frequent({});
+  REQUIRE(found);
+  CHECK(found->second.seq_q == 30);
 }
 
 TEST_CASE("a file is in the order of counts, then of lines, and reads as it was written") {
