@@ -48,8 +48,9 @@ bool is_refused(std::uint32_t code) {
   struct Range {
     std::uint32_t first, last;
   };
-  static constexpr Range kRefused[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x200e, 0x200f},
-                                       {0x202a, 0x202e}, {0x2066, 0x2069}, {0xfffe, 0xffff}};
+  static constexpr Range kRefused[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x061c, 0x061c},
+                                       {0x200e, 0x200f}, {0x202a, 0x202e}, {0x2066, 0x2069},
+                                       {0xfffe, 0xffff}};
   for (const Range& range : kRefused) {
     if (code >= range.first && code <= range.last) return true;
   }

@@ -142,7 +142,7 @@ struct BackgroundTuningOptions {
   // Work on one problem, without the time that it waited; its search then ends with the best so
   // far. 0: no limit.
   double time_limit_seconds = 0;
-  // That compute the oracle's answers; 0: one per processor.
+  // How many threads compute the oracle's answers; 0: one per processor.
   int threads = 1;
   std::function<void(const TuneProgress&)> progress;
   // Called when a problem was tuned, and its result is stored, or was there already.

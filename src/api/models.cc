@@ -14,7 +14,7 @@ namespace {
 
 using autotune::ShapeKey;
 
-// Of the lengths between these every 64th is looked at: the share of the blocks that a query sees
+// Every 64th of the lengths between these is looked at: the share of the blocks that a query sees
 // depends on whether the last block of 128 is full, and hardly on how full it is.
 constexpr std::int64_t kShortest = 256, kLongest = 32768, kStep = 64;
 

@@ -20,7 +20,7 @@ class LateJobs {
   // What jobs themselves hold, which keeps nobody from going.
   class UnderWay {
    public:
-    // For the length of a job; false where no job may begin any more.
+    // A job calls these two at its beginning and at its end. False where none may begin any more.
     bool begin();
     void end();
 

@@ -212,7 +212,9 @@ TEST_CASE("text of files is escaped") {
   CHECK(report::escaped("\xc0\xbc") == unknown + unknown);
   CHECK(report::escaped("\xe2\x82") == unknown + unknown);
   CHECK(report::escaped("\xed\xa0\x80") == unknown + unknown + unknown);
-  CHECK(report::escaped("\xe2\x80\xae") == unknown);
+  for (const char* turn : {"\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\xae", "\xe2\x81\xa9"}) {
+    CHECK(report::escaped(turn) == unknown);
+  }
   CHECK(report::escaped("\xef\xbf\xbf") == unknown);
   CHECK(report::escaped("\xf5\x80\x80\x80").starts_with(unknown));
   CHECK(report::escaped("abcd", 3) == "abc\xe2\x80\xa6");

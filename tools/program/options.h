@@ -200,7 +200,7 @@ void add_options(CLI::App& app, RunArguments* arguments);
 void add_options(CLI::App& app, ExplainArguments* arguments);
 void add_options(CLI::App& app, DoctorArguments* arguments);
 void add_options(CLI::App& app, TuneArguments* arguments);
-// Of a verb below `tune`, with whose own options it is not given.
+// These options are those of a verb below `tune`, with whose own options it is not given.
 void add_options(CLI::App& app, TuneReportArguments* arguments);
 void add_options(CLI::App& app, WarmArguments* arguments);
 void add_list_options(CLI::App& app, CacheArguments* arguments);
