@@ -24,7 +24,47 @@ void take_journal(base::FileSystem&, const std::string& path, Gathered* gathered
   gathered->journals.push_back({path, true});
 }
 
+void say_full(const std::string& path, const std::string& limit, Gathered* gathered) {
+  if (!gathered->reached.insert(limit).second) return;
+  gathered->left_out.push_back(
+      fmt::format("'{}' and what comes later: a report takes at most {}", path, limit));
+}
+
+// Whether there is room for one more file, whatever it is.
+bool has_room_for_file(const std::string& path, Gathered* gathered) {
+  if (gathered->taken.size() < gathered->limits.files) return true;
+  say_full(path, fmt::format("{} files", gathered->limits.files), gathered);
+  return false;
+}
+
+std::string most_entries(const Gathered& gathered) {
+  return fmt::format("{} results", gathered.limits.entries);
+}
+
+// Whether there is room to read a file of results, which then counts as read. One that is larger
+// than `largest` is not read.
+bool has_room_for_entries(base::FileSystem& files, const std::string& path, std::int64_t largest,
+                          Gathered* gathered) {
+  const GatherLimits& most = gathered->limits;
+  if (gathered->entries.size() >= most.entries) {
+    say_full(path, most_entries(*gathered), gathered);
+    return false;
+  }
+  const Opened opened(files, files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+  base::FileSystem::Status status;
+  // Whoever reads it says what is wrong with it.
+  if (opened.file < 0 || files.status(opened.file, &status) < 0) return true;
+  const std::int64_t bytes = status.bytes > largest ? 0 : status.bytes;
+  if (bytes > most.bytes - gathered->bytes) {
+    say_full(path, fmt::format("{} bytes of results", most.bytes), gathered);
+    return false;
+  }
+  gathered->bytes += bytes;
+  return true;
+}
+
 void take_entry(base::FileSystem& files, const std::string& path, Gathered* gathered) {
+  if (!has_room_for_entries(files, path, kMaxEntryBytes, gathered)) return;
   ListedEntry listed;
   listed.path = path;
   std::string why;
@@ -37,7 +77,15 @@ void take_entry(base::FileSystem& files, const std::string& path, Gathered* gath
 }
 
 void take_pack(base::FileSystem& files, const std::string& path, Gathered* gathered) {
+  if (!has_room_for_entries(files, path, kMaxPackBytes, gathered)) return;
   Listing listing = read_packs(files, {path});
+  const std::size_t room = gathered->limits.entries - gathered->entries.size();
+  if (listing.entries.size() > room) {
+    gathered->left_out.push_back(fmt::format("'{}': {} of {} results, as a report takes at most {}",
+                                             path, listing.entries.size() - room,
+                                             listing.entries.size(), most_entries(*gathered)));
+    listing.entries.resize(room);
+  }
   std::ranges::move(listing.entries, std::back_inserter(gathered->entries));
   std::ranges::move(listing.ignored, std::back_inserter(gathered->left_out));
 }
@@ -65,7 +113,8 @@ std::string head_of(base::FileSystem& files, const std::string& path) {
 }
 
 void take_file(base::FileSystem& files, const std::string& path, Gathered* gathered) {
-  if (!gathered->taken.insert(path).second) return;
+  if (gathered->taken.contains(path) || !has_room_for_file(path, gathered)) return;
+  gathered->taken.insert(path);
   const std::string head = head_of(files, path);
   for (const Kind& kind : kKinds) {
     if (head.starts_with(kind.magic)) return kind.take(files, path, gathered);
@@ -77,7 +126,8 @@ void take_file(base::FileSystem& files, const std::string& path, Gathered* gathe
 // A file that is one of many costs itself alone.
 void take_found(base::FileSystem& files, const Kind& kind, const std::string& path,
                 Gathered* gathered) {
-  if (!gathered->taken.insert(path).second) return;
+  if (gathered->taken.contains(path) || !has_room_for_file(path, gathered)) return;
+  gathered->taken.insert(path);
   const std::size_t journals = gathered->journals.size();
   try {
     kind.take(files, path, gathered);

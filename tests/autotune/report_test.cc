@@ -65,11 +65,17 @@ Written write_journal(const Told& told) {
   return written;
 }
 
+report::Gathered gathered_of(base::FileSystem& files, const std::vector<std::string>& paths,
+                             const report::GatherLimits& limits = {}) {
+  report::Gathered gathered;
+  gathered.limits = limits;
+  for (const std::string& path : paths) report::gather(files, path, &gathered);
+  return gathered;
+}
+
 report::Page page_of(const std::vector<std::string>& paths) {
   base::FileSystem files;
-  report::Gathered gathered;
-  for (const std::string& path : paths) report::gather(files, path, &gathered);
-  return report::page_of(files, std::move(gathered));
+  return report::page_of(files, gathered_of(files, paths));
 }
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -463,6 +469,51 @@ TEST_CASE("many searches leave plots and tables out, and the page says so") {
   for (const int i : {1, 300}) {
     CHECK(page.html.find(fmt::format("<a href=\"#search-{}\">", i)) != page.html.npos);
   }
+}
+
+TEST_CASE("a report takes no more results and files than it may, and says where it ends") {
+  const ScratchFolder folder;
+  std::vector<PackedEntry> packed;
+  for (int i = 0; i < 5; ++i) {
+    packed.push_back({test::sample_device().identity, sample_entry(i)});
+  }
+  const std::string pack = encode_pack(merged(packed));
+  for (const char* name : {"a", "b", "c", "d"})
+    test::write(folder / (std::string(name) + ".pack"), pack);
+  test::write(folder / "e.tuned", test::text_of(sample_entry(9)));
+  test::write(folder / "f.journal", write_journal({}).text());
+  test::FaultyFiles files;
+  const auto gathered = [&](const report::GatherLimits& limits) {
+    return gathered_of(files, {folder.path()}, limits);
+  };
+  const std::int64_t start = files.bytes_read();
+  CHECK(gathered({}).entries.size() == 21);
+  const std::int64_t whole = files.bytes_read() - start;
+  CHECK(gathered({}).left_out.empty());
+  const std::int64_t before = files.bytes_read();
+  const report::Gathered eight = gathered({.entries = 8});
+  CHECK(files.bytes_read() - before == 2 * std::ssize(pack));
+  CHECK(whole > 4 * std::ssize(pack));
+  CHECK(eight.entries.size() == 8);
+  CHECK(eight.journals.size() == 1);
+  REQUIRE(eight.left_out.size() == 2);
+  CHECK(
+      eight.left_out[0] ==
+      fmt::format("'{}': 2 of 5 results, as a report takes at most 8 results", folder / "b.pack"));
+  CHECK(eight.left_out[1] ==
+        fmt::format("'{}' and what comes later: a report takes at most 8 results",
+                    folder / "c.pack"));
+  const report::Gathered bytes = gathered({.bytes = 3 * std::ssize(pack) - 1});
+  CHECK(bytes.entries.size() == 11);  // the last file is small enough
+  CHECK(bytes.journals.size() == 1);
+  REQUIRE(bytes.left_out.size() == 1);
+  CHECK(bytes.left_out[0].starts_with(fmt::format("'{}' and what", folder / "c.pack")));
+  const report::Gathered three = gathered({.files = 3});
+  CHECK(three.entries.size() == 15);
+  CHECK(three.journals.empty());
+  CHECK(three.left_out ==
+        std::vector{fmt::format("'{}' and what comes later: a report takes at most 3 files",
+                                folder / "d.pack")});
 }
 
 TEST_CASE("an empty folder is a page that says so, and what cannot be read is an error") {
