@@ -301,6 +301,18 @@ SearchResult replay(const Journal& journal,
   }
 }
 
+// Measured: 30 to 45 ns for a step, and as much for a byte, with 300 to 8192 candidates.
+std::int64_t replay_steps(const Journal& journal) {
+  constexpr std::int64_t kLearntInAStep = 16;
+  const std::int64_t candidates = std::ssize(journal.trials);
+  // Each turn needs a finding, and so does the default.
+  const std::int64_t turns = std::min(candidates, std::ssize(journal.findings) + 1);
+  const std::int64_t tried = std::min<std::int64_t>(
+      turns, 1 + journal.options.most_tried(static_cast<std::size_t>(candidates)));
+  const std::int64_t learnt = journal.options.exhaustive ? 0 : tried;
+  return candidates * (turns + learnt * learnt / kLearntInAStep);
+}
+
 JournalWorkbench::JournalWorkbench(Workbench* inner, const Journal& journal,
                                    std::function<void(const Finding&)> found)
     : inner_(inner),

@@ -89,6 +89,11 @@ std::string why_stale(std::string_view text);
 // default was not measured yet.
 SearchResult replay(const Journal& journal, const std::function<void(const SearchProgress&)>& = {});
 
+// Returns how long replay() takes at most, in steps that each take about as long as decode_journal
+// takes for a byte: a turn of the search looks at all candidates, and what it learns it compares
+// with what was learnt before, for each of them.
+std::int64_t replay_steps(const Journal& journal);
+
 // A workbench that answers from a journal what is in it, and asks another one for everything else.
 class JournalWorkbench : public Workbench {
  public:

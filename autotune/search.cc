@@ -120,10 +120,7 @@ class Search {
         first_(trials.size()) {
     result_.trials = std::move(trials);
     result_.default_at = result_.winner = best_ = default_at;
-    const auto space = static_cast<double>(result_.trials.size());
-    most_ = options_.exhaustive
-                ? static_cast<int>(space)
-                : std::max(options_.least_most, static_cast<int>(options_.share * space));
+    most_ = options_.most_tried(result_.trials.size());
     double first = std::numeric_limits<double>::max();
     for (const KernelConfig& config : options_.nominated) {
       const auto found = std::ranges::find_if(
@@ -431,6 +428,11 @@ class Search {
 };
 
 }  // namespace
+
+int SearchOptions::most_tried(std::size_t candidates) const {
+  if (exhaustive) return static_cast<int>(candidates);
+  return std::max(least_most, static_cast<int>(share * static_cast<double>(candidates)));
+}
 
 SearchResult search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
                     const SearchOptions& options,

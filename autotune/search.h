@@ -51,6 +51,9 @@ struct SearchOptions {
   // Asked before every candidate and every measurement, and while they are planned; true ends the
   // search with the best so far.
   std::function<bool()> stopped = {};
+
+  // Returns how many of so many candidates may be tried beside the default.
+  int most_tried(std::size_t candidates) const;
 };
 
 // A candidate, its static prediction, and its outcome.

@@ -165,27 +165,23 @@ std::vector<std::size_t> Story::finalists() const {
   return tried;
 }
 
-Story story_of(const std::string& path, const std::string& text,
-               const std::vector<ListedEntry>& entries) {
+Journal journal_of(const std::string& path, const std::string& text) {
   std::string why;
-  const std::optional<Journal> journal = decode_journal(text, &why);
+  std::optional<Journal> journal = decode_journal(text, &why);
   if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is no journal: {}", path, why);
-  Story story;
-  story.path = path;
-  story.predicted = journal->predicted;
-  story.ended = journal->ended;
-  story.damaged = journal->whole_bytes < text.size();
-  story.candidates = journal->trials.size();
-  read_facts(journal->subject, &story);
-  follow(*journal, &story);
-  for (const ListedEntry& listed : entries) {
-    if (belongs_to(listed, story)) story.entry = listed.entry;
-  }
-  return story;
+  return std::move(*journal);
 }
 
-bool belongs_to(const ListedEntry& entry, const Story& story) {
-  return entry.device == story.device && to_string(entry.entry.shape) == story.shape;
+Story story_of(const std::string& path, const Journal& journal, const std::string& text) {
+  Story story;
+  story.path = path;
+  story.predicted = journal.predicted;
+  story.ended = journal.ended;
+  story.damaged = journal.whole_bytes < text.size();
+  story.candidates = journal.trials.size();
+  read_facts(journal.subject, &story);
+  follow(journal, &story);
+  return story;
 }
 
 std::optional<double> rank_correlation(const std::vector<std::pair<double, double>>& pairs) {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "autotune/entry.h"
 #include "autotune/journal.h"
-#include "autotune/listing.h"
 #include "autotune/search.h"
 
 namespace annulus::autotune::report {
@@ -47,13 +47,11 @@ struct Story {
   std::vector<std::size_t> finalists() const;
 };
 
-// `text` is the journal's; `entries` are those among which its result may be. Throws
-// Error{kInvalidFile} with the path where it is none.
-Story story_of(const std::string& path, const std::string& text,
-               const std::vector<ListedEntry>& entries);
+// `text` is that of a journal's file. Throws Error{kInvalidFile} with the path where it is none.
+Journal journal_of(const std::string& path, const std::string& text);
 
-// Whether a stored result is that of a journal, by the device and the shape that both state.
-bool belongs_to(const ListedEntry& entry, const Story& story);
+// Decides the search again, without an entry. `text` is what the journal was read from.
+Story story_of(const std::string& path, const Journal& journal, const std::string& text);
 
 // Spearman's rank correlation, with ties sharing their ranks: 1 where both rise together. Nothing
 // for fewer than three pairs, and where all of one side are equal.

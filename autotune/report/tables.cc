@@ -12,14 +12,25 @@ namespace {
 
 constexpr std::size_t kMostRows = 2000;
 
+using Headings = std::initializer_list<const char*>;
+
+// Opens a table in an element that scrolls, up to its rows.
+void open_table(Headings headings, Markup* markup) {
+  markup->open("div", {{"class", "wide"}}).open("table").open("thead").open("tr");
+  for (const char* heading : headings) markup->element("th", heading);
+  markup->close().close().open("tbody");
+}
+
+std::string table_of(Headings headings, std::string_view lines) {
+  Markup markup;
+  open_table(headings, &markup);
+  return markup.part(lines).close().close().close().take();
+}
+
 // A table with a line of headings, which writes so many rows and counts all.
 class Table {
  public:
-  explicit Table(std::initializer_list<const char*> headings) {
-    markup_.open("div", {{"class", "wide"}}).open("table").open("thead").open("tr");
-    for (const char* heading : headings) markup_.element("th", heading);
-    markup_.close().close().open("tbody");
-  }
+  explicit Table(Headings headings) { open_table(headings, &markup_); }
   void row(const std::vector<std::string>& cells, const char* style = "each") {
     if (++rows_ > kMostRows) return;
     markup_.open("tr", {{"class", style}});
@@ -171,8 +182,15 @@ std::string candidates_table(const Story& story) {
 }
 
 OverviewRow overview_row(const Story& story, std::string id) {
-  OverviewRow row{std::move(id),     story.device,    story.shape,       "",
-                  ratio_text(story), story.predicted, ending_text(story)};
+  // A journal's text may be long, a character has up to 4 bytes, and what is cut is written so.
+  constexpr std::size_t kMostBytes = 4 * (kMostCharacters + 1);
+  OverviewRow row{std::move(id),
+                  story.device.substr(0, kMostBytes),
+                  story.shape.substr(0, kMostBytes),
+                  "",
+                  ratio_text(story),
+                  story.predicted,
+                  ending_text(story)};
   if (story.result) row.winner = to_string(story.winner().config);
   return row;
 }
@@ -188,49 +206,41 @@ OverviewRow overview_row(const ListedEntry& listed, std::string id) {
           entry.complete ? "ended by itself; no journal" : "cut short; no journal"};
 }
 
-std::string overview_table(std::span<const OverviewRow> rows) {
+std::string overview_line(const OverviewRow& row) {
   Markup markup;
-  markup.open("div", {{"class", "wide"}}).open("table").open("thead").open("tr");
-  for (const char* heading :
-       {"", "device", "shape", "winner", "ratio to the default", "times", "search"}) {
-    markup.element("th", heading);
+  markup.open("tr").open("td").link(row.id, row.id).close();
+  for (const std::string& cell : {row.device, row.shape, row.winner, row.ratio}) {
+    markup.element("td", cell);
   }
-  markup.close().close().open("tbody");
-  for (const OverviewRow& row : rows) {
-    markup.open("tr").open("td").link(row.id, row.id).close();
-    for (const std::string& cell : {row.device, row.shape, row.winner, row.ratio}) {
-      markup.element("td", cell);
-    }
-    markup.element("td", row.predicted ? "predicted" : "measured").element("td", row.ending);
-    markup.close();
-  }
-  return markup.close().close().close().take();
+  markup.element("td", row.predicted ? "predicted" : "measured").element("td", row.ending);
+  return markup.close().take();
 }
 
-std::string entries_table(std::span<const ListedEntry> entries, std::span<const OverviewRow> rows) {
+std::string overview_table(std::string_view lines) {
+  return table_of({"", "device", "shape", "winner", "ratio to the default", "times", "search"},
+                  lines);
+}
+
+std::string entry_line(const ListedEntry& listed, const OverviewRow& row) {
+  const Entry& entry = listed.entry;
+  const double unit = entry.predicted ? 1.0 : 1e3;  // microseconds of nanoseconds
   Markup markup;
-  markup.open("div", {{"class", "wide"}}).open("table").open("thead").open("tr");
-  for (const char* heading :
-       {"", "device", "shape", "winner", "default", "ratio to the default", "winner's time",
-        "default's time", "driver", "NVRTC", "when", "place"}) {
-    markup.element("th", heading);
+  markup.open("tr", {{"id", row.id}}).element("td", row.id);
+  for (const std::string& cell :
+       {row.device, row.shape, row.winner, to_string(entry.default_config), row.ratio,
+        time_text(static_cast<double>(entry.time) / unit, entry.predicted),
+        time_text(static_cast<double>(entry.default_time) / unit, entry.predicted),
+        version_text(entry.origin.driver_version), version_text(entry.origin.nvrtc_version),
+        date_text(entry.origin.when), listed.path}) {
+    markup.element("td", cell);
   }
-  markup.close().close().open("tbody");
-  for (std::size_t i = 0; i < entries.size() && i < rows.size(); ++i) {
-    const Entry& entry = entries[i].entry;
-    const double unit = entry.predicted ? 1.0 : 1e3;  // microseconds of nanoseconds
-    markup.open("tr", {{"id", rows[i].id}}).element("td", rows[i].id);
-    for (const std::string& cell :
-         {rows[i].device, rows[i].shape, rows[i].winner, to_string(entry.default_config),
-          rows[i].ratio, time_text(static_cast<double>(entry.time) / unit, entry.predicted),
-          time_text(static_cast<double>(entry.default_time) / unit, entry.predicted),
-          version_text(entry.origin.driver_version), version_text(entry.origin.nvrtc_version),
-          date_text(entry.origin.when), entries[i].path}) {
-      markup.element("td", cell);
-    }
-    markup.close();
-  }
-  return markup.close().close().close().take();
+  return markup.close().take();
+}
+
+std::string entries_table(std::string_view lines) {
+  return table_of({"", "device", "shape", "winner", "default", "ratio to the default",
+                   "winner's time", "default's time", "driver", "NVRTC", "when", "place"},
+                  lines);
 }
 
 }  // namespace annulus::autotune::report

@@ -3,9 +3,8 @@
 
 // What is written of searches and of stored results, as tables.
 
-#include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "autotune/listing.h"
 #include "autotune/report/story.h"
@@ -32,10 +31,12 @@ struct OverviewRow {
 };
 OverviewRow overview_row(const Story& story, std::string id);
 OverviewRow overview_row(const ListedEntry& listed, std::string id);
-std::string overview_table(std::span<const OverviewRow> rows);
+std::string overview_line(const OverviewRow& row);
+std::string overview_table(std::string_view lines);
 
-// Stored results without a journal, and the rows of the overview that lead to them.
-std::string entries_table(std::span<const ListedEntry> entries, std::span<const OverviewRow> rows);
+// A stored result without a journal, to which that row of the overview leads, and their table.
+std::string entry_line(const ListedEntry& listed, const OverviewRow& row);
+std::string entries_table(std::string_view lines);
 
 }  // namespace annulus::autotune::report
 

@@ -294,7 +294,8 @@ struct TuningReport {
 // of results without a journal what list_tuned() has (docs/tuning.md). A path is a journal, the
 // file of a result, a pack, or a folder of these or of folders with these; where there are none,
 // the report is of the search path, as list_tuned(). A page of many searches leaves plots and
-// tables out and says where, so that it stays below about 5 MB. The same files make the same page.
+// tables out and says where, so that it stays below about 5 MB. What is beyond the bounds of time,
+// memory and bytes in docs/tuning.md is in left_out. The same files make the same page.
 //
 // Opens no device and writes no file; safe to call from any thread. All text of the files is
 // escaped, so that they may be anybody's. Throws Error{kFile} where a path cannot be read and

@@ -14,6 +14,7 @@
 #include "autotune/report/chart.h"
 #include "autotune/report/markup.h"
 #include "autotune/report/page.h"
+#include "autotune/report/page_parts.h"
 #include "autotune/report/plots.h"
 #include "autotune/sample_entry.h"
 #include "base/hash.h"
@@ -73,9 +74,13 @@ report::Gathered gathered_of(base::FileSystem& files, const std::vector<std::str
   return gathered;
 }
 
-report::Page page_of(const std::vector<std::string>& paths) {
+report::Page page_of(const std::vector<std::string>& paths, const report::PageLimits& limits = {}) {
   base::FileSystem files;
-  return report::page_of(files, gathered_of(files, paths));
+  return report::page_of(files, gathered_of(files, paths), limits);
+}
+
+report::Story told_of(const std::string& text) {
+  return report::story_of("a", report::journal_of("a", text), text);
 }
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -304,7 +309,7 @@ TEST_CASE("the page of a measured search has its numbers") {
 
 TEST_CASE("a story has the steps of its search and its finalists") {
   const Written written = write_journal({});
-  const report::Story story = report::story_of("a", written.text(), {});
+  const report::Story story = told_of(written.text());
   CHECK(story.steps.size() ==
         static_cast<std::size_t>(written.result.tried + written.result.dropped));
   CHECK(story.steps.front().trial == written.result.default_at);
@@ -342,12 +347,8 @@ TEST_CASE("what is predicted is called so") {
   CHECK(html.find(">time over the default") == html.npos);
   CHECK(html.find("time, us") == html.npos);
   CHECK(html.find(" us<") == html.npos);
-  const report::Story story = report::story_of("a", written.text(), {});
+  const report::Story story = told_of(written.text());
   CHECK(story.finalists().size() == 5);
-}
-
-report::Story story_of_whole(const Written& written) {
-  return report::story_of("whole", written.text(), {});
 }
 
 TEST_CASE("a search that was cut short is told as far as it came") {
@@ -365,9 +366,9 @@ TEST_CASE("a search that was cut short is told as far as it came") {
         page.html.npos);
   CHECK(page.html.find("the journal ends before the default configuration was measured") !=
         page.html.npos);
-  const report::Story story = report::story_of("half", half, {});
+  const report::Story story = told_of(half);
   CHECK(story.steps.size() > 1);
-  CHECK(story.steps.size() < story_of_whole(written).steps.size());
+  CHECK(story.steps.size() < told_of(written.text()).steps.size());
   CHECK_FALSE(story.result->complete);
 }
 
@@ -462,13 +463,149 @@ TEST_CASE("many searches leave plots and tables out, and the page says so") {
   const report::Page page = page_of({folder.path()});
   check_page(page.html);
   CHECK(page.searches == 300);
-  CHECK(page.html.size() > report::kMostPageBytes / 2);
-  CHECK(page.html.size() < report::kMostPageBytes * 5 / 4);
+  CHECK(page.html.size() > report::PageLimits().bytes / 2);
+  CHECK(page.html.size() < report::PageLimits().bytes);
   CHECK(count(page.html, "Left out, as the page would be too large:") > 100);
   CHECK(count(page.html, "<h3>Winner and default</h3>") == 300);
   for (const int i : {1, 300}) {
     CHECK(page.html.find(fmt::format("<a href=\"#search-{}\">", i)) != page.html.npos);
   }
+}
+
+TEST_CASE("a page keeps the parts that matter most, and neither makes nor holds others") {
+  const auto made = [](std::size_t searches, std::size_t bytes, std::size_t most) {
+    auto parts = std::make_unique<report::PageParts>(most);
+    int written = 0;
+    for (std::size_t search = 0; search < searches; ++search) {
+      for (std::size_t rank = 0; rank < 3; ++rank) {
+        parts->add(search, rank, [&] {
+          ++written;
+          return std::string(bytes, static_cast<char>('a' + rank));
+        });
+      }
+    }
+    return std::pair(std::move(parts), written);
+  };
+  const auto kept = [](const report::PageParts& parts) {
+    std::vector<int> searches(3);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      for (std::size_t search = 0; search < 100; ++search) {
+        const std::string* part = parts.find(search, rank);
+        if (part == nullptr) continue;
+        CHECK(part->front() == static_cast<char>('a' + rank));
+        CHECK(search == static_cast<std::size_t>(searches[rank]));  // the first ones
+        ++searches[rank];
+      }
+    }
+    return searches;
+  };
+  using Kept = std::vector<int>;
+  const auto [whole, all_written] = made(4, 10, 120);
+  CHECK(kept(*whole) == Kept{4, 4, 4});
+  CHECK(all_written == 12);
+  whole->shrink(70);
+  CHECK(kept(*whole) == Kept{4, 3, 0});
+  whole->shrink(0);
+  CHECK(kept(*whole) == Kept{0, 0, 0});
+  // Rank 0 of 100 searches takes the place of what the first ones had beside it.
+  const auto [most, written] = made(100, 10, 1005);
+  CHECK(kept(*most) == Kept{100, 0, 0});
+  CHECK(written < 220);
+  const auto [few, few_written] = made(100, 10, 55);
+  CHECK(kept(*few) == Kept{5, 0, 0});
+  CHECK(few_written < 15);
+  // What lost its place leaves it to none that matters as little.
+  report::PageParts uneven(100);
+  const auto add = [&](std::size_t search, std::size_t rank, std::size_t bytes) {
+    uneven.add(search, rank, [&] { return std::string(bytes, 'a'); });
+    return uneven.find(search, rank) != nullptr;
+  };
+  CHECK(add(0, 0, 40));
+  CHECK(add(0, 1, 50));
+  CHECK(add(1, 0, 40));
+  CHECK(uneven.find(0, 1) == nullptr);
+  CHECK_FALSE(add(1, 1, 10));
+  CHECK(add(2, 0, 20));
+}
+
+TEST_CASE("a page is no larger than it may be, whatever its files say") {
+  const ScratchFolder folder;
+  const std::string hostile(100'000, '"');
+  base::Json more;
+  for (const char* member : {"pattern", "library", "seed", "driver", "nvrtc"})
+    more[member] = hostile;
+  const std::string text =
+      write_journal({.device = hostile, .shape = hostile, .more = more}).text();
+  for (int i = 0; i < 30; ++i) test::write(folder / fmt::format("{:02}.journal", i), text);
+  std::vector<PackedEntry> packed;
+  for (int i = 0; i < 50; ++i) {
+    packed.push_back({test::sample_device(std::string(900, '"')).identity, sample_entry(i)});
+  }
+  test::write(folder / "a.pack", encode_pack(merged(packed)));
+  for (const std::size_t bytes : {50'000, 100'000, 200'000, 400'000}) {
+    CAPTURE(bytes);
+    const report::Page page = page_of({folder.path()}, {.bytes = bytes});
+    check_page(page.html);
+    CHECK(page.searches > 0);
+    CHECK(page.searches < 30);
+    CHECK(page.entries > 0);
+    CHECK(page.left_out.size() >= 30 - static_cast<std::size_t>(page.searches));
+    // Two lines of the lists may be begun, and the list of what is left out comes on top.
+    const std::size_t list = page.html.find("<h2>Left out</h2>");
+    REQUIRE(list != page.html.npos);
+    CHECK(list < bytes + 20'000);
+    CHECK(count(page.html, "Left out, as the page would be too large: ") ==
+          static_cast<std::size_t>(page.searches));
+    CHECK(page.html.find("a report has no room for a further search") != page.html.npos);
+  }
+  const report::Page page = page_of({folder.path()}, {.bytes = 100'000});
+  CHECK(page.left_out.back() ==
+        fmt::format("{} of 50 results without a journal", 50 - page.entries));
+  CHECK(page_of({folder.path()}, {.searches = 3, .entries = 4}).searches == 3);
+  CHECK(page_of({folder.path()}, {.searches = 3, .entries = 4}).entries == 4);
+}
+
+TEST_CASE("searches are decided again as long as that takes no more than it may") {
+  const ScratchFolder folder;
+  const std::string text = write_journal({}).text();
+  for (const char* name : {"a", "b", "c"})
+    test::write(folder / (std::string(name) + ".journal"), text);
+  const Journal journal = report::journal_of("a", text);
+  const std::int64_t bytes = std::ssize(text), steps = replay_steps(journal);
+  int turns = 0;
+  replay(journal, [&](const SearchProgress&) { ++turns; });
+  CHECK(steps >= turns * std::ssize(journal.trials));
+  const auto told = [&](std::int64_t work) { return page_of({folder.path()}, {.work = work}); };
+  CHECK(told(3 * (bytes + steps)).searches == 3);
+  const report::Page two = told(3 * (bytes + steps) - 1);
+  check_page(two.html);
+  CHECK(two.searches == 2);
+  REQUIRE(two.left_out.size() == 1);
+  CHECK(two.left_out[0].starts_with(fmt::format("'{}': ", folder / "c.journal")));
+  CHECK(told(bytes + steps - 1).searches == 0);
+  // Whoever is not told is not read, once there is no room for anything.
+  test::FaultyFiles files;
+  report::Gathered gathered = gathered_of(files, {folder.path()});
+  const std::int64_t before = files.bytes_read();
+  CHECK(report::page_of(files, std::move(gathered), {.work = bytes - 1}).left_out.size() == 3);
+  CHECK(files.bytes_read() - before == bytes);
+}
+
+TEST_CASE("what a search takes to be decided again grows with what it looks at") {
+  const auto steps = [](std::size_t candidates, std::size_t findings, bool exhaustive) {
+    Journal journal;
+    journal.trials.resize(candidates);
+    journal.findings.resize(findings);
+    journal.options.exhaustive = exhaustive;
+    return replay_steps(journal);
+  };
+  CHECK(steps(1000, 1'000'000, true) == 1'000'000);
+  CHECK(steps(1000, 10, true) == 11'000);
+  CHECK(steps(2000, 10, true) == 22'000);
+  CHECK(steps(1000, 1'000'000, false) > steps(1000, 1'000'000, true));
+  CHECK(steps(1000, 100, false) < steps(1000, 1000, false));
+  // The largest journal that is read.
+  CHECK(steps(8192, 1'000'000, false) < report::PageLimits().work);
 }
 
 TEST_CASE("a report takes no more results and files than it may, and says where it ends") {
@@ -514,6 +651,22 @@ TEST_CASE("a report takes no more results and files than it may, and says where 
   CHECK(three.left_out ==
         std::vector{fmt::format("'{}' and what comes later: a report takes at most 3 files",
                                 folder / "d.pack")});
+}
+
+TEST_CASE("of several results of one search the last dates it, and none is told without it") {
+  const ScratchFolder folder;
+  Entry entry = sample_entry(1);
+  for (const char* name : {"a", "b"}) {
+    test::write(folder / (std::string(name) + ".pack"),
+                encode_pack({{test::sample_device().identity, entry}}));
+    entry.origin.when += 24 * 3600;
+  }
+  test::write(folder / "x.journal", write_journal({}).text());
+  test::write(folder / "y.journal", write_journal({}).text());
+  const report::Page page = page_of({folder.path()});
+  CHECK(page.searches == 2);
+  CHECK(page.entries == 0);
+  CHECK(count(page.html, "2023-11-15 22:13 UTC, by the stored result") == 2);
 }
 
 TEST_CASE("an empty folder is a page that says so, and what cannot be read is an error") {
