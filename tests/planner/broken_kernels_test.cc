@@ -2,57 +2,18 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "annulus/error.h"
+#include "planner/broken_planner.h"
 #include "planner/planner.h"
 #include "planner/tuned_entry.h"
-#include "support/context.h"
-#include "support/nvrtc.h"
 
 namespace annulus::planner {
 namespace {
 
-// The templates, of which the mma family does not compile where `broken` holds of its Shape.
-std::shared_ptr<const jit::TemplateSet> templates_without(const std::string& broken) {
-  std::map<std::string, std::string> files = jit::TemplateSet::embedded()->files();
-  std::string& kernel = files.at("kernels/mma/mma_forward.cu");
-  const std::string before = "  using Element = typename Shape::Element;\n";
-  const std::size_t at = kernel.find(before);
-  REQUIRE(at != std::string::npos);
-  kernel.insert(at, "  static_assert(!(" + broken + "), \"broken for the test\");\n");
-  return std::make_shared<const jit::TemplateSet>(std::move(files));
-}
-
-struct Device {
-  std::vector<std::string> log;
-  Planner planner;
-};
-
-std::unique_ptr<Device> open(const std::string& broken) {
-  const auto nvrtc = test::nvrtc();
-  if (nvrtc == nullptr) return nullptr;
-  auto device = std::make_unique<Device>();
-  Planner& planner = device->planner;
-  planner.context = test::open_context("sim:sm_80");
-  const device::DeviceInfo& info = planner.context->info();
-  planner.limits = {{80, '\0'}, info.multiprocessors, info.shared_bytes_per_block_optin};
-  const auto compiler =
-      std::make_shared<const jit::Compiler>(nvrtc, templates_without(broken), jit::ImageKind::kPtx);
-  planner.kernels = std::make_shared<jit::KernelCache>(
-      planner.context, compiler, std::make_shared<jit::DiskCache>(jit::DiskCacheOptions{}));
-  planner.tuned =
-      std::make_shared<autotune::TunedStore>(test::tuned_store(planner.limits).options());
-  planner.tiles = std::make_shared<attention::TileCache>(base::CacheLimits{1 << 20, 16});
-  planner.device_tiles =
-      std::make_shared<attention::DeviceTileCache>(planner.context, base::CacheLimits{1 << 20, 16});
-  planner.log = base::Log(
-      [log = &device->log](base::LogLevel, std::string_view text) { log->emplace_back(text); });
-  return device;
-}
+using test::open_planner;
 
 const Problem& problem() {
   static const Problem of = test::planned_problem("causal", 300, 64);
@@ -64,16 +25,11 @@ std::string chosen(const Planner& planner) {
   return attention::to_string(attention::choose_config(problem(), planner.limits).config);
 }
 
-std::string shape_is(int rows, int columns) {
-  return "Shape::kTileRows == " + std::to_string(rows) +
-         " && Shape::kTileColumns == " + std::to_string(columns) + " && !tile::General<Shape>::kIs";
-}
-
 TEST_CASE("where the heuristic's kernel does not compile its next choice is taken, and said once") {
-  const auto whole = open("false");
+  const auto whole = open_planner("false");
   if (!whole) return;
   const Prepared first = whole->planner.prepare({problem(), {}});
-  const auto device = open(shape_is(first.info.tile_rows, first.info.tile_columns));
+  const auto device = open_planner(test::shape_is(first.info.tile_rows, first.info.tile_columns));
   const Prepared next = device->planner.prepare({problem(), {}});
   CHECK(first.info.config == chosen(device->planner));
   CHECK(next.info.config != first.info.config);
@@ -98,7 +54,7 @@ TEST_CASE("where the heuristic's kernel does not compile its next choice is take
 
 TEST_CASE(
     "where no other kernel compiles a general one is taken, and not for a plan that has one") {
-  const auto device = open("!tile::General<Shape>::kIs");
+  const auto device = open_planner("!tile::General<Shape>::kIs");
   if (!device) return;
   const Prepared general = device->planner.prepare({problem(), {}});
   CHECK(general.info.general);
@@ -115,7 +71,7 @@ TEST_CASE(
 }
 
 TEST_CASE("where not even a general kernel compiles the error is the heuristic's") {
-  const auto device = open("true");
+  const auto device = open_planner("true");
   if (!device) return;
   try {
     device->planner.prepare({problem(), {}});
