@@ -85,9 +85,11 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   }
   if (found->whole_bytes < bytes.size()) {
     const int cut = files_.truncate(file, static_cast<std::int64_t>(found->whole_bytes));
-    log_.write(base::LogLevel::kWarning,
-               "the journal '{}' is damaged from line {} on; {} bytes of it are not used", path,
-               found->lines + 1, bytes.size() - found->whole_bytes);
+    // A line without an end is that of a writer which was killed.
+    const bool is_damaged = text.find('\n', found->whole_bytes) != text.npos;
+    log_.write(is_damaged ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+               "the journal '{}' is {} from line {} on; {} bytes of it are not used", path,
+               is_damaged ? "damaged" : "cut", found->lines + 1, bytes.size() - found->whole_bytes);
     if (cut < 0) return pass_over();
   }
   before_ = std::move(*found);
