@@ -154,6 +154,11 @@ constexpr OriginLength kOriginLengths[] = {
     {"layer", &Origin::layer},      {"scale_block", &Origin::scale_block}};
 constexpr OriginText kOriginTexts[] = {{"pattern", &Origin::pattern}, {"score", &Origin::score}};
 
+// In place of the class of a pattern, where it is a sum; its branches' class has a member of its
+// own. Builds that do not know sums refuse such an entry.
+constexpr const char* kSumText = "sum";
+constexpr int kMostBranches = 1 << 20;
+
 ShapeKey read_shape(const Reader& from) {
   using kernels::Score;
   static constexpr Dtype kDtypes[] = {Dtype::kFloat16, Dtype::kBfloat16, Dtype::kFloat8E4M3};
@@ -172,7 +177,9 @@ ShapeKey read_shape(const Reader& from) {
   key.carry_out = from.boolean("carry_out");
   key.score = from.choice("score", kScores, to_string);
   key.expression = from.choice("expression", kExpressions, to_string);
-  key.pattern = from.choice("pattern", kPatterns, to_string);
+  const bool is_sum = from.text("pattern") == kSumText;
+  if (is_sum) key.branches = from.integer("branches", 2, kMostBranches);
+  key.pattern = from.choice(is_sum ? "branch_pattern" : "pattern", kPatterns, to_string);
   key.density = from.integer("density", 0, kNoBlocks);
   key.queries = from.integer("queries", 0, 126);
   key.keys = from.integer("keys", 0, 126);
@@ -200,6 +207,11 @@ Json json_of(const Entry& entry, const std::string& device) {
                    {"queries", shape.queries},
                    {"keys", shape.keys},
                    {"heads", shape.heads}};
+  if (shape.branches > 1) {
+    json["shape"]["pattern"] = kSumText;
+    json["shape"]["branches"] = shape.branches;
+    json["shape"]["branch_pattern"] = to_string(shape.pattern);
+  }
   json["config"] = config_json(entry.config, entry.revision);
   json["default_config"] = config_json(entry.default_config, entry.default_revision);
   if (entry.runner_up) json["runner_up"] = config_json(*entry.runner_up);

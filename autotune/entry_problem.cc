@@ -67,8 +67,7 @@ Problem problem_of(const Entry& entry) {
   } catch (const Error& error) {
     base::fail(ErrorCode::kInvalidFile, "the entry's problem is none: {}", error.what());
   }
-  if (problem.pattern.branches().size() > 1 || problem.batch == 0 || problem.seq_q == 0 ||
-      shape_key(problem) != entry.shape) {
+  if (problem.batch == 0 || problem.seq_q == 0 || shape_key(problem) != entry.shape) {
     base::fail(ErrorCode::kInvalidFile, "the entry's problem is not of its shape");
   }
   return problem;

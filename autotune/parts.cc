@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "attention/run/branched_forward.h"
 #include "attention/tiles/tile_counts.h"
 #include "attention/tiles/tile_list.h"
 #include "base/math.h"
@@ -19,8 +20,11 @@ constexpr std::int64_t kStrips = 4;
 constexpr std::int64_t kLeastBlocks = 4;
 
 double pairs_of(const Problem& problem) {
-  const attention::TileCounts tiles = attention::count_tiles(problem, kKeyBlock, kKeyBlock);
-  return static_cast<double>(tiles.tiles()) * kKeyBlock * kKeyBlock;
+  std::int64_t tiles = 0;
+  for (const Problem& branch : attention::branch_problems(problem)) {
+    tiles += attention::count_tiles(branch, kKeyBlock, kKeyBlock).tiles();
+  }
+  return static_cast<double>(tiles) * kKeyBlock * kKeyBlock;
 }
 
 // Keeps only the first heads, with the score's entries for them.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "attention/kernels/kernel_source.h"
+#include "attention/run/branched_forward.h"
 #include "attention/tiles/tile_list.h"
 
 namespace annulus::autotune {
@@ -74,18 +75,24 @@ const char* to_string(kernels::Score score) {
 }
 
 ShapeKey shape_key(const Problem& problem) {
-  const attention::KernelFeatures features = attention::features_of(problem);
-  const double density = attention::block_density(problem, kDensityBlock, kDensityBlock).value;
+  const std::vector<Problem> branches = attention::branch_problems(problem);
   ShapeKey key;
+  double density = 0;
+  for (const Problem& branch : branches) {
+    const attention::KernelFeatures features = attention::features_of(branch);
+    key.score = features.score;
+    key.expression = class_of(features.score_mod);
+    key.pattern = std::max(key.pattern, class_of(branch.pattern, features.mask));
+    density += attention::block_density(branch, kDensityBlock, kDensityBlock).value;
+  }
+  density /= static_cast<double>(branches.size());
+  key.branches = static_cast<int>(branches.size());
   key.dim_qk = static_cast<int>(problem.dim_qk);
   key.dim_v = static_cast<int>(problem.dim_v);
   key.dtype = problem.dtype;
   key.group = static_cast<int>(problem.heads / problem.kv_heads);
   key.carry_in = problem.carry_in;
   key.carry_out = problem.carry_out;
-  key.score = features.score;
-  key.expression = class_of(features.score_mod);
-  key.pattern = class_of(problem.pattern, features.mask);
   key.density =
       density > 0 ? std::min(kNoBlocks - 1, static_cast<int>(std::lround(-2 * std::log2(density))))
                   : kNoBlocks;
@@ -102,7 +109,9 @@ namespace {
 std::string kind_with(const ShapeKey& key, const std::string& density) {
   std::string text = key.dim_qk == key.dim_v ? fmt::format("D{}", key.dim_qk)
                                              : fmt::format("D{}/{}", key.dim_qk, key.dim_v);
-  text += fmt::format(" {}, {}{}", to_string(key.dtype), to_string(key.pattern), density);
+  text += fmt::format(" {}, {}{}{}", to_string(key.dtype),
+                      key.branches > 1 ? fmt::format("sum of {}, ", key.branches) : "",
+                      to_string(key.pattern), density);
   if (key.score == kernels::Score::kAnyScale) text += ", any scale";
   if (key.score == kernels::Score::kSoftcap) text += ", softcap";
   if (key.expression != ExpressionClass::kNone) {
@@ -161,6 +170,9 @@ std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted) {
                                      : key.carry_out ? "out"
                                                      : "nowhere");
   };
+  const auto branches = [](const ShapeKey& key) {
+    return key.branches > 1 ? fmt::format("a sum of {}", key.branches) : "a pattern that is no sum";
+  };
   const auto group = [](const ShapeKey& key) { return fmt::format("group {}", key.group); };
   const auto heads = [](const ShapeKey& key) { return "heads " + range_text(key.heads, 1); };
   const auto expression = [](const ShapeKey& key) {
@@ -170,6 +182,7 @@ std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted) {
   compare(to_string(stated.dtype), to_string(wanted.dtype));
   compare(group(stated), group(wanted));
   compare(heads(stated), heads(wanted));
+  compare(branches(stated), branches(wanted));
   compare(to_string(stated.pattern), to_string(wanted.pattern));
   compare(density_text(stated), density_text(wanted));
   compare(to_string(stated.score), to_string(wanted.score));
@@ -179,12 +192,14 @@ std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted) {
 }
 
 base::Digest digest(const ShapeKey& key) {
-  return base::digest(fmt::format(
+  std::string text = fmt::format(
       "dims {}/{}, {}, group {}, {}, {}, carried {} {}, {}, density {}, queries {}, keys {}, "
       "heads {}",
       key.dim_qk, key.dim_v, to_string(key.dtype), key.group, to_string(key.score),
       to_string(key.expression), key.carry_in, key.carry_out, to_string(key.pattern), key.density,
-      key.queries, key.keys, key.heads));
+      key.queries, key.keys, key.heads);
+  if (key.branches > 1) text += fmt::format(", sum of {}", key.branches);
+  return base::digest(text);
 }
 
 std::optional<int> length_distance(const ShapeKey& a, const ShapeKey& b) {

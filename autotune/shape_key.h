@@ -33,6 +33,8 @@ enum class ExpressionClass : int {
 };
 const char* to_string(ExpressionClass expression);  // "none", "short", "loop", "long"
 
+// Of a sum the class and the density are those of its branches: the costliest class, and the mean
+// of the densities.
 struct ShapeKey {
   int dim_qk = 0;
   int dim_v = 0;
@@ -43,6 +45,7 @@ struct ShapeKey {
   kernels::Score score = kernels::Score::kPositiveScale;
   ExpressionClass expression = ExpressionClass::kNone;
   PatternClass pattern = PatternClass::kDense;
+  int branches = 1;  // of a sum(...), which run one after another; else 1
   int density =
       0;  // round(-2 log2 of the density of 128 x 128 blocks); kNoBlocks where none is kept
   int queries = 0;  // round(2 log2 Sq)

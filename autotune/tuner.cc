@@ -81,7 +81,7 @@ bool shares(const KernelConfig& config, const std::vector<Problem>& corners,
   if (attention::cta_shape(config).packed_heads() == 1) return true;
   try {
     for (const Problem& corner : corners) {
-      attention::make_plan(corner, attention::Choice{config, "a candidate", {}}, limits);
+      attention::make_branch_plans(corner, attention::Choice{config, "a candidate", {}}, limits);
     }
     return true;
   } catch (const Error& error) {
@@ -116,22 +116,24 @@ std::optional<Candidates> find_candidates(const Problem& problem,
   if (found == made.trials.end()) found = made.trials.insert(found, {.config = standard});
   made.default_at = static_cast<std::size_t>(found - made.trials.begin());
 
-  const attention::KernelFeatures features = attention::features_of(problem);
-  // Counting tiles is the slow part, and configurations with tiles of one size share the counts.
-  std::map<std::pair<int, int>, attention::TileCounts> counts;
-  for (Trial& trial : made.trials) {
-    const std::pair tile(trial.config.tile_rows, trial.config.tile_columns);
-    auto at = counts.find(tile);
-    if (at == counts.end()) {
-      auto counted = attention::count_tiles(problem, tile.first, tile.second, stopped);
-      if (!counted) return std::nullopt;
-      at = counts.emplace(tile, std::move(*counted)).first;
+  for (const Problem& branch : attention::branch_problems(problem)) {
+    const attention::KernelFeatures features = attention::features_of(branch);
+    // Counting tiles is the slow part, and configurations with tiles of one size share the counts.
+    std::map<std::pair<int, int>, attention::TileCounts> counts;
+    for (Trial& trial : made.trials) {
+      const std::pair tile(trial.config.tile_rows, trial.config.tile_columns);
+      auto at = counts.find(tile);
+      if (at == counts.end()) {
+        auto counted = attention::count_tiles(branch, tile.first, tile.second, stopped);
+        if (!counted) return std::nullopt;
+        at = counts.emplace(tile, std::move(*counted)).first;
+      }
+      trial.predicted +=
+          attention::predict(pipes, trial.config, dims, at->second,
+                             attention::estimate_work(trial.config, features, at->second),
+                             attention::least_bytes(branch))
+              .predicted_cycles;
     }
-    trial.predicted =
-        attention::predict(pipes, trial.config, dims, at->second,
-                           attention::estimate_work(trial.config, features, at->second),
-                           attention::least_bytes(problem))
-            .predicted_cycles;
   }
   return made;
 }

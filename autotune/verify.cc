@@ -106,9 +106,11 @@ Verdict Verifier::check(const attention::KernelConfig& config) const {
 std::vector<jit::KernelSpec> Verifier::kernels_of(const attention::KernelConfig& config) const {
   std::vector<jit::KernelSpec> specs;
   for (const Problem& part : parts_) {
-    attention::LaunchPlan plan = attention::make_plan(part, {config, "a candidate", {}}, limits_);
-    specs.push_back(std::move(plan.spec));
-    if (!plan.split.empty()) specs.push_back(std::move(plan.combine_spec));
+    for (attention::LaunchPlan& plan :
+         attention::make_branch_plans(part, {config, "a candidate", {}}, limits_)) {
+      specs.push_back(std::move(plan.spec));
+      if (!plan.split.empty()) specs.push_back(std::move(plan.combine_spec));
+    }
   }
   return specs;
 }
@@ -118,14 +120,18 @@ Verdict Verifier::run(const attention::KernelConfig& config) const {
   device::simulator_counters(*context_, /*clear=*/true);
   for (const std::unique_ptr<Data>& part : data_) {
     const attention::Choice choice{config, "a candidate", {}};
-    const attention::Forward forward(context_, kernels_,
-                                     attention::make_plan(part->problem, choice, limits_));
+    const attention::BranchedForward forward(
+        context_, kernels_, part->problem,
+        attention::make_branch_plans(part->problem, choice, limits_));
     const attention::Dims dims = {part->problem.dim_qk, part->problem.dim_v};
     const bool may_spill = attention::why_spills(config, dims, limits_.arch).has_value();
-    verdict.reason = why_costly(forward.lookup().kernel->usage, may_spill);
-    if (verdict.reason) return verdict;
+    for (const attention::Forward& branch : forward.branches()) {
+      verdict.reason = why_costly(branch.lookup().kernel->usage, may_spill);
+      if (verdict.reason) return verdict;
+    }
+    const device::Buffer workspace(context_, static_cast<std::size_t>(forward.workspace_bytes()));
     part->on_device.forget_results();
-    forward.run(nullptr, part->on_device.operands);
+    forward.run(nullptr, part->on_device.operands, reinterpret_cast<void*>(workspace.address()));
     device::synchronize(*context_, nullptr);
     const Comparison comparison = part->compare();
     if (!comparison.within_tolerance) {

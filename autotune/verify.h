@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "attention/kernels/kernel_work.h"
-#include "attention/run/forward.h"
+#include "attention/run/branched_forward.h"
 #include "autotune/parts.h"
 
 namespace annulus::autotune {

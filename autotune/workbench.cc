@@ -20,18 +20,18 @@ constexpr std::int64_t kRandomElements = std::int64_t{1} << 22;
 // Tile lists that are kept for further candidates, on the host and on the device.
 constexpr base::CacheLimits kMostLists{.bytes = std::int64_t{256} << 20};
 
-attention::KernelWork sum_of_estimates(const attention::KernelConfig& config,
-                                       const attention::KernelFeatures& features,
-                                       const std::vector<Problem>& parts) {
+// The tiles of one branch of all parts.
+attention::TileCounts tiles_of(const std::vector<Problem>& parts, std::size_t branch,
+                               const attention::KernelConfig& config) {
   attention::TileCounts all;
   for (const Problem& part : parts) {
-    const attention::TileCounts tiles =
-        attention::count_tiles(part, config.tile_rows, config.tile_columns);
+    const attention::TileCounts tiles = attention::count_tiles(
+        attention::branch_problems(part)[branch], config.tile_rows, config.tile_columns);
     all.ctas += tiles.ctas;
     all.full_tiles += tiles.full_tiles;
     all.partial_tiles += tiles.partial_tiles;
   }
-  return attention::estimate_work(config, features, all);
+  return all;
 }
 
 AheadCompiler::KernelsOf kernels_of(const Verifier& verifier) {
@@ -43,26 +43,36 @@ AheadCompiler::KernelsOf kernels_of(const Verifier& verifier) {
 PredictedWorkbench::PredictedWorkbench(const Verifier& verifier, const jit::KernelCache& kernels,
                                        const attention::PipeDevice& pipes, const Problem& problem,
                                        int compilers)
-    : verifier_(verifier),
-      pipes_(pipes),
-      problem_(problem),
-      features_(attention::features_of(problem)),
-      ahead_(kernels, kernels_of(verifier), compilers) {}
+    : verifier_(verifier), pipes_(pipes), ahead_(kernels, kernels_of(verifier), compilers) {
+  for (Problem& branch : attention::branch_problems(problem)) {
+    attention::KernelFeatures features = attention::features_of(branch);
+    branches_.push_back({std::move(branch), std::move(features)});
+  }
+}
 
+// Counters are of all branches together, so that the estimates of each are off by the same factor.
 std::optional<Dropped> PredictedWorkbench::prepare(const attention::KernelConfig& config) {
   const std::string name = to_string(config);
   if (cycles_.contains(name)) return std::nullopt;
   const Verdict verdict = verifier_.check(config);
   if (verdict.reason) return Dropped{*verdict.reason, verdict.code};
-  const attention::TileCounts tiles =
-      attention::count_tiles(problem_, config.tile_rows, config.tile_columns);
-  const attention::KernelWork whole = attention::extend_work(
-      verdict.counted, sum_of_estimates(config, features_, verifier_.parts()),
-      attention::estimate_work(config, features_, tiles));
-  const attention::Prediction made = attention::predict(pipes_, config, features_.dims, tiles,
-                                                        whole, attention::least_bytes(problem_));
-  if (!std::isfinite(made.predicted_cycles)) return Dropped{"no CTA is predicted to fit"};
-  cycles_[name] = made.predicted_cycles;
+  attention::KernelWork of_parts;
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    of_parts += attention::estimate_work(config, branches_[i].features,
+                                         tiles_of(verifier_.parts(), i, config));
+  }
+  double cycles = 0;
+  for (const Branch& branch : branches_) {
+    const attention::TileCounts tiles =
+        attention::count_tiles(branch.problem, config.tile_rows, config.tile_columns);
+    const attention::KernelWork whole = attention::extend_work(
+        verdict.counted, of_parts, attention::estimate_work(config, branch.features, tiles));
+    cycles += attention::predict(pipes_, config, branch.features.dims, tiles, whole,
+                                 attention::least_bytes(branch.problem))
+                  .predicted_cycles;
+  }
+  if (!std::isfinite(cycles)) return Dropped{"no CTA is predicted to fit"};
+  cycles_[name] = cycles;
   return std::nullopt;
 }
 

@@ -80,8 +80,11 @@ class PredictedWorkbench : public Workbench {
  private:
   const Verifier& verifier_;
   attention::PipeDevice pipes_;
-  Problem problem_;
-  attention::KernelFeatures features_;
+  struct Branch {
+    Problem problem;
+    attention::KernelFeatures features;
+  };
+  std::vector<Branch> branches_;          // of the pattern's sum; else the whole problem
   std::map<std::string, double> cycles_;  // by the configuration's text
   AheadCompiler ahead_;
 };

@@ -105,13 +105,6 @@ void check_tunable(const Problem& problem, const TuneOptions& options) {
                "a problem with B {} and Sq {} launches nothing, so there is nothing to tune",
                problem.batch, problem.seq_q);
   }
-  if (const std::size_t branches = problem.pattern.branches().size(); branches > 1) {
-    base::fail(
-        ErrorCode::kUnsupported,
-        "sum(...) cannot be tuned: a tuned result belongs to one pattern, and this sum has "
-        "{} branches. Plans of sums take the heuristic's choice, or the config that is asked for",
-        branches);
-  }
   if (!(options.time_limit_seconds >= 0)) {
     base::fail(ErrorCode::kInvalidArgument, "a time limit of {} seconds; give 0 for none, or more",
                options.time_limit_seconds);

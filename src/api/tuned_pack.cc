@@ -423,8 +423,8 @@ TunedReport why_tuned(const Device& device, const Problem& problem) {
   const attention::Choice& choice = choices.tuned ? choices.tuned->choice : choices.untuned;
   report.config = attention::to_string(choice.config);
   report.reason = choice.reason;
-  if (problem.batch == 0 || problem.seq_q == 0 || problem.pattern.branches().size() > 1) {
-    report.reason += "; no result is looked up for a sum, or where there is nothing to launch";
+  if (problem.batch == 0 || problem.seq_q == 0) {
+    report.reason += "; no result is looked up where there is nothing to launch";
     return report;
   }
   const autotune::ShapeKey shape = autotune::shape_key(problem);

@@ -15,8 +15,6 @@ std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
   const Problem& problem = subject.problem;
   if (!options.config.empty() || subject.selection != nullptr) return std::nullopt;
   if (problem.batch == 0 || problem.seq_q == 0 || tuned.empty()) return std::nullopt;
-  // A result belongs to one pattern. A sum(...) has several, so there is no key to look it up by.
-  if (problem.pattern.branches().size() > 1) return std::nullopt;
   auto found = tuned.find(autotune::shape_key(problem));
   if (found && attention::why_not(found->entry.config, problem, options.strides)) {
     return std::nullopt;

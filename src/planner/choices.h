@@ -48,7 +48,7 @@ attention::Choice untuned(const Subject& subject, const attention::DeviceLimits&
                           const PlanOptions& options);
 
 // A tuned result is looked up only where the caller asked for no configuration, and only for
-// problems that launch something, are no sum and choose no blocks on the device. Throws as
+// problems that launch something and choose no blocks on the device. Throws as
 // attention::choose_config and attention::forced_config do.
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
                const PlanOptions& options, autotune::TunedStore& tuned);

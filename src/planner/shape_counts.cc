@@ -152,8 +152,7 @@ bool ShapeCounts::count(Shape* shape, const Problem& problem, const PlanOptions&
   ++shape->unsaved;
   if (keepers_ == 0) return true;
   ++shape->plans;
-  if (!shape->problem && options.config.empty() &&
-      problem.pattern.node().kind != detail::PatternNode::Kind::kSum) {
+  if (!shape->problem && options.config.empty()) {
     shape->problem = problem;
     kept_.fetch_add(1, std::memory_order_release);
   }

@@ -65,6 +65,8 @@ TEST_CASE("an entry reads back as it was, with its device") {
         entry.shape.expression = static_cast<ExpressionClass>((pattern + score) % 4);
         entry.shape.carry_in = pattern % 2 == 1;
         CHECK(read(text_of(entry)) == entry);
+        entry.shape.branches = 2 + score;
+        CHECK(read(text_of(entry)) == entry);
       }
     }
   }
@@ -140,6 +142,21 @@ TEST_CASE("a file whose digest agrees is still held to every range and type") {
     CAPTURE(other);
     CHECK_FALSE(read(with_digest(other)));
   }
+}
+
+TEST_CASE("an entry of a sum says so where builds without sums read the class") {
+  Entry entry = sample_entry(1);
+  entry.shape.branches = 2;
+  const std::string body = body_of(text_of(entry));
+  CHECK(body.find("\"pattern\": \"sum\"") != body.npos);
+  for (const char* wrong : {"1", "-2", "2.0", "\"2\"", "99999999999"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(read(
+        with_digest(replaced(body, "\"branches\": 2", std::string("\"branches\": ") + wrong))));
+  }
+  CHECK_FALSE(read(with_digest(replaced(body, "\"branches\": 2", "\"other\": 2"))));
+  CHECK_FALSE(read(
+      with_digest(replaced(body, "\"branch_pattern\": \"dense\"", "\"branch_pattern\": \"sum\""))));
 }
 
 TEST_CASE("members that are not known are left alone") {

@@ -23,7 +23,13 @@ Problem problem(std::int64_t seq_q, std::int64_t seq_k, const Pattern& pattern) 
 }
 
 double pairs(const Problem& part) {
-  return static_cast<double>(attention::count_tiles(part, 128, 128).tiles()) * 128 * 128;
+  double tiles = 0;
+  for (const Pattern& branch : part.pattern.branches()) {
+    Problem alone = part;
+    alone.pattern = branch;
+    tiles += static_cast<double>(attention::count_tiles(alone, 128, 128).tiles());
+  }
+  return tiles * 128 * 128;
 }
 
 // Its rows and keys lie in the whole, at their own positions and on tile edges.
@@ -65,6 +71,18 @@ TEST_CASE("parts of a problem whose batches differ have one batch of each kind")
     CHECK(part.batch == 2);
     const std::int64_t end = std::min(part.q_position() + part.seq_q + 900, std::int64_t{4096});
     CHECK(part.k_position() + part.seq_k >= end);
+  }
+}
+
+TEST_CASE("the pairs of a sum are those of its branches together") {
+  const Problem one = problem(1024, 1024, dense());
+  const Problem two = problem(1024, 1024, sum({dense(), dense()}));
+  const double most = pairs(choose_parts(one, 1e9, 1).front());
+  CHECK(choose_parts(one, most, 1).size() == 1);
+  CHECK(choose_parts(one, most, 1).front().heads > choose_parts(two, most, 1).front().heads);
+  for (const Problem& part : choose_parts(problem(8192, 8192, sum({causal(), dense()})), 4e6, 1)) {
+    check_inside(part, problem(8192, 8192, sum({causal(), dense()})));
+    CHECK(pairs(part) <= 4e6);
   }
 }
 

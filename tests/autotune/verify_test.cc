@@ -59,6 +59,36 @@ TEST_CASE("configurations that ship pass, with every kind of state") {
   }
 }
 
+TEST_CASE("all branches of a sum are run, checked and predicted") {
+  const Device device = Device::open(test::device_name());
+  const Device::Impl& impl = api::inside(device);
+  const attention::KernelConfig config = attention::MmaConfig{64, 64, 4, 2, false, 4};
+  for (int carry = 0; carry < 4; ++carry) {
+    Problem whole = problem();
+    whole.pattern = Pattern::parse("sum(causal, window(40, 9), dense)");
+    whole.carry_in = carry % 2 == 1;
+    whole.carry_out = carry >= 2;
+    const Verifier verifier = verifier_for(device, whole);
+    const Verdict verdict = verifier.check(config);
+    CHECK_MESSAGE(!verdict.reason, *verdict.reason);
+    CHECK(verifier.kernels_of(config).size() == 3 * verifier.parts().size());
+  }
+  if (!test::on_simulator()) return;
+  const auto cycles = [&](const char* pattern) {
+    Problem whole = problem();
+    whole.seq_q = whole.seq_k = 1024;
+    whole.pattern = Pattern::parse(pattern);
+    const Verifier verifier = verifier_for(device, whole);
+    PredictedWorkbench workbench(verifier, *impl.kernels,
+                                 attention::pipe_device(impl.context->info()), whole);
+    REQUIRE_FALSE(workbench.prepare(config));
+    return workbench.measure(std::span(&config, 1), 1, CacheState::kWarm)[0][0];
+  };
+  const double one = cycles("dense"), both = cycles("sum(dense, dense)");
+  CHECK(both > 1.9 * one);
+  CHECK(both < 2.6 * one);  // the state between them is written and read
+}
+
 TEST_CASE("what is counted of parts stands for the whole") {
   if (!test::on_simulator()) return;
   const Device device = Device::open(test::device_name());

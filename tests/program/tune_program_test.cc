@@ -229,15 +229,17 @@ TEST_CASE("a search that is cut short keeps the complete result that was there")
   CHECK(after["entries"][0] == before["entries"][0]);
 }
 
-TEST_CASE("sums are not tuned, and rings of them run where anything is tuned") {
+TEST_CASE("a sum is tuned as a whole, and runs of it take the result") {
   const test::ScratchFolder folder;
   const std::string sum = " --pattern 'sum(causal, window(63, 0))' -H 1 -S 128 -D 32";
-  const Outcome outcome = annulus_with("tune" + sum + with(folder));
-  CHECK(outcome.code == 2);
-  CHECK(outcome.err.find("sum(...) cannot be tuned") != std::string::npos);
-  json_of("tune --json -H 1 -S 64 -D 32" + with(folder));
-  CHECK(json_of("run --json --ranks 2" + sum + with(folder))["within_tolerance"] == true);
-  CHECK(json_of("run --json" + sum + with(folder))["within_tolerance"] == true);
+  const base::Json tuned = json_of("tune --json" + sum + with(folder))["results"][0];
+  CHECK(tuned["status"] == "tuned");
+  const base::Json run = json_of("run --json" + sum + with(folder));
+  CHECK(run["within_tolerance"] == true);
+  CHECK(run["tuned"] == tuned["path"]);
+  CHECK(run["config"] == tuned["config"]);
+  // Its branches alone are other problems.
+  CHECK(json_of("run --json -H 1 -S 128 -D 32 --pattern causal" + with(folder))["tuned"] == "");
 }
 
 // What a program writes to a terminal that is so many columns wide, as its standard error.
@@ -368,12 +370,12 @@ TEST_CASE("what was planned is tuned and compiled ahead, the most frequent first
   const Outcome planned =
       annulus_with("tune --dry-run --json --shapes '" + log + "'" + with(folder));
   CHECK(planned.code == 0);
-  CHECK(planned.err.find("plans of a configuration that was asked for: 1, sums of patterns: 1") !=
-        planned.err.npos);
+  CHECK(planned.err.find("plans of a configuration that was asked for: 1") != planned.err.npos);
   const base::Json results = base::parse_json(planned.out, "the program's output")["results"];
-  REQUIRE(results.size() == 2);
+  REQUIRE(results.size() == 3);
   CHECK(results[0]["problem"]["seq_q"] == 90);
   CHECK(results[1]["problem"]["seq_q"] == 70);
+  CHECK(results[2]["problem"]["pattern"] == "sum(causal, window(3, 3))");
   const base::Json warmed =
       json_of("warm --json --shapes '" + log + "' --device sim:sm_80 --into " + (folder / "k"));
   CHECK(warmed["kernels"] >= 4);

@@ -713,8 +713,6 @@ ShapeToTune parse_shape(const std::string& line) {
   shape.problem = make_shape(read.shape, read.carry);
   if (!read.shape.config.empty()) {
     shape.left_out = "plans of a configuration that was asked for";
-  } else if (shape.problem.pattern.branches().size() > 1) {
-    shape.left_out = "sums of patterns";
   }
   return shape;
 }

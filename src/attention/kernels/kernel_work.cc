@@ -112,6 +112,11 @@ KernelWork counted_work(const abi::SimulatorCounters& counters) {
   return work;
 }
 
+KernelWork& KernelWork::operator+=(const KernelWork& other) {
+  for (double KernelWork::*quantity : kQuantities) this->*quantity += other.*quantity;
+  return *this;
+}
+
 KernelWork extend_work(const KernelWork& counted_part, const KernelWork& estimated_part,
                        const KernelWork& estimated_whole) {
   KernelWork work;

@@ -21,6 +21,8 @@ struct KernelWork {
   double read_bytes = 0;         // that multiprocessors fetch from L2
   double written_bytes = 0;
   double barriers = 0;  // one per warp and barrier
+
+  KernelWork& operator+=(const KernelWork& other);
 };
 
 // What a tile's work depends on beside its configuration and features.

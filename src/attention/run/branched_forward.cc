@@ -14,20 +14,25 @@ constexpr std::int64_t kAlignment = 256;
 
 }  // namespace
 
-// Every branch but the first carries a state in, every branch but the last carries one out, and
-// only the last one writes LSE.
-std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
-                                          const DeviceLimits& limits, const PlanForm& form,
-                                          TileCache* cache) {
-  const std::vector<Pattern> branches = problem.pattern.branches();
-  std::vector<LaunchPlan> plans;
-  for (std::size_t i = 0; i < branches.size(); ++i) {
-    const bool last = i + 1 == branches.size();
-    Problem branch = problem;
-    branch.pattern = branches[i];
+std::vector<Problem> branch_problems(const Problem& problem) {
+  const std::vector<Pattern> patterns = problem.pattern.branches();
+  std::vector<Problem> branches;
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const bool last = i + 1 == patterns.size();
+    Problem& branch = branches.emplace_back(problem);
+    branch.pattern = patterns[i];
     branch.carry_in = problem.carry_in || i > 0;
     branch.carry_out = problem.carry_out || !last;
     branch.want_lse = problem.want_lse && last;
+  }
+  return branches;
+}
+
+std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
+                                          const DeviceLimits& limits, const PlanForm& form,
+                                          TileCache* cache) {
+  std::vector<LaunchPlan> plans;
+  for (const Problem& branch : branch_problems(problem)) {
     plans.push_back(make_plan(branch, choice, limits, form, cache));
   }
   return plans;

@@ -13,8 +13,11 @@
 
 namespace annulus::attention {
 
-// One plan for each branch: the first takes the caller's state, if any, and the last writes what
-// the problem asks for. Throws as make_plan does.
+// Each branch as a problem of its own, in the order in which they run: every one but the first
+// carries a state in, every one but the last carries one out, and only the last one writes LSE.
+std::vector<Problem> branch_problems(const Problem& problem);
+
+// One plan for each branch. Throws as make_plan does.
 std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
                                           const DeviceLimits& limits, const PlanForm& form = {},
                                           TileCache* cache = nullptr);
