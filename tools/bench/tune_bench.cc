@@ -80,6 +80,10 @@ TuneResult tuned(const annulus::Device& device, const Problem& problem, bool exh
   return result;
 }
 
+// Predicted cycles are taken for times of a GPU with this clock, as a search measures in rounds
+// that together take no longer than it allows.
+constexpr double kCyclesOfMicrosecond = 1500;
+
 // Pairs of searches through the space with noise of 3 % on what it takes, which agree where they
 // end with one configuration, or with two whose true times differ by less than the least gain that
 // is worth a change.
@@ -91,7 +95,7 @@ void compare_searches(const std::vector<annulus::TuneCandidate>& space, const st
   for (const annulus::TuneCandidate& candidate : space) {
     if (candidate.outcome != "tried") continue;
     if (candidate.config == standard) default_at = trials.size();
-    truth[candidate.config] = candidate.time;
+    truth[candidate.config] = candidate.time / kCyclesOfMicrosecond;
     trials.push_back({.config = annulus::attention::parse_config(candidate.config).value(),
                       .predicted = candidate.model_cycles});
   }
