@@ -314,6 +314,7 @@ TEST_CASE("what is planned is tuned, and what comes later as well") {
   CHECK(tuning.wait());
   CHECK(tuning.status().state == State::kIdle);
   opened.device.plan(problem_of());
+  CHECK(tuning.wait());
   PlanOptions forced;
   forced.config = "mma m64 n64 w4 s2 q";
   opened.device.plan(problem_of(50), forced);
