@@ -167,7 +167,8 @@ ShapeKey read_shape(const Reader& from) {
       ExpressionClass::kNone, ExpressionClass::kShort, ExpressionClass::kLoop,
       ExpressionClass::kLong};
   static constexpr PatternClass kPatterns[] = {PatternClass::kDense, PatternClass::kCausal,
-                                               PatternClass::kPositions, PatternClass::kLists};
+                                               PatternClass::kPositions, PatternClass::kLists,
+                                               PatternClass::kChosen};
   ShapeKey key;
   key.dim_qk = from.integer("dim_qk", 1, 1024);
   key.dim_v = from.integer("dim_v", 1, 1024);
@@ -180,6 +181,11 @@ ShapeKey read_shape(const Reader& from) {
   const bool is_sum = from.text("pattern") == kSumText;
   if (is_sum) key.branches = from.integer("branches", 2, kMostBranches);
   key.pattern = from.choice(is_sum ? "branch_pattern" : "pattern", kPatterns, to_string);
+  if (key.pattern == PatternClass::kChosen) {
+    if (is_sum) base::fail(ErrorCode::kInvalidFile, "it is of chosen blocks of a sum");
+    key.block_rows = from.integer("block_rows", 1, static_cast<int>(kMaxPosition));
+    key.block_columns = from.integer("block_columns", 1, static_cast<int>(kMaxPosition));
+  }
   key.density = from.integer("density", 0, kNoBlocks);
   key.queries = from.integer("queries", 0, 126);
   key.keys = from.integer("keys", 0, 126);
@@ -211,6 +217,10 @@ Json json_of(const Entry& entry, const std::string& device) {
     json["shape"]["pattern"] = kSumText;
     json["shape"]["branches"] = shape.branches;
     json["shape"]["branch_pattern"] = to_string(shape.pattern);
+  }
+  if (shape.pattern == PatternClass::kChosen) {
+    json["shape"]["block_rows"] = shape.block_rows;
+    json["shape"]["block_columns"] = shape.block_columns;
   }
   json["config"] = config_json(entry.config, entry.revision);
   json["default_config"] = config_json(entry.default_config, entry.default_revision);

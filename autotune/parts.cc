@@ -27,17 +27,6 @@ double pairs_of(const Problem& problem) {
   return static_cast<double>(tiles) * kKeyBlock * kKeyBlock;
 }
 
-// Keeps only the first heads, with the score's entries for them.
-void keep_heads(Problem* problem, std::int64_t heads) {
-  problem->heads = heads;
-  const auto cut = [&](auto* of_heads) {
-    of_heads->resize(std::min(of_heads->size(), static_cast<std::size_t>(heads)));
-  };
-  cut(&problem->score.alibi);
-  cut(&problem->score.bias);
-  cut(&problem->score.sink_logit);
-}
-
 // The problem with fewer heads and batches. Where heads see different keys all of them are kept,
 // and where batches do, one of each kind.
 Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::int64_t max_batch,
@@ -76,6 +65,16 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
 }
 
 }  // namespace
+
+void keep_heads(Problem* problem, std::int64_t heads) {
+  problem->heads = heads;
+  const auto cut = [&](auto* of_heads) {
+    of_heads->resize(std::min(of_heads->size(), static_cast<std::size_t>(heads)));
+  };
+  cut(&problem->score.alibi);
+  cut(&problem->score.bias);
+  cut(&problem->score.sink_logit);
+}
 
 std::vector<Problem> choose_parts(const Problem& problem, double max_pairs, int packed_heads) {
   Problem whole = problem;

@@ -23,6 +23,9 @@ inline constexpr std::int64_t kPartRows = 256;
 // keys otherwise.
 std::vector<Problem> choose_parts(const Problem& problem, double max_pairs, int packed_heads);
 
+// Keeps only the first heads, with the score's entries for them.
+void keep_heads(Problem* problem, std::int64_t heads);
+
 }  // namespace annulus::autotune
 
 #endif  // ANNULUS_AUTOTUNE_PARTS_H_

@@ -9,6 +9,8 @@
 #include "attention/kernels/kernel_source.h"
 #include "attention/run/branched_forward.h"
 #include "attention/tiles/tile_list.h"
+#include "pattern/batches.h"
+#include "pattern/classify.h"
 
 namespace annulus::autotune {
 namespace {
@@ -18,6 +20,11 @@ constexpr std::int64_t kDensityBlock = 128;
 int half_octaves(std::int64_t length) {
   return static_cast<int>(
       std::lround(2 * std::log2(static_cast<double>(std::max<std::int64_t>(length, 1)))));
+}
+
+int half_halvings(double density) {
+  if (!(density > 0)) return kNoBlocks;
+  return std::min(kNoBlocks - 1, static_cast<int>(std::lround(-2 * std::log2(density))));
 }
 
 PatternClass class_of(const Pattern& pattern, const std::string& mask) {
@@ -58,6 +65,8 @@ const char* to_string(PatternClass pattern) {
       return "positions";
     case PatternClass::kLists:
       return "lists";
+    case PatternClass::kChosen:
+      return "chosen blocks";
   }
   return "unknown pattern";
 }
@@ -93,9 +102,7 @@ ShapeKey shape_key(const Problem& problem) {
   key.group = static_cast<int>(problem.heads / problem.kv_heads);
   key.carry_in = problem.carry_in;
   key.carry_out = problem.carry_out;
-  key.density =
-      density > 0 ? std::min(kNoBlocks - 1, static_cast<int>(std::lround(-2 * std::log2(density))))
-                  : kNoBlocks;
+  key.density = half_halvings(density);
   key.queries = half_octaves(problem.seq_q);
   key.keys = half_octaves(problem.seq_k);
   const double heads = static_cast<double>(problem.batch) * static_cast<double>(problem.heads);
@@ -103,7 +110,45 @@ ShapeKey shape_key(const Problem& problem) {
   return key;
 }
 
+std::int64_t blocks_of_row(const Selection& selection) {
+  constexpr std::int64_t kGuessed = 16;
+  const std::int64_t kept = selection.sink_blocks + selection.diagonal_blocks;
+  if (selection.rule == SelectionRule::kGiven) return selection.max_blocks + kept;
+  return std::max(selection.max_blocks > 0 ? selection.max_blocks : kGuessed, kept);
+}
+
+ShapeKey shape_key(const Problem& problem, const Selection& selection) {
+  ShapeKey key = shape_key(problem);
+  key.pattern = PatternClass::kChosen;
+  key.block_rows = static_cast<int>(selection.block_rows);
+  key.block_columns = static_cast<int>(selection.block_columns);
+  pattern::Classifier classifier(pattern::for_batches(problem.pattern, problem.batch),
+                                 attention::placement_of(problem), selection.block_rows,
+                                 selection.block_columns);
+  const std::int64_t heads = problem.pattern.distinct_heads(problem.heads);
+  const std::int64_t most = blocks_of_row(selection);
+  double kept = 0;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+      std::int64_t seen = 0;
+      for (const pattern::BlockRun& run : classifier.row(head, row)) seen += run.end - run.begin;
+      kept += static_cast<double>(std::min(seen, most));
+    }
+  }
+  const double all = static_cast<double>(heads) * static_cast<double>(classifier.rows()) *
+                     static_cast<double>(classifier.columns());
+  key.density = half_halvings(all > 0 ? kept / all : 0);
+  return key;
+}
+
 namespace {
+
+// "chosen blocks of 128 x 128", or the class alone.
+std::string class_text(const ShapeKey& key) {
+  std::string text = to_string(key.pattern);
+  if (key.pattern != PatternClass::kChosen) return text;
+  return text + fmt::format(" of {} x {}", key.block_rows, key.block_columns);
+}
 
 // Everything besides lengths, heads and group.
 std::string kind_with(const ShapeKey& key, const std::string& density) {
@@ -111,7 +156,7 @@ std::string kind_with(const ShapeKey& key, const std::string& density) {
                                              : fmt::format("D{}/{}", key.dim_qk, key.dim_v);
   text += fmt::format(" {}, {}{}{}", to_string(key.dtype),
                       key.branches > 1 ? fmt::format("sum of {}, ", key.branches) : "",
-                      to_string(key.pattern), density);
+                      class_text(key), density);
   if (key.score == kernels::Score::kAnyScale) text += ", any scale";
   if (key.score == kernels::Score::kSoftcap) text += ", softcap";
   if (key.expression != ExpressionClass::kNone) {
@@ -183,7 +228,7 @@ std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted) {
   compare(group(stated), group(wanted));
   compare(heads(stated), heads(wanted));
   compare(branches(stated), branches(wanted));
-  compare(to_string(stated.pattern), to_string(wanted.pattern));
+  compare(class_text(stated), class_text(wanted));
   compare(density_text(stated), density_text(wanted));
   compare(to_string(stated.score), to_string(wanted.score));
   compare(expression(stated), expression(wanted));
@@ -199,6 +244,9 @@ base::Digest digest(const ShapeKey& key) {
       to_string(key.expression), key.carry_in, key.carry_out, to_string(key.pattern), key.density,
       key.queries, key.keys, key.heads);
   if (key.branches > 1) text += fmt::format(", sum of {}", key.branches);
+  if (key.pattern == PatternClass::kChosen) {
+    text += fmt::format(", {} x {}", key.block_rows, key.block_columns);
+  }
   return base::digest(text);
 }
 

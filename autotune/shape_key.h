@@ -9,6 +9,7 @@
 #include <string>
 
 #include "annulus/attention.h"
+#include "annulus/selection.h"
 #include "base/hash.h"
 #include "params/attention_params.h"
 
@@ -20,8 +21,10 @@ enum class PatternClass : int {
   kCausal = 1,     // exactly causal
   kPositions = 2,  // any other expression over positions
   kLists = 3,      // an expression that reads memory: listed positions, documents, blocks
+  kChosen = 4,     // blocks that each run chooses on the device (annulus/selection.h)
 };
-const char* to_string(PatternClass pattern);  // "dense", "causal", "positions", "lists"
+// "dense", "causal", "positions", "lists", "chosen blocks"
+const char* to_string(PatternClass pattern);
 const char* to_string(kernels::Score score);  // "positive_scale", "any_scale", "softcap"
 
 // Classes of score expressions by their cost and by their form in the kernel.
@@ -45,7 +48,9 @@ struct ShapeKey {
   kernels::Score score = kernels::Score::kPositiveScale;
   ExpressionClass expression = ExpressionClass::kNone;
   PatternClass pattern = PatternClass::kDense;
-  int branches = 1;  // of a sum(...), which run one after another; else 1
+  int branches = 1;    // of a sum(...), which run one after another; else 1
+  int block_rows = 0;  // of blocks that are chosen; else 0
+  int block_columns = 0;
   int density =
       0;  // round(-2 log2 of the density of 128 x 128 blocks); kNoBlocks where none is kept
   int queries = 0;  // round(2 log2 Sq)
@@ -58,6 +63,14 @@ inline constexpr int kNoBlocks = 63;
 
 // Requires: a valid problem. Costs by its rows of 128 x 128 blocks. Throws as pattern::emit does.
 ShapeKey shape_key(const Problem& problem);
+
+// The key of a problem whose blocks each run chooses: its density is the share of the blocks that
+// its rows may have. Requires: selection::validate passes.
+ShapeKey shape_key(const Problem& problem, const Selection& selection);
+
+// How many blocks a row may have, as far as it sees so many. Where only the device will know, as
+// the selection takes a share of the mass without a bound, it is a guess, 16.
+std::int64_t blocks_of_row(const Selection& selection);
 
 // The problems that share the key, for people: "D64 bf16, causal, 0.42 to 0.59 of the blocks, group
 // 2, queries 862 to 1217, keys 862 to 1217, heads 6 to 11", where heads are B H. Texts of

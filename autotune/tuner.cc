@@ -11,12 +11,14 @@
 #include "annulus/version.h"
 #include "attention/kernels/family.h"
 #include "autotune/entry_problem.h"
+#include "autotune/stand_in.h"
 #include "autotune/workbench.h"
 #include "base/hash.h"
 #include "base/thread_pool.h"
 #include "base/work.h"
 #include "device/simulator.h"
 #include "pattern/layout_file.h"
+#include "selection/selection_plan.h"
 
 namespace annulus::autotune {
 namespace {
@@ -98,22 +100,23 @@ std::int64_t rounded(double value) {
 
 namespace {
 
-std::optional<Candidates> find_candidates(const Problem& problem,
+std::optional<Candidates> find_candidates(const Target& target,
                                           const attention::DeviceLimits& limits,
                                           const attention::PipeDevice& pipes, bool simulated,
                                           const std::function<bool()>& stopped) {
+  const Problem& problem = target.problem;
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   Candidates made;
   const Space space = enumerate(dims, problem.dtype, limits, pipes, simulated);
   made.equal = space.equal;
   const std::vector<Problem> corners = corners_of(problem);
   for (const KernelConfig& config : space.candidates) {
+    if (target.why_not && target.why_not(config)) continue;
     if (shares(config, corners, limits)) made.trials.push_back({.config = config});
   }
-  const KernelConfig standard = attention::choose_config(problem, limits).config;
-  const auto same = [&](const Trial& trial) { return trial.config == standard; };
+  const auto same = [&](const Trial& trial) { return trial.config == target.standard; };
   auto found = std::ranges::find_if(made.trials, same);
-  if (found == made.trials.end()) found = made.trials.insert(found, {.config = standard});
+  if (found == made.trials.end()) found = made.trials.insert(found, {.config = target.standard});
   made.default_at = static_cast<std::size_t>(found - made.trials.begin());
 
   for (const Problem& branch : attention::branch_problems(problem)) {
@@ -140,21 +143,38 @@ std::optional<Candidates> find_candidates(const Problem& problem,
 
 }  // namespace
 
-std::optional<Candidates> candidates_of(const Problem& problem,
-                                        const attention::DeviceLimits& limits,
+Target target_of(const Problem& problem, const attention::DeviceLimits& limits) {
+  return {.problem = problem,
+          .checked = problem,
+          .shape = shape_key(problem),
+          .standard = attention::choose_config(problem, limits).config,
+          .why_not = {}};
+}
+
+Target target_of(const Problem& problem, const Selection& selection,
+                 const attention::DeviceLimits& limits, std::uint64_t seed) {
+  return {.problem = stand_in(problem, selection, seed),
+          .checked = small_stand_in(problem, selection, seed),
+          .shape = shape_key(problem, selection),
+          .standard = selection::choose_config(problem, selection, limits).config,
+          .why_not = [](const KernelConfig& config) { return selection::why_not(config); }};
+}
+
+std::optional<Candidates> candidates_of(const Target& target, const attention::DeviceLimits& limits,
                                         const attention::PipeDevice& pipes, bool simulated,
                                         const std::function<bool()>& stopped) {
   try {
     const base::Work work({.steps = 0, .cancelled = stopped}, "tuning");
-    return find_candidates(problem, limits, pipes, simulated, stopped);
+    return find_candidates(target, limits, pipes, simulated, stopped);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled) throw;
     return std::nullopt;
   }
 }
 
-std::vector<Problem> parts_for(const Problem& problem, const Candidates& candidates,
+std::vector<Problem> parts_for(const Target& target, const Candidates& candidates,
                                double max_pairs) {
+  const Problem& problem = target.checked;
   const std::int64_t group = problem.heads / problem.kv_heads;
   int packed = 1;
   for (const Trial& trial : candidates.trials) {
@@ -175,16 +195,16 @@ SearchResult tune_problem(const TuneJob& job,
   double max_pairs = info.simulated ? kMaxPairsSimulated : kMaxPairsMeasured;
   if (job.max_pairs > 0) max_pairs = job.max_pairs;
   const Verifier verifier(job.context, job.kernels, job.limits,
-                          parts_for(job.problem, job.candidates, max_pairs), job.seed, job.threads);
+                          parts_for(job.target, job.candidates, max_pairs), job.seed, job.threads);
   // The processors besides the one that measures; a search beside a host that works takes none.
   const int compilers = job.turns == nullptr ? base::processors() - 1 : 0;
   std::unique_ptr<Workbench> on_device, workbench;
   if (info.simulated) {
-    workbench =
-        std::make_unique<PredictedWorkbench>(verifier, job.kernels, pipes, job.problem, compilers);
+    workbench = std::make_unique<PredictedWorkbench>(verifier, job.kernels, pipes,
+                                                     job.target.problem, compilers);
   } else {
     workbench = std::make_unique<MeasuredWorkbench>(verifier, job.context, job.kernels, job.limits,
-                                                    job.problem, job.seed, compilers);
+                                                    job.target.problem, job.seed, compilers);
   }
   if (job.turns != nullptr) {
     on_device = std::move(workbench);
@@ -203,9 +223,10 @@ SearchResult tune_problem(const TuneJob& job,
   return search(job.candidates.trials, job.candidates.default_at, journaled, options, progress);
 }
 
-base::Json subject_of(const Problem& problem, const Candidates& candidates,
+base::Json subject_of(const Target& target, const Candidates& candidates,
                       const std::string& identity, bool simulated, const Entry::Origin& origin,
                       const SearchOptions& options, std::uint64_t seed) {
+  const Problem& problem = target.problem;
   base::Json about = {{"device", identity},
                       {"library", ANNULUS_VERSION},
                       {"driver", origin.driver_version},
@@ -213,7 +234,7 @@ base::Json subject_of(const Problem& problem, const Candidates& candidates,
   for (const attention::Family* family : attention::families()) {
     about["families"][family->name] = family->revision;
   }
-  about["shape"] = to_string(shape_key(problem));
+  about["shape"] = to_string(target.shape);
   about["sizes"] = {problem.batch, problem.heads, problem.kv_heads,     problem.seq_q,
                     problem.seq_k, problem.layer, problem.q_position(), problem.k_position()};
   // Sizes are for people; the digest has all of what is asked, the blocks of layouts included.
@@ -255,13 +276,13 @@ Entry compared(const SearchResult& result, bool predicted, CacheState l2) {
   return entry;
 }
 
-Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted, CacheState l2,
+Entry entry_of(const Target& target, const SearchResult& result, bool predicted, CacheState l2,
                Entry::Origin origin) {
   Entry entry = compared(result, predicted, l2);
-  entry.shape = shape_key(problem);
+  entry.shape = target.shape;
   origin.library_version = ANNULUS_VERSION;
   origin.when = std::time(nullptr);
-  state_problem(problem, &origin);
+  state_problem(target.problem, &origin);
   entry.origin = std::move(origin);
   return entry;
 }

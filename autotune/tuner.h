@@ -17,6 +17,23 @@
 
 namespace annulus::autotune {
 
+// What a search is for.
+struct Target {
+  Problem problem;  // that is measured
+  // Of which parts are verified: the same, or one with fewer heads.
+  Problem checked;
+  ShapeKey shape;                    // that the result is kept for
+  attention::KernelConfig standard;  // the heuristic's choice
+  // Why a configuration is no candidate although it is legal, or nothing.
+  std::function<std::optional<std::string>(const attention::KernelConfig&)> why_not;
+};
+// Requires: a valid problem. Throws as choose_config and pattern::emit do.
+Target target_of(const Problem& problem, const attention::DeviceLimits& limits);
+// Of blocks that each run chooses a stand-in is measured (stand_in.h), drawn from `seed`. Requires:
+// selection::validate passes.
+Target target_of(const Problem& problem, const Selection& selection,
+                 const attention::DeviceLimits& limits, std::uint64_t seed);
+
 // The candidates of a problem in the space's order, each with the prediction of the static model,
 // and the heuristic's choice among them. Configurations are left out whose CTAs pack heads, or
 // whose clusters share rows, that see different keys in this problem.
@@ -27,20 +44,18 @@ struct Candidates {
 };
 
 // Empty where stopped(), which is asked now and then, turned true, since counting the tiles of a
-// long problem takes time. Requires: a valid problem with B, Sq > 0. Throws as choose_config and
-// pattern::emit do.
-std::optional<Candidates> candidates_of(const Problem& problem,
-                                        const attention::DeviceLimits& limits,
+// long problem takes time. Requires: B, Sq > 0. Throws as pattern::emit does.
+std::optional<Candidates> candidates_of(const Target& target, const attention::DeviceLimits& limits,
                                         const attention::PipeDevice& pipes, bool simulated,
                                         const std::function<bool()>& stopped);
 
-// The parts of the problem that its candidates are verified on (parts.h): each of them has a plan
+// The parts of the target that its candidates are verified on (parts.h): each of them has a plan
 // for each candidate.
-std::vector<Problem> parts_for(const Problem& problem, const Candidates& candidates,
+std::vector<Problem> parts_for(const Target& target, const Candidates& candidates,
                                double max_pairs);
 
 struct TuneJob {
-  Problem problem;
+  Target target;
   Candidates candidates;
   device::ContextPointer context;
   jit::KernelCache& kernels;
@@ -56,7 +71,7 @@ struct TuneJob {
 
 // All that the answers of a search depend on, as the first line of its journal states it. Of
 // `origin` the versions count. `identity` is that of the device (device_key.h).
-base::Json subject_of(const Problem& problem, const Candidates& candidates,
+base::Json subject_of(const Target& target, const Candidates& candidates,
                       const std::string& identity, bool simulated, const Entry::Origin& origin,
                       const SearchOptions& options, std::uint64_t seed);
 
@@ -72,7 +87,7 @@ Entry compared(const SearchResult& result, bool predicted, CacheState l2);
 
 // The entry in which a result is kept. `origin` says with which driver, NVRTC and clocks it was
 // found; the rest of it is filled in.
-Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted, CacheState l2,
+Entry entry_of(const Target& target, const SearchResult& result, bool predicted, CacheState l2,
                Entry::Origin origin);
 
 }  // namespace annulus::autotune

@@ -74,6 +74,13 @@ ANNULUS_EXPORT annulus_status annulus_ring_create(annulus_device* const* devices
 // Waits for the devices, so it must not be called while a stream is being captured.
 ANNULUS_EXPORT annulus_status annulus_ring_destroy(annulus_ring* ring);
 
+// Writes to *step the problem by whose tuned result the configuration of such a ring is chosen:
+// give it to annulus_tune (annulus/c_tune.h) with the device of rank 0. Its texts and its layout
+// are those of `problem`. Null options are the defaults.
+ANNULUS_EXPORT annulus_status annulus_ring_get_step(size_t ranks, const annulus_problem* problem,
+                                                    const annulus_ring_options* options,
+                                                    annulus_problem* step);
+
 typedef struct annulus_ring_info {
   size_t struct_size;
   const char* kernel;

@@ -8,6 +8,7 @@
 //   annulus_tuning_get(tuning, &result);               annulus_plan_create uses it from now on
 
 #include "annulus/c.h"
+#include "annulus/c_selection.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,6 +63,13 @@ typedef struct annulus_tuning annulus_tuning;
 ANNULUS_EXPORT annulus_status annulus_tune(annulus_device* device, const annulus_problem* problem,
                                            const annulus_tune_options* options,
                                            annulus_tuning** tuning);
+// The same for plans with a selection (annulus_plan_create_selected): its attention, with blocks
+// that are drawn at random in place of chosen ones.
+ANNULUS_EXPORT annulus_status annulus_tune_selected(annulus_device* device,
+                                                    const annulus_problem* problem,
+                                                    const annulus_selection* selection,
+                                                    const annulus_tune_options* options,
+                                                    annulus_tuning** tuning);
 ANNULUS_EXPORT annulus_status annulus_tuning_destroy(annulus_tuning* tuning);
 
 // Decides again from the journal of a search, without its device, as replay_tuning() of

@@ -70,6 +70,12 @@ ANNULUS_EXPORT ShardMap make_shards(Sharding sharding, int ranks, std::int64_t s
 // hold every row of the problem exactly once; the message names the rank and the row.
 ANNULUS_EXPORT void validate(const ShardMap& shards, const Problem& problem);
 
+// The problem by whose tuned result (annulus/tune.h) a ring's configuration is chosen: a launch
+// with the most rows of Q and of K that any rank has, which takes a state and leaves one where
+// there are several ranks, as most launches of a ring do. tune() it on the device of rank 0, whose
+// result all ranks follow. Throws what validate() throws for the problem and the shards.
+ANNULUS_EXPORT Problem ring_step(const Problem& problem, const ShardMap& shards);
+
 // Options of the launches that a ring is made of, and how their rows travel.
 struct RingOptions : PlanOptions {
   Route route = Route::kAuto;

@@ -122,6 +122,13 @@ struct TuneResult {
 ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
                                const TuneOptions& options = {});
 
+// The same for plans with a selection: the attention of the chosen blocks, in whose place blocks
+// are taken that are drawn at random, as many of each row as a run may choose; 16 where only the
+// device will know. How blocks are scored and chosen does not depend on the configuration. Throws
+// what Device::plan throws for the selection as well.
+ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
+                               const Selection& selection, const TuneOptions& options = {});
+
 // ---- In the background
 
 struct BackgroundTuningOptions {

@@ -305,7 +305,7 @@ bool TuningWork::tune_one(const Problem& problem) {
   base::Tally& tally = device_.context->tally();
   try {
     const TuneResult result =
-        tune_on(device_, problem, options, ended, {.turns = this, .threads = options_.threads});
+        tune_on(device_, {problem}, options, ended, {.turns = this, .threads = options_.threads});
     {
       const std::lock_guard lock(mutex_);
       ++(result.status == TuneStatus::kTuned     ? status_.tuned

@@ -18,6 +18,7 @@ static_assert(ANNULUS_ROUTE_DIRECT == static_cast<int>(Route::kDirect));
 static_assert(ANNULUS_ROUTE_RING == static_cast<int>(Route::kRing));
 static_assert(sizeof(annulus_segment) == sizeof(Segment));
 
+constexpr StructName kProblem = {"annulus_problem", "ANNULUS_PROBLEM_INIT"};
 constexpr StructName kRingOptions = {"annulus_ring_options", "ANNULUS_RING_OPTIONS_INIT"};
 constexpr StructName kRingInfo = {"annulus_ring_info", "ANNULUS_RING_INFO_INIT"};
 constexpr StructName kRingRank = {"annulus_ring_rank", "ANNULUS_RING_RANK_INIT"};
@@ -52,6 +53,13 @@ ShardMap shards_of(const annulus_ring_options& c, int ranks, const Problem& prob
     shards.k.push_back(from_c("k of a shard", shard.k, shard.k_count));
   }
   return shards;
+}
+
+int rank_count(std::size_t ranks) {
+  if (ranks < 1 || ranks > kMaxRanks) {
+    base::fail(ErrorCode::kInvalidArgument, "a ring of {} ranks; give 1 to {}", ranks, kMaxRanks);
+  }
+  return static_cast<int>(ranks);
 }
 
 Route route_of(std::int64_t route) {
@@ -208,9 +216,7 @@ annulus_status annulus_ring_create(annulus_device* const* handles, size_t ranks,
                                    const annulus_ring_options* given, annulus_ring** ring) {
   return guarded([&] {
     check_pointer("ring (where the handle goes)", ring);
-    if (ranks < 1 || ranks > kMaxRanks) {
-      base::fail(ErrorCode::kInvalidArgument, "a ring of {} ranks; give 1 to {}", ranks, kMaxRanks);
-    }
+    const int count = rank_count(ranks);
     check_pointer("devices", handles);
     const annulus_ring_options options = ring_options_of(given);
     std::vector<Device> all;
@@ -219,10 +225,27 @@ annulus_status annulus_ring_create(annulus_device* const* handles, size_t ranks,
     }
     const Problem whole = problem_of(problem);
     validate(whole);
-    const ShardMap shards = shards_of(options, static_cast<int>(ranks), whole);
+    const ShardMap shards = shards_of(options, count, whole);
     auto object = std::make_unique<RingObject>(
         plan_ring(all, whole, shards, ring_plan_options(options)), shards);
     *ring = reinterpret_cast<annulus_ring*>(rings().insert(std::move(object)));
+  });
+}
+
+annulus_status annulus_ring_get_step(size_t ranks, const annulus_problem* problem,
+                                     const annulus_ring_options* given, annulus_problem* step) {
+  return guarded([&] {
+    const Problem whole = problem_of(problem);
+    validate(whole);
+    const annulus_ring_options options = ring_options_of(given);
+    const Problem made = ring_step(whole, shards_of(options, rank_count(ranks), whole));
+    annulus_problem c = read_struct(kProblem, problem, annulus_problem ANNULUS_PROBLEM_INIT);
+    c.seq_q = made.seq_q;
+    c.seq_k = made.seq_k;
+    c.carry_in = made.carry_in ? 1 : 0;
+    c.carry_out = made.carry_out ? 1 : 0;
+    c.want_lse = made.want_lse ? 1 : 0;
+    write_struct(kProblem, step, c);
   });
 }
 

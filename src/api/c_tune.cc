@@ -4,6 +4,7 @@
 #include "annulus/tune.h"
 #include "api/c_functions.h"
 #include "api/c_objects.h"
+#include "api/c_problems.h"
 #include "api/c_tuned_entry.h"
 #include "api/tune_until.h"
 
@@ -57,6 +58,16 @@ HandleTable<TuningObject>& tunings() {
   return *table;
 }
 using TuningPin = HandleTable<TuningObject>::Pin;
+
+void give_tuning(const Device& device, const TuneSubject& subject,
+                 const annulus_tune_options* given, annulus_tuning** tuning) {
+  const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;
+  const annulus_tune_options c =
+      given == nullptr ? defaults : read_struct(kTuneOptions, given, defaults);
+  give(tuning, tunings(),
+       std::make_unique<TuningObject>(
+           TuningObject{tune_until(device, subject, options_of(c), cancelled_by(c.cancel))}));
+}
 
 // The texts are those of the result.
 annulus_tune_result to_c(const TuneResult& result) {
@@ -219,13 +230,19 @@ annulus_status annulus_tune(annulus_device* device, const annulus_problem* probl
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     check_pointer("tuning (where the handle goes)", tuning);
-    const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;
-    const annulus_tune_options c =
-        given == nullptr ? defaults : read_struct(kTuneOptions, given, defaults);
-    const std::function<bool()> cancelled = cancelled_by(c.cancel);
-    give(tuning, tunings(),
-         std::make_unique<TuningObject>(
-             TuningObject{tune_until(pin->device, problem_of(problem), options_of(c), cancelled)}));
+    give_tuning(pin->device, {problem_of(problem)}, given, tuning);
+  });
+}
+
+annulus_status annulus_tune_selected(annulus_device* device, const annulus_problem* problem,
+                                     const annulus_selection* selection,
+                                     const annulus_tune_options* given, annulus_tuning** tuning) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer("tuning (where the handle goes)", tuning);
+    const Problem read = problem_of(problem);
+    const Selection of_problem = selection_of(selection);
+    give_tuning(pin->device, {read, &of_problem}, given, tuning);
   });
 }
 

@@ -135,6 +135,9 @@ attention::DeviceLimits limits_of(const Device::Impl& device);
 // The parts of the device that planning uses.
 planner::Planner planner_of(const Device::Impl& device);
 
+// Counts what was planned, where anybody wants to know.
+void count_shape(const Device::Impl& device, const planner::Request& request);
+
 // The caller's log, at the level that it or the environment asks for.
 base::Log log_of(const DeviceOptions& options, const base::Environment& environment);
 

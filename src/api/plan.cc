@@ -25,6 +25,16 @@ planner::Planner planner_of(const Device::Impl& device) {
           .noted = device.noted};
 }
 
+void count_shape(const Device::Impl& device, const planner::Request& request) {
+  if (!device.counts_shapes.load(std::memory_order_relaxed)) return;
+  const bool has_line =
+      request.selection == nullptr && device.shape_counts->add(request.problem, request.options);
+  if (request.selection != nullptr) device.shape_counts->leave_out();
+  if (!device.shape_log) return;
+  device.context->tally().add(base::Count::shape_log_plans);
+  if (!has_line) device.context->tally().add(base::Count::shape_log_left_out);
+}
+
 namespace {
 
 // Calls prepare() for a plan of this device, or for what a plan needs.
@@ -37,16 +47,6 @@ auto counted(const Device::Impl& device, const char* name, const Prepare& prepar
     device.context->tally().add(base::Count::plans_failed);
     throw;
   }
-}
-
-void count_shape(const Device::Impl& device, const planner::Request& request) {
-  if (!device.counts_shapes.load(std::memory_order_relaxed)) return;
-  const bool has_line =
-      request.selection == nullptr && device.shape_counts->add(request.problem, request.options);
-  if (request.selection != nullptr) device.shape_counts->leave_out();
-  if (!device.shape_log) return;
-  device.context->tally().add(base::Count::shape_log_plans);
-  if (!has_line) device.context->tally().add(base::Count::shape_log_left_out);
 }
 
 Plan plan_on(const Device::Impl& device, const planner::Request& request) {

@@ -16,13 +16,32 @@ struct RingPlan::Impl {
   base::ProcessMark process{};
 };
 
+Problem ring_step(const Problem& problem, const ShardMap& shards) {
+  validate(problem);
+  validate(shards, problem);
+  return ring::tuned_step(problem, shards);
+}
+
+namespace {
+
+// A ring is counted as the step that it is tuned by, on the device whose results it follows.
+void count_step(const Device& device, const Problem& problem, const ShardMap& shards,
+                const RingOptions& options) {
+  api::count_shape(api::inside(device), {ring::tuned_step(problem, shards), options});
+}
+
+}  // namespace
+
 RingPlan plan_ring(std::span<const RingRank> ranks) {
   std::vector<planner::RankRequest> requests;
   for (const RingRank& rank : ranks) {
     requests.push_back(
         {api::planner_of(api::inside(rank.device)), &rank.problem, &rank.shards, &rank.options});
   }
-  return RingPlan(std::make_shared<const RingPlan::Impl>(planner::prepare_ring(requests)));
+  RingPlan plan(std::make_shared<const RingPlan::Impl>(planner::prepare_ring(requests)));
+  const RingRank& first = ranks.front();
+  count_step(first.device, first.problem, first.shards, first.options);
+  return plan;
 }
 
 RingPlan plan_ring(std::span<const Device> devices, const Problem& problem, const ShardMap& shards,
@@ -31,7 +50,9 @@ RingPlan plan_ring(std::span<const Device> devices, const Problem& problem, cons
   for (const Device& device : devices) {
     requests.push_back({api::planner_of(api::inside(device)), &problem, &shards, &options});
   }
-  return RingPlan(std::make_shared<const RingPlan::Impl>(planner::prepare_ring(requests)));
+  RingPlan plan(std::make_shared<const RingPlan::Impl>(planner::prepare_ring(requests)));
+  count_step(devices.front(), problem, shards, options);
+  return plan;
 }
 
 namespace {
@@ -75,9 +96,11 @@ struct RingRankPlan::Impl {
 RingRankPlan plan_ring(const Device& device, const Communicator& communicator,
                        const Problem& problem, const ShardMap& shards, const RingOptions& options) {
   const std::shared_ptr<exchange::Rank> rank = api::inside(communicator);
-  return RingRankPlan(std::make_shared<const RingRankPlan::Impl>(RingRankPlan::Impl{
+  RingRankPlan plan(std::make_shared<const RingRankPlan::Impl>(RingRankPlan::Impl{
       planner::prepare_rank(api::planner_of(api::inside(device)), rank, problem, shards, options),
       rank->info().ranks}));
+  if (plan.rank() == 0) count_step(device, problem, shards, options);
+  return plan;
 }
 
 int RingRankPlan::rank() const { return impl_->prepared->driver().plan().rank; }

@@ -13,6 +13,7 @@
 #include "autotune/entry_problem.h"
 #include "autotune/tuner.h"
 #include "base/fail.h"
+#include "selection/selection_plan.h"
 
 namespace annulus {
 namespace api {
@@ -86,20 +87,21 @@ std::function<void(const autotune::SearchProgress&)> teller(
 
 // Runs the search with a kernel cache of its own, so that kernels of candidates do not stay in
 // memory.
-autotune::SearchResult search(const Device::Impl& device, const Problem& problem,
+autotune::SearchResult search(const Device::Impl& device, const autotune::Target& target,
                               const autotune::Candidates& candidates, const TuneOptions& options,
                               const autotune::SearchOptions& search, Clock::time_point start,
                               autotune::JournalFile* journal = nullptr, const Beside& beside = {}) {
   jit::KernelCache kernels(device.context, device.compiler, device.disk, device.folders);
-  const autotune::TuneJob job{problem,           candidates,   device.context, kernels,
-                              limits_of(device), search,       options.seed,   0,
-                              journal,           beside.turns, beside.threads};
+  const autotune::TuneJob job{
+      target,       candidates, device.context, kernels,      limits_of(device), search,
+      options.seed, 0,          journal,        beside.turns, beside.threads};
   return autotune::tune_problem(job, teller(options, start));
 }
 
 // Throws where there is nothing to tune or an option is out of range.
-void check_tunable(const Problem& problem, const TuneOptions& options) {
+void check_tunable(const Problem& problem, const Selection* selection, const TuneOptions& options) {
   validate(problem);
+  if (selection != nullptr) selection::validate(problem, *selection);
   if (problem.batch == 0 || problem.seq_q == 0) {
     base::fail(ErrorCode::kInvalidArgument,
                "a problem with B {} and Sq {} launches nothing, so there is nothing to tune",
@@ -147,30 +149,29 @@ int count_resumed(const autotune::Journal& journal) {
 }
 
 // Searches, stores the result and fills in *result. `folder` is that of check_folder.
-void search_and_keep(const Device::Impl& device, const Problem& problem,
+void search_and_keep(const Device::Impl& device, const autotune::Target& target,
                      const autotune::Candidates& candidates, const TuneOptions& options,
                      const std::optional<std::string>& folder, Clock::time_point start,
                      const std::function<bool()>& stopped, const Beside& beside,
                      TuneResult* result) {
   base::FileSystem files;
-  const autotune::ShapeKey shape = autotune::shape_key(problem);
   autotune::SearchOptions how;
   how.exhaustive = options.exhaustive;
   how.l2 = options.cold_cache ? autotune::CacheState::kCold : autotune::CacheState::kWarm;
-  how.nominated = device.tuned->winners(shape, kNominated);
+  how.nominated = device.tuned->winners(target.shape, kNominated);
   how.stopped = stopped;
   std::optional<autotune::JournalFile> journal;
   if (folder) {
     journal.emplace(
-        files, device.log, *folder, shape,
-        autotune::subject_of(problem, candidates, device.tuned->options().device.identity,
+        files, device.log, *folder, target.shape,
+        autotune::subject_of(target, candidates, device.tuned->options().device.identity,
                              device.info.simulated, origin_of(device), how, options.seed));
     result->resumed = count_resumed(journal->before());
   }
-  const autotune::SearchResult found = search(device, problem, candidates, options, how, start,
+  const autotune::SearchResult found = search(device, target, candidates, options, how, start,
                                               journal ? &*journal : nullptr, beside);
   const autotune::Entry entry =
-      autotune::entry_of(problem, found, device.info.simulated, how.l2, origin_of(device));
+      autotune::entry_of(target, found, device.info.simulated, how.l2, origin_of(device));
   tell(entry, result);
   result->status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
   result->tried = found.tried;
@@ -231,25 +232,28 @@ TuneResult replay_file(const std::string& path,
 
 }  // namespace
 
-TuneResult tune_until(const Device& device, const Problem& problem, const TuneOptions& options,
+TuneResult tune_until(const Device& device, const TuneSubject& subject, const TuneOptions& options,
                       const std::function<bool()>& cancelled) {
-  return tune_on(inside(device), problem, options, cancelled, {});
+  return tune_on(inside(device), subject, options, cancelled, {});
 }
 
-TuneResult tune_on(const Device::Impl& impl, const Problem& problem, const TuneOptions& options,
+TuneResult tune_on(const Device::Impl& impl, const TuneSubject& subject, const TuneOptions& options,
                    const std::function<bool()>& cancelled, const Beside& beside) {
   const Clock::time_point start = Clock::now();
-  check_tunable(problem, options);
-  const autotune::ShapeKey shape = autotune::shape_key(problem);
+  check_tunable(subject.problem, subject.selection, options);
   const attention::DeviceLimits limits = limits_of(impl);
+  const autotune::Target target =
+      subject.selection == nullptr
+          ? autotune::target_of(subject.problem, limits)
+          : autotune::target_of(subject.problem, *subject.selection, limits, options.seed);
   TuneResult result;
-  result.shape = autotune::to_string(shape);
+  result.shape = autotune::to_string(target.shape);
   result.predicted = impl.info.simulated;
-  result.default_config = attention::to_string(attention::choose_config(problem, limits).config);
+  result.default_config = attention::to_string(target.standard);
   result.config = result.default_config;
 
   // A complete result of an earlier call is the answer, unless `force` asks for a new search.
-  const auto there = impl.tuned->find_exact(shape);
+  const auto there = impl.tuned->find_exact(target.shape);
   // What a call that does not search ends with: plans go on using what is stored, if it is partial
   // too.
   const auto end = [&](TuneStatus status) {
@@ -270,7 +274,7 @@ TuneResult tune_on(const Device::Impl& impl, const Problem& problem, const TuneO
     return late || cancelled();
   };
   const auto candidates = autotune::candidates_of(
-      problem, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
+      target, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
   if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
   // A dry run has its answer once the candidates are known, however late that is; a real search has
   // not begun. Without candidates, which counting was stopped for, neither has an answer.
@@ -282,7 +286,7 @@ TuneResult tune_on(const Device::Impl& impl, const Problem& problem, const TuneO
 
   const base::Span span("tune", impl.info.name);
   try {
-    search_and_keep(impl, problem, *candidates, options, folder, start, stopped, beside, &result);
+    search_and_keep(impl, target, *candidates, options, folder, start, stopped, beside, &result);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCancelled) throw;
     return end(TuneStatus::kPartial);  // before the default was measured
@@ -305,8 +309,8 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
     note.text = error.what();
     return note;
   }
-  const attention::KernelConfig standard =
-      attention::choose_config(problem, limits_of(impl)).config;
+  const autotune::Target target = autotune::target_of(problem, limits_of(impl));
+  const attention::KernelConfig& standard = target.standard;
   if (entry.config == standard) {
     note.verdict = TunedVerdict::kHolds;
     note.text = "it is the heuristic's choice";
@@ -322,7 +326,7 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
   autotune::Candidates both;
   both.trials = {{.config = standard}, {.config = entry.config}};
   try {
-    const autotune::SearchResult found = search(impl, problem, both, options, how, Clock::now());
+    const autotune::SearchResult found = search(impl, target, both, options, how, Clock::now());
     const autotune::Trial& trial = found.trials[1];
     const bool dropped = trial.outcome == autotune::Trial::Outcome::kDropped;
     if (trial.outcome == autotune::Trial::Outcome::kNotTried) {
@@ -358,7 +362,13 @@ TuneResult replay_tuning(const std::string& journal,
 }
 
 TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
-  return api::tune_until(device, problem, options,
+  return api::tune_until(device, {problem}, options,
+                         [&] { return options.cancel != nullptr && options.cancel->load(); });
+}
+
+TuneResult tune(const Device& device, const Problem& problem, const Selection& selection,
+                const TuneOptions& options) {
+  return api::tune_until(device, {problem, &selection}, options,
                          [&] { return options.cancel != nullptr && options.cancel->load(); });
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 }  // namespace
 
-TuneResult tune_until(const Device&, const Problem&, const TuneOptions&,
+TuneResult tune_until(const Device&, const TuneSubject&, const TuneOptions&,
                       const std::function<bool()>&) {
   refuse();
 }
@@ -48,7 +48,12 @@ TuningReport tuning_report(const std::vector<std::string>&, const std::optional<
 }
 
 TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
-  return api::tune_until(device, problem, options, {});
+  return api::tune_until(device, {problem}, options, {});
+}
+
+TuneResult tune(const Device& device, const Problem& problem, const Selection& selection,
+                const TuneOptions& options) {
+  return api::tune_until(device, {problem, &selection}, options, {});
 }
 
 }  // namespace v0

@@ -11,9 +11,15 @@ class Turns;
 
 namespace annulus::api {
 
+// What is tuned; it need not outlive the call.
+struct TuneSubject {
+  const Problem& problem;
+  const Selection* selection = nullptr;  // null: none
+};
+
 // tune() that asks `cancelled` in place of TuneOptions::cancel, since a C caller's flag is no
 // std::atomic<bool>.
-TuneResult tune_until(const Device& device, const Problem& problem, const TuneOptions& options,
+TuneResult tune_until(const Device& device, const TuneSubject& subject, const TuneOptions& options,
                       const std::function<bool()>& cancelled);
 
 // The same beside other work on the device.
@@ -21,8 +27,9 @@ struct Beside {
   autotune::Turns* turns = nullptr;  // when the device may be used; null: at any time
   int threads = 0;                   // of the oracle; 0: one per processor
 };
-TuneResult tune_on(const Device::Impl& device, const Problem& problem, const TuneOptions& options,
-                   const std::function<bool()>& cancelled, const Beside& beside);
+TuneResult tune_on(const Device::Impl& device, const TuneSubject& subject,
+                   const TuneOptions& options, const std::function<bool()>& cancelled,
+                   const Beside& beside);
 
 }  // namespace annulus::api
 

@@ -9,13 +9,20 @@
 namespace annulus::planner {
 namespace {
 
+autotune::ShapeKey key_of(const Subject& subject) {
+  if (subject.selection != nullptr) {
+    return autotune::shape_key(subject.problem, *subject.selection);
+  }
+  return autotune::shape_key(subject.step != nullptr ? *subject.step : subject.problem);
+}
+
 std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
                                                       const PlanOptions& options,
                                                       autotune::TunedStore& tuned) {
   const Problem& problem = subject.problem;
-  if (!options.config.empty() || subject.selection != nullptr) return std::nullopt;
+  if (!options.config.empty()) return std::nullopt;
   if (problem.batch == 0 || problem.seq_q == 0 || tuned.empty()) return std::nullopt;
-  auto found = tuned.find(autotune::shape_key(problem));
+  auto found = tuned.find(key_of(subject));
   if (found && attention::why_not(found->entry.config, problem, options.strides)) {
     return std::nullopt;
   }

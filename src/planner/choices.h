@@ -25,6 +25,8 @@ struct Subject {
   const Problem& problem;
   const Selection* selection = nullptr;  // null: the tiles are known when planning
   attention::Segments segments = {};     // of all launches
+  // By whose tuned result it is planned; null: by that of `problem`.
+  const Problem* step = nullptr;
 };
 
 // A tuned result, and the choice that it makes.
@@ -48,8 +50,8 @@ attention::Choice untuned(const Subject& subject, const attention::DeviceLimits&
                           const PlanOptions& options);
 
 // A tuned result is looked up only where the caller asked for no configuration, and only for
-// problems that launch something and choose no blocks on the device. Throws as
-// attention::choose_config and attention::forced_config do.
+// problems that launch something. Throws as attention::choose_config and attention::forced_config
+// do.
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
                const PlanOptions& options, autotune::TunedStore& tuned);
 

@@ -220,8 +220,10 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
         planned_world.emplace(ring::plan_world(problem, shards, options.route));
     if (number != 0) return "";
     const Problem largest = ring::largest_hop(problem, shards);
-    return candidates_of(choose({.problem = largest, .segments = ring::segments_of(world)}, limits,
-                                options, *planner.tuned));
+    const Problem step = ring::tuned_step(problem, shards);
+    return candidates_of(
+        choose({.problem = largest, .segments = ring::segments_of(world), .step = &step}, limits,
+               options, *planner.tuned));
   });
   const ring::World& world = *planned_world;
   const std::vector<Candidate> candidates = read_candidates(chosen[0]);

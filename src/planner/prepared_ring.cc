@@ -77,8 +77,9 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   const ring::World world = ring::plan_world(problem, shards, ranks[0].options->route);
   const attention::Segments segments = ring::segments_of(world);
   const PlanOptions& options = ruling_options(ranks, largest, limits[0], segments);
-  const Choices choices =
-      choose({.problem = largest, .segments = segments}, limits[0], options, *first.tuned);
+  const Problem step = ring::tuned_step(problem, shards);
+  const Choices choices = choose({.problem = largest, .segments = segments, .step = &step},
+                                 limits[0], options, *first.tuned);
   return with_first_that_works(
       choices, *first.tuned, first.log,
       [&](const attention::Choice& choice, const std::string& origin) {

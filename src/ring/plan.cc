@@ -207,6 +207,14 @@ Problem largest_hop(const Problem& problem, const ShardMap& shards) {
   return largest;
 }
 
+Problem tuned_step(const Problem& problem, const ShardMap& shards) {
+  Problem step = largest_hop(problem, shards);
+  if (shards.ranks() == 1) return step;
+  step.carry_in = step.carry_out = true;
+  step.want_lse = false;
+  return step;
+}
+
 std::int64_t rows_of_rank(const std::vector<std::vector<Segment>>& shards, int rank) {
   return rows_of(shards, rank);
 }

@@ -78,6 +78,10 @@ Schedule schedule_of(const PlannedRing& ring);
 // configuration is chosen.
 Problem largest_hop(const Problem& problem, const ShardMap& shards);
 
+// That problem with a state carried in and out where there are several ranks: its tuned result is
+// the ring's.
+Problem tuned_step(const Problem& problem, const ShardMap& shards);
+
 // How many rows of queries or of keys a rank has: `shards` are those of the one or the other.
 std::int64_t rows_of_rank(const std::vector<std::vector<Segment>>& shards, int rank);
 

@@ -145,22 +145,26 @@ attention::Choice choose_config(const Problem& problem, const Selection& selecti
   return attention::choose_config(chosen, limits, strides);
 }
 
-attention::LaunchPlan make_plan(const Problem& problem, const Selection& selection,
-                                const attention::Choice& choice,
-                                const attention::DeviceLimits& limits) {
-  const attention::KernelConfig& config = choice.config;
+std::optional<std::string> why_not(const attention::KernelConfig& config) {
   if (const int together = attention::cta_shape(config).packed_heads(); together > 1) {
-    base::fail(ErrorCode::kUnsupported,
-               "configuration '{}' computes {} heads together, but each head chooses its blocks",
-               attention::to_string(config), together);
+    return fmt::format(
+        "configuration '{}' computes {} heads together, but each head chooses its blocks",
+        attention::to_string(config), together);
   }
   if (config.family->lists == attention::ListSource::kHost) {
-    base::fail(
-        ErrorCode::kUnsupported,
+    return fmt::format(
         "configuration '{}' visits tiles that the host lists, but those of chosen blocks are "
         "listed on the device",
         attention::to_string(config));
   }
+  return std::nullopt;
+}
+
+attention::LaunchPlan make_plan(const Problem& problem, const Selection& selection,
+                                const attention::Choice& choice,
+                                const attention::DeviceLimits& limits) {
+  const attention::KernelConfig& config = choice.config;
+  if (const auto reason = why_not(config)) base::fail(ErrorCode::kUnsupported, "{}", *reason);
   // The kernels of the selection read the pattern's tiles and list the chosen ones among them, so
   // the pattern's tiles must be a list.
   // Rows that keep a mass are of lengths that only the device knows.

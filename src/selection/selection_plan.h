@@ -21,6 +21,9 @@ namespace annulus::selection {
 // too many blocks.
 void validate(const Problem& problem, const Selection& selection);
 
+// Why a configuration cannot visit tiles that are chosen block by block, or nothing.
+std::optional<std::string> why_not(const attention::KernelConfig& config);
+
 // The configuration for a problem whose tiles are chosen block by block. Throws as
 // attention::choose_config.
 attention::Choice choose_config(const Problem& problem, const Selection& selection,

@@ -159,6 +159,19 @@ TEST_CASE("an entry of a sum says so where builds without sums read the class") 
       with_digest(replaced(body, "\"branch_pattern\": \"dense\"", "\"branch_pattern\": \"sum\""))));
 }
 
+TEST_CASE("an entry of chosen blocks has their size") {
+  Entry entry = sample_entry(1);
+  entry.shape.pattern = PatternClass::kChosen;
+  entry.shape.block_rows = 64;
+  entry.shape.block_columns = 128;
+  const std::string text = text_of(entry), body = body_of(text);
+  CHECK(read(text) == entry);
+  CHECK_FALSE(read(with_digest(replaced(body, "\"block_rows\": 64", "\"block_rows\": 0"))));
+  CHECK_FALSE(read(with_digest(replaced(body, "\"block_columns\": 128", "\"other\": 128"))));
+  entry.shape.branches = 2;  // which no selection takes
+  CHECK_FALSE(read(text_of(entry)));
+}
+
 TEST_CASE("members that are not known are left alone") {
   const std::string body = body_of(text_of(sample_entry(1)));
   CHECK(read(with_digest(replaced(body, "\"shape\": {",

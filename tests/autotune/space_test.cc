@@ -8,6 +8,7 @@
 #include "attention/kernels/family.h"
 #include "attention/kernels/mma/config.h"
 #include "attention/plan/plan.h"
+#include "autotune/gpus.h"
 #include "autotune/tuner.h"
 
 namespace annulus::autotune {
@@ -16,27 +17,9 @@ namespace {
 using attention::Dims;
 using attention::KernelConfig;
 
-// As the drivers of an A100, an A40 and an H200 describe them.
-device::DeviceInfo gpu(int number) {
-  device::DeviceInfo info;
-  info.major = number / 10;
-  info.minor = number % 10;
-  info.multiprocessors = number == 80 ? 108 : number == 86 ? 84 : 132;
-  info.max_threads_per_multiprocessor = number == 86 ? 1536 : 2048;
-  info.max_blocks_per_multiprocessor = number == 86 ? 16 : 32;
-  info.registers_per_multiprocessor = 65536;
-  info.shared_bytes_per_block_optin = attention::shared_limit({number, '\0'});
-  info.shared_bytes_per_multiprocessor = info.shared_bytes_per_block_optin + 1024;
-  info.shared_bytes_reserved_per_block = 1024;
-  info.clock_kilohertz = 1410000;
-  info.memory_clock_kilohertz = 1593000;
-  info.memory_bus_bits = 5120;
-  return info;
-}
+using test::gpu;
 
-attention::DeviceLimits limits(int number) {
-  return {{number, '\0'}, gpu(number).multiprocessors, gpu(number).shared_bytes_per_block_optin};
-}
+attention::DeviceLimits limits(int number) { return test::limits_of_gpu(number); }
 
 Space space_of(const Dims& dims, int number, bool simulated = false) {
   return enumerate(dims, Dtype::kBfloat16, limits(number), attention::pipe_device(gpu(number)),
@@ -112,8 +95,8 @@ TEST_CASE("heads and rows share a CTA or a cluster only where the problem lets t
     problem.seq_q = problem.seq_k = 4096;
     problem.dim_qk = problem.dim_v = 64;
     problem.pattern = pattern;
-    const auto made =
-        candidates_of(problem, hopper, attention::pipe_device(gpu(90)), true, [] { return false; });
+    const auto made = candidates_of(target_of(problem, hopper), hopper,
+                                    attention::pipe_device(gpu(90)), true, [] { return false; });
     std::set<std::pair<int, int>> shared;  // heads of a CTA, CTAs of a cluster
     for (const Trial& trial : made->trials) {
       const attention::CtaShape cta = attention::cta_shape(trial.config);
@@ -150,9 +133,10 @@ TEST_CASE("every candidate has a plan for every part of a long problem with grou
         problem.seq_k = seq_q == 300 ? 300 : 8192;
         problem.dim_qk = problem.dim_v = 128;
         problem.pattern = pattern;
-        const auto made = candidates_of(problem, hopper, attention::pipe_device(gpu(90)), true,
-                                        [] { return false; });
-        const std::vector<Problem> parts = parts_for(problem, *made, 1.5e6);
+        const auto made =
+            candidates_of(target_of(problem, hopper), hopper, attention::pipe_device(gpu(90)), true,
+                          [] { return false; });
+        const std::vector<Problem> parts = parts_for(target_of(problem, hopper), *made, 1.5e6);
         for (const Trial& trial : made->trials) {
           packed += attention::cta_shape(trial.config).packed_heads() > 1;
           for (const Problem& part : parts) {

@@ -266,7 +266,9 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
   source.insert(source.find(anchor), "static_assert(kColumns != 128, \"not here\");\n  ");
   std::ofstream(kernel) << source;
 
-  // An entry that names such a kernel, for this device and these templates.
+  // Entries that name such a kernel, for this device and these templates.
+  const Problem around_problem = problem(600);
+  const ShardMap around_shards = make_shards(Sharding::kContiguous, 2, 600, 600);
   autotune::Entry entry;
   {
     Opened opened(scratch / "tuned", scratch / "t");
@@ -280,6 +282,8 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
     entry.ratio_low_ppm = entry.ratio_high_ppm = 500'000;
     entry.rounds = entry.candidates = 1;
     autotune::TunedStore& store = *api::inside(opened.device).tuned;
+    REQUIRE(store.store(entry, false).outcome == autotune::TunedStore::Outcome::kStored);
+    entry.shape = autotune::shape_key(ring_step(around_problem, around_shards));
     REQUIRE(store.store(entry, false).outcome == autotune::TunedStore::Outcome::kStored);
   }
   // With the library's own templates the entry is another device's: nothing is even said of it.
@@ -298,10 +302,8 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
   CHECK(opened.notes[0].find("mma m64 n128 w4 s2 x2 does not work here") != std::string::npos);
   // A ring does without it likewise.
   Opened around(scratch / "tuned", scratch / "t");
-  Problem whole = problem(600);
   const std::vector<Device> devices(2, around.device);
-  const RingInfo info =
-      plan_ring(devices, whole, make_shards(Sharding::kContiguous, 2, 600, 600)).info();
+  const RingInfo info = plan_ring(devices, around_problem, around_shards).info();
   CHECK(info.tuned.empty());
   CHECK(info.config == heuristic.info().config);
   REQUIRE(around.notes.size() == 1);
@@ -353,21 +355,62 @@ TEST_CASE("the search comes within 3 % of the whole space") {
   CHECK(best.time <= best.default_time);
 }
 
-TEST_CASE("a ring uses what was tuned for a launch of its shards") {
+TEST_CASE("a ring uses what was tuned for its step, and no other's result") {
   Opened opened("");
   const Problem whole = problem(600);
   const ShardMap shards = make_shards(Sharding::kZigzag, 2, 600, 600);
   const std::vector<Device> devices(2, opened.device);
   CHECK(plan_ring(devices, whole, shards).info().tuned.empty());
-  Problem hop = whole;
-  hop.seq_q = hop.seq_k = 300;
-  const TuneResult result = tune(opened.device, hop);
+  Problem alone = whole;
+  alone.seq_q = alone.seq_k = 344;  // pieces begin at multiples of 128 rows
+  tune(opened.device, alone);
+  CHECK(plan_ring(devices, whole, shards).info().tuned.empty());
+  const Problem step = ring_step(whole, shards);
+  CHECK(step.seq_q == 344);
+  CHECK(step.seq_k == 344);
+  CHECK(step.carry_in);
+  CHECK(step.carry_out);
+  const ShardMap one = make_shards(Sharding::kContiguous, 1, 600, 600);
+  CHECK_FALSE(ring_step(whole, one).carry_in);
+  CHECK_THROWS_AS(ring_step(alone, shards), Error);
+  const TuneResult result = tune(opened.device, step);
   const RingInfo info = plan_ring(devices, whole, shards).info();
   CHECK(info.tuned == "memory");
   CHECK(info.config == result.config);
   PlanOptions asked;
   asked.config = result.default_config;
   CHECK(plan_ring(devices, whole, shards, {asked}).info().tuned.empty());
+}
+
+TEST_CASE("plans with a selection use what was tuned for it") {
+  const ScratchFolder scratch;
+  Opened opened(scratch / "tuned");
+  const Problem whole = problem(700);
+  Selection selection;
+  selection.block_rows = selection.block_columns = 64;
+  selection.max_blocks = 4;
+  CHECK(opened.device.plan(whole, selection).info().tuned.empty());
+  const TuneResult result = tune(opened.device, whole, selection);
+  CHECK(result.status == TuneStatus::kTuned);
+  CHECK(result.tried > 2);
+  CHECK(result.dropped == 0);
+  CHECK(result.shape.find("chosen blocks of 64 x 64") != std::string::npos);
+  const PlanInfo info = opened.device.plan(whole, selection).info();
+  CHECK(info.tuned == result.path);
+  CHECK(info.config == result.config);
+  CHECK(tune(opened.device, whole, selection).status == TuneStatus::kAlreadyThere);
+  // Others do not: without a selection, of other blocks, of many more.
+  CHECK(opened.device.plan(whole).info().tuned.empty());
+  Selection other = selection;
+  other.block_columns = 32;
+  CHECK(opened.device.plan(whole, other).info().tuned.empty());
+  other = selection;
+  other.max_blocks = 11;
+  CHECK(opened.device.plan(whole, other).info().tuned.empty());
+  const Opened again(scratch / "tuned");
+  CHECK(again.device.plan(whole, selection).info().config == result.config);
+  other.max_blocks = -1;
+  CHECK_THROWS_AS(tune(opened.device, whole, other), Error);
 }
 
 TEST_CASE("the listing tells what was kept") {

@@ -258,6 +258,26 @@ static void zigzag(const sample_ring* ring) {
   CHECK_OK(annulus_ring_destroy(made));
 }
 
+// What is tuned for a ring: a launch with the most rows of a rank.
+static void step_of(const sample_ring* ring) {
+  annulus_ring_options options = ANNULUS_RING_OPTIONS_INIT;
+  annulus_problem step = ANNULUS_PROBLEM_INIT;
+  options.sharding = ANNULUS_ZIGZAG;
+  options.multiple = 5;
+  CHECK_OK(annulus_ring_get_step(2, &ring->problem, &options, &step));
+  CHECK(step.seq_q < ring->problem.seq_q && 2 * step.seq_q >= ring->problem.seq_q);
+  CHECK(step.heads == ring->problem.heads && step.pattern == ring->problem.pattern);
+  CHECK(step.carry_in == 1 && step.carry_out == 1 && step.want_lse == 0);
+  CHECK_OK(annulus_ring_get_step(1, &ring->problem, NULL, &step));
+  CHECK(step.seq_q == ring->problem.seq_q && step.carry_in == 0 && step.carry_out == 0);
+  CHECK_FAILS(annulus_ring_get_step(0, &ring->problem, NULL, &step), ANNULUS_INVALID_ARGUMENT,
+              "a ring of 0 ranks");
+  CHECK_FAILS(annulus_ring_get_step(2, NULL, NULL, &step), ANNULUS_INVALID_ARGUMENT,
+              "annulus_problem is null");
+  CHECK_FAILS(annulus_ring_get_step(2, &ring->problem, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
+              "annulus_problem is null");
+}
+
 // Options of the plans that a ring is made of, and its picture.
 static void planned_and_drawn(const sample_ring* ring) {
   annulus_ring_options options = ANNULUS_RING_OPTIONS_INIT;
@@ -307,6 +327,7 @@ void test_ring(void) {
   wrong_rings(ring);
   two_threads(ring);
   zigzag(ring);
+  step_of(ring);
   planned_and_drawn(ring);
   wrong_handle(NULL, ring, "the ring is null");
   wrong_handle((annulus_ring*)device, ring, "is no ring");

@@ -57,6 +57,30 @@ static void planned(annulus_device* device, const annulus_problem* problem) {
   CHECK_FAILS(annulus_tuning_get(tuning, &result), ANNULUS_INVALID_ARGUMENT, "the tuning was");
 }
 
+// Plans with a selection have results of their own.
+static void selected(annulus_device* device, const annulus_problem* problem) {
+  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
+  annulus_selection selection = ANNULUS_SELECTION_INIT;
+  annulus_tuning* tuning = NULL;
+  annulus_tune_result result = ANNULUS_TUNE_RESULT_INIT;
+  selection.max_blocks = 2;
+  options.dry_run = 1;
+  CHECK_OK(annulus_tune_selected(device, problem, &selection, &options, &tuning));
+  CHECK_OK(annulus_tuning_get(tuning, &result));
+  CHECK(result.status == ANNULUS_TUNE_PLANNED && result.trials > 3);
+  CHECK(strstr(result.shape, "chosen blocks of 128 x 128") != NULL);
+  CHECK_OK(annulus_tuning_destroy(tuning));
+  selection.max_blocks = -1;
+  CHECK_FAILS(annulus_tune_selected(device, problem, &selection, &options, &tuning),
+              ANNULUS_INVALID_ARGUMENT, "max_blocks");
+  CHECK_FAILS(annulus_tune_selected(device, problem, NULL, &options, &tuning),
+              ANNULUS_INVALID_ARGUMENT, "annulus_selection is null");
+  CHECK_FAILS(annulus_tune_selected(NULL, problem, &selection, &options, &tuning),
+              ANNULUS_INVALID_ARGUMENT, "device is null");
+  CHECK_FAILS(annulus_tune_selected(device, problem, &selection, &options, NULL),
+              ANNULUS_INVALID_ARGUMENT, "tuning");
+}
+
 // The callback sets the flag at the first candidate.
 static void cancelled(annulus_device* device, const annulus_problem* problem) {
   annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
@@ -357,6 +381,7 @@ void test_tune(void) {
   problem.seq_q = problem.seq_k = kRows;
   problem.dim_qk = problem.dim_v = kDim;
   planned(device, &problem);
+  selected(device, &problem);
   refused(device, &problem);
   cancelled(device, &problem);
   found(device, &problem, folder);

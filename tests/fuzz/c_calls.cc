@@ -16,6 +16,7 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "annulus/c.h"
@@ -1132,6 +1133,13 @@ class Program {
       if (shard.k_count == 2 && shard.k != &pieces[0]) shard.k = &pieces[0];
       if (shard.k == nullptr && shard.k_count > 0 && bytes_.below(2) == 0) shard.k_count = 0;
     }
+    if (tiny(3) == 3) {
+      Sized<annulus_problem> step(ANNULUS_PROBLEM_INIT, bytes_);
+      const bool good = std::exchange(good_, true);  // it takes no handle
+      returned(annulus_ring_get_step(ranks, described.get(), options.get(), step.get()),
+               "annulus_ring_get_step");
+      good_ = good;
+    }
     annulus_ring* ring = nullptr;
     made(annulus_ring_create(devices, ranks, described.get(), options.get(), &ring), ring,
          Kind::kRing, "annulus_ring_create");
@@ -1888,6 +1896,12 @@ class Program {
         };
         if (!may_launch()) return;
         annulus_tuning* tuning = nullptr;
+        if (tiny(1) == 1) {
+          auto chosen = selection(static_cast<std::int32_t>(bytes_.between(0, 4)));
+          return made(
+              annulus_tune_selected(device, described.get(), chosen.get(), &options, &tuning),
+              tuning, Kind::kTuning, "annulus_tune_selected");
+        }
         return made(annulus_tune(device, described.get(), &options, &tuning), tuning, Kind::kTuning,
                     "annulus_tune");
       }

@@ -289,6 +289,11 @@ TEST_CASE("a problem is tuned, the result is listed, and the plan uses it") {
   TuneOptions dry;
   dry.dry_run = true;
   CHECK(tune(device, problem, dry).status == TuneStatus::kPlanned);
+  const Problem step = ring_step(problem, make_shards(Sharding::kContiguous, 2, 64, 64));
+  CHECK(tune(device, step, dry).status == TuneStatus::kPlanned);
+  Selection selection;
+  selection.max_blocks = 2;
+  CHECK(tune(device, problem, selection, dry).status == TuneStatus::kPlanned);
   const TuneResult tuned = tune(device, problem);
   CHECK(tuned.tried > 0);
   const TunedListing listing = list_tuned(options.tuned_path);

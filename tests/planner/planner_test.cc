@@ -9,6 +9,7 @@
 #include "annulus/ring.h"
 #include "planner/prepared_ring.h"
 #include "planner/tuned_entry.h"
+#include "ring/plan.h"
 #include "support/context.h"
 #include "support/nvrtc.h"
 
@@ -146,7 +147,8 @@ TEST_CASE("a ring's launches take a tuned configuration as a plan does") {
   const auto planner = ampere();
   if (!planner) return;
   const Problem whole = planned_problem("causal", 512);
-  keep_tuned(*planner->tuned, planned_problem("causal", 256), "mma m64 n32 w4 s2");
+  const ShardMap shards = make_shards(Sharding::kZigzag, 2, 512, 512);
+  keep_tuned(*planner->tuned, ring::tuned_step(whole, shards), "mma m64 n32 w4 s2");
   const RingInfo ring = ring_info(*planner, whole, 2);
   CHECK(ring.tuned == "memory");
   CHECK(ring.config == "mma m64 n32 w4 s2");

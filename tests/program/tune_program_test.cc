@@ -242,6 +242,30 @@ TEST_CASE("a sum is tuned as a whole, and runs of it take the result") {
   CHECK(json_of("run --json -H 1 -S 128 -D 32 --pattern causal" + with(folder))["tuned"] == "");
 }
 
+TEST_CASE("a ring is tuned by its step, which is also what a log of shapes counts") {
+  const test::ScratchFolder folder;
+  const std::string ring = " --ranks 2 --pattern causal -H 2 -S 256 -D 32";
+  const base::Json tuned = json_of("tune --json" + ring + with(folder))["results"][0];
+  CHECK(tuned["status"] == "tuned");
+  CHECK(tuned["problem"]["seq_q"] == 128);
+  CHECK(tuned["carry_in"] == true);
+  CHECK(tuned["carry_out"] == true);
+  const std::string log = folder / "log";
+  const base::Json run = json_of("run --json --shape-log '" + log + "'" + ring + with(folder));
+  CHECK(run["within_tolerance"] == true);
+  CHECK(run["tuned"] == tuned["path"]);
+  const std::string text = test::read(log);
+  CAPTURE(text);
+  CHECK(text.find("--count 1 --heads 2 --seq 128 --dim 32 --pattern \"causal\" --carry both\n") !=
+        text.npos);
+  const base::Json again = json_of("tune --json --shapes '" + log + "'" + with(folder));
+  CHECK(again["results"][0]["status"] == "there already");
+  refused("tune --shard zigzag -H 2 -S 256 -D 32" + with(folder), 2, "--ranks");
+  refused("tune --carry both" + ring + with(folder), 2, "carries its state itself");
+  refused("tune --ranks 0 -H 2 -S 256 -D 32" + with(folder), 2, "ranks");
+  refused("tune --ranks 2 --model llama-3-8b" + with(folder), 2, "ranks");
+}
+
 // What a program writes to a terminal that is so many columns wide, as its standard error.
 std::string on_terminal(unsigned short columns, const std::string& words) {
   const struct winsize size = {24, columns, 0, 0};

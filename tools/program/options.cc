@@ -288,6 +288,12 @@ CLI::Validator ranks_or_env() {
   return validator;
 }
 
+CLI::Option* add_shard(CLI::App& app, std::string* to) {
+  return app
+      .add_option("--shard", *to, with_default("what each rank holds: contiguous or zigzag", *to))
+      ->check(CLI::IsMember({"contiguous", "zigzag"}));
+}
+
 }  // namespace
 
 void add_options(CLI::App& app, RunArguments* arguments) {
@@ -304,10 +310,7 @@ void add_options(CLI::App& app, RunArguments* arguments) {
                  arguments->ranks))
           ->type_name("RANKS")
           ->transform(ranks_or_env());
-  app.add_option("--shard", arguments->shard,
-                 with_default("what each rank holds: contiguous or zigzag", arguments->shard))
-      ->check(CLI::IsMember({"contiguous", "zigzag"}))
-      ->needs(ranks);
+  add_shard(app, &arguments->shard)->needs(ranks);
   app.add_option("--route", arguments->route,
                  with_default("how rows of K and V travel: direct, ring (hop by hop), or auto",
                               arguments->route))
@@ -368,6 +371,13 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
   std::set<std::string> of_device;
   for (const CLI::Option* option : app.get_options()) of_device.insert(option->get_name());
   add_shape_options(app, &arguments->shape, &arguments->carry);
+  CLI::Option* ranks =
+      app.add_option("--ranks", arguments->ranks,
+                     "tune for a ring of this many ranks around the problem, on the device of one")
+          ->type_name("RANKS")
+          ->check(number_of_type<int>())
+          ->check(CLI::Range(1, kMaxRanks));
+  add_shard(app, &arguments->shard)->needs(ranks);
   const std::vector<CLI::Option*> of_shape = app.get_options();
   CLI::Option* shapes =
       app.add_option("--shapes", arguments->shapes,

@@ -152,7 +152,7 @@ void wait_for_rank_0(const Ranks& ranks) {
 std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
                                     const RunArguments& arguments, const ProblemInput& input) {
   const int rank = ranks.meeting.rank(), count = ranks.meeting.ranks();
-  const ShardMap shards = ring_shards(arguments, input.problem, count);
+  const ShardMap shards = ring_shards(arguments.shard, input.problem, count);
   const RingRankPlan plan =
       plan_ring(device, ranks.communicator, input.problem, shards, ring_options(arguments));
   RingCall call;

@@ -199,9 +199,9 @@ Counters sum_counters(const std::vector<Device>& devices) {
   return sum;
 }
 
-ShardMap ring_shards(const RunArguments& arguments, const Problem& problem, int ranks) {
-  return make_shards(arguments.shard == "contiguous" ? Sharding::kContiguous : Sharding::kZigzag,
-                     ranks, problem.seq_q, problem.seq_k);
+ShardMap ring_shards(const std::string& shard, const Problem& problem, int ranks) {
+  return make_shards(shard == "contiguous" ? Sharding::kContiguous : Sharding::kZigzag, ranks,
+                     problem.seq_q, problem.seq_k);
 }
 
 RingOptions ring_options(const RunArguments& arguments) {
@@ -214,7 +214,7 @@ RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& 
                         const ProblemInput& input) {
   const Problem& problem = input.problem;
   const int ranks = static_cast<int>(devices.size());
-  const ShardMap shards = ring_shards(arguments, problem, ranks);
+  const ShardMap shards = ring_shards(arguments.shard, problem, ranks);
   const RingPlan plan = [&] {
     const Waiting waiting("planning and compiling");
     return plan_ring(devices, problem, shards, ring_options(arguments));

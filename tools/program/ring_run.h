@@ -66,7 +66,8 @@ void place_rows(const std::vector<Segment>& shard, const HostTensor& o,
 // Room for O and LSE of the whole.
 void make_room(const ProblemInput& input, Answer* answer);
 
-ShardMap ring_shards(const RunArguments& arguments, const Problem& problem, int ranks);
+// `shard` is that of --shard.
+ShardMap ring_shards(const std::string& shard, const Problem& problem, int ranks);
 RingOptions ring_options(const RunArguments& arguments);
 
 // The largest |a - b| over all elements of O; NaN where only one of the two is a number.

@@ -13,6 +13,7 @@
 #include "program/options.h"
 #include "program/problem_input.h"
 #include "program/report.h"
+#include "program/ring_run.h"
 #include "program/shapes.h"
 
 namespace annulus::program {
@@ -317,7 +318,14 @@ Exit list_models(const TuneArguments& arguments) {
 std::vector<Problem> problems_of_arguments(const TuneArguments& arguments) {
   if (!arguments.model.empty()) return read_model(arguments.model);
   if (!arguments.shapes.empty()) return read_shapes(arguments.shapes);
-  return {make_shape(arguments.shape, arguments.carry)};
+  const Problem problem = make_shape(arguments.shape, arguments.carry);
+  if (arguments.ranks == 0) return {problem};
+  if (problem.carry_in || problem.carry_out) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "--carry is {}, but a ring carries its state itself; leave it out with --ranks",
+               arguments.carry);
+  }
+  return {ring_step(problem, ring_shards(arguments.shard, problem, arguments.ranks))};
 }
 
 Exit tune_problems(const TuneArguments& arguments) {
