@@ -32,7 +32,7 @@ struct Entry {
   ShapeKey shape;
   attention::KernelConfig config;
   attention::KernelConfig default_config;  // the heuristic's, which it was compared with
-  // Family::revision of the two when they were compared.
+  // ConfigFamily::revision of the two when they were compared.
   int revision = 0;
   int default_revision = 0;
   bool predicted = false;  // by the pipe model; used on simulated devices alone

@@ -132,7 +132,7 @@ struct Parameter {
   std::function<int(const KernelConfig&)> value;
 };
 
-std::vector<Parameter> parameters_of(const attention::Family& family) {
+std::vector<Parameter> parameters_of(const attention::ConfigFamily& family) {
   std::vector<Parameter> all = {
       {"tile rows", [](const KernelConfig& of) { return of.tile_rows; }},
       {"tile columns", [](const KernelConfig& of) { return of.tile_columns; }},
@@ -175,7 +175,7 @@ std::string draw_parameter(const Story& story, const Parameter& parameter,
 }
 
 std::string draw_landscape(const Story& story) {
-  const attention::Family* family = story.winner().config.family;
+  const attention::ConfigFamily* family = story.winner().config.family;
   std::string same;
   Markup markup;
   markup.open("figure").open("div", {{"class", "multiples"}});

@@ -151,7 +151,7 @@ std::optional<std::string> why_not(const attention::KernelConfig& config) {
         "configuration '{}' computes {} heads together, but each head chooses its blocks",
         attention::to_string(config), together);
   }
-  if (config.family->lists == attention::ListSource::kHost) {
+  if (family_of(config).lists == attention::ListSource::kHost) {
     return fmt::format(
         "configuration '{}' visits tiles that the host lists, but those of chosen blocks are "
         "listed on the device",
@@ -172,7 +172,7 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
   attention::LaunchPlan plan = attention::make_plan(
       problem, choice, limits,
       {.list = attention::ListForm::kListed,
-       .dealt = unlike && config.family->pace(config).deal == attention::Deal::kCounter
+       .dealt = unlike && family_of(config).pace(config).deal == attention::Deal::kCounter
                     ? attention::Dealt::kDrawn
                     : attention::Dealt::kAsPays});
   if (selection.block_rows % config.tile_rows == 0 &&

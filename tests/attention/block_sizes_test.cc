@@ -74,7 +74,7 @@ bool matches(const test::Case& c, const std::string& config) {
 TEST_CASE("blocks of any size and heads that share them match the oracle on every tile") {
   base::Random random(test::options().seed * 77);
   const int count = test::options().problems > 0 ? test::options().problems : 3;
-  std::set<const attention::Family*> families;
+  std::set<const attention::ConfigFamily*> families;
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     if (shipped.dims.qk != 64 || shipped.dims.v != 64) continue;
     const std::string config = attention::to_string(shipped.config);

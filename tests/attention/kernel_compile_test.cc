@@ -183,7 +183,7 @@ std::vector<Case> every_case() {
   }
   for (Case& at : cases) {
     // Drawing works takes more registers than counting them off.
-    const Family& family = *at.shipped.config.family;
+    const Family& family = family_of(at.shipped.config);
     at.features.draws_work = family.pace(at.shipped.config).deal == Deal::kCounter;
     if (family.element_bytes != 1) continue;
     at.features.dtype_o = at.features.dtype;

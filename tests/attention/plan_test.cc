@@ -149,7 +149,7 @@ TEST_CASE("two segments take the tiles that one takes, several those that read p
   const auto suits = [&](const char* config, const Problem& problem,
                          const attention::Segments& segments) {
     const attention::KernelConfig wide = *attention::parse_config(config);
-    return !wide.family->why_unsuited(
+    return !family_of(wide).why_unsuited(
         wide, {problem, attention::finest_blocks(problem.pattern.node()), kH100.arch,
                attention::positions_for(wide, segments)});
   };

@@ -99,7 +99,7 @@ jit::KernelSpec spec_of(const Sample& sample) {
     features.dtype = Dtype::kFloat8E4M3;
     features.scale_block = 64;
   }
-  const jit::Arch arch = config.family->persistent ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
+  const jit::Arch arch = family_of(config).persistent ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
   REQUIRE_FALSE(why_illegal(config, features.dims, arch).has_value());
   return kernel_spec(config, features, arch);
 }

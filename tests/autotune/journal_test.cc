@@ -321,7 +321,7 @@ base::Json subject_with(const base::Json& families) {
 }
 
 TEST_CASE("a journal is stale where neither this build nor a newer one goes on from it") {
-  const attention::Family& family = *test::sample_entry(1).config.family;
+  const attention::ConfigFamily& family = *test::sample_entry(1).config.family;
   const int now = family.revision;
   const auto with = [](const base::Json& families) { return first_line(subject_with(families)); };
   const std::string going = with({{family.name, now}});
@@ -362,7 +362,7 @@ std::set<std::string> names_in(const std::string& folder) {
 }
 
 TEST_CASE("stale journals are removed, and none that a search writes to or that is not read") {
-  const attention::Family& family = *test::sample_entry(1).config.family;
+  const attention::ConfigFamily& family = *test::sample_entry(1).config.family;
   const std::string old = first_line(subject_with({{family.name, family.revision - 1}}));
   const std::string ended = first_line(subject(false)) + last_line();
   const std::set<std::string> stays = {"going.journal", "0.tuned", "notes", std::string(kLockName)};

@@ -117,7 +117,7 @@ class Judge {
     // Choosing knows more reasons than legality does, but only these that are no matter of time.
     const attention::SuitQuestion question = {
         problem_, attention::finest_blocks(problem_.pattern.node()), limits_.arch};
-    return !config.family->why_unsuited(config, question);
+    return !family_of(config).why_unsuited(config, question);
   }
 
   double micros(const attention::KernelConfig& config) {

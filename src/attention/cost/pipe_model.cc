@@ -236,7 +236,7 @@ struct Pacing {
 Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                  const TileCounts& of_heads, const KernelWork& work, int resident) {
   const CtaShape cta = cta_shape(config);
-  const Pace pace = config.family->pace(config);
+  const Pace pace = family_of(config).pace(config);
   Pacing made;
   made.tiles = taken_together(of_heads, cta.heads);
   const TileCounts& tiles = made.tiles;
@@ -252,7 +252,7 @@ Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dim
   made.dealing = {.deal = pace.deal,
                   .slots = std::int64_t{device.multiprocessors} * resident,
                   .cluster = cta.cluster,
-                  .set = config.family->persistent
+                  .set = family_of(config).persistent
                              ? groups_in_set({.dims = dims,
                                               .element_bytes = config.family->element_bytes,
                                               .seq_k = tiles.seq_k,
@@ -352,7 +352,7 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   }
   // The share of the time in which the tensor cores work at their full rate lowers the clock, and
   // with it changes a little.
-  const bool full = config.family->pace(config).products == Pace::Products::kWarpgroup;
+  const bool full = family_of(config).pace(config).products == Pace::Products::kWarpgroup;
   const double rate =
       full ? 1 : device.matrix_flop / std::max(device.matrix_flop, device.wgmma_flop);
   const double use = std::min(1.0, fast.predicted_busy.front() / fast.predicted_cycles * rate);

@@ -13,7 +13,11 @@ constexpr const Family* kFamilies[] = {
 
 std::span<const Family* const> families() { return kFamilies; }
 
-int order_of(const Family& family) {
+const Family& family_of(const KernelConfig& config) {
+  return static_cast<const Family&>(*config.family);
+}
+
+int order_of(const ConfigFamily& family) {
   int order = 0;
   while (kFamilies[order] != &family) ++order;
   return order;

@@ -9,13 +9,13 @@
 // ones. All functions but bind are pure.
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "annulus/attention.h"
+#include "attention/kernels/config_family.h"
 #include "attention/kernels/kernel_config.h"
 #include "attention/kernels/kernel_source.h"
 #include "attention/kernels/kernel_work.h"
@@ -74,52 +74,29 @@ struct SuitQuestion {
   kernels::Positions positions = kernels::Positions::kOneSegment;  // KernelFeatures::positions
 };
 
-// Takes configurations that differ in nothing but the number of resident CTAs, from many down to
-// one.
-using AddCandidates = std::function<void(std::span<const KernelConfig> alternatives)>;
-
-struct Family {
-  const char* name;  // the first word of a configuration's text
-  // Raised with every change that makes the family's kernels faster or slower: tuned results of
-  // another revision say little about this one.
-  int revision;
-  const char* instructions;  // for people: "cp.async and mma.sync run on" some architecture
-  const char* source;        // its template: "kernels/mma/mma_forward.cu"
+// What computing a problem has to know of a family besides its configurations.
+struct ProblemKernels {
+  const char* source;  // its template: "kernels/mma/mma_forward.cu"
   // A second segment of Q may begin at rows whose numbers are multiples of this; 0: its kernels
   // have tiles of one segment alone, or read positions row by row (Positions::kTwoSegments).
   std::int64_t second_segment_rows = 0;
 
   Pass pass = Pass::kForward;
-  std::int64_t element_bytes = 2;  // of an element of Q, K and V
   ListSource lists = ListSource::kHostOrKernel;
   LengthSource lengths = LengthSource::kHost;
   // Persistent CTAs: each takes work until none is left. Otherwise there is one CTA for each tile
   // row, or part of one, of each head and batch.
   bool persistent = false;
 
-  // --- Configurations.
-  std::span<const ConfigField> fields;  // the names of KernelConfig::own
+  // --- Which configurations.
   std::span<const ShippedConfig> shipped;
   // The family's general kernels (KernelFeatures::general) have these configurations, at most one
   // for each pair of head dims: each is of one head and one tile row, so that every problem allows
   // it.
   std::span<const ShippedConfig> general = {};
-  // Why a configuration is not legal, or nothing. The configuration may have any numbers that a
-  // text can hold.
-  std::optional<std::string> (*why_illegal)(const KernelConfig& config, const Dims& dims,
-                                            jit::Arch arch);
-  // Why ptxas may have to spill registers of a legal configuration, or nothing. The heuristic never
-  // takes such a one; a tuner tries it, and keeps it if it spills at most kMaxSpilledBytes and is
-  // faster all the same. Null: legal configurations spill nothing.
-  std::optional<std::string> (*why_spills)(const KernelConfig& config, const Dims& dims,
-                                           jit::Arch arch) = nullptr;
-  // Passes every configuration that a search may look at, and perhaps illegal ones, to `add`.
-  void (*enumerate)(const AddCandidates& add);
   // Passes configurations to `add` that suit patterns whose blocks have fewer than 128 columns,
   // beside the shipped ones, and perhaps illegal ones. Null: there are none.
   void (*for_blocks)(const AddCandidates& add) = nullptr;
-  CtaShape (*cta)(const KernelConfig& config);
-  Footprint (*footprint)(const KernelConfig& config, const Dims& dims);
   bool (*supports_kv_splits)(const KernelConfig& config);
 
   // --- Problems.
@@ -150,6 +127,11 @@ struct Family {
   void (*bind)(const BindRequest& request, BoundLaunch* launch);
 };
 
+struct Family : ConfigFamily, ProblemKernels {};
+
+// The whole record of a configuration's family. Requires: the configuration computes problems.
+const Family& family_of(const KernelConfig& config);
+
 #define FAMILY(name) extern const Family name##_family;
 #include "attention/kernels/families.def"
 #undef FAMILY
@@ -158,7 +140,7 @@ struct Family {
 std::span<const Family* const> families();
 
 // The index of a family in families().
-int order_of(const Family& family);
+int order_of(const ConfigFamily& family);
 
 // The family of that name, or null.
 const Family* find_family(std::string_view name);

@@ -71,22 +71,28 @@ std::string to_string(const KernelConfig& config) {
 }
 
 std::optional<KernelConfig> parse_config(std::string_view text) {
-  KernelConfig config;
+  const Family* family = find_family(family_name(text));
+  return family == nullptr ? std::nullopt : parse_config(text, *family);
+}
+
+std::optional<KernelConfig> parse_config(std::string_view text, const ConfigFamily& family) {
+  KernelConfig config{.family = &family};
   const auto [word, rest] = cut_word(text);
-  config.family = find_family(word);
+  if (word != family.name) return std::nullopt;
   text = rest;
-  if (config.family == nullptr) return std::nullopt;
   bool legible = take(&text, 'm', &config.tile_rows) && take(&text, " ") &&
                  take(&text, 'n', &config.tile_columns);
-  for (std::size_t i = 0; legible && i < config.family->fields.size(); ++i) {
-    legible = take_field(&text, config.family->fields[i], &config.own[i]);
+  for (std::size_t i = 0; legible && i < family.fields.size(); ++i) {
+    legible = take_field(&text, family.fields[i], &config.own[i]);
   }
   if (!legible || !text.empty()) return std::nullopt;
   return config;
 }
 
+std::string_view family_name(std::string_view text) { return cut_word(text).first; }
+
 std::optional<std::string> unknown_family(std::string_view text) {
-  const std::string_view word = cut_word(text).first;
+  const std::string_view word = family_name(text);
   if (word.empty() || find_family(word) != nullptr) return std::nullopt;
   return std::string(word);
 }
@@ -131,7 +137,7 @@ std::int64_t shared_limit(jit::Arch arch) {
 }
 
 bool supports_kv_splits(const KernelConfig& config) {
-  return config.family->supports_kv_splits(config);
+  return family_of(config).supports_kv_splits(config);
 }
 
 std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& dims,

@@ -19,15 +19,15 @@
 
 namespace annulus::attention {
 
-struct Family;  // family.h
+struct ConfigFamily;  // config_family.h
 
 struct KernelConfig {
   static constexpr std::size_t kMaxOwn = 8;
 
-  const Family* family = nullptr;  // null where there is no configuration yet
-  int tile_rows = 0;               // M: rows of the tiles of a list
-  int tile_columns = 0;            // N: columns of these tiles
-  std::array<int, kMaxOwn> own{};  // in the order of Family::fields; 0 in unused places
+  const ConfigFamily* family = nullptr;  // null where there is no configuration yet
+  int tile_rows = 0;                     // M: rows of the tiles of a list
+  int tile_columns = 0;                  // N: columns of these tiles
+  std::array<int, kMaxOwn> own{};        // in the order of ConfigFamily::fields; 0 in unused places
 
   friend bool operator==(const KernelConfig&, const KernelConfig&) = default;
 };
@@ -42,7 +42,8 @@ struct ConfigField {
   const char* name;  // "warps"
   char letter;       // 'w'
   Form form = Form::kNumber;
-  int largest = 1;  // the largest value in a tuned entry; Family::why_illegal says what is legal
+  int largest =
+      1;         // the largest value in a tuned entry; ConfigFamily::why_illegal says what is legal
   int step = 0;  // configurations whose values differ by this much are neighbours in a search; 0:
                  // the field makes no neighbours
 };
@@ -50,8 +51,14 @@ struct ConfigField {
 // "mma m128 n64 w4 s2 q x3": the family, the tile, then the family's own fields in their order.
 std::string to_string(const KernelConfig& config);
 
-// The configuration of a text, legal or not; nothing if the text is none or its family is unknown.
+// The configuration of a text, legal or not; nothing if the text is none or its family is none of
+// families().
 std::optional<KernelConfig> parse_config(std::string_view text);
+// Likewise where the family is known; nothing if the text begins with another name.
+std::optional<KernelConfig> parse_config(std::string_view text, const ConfigFamily& family);
+
+// The name of its family that a configuration's text begins with.
+std::string_view family_name(std::string_view text);
 
 // The first word of a configuration's text if no family has that name, else nothing. The text may
 // come from another build with more families, and an error should say so.

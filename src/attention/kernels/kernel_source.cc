@@ -66,7 +66,7 @@ bool is_folded(float scale) {
 
 kernels::Positions positions_for(const KernelConfig& config, const Segments& segments) {
   if (segments.most == 1) return kernels::Positions::kOneSegment;
-  const std::int64_t edges = config.family->second_segment_rows;
+  const std::int64_t edges = family_of(config).second_segment_rows;
   const bool by_tiles = segments.most == 2 && edges > 0 && segments.q_edges % edges == 0 &&
                         segments.shortest_q >= config.tile_rows &&
                         segments.shortest_k >= config.tile_columns;
@@ -176,7 +176,7 @@ jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
 
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch) {
-  jit::KernelSpec spec = config.family->spec(config, features, arch);
+  jit::KernelSpec spec = family_of(config).spec(config, features, arch);
   spec.config = to_string(config);
   return spec;
 }

@@ -75,7 +75,7 @@ double moved_share(double row_steps) {
 
 KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& features,
                          const TileCounts& tiles) {
-  const Family& family = *config.family;
+  const Family& family = family_of(config);
   const CtaShape cta = family.cta(config);
   const double row_steps = static_cast<double>(tiles.tiles()) / cta.step_tiles /
                            static_cast<double>(std::max<std::int64_t>(1, tiles.ctas));

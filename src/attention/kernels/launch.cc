@@ -77,11 +77,11 @@ std::vector<std::int32_t> work_order(const HeadStart& ahead, std::int64_t groups
 
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
                          std::int64_t rows, int multiprocessors) {
-  return config.family->shape(config, problem, group, rows, multiprocessors);
+  return family_of(config).shape(config, problem, group, rows, multiprocessors);
 }
 
 void check_strides(const KernelConfig& config, const Problem& problem, const Operands& operands) {
-  const auto why = config.family->why_no_strides(
+  const auto why = family_of(config).why_no_strides(
       problem, {operands.q_strides, operands.k_strides, operands.v_strides, operands.o_strides});
   if (!why) return;
   base::fail(ErrorCode::kUnsupported, "{}; {}", *why,

@@ -120,7 +120,7 @@ class Chooser {
   }
 
   std::optional<std::string> why_unfit(const KernelConfig& config) const {
-    return config.family->why_unsuited(
+    return family_of(config).why_unsuited(
         config, {problem_, blocks_, limits_.arch, positions_for(config, segments_)});
   }
 
@@ -298,7 +298,7 @@ std::string shipped_names(const Problem& problem) {
 
 std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype) {
   const auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
-  const Family& family = *config.family;
+  const Family& family = family_of(config);
   if (family.pass != Pass::kForward) {
     return fmt::format("the {} family computes no forward pass", family.name);
   }
@@ -321,7 +321,7 @@ std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
 std::optional<std::string> why_not(const KernelConfig& config, const Problem& problem,
                                    const std::optional<OperandStrides>& strides) {
   if (!strides) return std::nullopt;
-  return config.family->why_no_strides(problem, *strides);
+  return family_of(config).why_no_strides(problem, *strides);
 }
 
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,

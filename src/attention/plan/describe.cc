@@ -40,7 +40,7 @@ class Lines {
 
 void say_kernel(const LaunchPlan& plan, const DeviceLimits& limits, Lines* lines) {
   const Problem& problem = plan.problem;
-  const Family& family = *plan.config.family;
+  const Family& family = family_of(plan.config);
   lines->say("family {}: {} {}", family.name, family.instructions, jit::to_string(limits.arch));
   if (problem.dtype == Dtype::kFloat8E4M3) {
     const ScaleBlocks& blocks = problem.scale_blocks;
@@ -147,7 +147,7 @@ void say_launches(const LaunchPlan& plan, const DeviceLimits& limits, Lines* lin
   const std::int64_t rows = launched_rows(plan) *
                             (plan.problem.heads / cta_shape(plan.config).heads) *
                             plan.problem.batch;
-  const std::int64_t ctas = plan.config.family->persistent ? plan.shape.grid_x : rows;
+  const std::int64_t ctas = family_of(plan.config).persistent ? plan.shape.grid_x : rows;
   lines->say(
       "{} launch{} of {} CTAs x {} threads with {} bytes of shared memory, {:.1f} {} per "
       "multiprocessor{}",
@@ -184,7 +184,7 @@ std::vector<std::string> describe(const LaunchPlan& plan, const DeviceLimits& li
   lines.say(
       "order: tile rows with the most tiles first; columns ascending, so that the sums have one "
       "order");
-  if (plan.config.family->pace(plan.config).deal == Deal::kCounter) {
+  if (family_of(plan.config).pace(plan.config).deal == Deal::kCounter) {
     say_works(plan, &lines);
   }
   lines.say("memory: {} bytes held by the plan, {} bytes of workspace", plan.device_bytes,

@@ -28,7 +28,7 @@ Launches split_batches(const Problem& problem, const KernelConfig& config, std::
                        std::int64_t max_batches) {
   if (problem.seq_q == 0 || problem.batch == 0) return {};
   std::int64_t most = kMaxGridZ;
-  if (config.family->persistent) {
+  if (family_of(config).persistent) {
     most = std::clamp<std::int64_t>(kMaxWorks / (rows * problem.heads), 1, most);
   }
   if (max_batches > 0) most = std::min(most, max_batches);
@@ -254,7 +254,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   const std::int64_t rows = launched_rows(plan);
   plan.launches = split_batches(problem, plan.config, rows, form.max_batches);
   plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
-  if (plan.config.family->pace(plan.config).deal == Deal::kCounter && !form.general) {
+  if (family_of(plan.config).pace(plan.config).deal == Deal::kCounter && !form.general) {
     const DealtWorks works = deal_works(plan, problem, limits, form.dealt);
     plan.features.draws_work = works.drawn;
     if (plan.launches.size() == 1) plan.head_start = works.head_start;

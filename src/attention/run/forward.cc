@@ -126,9 +126,10 @@ void Forward::launch(device::LaunchSink& to, const Operands& operands, const Bat
     to.fill(*context_, next, shape.grid_x / static_cast<unsigned>(cluster), 1);
   }
   BoundLaunch bound;
-  plan_.config.family->bind({*context_, plan_.config, plan_.problem, plan_.group, shape,
-                             launched_rows(plan_), operands, range, parameters, next, order_},
-                            &bound);
+  family_of(plan_.config)
+      .bind({*context_, plan_.config, plan_.problem, plan_.group, shape, launched_rows(plan_),
+             operands, range, parameters, next, order_},
+            &bound);
   to.add(lookup_.kernel->function, bound.grid, {shape.threads},
          static_cast<std::size_t>(shape.shared_bytes), bound.arguments.parameters());
 }

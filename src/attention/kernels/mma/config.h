@@ -3,7 +3,7 @@
 
 // The configurations of the family mma: templates/kernels/mma/mma_forward.cu, sm_80 and newer.
 
-#include "attention/kernels/kernel_config.h"
+#include "attention/kernels/family.h"
 
 namespace annulus::attention {
 

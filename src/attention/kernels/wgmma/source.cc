@@ -56,7 +56,7 @@ jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& featur
   }
   const char* entry = config.cluster > 1 ? "wgmma_cluster_forward" : "wgmma_forward";
   jit::KernelSpec spec =
-      forward_spec(entry, any.family->source, config.stages, tile, features, arch);
+      forward_spec(entry, family_of(any).source, config.stages, tile, features, arch);
   spec.defines = products(any, features);
   return spec;
 }
