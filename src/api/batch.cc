@@ -32,7 +32,7 @@ BatchInfo describe(const batch::BatchRunner& runner) {
   };
   std::string configs;
   for (const batch::ClassPlan& of : plan.classes) {
-    configs += fmt::format("{}{}", configs.empty() ? "" : ", ", batch::to_string(of.config));
+    configs += fmt::format("{}{}", configs.empty() ? "" : ", ", attention::to_string(of.config));
   }
   return {.config = std::move(configs),
           .decisions = plan.decisions,
@@ -40,8 +40,8 @@ BatchInfo describe(const batch::BatchRunner& runner) {
           .part_keys = few.part_keys,
           .ctas = few.ctas,
           .launches = each([](const batch::ClassPlan& of) { return of.joins ? 2 : 1; }),
-          .threads = few.config.threads(),
-          .shared_bytes = batch::shared_bytes(few.config, dims),
+          .threads = attention::threads(few.config),
+          .shared_bytes = attention::shared_bytes(few.config, dims),
           .registers = attributes.registers,
           .local_bytes = attributes.local_bytes,
           .bytes_under_way = batch::bytes_under_way(few.config, dims),

@@ -46,13 +46,6 @@ WarpStep warp_step(const BatchConfig& config, const Dims& dims) {
   };
 }
 
-attention::CtaShape cta_of(const BatchConfig& config) {
-  return {.threads = config.threads(),
-          .warps = config.warps,
-          .stages = config.stages,
-          .resident = config.resident};
-}
-
 // The works of a step for one column of heads, before they are dealt out.
 struct Works {
   struct Last {
@@ -192,7 +185,8 @@ double prepare_cycles(const PipeDevice& device, std::int64_t requests, std::int6
 
 }  // namespace
 
-KernelWork decode_tile_work(const BatchConfig& config, const Dims& dims) {
+KernelWork decode_tile_work(const KernelConfig& any, const Dims& dims) {
+  const BatchConfig config = batch_config(any);
   const WarpStep step = warp_step(config, dims);
   const double warps = config.warps;
   const double bytes = warps * step.copies * 512;
@@ -209,7 +203,8 @@ KernelWork decode_tile_work(const BatchConfig& config, const Dims& dims) {
   return work;
 }
 
-KernelWork decode_part_work(const BatchConfig& config, const Dims& dims, std::int64_t rows) {
+KernelWork decode_part_work(const KernelConfig& any, const Dims& dims, std::int64_t rows) {
+  const BatchConfig config = batch_config(any);
   const auto v = static_cast<double>(dims.v);
   KernelWork work;
   work.warp_instructions = config.warps * (350 + 2.3 * v + 20 * (config.stages - 2)) +
@@ -234,13 +229,14 @@ StepPrediction predict_step(const PipeDevice& device, const BatchProblem& proble
   // The pace of a step, and what a part takes besides its steps.
   const auto busy = static_cast<double>(std::min(plan.ctas, works.count() * columns));
   const double together =
-      std::clamp(busy / device.multiprocessors, 1.0, static_cast<double>(plan.config.resident));
+      std::clamp(busy / device.multiprocessors, 1.0,
+                 static_cast<double>(attention::cta_shape(plan.config).resident));
   KernelWork tile = decode_tile_work(plan.config, dims);
   tile.read_bytes *= element_bytes / 2;
   const Pace pace = {
       .barriers = 0, .overlap = 1, .frame_latencies = kPartLoads, .deal = attention::Deal::kStride};
   const attention::StepPace of_steps =
-      attention::pace_steps(device, cta_of(plan.config), pace, tile, 1, together);
+      attention::pace_steps(device, attention::cta_shape(plan.config), pace, tile, 1, together);
   constexpr double kPartBarriers = 3;
   const KernelWork part =
       decode_part_work(plan.config, dims, plan.packing.tile_heads * plan.packing.tile_queries);

@@ -24,8 +24,8 @@ namespace annulus::batch {
 // The work of decode_forward for one tile of keys, and what it does once for a part with `rows`
 // rows of (query, head). Instructions are PTX's, as counted on the simulator;
 // tools/bench/batch_bench compares the two.
-attention::KernelWork decode_tile_work(const BatchConfig& config, const attention::Dims& dims);
-attention::KernelWork decode_part_work(const BatchConfig& config, const attention::Dims& dims,
+attention::KernelWork decode_tile_work(const KernelConfig& config, const attention::Dims& dims);
+attention::KernelWork decode_part_work(const KernelConfig& config, const attention::Dims& dims,
                                        std::int64_t rows);
 
 // A request as its kernel sees it: its queries, and the keys that they see.

@@ -109,7 +109,8 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
   constexpr double kOfUnlike = 1.0 / 2, kOfOne = 1.0 / 8;
   const attention::PipeDevice device = attention::pipe_device(limits);
   // The CTAs of the whole device count, because BatchOptions::max_multiprocessors changes no bit.
-  const std::int64_t resident = std::int64_t{limits.multiprocessors} * given.config.resident;
+  const std::int64_t resident =
+      std::int64_t{limits.multiprocessors} * attention::cta_shape(given.config).resident;
   BatchBounds most = held_bounds(problem);
   most.keys_of_one = numbered_keys(problem);
   most.keys = std::min(most.keys, pattern::product(most.requests, most.keys_of_one));
@@ -268,6 +269,16 @@ Problem largest_request(const BatchProblem& problem) {
 
 namespace {
 
+// The kernels that a class of the problem's requests may have, the preferred ones first.
+std::vector<const BatchKernel*> kernels_for(RequestClass requests, const BatchProblem& problem) {
+  std::vector<const BatchKernel*> kernels;
+  for (const BatchKernel* kernel : batch_kernels()) {
+    if (kernel->requests != requests) continue;
+    if (problem.block_keys == 0 || kernel->takes_lists) kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
 // The classes of requests, without their lists: those that fit few tiles of decode_forward, and
 // where there may be others, those.
 std::vector<ClassPlan> classes_of(const BatchProblem& problem,
@@ -276,25 +287,18 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem,
   const std::int64_t group = problem.heads / problem.kv_heads;
   const std::int64_t few =
       std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
-  constexpr const BatchKernel* kForFew[] = {&kDecodeKernel};
-  constexpr const BatchKernel* kForMany[] = {&kChunkWgmmaKernel, &kChunkKernel};
-  const auto add = [&](std::vector<ClassPlan>* classes, std::span<const BatchKernel* const> kernels,
-                       std::int64_t least, std::int64_t most) {
-    std::vector<const BatchKernel*> suited(kernels.begin(), kernels.end());
-    std::erase_if(suited, [&](const BatchKernel* kernel) {
-      return problem.block_keys > 0 && !kernel->takes_lists;
-    });
+  std::vector<ClassPlan> classes;
+  const auto add = [&](RequestClass requests, std::int64_t least, std::int64_t most) {
     ClassPlan made;
-    made.config = choose_config(suited, dims, limits);
+    made.config = choose_config(kernels_for(requests, problem), dims, limits);
     made.packing = pack(problem, made.config.tile_rows);
     made.least_queries = least;
     made.most_queries = most;
-    classes->push_back(std::move(made));
+    classes.push_back(std::move(made));
   };
-  std::vector<ClassPlan> classes;
-  add(&classes, kForFew, 1, few);
+  add(RequestClass::kFewQueries, 1, few);
   if (problem.most.rows_of_one > few) {
-    add(&classes, kForMany, few + 1, problem.most.rows_of_one);
+    add(RequestClass::kManyQueries, few + 1, problem.most.rows_of_one);
   }
   return classes;
 }
@@ -340,7 +344,7 @@ std::string describe(const ClassPlan& of, kernels::Pages pages) {
       of.packing.tile_queries, of.ctas, of.part_keys, of.lists.works, of.lists.slots,
       of.packing.row_columns < of.packing.columns ? "; each column of heads has works of its own"
                                                   : "");
-  if (of.config.kernel->by_maps) {
+  if (kernel_of(of.config).by_maps) {
     const int unit = unit_keys(of.config, pages);
     text +=
         fmt::format("; copied by tensor maps, {} {} at a time", unit, unit == 1 ? "key" : "keys");
@@ -384,13 +388,14 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
                                                       : std::numeric_limits<std::int64_t>::max();
   left -= std::min(left, plan.blocks.end);
   for (ClassPlan& of : plan.classes) {
-    if (of.config.kernel->takes_parts) continue;
+    if (kernel_of(of.config).takes_parts) continue;
     of.part_keys = base::round_up(numbered_keys(problem), kLeastPart);
     left -= std::min(left, lay_out(problem, of.packing, of.most_queries, of.part_keys, 0).end);
   }
   for (ClassPlan& of : plan.classes) {
-    const std::int64_t resident = std::int64_t{multiprocessors} * of.config.resident;
-    if (of.config.kernel->takes_parts) {
+    const std::int64_t resident =
+        std::int64_t{multiprocessors} * attention::cta_shape(of.config).resident;
+    if (kernel_of(of.config).takes_parts) {
       of.part_keys =
           options.part_keys > 0 ? options.part_keys : choose_part(problem, of, left, limits);
     }

@@ -57,7 +57,7 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
 
 // How requests with so many queries are computed.
 struct ClassPlan {
-  BatchConfig config;
+  KernelConfig config;
   Packing packing;
   // What the heads of each row of a tile see: one of BatchPlanData::forms for each.
   std::vector<int> forms;

@@ -91,7 +91,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
     Class& made = classes_.emplace_back();
     made.kernel = kernels.get(of.spec);
     made.kernel.kernel->function.allow_dynamic_shared(
-        static_cast<std::size_t>(shared_bytes(of.config, dims)));
+        static_cast<std::size_t>(attention::shared_bytes(of.config, dims)));
     if (of.joins) made.combine = kernels.get(of.combine);
   }
 
@@ -298,7 +298,7 @@ void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
   // takes any.
   kernels::BatchMaps maps{};
   for (const ClassPlan& of : plan_.classes) {
-    if (of.config.kernel->by_maps) maps = batch_maps(*context_, plan_, of, operands);
+    if (kernel_of(of.config).by_maps) maps = batch_maps(*context_, plan_, of, operands);
   }
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     const ClassPlan& of = plan_.classes[i];
@@ -308,10 +308,10 @@ void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
     params.tables = tables_of(of, plan_.problem.most, workspace);
     params.listed = block_tables_of(plan_, workspace);
     const device::Extent grid = {static_cast<unsigned>(of.ctas)};
-    const device::Extent block = {static_cast<unsigned>(of.config.threads())};
-    const auto shared = static_cast<std::size_t>(shared_bytes(of.config, dims));
+    const device::Extent block = {static_cast<unsigned>(attention::threads(of.config))};
+    const auto shared = static_cast<std::size_t>(attention::shared_bytes(of.config, dims));
     const auto& function = made.kernel.kernel->function;
-    if (of.config.kernel->by_maps) {
+    if (kernel_of(of.config).by_maps) {
       to.launch(function, grid, block, shared, params, maps);
     } else {
       to.launch(function, grid, block, shared, params);

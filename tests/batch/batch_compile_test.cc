@@ -41,6 +41,12 @@ BatchFeatures all(const attention::Dims& dims) {
           .row_limits = true};
 }
 
+// That a multiprocessor holds.
+int threads_of(const KernelConfig& config) {
+  const attention::CtaShape cta = attention::cta_shape(config);
+  return cta.threads * cta.resident;
+}
+
 TEST_CASE("no kernel of batches spills or uses local memory") {
   struct Case {
     std::string text;
@@ -53,10 +59,10 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   bool turn = false;
   for (const ShippedBatchConfig& shipped : shipped_batch_configs()) {
     BatchFeatures features = turn ? plain(shipped.dims) : all(shipped.dims);
-    features.listed = features.listed && shipped.config.kernel->takes_lists;
-    const jit::Arch arch = turn || shipped.config.kernel->by_maps ? hopper : ampere;
+    features.listed = features.listed && kernel_of(shipped.config).takes_lists;
+    const jit::Arch arch = turn || kernel_of(shipped.config).by_maps ? hopper : ampere;
     cases.push_back({to_string(shipped.config), rows_spec(shipped.config, features, arch),
-                     shipped.config.threads() * shipped.config.resident});
+                     threads_of(shipped.config)});
     turn = !turn;
   }
   cases.push_back({"combine_parts", combine_spec(all({256, 256}), ampere), 128});
@@ -68,10 +74,9 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
     BatchFeatures features = all(shipped.dims);
     features.listed = false;
     features.interleaved = true;
-    const jit::Arch arch = shipped.config.kernel->by_maps ? hopper : ampere;
+    const jit::Arch arch = kernel_of(shipped.config).by_maps ? hopper : ampere;
     cases.push_back({to_string(shipped.config) + " of interleaved keys",
-                     rows_spec(shipped.config, features, arch),
-                     shipped.config.threads() * shipped.config.resident});
+                     rows_spec(shipped.config, features, arch), threads_of(shipped.config)});
   }
   BatchFeatures interleaved = plain({128, 128});
   interleaved.interleaved = true;

@@ -135,7 +135,7 @@ Described described(const Device& device, std::int64_t dim) {
     return Step(device, problem_of(4, 1, dim, all, 16), all, one_cta)
         .counters()["warp_instructions"];
   };
-  const batch::BatchConfig config = batch::choose_config(
+  const attention::KernelConfig config = batch::choose_config(
       std::array{&batch::kDecodeKernel}, {dim, dim}, api::limits_of(api::inside(device)));
   constexpr std::int64_t kKeys = 512;
   const double tiles = static_cast<double>(kKeys) / config.tile_columns;

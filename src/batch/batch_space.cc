@@ -1,0 +1,246 @@
+#include "batch/batch_space.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/math.h"
+#include "batch/batch_config.h"
+#include "params/batch_map_params.h"
+
+namespace annulus::batch {
+namespace {
+
+using attention::AddCandidates;
+using attention::Dims;
+using attention::Footprint;
+
+// What the driver keeps of a multiprocessor's shared memory for each CTA (CUDA programming guide,
+// "Shared Memory" of compute capability 8.x and 9.0).
+constexpr std::int64_t kReservedBytes = 1024;
+
+constexpr int kMaxResident = 4;
+
+// Q, and the buffers of K and V.
+std::int64_t chunk_bytes(const BatchConfig& config, const Dims& dims) {
+  return kElementBytes *
+         (config.tile_rows * dims.qk + config.stages * config.tile_columns * (dims.qk + dims.v));
+}
+
+// What chunk_bytes() counts, and m and l of each warp: the warps of decode_forward have the same
+// rows and take keys of their own.
+std::int64_t decode_bytes(const BatchConfig& config, const Dims& dims) {
+  return chunk_bytes(config, dims) +
+         config.warps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};
+}
+
+constexpr std::int64_t kPanelColumns = 64;
+
+// ChunkLayout in templates/kernels/batch/chunk_layout.cuh is the same on the device.
+std::int64_t chunk_wgmma_bytes(const BatchConfig& config, const Dims& dims) {
+  constexpr std::int64_t kBarrierBytes = 8, kStepBytes = 32, kUnused = 16;
+  constexpr std::int64_t kWorkBytes = sizeof(kernels::ChunkWork);
+  const Dims whole = {base::round_up(dims.qk, kPanelColumns),
+                      base::round_up(dims.v, kPanelColumns)};
+  return chunk_bytes(config, whole) + 2 * kBarrierBytes +
+         config.stages * (4 * kBarrierBytes + kStepBytes) + 2 * kWorkBytes + kUnused;
+}
+
+std::optional<std::string> why_no_ampere(jit::Arch arch) {
+  if (arch.number >= 80) return std::nullopt;
+  return fmt::format("{} has no cp.async and no bf16 tensor cores; batches need sm_80",
+                     jit::to_string(arch));
+}
+
+std::optional<std::string> why_no_such_pipeline(const BatchConfig& config, int least_stages) {
+  constexpr int kMaxStages = 4;
+  if (config.stages < least_stages || config.stages > kMaxStages) {
+    return fmt::format("{} stages: the pipeline has {} to {}", config.stages, least_stages,
+                       kMaxStages);
+  }
+  if (config.resident < 1 || config.resident > kMaxResident) {
+    return fmt::format("{} resident CTAs: 1 to {} can be asked for", config.resident, kMaxResident);
+  }
+  return std::nullopt;
+}
+
+// The registers of one thread whose fragments take so many.
+Footprint footprint_of(const BatchConfig& config, std::int64_t shared_bytes,
+                       std::int64_t fragments) {
+  constexpr int kRegisterFile = 65536;
+  const int threads = batch_cta(config).threads;
+  const int most = std::min(255, kRegisterFile / (threads * config.resident) / 8 * 8);
+  return {.shared_bytes = shared_bytes,
+          .fragment_registers = fragments,
+          .least_registers = 0,
+          .max_registers = most,
+          .predicted_registers = most};
+}
+
+void add_residents(const AddCandidates& add, BatchConfig config) {
+  std::vector<KernelConfig> alternatives;
+  for (config.resident = kMaxResident; config.resident >= 1; --config.resident) {
+    alternatives.push_back(config);
+  }
+  add(alternatives);
+}
+
+}  // namespace
+
+std::optional<std::string> why_no_room(const KernelConfig& config, const Dims& dims,
+                                       std::int64_t shared_limit) {
+  const std::int64_t bytes = attention::shared_bytes(config, dims);
+  const int resident = batch_config(config).resident;
+  const std::int64_t all = shared_limit + kReservedBytes;
+  if (resident * (bytes + kReservedBytes) <= all) return std::nullopt;
+  return fmt::format("{} CTAs of {} bytes of shared memory, but a multiprocessor has {}", resident,
+                     bytes, all);
+}
+
+// What follows are static_asserts of the templates (templates/README.md lists them), which here
+// become sentences before anything is compiled, the end of the search space, and what the hardware
+// has.
+
+std::optional<std::string> decode_why_illegal(const KernelConfig& any, const Dims& dims,
+                                              jit::Arch arch) {
+  const BatchConfig config = batch_config(any);
+  if (auto reason = why_no_ampere(arch)) return reason;
+  if (auto reason = attention::why_unsupported(dims)) return reason;
+  if (config.tile_rows != kernels::kPackedRows || config.warps != 4) {
+    return fmt::format("{} rows and {} warps: 4 warps have the same {} rows", config.tile_rows,
+                       config.warps, static_cast<int>(kernels::kPackedRows));
+  }
+  if (config.tile_columns != 64 && config.tile_columns != 128) {
+    return fmt::format("{} columns: a tile has 64 or 128, of which a warp takes a quarter",
+                       config.tile_columns);
+  }
+  if (auto reason = why_no_such_pipeline(config, 2)) return reason;
+  return why_no_room(any, dims, attention::shared_limit(arch));
+}
+
+void decode_enumerate(const AddCandidates& add) {
+  for (const int columns : {64, 128}) {
+    for (int stages = 2; stages <= 4; ++stages) {
+      for (const bool query : {false, true}) {
+        add_residents(add, {&kDecodeKernel, kernels::kPackedRows, columns, 4, stages, query, 1});
+      }
+    }
+  }
+}
+
+Footprint decode_footprint(const KernelConfig& any, const Dims& dims) {
+  const BatchConfig config = batch_config(any);
+  return footprint_of(config, decode_bytes(config, dims),
+                      config.tile_columns / config.warps / 2 + dims.v / 2 +
+                          (config.query_in_registers ? dims.qk / 4 : 0));
+}
+
+std::optional<std::string> chunk_wgmma_why_illegal(const KernelConfig& any, const Dims& dims,
+                                                   jit::Arch arch) {
+  const BatchConfig config = batch_config(any);
+  if (auto reason = why_no_ampere(arch)) return reason;
+  if (arch != jit::Arch{90, 'a'}) {
+    return fmt::format("{} has no products of warpgroups; they need sm_90a", jit::to_string(arch));
+  }
+  if (auto reason = attention::why_unsupported(dims)) return reason;
+  if (config.tile_rows != 128 || config.warps != 8 || config.resident != 1) {
+    return fmt::format(
+        "{} rows, {} warps and {} resident CTAs: two warpgroups of 4 warps compute 64 rows each, "
+        "and share a multiprocessor with no other CTA",
+        config.tile_rows, config.warps, config.resident);
+  }
+  if (config.tile_columns < 32 || config.tile_columns > 128 || config.tile_columns % 16 != 0) {
+    return fmt::format("{} columns: a tile has a multiple of 16 from 32 to 128",
+                       config.tile_columns);
+  }
+  if (config.query_in_registers) return "Q is never in registers: products read it where it lies";
+  if (auto reason = why_no_such_pipeline(config, 1)) return reason;
+  return why_no_room(any, dims, attention::shared_limit(arch));
+}
+
+void chunk_wgmma_enumerate(const AddCandidates& add) {
+  for (int columns = 32; columns <= 128; columns += 16) {
+    for (int stages = 1; stages <= 4; ++stages) {
+      add({{BatchConfig{&kChunkWgmmaKernel, 128, columns, 8, stages, false, 1}}});
+    }
+  }
+}
+
+// The CTA takes all registers of the multiprocessor, and its warps move them between warpgroups.
+Footprint chunk_wgmma_footprint(const KernelConfig& any, const Dims& dims) {
+  const BatchConfig config = batch_config(any);
+  return footprint_of(config, chunk_wgmma_bytes(config, dims),
+                      config.tile_columns / 2 + config.tile_columns / 4 +
+                          base::round_up(dims.v, kPanelColumns) / 2);
+}
+
+std::optional<std::string> chunk_why_illegal(const KernelConfig& any, const Dims& dims,
+                                             jit::Arch arch) {
+  const BatchConfig config = batch_config(any);
+  if (auto reason = why_no_ampere(arch)) return reason;
+  if (auto reason = attention::why_unsupported(dims)) return reason;
+  if (config.warps != 4 && config.warps != 8) {
+    return fmt::format("{} warps: a CTA has 4 or 8", config.warps);
+  }
+  if (config.tile_rows != config.warps * 16 && config.tile_rows != config.warps * 32) {
+    return fmt::format("{} rows for {} warps: each warp owns 16 or 32 rows", config.tile_rows,
+                       config.warps);
+  }
+  constexpr int kColumns[] = {16, 32, 64, 128};
+  if (std::ranges::find(kColumns, config.tile_columns) == std::end(kColumns)) {
+    return fmt::format("{} columns: a tile has 16, 32, 64 or 128, so that pages divide it",
+                       config.tile_columns);
+  }
+  // Rows that all threads of tile::RowCopier copy in one pass: 8 or 4 threads share a row, as its
+  // swizzle has groups of 8 or 4 chunks (templates/tile/swizzle.cuh).
+  for (const std::int64_t dim : {dims.qk, dims.v}) {
+    const std::int64_t pass = 32 * config.warps / (dim % 64 == 0 ? 8 : 4);
+    if (pass > 32 || config.tile_columns % pass != 0) {
+      return fmt::format(
+          "{} columns: {} threads copy {} rows of head dim {} at a time, which must divide them "
+          "and be at most 32",
+          config.tile_columns, 32 * config.warps, pass, dim);
+    }
+  }
+  if (auto reason = why_no_such_pipeline(config, 2)) return reason;
+  const std::int64_t staging = config.warps * 16 * (dims.v + 8) * std::int64_t{sizeof(float)};
+  if (staging > chunk_bytes(config, dims)) {
+    return fmt::format("{} bytes of shared memory, and 16 rows of output of each warp take {}",
+                       chunk_bytes(config, dims), staging);
+  }
+  return why_no_room(any, dims, attention::shared_limit(arch));
+}
+
+void chunk_enumerate(const AddCandidates& add) {
+  for (const int warps : {4, 8}) {
+    for (const int rows : {16, 32}) {
+      for (const int columns : {16, 32, 64, 128}) {
+        for (int stages = 2; stages <= 4; ++stages) {
+          for (const bool query : {false, true}) {
+            add_residents(add, {&kChunkKernel, rows * warps, columns, warps, stages, query, 1});
+          }
+        }
+      }
+    }
+  }
+}
+
+Footprint chunk_footprint(const KernelConfig& any, const Dims& dims) {
+  const BatchConfig config = batch_config(any);
+  const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
+  return footprint_of(
+      config, chunk_bytes(config, dims),
+      config.tile_rows / (config.warps * 16) * (config.tile_columns / 2 + dims.v / 2 + query));
+}
+
+attention::CtaShape batch_cta(const KernelConfig& any) {
+  constexpr int kCopyingThreads = 128;
+  const BatchConfig config = batch_config(any);
+  return {.threads = 32 * config.warps + (config.kernel->by_maps ? kCopyingThreads : 0),
+          .warps = config.warps,
+          .stages = config.stages,
+          .resident = config.resident};
+}
+
+}  // namespace annulus::batch
