@@ -110,6 +110,11 @@ struct BatchOptions {
   // For debugging: run() waits for the stream, reads the status that prepare() has left, and throws
   // Error{kInvalidArgument} where a request breaks a rule. It cannot be captured then.
   bool check_status = false;
+  // The configurations of the kernels, as BatchInfo::config tells them: texts that ", " separates,
+  // at most one for each class of requests (few queries, many queries). A class for which none is
+  // named has the one that it would have anyway; empty: all have. Another configuration may give
+  // other bits.
+  std::string config;
 };
 
 // Names of pages, int32 in device memory. Page j of request r is ids[r * width + j], or
@@ -299,8 +304,9 @@ class ANNULUS_EXPORT BatchPlan {
 ANNULUS_EXPORT void validate(const BatchProblem& problem);
 
 // Decides, compiles and uploads. Throws what validate() throws, Error{kInvalidArgument} for options
-// out of range, Error{kUnsupported} where the pattern's rows are not bands or runs or the device
-// has no kernel, Error{kOutOfMemory}, Error{kCompile}, Error{kDevice}, and Error{kLimit,
+// out of range and a text that is no configuration, Error{kUnsupported} where the pattern's rows
+// are not bands or runs, the device has no kernel, or a configuration that was named is not
+// possible, Error{kOutOfMemory}, Error{kCompile}, Error{kDevice}, and Error{kLimit,
 // kCancelled} where the pattern takes more work than the default limit, or than that of a WorkScope
 // around the call (annulus/work_limit.h).
 ANNULUS_EXPORT BatchPlan plan_batch(const Device& device, const BatchProblem& problem,

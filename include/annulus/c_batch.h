@@ -114,17 +114,23 @@ typedef struct annulus_batch_options {
   // 0 or 1, for debugging: each run waits for its stream, reads the status that prepare has left,
   // and returns ANNULUS_INVALID_ARGUMENT where a request breaks a rule. It cannot be captured then.
   int32_t check_status;
+  // The configurations of the kernels, as annulus_batch_plan_info.config tells them: texts that
+  // ", " separates, at most one for each class of requests (few queries, many queries). A class for
+  // which none is named has the one that it would have anyway; null: all have. Another
+  // configuration may give other bits.
+  const char* config;
 } annulus_batch_options;
 
 #define ANNULUS_BATCH_OPTIONS_INIT \
-  { sizeof(annulus_batch_options), 0, 0, 0, 0 }
+  { sizeof(annulus_batch_options), 0, 0, 0, 0, NULL }
 
 // ---- Plans
 
 // Decides, compiles and uploads: up to some seconds. Null options are the defaults. The plan is
 // immutable and keeps what it needs of the device; any number of threads may use it at a time.
 // Errors are those of annulus_batch_problem_validate, ANNULUS_INVALID_ARGUMENT for options out of
-// range, ANNULUS_UNSUPPORTED where the keys of a query are no few runs or the device has no kernel,
+// range and a text that is no configuration, ANNULUS_UNSUPPORTED where the keys of a query are no
+// few runs, the device has no kernel, or a configuration that was named is not possible,
 // ANNULUS_OUT_OF_MEMORY, ANNULUS_COMPILE and ANNULUS_DEVICE. It has the default limit of work; a
 // work scope takes its place.
 ANNULUS_EXPORT annulus_status annulus_batch_plan_create(annulus_device* device,

@@ -105,6 +105,7 @@ BatchOptions batch_options_of(const annulus_batch_options* given) {
   options.max_workspace_bytes = c.max_workspace_bytes;
   options.max_multiprocessors = c.max_multiprocessors;
   options.check_status = truth("check_status", c.check_status);
+  if (c.config != nullptr) options.config = c.config;
   return options;
 }
 

@@ -6,9 +6,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "annulus/error.h"
 #include "attention/kernels/wgmma/config.h"
-#include "base/fail.h"
 #include "base/math.h"
 #include "batch/batch_space.h"
 #include "params/batch_map_params.h"
@@ -151,27 +149,6 @@ std::vector<ShippedBatchConfig> shipped_batch_configs() {
     all.insert(all.end(), kernel->shipped.begin(), kernel->shipped.end());
   }
   return all;
-}
-
-std::optional<std::string> why_not(const KernelConfig& config, const attention::Dims& dims,
-                                   const attention::DeviceLimits& limits) {
-  if (auto reason = attention::why_illegal(config, dims, limits.arch)) return reason;
-  return why_no_room(config, dims, limits.shared_bytes_per_block);
-}
-
-KernelConfig choose_config(std::span<const BatchKernel* const> kernels, const attention::Dims& dims,
-                           const attention::DeviceLimits& limits) {
-  std::string reason = "there is none for these head dims";
-  for (const BatchKernel* kernel : kernels) {
-    for (const ShippedBatchConfig& shipped : kernel->shipped) {
-      if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
-      auto why = why_not(shipped.config, dims, limits);
-      if (!why) return shipped.config;
-      reason = std::move(*why);
-    }
-  }
-  base::fail(ErrorCode::kUnsupported, "no {} kernel for batches of head dims {}/{} on {}: {}",
-             kernels.back()->name, dims.qk, dims.v, jit::to_string(limits.arch), reason);
 }
 
 int unit_keys(const KernelConfig& config, kernels::Pages pages) {

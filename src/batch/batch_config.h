@@ -7,14 +7,10 @@
 // functions of attention/kernels/kernel_config.h. batch_space.h says which are legal.
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "attention/kernels/config_family.h"
-#include "attention/kernels/device_limits.h"
 #include "attention/kernels/kernel_source.h"
 #include "jit/spec.h"
 #include "params/batch_params.h"
@@ -88,15 +84,6 @@ std::int64_t bytes_under_way(const KernelConfig& config, const attention::Dims& 
 
 // The shipped configurations of all kernels.
 std::vector<ShippedBatchConfig> shipped_batch_configs();
-
-// Why a device cannot run a configuration, or nothing.
-std::optional<std::string> why_not(const KernelConfig& config, const attention::Dims& dims,
-                                   const attention::DeviceLimits& limits);
-
-// The first of the kernels' shipped configurations that the device can run, those of the first
-// kernel before those of the next. Throws Error{kUnsupported}.
-KernelConfig choose_config(std::span<const BatchKernel* const> kernels, const attention::Dims& dims,
-                           const attention::DeviceLimits& limits);
 
 // What these kernels are specialised by, besides the features of attention.
 struct BatchFeatures {

@@ -10,6 +10,7 @@
 #include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "batch/batch_choice.h"
 #include "batch/batch_cost.h"
 #include "batch/row_forms.h"
 #include "batch/step_operands.h"
@@ -269,28 +270,21 @@ Problem largest_request(const BatchProblem& problem) {
 
 namespace {
 
-// The kernels that a class of the problem's requests may have, the preferred ones first.
-std::vector<const BatchKernel*> kernels_for(RequestClass requests, const BatchProblem& problem) {
-  std::vector<const BatchKernel*> kernels;
-  for (const BatchKernel* kernel : batch_kernels()) {
-    if (kernel->requests != requests) continue;
-    if (problem.block_keys == 0 || kernel->takes_lists) kernels.push_back(kernel);
-  }
-  return kernels;
-}
-
 // The classes of requests, without their lists: those that fit few tiles of decode_forward, and
 // where there may be others, those.
-std::vector<ClassPlan> classes_of(const BatchProblem& problem,
+std::vector<ClassPlan> classes_of(const BatchProblem& problem, const BatchOptions& options,
                                   const attention::DeviceLimits& limits) {
-  const attention::Dims dims{problem.dim_qk, problem.dim_v};
+  const std::vector<KernelConfig> named =
+      named_configs(options.config, {problem.dim_qk, problem.dim_v});
   const std::int64_t group = problem.heads / problem.kv_heads;
   const std::int64_t few =
       std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
   std::vector<ClassPlan> classes;
   const auto add = [&](RequestClass requests, std::int64_t least, std::int64_t most) {
     ClassPlan made;
-    made.config = choose_config(kernels_for(requests, problem), dims, limits);
+    const auto config = named_for(requests, named, problem, limits);
+    made.config = config ? *config : choose_config(requests, problem, limits);
+    made.named = config.has_value();
     made.packing = pack(problem, made.config.tile_rows);
     made.least_queries = least;
     made.most_queries = most;
@@ -299,6 +293,11 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem,
   add(RequestClass::kFewQueries, 1, few);
   if (problem.most.rows_of_one > few) {
     add(RequestClass::kManyQueries, few + 1, problem.most.rows_of_one);
+  } else if (const auto config = named_for(RequestClass::kManyQueries, named, problem, limits)) {
+    base::fail(ErrorCode::kUnsupported,
+               "configuration '{}' is not possible here: it is for requests of more than {} "
+               "queries, and none of this batch has so many",
+               to_string(*config), few);
   }
   return classes;
 }
@@ -338,10 +337,11 @@ void add_forms(BatchPlanData* plan, ClassPlan* of) {
 
 std::string describe(const ClassPlan& of, kernels::Pages pages) {
   std::string text = fmt::format(
-      "{} to {} queries: {}, {} heads and up to {} queries to a tile of rows, {} CTAs; keys in "
+      "{} to {} queries: {}{}, {} heads and up to {} queries to a tile of rows, {} CTAs; keys in "
       "parts of {}, up to {} works in a step, {} of them joined{}",
-      of.least_queries, of.most_queries, to_string(of.config), of.packing.tile_heads,
-      of.packing.tile_queries, of.ctas, of.part_keys, of.lists.works, of.lists.slots,
+      of.least_queries, of.most_queries, to_string(of.config),
+      of.named ? " (asked for by the caller)" : "", of.packing.tile_heads, of.packing.tile_queries,
+      of.ctas, of.part_keys, of.lists.works, of.lists.slots,
       of.packing.row_columns < of.packing.columns ? "; each column of heads has works of its own"
                                                   : "");
   if (kernel_of(of.config).by_maps) {
@@ -363,7 +363,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   const Problem one = largest_request(problem);
   check_has_forms(problem.pattern);
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, {}});
-  plan.classes = classes_of(problem, limits);
+  plan.classes = classes_of(problem, options, limits);
   for (ClassPlan& of : plan.classes) add_forms(&plan, &of);
   plan.features = {.attention = attention::features_of(one),
                    .pages = pages_of(problem),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "annulus/batch.h"
+#include "attention/kernels/device_limits.h"
 #include "attention/score/score.h"
 #include "attention/score/score_code.h"
 #include "batch/batch_config.h"
@@ -58,6 +59,7 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
 // How requests with so many queries are computed.
 struct ClassPlan {
   KernelConfig config;
+  bool named = false;  // by the caller
   Packing packing;
   // What the heads of each row of a tile see: one of BatchPlanData::forms for each.
   std::vector<int> forms;

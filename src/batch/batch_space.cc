@@ -37,6 +37,9 @@ std::int64_t decode_bytes(const BatchConfig& config, const Dims& dims) {
 
 constexpr std::int64_t kPanelColumns = 64;
 
+// What templates/ptx/wgmma.cuh has products of, up to what a step may have.
+constexpr int kProductColumns[] = {32, 64, 80, 96, 112, 128};
+
 // ChunkLayout in templates/kernels/batch/chunk_layout.cuh is the same on the device.
 std::int64_t chunk_wgmma_bytes(const BatchConfig& config, const Dims& dims) {
   constexpr std::int64_t kBarrierBytes = 8, kStepBytes = 32, kUnused = 16;
@@ -77,6 +80,9 @@ Footprint footprint_of(const BatchConfig& config, std::int64_t shared_bytes,
           .max_registers = most,
           .predicted_registers = most};
 }
+
+// The lanes of a warp share the pages of a step evenly (templates/tile/key_window.cuh).
+constexpr int kChunkColumns[] = {16, 32, 64, 128};
 
 void add_residents(const AddCandidates& add, BatchConfig config) {
   std::vector<KernelConfig> alternatives;
@@ -150,9 +156,10 @@ std::optional<std::string> chunk_wgmma_why_illegal(const KernelConfig& any, cons
         "and share a multiprocessor with no other CTA",
         config.tile_rows, config.warps, config.resident);
   }
-  if (config.tile_columns < 32 || config.tile_columns > 128 || config.tile_columns % 16 != 0) {
-    return fmt::format("{} columns: a tile has a multiple of 16 from 32 to 128",
-                       config.tile_columns);
+  if (std::ranges::find(kProductColumns, config.tile_columns) == std::end(kProductColumns)) {
+    return fmt::format(
+        "{} columns: a tile has 32, or a multiple of 16 from 64 to 128, as products have",
+        config.tile_columns);
   }
   if (config.query_in_registers) return "Q is never in registers: products read it where it lies";
   if (auto reason = why_no_such_pipeline(config, 1)) return reason;
@@ -160,7 +167,7 @@ std::optional<std::string> chunk_wgmma_why_illegal(const KernelConfig& any, cons
 }
 
 void chunk_wgmma_enumerate(const AddCandidates& add) {
-  for (int columns = 32; columns <= 128; columns += 16) {
+  for (const int columns : kProductColumns) {
     for (int stages = 1; stages <= 4; ++stages) {
       add({{BatchConfig{&kChunkWgmmaKernel, 128, columns, 8, stages, false, 1}}});
     }
@@ -187,8 +194,7 @@ std::optional<std::string> chunk_why_illegal(const KernelConfig& any, const Dims
     return fmt::format("{} rows for {} warps: each warp owns 16 or 32 rows", config.tile_rows,
                        config.warps);
   }
-  constexpr int kColumns[] = {16, 32, 64, 128};
-  if (std::ranges::find(kColumns, config.tile_columns) == std::end(kColumns)) {
+  if (std::ranges::find(kChunkColumns, config.tile_columns) == std::end(kChunkColumns)) {
     return fmt::format("{} columns: a tile has 16, 32, 64 or 128, so that pages divide it",
                        config.tile_columns);
   }
@@ -215,7 +221,7 @@ std::optional<std::string> chunk_why_illegal(const KernelConfig& any, const Dims
 void chunk_enumerate(const AddCandidates& add) {
   for (const int warps : {4, 8}) {
     for (const int rows : {16, 32}) {
-      for (const int columns : {16, 32, 64, 128}) {
+      for (const int columns : kChunkColumns) {
         for (int stages = 2; stages <= 4; ++stages) {
           for (const bool query : {false, true}) {
             add_residents(add, {&kChunkKernel, rows * warps, columns, warps, stages, query, 1});

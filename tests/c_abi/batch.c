@@ -319,6 +319,12 @@ static void wrong_problems(const sample_batch* batch) {
   options.part_keys = 0;
   options.max_workspace_bytes = 16;
   refused(batch, &batch->problem, &options, ANNULUS_OUT_OF_MEMORY, "max_workspace_bytes is 16");
+  options.max_workspace_bytes = 0;
+  options.config = "decode m16 n64 w4";
+  refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT, "is no configuration of");
+  options.config = "decode m16 n64 w8 s2";
+  refused(batch, &batch->problem, &options, ANNULUS_UNSUPPORTED, "is not possible here: ");
+  options.config = NULL;
   options.check_status = 7;
   refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT, "check_status is 7");
   options.struct_size = 0;

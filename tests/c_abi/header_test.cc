@@ -210,6 +210,7 @@ TEST_CASE("and so are those of batches") {
   CHECK(options.max_workspace_bytes == annulus::BatchOptions().max_workspace_bytes);
   CHECK(options.max_multiprocessors == annulus::BatchOptions().max_multiprocessors);
   CHECK(options.check_status == (annulus::BatchOptions().check_status ? 1 : 0));
+  CHECK((options.config == nullptr && annulus::BatchOptions().config.empty()));
   const annulus_batch_metadata metadata = ANNULUS_BATCH_METADATA_INIT;
   CHECK((metadata.q_begin == nullptr && metadata.v_pages.ids == nullptr));
   CHECK((metadata.k_pages.width == 0 && metadata.v_begin == nullptr));

@@ -1256,6 +1256,7 @@ class Program {
     options->max_workspace_bytes = bytes_.below(4) == 0 ? bytes_.number() : 0;
     options->max_multiprocessors = tiny(4);
     options->check_status = tiny(1);
+    if (bytes_.below(8) == 0) options->config = "decode m16 n64 w4 s2, chunk m64 n64 w4 s2";
     annulus_batch_plan* plan = nullptr;
     made(annulus_batch_plan_create(device, batch.get(),
                                    bytes_.below(4) == 0 ? nullptr : options.get(), &plan),

@@ -153,6 +153,10 @@ BatchOptions batch_options_from(Bytes& bytes) {
   options.max_multiprocessors = static_cast<int>(field(bytes, 0, 4));
   options.part_keys = bytes.below(2) == 0 ? 0 : bytes.between(0, 15) * 128;
   if (bytes.below(4) == 0) options.max_workspace_bytes = bytes.byte() * 65536;
+  static constexpr const char* kConfigs[] = {
+      "decode m16 n64 w4 s2", "chunk m64 n32 w4 s3, decode m16 n128 w4 s4 x2",
+      "chunk_wgmma m128 n48 w8 s1", "chunk m128 n16 w4 s2 q", "decode m16 n64 w4 s2, "};
+  if (bytes.below(4) == 0) options.config = kConfigs[bytes.below(std::size(kConfigs))];
   return options;
 }
 

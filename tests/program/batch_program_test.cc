@@ -145,9 +145,8 @@ TEST_CASE("a list of requests that is none names the column") {
 }
 
 TEST_CASE("options that batches do not have are refused with a reason") {
-  for (const char* option :
-       {"--batch 2", "--seq 4", "--seq-k 4", "--q0 3", "--kv-batch 1", "--kv-splits 2",
-        "--scale-block 64", "--layer 1", "--block 16x16", "--config x"}) {
+  for (const char* option : {"--batch 2", "--seq 4", "--seq-k 4", "--q0 3", "--kv-batch 1",
+                             "--kv-splits 2", "--scale-block 64", "--layer 1", "--block 16x16"}) {
     const std::string given = option;
     const std::string name = given.substr(0, given.find(' ')) + " does not go with --requests: ";
     refused("run --requests 1/2 " + given, 2, name);
@@ -163,6 +162,10 @@ TEST_CASE("options that batches do not have are refused with a reason") {
   refused("run --requests 1/2 --page ''", 2, "--page");
   refused("run --requests 1/2 --page 0 --layout bhsd", 2, "--page is 0");
   refused("run --requests 1/2 --part-keys 100" + on_device(), 2, "part_keys is 100");
+  refused("run --requests 1/2 --config 'mma m64 n64 w4 s2'" + on_device(), 2,
+          "no kernel 'mma' for batches, but decode, chunk_wgmma and chunk");
+  refused("explain --requests 1/2 --config 'decode m16 n96 w4 s2'" + on_device(), 2,
+          "is not possible here: 96 columns");
   // What the library has no kernel for.
   refused("run --requests 1/2 --dtype e4m3", 2, "e4m3 operands have no kernel for batches");
   refused("run --requests 1/2 --kv-dtype e4m3", 2, "--kv-dtype is e4m3");

@@ -3,7 +3,6 @@
 // every machine.
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -17,6 +16,7 @@
 #include "api/impl.h"
 #include "base/math.h"
 #include "base/random.h"
+#include "batch/batch_choice.h"
 #include "batch/batch_cost.h"
 #include "batch/batch_plan.h"
 #include "batch/batch_runner.h"
@@ -135,9 +135,10 @@ Described described(const Device& device, std::int64_t dim) {
     return Step(device, problem_of(4, 1, dim, all, 16), all, one_cta)
         .counters()["warp_instructions"];
   };
-  const attention::KernelConfig config = batch::choose_config(
-      std::array{&batch::kDecodeKernel}, {dim, dim}, api::limits_of(api::inside(device)));
   constexpr std::int64_t kKeys = 512;
+  const attention::KernelConfig config = batch::choose_config(
+      batch::RequestClass::kFewQueries, problem_of(4, 1, dim, decoding(1, kKeys), 16),
+      api::limits_of(api::inside(device)));
   const double tiles = static_cast<double>(kKeys) / config.tile_columns;
   const double tile = (count(1, 2 * kKeys) - count(1, kKeys)) / tiles;
   const double part = (count(9, kKeys) - count(1, kKeys)) / 8 - tile * tiles;

@@ -139,6 +139,7 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
                    .seed = arguments.seed};
   problem.most.rows += 2 * input.placing.gap;
   input.options.part_keys = batch.part_keys;
+  input.options.config = arguments.config;
   validate(problem);
   check_kv_dtype(batch, problem.dtype);
   if (input.placing.heads_first && problem.page_rows == 0) {

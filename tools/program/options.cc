@@ -107,7 +107,9 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
        {"--batch", "--heads", "--kv-heads", "--seq", "--seq-k", "--dim", "--seed"}) {
     input->excludes(app.get_option(name));
   }
-  app.add_option("--config", to->config, "kernel configuration to use, by name")
+  app.add_option("--config", to->config,
+                 "kernel configuration to use, by name; of a batch one for each class of its "
+                 "requests, as in \"decode m16 n64 w4 s2, chunk m64 n32 w4 s2\"")
       ->type_name("CONFIG");
   add_number(app, "--kv-batch", &to->kv_batch,
              "1: K and V have one batch, which every batch of Q reads; default: as --batch");
@@ -133,7 +135,6 @@ constexpr RefusedOption kNotOfBatches[] = {
     {"--layer", "no kernel of batches has patterns that differ between layers"},
     {"--block", "the density of blocks is counted for problems alone"},
     {"--input", "requests have random operands"},
-    {"--config", "a batch chooses a kernel for each class of its requests"},
     {"--ranks", "a ring is of one problem"},
 };
 

@@ -1,0 +1,129 @@
+#include "batch/batch_choice.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "annulus/error.h"
+#include "base/fail.h"
+#include "batch/batch_space.h"
+
+namespace annulus::batch {
+namespace {
+
+constexpr std::string_view kBetween = ", ";
+
+attention::Dims dims_of(const BatchProblem& problem) { return {problem.dim_qk, problem.dim_v}; }
+
+// "'decode m16 n64 w4 s3 q x2', 'chunk m128 n64 w8 s2'": what is shipped for head dims.
+std::string shipped_texts(const attention::Dims& dims) {
+  std::string texts;
+  for (const ShippedBatchConfig& shipped : shipped_batch_configs()) {
+    if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+    texts += fmt::format("{}'{}'", texts.empty() ? "" : kBetween, to_string(shipped.config));
+  }
+  return texts;
+}
+
+// "decode, chunk_wgmma and chunk".
+std::string kernel_names() {
+  std::string names;
+  for (const BatchKernel* kernel : batch_kernels()) {
+    const bool last = kernel == batch_kernels().back();
+    names += fmt::format("{}{}", names.empty() ? "" : last ? " and " : kBetween, kernel->name);
+  }
+  return names;
+}
+
+const BatchKernel* find_kernel(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      batch_kernels(), [&](const BatchKernel* kernel) { return name == kernel->name; });
+  return found == batch_kernels().end() ? nullptr : *found;
+}
+
+KernelConfig read(std::string_view text, const attention::Dims& dims) {
+  const std::string_view name = attention::family_name(text);
+  const BatchKernel* kernel = find_kernel(name);
+  const auto config = kernel == nullptr ? std::nullopt : attention::parse_config(text, *kernel);
+  if (config) return *config;
+  const std::string lacking =
+      kernel != nullptr || name.empty()
+          ? ""
+          : fmt::format(": this build has no kernel '{}' for batches, but {}", name,
+                        kernel_names());
+  base::fail(ErrorCode::kInvalidArgument,
+             "'{}' is no configuration of a kernel for batches{}; shipped for head dims {}/{} are "
+             "{}",
+             text, lacking, dims.qk, dims.v, shipped_texts(dims));
+}
+
+}  // namespace
+
+std::vector<KernelConfig> named_configs(std::string_view text, const attention::Dims& dims) {
+  std::vector<KernelConfig> named;
+  while (!text.empty()) {
+    const std::size_t end = text.find(kBetween);
+    const KernelConfig config = read(text.substr(0, end), dims);
+    for (const KernelConfig& other : named) {
+      if (kernel_of(other).requests != kernel_of(config).requests) continue;
+      base::fail(ErrorCode::kInvalidArgument,
+                 "'{}' and '{}' are configurations for the same requests; name one of them",
+                 to_string(other), to_string(config));
+    }
+    named.push_back(config);
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + kBetween.size());
+    if (text.empty()) read(text, dims);  // nothing follows
+  }
+  return named;
+}
+
+std::optional<std::string> why_not(const KernelConfig& config, const attention::Dims& dims,
+                                   const attention::DeviceLimits& limits) {
+  if (auto reason = attention::why_illegal(config, dims, limits.arch)) return reason;
+  return why_no_room(config, dims, limits.shared_bytes_per_block);
+}
+
+std::optional<std::string> why_not(const KernelConfig& config, const BatchProblem& problem) {
+  const BatchKernel& kernel = kernel_of(config);
+  if (problem.block_keys == 0 || kernel.takes_lists) return std::nullopt;
+  return fmt::format("the {} kernel takes no lists of blocks, and block_keys is {}", kernel.name,
+                     problem.block_keys);
+}
+
+KernelConfig choose_config(RequestClass requests, const BatchProblem& problem,
+                           const attention::DeviceLimits& limits) {
+  const attention::Dims dims = dims_of(problem);
+  std::string reason = "there is none for these head dims";
+  const char* name = "";
+  for (const BatchKernel* kernel : batch_kernels()) {
+    if (kernel->requests != requests) continue;
+    name = kernel->name;
+    for (const ShippedBatchConfig& shipped : kernel->shipped) {
+      if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+      auto why = why_not(shipped.config, problem);
+      if (!why) why = why_not(shipped.config, dims, limits);
+      if (!why) return shipped.config;
+      reason = std::move(*why);
+    }
+  }
+  base::fail(ErrorCode::kUnsupported, "no {} kernel for batches of head dims {}/{} on {}: {}", name,
+             dims.qk, dims.v, jit::to_string(limits.arch), reason);
+}
+
+std::optional<KernelConfig> named_for(RequestClass requests, std::span<const KernelConfig> named,
+                                      const BatchProblem& problem,
+                                      const attention::DeviceLimits& limits) {
+  for (const KernelConfig& config : named) {
+    if (kernel_of(config).requests != requests) continue;
+    auto reason = why_not(config, problem);
+    if (!reason) reason = why_not(config, dims_of(problem), limits);
+    if (!reason) return config;
+    base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}",
+               to_string(config), *reason);
+  }
+  return std::nullopt;
+}
+
+}  // namespace annulus::batch
