@@ -74,7 +74,7 @@ std::vector<KernelConfig> named_configs(std::string_view text, const attention::
     named.push_back(config);
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + kBetween.size());
-    if (text.empty()) read(text, dims);  // nothing follows
+    if (text.empty()) read(text, dims);  // which fails: nothing follows the last ", "
   }
   return named;
 }

@@ -45,6 +45,7 @@ struct RequestKernel {
   // Q, K and V are copied by tensor maps, which it gets as a second argument (batch_maps.h), and
   // multiplied by warpgroups. It needs sm_90a, and four warps beside those that compute.
   bool by_maps;
+  std::int64_t static_bytes;                    // of shared memory of a CTA, besides dynamic memory
   std::span<const ShippedBatchConfig> shipped;  // those of each pair of head dims the best first
   // The constants of its Shape that not all kernels here have.
   std::vector<jit::Constant> (*constants)(const KernelConfig& config,

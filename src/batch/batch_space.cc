@@ -56,11 +56,9 @@ std::optional<std::string> why_no_ampere(jit::Arch arch) {
                      jit::to_string(arch));
 }
 
-std::optional<std::string> why_no_such_pipeline(const BatchConfig& config, int least_stages) {
-  constexpr int kMaxStages = 4;
-  if (config.stages < least_stages || config.stages > kMaxStages) {
-    return fmt::format("{} stages: the pipeline has {} to {}", config.stages, least_stages,
-                       kMaxStages);
+std::optional<std::string> why_no_such_pipeline(const BatchConfig& config) {
+  if (config.stages < 2 || config.stages > 4) {
+    return fmt::format("{} stages: the pipeline has 2 to 4", config.stages);
   }
   if (config.resident < 1 || config.resident > kMaxResident) {
     return fmt::format("{} resident CTAs: 1 to {} can be asked for", config.resident, kMaxResident);
@@ -68,17 +66,40 @@ std::optional<std::string> why_no_such_pipeline(const BatchConfig& config, int l
   return std::nullopt;
 }
 
-// The registers of one thread whose fragments take so many.
-Footprint footprint_of(const BatchConfig& config, std::int64_t shared_bytes,
-                       std::int64_t fragments) {
+// Registers of a thread besides those of its fragments, as ptxas used them in the space of
+// head dims 32 to 256 on sm_80 and sm_90a.
+struct OtherRegisters {
+  int spills_much;  // with fewer a kernel spills more than kMaxSpilledBytes, about
+  int unspilled;    // with so many none spills, whatever its features
+  int wanted;       // that a kernel with all features takes, about
+};
+constexpr OtherRegisters kDecodeRegisters = {48, 88, 121};
+// Wanted are more for each score of a thread's rows.
+constexpr OtherRegisters kChunkRegisters = {80, 96, 85};
+
+// Registers that a thread may have, so that all resident CTAs fit.
+int max_registers(const BatchConfig& config) {
   constexpr int kRegisterFile = 65536;
-  const int threads = batch_cta(config).threads;
-  const int most = std::min(255, kRegisterFile / (threads * config.resident) / 8 * 8);
+  return std::min(255, kRegisterFile / (batch_cta(config).threads * config.resident) / 8 * 8);
+}
+
+Footprint footprint_of(const BatchConfig& config, std::int64_t shared_bytes, int fragments,
+                       const OtherRegisters& others) {
+  const int most = max_registers(config);
   return {.shared_bytes = shared_bytes,
           .fragment_registers = fragments,
-          .least_registers = 0,
+          .least_registers = fragments + others.spills_much,
           .max_registers = most,
-          .predicted_registers = most};
+          .predicted_registers = std::min(fragments + others.wanted, most)};
+}
+
+std::optional<std::string> why_may_spill(const Footprint& taken, const OtherRegisters& others,
+                                         jit::Arch arch) {
+  const std::int64_t left = taken.max_registers - taken.fragment_registers;
+  if (left >= others.unspilled) return std::nullopt;
+  return fmt::format(
+      "scores and output leave {} registers of a thread, and with fewer than {} {} may spill", left,
+      others.unspilled, jit::to_string(arch));
 }
 
 // The lanes of a warp share the pages of a step evenly (templates/tile/key_window.cuh).
@@ -96,7 +117,7 @@ void add_residents(const AddCandidates& add, BatchConfig config) {
 
 std::optional<std::string> why_no_room(const KernelConfig& config, const Dims& dims,
                                        std::int64_t shared_limit) {
-  const std::int64_t bytes = attention::shared_bytes(config, dims);
+  const std::int64_t bytes = attention::shared_bytes(config, dims) + kernel_of(config).static_bytes;
   const int resident = batch_config(config).resident;
   const std::int64_t all = shared_limit + kReservedBytes;
   if (resident * (bytes + kReservedBytes) <= all) return std::nullopt;
@@ -121,7 +142,7 @@ std::optional<std::string> decode_why_illegal(const KernelConfig& any, const Dim
     return fmt::format("{} columns: a tile has 64 or 128, of which a warp takes a quarter",
                        config.tile_columns);
   }
-  if (auto reason = why_no_such_pipeline(config, 2)) return reason;
+  if (auto reason = why_no_such_pipeline(config)) return reason;
   return why_no_room(any, dims, attention::shared_limit(arch));
 }
 
@@ -135,11 +156,17 @@ void decode_enumerate(const AddCandidates& add) {
   }
 }
 
+std::optional<std::string> decode_why_spills(const KernelConfig& config, const Dims& dims,
+                                             jit::Arch arch) {
+  return why_may_spill(decode_footprint(config, dims), kDecodeRegisters, arch);
+}
+
 Footprint decode_footprint(const KernelConfig& any, const Dims& dims) {
   const BatchConfig config = batch_config(any);
-  return footprint_of(config, decode_bytes(config, dims),
-                      config.tile_columns / config.warps / 2 + dims.v / 2 +
-                          (config.query_in_registers ? dims.qk / 4 : 0));
+  const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
+  const std::int64_t fragments = config.tile_columns / config.warps / 2 + dims.v / 2 + query;
+  return footprint_of(config, decode_bytes(config, dims), static_cast<int>(fragments),
+                      kDecodeRegisters);
 }
 
 std::optional<std::string> chunk_wgmma_why_illegal(const KernelConfig& any, const Dims& dims,
@@ -162,24 +189,39 @@ std::optional<std::string> chunk_wgmma_why_illegal(const KernelConfig& any, cons
         config.tile_columns);
   }
   if (config.query_in_registers) return "Q is never in registers: products read it where it lies";
-  if (auto reason = why_no_such_pipeline(config, 1)) return reason;
+  if (auto reason = why_no_such_pipeline(config)) return reason;
   return why_no_room(any, dims, attention::shared_limit(arch));
 }
 
 void chunk_wgmma_enumerate(const AddCandidates& add) {
   for (const int columns : kProductColumns) {
-    for (int stages = 1; stages <= 4; ++stages) {
+    for (int stages = 2; stages <= 4; ++stages) {
       add({{BatchConfig{&kChunkWgmmaKernel, 128, columns, 8, stages, false, 1}}});
     }
   }
 }
 
-// The CTA takes all registers of the multiprocessor, and its warps move them between warpgroups.
+// No kernel of the space spills whose fragments take so many registers of a thread or fewer.
+std::optional<std::string> chunk_wgmma_why_spills(const KernelConfig& config, const Dims& dims,
+                                                  jit::Arch arch) {
+  constexpr std::int64_t kMostFragments = 176;
+  const std::int64_t fragments = chunk_wgmma_footprint(config, dims).fragment_registers;
+  if (fragments <= kMostFragments) return std::nullopt;
+  return fmt::format("scores and output take {} registers of a thread, and beyond {} {} may spill",
+                     fragments, kMostFragments, jit::to_string(arch));
+}
+
+// The CTA takes all registers of the multiprocessor, and its warps move them between warpgroups, so
+// that least_registers is 0. Fragments are scores, probabilities as elements, and the output.
 Footprint chunk_wgmma_footprint(const KernelConfig& any, const Dims& dims) {
   const BatchConfig config = batch_config(any);
-  return footprint_of(config, chunk_wgmma_bytes(config, dims),
-                      config.tile_columns / 2 + config.tile_columns / 4 +
-                          base::round_up(dims.v, kPanelColumns) / 2);
+  const std::int64_t scores = config.tile_columns / 2;
+  const int most = max_registers(config);
+  return {.shared_bytes = chunk_wgmma_bytes(config, dims),
+          .fragment_registers = scores + scores / 2 + base::round_up(dims.v, kPanelColumns) / 2,
+          .least_registers = 0,
+          .max_registers = most,
+          .predicted_registers = most};
 }
 
 std::optional<std::string> chunk_why_illegal(const KernelConfig& any, const Dims& dims,
@@ -209,7 +251,7 @@ std::optional<std::string> chunk_why_illegal(const KernelConfig& any, const Dims
           config.tile_columns, 32 * config.warps, pass, dim);
     }
   }
-  if (auto reason = why_no_such_pipeline(config, 2)) return reason;
+  if (auto reason = why_no_such_pipeline(config)) return reason;
   const std::int64_t staging = config.warps * 16 * (dims.v + 8) * std::int64_t{sizeof(float)};
   if (staging > chunk_bytes(config, dims)) {
     return fmt::format("{} bytes of shared memory, and 16 rows of output of each warp take {}",
@@ -232,12 +274,19 @@ void chunk_enumerate(const AddCandidates& add) {
   }
 }
 
+std::optional<std::string> chunk_why_spills(const KernelConfig& config, const Dims& dims,
+                                            jit::Arch arch) {
+  return why_may_spill(chunk_footprint(config, dims), kChunkRegisters, arch);
+}
+
 Footprint chunk_footprint(const KernelConfig& any, const Dims& dims) {
   const BatchConfig config = batch_config(any);
+  const int row_tiles = config.tile_rows / (config.warps * 16);
   const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
-  return footprint_of(
-      config, chunk_bytes(config, dims),
-      config.tile_rows / (config.warps * 16) * (config.tile_columns / 2 + dims.v / 2 + query));
+  const std::int64_t fragments = row_tiles * (config.tile_columns / 2 + dims.v / 2 + query);
+  OtherRegisters others = kChunkRegisters;
+  others.wanted += row_tiles * config.tile_columns / 6;
+  return footprint_of(config, chunk_bytes(config, dims), static_cast<int>(fragments), others);
 }
 
 attention::CtaShape batch_cta(const KernelConfig& any) {

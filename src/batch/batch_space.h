@@ -29,6 +29,8 @@ std::optional<std::string> why_no_room(const attention::KernelConfig& config,
 // decode_forward
 std::optional<std::string> decode_why_illegal(const attention::KernelConfig& config,
                                               const attention::Dims& dims, jit::Arch arch);
+std::optional<std::string> decode_why_spills(const attention::KernelConfig& config,
+                                             const attention::Dims& dims, jit::Arch arch);
 void decode_enumerate(const attention::AddCandidates& add);
 attention::Footprint decode_footprint(const attention::KernelConfig& config,
                                       const attention::Dims& dims);
@@ -36,6 +38,8 @@ attention::Footprint decode_footprint(const attention::KernelConfig& config,
 // chunk_wgmma_forward
 std::optional<std::string> chunk_wgmma_why_illegal(const attention::KernelConfig& config,
                                                    const attention::Dims& dims, jit::Arch arch);
+std::optional<std::string> chunk_wgmma_why_spills(const attention::KernelConfig& config,
+                                                  const attention::Dims& dims, jit::Arch arch);
 void chunk_wgmma_enumerate(const attention::AddCandidates& add);
 attention::Footprint chunk_wgmma_footprint(const attention::KernelConfig& config,
                                            const attention::Dims& dims);
@@ -43,6 +47,8 @@ attention::Footprint chunk_wgmma_footprint(const attention::KernelConfig& config
 // chunk_forward
 std::optional<std::string> chunk_why_illegal(const attention::KernelConfig& config,
                                              const attention::Dims& dims, jit::Arch arch);
+std::optional<std::string> chunk_why_spills(const attention::KernelConfig& config,
+                                            const attention::Dims& dims, jit::Arch arch);
 void chunk_enumerate(const attention::AddCandidates& add);
 attention::Footprint chunk_footprint(const attention::KernelConfig& config,
                                      const attention::Dims& dims);

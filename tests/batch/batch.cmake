@@ -10,10 +10,12 @@ annulus_test(batch LABEL device LIBRARIES annulus_test_batches DEVICES sim:sm_90
   batch/batch_random_test.cc batch/batch_serving_test.cc batch/batch_test.cc
   batch/same_bits.cc batch/same_bits_test.cc batch/serving.cc
   ALONE batch/batch_columns_test.cc batch/batch_input_test.cc batch/batch_limits_test.cc)
+annulus_test(batch_space LABEL device LIBRARIES annulus_test_batches DEVICES sim:sm_90a SOURCES
+  batch/batch_space_test.cc)
 annulus_test(batch_interleave LABEL device LIBRARIES annulus_test_batches DEVICES sim:sm_90a SOURCES
   batch/batch_interleave_test.cc batch/interleaved_step.cc)
 annulus_test(batch_kernels LABEL unit LIBRARIES annulus_batch
-  SOURCES batch/batch_compile_test.cc batch/batch_cost_test.cc)
+  SOURCES batch/batch_compile_test.cc batch/batch_config_test.cc batch/batch_cost_test.cc)
 annulus_test(batch_mutants LABEL device LIBRARIES annulus_test_batches
   SOURCES batch/batch_mutants_test.cc batch/step_mutants.cc support/mutant.cc SEPARATE)
 annulus_test(interleave_mutants LABEL device LIBRARIES annulus_test_batches

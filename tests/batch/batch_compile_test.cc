@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "annulus/error.h"
 #include "base/env.h"
+#include "base/random.h"
 #include "base/thread_pool.h"
 #include "batch/appender.h"
 #include "batch/batch_config.h"
@@ -14,6 +17,7 @@
 #include "jit/disk_cache.h"
 #include "jit/kernel_cache.h"
 #include "support/nvrtc.h"
+#include "support/options.h"
 
 namespace annulus::batch {
 namespace {
@@ -122,6 +126,121 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   for (const Case& one : cases) {
     CAPTURE(one.text);
     CHECK(one.outcome == "");
+  }
+}
+
+// All of the space that is legal on an architecture, or --problems N of it, drawn by --seed.
+TEST_CASE("a configuration that is not said to spill does not, and has the memory it says") {
+  struct Case {
+    KernelConfig config;
+    attention::Dims dims;
+    jit::Arch arch;
+    std::string outcome = {};
+  };
+  std::vector<Case> cases;
+  for (const BatchKernel* kernel : batch_kernels()) {
+    for (const HeadDims& of : supported_dims()) {
+      const attention::Dims dims{of.qk, of.v};
+      for (const jit::Arch arch : {jit::Arch{80, '\0'}, jit::Arch{90, 'a'}}) {
+        kernel->enumerate([&](std::span<const KernelConfig> alternatives) {
+          for (const KernelConfig& config : alternatives) {
+            if (attention::why_illegal(config, dims, arch)) continue;
+            if (!attention::why_spills(config, dims, arch)) cases.push_back({config, dims, arch});
+          }
+        });
+      }
+    }
+  }
+  const int wanted = test::options().problems > 0 ? test::options().problems : 8;
+  base::Random random(test::seed_of(77));
+  while (cases.size() > static_cast<std::size_t>(wanted)) {
+    std::swap(cases[random.below(static_cast<std::uint32_t>(cases.size()))], cases.back());
+    cases.pop_back();
+  }
+  const auto library = test::nvrtc();
+  if (!library) return;
+  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  jit::DiskCache disk({.folder = base::read_environment().cache_dir});
+  base::ThreadPool pool;
+  pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
+    Case& one = cases[static_cast<std::size_t>(index)];
+    BatchFeatures features = all(one.dims);
+    features.listed = kernel_of(one.config).takes_lists;
+    const jit::KernelRequest request = compiler.prepare(rows_spec(one.config, features, one.arch));
+    const jit::ResourceUsage usage = jit::obtain_kernel(disk, request.key, [&] {
+                                       return compiler.compile(request);
+                                     }).kernel.usage;
+    // Some versions of ptxas count what the driver keeps of each CTA on sm_90.
+    constexpr int kReserved = 1024;
+    const auto most = kernel_of(one.config).static_bytes + (one.arch.number >= 90 ? kReserved : 0);
+    if (!usage.known || usage.spill_store_bytes > 0 || usage.static_shared_bytes > most)
+      one.outcome = jit::to_string(usage);
+  });
+  for (const Case& one : cases) {
+    CAPTURE(to_string(one.config));
+    CAPTURE(one.dims.qk);
+    CAPTURE(one.dims.v);
+    CAPTURE(jit::to_string(one.arch));
+    CHECK(one.outcome == "");
+  }
+}
+
+// What why_illegal refuses beside the end of the space and the memory of a device, no template has.
+TEST_CASE("templates refuse what is said to be illegal") {
+  struct Case {
+    BatchConfig config;
+    attention::Dims dims;
+    kernels::Pages pages = kernels::Pages::k16;
+  };
+  const Case cases[] = {
+      {{&kDecodeKernel, 32, 64, 4, 2}, {64, 64}},
+      {{&kDecodeKernel, 16, 128, 8, 2}, {64, 64}},
+      {{&kDecodeKernel, 16, 32, 4, 2}, {64, 64}},
+      {{&kDecodeKernel, 16, 96, 4, 2}, {64, 64}},
+      {{&kDecodeKernel, 16, 256, 4, 2}, {64, 64}},
+      {{&kDecodeKernel, 16, 64, 4, 1}, {64, 64}},
+      {{&kDecodeKernel, 16, 64, 4, 5}, {64, 64}},
+      {{&kChunkWgmmaKernel, 64, 64, 4, 2}, {64, 64}},
+      {{&kChunkWgmmaKernel, 192, 64, 12, 2}, {64, 64}},
+      {{&kChunkWgmmaKernel, 128, 64, 4, 2}, {64, 64}},
+      {{&kChunkWgmmaKernel, 128, 64, 8, 2, false, 2}, {64, 64}},
+      {{&kChunkWgmmaKernel, 128, 64, 8, 0}, {64, 64}},
+      {{&kChunkWgmmaKernel, 128, 16, 8, 2}, {64, 64}},
+      {{&kChunkWgmmaKernel, 128, 48, 8, 2}, {64, 64}},
+      {{&kChunkWgmmaKernel, 128, 144, 8, 2}, {64, 64}},
+      {{&kChunkKernel, 32, 64, 2, 2}, {64, 64}},
+      {{&kChunkKernel, 256, 64, 16, 2}, {64, 64}},
+      {{&kChunkKernel, 128, 64, 4, 2}, {72, 72}},
+      {{&kChunkKernel, 192, 64, 4, 2}, {64, 64}},
+      {{&kChunkKernel, 96, 64, 4, 2}, {64, 64}},
+      {{&kChunkKernel, 64, 8, 4, 2}, {64, 64}},
+      {{&kChunkKernel, 64, 48, 4, 2}, {64, 64}},
+      {{&kChunkKernel, 64, 80, 4, 2}, {64, 64}},
+      {{&kChunkKernel, 64, 96, 4, 2}, {64, 64}, kernels::Pages::k64},
+      {{&kChunkKernel, 64, 256, 4, 2}, {32, 32}},
+      {{&kChunkKernel, 64, 16, 4, 2}, {96, 96}},
+      {{&kChunkKernel, 128, 16, 8, 2}, {64, 64}},
+      {{&kChunkKernel, 128, 64, 8, 2}, {96, 96}},
+      {{&kChunkKernel, 64, 64, 4, 1}, {64, 64}},
+      {{&kChunkKernel, 64, 64, 4, 5}, {64, 64}},
+      {{&kChunkKernel, 128, 32, 8, 2}, {256, 256}},
+  };
+  const auto library = test::nvrtc();
+  if (!library) return;
+  const jit::Arch hopper = {90, 'a'};
+  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kPtx);
+  for (const Case& one : cases) {
+    CAPTURE(to_string(KernelConfig(one.config)));
+    CAPTURE(one.dims.qk);
+    CHECK(attention::why_illegal(one.config, one.dims, hopper));
+    BatchFeatures features = plain(one.dims);
+    features.pages = one.pages;
+    try {
+      compiler.compile(rows_spec(one.config, features, hopper));
+      FAIL_CHECK("it was compiled");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kCompile);
+    }
   }
 }
 

@@ -137,6 +137,7 @@ static void without_pages(sample_batch* batch) {
   options.part_keys = 128;
   options.max_multiprocessors = 1;
   options.check_status = 1;
+  options.config = "decode m16 n64 w4 s2";
   metadata.q_begin = batch->metadata.q_begin;
   metadata.k_length = batch->metadata.k_length;
   metadata.k_begin = put(batch->made, k_begin, 2);

@@ -60,6 +60,9 @@ TEST_CASE("requests of a batch have the answers of the oracle") {
   CHECK(plan.info().launches >= 1);
   CHECK(plan.info().part_keys % 128 == 0);
   CHECK(plan.info().registers > 0);
+  // What is told can be asked for.
+  const BatchInfo named = plan_batch(device, problem, {.config = plan.info().config}).info();
+  CHECK(named.config == plan.info().config);
 
   const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
   const DeviceMemory k = test::upload(device, in_pages(tensors.k));
@@ -148,6 +151,11 @@ TEST_CASE("a batch that cannot be planned is refused with a reason") {
   problem = batch_problem();
   test::check_fails(ErrorCode::kOutOfMemory, "max_workspace_bytes is 1024",
                     [&] { plan_batch(test::device(), problem, {.max_workspace_bytes = 1024}); });
+  test::check_fails(ErrorCode::kInvalidArgument, "'decode' is no configuration",
+                    [&] { plan_batch(test::device(), problem, {.config = "decode"}); });
+  test::check_fails(ErrorCode::kUnsupported, "is not possible here: 96 columns", [&] {
+    plan_batch(test::device(), problem, {.config = "decode m16 n96 w4 s2"});
+  });
 }
 
 }  // namespace

@@ -34,10 +34,11 @@ TEST_CASE("a batch is run in every kind of pages, and held against the oracle") 
   const base::Json json =
       json_of(requests +
               "--part-keys 128 --score 'softcap(20)' --k0 5 --seed 3 --dtype fp16 "
-              "--lse-base two --repeat 2" +
+              "--config 'chunk m64 n32 w4 s2, decode m16 n64 w4 s2' --lse-base two --repeat 2" +
               on_device());
   CHECK(json["within_tolerance"] == true);
   CHECK(json["part_keys"] == 128);
+  CHECK(json["config"] == "decode m16 n64 w4 s2, chunk m64 n32 w4 s2");
   CHECK(json["problem"]["requests"] == 4);
   CHECK(json["problem"]["queries"] == 43);
   CHECK(json["problem"]["keys"] == 2 * 300 + 17 + 90);

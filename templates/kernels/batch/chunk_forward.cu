@@ -43,8 +43,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr int kPieces = kColumns / 8;
   using Weighing = tile::Weighing<ScoreMod, kScore>;
   using QueryLayout = tile::Swizzle<kDimQk>;
-  static_assert(kRowTiles * kWarps * 16 == kRows && kRowTiles >= 1,
-                "the rows of a tile must be a multiple of 16 for each warp");
+  static_assert((kWarps == 4 || kWarps == 8) && kRowTiles * kWarps * 16 == kRows &&
+                    (kRowTiles == 1 || kRowTiles == 2),
+                "four or eight warps own 16 or 32 rows each");
   static_assert(kColumns % 16 == 0 && kColumns >= 16 && kColumns <= 128,
                 "the columns of a tile must be a multiple of 16 from 16 to 128");
   static_assert(kStages >= 2 && kStages <= 4, "a pipeline has two to four stages");
