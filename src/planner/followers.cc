@@ -32,7 +32,7 @@ void Followers::add(const Planner& planner, const Request& request, const std::s
   if (!request.options.wait) return;  // whoever tunes asks again once its kernel is compiled
   try {
     update(planner, follower.get());
-  } catch (const Error&) {
+  } catch (const std::exception&) {
   }
 }
 
