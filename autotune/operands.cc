@@ -8,7 +8,6 @@
 #include "base/random.h"
 
 namespace annulus::autotune {
-namespace {
 
 std::vector<std::uint8_t> normal_bytes(base::Random& random, std::int64_t count, Dtype dtype) {
   const std::size_t size = size_in_bytes(dtype);
@@ -34,12 +33,6 @@ HostState random_state(base::Random& random, std::int64_t rows, std::int64_t dim
   return state;
 }
 
-template <typename T>
-T* pointer(const device::Buffer& buffer) {
-  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(buffer.address()));
-}
-
-// A buffer of `bytes` bytes, filled with those of `from` over and over.
 device::Buffer repeated(const device::ContextPointer& context, std::size_t bytes,
                         const std::vector<std::uint8_t>& from) {
   device::Buffer buffer(context, bytes);
@@ -50,6 +43,54 @@ device::Buffer repeated(const device::ContextPointer& context, std::size_t bytes
   }
   return buffer;
 }
+
+DeviceRows::DeviceRows(const device::ContextPointer& on, const RowFeatures& wanted,
+                       const HostState& in)
+    : context(on), features(wanted) {
+  const auto rows = static_cast<std::size_t>(features.rows);
+  const std::size_t elements = rows * static_cast<std::size_t>(features.dim_v);
+  if (features.carry_in) {
+    acc_in = device::upload(on, std::span(in.acc));
+    m_in = device::upload(on, std::span(in.m));
+    l_in = device::upload(on, std::span(in.l));
+    state_in = {pointer<float>(acc_in), pointer<float>(m_in), pointer<float>(l_in)};
+  }
+  if (features.carry_out) {
+    acc_out = device::Buffer(on, elements * sizeof(float));
+    m_out = device::Buffer(on, rows * sizeof(float));
+    l_out = device::Buffer(on, rows * sizeof(float));
+    state_out = {pointer<float>(acc_out), pointer<float>(m_out), pointer<float>(l_out)};
+  } else {
+    o = device::Buffer(on, elements * 2);
+  }
+  if (features.want_lse) lse = device::Buffer(on, rows * sizeof(float));
+  forget_results();
+}
+
+void DeviceRows::forget_results() const {
+  for (const device::Buffer* buffer : {&o, &lse, &acc_out, &m_out, &l_out}) {
+    device::fill_bytes_async(*context, buffer->address(), 0xff, buffer->bytes(), nullptr);
+  }
+}
+
+HostRows DeviceRows::results() const {
+  HostRows made;
+  const auto fetch = [&](const device::Buffer& from, auto* to) {
+    to->resize(from.bytes() / sizeof((*to)[0]));
+    device::copy_to_host(*context, to->data(), from.address(), from.bytes());
+  };
+  if (features.carry_out) {
+    made.state = HostState::empty(features.rows, features.dim_v);
+    fetch(acc_out, &made.state.acc);
+    fetch(m_out, &made.state.m);
+    fetch(l_out, &made.state.l);
+  }
+  fetch(o, &made.o);
+  fetch(lse, &made.lse);
+  return made;
+}
+
+namespace {
 
 std::int64_t rows_of(const Problem& problem) {
   return problem.batch * problem.heads * problem.seq_q;
@@ -95,11 +136,16 @@ HostOperands random_operands(const Problem& problem, std::int64_t max_elements,
   return host;
 }
 
-// Uploads Q, K, V and a carried state, and allocates what the problem writes: the state or O (of
-// 16-bit elements), and LSE where it is wanted. Scales stay null, which means 1.
+// Scales stay null, which means 1.
 DeviceOperands::DeviceOperands(const device::ContextPointer& on, const Problem& problem,
                                const HostOperands& host)
-    : context(on) {
+    : rows(on,
+           {.rows = rows_of(problem),
+            .dim_v = problem.dim_v,
+            .want_lse = problem.want_lse,
+            .carry_in = problem.carry_in,
+            .carry_out = problem.carry_out},
+           host.state_in) {
   const auto bytes = [&](const Strides& strides) {
     return static_cast<std::size_t>(problem.batch * strides.batch) * size_in_bytes(problem.dtype);
   };
@@ -113,35 +159,10 @@ DeviceOperands::DeviceOperands(const device::ContextPointer& on, const Problem& 
   operands.k_strides = k_strides(problem);
   operands.v_strides = v_strides(problem);
   operands.o_strides = o_strides(problem);
-  const auto rows = static_cast<std::size_t>(rows_of(problem));
-  const std::size_t acc_bytes = rows * static_cast<std::size_t>(problem.dim_v) * sizeof(float);
-  if (problem.carry_in) {
-    acc_in = device::upload(on, std::span(host.state_in.acc));
-    m_in = device::upload(on, std::span(host.state_in.m));
-    l_in = device::upload(on, std::span(host.state_in.l));
-    operands.state_in = {pointer<float>(acc_in), pointer<float>(m_in), pointer<float>(l_in)};
-  }
-  if (problem.carry_out) {
-    acc_out = device::Buffer(on, acc_bytes);
-    m_out = device::Buffer(on, rows * sizeof(float));
-    l_out = device::Buffer(on, rows * sizeof(float));
-    operands.state_out = {pointer<float>(acc_out), pointer<float>(m_out), pointer<float>(l_out)};
-  } else {
-    const std::int64_t elements = problem.batch * o_strides(problem).batch;
-    o = device::Buffer(on, static_cast<std::size_t>(elements) * 2);
-    operands.o = pointer<void>(o);
-  }
-  if (problem.want_lse) {
-    lse = device::Buffer(on, rows * sizeof(float));
-    operands.lse = pointer<float>(lse);
-  }
-  forget_results();
-}
-
-void DeviceOperands::forget_results() const {
-  for (const device::Buffer* buffer : {&o, &lse, &acc_out, &m_out, &l_out}) {
-    device::fill_bytes_async(*context, buffer->address(), 0xff, buffer->bytes(), nullptr);
-  }
+  operands.state_in = rows.state_in;
+  operands.state_out = rows.state_out;
+  operands.o = pointer<void>(rows.o);
+  operands.lse = pointer<float>(rows.lse);
 }
 
 }  // namespace annulus::autotune

@@ -66,14 +66,18 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
 
 }  // namespace
 
-void keep_heads(Problem* problem, std::int64_t heads) {
-  problem->heads = heads;
+void keep_heads(Score* score, std::int64_t heads) {
   const auto cut = [&](auto* of_heads) {
     of_heads->resize(std::min(of_heads->size(), static_cast<std::size_t>(heads)));
   };
-  cut(&problem->score.alibi);
-  cut(&problem->score.bias);
-  cut(&problem->score.sink_logit);
+  cut(&score->alibi);
+  cut(&score->bias);
+  cut(&score->sink_logit);
+}
+
+void keep_heads(Problem* problem, std::int64_t heads) {
+  problem->heads = heads;
+  keep_heads(&problem->score, heads);
 }
 
 std::vector<Problem> choose_parts(const Problem& problem, double max_pairs, int packed_heads) {

@@ -25,6 +25,8 @@ std::vector<Problem> choose_parts(const Problem& problem, double max_pairs, int 
 
 // Keeps only the first heads, with the score's entries for them.
 void keep_heads(Problem* problem, std::int64_t heads);
+// Keeps a score's entries for the first heads.
+void keep_heads(Score* score, std::int64_t heads);
 
 }  // namespace annulus::autotune
 

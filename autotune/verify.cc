@@ -28,6 +28,27 @@ std::optional<std::string> why_costly(const jit::ResourceUsage& usage, bool may_
   return std::nullopt;
 }
 
+std::optional<std::string> why_wrong(const Comparison& comparison) {
+  if (comparison.within_tolerance) return std::nullopt;
+  return fmt::format("wrong: error of a row {:.2e}, of a head {:.2e}, of an LSE {:.2e}; {}",
+                     comparison.error_row_max, comparison.error_o, comparison.error_lse,
+                     comparison.first_wrong);
+}
+
+Verdict judged(const device::Context& context, const std::function<Verdict()>& run) {
+  try {
+    return run();
+  } catch (const Error& error) {
+    const bool lost = error.code() == ErrorCode::kFault && !device::clear_simulator_fault(context);
+    const bool ended = error.code() == ErrorCode::kLimit || error.code() == ErrorCode::kCancelled;
+    if (lost || ended || error.code() == ErrorCode::kOutOfMemory ||
+        error.code() == ErrorCode::kInternal) {
+      throw;
+    }
+    return {.reason = one_line(error.what()), .counted = {}, .code = error.code()};
+  }
+}
+
 // A part of the problem with everything that does not depend on the candidate.
 struct Verifier::Data {
   Data(const device::ContextPointer& context, const Problem& part, base::ThreadPool& pool,
@@ -39,26 +60,14 @@ struct Verifier::Data {
 
   // Compares what the device wrote with the oracle.
   Comparison compare() const {
-    const device::Context& context = *on_device.context;
+    const HostRows rows = on_device.rows.results();
     HostResult result;
-    std::vector<std::uint16_t> o(on_device.o.bytes() / 2);
-    std::vector<float> lse(on_device.lse.bytes() / sizeof(float));
-    HostState state;
-    const auto fetch = [&](const device::Buffer& from, auto* to) {
-      device::copy_to_host(context, to->data(), from.address(), from.bytes());
-    };
     if (problem.carry_out) {
-      state = HostState::empty(problem.batch * problem.heads * problem.seq_q, problem.dim_v);
-      fetch(on_device.acc_out, &state.acc);
-      fetch(on_device.m_out, &state.m);
-      fetch(on_device.l_out, &state.l);
-      result.state = &state;
+      result.state = &rows.state;
     } else {
-      fetch(on_device.o, &o);
-      fetch(on_device.lse, &lse);
-      result.o = o.data();
+      result.o = rows.o.data();
       result.o_strides = o_strides(problem);
-      result.lse = lse.empty() ? nullptr : lse.data();
+      result.lse = rows.lse.empty() ? nullptr : rows.lse.data();
     }
     return annulus::compare(problem, oracle, result);
   }
@@ -89,18 +98,7 @@ void Verifier::compile(const attention::KernelConfig& config) const {
 }
 
 Verdict Verifier::check(const attention::KernelConfig& config) const {
-  try {
-    return run(config);
-  } catch (const Error& error) {
-    const bool lost =
-        error.code() == ErrorCode::kFault && !device::clear_simulator_fault(*context_);
-    const bool ended = error.code() == ErrorCode::kLimit || error.code() == ErrorCode::kCancelled;
-    if (lost || ended || error.code() == ErrorCode::kOutOfMemory ||
-        error.code() == ErrorCode::kInternal) {
-      throw;
-    }
-    return {.reason = one_line(error.what()), .counted = {}, .code = error.code()};
-  }
+  return judged(*context_, [&] { return run(config); });
 }
 
 std::vector<jit::KernelSpec> Verifier::kernels_of(const attention::KernelConfig& config) const {
@@ -130,17 +128,11 @@ Verdict Verifier::run(const attention::KernelConfig& config) const {
       if (verdict.reason) return verdict;
     }
     const device::Buffer workspace(context_, static_cast<std::size_t>(forward.workspace_bytes()));
-    part->on_device.forget_results();
+    part->on_device.rows.forget_results();
     forward.run(nullptr, part->on_device.operands, reinterpret_cast<void*>(workspace.address()));
     device::synchronize(*context_, nullptr);
-    const Comparison comparison = part->compare();
-    if (!comparison.within_tolerance) {
-      verdict.reason =
-          fmt::format("wrong: error of a row {:.2e}, of a head {:.2e}, of an LSE {:.2e}; {}",
-                      comparison.error_row_max, comparison.error_o, comparison.error_lse,
-                      comparison.first_wrong);
-      return verdict;
-    }
+    verdict.reason = why_wrong(part->compare());
+    if (verdict.reason) return verdict;
   }
   if (const auto counters = device::simulator_counters(*context_, true)) {
     verdict.counted = attention::counted_work(*counters);

@@ -4,11 +4,13 @@
 // Compares a candidate's answers with the float64 oracle before its time counts. The operands and
 // the oracle's answer are made once for all candidates of a shape.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "annulus/oracle.h"
 #include "attention/kernels/kernel_work.h"
 #include "attention/run/branched_forward.h"
 #include "autotune/parts.h"
@@ -60,6 +62,14 @@ class Verifier {
   std::vector<Problem> parts_;
   std::vector<std::unique_ptr<Data>> data_;
 };
+
+// What `run` returns. Of what it throws, that the compiler or the driver refuses a candidate, or
+// that it faults on a simulated device, whose fault is forgotten then, is the reason to drop it;
+// all else is thrown on.
+Verdict judged(const device::Context& context, const std::function<Verdict()>& run);
+
+// Why an answer is not the oracle's, or nothing.
+std::optional<std::string> why_wrong(const Comparison& comparison);
 
 // Why a kernel's machine code is not acceptable: spills, local memory, serialised instructions. A
 // configuration that may spill (attention::why_spills) has kMaxSpilledBytes.

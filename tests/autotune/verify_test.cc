@@ -2,13 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "annulus/device.h"
 #include "api/impl.h"
 #include "attention/kernels/mma/config.h"
+#include "autotune/changed_templates.h"
 #include "autotune/space.h"
 #include "autotune/workbench.h"
 #include "support/device.h"
@@ -31,19 +28,6 @@ Verifier verifier_for(const Device& device, const Problem& whole) {
   const Device::Impl& impl = api::inside(device);
   return Verifier(impl.context, *impl.kernels, api::limits_of(impl), choose_parts(whole, 1e6, 1),
                   7);
-}
-
-// The templates with one piece of text replaced by another.
-void write_templates(const std::string& folder, const std::string& from, const std::string& to) {
-  std::filesystem::copy(ANNULUS_TEMPLATES, folder, std::filesystem::copy_options::recursive);
-  const std::string path = folder + "/kernels/mma/mma_forward.cu";
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  std::string source = text.str();
-  const std::size_t at = source.find(from);
-  REQUIRE(at != std::string::npos);
-  source.replace(at, from.size(), to);
-  std::ofstream(path) << source;
 }
 
 TEST_CASE("configurations that ship pass, with every kind of state") {
@@ -127,8 +111,8 @@ TEST_CASE("what is counted of parts stands for the whole") {
 
 TEST_CASE("what does not compile, is wrong or does wrong is dropped, and the next one is tried") {
   const test::ScratchFolder folder;
-  write_templates(
-      folder / "t",
+  test::write_templates(
+      folder / "t", "kernels/mma/mma_forward.cu",
       "tile::online_softmax<Weighing::score()>(\n"
       "        state, scores, tile::softmax_factor<Shape, Weighing>(params), correction);",
       "static_assert(kColumns != 80, \"no eighty\");\n"
