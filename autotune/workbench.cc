@@ -1,21 +1,13 @@
 #include "autotune/workbench.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <thread>
+#include <memory>
 #include <utility>
 
 #include "autotune/space.h"
-#include "base/fail.h"
-#include "base/work.h"
 
 namespace annulus::autotune {
 namespace {
-
-// How many random numbers are drawn for one tensor; drawing more would take longer than the
-// measurements.
-constexpr std::int64_t kRandomElements = std::int64_t{1} << 22;
 
 // Tile lists that are kept for further candidates, on the host and on the device.
 constexpr base::CacheLimits kMostLists{.bytes = std::int64_t{256} << 20};
@@ -40,6 +32,25 @@ AheadCompiler::KernelsOf kernels_of(const Verifier& verifier) {
 
 }  // namespace
 
+std::optional<Dropped> PredictingWorkbench::prepare(const attention::KernelConfig& config) {
+  const std::string name = to_string(config);
+  if (cycles_.contains(name)) return std::nullopt;
+  double cycles = 0;
+  if (auto dropped = predict(config, &cycles)) return dropped;
+  if (!std::isfinite(cycles)) return Dropped{"no CTA is predicted to fit"};
+  cycles_[name] = cycles;
+  return std::nullopt;
+}
+
+std::vector<std::vector<double>> PredictingWorkbench::measure(
+    std::span<const attention::KernelConfig> configs, int rounds, CacheState) {
+  std::vector<std::vector<double>> times;
+  for (const attention::KernelConfig& config : configs) {
+    times.emplace_back(static_cast<std::size_t>(rounds), cycles_.at(to_string(config)));
+  }
+  return times;
+}
+
 PredictedWorkbench::PredictedWorkbench(const Verifier& verifier, const jit::KernelCache& kernels,
                                        const attention::PipeDevice& pipes, const Problem& problem,
                                        int compilers)
@@ -51,9 +62,8 @@ PredictedWorkbench::PredictedWorkbench(const Verifier& verifier, const jit::Kern
 }
 
 // Counters are of all branches together, so that the estimates of each are off by the same factor.
-std::optional<Dropped> PredictedWorkbench::prepare(const attention::KernelConfig& config) {
-  const std::string name = to_string(config);
-  if (cycles_.contains(name)) return std::nullopt;
+std::optional<Dropped> PredictedWorkbench::predict(const attention::KernelConfig& config,
+                                                   double* cycles) {
   const Verdict verdict = verifier_.check(config);
   if (verdict.reason) return Dropped{*verdict.reason, verdict.code};
   attention::KernelWork of_parts;
@@ -61,28 +71,17 @@ std::optional<Dropped> PredictedWorkbench::prepare(const attention::KernelConfig
     of_parts += attention::estimate_work(config, branches_[i].features,
                                          tiles_of(verifier_.parts(), i, config));
   }
-  double cycles = 0;
+  *cycles = 0;
   for (const Branch& branch : branches_) {
     const attention::TileCounts tiles =
         attention::count_tiles(branch.problem, config.tile_rows, config.tile_columns);
     const attention::KernelWork whole = attention::extend_work(
         verdict.counted, of_parts, attention::estimate_work(config, branch.features, tiles));
-    cycles += attention::predict(pipes_, config, branch.features.dims, tiles, whole,
-                                 attention::least_bytes(branch.problem))
-                  .predicted_cycles;
+    *cycles += attention::predict(pipes_, config, branch.features.dims, tiles, whole,
+                                  attention::least_bytes(branch.problem))
+                   .predicted_cycles;
   }
-  if (!std::isfinite(cycles)) return Dropped{"no CTA is predicted to fit"};
-  cycles_[name] = cycles;
   return std::nullopt;
-}
-
-std::vector<std::vector<double>> PredictedWorkbench::measure(
-    std::span<const attention::KernelConfig> configs, int rounds, CacheState) {
-  std::vector<std::vector<double>> times;
-  for (const attention::KernelConfig& config : configs) {
-    times.emplace_back(static_cast<std::size_t>(rounds), cycles_.at(to_string(config)));
-  }
-  return times;
 }
 
 MeasuredWorkbench::MeasuredWorkbench(const Verifier& verifier, device::ContextPointer context,
@@ -94,13 +93,10 @@ MeasuredWorkbench::MeasuredWorkbench(const Verifier& verifier, device::ContextPo
       kernels_(kernels),
       limits_(limits),
       problem_(problem),
-      options_(options),
-      operands_(context_, problem, random_operands(problem, kRandomElements, seed)),
-      scratch_(context_, static_cast<std::size_t>(2 * context_->info().l2_bytes)),
-      start_(context_, device::Event::Timing::kOn),
-      end_(context_, device::Event::Timing::kOn),
+      operands_(context_, problem, random_operands(problem, kTimedElements, seed)),
       tiles_(kMostLists),
       device_tiles_(context_, kMostLists),
+      timer_(context_, options),
       ahead_(kernels, kernels_of(verifier), compilers) {}
 
 std::optional<Dropped> MeasuredWorkbench::prepare(const attention::KernelConfig& config) {
@@ -108,75 +104,26 @@ std::optional<Dropped> MeasuredWorkbench::prepare(const attention::KernelConfig&
   return verdict.reason ? std::optional(Dropped{*verdict.reason, verdict.code}) : std::nullopt;
 }
 
-double MeasuredWorkbench::time_micros(const attention::BranchedForward& forward, int repeats,
-                                      CacheState l2) {
-  const auto run = [&] {
-    forward.run(nullptr, operands_.operands, reinterpret_cast<void*>(workspace_.address()));
-  };
-  // The fill, twice as long as L2, evicts what the last configuration left. It also keeps the
-  // device busy while the launches are queued, so that the device is measured and not the host.
-  device::fill_bytes_async(*context_, scratch_.address(), 0, scratch_.bytes(), nullptr);
-  if (l2 == CacheState::kWarm) run();
-  start_.record(nullptr);
-  for (int i = 0; i < repeats; ++i) run();
-  end_.record(nullptr);
-  end_.synchronize();
-  return device::elapsed_millis(*context_, start_, end_) * 1e3 / repeats;
-}
-
-void MeasuredWorkbench::rest(int attempt) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(100 << attempt));
-}
-
-std::vector<MeasuredWorkbench::Ready*> MeasuredWorkbench::ready(
-    std::span<const attention::KernelConfig> configs) {
-  std::map<std::string, Ready> before = std::exchange(ready_, {});
-  // What is not needed goes before anything is made, as lists of long problems are large.
-  std::erase_if(before, [&](const auto& each) {
-    return std::ranges::none_of(configs, [&](const attention::KernelConfig& config) {
-      return to_string(config) == each.first;
-    });
-  });
-  std::vector<Ready*> all;
-  for (const attention::KernelConfig& config : configs) {
-    const std::string name = to_string(config);
-    if (auto found = before.extract(name)) {
-      all.push_back(&ready_.insert(std::move(found)).position->second);
-      continue;
-    }
-    const attention::PlanForm form{.dealt = attention::Dealt::kAsPays};
-    attention::BranchedForward forward(
-        context_, kernels_, problem_,
-        attention::make_branch_plans(problem_, {config, "a candidate", {}}, limits_, form, &tiles_),
-        &device_tiles_);
-    const auto needed = static_cast<std::size_t>(forward.workspace_bytes());
-    if (needed > workspace_.bytes()) {
-      workspace_ = {};
-      workspace_ = device::Buffer(context_, needed);
-    }
-    // The first runs warm up; the time of the last one decides how many one measurement has.
-    time_micros(forward, 1, CacheState::kWarm);
-    const double once = std::max(time_micros(forward, 1, CacheState::kWarm), 0.1);
-    const int repeats = std::clamp(static_cast<int>(std::ceil(options_.least_micros / once)), 1,
-                                   options_.max_repeats);
-    all.push_back(&ready_.try_emplace(name, std::move(forward), repeats).first->second);
+RoundTimer::Run MeasuredWorkbench::make_run(const attention::KernelConfig& config) {
+  const attention::PlanForm form{.dealt = attention::Dealt::kAsPays};
+  const auto forward = std::make_shared<const attention::BranchedForward>(
+      context_, kernels_, problem_,
+      attention::make_branch_plans(problem_, {config, "a candidate", {}}, limits_, form, &tiles_),
+      &device_tiles_);
+  const auto needed = static_cast<std::size_t>(forward->workspace_bytes());
+  if (needed > workspace_.bytes()) {
+    workspace_ = {};
+    workspace_ = device::Buffer(context_, needed);
   }
-  return all;
+  return [this, forward] {
+    forward->run(nullptr, operands_.operands, reinterpret_cast<void*>(workspace_.address()));
+  };
 }
 
 std::vector<std::vector<double>> MeasuredWorkbench::measure(
     std::span<const attention::KernelConfig> configs, int rounds, CacheState l2) {
-  const std::vector<Ready*> all = ready(configs);
-  std::vector<std::vector<double>> times(configs.size());
-  for (int round = 0; round < rounds; ++round) {
-    base::settle();
-    for (std::size_t i = 0; i < configs.size(); ++i) {
-      const std::size_t at = (i + static_cast<std::size_t>(round)) % configs.size();
-      const int repeats = l2 == CacheState::kCold ? 1 : all[at]->repeats;
-      times[at].push_back(time_micros(all[at]->forward, repeats, l2));
-    }
-  }
-  return times;
+  return timer_.measure(configs, rounds, l2,
+                        [this](const attention::KernelConfig& config) { return make_run(config); });
 }
 
 }  // namespace annulus::autotune

@@ -17,8 +17,9 @@
 #include "attention/tiles/tile_cache.h"
 #include "autotune/ahead_compiler.h"
 #include "autotune/operands.h"
+#include "autotune/round_timer.h"
 #include "autotune/verify.h"
-#include "device/stream.h"
+#include "device/buffer.h"
 
 namespace annulus::autotune {
 
@@ -27,15 +28,6 @@ struct Dropped {
   std::string reason;
   ErrorCode code = ErrorCode::kInternal;  // as in Verdict
 };
-
-// What L2 holds when a measured launch begins.
-enum class CacheState {
-  kWarm,  // what the launch before, with the same operands, left
-  kCold,  // nothing of the operands
-};
-constexpr CacheState other(CacheState state) {
-  return state == CacheState::kWarm ? CacheState::kCold : CacheState::kWarm;
-}
 
 class Workbench {
  public:
@@ -62,42 +54,47 @@ class Workbench {
   virtual bool exact() const = 0;
 };
 
+// Answers with cycles that are found once for each candidate. Requires: a simulated device in
+// checked mode, which counts everything.
+class PredictingWorkbench : public Workbench {
+ public:
+  std::optional<Dropped> prepare(const attention::KernelConfig& config) final;
+  std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
+                                           int rounds, CacheState l2) final;
+  bool exact() const final { return true; }
+
+ private:
+  // Verifies a candidate and sets its cycles, which are not finite where no CTA fits; or returns
+  // why it is dropped.
+  virtual std::optional<Dropped> predict(const attention::KernelConfig& config, double* cycles) = 0;
+
+  std::map<std::string, double> cycles_;  // by the configuration's text
+};
+
 // Predicts cycles from the work that a simulated device counts on parts of the problem, extended to
 // the whole.
-class PredictedWorkbench : public Workbench {
+class PredictedWorkbench : public PredictingWorkbench {
  public:
   // The verifier and `kernels` must outlive it. `compilers` threads compile what is foreseen.
-  // Requires: a simulated device in checked mode, which counts everything.
   PredictedWorkbench(const Verifier& verifier, const jit::KernelCache& kernels,
                      const attention::PipeDevice& pipes, const Problem& problem, int compilers = 0);
 
-  std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
   void foresee(std::span<const attention::KernelConfig> next) override { ahead_.want(next); }
-  std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds, CacheState l2) override;
-  bool exact() const override { return true; }
 
  private:
+  std::optional<Dropped> predict(const attention::KernelConfig& config, double* cycles) override;
+
   const Verifier& verifier_;
   attention::PipeDevice pipes_;
   struct Branch {
     Problem problem;
     attention::KernelFeatures features;
   };
-  std::vector<Branch> branches_;          // of the pattern's sum; else the whole problem
-  std::map<std::string, double> cycles_;  // by the configuration's text
+  std::vector<Branch> branches_;  // of the pattern's sum; else the whole problem
   AheadCompiler ahead_;
 };
 
-struct MeasureOptions {
-  // Least length of a measurement: short kernels are launched several times in it.
-  double least_micros = 200;
-  int max_repeats = 1000;
-};
-
-// Measures the time between events on the default stream of a device. Every round starts with
-// another configuration, so that a drifting clock favours none. With L2 warm, a launch that is not
-// measured goes before, and where launches are short several are measured together.
+// Measures the time of a problem's launches on a device (round_timer.h).
 class MeasuredWorkbench : public Workbench {
  public:
   // The verifier and `kernels` must outlive it. `compilers` threads compile what is foreseen.
@@ -111,33 +108,22 @@ class MeasuredWorkbench : public Workbench {
   void foresee(std::span<const attention::KernelConfig> next) override { ahead_.want(next); }
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
                                            int rounds, CacheState l2) override;
-  void rest(int attempt) override;  // 100 ms, and twice as long each time
+  void rest(int attempt) override { RoundTimer::rest(attempt); }
   bool exact() const override { return false; }
 
  private:
-  // A candidate that is ready to run.
-  struct Ready {
-    attention::BranchedForward forward;
-    int repeats;  // runs in a measurement with L2 warm
-  };
-  // Returns what is ready to run for these configurations, in their order, and keeps that alone for
-  // the next call.
-  std::vector<Ready*> ready(std::span<const attention::KernelConfig> configs);
-  double time_micros(const attention::BranchedForward& forward, int repeats, CacheState l2);
+  RoundTimer::Run make_run(const attention::KernelConfig& config);
 
   const Verifier& verifier_;
   device::ContextPointer context_;
   jit::KernelCache& kernels_;
   attention::DeviceLimits limits_;
   Problem problem_;
-  MeasureOptions options_;
   DeviceOperands operands_;
-  device::Buffer workspace_;  // of the candidate that is measured
-  device::Buffer scratch_;    // twice the L2
-  device::Event start_, end_;
+  device::Buffer workspace_;    // of the candidate that is measured
   attention::TileCache tiles_;  // of all candidates: many have tiles of one size
   attention::DeviceTileCache device_tiles_;
-  std::map<std::string, Ready> ready_;  // by the configuration's text
+  RoundTimer timer_;
   AheadCompiler ahead_;
 };
 
