@@ -25,14 +25,6 @@ constexpr std::int64_t kInt = std::numeric_limits<std::int32_t>::max();
 // list_blocks has a bit for each in shared memory.
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 18;
 
-// The problem with the bounds that were left to others.
-BatchProblem with_bounds(BatchProblem problem) {
-  BatchBounds& most = problem.most;
-  if (most.rows_of_one == 0) most.rows_of_one = most.rows;
-  if (most.keys == 0) most.keys = most.requests * most.keys_of_one;
-  return problem;
-}
-
 // Keys of `keys` keys, of `requests` requests together, that one rank has at most: the bounds are
 // those of whole requests, and any rank's plan is laid out for the rank that has most of them.
 std::int64_t most_held(const BatchProblem& problem, std::int64_t keys, std::int64_t requests) {
@@ -172,6 +164,18 @@ kernels::Pages pages_of(const BatchProblem& problem) {
 
 }  // namespace
 
+BatchProblem with_bounds(BatchProblem problem) {
+  BatchBounds& most = problem.most;
+  if (most.rows_of_one == 0) most.rows_of_one = most.rows;
+  if (most.keys == 0) most.keys = most.requests * most.keys_of_one;
+  return problem;
+}
+
+std::int64_t most_few_queries(const BatchProblem& problem) {
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  return std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
+}
+
 Packing pack(const BatchProblem& problem, std::int64_t tile_rows) {
   const std::int64_t group = problem.heads / problem.kv_heads;
   Packing packing;
@@ -276,9 +280,7 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem, const BatchOption
                                   const attention::DeviceLimits& limits) {
   const std::vector<KernelConfig> named =
       named_configs(options.config, {problem.dim_qk, problem.dim_v});
-  const std::int64_t group = problem.heads / problem.kv_heads;
-  const std::int64_t few =
-      std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
+  const std::int64_t few = most_few_queries(problem);
   std::vector<ClassPlan> classes;
   const auto add = [&](RequestClass requests, std::int64_t least, std::int64_t most) {
     ClassPlan made;

@@ -18,6 +18,12 @@
 
 namespace annulus::batch {
 
+// The problem with the bounds that were left to others.
+BatchProblem with_bounds(BatchProblem problem);
+
+// The most queries of a request of RequestClass::kFewQueries. Requires: every bound is set.
+std::int64_t most_few_queries(const BatchProblem& problem);
+
 // How heads and queries are packed into the rows of a tile.
 struct Packing {
   std::int64_t tile_heads = 1;    // heads of a tile of rows
