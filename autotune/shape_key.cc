@@ -83,33 +83,6 @@ const char* to_string(kernels::Score score) {
   return "unknown score";
 }
 
-ShapeKey shape_key(const Problem& problem) {
-  const std::vector<Problem> branches = attention::branch_problems(problem);
-  ShapeKey key;
-  double density = 0;
-  for (const Problem& branch : branches) {
-    const attention::KernelFeatures features = attention::features_of(branch);
-    key.score = features.score;
-    key.expression = class_of(features.score_mod);
-    key.pattern = std::max(key.pattern, class_of(branch.pattern, features.mask));
-    density += attention::block_density(branch, kDensityBlock, kDensityBlock).value;
-  }
-  density /= static_cast<double>(branches.size());
-  key.branches = static_cast<int>(branches.size());
-  key.dim_qk = static_cast<int>(problem.dim_qk);
-  key.dim_v = static_cast<int>(problem.dim_v);
-  key.dtype = problem.dtype;
-  key.group = static_cast<int>(problem.heads / problem.kv_heads);
-  key.carry_in = problem.carry_in;
-  key.carry_out = problem.carry_out;
-  key.density = half_halvings(density);
-  key.queries = half_octaves(problem.seq_q);
-  key.keys = half_octaves(problem.seq_k);
-  const double heads = static_cast<double>(problem.batch) * static_cast<double>(problem.heads);
-  key.heads = static_cast<int>(std::lround(std::log2(std::max(heads, 1.0))));
-  return key;
-}
-
 std::int64_t blocks_of_row(const Selection& selection) {
   constexpr std::int64_t kGuessed = 16;
   const std::int64_t kept = selection.sink_blocks + selection.diagonal_blocks;
@@ -117,27 +90,76 @@ std::int64_t blocks_of_row(const Selection& selection) {
   return std::max(selection.max_blocks > 0 ? selection.max_blocks : kGuessed, kept);
 }
 
-ShapeKey shape_key(const Problem& problem, const Selection& selection) {
-  ShapeKey key = shape_key(problem);
-  key.pattern = PatternClass::kChosen;
-  key.block_rows = static_cast<int>(selection.block_rows);
-  key.block_columns = static_cast<int>(selection.block_columns);
+namespace {
+
+// All parts but the density.
+ShapeKey without_density(const Problem& problem, const std::vector<Problem>& branches) {
+  ShapeKey key;
+  for (const Problem& branch : branches) {
+    const attention::KernelFeatures features = attention::features_of(branch);
+    key.score = features.score;
+    key.expression = class_of(features.score_mod);
+    key.pattern = std::max(key.pattern, class_of(branch.pattern, features.mask));
+  }
+  key.branches = static_cast<int>(branches.size());
+  key.dim_qk = static_cast<int>(problem.dim_qk);
+  key.dim_v = static_cast<int>(problem.dim_v);
+  key.dtype = problem.dtype;
+  key.group = static_cast<int>(problem.heads / problem.kv_heads);
+  key.carry_in = problem.carry_in;
+  key.carry_out = problem.carry_out;
+  key.queries = half_octaves(problem.seq_q);
+  key.keys = half_octaves(problem.seq_k);
+  const double heads = static_cast<double>(problem.batch) * static_cast<double>(problem.heads);
+  key.heads = static_cast<int>(std::lround(std::log2(std::max(heads, 1.0))));
+  return key;
+}
+
+// The share of the blocks that rows may keep. It is that of some rows which lie evenly, since the
+// key has it in steps of half a power of two: to classify all rows would take half of the time in
+// which a plan is made.
+double chosen_density(const Problem& problem, const Selection& selection) {
+  constexpr std::int64_t kRows = 128;     // of all heads together, where these are few
+  constexpr std::int64_t kLeastRows = 4;  // of a head
   pattern::Classifier classifier(pattern::for_batches(problem.pattern, problem.batch),
                                  attention::placement_of(problem), selection.block_rows,
                                  selection.block_columns);
   const std::int64_t heads = problem.pattern.distinct_heads(problem.heads);
+  const std::int64_t rows = std::min(classifier.rows(), std::max(kLeastRows, kRows / heads));
   const std::int64_t most = blocks_of_row(selection);
   double kept = 0;
   for (std::int64_t head = 0; head < heads; ++head) {
-    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t row = (2 * i + 1) * classifier.rows() / (2 * rows);
       std::int64_t seen = 0;
       for (const pattern::BlockRun& run : classifier.row(head, row)) seen += run.end - run.begin;
       kept += static_cast<double>(std::min(seen, most));
     }
   }
-  const double all = static_cast<double>(heads) * static_cast<double>(classifier.rows()) *
+  const double all = static_cast<double>(heads) * static_cast<double>(rows) *
                      static_cast<double>(classifier.columns());
-  key.density = half_halvings(all > 0 ? kept / all : 0);
+  return all > 0 ? kept / all : 0;
+}
+
+}  // namespace
+
+ShapeKey shape_key(const Problem& problem) {
+  const std::vector<Problem> branches = attention::branch_problems(problem);
+  ShapeKey key = without_density(problem, branches);
+  double density = 0;
+  for (const Problem& branch : branches) {
+    density += attention::block_density(branch, kDensityBlock, kDensityBlock).value;
+  }
+  key.density = half_halvings(density / static_cast<double>(branches.size()));
+  return key;
+}
+
+ShapeKey shape_key(const Problem& problem, const Selection& selection) {
+  ShapeKey key = without_density(problem, {problem});  // blocks of a sum cannot be chosen
+  key.pattern = PatternClass::kChosen;
+  key.block_rows = static_cast<int>(selection.block_rows);
+  key.block_columns = static_cast<int>(selection.block_columns);
+  key.density = half_halvings(chosen_density(problem, selection));
   return key;
 }
 

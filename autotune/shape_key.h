@@ -65,7 +65,7 @@ inline constexpr int kNoBlocks = 63;
 ShapeKey shape_key(const Problem& problem);
 
 // The key of a problem whose blocks each run chooses: its density is the share of the blocks that
-// its rows may have. Requires: selection::validate passes.
+// its rows may have, as far as a sample of them tells. Requires: selection::validate passes.
 ShapeKey shape_key(const Problem& problem, const Selection& selection);
 
 // How many blocks a row may have, as far as it sees so many. Where only the device will know, as

@@ -16,29 +16,47 @@
 namespace annulus::autotune {
 namespace {
 
-constexpr std::int64_t kLayouts = 16;  // of heads that differ
-
 // The blocks of one row, ascending: the first and the last of those that it sees, of which a run
-// always keeps so many, and of the others as many as the row may have.
-std::vector<std::int32_t> draw_row(std::span<const pattern::BlockRun> seen,
-                                   const Selection& selection, base::Random& random) {
-  std::vector<std::int32_t> all;
-  for (const pattern::BlockRun& run : seen) {
-    for (std::int64_t j = run.begin; j < run.end; ++j) all.push_back(static_cast<std::int32_t>(j));
-  }
-  const auto count = static_cast<std::int64_t>(all.size());
+// always keeps so many, and of the others as many as the row may have. Others are drawn by Floyd's
+// algorithm, which takes time for what it draws and not for what there is.
+void draw_row(std::span<const pattern::BlockRun> seen, const Selection& selection,
+              base::Random& random, std::vector<std::int32_t>* to) {
+  std::int64_t count = 0;
+  for (const pattern::BlockRun& run : seen) count += run.end - run.begin;
   const std::int64_t most = std::min(count, blocks_of_row(selection));
   const std::int64_t first = std::min(most, selection.sink_blocks);
   const std::int64_t last = std::min(most - first, selection.diagonal_blocks);
-  // What is kept goes to the front, and what is drawn behind it.
-  std::rotate(all.begin() + first, all.end() - last, all.end());
-  for (std::int64_t at = first + last; at < most; ++at) {
-    const std::int64_t other = at + random.below(static_cast<std::uint32_t>(count - at));
-    std::swap(all[static_cast<std::size_t>(at)], all[static_cast<std::size_t>(other)]);
+  std::vector<std::int64_t> places;  // among the blocks that the row sees
+  for (std::int64_t at = 0; at < first; ++at) places.push_back(at);
+  for (std::int64_t at = count - last; at < count; ++at) places.push_back(at);
+  std::vector<bool> drawn(static_cast<std::size_t>(count));
+  for (std::int64_t end = count - (most - first); end < count - last; ++end) {
+    const std::int64_t any = first + random.below(static_cast<std::uint32_t>(end - first + 1));
+    const std::int64_t at = drawn[static_cast<std::size_t>(any)] ? end : any;
+    drawn[static_cast<std::size_t>(at)] = true;
+    places.push_back(at);
   }
-  all.resize(static_cast<std::size_t>(most));
-  std::ranges::sort(all);
-  return all;
+  std::ranges::sort(places);
+  auto run = seen.begin();
+  std::int64_t before = 0;  // blocks of the runs in front of this one
+  for (const std::int64_t at : places) {
+    for (; at >= before + run->end - run->begin; ++run) before += run->end - run->begin;
+    to->push_back(static_cast<std::int32_t>(run->begin + at - before));
+  }
+}
+
+// How many heads differ: up to sixteen and a multiple of those whose patterns do, fewer where their
+// rows may have many blocks.
+std::int64_t heads_of_layout(const Problem& problem, const Selection& selection) {
+  constexpr std::int64_t kMost = 16;
+  constexpr std::int64_t kBlocks = 1 << 24;  // of all of them together
+  const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
+  const double of_each =
+      static_cast<double>(distinct) * static_cast<double>(selection.rows(problem.seq_q)) *
+      static_cast<double>(std::min(blocks_of_row(selection), selection.columns(problem.seq_k)));
+  const double times = std::clamp(static_cast<double>(kBlocks) / std::max(of_each, 1.0), 1.0,
+                                  static_cast<double>(base::ceil_div(kMost, distinct)));
+  return std::min(problem.heads, static_cast<std::int64_t>(times) * distinct);
 }
 
 }  // namespace
@@ -54,7 +72,7 @@ Problem stand_in(const Problem& problem, const Selection& selection, std::uint64
   layout.seq_q = problem.seq_q;
   layout.seq_k = problem.seq_k;
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
-  layout.heads = std::min(problem.heads, base::round_up(kLayouts, distinct));
+  layout.heads = heads_of_layout(problem, selection);
   for (std::int64_t head = 0; head < problem.heads; ++head) {
     layout.head_map.push_back(static_cast<std::int32_t>(head % layout.heads));
   }
@@ -66,9 +84,7 @@ Problem stand_in(const Problem& problem, const Selection& selection, std::uint64
                                  selection.block_columns);
   for (std::int64_t head = 0; head < layout.heads; ++head) {
     for (std::int64_t row = 0; row < classifier.rows(); ++row) {
-      const std::vector<std::int32_t> drawn =
-          draw_row(classifier.row(head % distinct, row), selection, random);
-      layout.indices.insert(layout.indices.end(), drawn.begin(), drawn.end());
+      draw_row(classifier.row(head % distinct, row), selection, random, &layout.indices);
       layout.indptr.push_back(static_cast<std::int64_t>(layout.indices.size()));
     }
   }

@@ -80,6 +80,23 @@ TEST_CASE("a stand-in keeps what a run always keeps, and as many blocks as a row
   CHECK(layout_of(unlike)->heads == 18);  // each of the three six times
 }
 
+TEST_CASE("a stand-in of many small blocks takes time and memory for those that it keeps") {
+  Problem whole = problem();
+  whole.heads = whole.kv_heads = 64;
+  whole.seq_q = whole.seq_k = 32768;
+  const Problem made = stand_in(whole, selection(8, 16, 16), 7);
+  const BlockLayout* const layout = layout_of(made);
+  REQUIRE(layout);
+  CHECK(layout->heads == 16);
+  CHECK(layout->row(3, 0).size() == 1);
+  CHECK(layout->row(3, 5).size() == 6);
+  CHECK(layout->row(3, 2047).size() == 8);
+  // All blocks of all rows of sixteen heads would be 2^25.
+  const Problem all = stand_in(whole, selection(4096, 16, 16), 7);
+  CHECK(layout_of(all)->heads == 4);
+  CHECK(layout_of(all)->row(3, 2047).size() == 2048);
+}
+
 TEST_CASE("how many blocks a row may have follows from the rule") {
   Selection chosen = selection(5);
   CHECK(blocks_of_row(chosen) == 5);
@@ -103,6 +120,16 @@ TEST_CASE("the key of chosen blocks has their size, and the share that rows may 
     CHECK(digest(other) != digest(key));
     CHECK(to_string(other) != to_string(key));
   }
+  // A look-up does not classify all rows of a plan. It would take seconds here.
+  Problem longest = problem();
+  longest.heads = longest.kv_heads = 32;
+  longest.seq_q = longest.seq_k = 1 << 20;
+  std::vector<Pattern> windows;
+  for (int head = 0; head < 32; ++head) windows.push_back(window(100 + 37 * head, 0) | sink(1));
+  longest.pattern = heads(windows);
+  CHECK(shape_key(longest, selection(4, 8, 64)).density == 24);
+  longest.pattern = causal();
+  CHECK(shape_key(longest, selection(1 << 20, 64, 64)).density == 2);
   // A row keeps no more than it sees.
   CHECK(shape_key(problem(), selection(1000)).density == 2);
 }
