@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "base/hash.h"
 #include "base/random.h"
 #include "program/run_program.h"
 #include "support/options.h"
@@ -65,6 +66,50 @@ TEST_CASE("tune report writes a page of searches and results") {
   refused("tune --heads 3 report -o " + page, 2, "report excludes --heads");
   refused("tune report -o " + page + " " + journal + tuned, 2, "excludes");
   CHECK(test::read(journal).starts_with("annulus-journal "));
+}
+
+// The text with other words in place of some, in a journal whose digests agree all the same.
+void write_journal(const std::string& path, std::string line, const std::string& from,
+                   const std::string& to) {
+  const std::size_t at = line.find(from);
+  REQUIRE(at != std::string::npos);
+  line.replace(at, from.size(), to);
+  const std::string rest = line.substr(line.find('{'));
+  const std::string text = rest.substr(0, rest.find('\n'));
+  std::ofstream(path) << "annulus-journal 2 " << base::digest(text).hex() << ' ' << rest;
+}
+
+TEST_CASE("what files state is no command to a terminal") {
+  const test::ScratchFolder folder;
+  const auto harmless = [](const Outcome& outcome) {
+    const std::string text = outcome.out + outcome.err;
+    return text.find('\x1b') == std::string::npos && text.find("\xc2\x9b") == std::string::npos;
+  };
+  const std::string body = "{\"a\":0,\"\\u001b[2J\\u009b\":1,\"\\u001b[2J\\u009b\":2}\n";
+  const std::string pack = folder / "\u00e9.pack";
+  std::ofstream(pack) << "annulus-tuned-pack 4 " << base::digest(body).hex() << '\n' << body;
+  const std::string shape = kShape + on_device();
+  const Outcome explained = annulus_with("explain --tuned " + pack + shape);
+  CHECK(explained.code == 0);
+  CHECK(explained.err.find("\u00e9.pack' are not used") != std::string::npos);
+  CHECK(explained.err.find("'?[2J?' is there twice") != std::string::npos);
+  CHECK(harmless(explained));
+
+  const base::Json found =
+      json_of("tune --json --keep-journal" + std::string(kShape) + with(folder))["results"][0];
+  const std::string journal = test::read(found["journal"].get<std::string>());
+  const std::string edited = folder / "edited.journal", of_shape = "\"shape\":\"";
+  write_journal(edited, journal, of_shape, of_shape + "\\u001b[2J");
+  const Outcome replayed = annulus_with("tune --replay " + edited);
+  CHECK(replayed.code == 0);
+  CHECK(replayed.out.starts_with("?[2J"));
+  CHECK(harmless(replayed));
+  const std::string of_candidates = "\"candidates\":[[\"";
+  write_journal(edited, journal, of_candidates, of_candidates + "\\u001b[2J");
+  const Outcome unknown = annulus_with("tune --replay " + edited);
+  CHECK(unknown.code == 5);
+  CHECK(unknown.err.find("knows no '?[2J") != std::string::npos);
+  CHECK(harmless(unknown));
 }
 
 TEST_CASE("tune finds, keeps and tells; run, explain, list, show and doctor know of it") {

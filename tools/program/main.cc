@@ -24,14 +24,6 @@ namespace {
 using namespace annulus;
 using program::Exit;
 
-// One line, whatever the parser of the options put into its message.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\n') c = ' ';
-  }
-  return text;
-}
-
 // An error as the user meets it.
 struct Failure {
   std::string verb = {};  // "tuned list"; empty: none
@@ -43,7 +35,7 @@ struct Failure {
 };
 
 int fail(const Failure& failure) {
-  const std::string text = one_line(failure.text);
+  const std::string text = program::without_control(failure.text, program::Lines::kOne);
   if (failure.json) {
     program::print_json({{"error", {{"code", to_string(failure.code)}, {"text", text}}}});
   }

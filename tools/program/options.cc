@@ -13,6 +13,7 @@
 #include "program/number_option.h"
 #include "program/paths.h"
 #include "program/problem_input.h"
+#include "program/report.h"
 #include "program/text_error.h"
 
 namespace annulus::program {
@@ -640,9 +641,7 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
   options.simulation.checked = arguments.mode != "fast";
   options.simulation.seed = arguments.sim_seed;
   options.simulation.threads = arguments.sim_threads;
-  options.log = [](LogLevel, std::string_view text) {
-    std::fprintf(stderr, "annulus: %.*s\n", static_cast<int>(text.size()), text.data());
-  };
+  options.log = [](LogLevel, std::string_view text) { print_log(text); };
   if (arguments.verbose) options.log_level = LogLevel::kDebug;
   if (!arguments.trace.empty()) options.time_every_nth_run = 1;
   if (!arguments.shape_log.empty()) {

@@ -22,6 +22,27 @@ std::string printable(std::string text) {
   return text;
 }
 
+std::string without_control(std::string_view text, Lines lines) {
+  std::string shown;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : ' ');
+    if (c == '\n') {
+      shown += lines == Lines::kOne ? ' ' : '\n';
+    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080 to U+009F in UTF-8
+      shown += '?';
+      ++i;
+    } else {
+      shown += (c < ' ' && c != '\t') || c == 0x7f ? '?' : text[i];
+    }
+  }
+  return shown;
+}
+
+void print_log(std::string_view text) {
+  std::fprintf(stderr, "annulus: %s\n", without_control(text, Lines::kMany).c_str());
+}
+
 void print_line(std::string_view name, std::string_view text) {
   std::printf("%-10.*s %.*s\n", static_cast<int>(name.size()), name.data(),
               static_cast<int>(text.size()), text.data());

@@ -24,6 +24,14 @@ void print_line(std::string_view name, std::string_view text);
 // What a file states about itself, or is called, for a terminal.
 std::string printable(std::string text);
 
+// A message that may quote what a file holds, for a terminal, which would obey control characters:
+// '?' stands for each. Other letters stay, as in the names of files. Ends of lines become blanks,
+// or stay where a message has many, as a compiler's does.
+enum class Lines { kOne, kMany };
+std::string without_control(std::string_view text, Lines lines);
+// Writes a message of the library's log to stderr.
+void print_log(std::string_view text);
+
 // Numbers for JSON, which has no infinity: those become null.
 base::Json number(double value);
 

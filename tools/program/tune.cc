@@ -229,7 +229,7 @@ void print(const Outcome& outcome) {
   if (!result.journal.empty()) print_detail("journal", result.journal);
   for (const TuneCandidate& trial : result.trials) {
     if (trial.outcome == "tried" || trial.outcome == "not tried") continue;
-    print_detail("dropped", trial.config + ": " + trial.outcome);
+    print_detail("dropped", printable(trial.config + ": " + trial.outcome));
   }
   print_detail("kept in", !result.path.empty()      ? result.path
                           : !result.problem.empty() ? "memory only: " + result.problem
@@ -262,7 +262,7 @@ Exit replay_journal(const TuneArguments& arguments) {
     print_json(json);
     return exit;
   }
-  std::printf("%s\n", result.shape.c_str());
+  std::printf("%s\n", printable(result.shape).c_str());
   print_detail(status_text(result.status), result.config);
   print_times(result);
   print_detail("tried", fmt::format("{} of {}, {} dropped", result.tried, result.candidates,

@@ -1,5 +1,4 @@
 // annulus warm: compiles the kernels of problems ahead, into a folder that is shipped.
-#include <cstdio>
 
 #include "annulus/kernels.h"
 #include "base/fail.h"
@@ -89,9 +88,7 @@ Exit warm(const WarmArguments& arguments) {
   options.tuned_path = tuned_path_of(arguments.tuned);
   options.threads = arguments.threads;
   if (arguments.verbose) options.log_level = LogLevel::kDebug;
-  options.log = [](LogLevel, std::string_view text) {
-    std::fprintf(stderr, "annulus: %.*s\n", static_cast<int>(text.size()), text.data());
-  };
+  options.log = [](LogLevel, std::string_view text) { print_log(text); };
   const Interruption interruption;
   options.cancel = &interruption.arrived();
   WarmResult result;
