@@ -108,8 +108,8 @@ struct DeviceOptions {
   // An absolute path. The file is written beside the callers, at most once in a second and at least
   // once in a minute while there is something new, and at the device's end; planning waits for no
   // file. Several devices and processes may name one file, which then has what all of them planned.
-  // A file that cannot be written costs one line in the log. Plans with a selection, batches, rings
-  // and layouts that came from no file have no line, and are counted as left out.
+  // A file that cannot be written costs one line in the log. A ring has the line of its step. Plans
+  // with a selection and layouts that came from no file have none, and are counted as left out.
   std::string shape_log;
 };
 
