@@ -75,7 +75,7 @@ enum class TuneStatus : int {
 
 struct TuneResult {
   TuneStatus status = TuneStatus::kTuned;
-  std::string shape;           // the kind of problem that the result is kept for
+  std::string shape;           // kind of problem; empty, as configs are, where it ended before
   std::string config;          // the configuration that Device::plan uses from now on
   std::string default_config;  // the heuristic's choice
   std::string runner_up;       // empty where there is none

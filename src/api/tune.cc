@@ -13,6 +13,7 @@
 #include "autotune/entry_problem.h"
 #include "autotune/tuner.h"
 #include "base/fail.h"
+#include "base/work.h"
 #include "selection/selection_plan.h"
 
 namespace annulus {
@@ -200,6 +201,21 @@ void search_and_keep(const Device::Impl& device, const autotune::Target& target,
   if (const auto kept = device.tuned->find_exact(entry.shape)) tell(kept->entry, result);
 }
 
+// Nothing where it was stopped, as the rows of a long problem may take minutes to look at.
+std::optional<autotune::Target> target_until(const std::function<bool()>& stopped,
+                                             const TuneSubject& subject,
+                                             const attention::DeviceLimits& limits,
+                                             std::uint64_t seed) {
+  try {
+    const base::Work work({.steps = 0, .cancelled = stopped}, "tuning");
+    if (subject.selection == nullptr) return autotune::target_of(subject.problem, limits);
+    return autotune::target_of(subject.problem, *subject.selection, limits, seed);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    return std::nullopt;
+  }
+}
+
 TuneResult replay_file(const std::string& path,
                        const std::function<void(const TuneProgress&)>& progress) {
   base::FileSystem files;
@@ -242,13 +258,26 @@ TuneResult tune_on(const Device::Impl& impl, const TuneSubject& subject, const T
   const Clock::time_point start = Clock::now();
   check_tunable(subject.problem, subject.selection, options);
   const attention::DeviceLimits limits = limits_of(impl);
-  const autotune::Target target =
-      subject.selection == nullptr
-          ? autotune::target_of(subject.problem, limits)
-          : autotune::target_of(subject.problem, *subject.selection, limits, options.seed);
+  const auto stopped = [&] {
+    const bool late =
+        options.time_limit_seconds > 0 && seconds_since(start) >= options.time_limit_seconds;
+    return late || cancelled();
+  };
   TuneResult result;
-  result.shape = autotune::to_string(target.shape);
   result.predicted = impl.info.simulated;
+  // Most problems are looked at within milliseconds. What is stored for them is told even where the
+  // time is over.
+  constexpr double kLeastSeconds = 1;
+  const auto found =
+      target_until([&] { return seconds_since(start) >= kLeastSeconds && stopped(); }, subject,
+                   limits, options.seed);
+  if (!found) {
+    result.status = TuneStatus::kPartial;
+    result.seconds = seconds_since(start);
+    return result;
+  }
+  const autotune::Target& target = *found;
+  result.shape = autotune::to_string(target.shape);
   result.default_config = attention::to_string(target.standard);
   result.config = result.default_config;
 
@@ -268,11 +297,6 @@ TuneResult tune_on(const Device::Impl& impl, const TuneSubject& subject, const T
   if (there && there->entry.complete && !options.force) return end(TuneStatus::kAlreadyThere);
   std::optional<std::string> folder;
   if (!options.dry_run) folder = check_folder(impl);
-  const auto stopped = [&] {
-    const bool late =
-        options.time_limit_seconds > 0 && seconds_since(start) >= options.time_limit_seconds;
-    return late || cancelled();
-  };
   const auto candidates = autotune::candidates_of(
       target, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
   if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
@@ -302,15 +326,17 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
   const Device::Impl& impl = inside(device);
   TunedNote note;
   note.verdict = TunedVerdict::kNotMeasured;
-  Problem problem;
+  std::optional<autotune::Target> target;
   try {
-    problem = autotune::problem_of(entry);
+    // A file may state any problem, also one whose rows take hours to look at.
+    const base::Work work({.cancelled = cancelled}, "reading the problem of a tuned result");
+    target = autotune::target_of(autotune::problem_of(entry), limits_of(impl));
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) throw;
     note.text = error.what();
     return note;
   }
-  const autotune::Target target = autotune::target_of(problem, limits_of(impl));
-  const attention::KernelConfig& standard = target.standard;
+  const attention::KernelConfig& standard = target->standard;
   if (entry.config == standard) {
     note.verdict = TunedVerdict::kHolds;
     note.text = "it is the heuristic's choice";
@@ -326,7 +352,7 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
   autotune::Candidates both;
   both.trials = {{.config = standard}, {.config = entry.config}};
   try {
-    const autotune::SearchResult found = search(impl, target, both, options, how, Clock::now());
+    const autotune::SearchResult found = search(impl, *target, both, options, how, Clock::now());
     const autotune::Trial& trial = found.trials[1];
     const bool dropped = trial.outcome == autotune::Trial::Outcome::kDropped;
     if (trial.outcome == autotune::Trial::Outcome::kNotTried) {

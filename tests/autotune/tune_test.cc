@@ -170,6 +170,13 @@ TEST_CASE("a limit or the caller ends a search; the best so far stays and a late
   CHECK(none.path.empty());
   CHECK(opened.device.plan(problem()).info().tuned.empty());
 
+  // To look at the rows of this one takes minutes.
+  Problem longest = problem(1 << 30);
+  longest.pattern = causal() & Pattern::parse("random(64, 0, 64)");
+  const TuneResult unknown = tune(opened.device, longest, options);
+  CHECK(unknown.status == TuneStatus::kPartial);
+  CHECK(unknown.tried == 0);
+
   std::atomic<bool> cancel{true};
   TuneOptions cancelled;
   cancelled.cancel = &cancel;

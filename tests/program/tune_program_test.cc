@@ -112,6 +112,23 @@ TEST_CASE("what files state is no command to a terminal") {
   CHECK(harmless(unknown));
 }
 
+TEST_CASE("tuned verify does not measure a problem that takes hours to look at") {
+  const test::ScratchFolder folder;
+  const std::string pack = folder / "long.pack";
+  json_of("tune --json" + std::string(kShape) + with(folder));
+  CHECK(annulus_with("tuned export " + pack + " --tuned " + (folder / "tuned")).code == 0);
+  const std::string text = test::read(pack);
+  base::Json entry = base::parse_json(text.substr(text.find('\n') + 1), "the entry");
+  base::Json& origin = entry["origin"];
+  origin["seq_q"] = origin["seq_k"] = 1 << 24;
+  origin["pattern"] = "causal & random(64, 0, 64)";
+  const std::string body = entry.dump() + "\n";
+  std::ofstream(pack) << "annulus-tuned-pack 4 " << base::digest(body).hex() << '\n' << body;
+  const Outcome outcome = annulus_with("tuned verify " + pack + " --measure 1" + on_device());
+  CHECK(outcome.code == 3);
+  CHECK(outcome.out.find("reading the problem of a tuned result: ") != std::string::npos);
+}
+
 TEST_CASE("tune finds, keeps and tells; run, explain, list, show and doctor know of it") {
   const test::ScratchFolder folder;
   const base::Json before = json_of("run --json" + std::string(kShape) + with(folder));

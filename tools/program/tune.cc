@@ -201,10 +201,10 @@ void print(const Outcome& outcome) {
   if (outcome.status == "not begun") return print_detail(outcome.status, outcome.error);
   if (outcome.status == "planned") return print_planned(result);
   if (outcome.status == "partial" && result.tried == 0) {
-    return print_detail(
-        "partial",
-        fmt::format("it ended before anything was tried; {} stays: {}",
-                    result.path.empty() ? "the default" : "the last result", result.config));
+    return print_detail("partial",
+                        fmt::format("it ended before anything was tried; {} stays{}{}",
+                                    result.path.empty() ? "the default" : "the last result",
+                                    result.config.empty() ? "" : ": ", result.config));
   }
   print_detail(outcome.status, result.config);
   print_times(result);
