@@ -5,7 +5,7 @@
 #include <charconv>
 #include <tuple>
 
-#include "attention/kernels/family.h"
+#include "autotune/config_families.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -106,10 +106,10 @@ class Reader {
 attention::KernelConfig read_config(const Reader& from) {
   attention::KernelConfig config;
   const std::string family = from.text("family");
-  config.family = attention::find_family(family);
+  config.family = find_config_family(family);
   if (config.family == nullptr) {
     base::fail(ErrorCode::kInvalidFile, "its family '{:.40}' is none of this build, which has {}",
-               family, attention::family_names());
+               family, config_family_names());
   }
   // These bounds are wider than any search space; why_outside() decides what is legal.
   config.tile_rows = from.integer("tile_rows", 1, 1024);
@@ -158,6 +158,7 @@ constexpr OriginText kOriginTexts[] = {{"pattern", &Origin::pattern}, {"score", 
 // own. Builds that do not know sums refuse such an entry.
 constexpr const char* kSumText = "sum";
 constexpr int kMostBranches = 1 << 20;
+constexpr const char* kRequestsText = "requests";  // likewise, of batches
 
 ShapeKey read_shape(const Reader& from) {
   using kernels::Score;
@@ -169,6 +170,9 @@ ShapeKey read_shape(const Reader& from) {
   static constexpr PatternClass kPatterns[] = {PatternClass::kDense, PatternClass::kCausal,
                                                PatternClass::kPositions, PatternClass::kLists,
                                                PatternClass::kChosen};
+  using kernels::Pages;
+  static constexpr Pages kPages[] = {Pages::kNone, Pages::kAny, Pages::k16, Pages::k64};
+  static constexpr Requests kRequests[] = {Requests::kFewQueries, Requests::kManyQueries};
   ShapeKey key;
   key.dim_qk = from.integer("dim_qk", 1, 1024);
   key.dim_v = from.integer("dim_v", 1, 1024);
@@ -179,10 +183,27 @@ ShapeKey read_shape(const Reader& from) {
   key.score = from.choice("score", kScores, to_string);
   key.expression = from.choice("expression", kExpressions, to_string);
   const bool is_sum = from.text("pattern") == kSumText;
+  const bool is_batch = from.text("pattern") == kRequestsText;
   if (is_sum) key.branches = from.integer("branches", 2, kMostBranches);
-  key.pattern = from.choice(is_sum ? "branch_pattern" : "pattern", kPatterns, to_string);
+  if (is_batch) {
+    key.requests = from.choice("requests", kRequests, to_string);
+    const int pages = from.integer("pages", 0, 64);
+    for (const Pages known : kPages) {
+      if (pages == static_cast<int>(known)) key.pages = known;
+    }
+    if (pages != static_cast<int>(key.pages)) {
+      base::fail(ErrorCode::kInvalidFile, "pages is none of 0, 1, 16 and 64");
+    }
+    key.block_columns = from.integer("block_keys", 0, static_cast<int>(kMaxPosition));
+  }
+  key.pattern = from.choice(is_sum     ? "branch_pattern"
+                            : is_batch ? "request_pattern"
+                                       : "pattern",
+                            kPatterns, to_string);
   if (key.pattern == PatternClass::kChosen) {
-    if (is_sum) base::fail(ErrorCode::kInvalidFile, "it is of chosen blocks of a sum");
+    if (is_sum || is_batch) {
+      base::fail(ErrorCode::kInvalidFile, "it is of chosen blocks of a sum, or of requests");
+    }
     key.block_rows = from.integer("block_rows", 1, static_cast<int>(kMaxPosition));
     key.block_columns = from.integer("block_columns", 1, static_cast<int>(kMaxPosition));
   }
@@ -217,6 +238,13 @@ Json json_of(const Entry& entry, const std::string& device) {
     json["shape"]["pattern"] = kSumText;
     json["shape"]["branches"] = shape.branches;
     json["shape"]["branch_pattern"] = to_string(shape.pattern);
+  }
+  if (shape.requests != Requests::kNone) {
+    json["shape"]["pattern"] = kRequestsText;
+    json["shape"]["requests"] = to_string(shape.requests);
+    json["shape"]["request_pattern"] = to_string(shape.pattern);
+    json["shape"]["pages"] = static_cast<int>(shape.pages);
+    json["shape"]["block_keys"] = shape.block_columns;
   }
   if (shape.pattern == PatternClass::kChosen) {
     json["shape"]["block_rows"] = shape.block_rows;
@@ -400,7 +428,7 @@ bool better(const Entry& a, const Entry& b) {
   const auto rank = [](const Entry& entry) {
     const attention::KernelConfig& config = entry.config;
     return std::tuple(!entry.complete, entry.ratio_high_ppm, -entry.rounds, -entry.origin.when,
-                      config.tile_rows, config.tile_columns, attention::order_of(*config.family),
+                      config.tile_rows, config.tile_columns, autotune::order_of(*config.family),
                       config.own);
   };
   const auto of_a = rank(a), of_b = rank(b);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/kernels/family.h"
+#include "autotune/config_families.h"
 #include "base/fail.h"
 #include "base/hash.h"
 
@@ -80,7 +80,7 @@ Trial candidate_in(const Json& json) {
     base::fail(ErrorCode::kInvalidFile, "a candidate is none");
   }
   const std::string text = text_in(json[0], "a candidate");
-  const std::optional<KernelConfig> config = attention::parse_config(text);
+  const std::optional<KernelConfig> config = parse_any_config(text);
   if (!config) base::fail(ErrorCode::kInvalidFile, "this build knows no '{:.80}'", text);
   const double predicted = json[1].is_null() ? 0 : json[1].get<double>();
   return {.config = *config,
@@ -108,7 +108,7 @@ void read_subject(Json json, Journal* journal) {
     base::fail(ErrorCode::kInvalidFile, "nominated is no list, or too long");
   }
   for (const Json& each : nominated) {
-    const auto config = attention::parse_config(text_in(each, "nominated"));
+    const auto config = parse_any_config(text_in(each, "nominated"));
     if (!config) base::fail(ErrorCode::kInvalidFile, "this build knows not all that it nominates");
     journal->options.nominated.push_back(*config);
   }
@@ -180,7 +180,7 @@ std::string why_outdated(const Json& subject) {
   if (stated == subject.end() || !stated->is_object()) return {};
   std::string why;
   for (const auto& [name, value] : stated->items()) {
-    const attention::Family* family = attention::find_family(name);
+    const attention::ConfigFamily* family = find_config_family(name);
     if (family == nullptr || !value.is_number_integer()) return {};
     const auto revision = value.get<std::int64_t>();
     if (revision > family->revision) return {};

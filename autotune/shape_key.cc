@@ -27,13 +27,13 @@ int half_halvings(double density) {
   return std::min(kNoBlocks - 1, static_cast<int>(std::lround(-2 * std::log2(density))));
 }
 
-PatternClass class_of(const Pattern& pattern, const std::string& mask) {
+PatternClass pattern_class(const Pattern& pattern, const std::string& mask) {
   if (pattern == dense()) return PatternClass::kDense;
   if (pattern == causal()) return PatternClass::kCausal;
   return attention::evaluated_in_loop(mask) ? PatternClass::kLists : PatternClass::kPositions;
 }
 
-ExpressionClass class_of(const attention::ScoreStructure& structure) {
+ExpressionClass expression_class(const attention::ScoreStructure& structure) {
   if (!structure.present()) return ExpressionClass::kNone;
   if (!structure.costly) return ExpressionClass::kShort;
   return structure.is_long ? ExpressionClass::kLong : ExpressionClass::kLoop;
@@ -71,6 +71,18 @@ const char* to_string(PatternClass pattern) {
   return "unknown pattern";
 }
 
+const char* to_string(Requests requests) {
+  switch (requests) {
+    case Requests::kNone:
+      return "no requests";
+    case Requests::kFewQueries:
+      return "few queries";
+    case Requests::kManyQueries:
+      return "many queries";
+  }
+  return "unknown requests";
+}
+
 const char* to_string(kernels::Score score) {
   switch (score) {
     case kernels::Score::kPositiveScale:
@@ -98,8 +110,8 @@ ShapeKey without_density(const Problem& problem, const std::vector<Problem>& bra
   for (const Problem& branch : branches) {
     const attention::KernelFeatures features = attention::features_of(branch);
     key.score = features.score;
-    key.expression = class_of(features.score_mod);
-    key.pattern = std::max(key.pattern, class_of(branch.pattern, features.mask));
+    key.expression = expression_class(features.score_mod);
+    key.pattern = std::max(key.pattern, pattern_class(branch.pattern, features.mask));
   }
   key.branches = static_cast<int>(branches.size());
   key.dim_qk = static_cast<int>(problem.dim_qk);
@@ -172,13 +184,26 @@ std::string class_text(const ShapeKey& key) {
   return text + fmt::format(" of {} x {}", key.block_rows, key.block_columns);
 }
 
+// "", or "requests of few queries, pages of a multiple of 16, blocks of 64 keys".
+std::string requests_text(const ShapeKey& key) {
+  if (key.requests == Requests::kNone) return {};
+  std::string text = fmt::format("requests of {}", to_string(key.requests));
+  if (key.pages == kernels::Pages::kAny) text += ", pages of any size";
+  if (static_cast<int>(key.pages) > 1) {
+    text += fmt::format(", pages of a multiple of {}", static_cast<int>(key.pages));
+  }
+  if (key.block_columns > 0) text += fmt::format(", blocks of {} keys", key.block_columns);
+  return text;
+}
+
 // Everything besides lengths, heads and group.
 std::string kind_with(const ShapeKey& key, const std::string& density) {
   std::string text = key.dim_qk == key.dim_v ? fmt::format("D{}", key.dim_qk)
                                              : fmt::format("D{}/{}", key.dim_qk, key.dim_v);
-  text += fmt::format(" {}, {}{}{}", to_string(key.dtype),
-                      key.branches > 1 ? fmt::format("sum of {}, ", key.branches) : "",
-                      class_text(key), density);
+  const std::string requests = requests_text(key);
+  text += fmt::format(
+      " {}, {}{}{}{}{}", to_string(key.dtype), requests, requests.empty() ? "" : ", ",
+      key.branches > 1 ? fmt::format("sum of {}, ", key.branches) : "", class_text(key), density);
   if (key.score == kernels::Score::kAnyScale) text += ", any scale";
   if (key.score == kernels::Score::kSoftcap) text += ", softcap";
   if (key.expression != ExpressionClass::kNone) {
@@ -245,6 +270,10 @@ std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted) {
   const auto expression = [](const ShapeKey& key) {
     return fmt::format("expression {}", to_string(key.expression));
   };
+  const auto requests = [](const ShapeKey& key) {
+    return key.requests == Requests::kNone ? "a problem" : requests_text(key);
+  };
+  compare(requests(stated), requests(wanted));
   compare(dims(stated), dims(wanted));
   compare(to_string(stated.dtype), to_string(wanted.dtype));
   compare(group(stated), group(wanted));
@@ -268,6 +297,10 @@ base::Digest digest(const ShapeKey& key) {
   if (key.branches > 1) text += fmt::format(", sum of {}", key.branches);
   if (key.pattern == PatternClass::kChosen) {
     text += fmt::format(", {} x {}", key.block_rows, key.block_columns);
+  }
+  if (key.requests != Requests::kNone) {
+    text += fmt::format(", {}, pages {}, blocks of {}", to_string(key.requests),
+                        static_cast<int>(key.pages), key.block_columns);
   }
   return base::digest(text);
 }

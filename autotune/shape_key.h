@@ -12,6 +12,7 @@
 #include "annulus/selection.h"
 #include "base/hash.h"
 #include "params/attention_params.h"
+#include "params/batch_params.h"
 
 namespace annulus::autotune {
 
@@ -36,9 +37,15 @@ enum class ExpressionClass : int {
 };
 const char* to_string(ExpressionClass expression);  // "none", "short", "loop", "long"
 
+// Requests of batches (annulus/batch.h), by how many queries they have (batch_key.h).
+enum class Requests : int { kNone = 0, kFewQueries = 1, kManyQueries = 2 };
+const char* to_string(Requests requests);  // "no requests", "few queries", "many queries"
+
 // Of a sum the class and the density are those of its branches: the costliest class, and the mean
 // of the densities.
 struct ShapeKey {
+  Requests requests = Requests::kNone;
+  kernels::Pages pages = kernels::Pages::kNone;  // of requests; else none
   int dim_qk = 0;
   int dim_v = 0;
   Dtype dtype = Dtype::kBfloat16;
@@ -48,9 +55,9 @@ struct ShapeKey {
   kernels::Score score = kernels::Score::kPositiveScale;
   ExpressionClass expression = ExpressionClass::kNone;
   PatternClass pattern = PatternClass::kDense;
-  int branches = 1;    // of a sum(...), which run one after another; else 1
-  int block_rows = 0;  // of blocks that are chosen; else 0
-  int block_columns = 0;
+  int branches = 1;       // of a sum(...), which run one after another; else 1
+  int block_rows = 0;     // of blocks that are chosen; else 0
+  int block_columns = 0;  // likewise, and keys of blocks that requests list
   int density =
       0;  // round(-2 log2 of the density of 128 x 128 blocks); kNoBlocks where none is kept
   int queries = 0;  // round(2 log2 Sq)

@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "annulus/batch.h"
 #include "attention/cost/pipe_model.h"
 #include "attention/plan/plan.h"
+#include "autotune/shape_key.h"
+#include "batch/batch_config.h"
 
 namespace annulus::autotune {
 
@@ -19,6 +22,10 @@ namespace annulus::autotune {
 // its scores and output.
 std::optional<std::string> why_outside(const attention::KernelConfig& config,
                                        const attention::Dims& dims, Dtype dtype,
+                                       const attention::DeviceLimits& limits);
+
+// The same for what an entry's key is of: a problem, or a class of requests.
+std::optional<std::string> why_outside(const attention::KernelConfig& config, const ShapeKey& shape,
                                        const attention::DeviceLimits& limits);
 
 struct Space {
@@ -35,6 +42,11 @@ struct Space {
 // it does not know what that costs.
 Space enumerate(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
                 const attention::PipeDevice& pipes, bool simulated);
+
+// The same for a class of a batch's requests, whatever its pages are.
+Space enumerate(const BatchProblem& problem, batch::RequestClass requests,
+                const attention::DeviceLimits& limits, const attention::PipeDevice& pipes,
+                bool simulated);
 
 }  // namespace annulus::autotune
 

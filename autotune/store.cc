@@ -182,8 +182,7 @@ std::string TunedStore::why_not(const Entry& entry) const {
                            : "it is a measurement, and this device is simulated";
   }
   if (std::string why = why_outdated(entry); !why.empty()) return why;
-  const attention::Dims dims = {entry.shape.dim_qk, entry.shape.dim_v};
-  if (auto reason = why_outside(entry.config, dims, entry.shape.dtype, options_.limits)) {
+  if (auto reason = why_outside(entry.config, entry.shape, options_.limits)) {
     return fmt::format("its configuration is none: {}", *reason);
   }
   return {};

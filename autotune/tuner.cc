@@ -10,12 +10,15 @@
 #include "annulus/error.h"
 #include "annulus/version.h"
 #include "attention/kernels/family.h"
+#include "autotune/batch_key.h"
+#include "autotune/batch_workbench.h"
 #include "autotune/entry_problem.h"
 #include "autotune/stand_in.h"
 #include "autotune/workbench.h"
 #include "base/hash.h"
 #include "base/thread_pool.h"
 #include "base/work.h"
+#include "batch/batch_choice.h"
 #include "device/simulator.h"
 #include "pattern/layout_file.h"
 #include "selection/selection_plan.h"
@@ -100,10 +103,36 @@ std::int64_t rounded(double value) {
 
 namespace {
 
+// Finds the heuristic's choice among the candidates, or adds it.
+void place_standard(const KernelConfig& standard, Candidates* made) {
+  const auto same = [&](const Trial& trial) { return trial.config == standard; };
+  auto found = std::ranges::find_if(made->trials, same);
+  if (found == made->trials.end()) found = made->trials.insert(found, {.config = standard});
+  made->default_at = static_cast<std::size_t>(found - made->trials.begin());
+}
+
+std::optional<Candidates> find_batch_candidates(const Target& target,
+                                                const attention::DeviceLimits& limits,
+                                                const attention::PipeDevice& pipes, bool simulated,
+                                                const std::function<bool()>& stopped) {
+  const BatchTarget& of = *target.batch;
+  Candidates made;
+  const Space space = enumerate(of.problem, of.requests, limits, pipes, simulated);
+  made.equal = space.equal;
+  for (const KernelConfig& config : space.candidates) made.trials.push_back({.config = config});
+  place_standard(target.standard, &made);
+  for (Trial& trial : made.trials) {
+    if (stopped && stopped()) return std::nullopt;
+    trial.predicted = predicted_cycles(pipes, limits, of, trial.config);
+  }
+  return made;
+}
+
 std::optional<Candidates> find_candidates(const Target& target,
                                           const attention::DeviceLimits& limits,
                                           const attention::PipeDevice& pipes, bool simulated,
                                           const std::function<bool()>& stopped) {
+  if (target.batch) return find_batch_candidates(target, limits, pipes, simulated, stopped);
   const Problem& problem = target.problem;
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   Candidates made;
@@ -114,11 +143,7 @@ std::optional<Candidates> find_candidates(const Target& target,
     if (target.why_not && target.why_not(config)) continue;
     if (shares(config, corners, limits)) made.trials.push_back({.config = config});
   }
-  const auto same = [&](const Trial& trial) { return trial.config == target.standard; };
-  auto found = std::ranges::find_if(made.trials, same);
-  if (found == made.trials.end()) found = made.trials.insert(found, {.config = target.standard});
-  made.default_at = static_cast<std::size_t>(found - made.trials.begin());
-
+  place_standard(target.standard, &made);
   for (const Problem& branch : attention::branch_problems(problem)) {
     const attention::KernelFeatures features = attention::features_of(branch);
     // Counting tiles is the slow part, and configurations with tiles of one size share the counts.
@@ -160,6 +185,16 @@ Target target_of(const Problem& problem, const Selection& selection,
           .why_not = [](const KernelConfig& config) { return selection::why_not(config); }};
 }
 
+Target target_of(BatchTarget batch, const attention::DeviceLimits& limits) {
+  const Problem problem = as_problem(batch.problem, batch.requests);
+  return {.problem = problem,
+          .checked = problem,
+          .shape = shape_key(batch.problem, batch.requests),
+          .standard = batch::choose_config(batch.requests, batch.problem, limits),
+          .batch = std::move(batch),
+          .why_not = {}};
+}
+
 std::optional<Candidates> candidates_of(const Target& target, const attention::DeviceLimits& limits,
                                         const attention::PipeDevice& pipes, bool simulated,
                                         const std::function<bool()>& stopped) {
@@ -194,22 +229,31 @@ SearchResult tune_problem(const TuneJob& job,
   const base::Work work({.steps = 0, .cancelled = job.search.stopped}, "tuning");
   double max_pairs = info.simulated ? kMaxPairsSimulated : kMaxPairsMeasured;
   if (job.max_pairs > 0) max_pairs = job.max_pairs;
-  const Verifier verifier(job.context, job.kernels, job.limits,
-                          parts_for(job.target, job.candidates, max_pairs), job.seed, job.threads);
   // The processors besides the one that measures; a search beside a host that works takes none.
   const int compilers = job.turns == nullptr ? base::processors() - 1 : 0;
+  std::optional<Verifier> verifier;
   std::unique_ptr<Workbench> on_device, workbench;
-  if (info.simulated) {
-    workbench = std::make_unique<PredictedWorkbench>(verifier, job.kernels, pipes,
-                                                     job.target.problem, compilers);
+  if (job.target.batch) {
+    workbench = batch_workbench(job.context, job.kernels, job.limits, *job.target.batch, job.seed,
+                                job.threads, compilers);
   } else {
-    workbench = std::make_unique<MeasuredWorkbench>(verifier, job.context, job.kernels, job.limits,
-                                                    job.target.problem, job.seed, compilers);
+    verifier.emplace(job.context, job.kernels, job.limits,
+                     parts_for(job.target, job.candidates, max_pairs), job.seed, job.threads);
+    if (info.simulated) {
+      workbench = std::make_unique<PredictedWorkbench>(*verifier, job.kernels, pipes,
+                                                       job.target.problem, compilers);
+    } else {
+      workbench = std::make_unique<MeasuredWorkbench>(
+          *verifier, job.context, job.kernels, job.limits, job.target.problem, job.seed, compilers);
+    }
   }
   if (job.turns != nullptr) {
     on_device = std::move(workbench);
     workbench = std::make_unique<TurnWorkbench>(
-        *on_device, *job.turns, [&](const KernelConfig& config) { verifier.compile(config); },
+        *on_device, *job.turns,
+        [&](const KernelConfig& config) {
+          if (verifier) verifier->compile(config);
+        },
         [&]() -> std::shared_ptr<void> { return std::make_shared<CountingMode>(*job.context); });
   }
   if (job.journal == nullptr) {
@@ -223,6 +267,26 @@ SearchResult tune_problem(const TuneJob& job,
   return search(job.candidates.trials, job.candidates.default_at, journaled, options, progress);
 }
 
+namespace {
+
+// What of a batch its representative problem does not say.
+std::string asked_of(const BatchTarget& of) {
+  const BatchProblem& problem = of.problem;
+  const BatchBounds& most = problem.most;
+  const KeyInterleave& ranks = problem.interleave;
+  std::string text =
+      fmt::format("|{} {} {} {} {}|{} {} {}|{} {} {} {}|{} {}", most.requests, most.rows,
+                  most.rows_of_one, most.keys_of_one, most.keys, problem.page_rows,
+                  problem.block_keys, problem.most_blocks, ranks.block, ranks.ranks, ranks.rank,
+                  problem.row_limits, of.options.part_keys, of.options.max_multiprocessors);
+  for (const batch::StepRequest& request : of.step) {
+    text += fmt::format("|{}/{}", request.queries, request.keys);
+  }
+  return text;
+}
+
+}  // namespace
+
 base::Json subject_of(const Target& target, const Candidates& candidates,
                       const std::string& identity, bool simulated, const Entry::Origin& origin,
                       const SearchOptions& options, std::uint64_t seed) {
@@ -232,7 +296,10 @@ base::Json subject_of(const Target& target, const Candidates& candidates,
                       {"driver", origin.driver_version},
                       {"nvrtc", origin.nvrtc_version}};
   for (const attention::Family* family : attention::families()) {
-    about["families"][family->name] = family->revision;
+    if (!target.batch) about["families"][family->name] = family->revision;
+  }
+  for (const batch::BatchKernel* kernel : batch::batch_kernels()) {
+    if (target.batch) about["families"][kernel->name] = kernel->revision;
   }
   about["shape"] = to_string(target.shape);
   about["sizes"] = {problem.batch, problem.heads, problem.kv_heads,     problem.seq_q,
@@ -244,6 +311,7 @@ base::Json subject_of(const Target& target, const Candidates& candidates,
   asked +=
       fmt::format("|{}|{}|{}|{}|{}|{}", problem.score.to_string(), problem.total_k.value_or(-1),
                   blocks.q, blocks.k, blocks.v, to_string(problem.output_dtype()));
+  if (target.batch) asked += asked_of(*target.batch);
   about["pattern"] = base::digest(asked).hex();
   about["seed"] = seed;
   return subject_of(std::move(about), candidates.trials, candidates.default_at, simulated, options);
@@ -283,6 +351,7 @@ Entry entry_of(const Target& target, const SearchResult& result, bool predicted,
   origin.library_version = ANNULUS_VERSION;
   origin.when = std::time(nullptr);
   state_problem(target.problem, &origin);
+  if (target.batch) origin.pattern = origin.score = "";  // which would say another problem
   entry.origin = std::move(origin);
   return entry;
 }

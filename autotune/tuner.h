@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/batch_operands.h"
 #include "autotune/entry.h"
 #include "autotune/journal.h"
 #include "autotune/search.h"
@@ -24,6 +25,8 @@ struct Target {
   Problem checked;
   ShapeKey shape;                    // that the result is kept for
   attention::KernelConfig standard;  // the heuristic's choice
+  // A class of requests that is measured in place of `problem`, which then has its sizes.
+  std::optional<BatchTarget> batch = {};
   // Why a configuration is no candidate although it is legal, or nothing.
   std::function<std::optional<std::string>(const attention::KernelConfig&)> why_not;
 };
@@ -33,6 +36,10 @@ Target target_of(const Problem& problem, const attention::DeviceLimits& limits);
 // selection::validate passes.
 Target target_of(const Problem& problem, const Selection& selection,
                  const attention::DeviceLimits& limits, std::uint64_t seed);
+
+// Of a class of a batch's requests. Requires: BatchTarget's, and validate(problem) passes. Throws
+// as batch::choose_config does.
+Target target_of(BatchTarget batch, const attention::DeviceLimits& limits);
 
 // The candidates of a problem in the space's order, each with the prediction of the static model,
 // and the heuristic's choice among them. Configurations are left out whose CTAs pack heads, or

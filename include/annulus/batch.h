@@ -243,6 +243,9 @@ struct BatchInfo {
   // The kernel of requests with few queries, then that of others: "decode m16 n64 w4 s2 q x2,
   // chunk_wgmma m128 n128 w8 s3". All numbers below that are of a kernel are of the first.
   std::string config;
+  // Where tuned results are from (annulus/tune.h), as PlanInfo::tuned, in the order of `config`;
+  // empty: there are none.
+  std::string tuned;
   std::vector<std::string> decisions;  // one line each
   std::string specialised_source;      // what the compiler was given for it
   std::int64_t part_keys = 0;          // BatchOptions::part_keys, or what was chosen

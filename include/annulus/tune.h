@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "annulus/batch.h"
 #include "annulus/device.h"
 
 namespace annulus::inline v0 {
@@ -128,6 +129,27 @@ ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
 // what Device::plan throws for the selection as well.
 ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
                                const Selection& selection, const TuneOptions& options = {});
+
+// Requests of a step whose time decides between configurations of a batch's kernels.
+struct StepRequests {
+  std::int64_t requests = 1;  // as many as these
+  std::int64_t queries = 1;
+  std::int64_t keys = 1;
+};
+
+// Tunes the kernels of a batch (annulus/batch.h): one search for each class of requests, few
+// queries and many queries, whose results plan_batch() uses from now on for batches with about the
+// same bounds. What is measured is run() on the requests of the class in `step`; where a step has
+// none of a class, that is not searched. Empty: steps are made of the bounds, as many requests as
+// there may be with as many queries as their class and `rows` allow, which share `keys`. A result
+// for each class that was searched, in the order of BatchInfo::config. On a simulated device few
+// queries are predicted by the model of annulus explain, many queries by how much work the slowest
+// pipe has. Results of batches cannot be measured again (annulus tuned verify). `options` and
+// errors are those of tune(); Error{kInvalidArgument} as well for a step that is not within the
+// bounds, and what plan_batch() throws.
+ANNULUS_EXPORT std::vector<TuneResult> tune_batch(const Device& device, const BatchProblem& problem,
+                                                  const std::vector<StepRequests>& step = {},
+                                                  const TuneOptions& options = {});
 
 // ---- In the background
 

@@ -7,7 +7,9 @@
 #include "batch/batch_runner.h"
 #include "device/stream.h"
 #include "jit/missing_kernel.h"
+#include "planner/choices.h"
 #include "planner/millis.h"
+#include "planner/tuned_batch.h"
 
 namespace annulus::inline v0 {
 
@@ -48,6 +50,26 @@ BatchInfo describe(const batch::BatchRunner& runner) {
           .device_bytes = runner.device_bytes()};
 }
 
+// Calls make() with the tuned configurations, and if that fails without them. Returns what was made
+// and where the configurations are from.
+template <typename Make>
+auto make_tuned(const planner::TunedBatch& tuned, const BatchOptions& untuned,
+                const Device::Impl& device, const Make& make) {
+  if (!tuned.found.empty()) {
+    try {
+      return std::pair(make(tuned.options), tuned.origins);
+    } catch (const Error& error) {
+      // They may need more workspace than there is, and are none the worse for that.
+      const bool lacks_room =
+          error.code() == ErrorCode::kOutOfMemory && untuned.max_workspace_bytes > 0;
+      for (const autotune::TunedStore::Found& found : tuned.found) {
+        if (!lacks_room) planner::give_up(found, error, *device.tuned, device.log);
+      }
+    }
+  }
+  return std::pair(make(untuned), std::string());
+}
+
 }  // namespace
 
 BatchPlan plan_batch(const Device& device, const BatchProblem& problem,
@@ -63,20 +85,27 @@ BatchPlan plan_batch(const Device& device, const BatchProblem& problem,
   });
   const base::Work work(WorkLimit{}, "planning a batch");
   const planner::Clock::time_point start = planner::Clock::now();
-  batch::BatchPlanData plan = batch::make_plan(problem, options, api::limits_of(inside));
-  const planner::Clock::time_point planned = planner::Clock::now();
-  auto made = std::make_shared<BatchPlan::Impl>(
-      BatchPlan::Impl{batch::BatchRunner(inside.context, *inside.kernels, std::move(plan)),
-                      {},
-                      options.check_status});
+  planner::Clock::time_point planned;
+  const auto make = [&](const BatchOptions& with) {
+    batch::BatchPlanData plan = batch::make_plan(problem, with, api::limits_of(inside));
+    planned = planner::Clock::now();
+    return std::make_shared<BatchPlan::Impl>(
+        BatchPlan::Impl{batch::BatchRunner(inside.context, *inside.kernels, std::move(plan)),
+                        {},
+                        options.check_status});
+  };
+  const auto [made, origins] =
+      make_tuned(planner::tuned_batch(problem, options, api::limits_of(inside), *inside.tuned),
+                 options, inside, make);
   const planner::Clock::time_point ready = planner::Clock::now();
   made->info = describe(made->runner);
+  made->info.tuned = origins;
   made->info.plan_ms = planner::millis(planned - start);
   made->info.compile_ms = planner::millis(ready - planned);
   inside.log.write(base::LogLevel::kInfo, "{} for {}: a batch of up to {} requests ({:.1f} ms)",
                    made->info.config, inside.info.name, problem.most.requests,
                    made->info.compile_ms);
-  return BatchPlan(std::move(made));
+  return BatchPlan(made);
 }
 
 const BatchProblem& BatchPlan::problem() const { return impl_->runner.plan().problem; }

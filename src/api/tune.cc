@@ -10,10 +10,12 @@
 #include "api/measure_again.h"
 #include "api/tune_until.h"
 #include "api/tuned_text.h"
+#include "autotune/batch_key.h"
 #include "autotune/entry_problem.h"
 #include "autotune/tuner.h"
 #include "base/fail.h"
 #include "base/work.h"
+#include "batch/batch_plan.h"
 #include "selection/selection_plan.h"
 
 namespace annulus {
@@ -99,6 +101,12 @@ autotune::SearchResult search(const Device::Impl& device, const autotune::Target
   return autotune::tune_problem(job, teller(options, start));
 }
 
+void check_options(const TuneOptions& options) {
+  if (options.time_limit_seconds >= 0) return;
+  base::fail(ErrorCode::kInvalidArgument, "a time limit of {} seconds; give 0 for none, or more",
+             options.time_limit_seconds);
+}
+
 // Throws where there is nothing to tune or an option is out of range.
 void check_tunable(const Problem& problem, const Selection* selection, const TuneOptions& options) {
   validate(problem);
@@ -108,10 +116,7 @@ void check_tunable(const Problem& problem, const Selection* selection, const Tun
                "a problem with B {} and Sq {} launches nothing, so there is nothing to tune",
                problem.batch, problem.seq_q);
   }
-  if (!(options.time_limit_seconds >= 0)) {
-    base::fail(ErrorCode::kInvalidArgument, "a time limit of {} seconds; give 0 for none, or more",
-               options.time_limit_seconds);
-  }
+  check_options(options);
 }
 
 // The folder where the result will be stored; nothing where it is to be kept in memory alone.
@@ -248,6 +253,24 @@ TuneResult replay_file(const std::string& path,
 
 }  // namespace
 
+namespace {
+
+// Whether the time is over or the caller ends it. All must outlive it.
+std::function<bool()> stopper(const TuneOptions& options, const std::function<bool()>& cancelled,
+                              Clock::time_point start) {
+  return [&options, &cancelled, start] {
+    const bool late =
+        options.time_limit_seconds > 0 && seconds_since(start) >= options.time_limit_seconds;
+    return late || (cancelled && cancelled());
+  };
+}
+
+TuneResult tune_target(const Device::Impl& impl, const autotune::Target& target,
+                       const TuneOptions& options, const std::function<bool()>& cancelled,
+                       const Beside& beside, Clock::time_point start);
+
+}  // namespace
+
 TuneResult tune_until(const Device& device, const TuneSubject& subject, const TuneOptions& options,
                       const std::function<bool()>& cancelled) {
   return tune_on(inside(device), subject, options, cancelled, {});
@@ -258,13 +281,7 @@ TuneResult tune_on(const Device::Impl& impl, const TuneSubject& subject, const T
   const Clock::time_point start = Clock::now();
   check_tunable(subject.problem, subject.selection, options);
   const attention::DeviceLimits limits = limits_of(impl);
-  const auto stopped = [&] {
-    const bool late =
-        options.time_limit_seconds > 0 && seconds_since(start) >= options.time_limit_seconds;
-    return late || cancelled();
-  };
-  TuneResult result;
-  result.predicted = impl.info.simulated;
+  const std::function<bool()> stopped = stopper(options, cancelled, start);
   // Most problems are looked at within milliseconds. What is stored for them is told even where the
   // time is over.
   constexpr double kLeastSeconds = 1;
@@ -272,11 +289,89 @@ TuneResult tune_on(const Device::Impl& impl, const TuneSubject& subject, const T
       target_until([&] { return seconds_since(start) >= kLeastSeconds && stopped(); }, subject,
                    limits, options.seed);
   if (!found) {
+    TuneResult result;
+    result.predicted = impl.info.simulated;
     result.status = TuneStatus::kPartial;
     result.seconds = seconds_since(start);
     return result;
   }
-  const autotune::Target& target = *found;
+  return tune_target(impl, *found, options, cancelled, beside, start);
+}
+
+namespace {
+
+// The requests of a step that are of a class. Throws where they are not within the bounds.
+std::vector<batch::StepRequest> requests_of(const std::vector<StepRequests>& step,
+                                            const BatchProblem& bounded,
+                                            batch::RequestClass requests) {
+  const BatchBounds& most = bounded.most;
+  const std::int64_t few = batch::most_few_queries(bounded);
+  std::vector<batch::StepRequest> all;
+  std::int64_t count = 0, rows = 0, keys = 0;
+  for (const StepRequests& each : step) {
+    const bool fits = each.requests >= 1 && each.requests <= most.requests - count &&
+                      each.queries >= 1 && each.queries <= most.rows_of_one && each.keys >= 1 &&
+                      each.keys <= most.keys_of_one &&
+                      each.requests <= (most.rows - rows) / each.queries &&
+                      each.requests <= (most.keys - keys) / each.keys;
+    if (!fits) {
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "{} requests of {} queries and {} keys of the step are not within the bounds, or "
+          "with those before them not: up to {} requests, {} queries, {} of one, {} keys, {} "
+          "of one",
+          each.requests, each.queries, each.keys, most.requests, most.rows, most.rows_of_one,
+          most.keys, most.keys_of_one);
+    }
+    count += each.requests;
+    rows += each.requests * each.queries;
+    keys += each.requests * each.keys;
+    const bool is_few = each.queries <= few;
+    if (is_few != (requests == batch::RequestClass::kFewQueries)) continue;
+    all.insert(all.end(), static_cast<std::size_t>(each.requests), {each.queries, each.keys});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<TuneResult> tune_batch_until(const Device& device, const BatchProblem& problem,
+                                         const std::vector<StepRequests>& step,
+                                         const TuneOptions& options,
+                                         const std::function<bool()>& cancelled) {
+  const Device::Impl& impl = inside(device);
+  validate(problem);
+  check_options(options);
+  const attention::DeviceLimits limits = limits_of(impl);
+  const Clock::time_point begin = Clock::now();
+  TuneOptions of_class = options;
+  std::vector<TuneResult> results;
+  for (const batch::RequestClass requests : autotune::classes_within(problem)) {
+    const Clock::time_point start = Clock::now();
+    if (options.time_limit_seconds > 0) {
+      constexpr double kNoTime = 1e-9;
+      of_class.time_limit_seconds =
+          std::max(kNoTime, options.time_limit_seconds - seconds_since(begin));
+    }
+    autotune::BatchTarget of{problem, {}, requests, {}};
+    of.step = step.empty() ? autotune::default_step(problem, requests)
+                           : requests_of(step, batch::with_bounds(problem), requests);
+    if (of.step.empty()) continue;
+    results.push_back(tune_target(impl, autotune::target_of(std::move(of), limits), of_class,
+                                  cancelled, {}, start));
+  }
+  return results;
+}
+
+namespace {
+
+TuneResult tune_target(const Device::Impl& impl, const autotune::Target& target,
+                       const TuneOptions& options, const std::function<bool()>& cancelled,
+                       const Beside& beside, Clock::time_point start) {
+  const attention::DeviceLimits limits = limits_of(impl);
+  const std::function<bool()> stopped = stopper(options, cancelled, start);
+  TuneResult result;
+  result.predicted = impl.info.simulated;
   result.shape = autotune::to_string(target.shape);
   result.default_config = attention::to_string(target.standard);
   result.config = result.default_config;
@@ -320,6 +415,8 @@ TuneResult tune_on(const Device::Impl& impl, const TuneSubject& subject, const T
   impl.context->tally().add(base::Count::tune_micros, std::llround(result.seconds * 1e6));
   return result;
 }
+
+}  // namespace
 
 TunedNote measure_again(const Device& device, const autotune::Entry& entry, std::uint64_t seed,
                         const std::function<bool()>& cancelled) {
@@ -385,6 +482,13 @@ inline namespace v0 {
 TuneResult replay_tuning(const std::string& journal,
                          const std::function<void(const TuneProgress&)>& progress) {
   return api::replay_file(journal, progress);
+}
+
+std::vector<TuneResult> tune_batch(const Device& device, const BatchProblem& problem,
+                                   const std::vector<StepRequests>& step,
+                                   const TuneOptions& options) {
+  return api::tune_batch_until(device, problem, step, options,
+                               [&] { return options.cancel != nullptr && options.cancel->load(); });
 }
 
 TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {

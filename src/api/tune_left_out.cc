@@ -22,6 +22,12 @@ TuneResult tune_until(const Device&, const TuneSubject&, const TuneOptions&,
   refuse();
 }
 
+std::vector<TuneResult> tune_batch_until(const Device&, const BatchProblem&,
+                                         const std::vector<StepRequests>&, const TuneOptions&,
+                                         const std::function<bool()>&) {
+  refuse();
+}
+
 TunedNote measure_again(const Device&, const autotune::Entry&, std::uint64_t,
                         const std::function<bool()>&) {
   refuse();
@@ -45,6 +51,12 @@ void BackgroundTuning::cancel() const {}
 BackgroundTuningStatus BackgroundTuning::status() const { return {}; }
 TuningReport tuning_report(const std::vector<std::string>&, const std::optional<std::string>&) {
   api::refuse();
+}
+
+std::vector<TuneResult> tune_batch(const Device& device, const BatchProblem& problem,
+                                   const std::vector<StepRequests>& step,
+                                   const TuneOptions& options) {
+  return api::tune_batch_until(device, problem, step, options, {});
 }
 
 TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {

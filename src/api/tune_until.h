@@ -22,7 +22,12 @@ struct TuneSubject {
 TuneResult tune_until(const Device& device, const TuneSubject& subject, const TuneOptions& options,
                       const std::function<bool()>& cancelled);
 
-// The same beside other work on the device.
+std::vector<TuneResult> tune_batch_until(const Device& device, const BatchProblem& problem,
+                                         const std::vector<StepRequests>& step,
+                                         const TuneOptions& options,
+                                         const std::function<bool()>& cancelled);
+
+// The same as tune_until beside other work on the device.
 struct Beside {
   autotune::Turns* turns = nullptr;  // when the device may be used; null: at any time
   int threads = 0;                   // of the oracle; 0: one per processor

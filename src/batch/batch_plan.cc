@@ -155,13 +155,6 @@ void check_options(const BatchOptions& options) {
   }
 }
 
-kernels::Pages pages_of(const BatchProblem& problem) {
-  using kernels::Pages;
-  if (problem.page_rows == 0) return Pages::kNone;
-  if (problem.page_rows % 64 == 0) return Pages::k64;
-  return problem.page_rows % 16 == 0 ? Pages::k16 : Pages::kAny;
-}
-
 }  // namespace
 
 BatchProblem with_bounds(BatchProblem problem) {
@@ -174,6 +167,13 @@ BatchProblem with_bounds(BatchProblem problem) {
 std::int64_t most_few_queries(const BatchProblem& problem) {
   const std::int64_t group = problem.heads / problem.kv_heads;
   return std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
+}
+
+kernels::Pages pages_of(const BatchProblem& problem) {
+  using kernels::Pages;
+  if (problem.page_rows == 0) return Pages::kNone;
+  if (problem.page_rows % 64 == 0) return Pages::k64;
+  return problem.page_rows % 16 == 0 ? Pages::k16 : Pages::kAny;
 }
 
 Packing pack(const BatchProblem& problem, std::int64_t tile_rows) {

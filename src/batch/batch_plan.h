@@ -21,6 +21,9 @@ namespace annulus::batch {
 // The problem with the bounds that were left to others.
 BatchProblem with_bounds(BatchProblem problem);
 
+// What kernels have to know of the problem's pages.
+kernels::Pages pages_of(const BatchProblem& problem);
+
 // The most queries of a request of RequestClass::kFewQueries. Requires: every bound is set.
 std::int64_t most_few_queries(const BatchProblem& problem);
 

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "autotune/config_families.h"
+#include "autotune/gpus.h"
 #include "autotune/sample_entry.h"
+#include "autotune/space.h"
 #include "base/hash.h"
 #include "base/random.h"
 
@@ -172,6 +175,32 @@ TEST_CASE("an entry of chosen blocks has their size") {
   CHECK_FALSE(read(text_of(entry)));
 }
 
+TEST_CASE("an entry of requests has their class, their pages and a kernel of batches") {
+  Entry entry = sample_entry(1);
+  entry.shape.requests = Requests::kFewQueries;
+  entry.shape.pages = kernels::Pages::k16;
+  entry.shape.block_columns = 64;
+  entry.config = parse_any_config("decode m16 n64 w4 s2 q x2").value();
+  entry.revision = entry.config.family->revision;
+  const std::string text = text_of(entry), body = body_of(text);
+  CHECK(read(text) == entry);
+  CHECK(kernels_text(entry) == "decode1-mma2");
+  CHECK_FALSE(read(with_digest(replaced(body, "\"pages\": 16", "\"pages\": 17"))));
+  CHECK_FALSE(read(with_digest(
+      replaced(body, "\"requests\": \"few queries\"", "\"requests\": \"no requests\""))));
+  CHECK_FALSE(read(with_digest(
+      replaced(body, "\"request_pattern\": \"dense\"", "\"request_pattern\": \"sum\""))));
+  // A kernel serves what it computes.
+  const attention::DeviceLimits limits = test::limits_of_gpu(80);
+  CHECK_FALSE(why_outside(entry.config, entry.shape, limits));
+  CHECK(why_outside(entry.default_config, entry.shape, limits));
+  ShapeKey other = entry.shape;
+  other.requests = Requests::kManyQueries;
+  CHECK(why_outside(entry.config, other, limits));
+  other.requests = Requests::kNone;
+  CHECK(why_outside(entry.config, other, limits));
+}
+
 TEST_CASE("members that are not known are left alone") {
   const std::string body = body_of(text_of(sample_entry(1)));
   CHECK(read(with_digest(replaced(body, "\"shape\": {",
@@ -198,8 +227,8 @@ TEST_CASE("a family that this build lacks is named, with those there are") {
   std::string why;
   CHECK_FALSE(
       read(with_digest(replaced(body, "\"family\": \"mma\"", "\"family\": \"tcgen05\"")), &why));
-  CHECK(why.find("family 'tcgen05' is none of this build, which has wgmma, wgmma8 and mma") !=
-        std::string::npos);
+  CHECK(why.find("family 'tcgen05' is none of this build, which has wgmma, wgmma8, mma, "
+                 "decode, chunk_wgmma and chunk") != std::string::npos);
 }
 
 TEST_CASE("deep and large files cost nothing") {

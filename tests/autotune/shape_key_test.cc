@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "annulus/error.h"
+#include "autotune/batch_key.h"
 #include "support/random_problem.h"
 
 namespace annulus::autotune {
@@ -120,6 +121,41 @@ TEST_CASE("a sum has a key of its own, by what its branches are together") {
   CHECK(why_other_kind(alone, key) == "a pattern that is no sum, not a sum of 2");
   // What entries of other patterns are kept under stays.
   CHECK(digest(shape_key(problem(4096))).hex() == "e83f0b9a30ce1993599e0f95731b81f8");
+}
+
+TEST_CASE("requests of batches have keys of their own, by the bounds alone") {
+  BatchProblem batch;
+  batch.heads = 8;
+  batch.kv_heads = 2;
+  batch.dim_qk = batch.dim_v = 64;
+  batch.pattern = causal();
+  batch.page_rows = 32;
+  batch.most = {.requests = 16, .rows = 400, .rows_of_one = 64, .keys_of_one = 8192};
+  using batch::RequestClass;
+  CHECK(classes_within(batch) ==
+        std::vector{RequestClass::kFewQueries, RequestClass::kManyQueries});
+  const ShapeKey few = shape_key(batch, RequestClass::kFewQueries);
+  const ShapeKey many = shape_key(batch, RequestClass::kManyQueries);
+  CHECK(kind_text(few) == "D64 bf16, requests of few queries, pages of a multiple of 16, causal");
+  CHECK(few.heads == 7);
+  CHECK(few.keys == 26);
+  CHECK(few != many);
+  CHECK(why_other_kind(many, few) ==
+        "requests of many queries, pages of a multiple of 16, not requests of few queries, pages "
+        "of a multiple of 16");
+  BatchProblem other = batch;
+  other.most.keys = 16 * 1024;  // a pool that holds less
+  CHECK(shape_key(other, RequestClass::kFewQueries).keys == 20);
+  other = batch;
+  other.page_rows = 128;
+  CHECK(digest(shape_key(other, RequestClass::kFewQueries)) != digest(few));
+  other = batch;
+  other.most.rows_of_one = 16;
+  CHECK(classes_within(other) == std::vector{RequestClass::kFewQueries});
+  other.block_keys = 64;
+  other.most_blocks = 8;
+  CHECK(kind_text(shape_key(other, RequestClass::kFewQueries)).find("blocks of 64 keys") !=
+        std::string::npos);
 }
 
 TEST_CASE("only lengths may differ, and they are counted in half powers of two") {

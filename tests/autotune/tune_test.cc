@@ -420,6 +420,88 @@ TEST_CASE("plans with a selection use what was tuned for it") {
   CHECK_THROWS_AS(tune(opened.device, whole, other), Error);
 }
 
+BatchProblem batch_problem(std::int64_t rows_of_one = 1) {
+  BatchProblem made;
+  made.heads = 4;
+  made.kv_heads = 2;
+  made.dim_qk = made.dim_v = 64;
+  made.pattern = causal();
+  made.page_rows = 16;
+  made.most.requests = 8;
+  made.most.rows = 8 * rows_of_one;
+  made.most.rows_of_one = rows_of_one;
+  made.most.keys_of_one = 4096;
+  return made;
+}
+
+TEST_CASE("kernels of a batch are tuned, kept, and used by batches with about the same bounds") {
+  const ScratchFolder scratch;
+  Opened opened(scratch / "tuned");
+  const BatchProblem problem = batch_problem();
+  CHECK(plan_batch(opened.device, problem).info().tuned.empty());
+  const std::vector<TuneResult> results = tune_batch(opened.device, problem);
+  REQUIRE(results.size() == 1);
+  const TuneResult& few = results[0];
+  CHECK(few.status == TuneStatus::kTuned);
+  CHECK(few.dropped == 0);
+  CHECK(few.tried > 1);
+  CHECK(few.default_config ==
+        plan_batch(opened.device, problem, {.config = few.default_config}).info().config);
+  CHECK(few.shape.find("requests of few queries, pages of a multiple of 16") != std::string::npos);
+  CHECK(fs::exists(few.path));
+  const BatchInfo info = plan_batch(opened.device, problem).info();
+  CHECK(info.tuned == few.path);
+  CHECK(info.config == few.config);
+  CHECK(tune_batch(opened.device, problem)[0].status == TuneStatus::kAlreadyThere);
+  // Another process reads it; another page, another class and a name have nothing of it.
+  const Opened again(scratch / "tuned");
+  CHECK(plan_batch(again.device, problem).info().tuned == few.path);
+  CHECK(again.notes.empty());
+  BatchProblem other = problem;
+  other.page_rows = 64;
+  CHECK(plan_batch(again.device, other).info().tuned.empty());
+  other = problem;
+  other.most.keys_of_one = 65536;
+  CHECK(plan_batch(again.device, other).info().tuned.empty());
+  CHECK(plan_batch(again.device, problem, {.config = few.default_config}).info().tuned.empty());
+  Problem alone;  // as large, and no batch
+  alone.batch = 8;
+  alone.heads = 4;
+  alone.kv_heads = 2;
+  alone.seq_q = 1;
+  alone.seq_k = 4096;
+  alone.dim_qk = alone.dim_v = 64;
+  alone.pattern = causal();
+  CHECK(again.device.plan(alone).info().tuned.empty());
+}
+
+TEST_CASE("each class of requests that a step has is tuned") {
+  Opened opened("");
+  const BatchProblem problem = batch_problem(200);
+  TuneOptions dry;
+  dry.dry_run = true;
+  const auto classes = [&](const std::vector<StepRequests>& step) {
+    std::vector<std::string> kernels;
+    for (const TuneResult& result : tune_batch(opened.device, problem, step, dry)) {
+      CHECK(result.status == TuneStatus::kPlanned);
+      CHECK(result.candidates > 3);
+      kernels.push_back(result.default_config.substr(0, 5));
+    }
+    return kernels;
+  };
+  using Kernels = std::vector<std::string>;
+  CHECK(classes({}) == Kernels{"decod", "chunk"});
+  CHECK(classes({{7, 1, 1000}, {1, 200, 900}}) == Kernels{"decod", "chunk"});
+  CHECK(classes({{8, 1, 1000}}) == Kernels{"decod"});
+  CHECK(classes({{2, 150, 150}}) == Kernels{"chunk"});
+  for (const StepRequests& wrong :
+       {StepRequests{9, 1, 1}, StepRequests{0, 1, 1}, StepRequests{1, 201, 300},
+        StepRequests{1, 0, 1}, StepRequests{1, 1, 4097}, StepRequests{1, 1, 0}}) {
+    CHECK_THROWS_WITH_AS(tune_batch(opened.device, problem, {wrong}, dry),
+                         doctest::Contains("not within the bounds"), Error);
+  }
+}
+
 TEST_CASE("the listing tells what was kept") {
   const ScratchFolder scratch;
   Opened opened(scratch / "tuned");

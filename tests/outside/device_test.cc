@@ -291,6 +291,11 @@ TEST_CASE("a problem is tuned, the result is listed, and the plan uses it") {
   CHECK(tune(device, problem, dry).status == TuneStatus::kPlanned);
   const Problem step = ring_step(problem, make_shards(Sharding::kContiguous, 2, 64, 64));
   CHECK(tune(device, step, dry).status == TuneStatus::kPlanned);
+  BatchProblem batch;
+  batch.heads = batch.kv_heads = 2;
+  batch.dim_qk = batch.dim_v = 64;
+  batch.most = {.requests = 2, .rows = 2, .keys_of_one = 100};
+  CHECK(tune_batch(device, batch, {{2, 1, 50}}, dry).front().status == TuneStatus::kPlanned);
   Selection selection;
   selection.max_blocks = 2;
   CHECK(tune(device, problem, selection, dry).status == TuneStatus::kPlanned);

@@ -328,6 +328,26 @@ TEST_CASE("a ring is tuned by its step, which is also what a log of shapes count
   refused("tune --ranks 2 --model llama-3-8b" + with(folder), 2, "ranks");
 }
 
+TEST_CASE("the kernels of a batch are tuned by its requests") {
+  const test::ScratchFolder folder;
+  const std::string batch = " --requests '1/300 x 4' -H 4 --kv-heads 2 -D 64 --pattern causal";
+  const base::Json tuned = json_of("tune --json" + batch + with(folder));
+  REQUIRE(tuned["results"].size() == 1);
+  const base::Json few = tuned["results"][0];
+  CHECK(few["status"] == "tuned");
+  const base::Json run = json_of("run --json" + batch + with(folder));
+  CHECK(run["within_tolerance"] == true);
+  CHECK(run["config"] == few["config"]);
+  const Outcome again = annulus_with("tune" + batch + with(folder));
+  CHECK(again.code == 0);
+  CHECK(again.out.find("requests of few queries") != std::string::npos);
+  CHECK(again.out.find("there already") != std::string::npos);
+  const base::Json list = json_of("tuned list --json --tuned " + (folder / "tuned"));
+  REQUIRE(list["entries"].size() == 1);
+  refused("tune --seq 5" + batch + with(folder), 2, "--requests");
+  refused("tune --ranks 2" + batch + with(folder), 2, "--requests");
+}
+
 // What a program writes to a terminal that is so many columns wide, as its standard error.
 std::string on_terminal(unsigned short columns, const std::string& words) {
   const struct winsize size = {24, columns, 0, 0};

@@ -380,6 +380,7 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
           ->check(number_of_type<int>())
           ->check(CLI::Range(1, kMaxRanks));
   add_shard(app, &arguments->shard)->needs(ranks);
+  add_batch(app, &arguments->batch);
   const std::vector<CLI::Option*> of_shape = app.get_options();
   CLI::Option* shapes =
       app.add_option("--shapes", arguments->shapes,
@@ -403,7 +404,7 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
     model->excludes(option);
     problem.push_back(option);
   }
-  app.parse_complete_callback([problem, arguments] {
+  app.final_callback([problem, arguments] {
     arguments->given =
         std::ranges::any_of(problem, [](const CLI::Option* option) { return option->count() > 0; });
   });

@@ -124,7 +124,8 @@ struct TuneArguments {
   std::string shapes;  // a file or the name of a preset; empty: the one shape of the options
   bool given = false;  // whether anything says what to tune
   std::string carry = "none";
-  int ranks = 0;  // of a ring, whose step is tuned; 0: the shape itself
+  BatchArguments batch;  // in place of a shape, where it has requests
+  int ranks = 0;         // of a ring, whose step is tuned; 0: the shape itself
   std::string shard = "zigzag";
   double time_limit_seconds = 0;
   bool exhaustive = false;

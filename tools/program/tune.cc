@@ -9,6 +9,7 @@
 
 #include "annulus/models.h"
 #include "base/fail.h"
+#include "program/batch_input.h"
 #include "program/interruption.h"
 #include "program/options.h"
 #include "program/problem_input.h"
@@ -25,6 +26,7 @@ struct Outcome {
   TuneResult result;
   std::string error;  // of "failed"
   Exit exit = Exit::kOk;
+  std::string title = {};  // in place of the problem's text, where there is none
 };
 
 const char* status_text(TuneStatus status) {
@@ -67,13 +69,13 @@ class Pace {
   std::deque<std::pair<int, double>> last_;  // candidates done, and seconds then
 };
 
-Outcome tune_one(const Device& device, const Problem& problem, const TuneArguments& arguments,
-                 double seconds_left, const std::string& which,
-                 const std::atomic<bool>& interrupted) {
-  Outcome outcome;
-  outcome.problem = problem;
-  Progress progress("tuning " + which);
-  Pace pace;
+Exit exit_of(const TuneResult& result) {
+  if (!result.problem.empty()) return Exit::kInvalidFile;
+  return result.status == TuneStatus::kPartial ? Exit::kPartial : Exit::kOk;
+}
+
+TuneOptions options_of(const TuneArguments& arguments, double seconds_left,
+                       const std::atomic<bool>& interrupted, Progress* progress, Pace* pace) {
   TuneOptions options;
   options.time_limit_seconds = seconds_left;
   options.cancel = &interrupted;
@@ -83,17 +85,27 @@ Outcome tune_one(const Device& device, const Problem& problem, const TuneArgumen
   options.cold_cache = arguments.cold_cache;
   options.keep_journal = arguments.keep_journal;
   options.seed = arguments.shape.seed;
-  options.progress = [&](const TuneProgress& at) {
+  options.progress = [=](const TuneProgress& at) {
     // What matters most comes first, as a narrow terminal cuts the end.
-    progress.say(fmt::format("{}/{} tried, best {:.3f}, {:.0f} s{}: {}", at.done, at.most,
-                             at.best_ratio, at.seconds,
-                             pace.more_text(at, options.time_limit_seconds), at.best));
+    progress->say(fmt::format("{}/{} tried, best {:.3f}, {:.0f} s{}: {}", at.done, at.most,
+                              at.best_ratio, at.seconds, pace->more_text(at, seconds_left),
+                              at.best));
   };
+  return options;
+}
+
+Outcome tune_one(const Device& device, const Problem& problem, const TuneArguments& arguments,
+                 double seconds_left, const std::string& which,
+                 const std::atomic<bool>& interrupted) {
+  Outcome outcome;
+  outcome.problem = problem;
+  Progress progress("tuning " + which);
+  Pace pace;
+  const TuneOptions options = options_of(arguments, seconds_left, interrupted, &progress, &pace);
   try {
     outcome.result = annulus::tune(device, problem, options);
     outcome.status = status_text(outcome.result.status);
-    if (outcome.result.status == TuneStatus::kPartial) outcome.exit = Exit::kPartial;
-    if (!outcome.result.problem.empty()) outcome.exit = Exit::kInvalidFile;
+    outcome.exit = exit_of(outcome.result);
   } catch (const Error& error) {
     if (!only_this_shape(error.code())) throw;
     outcome.status = "failed";
@@ -196,7 +208,8 @@ void print_times(const TuneResult& result) {
 
 void print(const Outcome& outcome) {
   const TuneResult& result = outcome.result;
-  std::printf("%s\n", problem_text(outcome.problem).c_str());
+  std::printf("%s\n", outcome.title.empty() ? problem_text(outcome.problem).c_str()
+                                            : outcome.title.c_str());
   if (outcome.status == "failed") return print_detail(outcome.status, "as said on stderr");
   if (outcome.status == "not begun") return print_detail(outcome.status, outcome.error);
   if (outcome.status == "planned") return print_planned(result);
@@ -328,6 +341,54 @@ std::vector<Problem> problems_of_arguments(const TuneArguments& arguments) {
   return {ring_step(problem, ring_shards(arguments.shard, problem, arguments.ranks))};
 }
 
+void print_device(const Device& device) {
+  print_line("device",
+             fmt::format("{} ({}{})", device.info().name, device.info().description,
+                         device.info().simulated ? ", simulated: times are predicted and serve "
+                                                   "simulated devices alone"
+                                                 : ""));
+}
+
+Exit tune_requests(const TuneArguments& arguments) {
+  const BatchInput input = make_batch(arguments.shape, arguments.batch);
+  std::vector<StepRequests> step;
+  for (const Request& request : input.requests) {
+    // A plan is for requests without queries or keys too, and they take no time.
+    if (request.queries > 0 && request.keys > 0) step.push_back({1, request.queries, request.keys});
+  }
+  const Interruption interruption;
+  const Device device = Device::open(device_options(arguments.device));
+  std::vector<TuneResult> results;
+  {
+    Progress progress("tuning a batch");
+    Pace pace;
+    results = tune_batch(device, input.problem, step,
+                         options_of(arguments, arguments.time_limit_seconds, interruption.arrived(),
+                                    &progress, &pace));
+  }
+  Exit exit = Exit::kOk;
+  base::Json json = {{"device", device.info().name},
+                     {"batch", batch_json(input)},
+                     {"results", base::Json::array()}};
+  if (!arguments.json) {
+    print_device(device);
+    std::printf("%s\n", batch_text(input).c_str());
+  }
+  for (TuneResult& result : results) {
+    const Exit now = exit_of(result);
+    if (now != Exit::kOk && (exit == Exit::kOk || exit == Exit::kPartial)) exit = now;
+    Outcome outcome;
+    outcome.status = status_text(result.status);
+    outcome.title = result.shape;
+    outcome.result = std::move(result);
+    if (!arguments.json) print(outcome);
+    json["results"].push_back(json_of(outcome.result));
+    json["results"].back()["status"] = outcome.status;
+  }
+  if (arguments.json) print_json(json);
+  return exit;
+}
+
 Exit tune_problems(const TuneArguments& arguments) {
   if (!arguments.given) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -363,13 +424,7 @@ Exit tune_problems(const TuneArguments& arguments) {
                    last.error.c_str());
     }
     if (!arguments.json) {
-      if (outcomes.size() == 1) {
-        print_line("device", fmt::format("{} ({}{})", device.info().name, device.info().description,
-                                         device.info().simulated
-                                             ? ", simulated: times are predicted and serve "
-                                               "simulated devices alone"
-                                             : ""));
-      }
+      if (outcomes.size() == 1) print_device(device);
       print(last);
       std::fflush(stdout);
     }
@@ -383,7 +438,7 @@ Exit tune_problems(const TuneArguments& arguments) {
 Exit tune(const TuneArguments& arguments) {
   if (arguments.models) return list_models(arguments);
   if (!arguments.replay.empty()) return replay_journal(arguments);
-  return tune_problems(arguments);
+  return arguments.batch.requests ? tune_requests(arguments) : tune_problems(arguments);
 }
 
 }  // namespace annulus::program

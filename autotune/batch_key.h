@@ -1,0 +1,28 @@
+#ifndef ANNULUS_AUTOTUNE_BATCH_KEY_H_
+#define ANNULUS_AUTOTUNE_BATCH_KEY_H_
+
+// The keys under which results for batches of requests are kept: one for each class of requests,
+// from the bounds of the batch alone, which is all that a plan knows.
+
+#include <vector>
+
+#include "annulus/batch.h"
+#include "autotune/shape_key.h"
+#include "batch/batch_config.h"
+
+namespace annulus::autotune {
+
+// The classes of requests that are within the bounds. Requires: validate(problem) passes, here and
+// below.
+std::vector<batch::RequestClass> classes_within(const BatchProblem& problem);
+
+// All requests as one problem whose batches they are: each has the most queries of its class, and
+// its share of all keys.
+Problem as_problem(const BatchProblem& problem, batch::RequestClass requests);
+
+// That problem's key, with what batches have besides. Requires: the class is within the bounds.
+ShapeKey shape_key(const BatchProblem& problem, batch::RequestClass requests);
+
+}  // namespace annulus::autotune
+
+#endif  // ANNULUS_AUTOTUNE_BATCH_KEY_H_

@@ -1,0 +1,53 @@
+#include "autotune/config_families.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "attention/kernels/family.h"
+#include "batch/batch_config.h"
+
+namespace annulus::autotune {
+namespace {
+
+using attention::ConfigFamily;
+
+std::vector<const ConfigFamily*> all_families() {
+  std::vector<const ConfigFamily*> all(attention::families().begin(), attention::families().end());
+  all.insert(all.end(), batch::batch_kernels().begin(), batch::batch_kernels().end());
+  return all;
+}
+
+}  // namespace
+
+std::span<const ConfigFamily* const> config_families() {
+  static const std::vector<const ConfigFamily*> all = all_families();
+  return all;
+}
+
+const ConfigFamily* find_config_family(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      config_families(), [&](const ConfigFamily* family) { return name == family->name; });
+  return found == config_families().end() ? nullptr : *found;
+}
+
+int order_of(const ConfigFamily& family) {
+  const auto all = config_families();
+  return static_cast<int>(std::ranges::find(all, &family) - all.begin());
+}
+
+std::string config_family_names() {
+  std::string names;
+  const auto all = config_families();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) names += i + 1 == all.size() ? " and " : ", ";
+    names += all[i]->name;
+  }
+  return names;
+}
+
+std::optional<attention::KernelConfig> parse_any_config(std::string_view text) {
+  const ConfigFamily* family = find_config_family(attention::family_name(text));
+  return family == nullptr ? std::nullopt : attention::parse_config(text, *family);
+}
+
+}  // namespace annulus::autotune
