@@ -81,8 +81,9 @@ void draw_blocks(HostStep* step, base::Random& random) {
   }
 }
 
-// Of few queries the newest keys are a tree of drafts: a query sees its parent, drawn among those
-// before it, and what the parent sees. Many queries see all, as do those with fewer keys.
+// The newest keys of a request with few queries are a tree of drafts: a query sees its parent,
+// drawn among those before it, and what the parent sees. Many queries see all, as do those with
+// fewer keys.
 void draw_limits(HostStep* step, bool rows_end_early, base::Random& random) {
   if (!step->problem.row_limits) return;
   for (const StepRequest& request : step->requests) {

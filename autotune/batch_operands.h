@@ -35,7 +35,7 @@ std::vector<batch::StepRequest> default_step(const BatchProblem& problem,
 // How a step is drawn.
 struct StepDraw {
   std::uint64_t seed = 0;
-  // Of each of Q, K and V; those with more are repeated on the device.
+  // So many elements of each of Q, K and V are drawn; tensors with more repeat them on the device.
   std::int64_t max_elements = kTimedElements;
   // With row_limits some rows end before their request's keys do; else none.
   bool rows_end_early = false;

@@ -25,9 +25,7 @@ std::span<const ConfigFamily* const> config_families() {
 }
 
 const ConfigFamily* find_config_family(std::string_view name) {
-  const auto found = std::ranges::find_if(
-      config_families(), [&](const ConfigFamily* family) { return name == family->name; });
-  return found == config_families().end() ? nullptr : *found;
+  return attention::find_by_name(config_families(), name);
 }
 
 int order_of(const ConfigFamily& family) {
@@ -35,15 +33,7 @@ int order_of(const ConfigFamily& family) {
   return static_cast<int>(std::ranges::find(all, &family) - all.begin());
 }
 
-std::string config_family_names() {
-  std::string names;
-  const auto all = config_families();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i > 0) names += i + 1 == all.size() ? " and " : ", ";
-    names += all[i]->name;
-  }
-  return names;
-}
+std::string config_family_names() { return attention::names_of(config_families()); }
 
 std::optional<attention::KernelConfig> parse_any_config(std::string_view text) {
   const ConfigFamily* family = find_config_family(attention::family_name(text));

@@ -154,8 +154,8 @@ constexpr OriginLength kOriginLengths[] = {
     {"layer", &Origin::layer},      {"scale_block", &Origin::scale_block}};
 constexpr OriginText kOriginTexts[] = {{"pattern", &Origin::pattern}, {"score", &Origin::score}};
 
-// In place of the class of a pattern, where it is a sum; its branches' class has a member of its
-// own. Builds that do not know sums refuse such an entry.
+// An entry of a sum states this in place of the class of its pattern; the class of its branches has
+// a member of its own. Builds that do not know sums refuse such an entry.
 constexpr const char* kSumText = "sum";
 constexpr int kMostBranches = 1 << 20;
 constexpr const char* kRequestsText = "requests";  // likewise, of batches

@@ -41,7 +41,7 @@ const char* to_string(ExpressionClass expression);  // "none", "short", "loop", 
 enum class Requests : int { kNone = 0, kFewQueries = 1, kManyQueries = 2 };
 const char* to_string(Requests requests);  // "no requests", "few queries", "many queries"
 
-// Of a sum the class and the density are those of its branches: the costliest class, and the mean
+// The class and the density of a sum are those of its branches: the costliest class, and the mean
 // of the densities.
 struct ShapeKey {
   Requests requests = Requests::kNone;

@@ -46,7 +46,8 @@ std::optional<std::string> why_outside(const KernelConfig& config, const ShapeKe
 
 namespace {
 
-// Of configurations that differ in the number of resident CTAs alone those that a search looks at.
+// Gathers candidates. Where configurations differ in the number of resident CTAs alone, a search
+// looks at one for each number of registers.
 class Gatherer {
  public:
   Gatherer(const attention::Dims& dims, const attention::DeviceLimits& limits,

@@ -20,9 +20,8 @@ namespace annulus::autotune {
 
 // What a search is for.
 struct Target {
-  Problem problem;  // that is measured
-  // Of which parts are verified: the same, or one with fewer heads.
-  Problem checked;
+  Problem problem;                   // that is measured
+  Problem checked;                   // whose parts are verified: the same, or one with fewer heads
   ShapeKey shape;                    // that the result is kept for
   attention::KernelConfig standard;  // the heuristic's choice
   // A class of requests that is measured in place of `problem`, which then has its sizes.
@@ -32,13 +31,13 @@ struct Target {
 };
 // Requires: a valid problem. Throws as choose_config and pattern::emit do.
 Target target_of(const Problem& problem, const attention::DeviceLimits& limits);
-// Of blocks that each run chooses a stand-in is measured (stand_in.h), drawn from `seed`. Requires:
-// selection::validate passes.
+// Where each run chooses blocks, a stand-in for the problem is measured (stand_in.h), which is
+// drawn from `seed`. Requires: selection::validate passes.
 Target target_of(const Problem& problem, const Selection& selection,
                  const attention::DeviceLimits& limits, std::uint64_t seed);
 
-// Of a class of a batch's requests. Requires: BatchTarget's, and validate(problem) passes. Throws
-// as batch::choose_config does.
+// The target is a class of a batch's requests. Requires: validate(batch.problem) passes, and what
+// BatchTarget says. Throws as batch::choose_config does.
 Target target_of(BatchTarget batch, const attention::DeviceLimits& limits);
 
 // The candidates of a problem in the space's order, each with the prediction of the static model,

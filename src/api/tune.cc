@@ -251,10 +251,6 @@ TuneResult replay_file(const std::string& path,
   return result;
 }
 
-}  // namespace
-
-namespace {
-
 // Whether the time is over or the caller ends it. All must outlive it.
 std::function<bool()> stopper(const TuneOptions& options, const std::function<bool()>& cancelled,
                               Clock::time_point start) {
@@ -267,7 +263,54 @@ std::function<bool()> stopper(const TuneOptions& options, const std::function<bo
 
 TuneResult tune_target(const Device::Impl& impl, const autotune::Target& target,
                        const TuneOptions& options, const std::function<bool()>& cancelled,
-                       const Beside& beside, Clock::time_point start);
+                       const Beside& beside, Clock::time_point start) {
+  const attention::DeviceLimits limits = limits_of(impl);
+  const std::function<bool()> stopped = stopper(options, cancelled, start);
+  TuneResult result;
+  result.predicted = impl.info.simulated;
+  result.shape = autotune::to_string(target.shape);
+  result.default_config = attention::to_string(target.standard);
+  result.config = result.default_config;
+
+  // A complete result of an earlier call is the answer, unless `force` asks for a new search.
+  const auto there = impl.tuned->find_exact(target.shape);
+  // What a call that does not search ends with: plans go on using what is stored, if it is partial
+  // too.
+  const auto end = [&](TuneStatus status) {
+    if (there) {
+      tell(there->entry, &result);
+      result.path = there->path;
+    }
+    result.status = status;
+    result.seconds = seconds_since(start);
+    return result;
+  };
+  if (there && there->entry.complete && !options.force) return end(TuneStatus::kAlreadyThere);
+  std::optional<std::string> folder;
+  if (!options.dry_run) folder = check_folder(impl);
+  const auto candidates = autotune::candidates_of(
+      target, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
+  if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
+  // A dry run has its answer once the candidates are known, however late that is; a real search has
+  // not begun. Without candidates, which counting was stopped for, neither has an answer.
+  if (!candidates || (stopped() && !options.dry_run)) return end(TuneStatus::kPartial);
+  if (options.dry_run) {
+    result.trials = tell(candidates->trials);
+    return end(TuneStatus::kPlanned);
+  }
+
+  const base::Span span("tune", impl.info.name);
+  try {
+    search_and_keep(impl, target, *candidates, options, folder, start, stopped, beside, &result);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    return end(TuneStatus::kPartial);  // before the default was measured
+  }
+  result.seconds = seconds_since(start);
+  impl.context->tally().add(base::Count::tunes);
+  impl.context->tally().add(base::Count::tune_micros, std::llround(result.seconds * 1e6));
+  return result;
+}
 
 }  // namespace
 
@@ -362,61 +405,6 @@ std::vector<TuneResult> tune_batch_until(const Device& device, const BatchProble
   }
   return results;
 }
-
-namespace {
-
-TuneResult tune_target(const Device::Impl& impl, const autotune::Target& target,
-                       const TuneOptions& options, const std::function<bool()>& cancelled,
-                       const Beside& beside, Clock::time_point start) {
-  const attention::DeviceLimits limits = limits_of(impl);
-  const std::function<bool()> stopped = stopper(options, cancelled, start);
-  TuneResult result;
-  result.predicted = impl.info.simulated;
-  result.shape = autotune::to_string(target.shape);
-  result.default_config = attention::to_string(target.standard);
-  result.config = result.default_config;
-
-  // A complete result of an earlier call is the answer, unless `force` asks for a new search.
-  const auto there = impl.tuned->find_exact(target.shape);
-  // What a call that does not search ends with: plans go on using what is stored, if it is partial
-  // too.
-  const auto end = [&](TuneStatus status) {
-    if (there) {
-      tell(there->entry, &result);
-      result.path = there->path;
-    }
-    result.status = status;
-    result.seconds = seconds_since(start);
-    return result;
-  };
-  if (there && there->entry.complete && !options.force) return end(TuneStatus::kAlreadyThere);
-  std::optional<std::string> folder;
-  if (!options.dry_run) folder = check_folder(impl);
-  const auto candidates = autotune::candidates_of(
-      target, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
-  if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
-  // A dry run has its answer once the candidates are known, however late that is; a real search has
-  // not begun. Without candidates, which counting was stopped for, neither has an answer.
-  if (!candidates || (stopped() && !options.dry_run)) return end(TuneStatus::kPartial);
-  if (options.dry_run) {
-    result.trials = tell(candidates->trials);
-    return end(TuneStatus::kPlanned);
-  }
-
-  const base::Span span("tune", impl.info.name);
-  try {
-    search_and_keep(impl, target, *candidates, options, folder, start, stopped, beside, &result);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kCancelled) throw;
-    return end(TuneStatus::kPartial);  // before the default was measured
-  }
-  result.seconds = seconds_since(start);
-  impl.context->tally().add(base::Count::tunes);
-  impl.context->tally().add(base::Count::tune_micros, std::llround(result.seconds * 1e6));
-  return result;
-}
-
-}  // namespace
 
 TunedNote measure_again(const Device& device, const autotune::Entry& entry, std::uint64_t seed,
                         const std::function<bool()>& cancelled) {

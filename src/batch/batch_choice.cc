@@ -26,32 +26,16 @@ std::string shipped_texts(const attention::Dims& dims) {
   return texts;
 }
 
-// "decode, chunk_wgmma and chunk".
-std::string kernel_names() {
-  std::string names;
-  for (const BatchKernel* kernel : batch_kernels()) {
-    const bool last = kernel == batch_kernels().back();
-    names += fmt::format("{}{}", names.empty() ? "" : last ? " and " : kBetween, kernel->name);
-  }
-  return names;
-}
-
-const BatchKernel* find_kernel(std::string_view name) {
-  const auto found = std::ranges::find_if(
-      batch_kernels(), [&](const BatchKernel* kernel) { return name == kernel->name; });
-  return found == batch_kernels().end() ? nullptr : *found;
-}
-
 KernelConfig read(std::string_view text, const attention::Dims& dims) {
   const std::string_view name = attention::family_name(text);
-  const BatchKernel* kernel = find_kernel(name);
+  const BatchKernel* kernel = attention::find_by_name(batch_kernels(), name);
   const auto config = kernel == nullptr ? std::nullopt : attention::parse_config(text, *kernel);
   if (config) return *config;
   const std::string lacking =
       kernel != nullptr || name.empty()
           ? ""
           : fmt::format(": this build has no kernel '{}' for batches, but {}", name,
-                        kernel_names());
+                        attention::names_of(batch_kernels()));
   base::fail(ErrorCode::kInvalidArgument,
              "'{}' is no configuration of a kernel for batches{}; shipped for head dims {}/{} are "
              "{}",

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,22 @@ TEST_CASE("an entry of chosen blocks has their size") {
   CHECK_FALSE(read(with_digest(replaced(body, "\"block_columns\": 128", "\"other\": 128"))));
   entry.shape.branches = 2;  // which no selection takes
   CHECK_FALSE(read(text_of(entry)));
+}
+
+TEST_CASE("families of problems and of batches have names of their own, and an order") {
+  std::set<std::string> names;
+  int order = 0;
+  for (const attention::ConfigFamily* family : config_families()) {
+    CAPTURE(family->name);
+    CHECK(names.insert(family->name).second);
+    CHECK(find_config_family(family->name) == family);
+    CHECK(order_of(*family) == order++);
+  }
+  CHECK(order == 6);
+  CHECK(find_config_family("") == nullptr);
+  CHECK(find_config_family("chunk_") == nullptr);
+  CHECK(parse_any_config("chunk m64 n64 w4 s2")->family == find_config_family("chunk"));
+  CHECK_FALSE(parse_any_config("tcgen05 m128 n128 w8 s2"));
 }
 
 TEST_CASE("an entry of requests has their class, their pages and a kernel of batches") {

@@ -8,11 +8,14 @@
 // Every function gets only configurations of its own family, and, unless it says otherwise, legal
 // ones. All are pure.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "attention/kernels/kernel_config.h"
 
@@ -44,6 +47,26 @@ struct ConfigFamily {
   CtaShape (*cta)(const KernelConfig& config);
   Footprint (*footprint)(const KernelConfig& config, const Dims& dims);
 };
+
+// The one of that name among pointers to records of families, or null.
+template <typename Families>
+auto find_by_name(const Families& families, std::string_view name) {
+  const auto found = std::ranges::find_if(families, [&](const auto* f) { return name == f->name; });
+  return found == std::ranges::end(families) ? nullptr : *found;
+}
+
+// Their names for people: "wgmma, wgmma8 and mma".
+template <typename Families>
+std::string names_of(const Families& families) {
+  std::string names;
+  std::size_t left = std::ranges::size(families);
+  for (const auto* family : families) {
+    if (!names.empty()) names += left == 1 ? " and " : ", ";
+    names += family->name;
+    --left;
+  }
+  return names;
+}
 
 }  // namespace annulus::attention
 

@@ -139,9 +139,6 @@ const Family& family_of(const KernelConfig& config);
 // All families, in the order of families.def.
 std::span<const Family* const> families();
 
-// The index of a family in families().
-int order_of(const ConfigFamily& family);
-
 // The family of that name, or null.
 const Family* find_family(std::string_view name);
 
