@@ -163,12 +163,15 @@ typedef struct annulus_batch_plan_info {
   // K and V that a multiprocessor has under way by construction, while a step is computed.
   int64_t bytes_under_way;
   int64_t device_bytes;  // memory that the plan holds
+  // Where tuned results are from (annulus/c_tune.h), as annulus_plan_info.tuned, in the order of
+  // `config` and with ", " between them; empty: there are none.
+  const char* tuned;
 } annulus_batch_plan_info;
 
 #define ANNULUS_BATCH_PLAN_INFO_INIT                                                             \
   {                                                                                              \
     sizeof(annulus_batch_plan_info), NULL, NULL, NULL, {0, 0, 0, 0, 0}, 0.0, 0.0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0                                                                               \
+        0, 0, 0, 0, NULL                                                                         \
   }
 
 ANNULUS_EXPORT annulus_status annulus_batch_plan_get_info(annulus_batch_plan* plan,

@@ -8,6 +8,7 @@
 //   annulus_tuning_get(tuning, &result);               annulus_plan_create uses it from now on
 
 #include "annulus/c.h"
+#include "annulus/c_batch.h"
 #include "annulus/c_selection.h"
 
 #ifdef __cplusplus
@@ -70,6 +71,33 @@ ANNULUS_EXPORT annulus_status annulus_tune_selected(annulus_device* device,
                                                     const annulus_selection* selection,
                                                     const annulus_tune_options* options,
                                                     annulus_tuning** tuning);
+
+// Requests of a step whose time decides between configurations of a batch's kernels.
+typedef struct annulus_step_requests {
+  int64_t requests;  // as many as these
+  int64_t queries;
+  int64_t keys;
+} annulus_step_requests;
+
+#define ANNULUS_STEP_REQUESTS_INIT \
+  { 1, 1, 1 }
+
+// How many classes of requests there are: those with few queries and those with many.
+#define ANNULUS_REQUEST_CLASSES 2
+
+// Tunes the kernels of a batch, as tune_batch() of annulus/tune.h does, which explains the step:
+// one search for each class of requests that `step` has, or, where `step_count` is 0, that is
+// within the bounds. The time limit is for all of them together. A tuning for each class that was
+// searched goes to the first of `tunings`, in the order of annulus_batch_plan_info.config, and how
+// many these are to *count; each is given back. There must be `room` for as many as there are
+// classes within the bounds, which ANNULUS_REQUEST_CLASSES is. Errors are those of annulus_tune and
+// of annulus_batch_plan_create; ANNULUS_INVALID_ARGUMENT as well for a step that is not within the
+// bounds. After an error there are no tunings; a class whose search had ended keeps its result.
+ANNULUS_EXPORT annulus_status annulus_tune_batch(
+    annulus_device* device, const annulus_batch_problem* problem, const annulus_step_requests* step,
+    size_t step_count, const annulus_tune_options* options, annulus_tuning** tunings, size_t room,
+    size_t* count);
+
 ANNULUS_EXPORT annulus_status annulus_tuning_destroy(annulus_tuning* tuning);
 
 // Decides again from the journal of a search, without its device, as replay_tuning() of

@@ -185,6 +185,7 @@ annulus_status annulus_batch_plan_get_info(annulus_batch_plan* plan, annulus_bat
     c.local_bytes = info.local_bytes;
     c.bytes_under_way = info.bytes_under_way;
     c.device_bytes = info.device_bytes;
+    c.tuned = info.tuned.c_str();
     write_struct(kBatchPlanInfo, to, c);
   });
 }

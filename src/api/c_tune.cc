@@ -7,6 +7,8 @@
 #include "api/c_problems.h"
 #include "api/c_tuned_entry.h"
 #include "api/tune_until.h"
+#include "autotune/batch_key.h"
+#include "base/fail.h"
 
 namespace annulus::api {
 namespace {
@@ -59,14 +61,41 @@ HandleTable<TuningObject>& tunings() {
 }
 using TuningPin = HandleTable<TuningObject>::Pin;
 
+annulus_tune_options read_options(const annulus_tune_options* given) {
+  const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;
+  return given == nullptr ? defaults : read_struct(kTuneOptions, given, defaults);
+}
+
 void give_tuning(const Device& device, const TuneSubject& subject,
                  const annulus_tune_options* given, annulus_tuning** tuning) {
-  const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;
-  const annulus_tune_options c =
-      given == nullptr ? defaults : read_struct(kTuneOptions, given, defaults);
+  const annulus_tune_options c = read_options(given);
   give(tuning, tunings(),
        std::make_unique<TuningObject>(
            TuningObject{tune_until(device, subject, options_of(c), cancelled_by(c.cancel))}));
+}
+
+// Makes a handle of each result, or of none where there is no memory for all.
+void give_tunings(std::vector<TuneResult> results, annulus_tuning** to, std::size_t* count) {
+  std::size_t made = 0;
+  try {
+    for (TuneResult& result : results) {
+      give(&to[made], tunings(), std::make_unique<TuningObject>(TuningObject{std::move(result)}));
+      ++made;
+    }
+  } catch (...) {
+    while (made > 0) tunings().erase(number(std::exchange(to[--made], nullptr)));
+    throw;
+  }
+  *count = made;
+}
+
+std::vector<StepRequests> step_of(const annulus_step_requests* step, std::size_t count) {
+  if (count > 0) check_pointer("step", step);
+  std::vector<StepRequests> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    all.push_back({step[i].requests, step[i].queries, step[i].keys});
+  }
+  return all;
 }
 
 // The texts are those of the result.
@@ -243,6 +272,30 @@ annulus_status annulus_tune_selected(annulus_device* device, const annulus_probl
     const Problem read = problem_of(problem);
     const Selection of_problem = selection_of(selection);
     give_tuning(pin->device, {read, &of_problem}, given, tuning);
+  });
+}
+
+annulus_status annulus_tune_batch(annulus_device* device, const annulus_batch_problem* problem,
+                                  const annulus_step_requests* step, size_t step_count,
+                                  const annulus_tune_options* given, annulus_tuning** tunings,
+                                  size_t room, size_t* count) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer("tunings (where the handles go)", tunings);
+    check_pointer("count (where the number goes)", count);
+    const BatchProblem read = batch_problem_of(problem);
+    const annulus_tune_options c = read_options(given);
+    validate(read);
+    const std::size_t classes = autotune::classes_within(read).size();
+    if (room < classes) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "there is room for {} tunings, and the batch has {} classes of requests; give "
+                 "ANNULUS_REQUEST_CLASSES",
+                 room, classes);
+    }
+    give_tunings(tune_batch_until(pin->device, read, step_of(step, step_count), options_of(c),
+                                  cancelled_by(c.cancel)),
+                 tunings, count);
   });
 }
 

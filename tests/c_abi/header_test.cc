@@ -109,6 +109,10 @@ TEST_CASE("and so are those of what chooses, tunes and checks") {
   const annulus_tune_options tune = ANNULUS_TUNE_OPTIONS_INIT;
   CHECK(tune.time_limit_seconds == annulus::TuneOptions().time_limit_seconds);
   CHECK(tune.exhaustive + tune.force + tune.dry_run + tune.cold_cache == 0);
+  const annulus_step_requests step = ANNULUS_STEP_REQUESTS_INIT;
+  CHECK(step.requests == annulus::StepRequests().requests);
+  CHECK(step.queries == annulus::StepRequests().queries);
+  CHECK(step.keys == annulus::StepRequests().keys);
   const annulus_reference_options oracle = ANNULUS_REFERENCE_OPTIONS_INIT;
   const annulus::ReferenceOptions reference;
   CHECK(oracle.max_pairs == reference.max_pairs);

@@ -1876,6 +1876,26 @@ class Program {
     }
   }
 
+  void tune_batch(annulus_device* device, const annulus_tune_options& options) {
+    Sized<annulus_batch_problem> batch(batch_problem(), bytes_);
+    batch->most.requests = small(4);
+    batch->page_rows = small(64);
+    annulus_step_requests step[2] = {};
+    for (annulus_step_requests& each : step) each = {small(4), small(64), small(64)};
+    annulus_tuning* tunings[ANNULUS_REQUEST_CLASSES] = {};
+    std::size_t count = 0;
+    const std::size_t steps = bytes_.below(3), room = bytes_.below(3);
+    const annulus_status status =
+        annulus_tune_batch(device, batch.get(), step, steps, &options, tunings, room, &count);
+    if (!returned(status, "annulus_tune_batch") && (count != 0 || tunings[0] != nullptr)) {
+      wrong("annulus_tune_batch failed and made a handle");
+    }
+    if (count > room) wrong("annulus_tune_batch made {} handles, with room for {}", count, room);
+    for (std::size_t i = 0; i < count; ++i) {
+      made(status, tunings[i], Kind::kTuning, "annulus_tune_batch");
+    }
+  }
+
   void call_tuning() {
     switch (bytes_.below(7)) {
       case 0:
@@ -1896,6 +1916,7 @@ class Program {
           wrong("a candidate was run");
         };
         if (!may_launch()) return;
+        if (bytes_.below(4) == 0) return tune_batch(device, options);
         annulus_tuning* tuning = nullptr;
         if (tiny(1) == 1) {
           auto chosen = selection(static_cast<std::int32_t>(bytes_.between(0, 4)));
