@@ -348,6 +348,63 @@ TEST_CASE("the kernels of a batch are tuned by its requests") {
   refused("tune --ranks 2" + batch + with(folder), 2, "--requests");
 }
 
+TEST_CASE("batches of a file of shapes are tuned as one that is typed is") {
+  const test::ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  const std::string typed =
+      "--heads 4 --kv-heads 2 --dim 64 --pattern causal --requests \"1/300 x 4\"";
+  const std::string bounds =
+      "--heads 4 --kv-heads 2 --dim 64 --pattern causal --most-requests 4 --most-queries 600 "
+      "--most-queries-of-one 200 --most-keys-of-one 400 --page 0";
+  std::ofstream(path) << typed << '\n' << bounds << '\n';
+  const std::string tune = "tune --json --shapes " + path + with(folder);
+  const Outcome partial = annulus_with(tune + " --time-limit 0.01s");
+  CHECK(partial.code == 3);
+  const base::Json json = json_of(tune + " --keep-journal");
+  REQUIRE(json["results"].size() == 3);
+  const base::Json& first = json["results"][0];
+  CHECK(first["batch"]["requests"] == 4);
+  CHECK(first["batch"]["most"]["keys_of_one"] == 300);
+  CHECK(first["shape"].get<std::string>().find("few queries") != std::string::npos);
+  for (const base::Json& result : json["results"]) {
+    CHECK(result["status"] == "tuned");
+    CHECK(std::filesystem::exists(result["path"].get<std::string>()));
+  }
+  CHECK(json["results"][1]["shape"].get<std::string>().find("few queries") != std::string::npos);
+  CHECK(json["results"][2]["shape"].get<std::string>().find("many queries") != std::string::npos);
+  CHECK(json["results"][2]["batch"]["requests"] == 0);
+  CHECK(json["results"][2]["batch"]["most"]["queries"] == 600);
+  // What the file's batches have found, a batch that is typed has.
+  CHECK(json_of("tune --json " + typed + with(folder))["results"][0]["status"] == "there already");
+  const Outcome again = annulus_with("tune " + bounds + with(folder));
+  CHECK(again.code == 0);
+  CHECK(again.out.find("up to 4 requests of up to 600 queries together") != std::string::npos);
+  const std::string page = folder / "report.html";
+  CHECK(json_of("tune report --json -o " + page + " --tuned " + (folder / "tuned"))["searches"] ==
+        3);
+  const base::Json warmed =
+      json_of("warm --json --shapes " + path + " --device sim:sm_80 --into " + (folder / "k"));
+  CHECK(warmed["failures"].empty());
+  CHECK(warmed["kernels"] >= 3);
+  // Beside bounds, requests are the step that is measured.
+  const base::Json step =
+      json_of("tune --dry-run --force --json --requests '150/300' " + bounds + with(folder));
+  REQUIRE(step["results"].size() == 1);
+  CHECK(step["results"][0]["shape"].get<std::string>().find("many queries") != std::string::npos);
+  for (const auto& [line, part] :
+       {std::pair("--heads 2 --dim 64 --most-requests 4", "--most-keys-of-one"),
+        std::pair("--heads 2 --dim 64 --most-keys-of-one 4", "--most-requests"),
+        std::pair("--heads 2 --dim 64 --page 16", "--requests"),
+        std::pair("--seq 9 --dim 64 --most-requests 4 --most-keys-of-one 4",
+                  "--seq does not go with --most-requests"),
+        std::pair("--dim 64 --most-requests 4 --most-keys-of-one 4 --interleave 16",
+                  "BLOCK/RANKS/RANK")}) {
+    CAPTURE(line);
+    std::ofstream(path) << line << '\n';
+    refused("tune --shapes " + path + with(folder), 5, part);
+  }
+}
+
 // What a program writes to a terminal that is so many columns wide, as its standard error.
 std::string on_terminal(unsigned short columns, const std::string& words) {
   const struct winsize size = {24, columns, 0, 0};
@@ -500,16 +557,16 @@ TEST_CASE("counts order the shapes of a file") {
   const std::string path = folder / "shapes";
   std::ofstream(path) << "--heads 1 --seq 10 --dim 32\n"
                          "--count 3 --heads 2 --seq 10 --dim 32\n"
-                         "--requests \"1/70 x 3\" --dim 32\n"
+                         "--heads 5 --requests \"1/70 x 3\" --dim 32 --count 9\n"
                          "--heads 3 --seq 10 --dim 32 --count 70\n"
                          "--heads 4 --seq 10 --dim 32\n";
-  const Outcome planned = annulus_with("tune --dry-run --json --shapes " + path + with(folder));
-  CHECK(planned.err.find("batches of requests: 1") != planned.err.npos);
-  const base::Json json = base::parse_json(planned.out, "the program's output");
+  const base::Json json = json_of("tune --dry-run --json --shapes " + path + with(folder));
   std::vector<int> heads;
-  for (const base::Json& each : json["results"]) heads.push_back(each["problem"]["heads"]);
-  CHECK(heads == std::vector{3, 2, 1, 4});
-  std::ofstream(path) << "--requests \"1/70 x 3\" --dim 32\n";
+  for (const base::Json& each : json["results"]) {
+    heads.push_back((each.contains("batch") ? each["batch"] : each["problem"])["heads"]);
+  }
+  CHECK(heads == std::vector{3, 5, 2, 1, 4});
+  std::ofstream(path) << "--requests \"1/70 x 3\" --dim 32 --config \"decode m16 n64 w4 s2\"\n";
   refused("tune --dry-run --shapes " + path + with(folder), 5, "nothing to tune");
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 #include "annulus/work_limit.h"
 #include "base/fail.h"
 #include "program/host_memory.h"
+#include "program/number_option.h"
 #include "program/problem_input.h"
 #include "program/report.h"
 #include "program/text_error.h"
@@ -82,6 +84,17 @@ class RequestReader {
   std::size_t at_ = 0;
 };
 
+KeyInterleave interleave_of(const std::string& text) {
+  KeyInterleave interleave;
+  if (text.empty()) return interleave;
+  const std::size_t at = text.find('/');
+  interleave.block = two_numbers(text.substr(0, at), '/', "--interleave").first;
+  std::tie(interleave.ranks, interleave.rank) =
+      two_numbers(at == text.npos ? std::string() : text.substr(at + 1), '/',
+                  "--interleave (BLOCK/RANKS/RANK)");
+  return interleave;
+}
+
 void check_kv_dtype(const BatchArguments& batch, Dtype dtype) {
   if (batch.kv_dtype.empty() || batch.kv_dtype == to_string(dtype)) return;
   base::fail(
@@ -105,19 +118,30 @@ std::int64_t BatchInput::keys() const {
   return sum;
 }
 
+std::vector<StepRequests> BatchInput::step() const {
+  std::vector<StepRequests> step;
+  for (const Request& request : requests) {
+    if (request.queries > 0 && request.keys > 0) step.push_back({1, request.queries, request.keys});
+  }
+  return step;
+}
+
 std::vector<Request> parse_requests(std::string_view text) { return RequestReader(text).all(); }
 
-BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& batch) {
+BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& batch,
+                      const std::string& carry) {
   if (!batch.refused.empty()) base::fail(ErrorCode::kInvalidArgument, "{}", batch.refused);
   BatchInput input;
-  parse_shown(batch.requests.value(), [&] { input.requests = parse_requests(*batch.requests); });
+  if (batch.requests) {
+    parse_shown(*batch.requests, [&] { input.requests = parse_requests(*batch.requests); });
+  }
   for (std::size_t r = 0; r < input.requests.size(); ++r) {
     input.requests[r].position = arguments.k0.value_or(0);
     input.requests[r].seed = arguments.seed * kMostRequests + r;
   }
   ProblemArguments shape = arguments;
   shape.k0.reset();
-  const Problem one = make_shape(shape, "none");
+  const Problem one = make_shape(shape, carry);
   BatchProblem& problem = input.problem;
   problem.heads = one.heads;
   problem.kv_heads = one.kv_heads;
@@ -127,9 +151,14 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
   problem.pattern = one.pattern;
   problem.score = one.score;
   problem.page_rows = batch.page;
-  problem.want_lse = true;
+  problem.block_keys = batch.block_keys;
+  problem.most_blocks = batch.most_blocks;
+  problem.row_limits = batch.row_limits;
+  problem.interleave = interleave_of(batch.interleave);
+  problem.carry_in = one.carry_in;
+  problem.carry_out = one.carry_out;
+  problem.want_lse = !one.carry_out;
   problem.lse_base = lse_base_of(arguments);
-  problem.most = bounds_of(input.requests);
   const bool listed = batch.table == "csr";
   input.placing = {.heads_first = arguments.layout == "bhsd",
                    .listed = listed,
@@ -137,8 +166,16 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
                    .nan = true,
                    .gap = 1,
                    .seed = arguments.seed};
-  problem.most.rows += 2 * input.placing.gap;
+  if (batch.most.requests != 0) {
+    problem.most = batch.most;
+    // One query of each request, as where each is a sequence that grows.
+    if (problem.most.rows == 0) problem.most.rows = problem.most.requests;
+  } else {
+    problem.most = bounds_of(input.requests);
+    problem.most.rows += 2 * input.placing.gap;
+  }
   input.options.part_keys = batch.part_keys;
+  input.options.max_multiprocessors = arguments.max_multiprocessors;
   input.options.config = arguments.config;
   validate(problem);
   check_kv_dtype(batch, problem.dtype);
@@ -189,14 +226,24 @@ base::Json batch_json(const BatchInput& input) {
   json["queries"] = input.queries();
   json["keys"] = input.keys();
   json["page_rows"] = input.problem.page_rows;
+  const BatchBounds& most = input.problem.most;
+  json["most"] = {{"requests", most.requests},
+                  {"queries", most.rows},
+                  {"queries_of_one", most.rows_of_one},
+                  {"keys_of_one", most.keys_of_one},
+                  {"keys", most.keys}};
   return json;
 }
 
 std::string batch_text(const BatchInput& input) {
   const BatchProblem& problem = input.problem;
-  return fmt::format("{} request{} of {} queries and {} keys together, H{} Hkv{} D{} {}, {}",
-                     input.requests.size(), input.requests.size() == 1 ? "" : "s", input.queries(),
-                     input.keys(), problem.heads, problem.kv_heads,
+  const std::string requests =
+      input.requests.empty()
+          ? fmt::format("up to {} requests of up to {} queries together and {} keys each",
+                        problem.most.requests, problem.most.rows, problem.most.keys_of_one)
+          : fmt::format("{} request{} of {} queries and {} keys together", input.requests.size(),
+                        input.requests.size() == 1 ? "" : "s", input.queries(), input.keys());
+  return fmt::format("{}, H{} Hkv{} D{} {}, {}", requests, problem.heads, problem.kv_heads,
                      dims_text(problem.dim_qk, problem.dim_v), to_string(problem.dtype),
                      problem.pattern.to_string());
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "annulus/batch.h"
+#include "annulus/tune.h"
 #include "base/json.h"
 #include "program/batch_step.h"
 #include "program/options.h"
@@ -15,14 +16,16 @@
 namespace annulus::program {
 
 struct BatchInput {
-  BatchProblem problem;  // whose bounds hold the requests exactly
-  std::vector<Request> requests;
+  BatchProblem problem;  // whose bounds hold the requests exactly, unless bounds were given
+  std::vector<Request> requests;  // may be none where bounds were given
   Placing placing;
   BatchOptions options;
   std::string origin;  // "random, seed 0; pages of 16 rows by a table"
 
   std::int64_t queries() const;  // of all requests
   std::int64_t keys() const;
+  // What tune_batch() measures: requests without queries or keys take no time.
+  std::vector<StepRequests> step() const;
 };
 
 // "1/4096 x 8, 1/77, 512/2048": queries / keys of each request, and how many of them there are.
@@ -30,9 +33,10 @@ struct BatchInput {
 // of range.
 std::vector<Request> parse_requests(std::string_view text);
 
-// Throws Error{kInvalidArgument} where options were given that batches do not have, and what
-// make_shape, parse_requests and validate throw.
-BatchInput make_batch(const ProblemArguments& problem, const BatchArguments& batch);
+// `carry` is as that of make_shape. Throws Error{kInvalidArgument} where options were given that
+// batches do not have, and what make_shape, parse_requests and validate throw.
+BatchInput make_batch(const ProblemArguments& problem, const BatchArguments& batch,
+                      const std::string& carry = "none");
 
 // As of a problem; for operands of requests, and their places.
 void check_host_memory(const BatchInput& input);

@@ -9,11 +9,11 @@
 #include "annulus/ring.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "program/batch_input.h"
 #include "program/number_option.h"
 #include "program/paths.h"
 #include "program/problem_input.h"
 #include "program/report.h"
+#include "program/shapes.h"
 #include "program/text_error.h"
 
 namespace annulus::program {
@@ -137,7 +137,30 @@ constexpr RefusedOption kNotOfBatches[] = {
     {"--block", "the density of blocks is counted for problems alone"},
     {"--input", "requests have random operands"},
     {"--ranks", "a ring is of one problem"},
+    {"--total-k", "the keys of a request are all that there are"},
+    {"--dtype-o", "kernels of batches write O of the dtype of Q"},
 };
+
+// And options that a batch alone has.
+constexpr const char* kOfBatches[] = {"--page", "--table", "--part-keys", "--kv-dtype"};
+
+void check_batch_options(const CLI::App& app, BatchArguments* to) {
+  const auto is_given = [&](const char* name) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    return option != nullptr && option->count() > 0;
+  };
+  if (!to->given()) {
+    const auto found = std::ranges::find_if(kOfBatches, is_given);
+    if (found != std::end(kOfBatches)) throw CLI::RequiresError(*found, "--requests");
+    return;
+  }
+  for (const RefusedOption& option : kNotOfBatches) {
+    if (!is_given(option.name)) continue;
+    to->refused = fmt::format("{} does not go with {}: {}", option.name,
+                              to->requests ? "--requests" : "--most-requests", option.reason);
+    return;
+  }
+}
 
 void add_batch(CLI::App& app, BatchArguments* to) {
   CLI::Option* requests = app.add_option("--requests", to->requests,
@@ -159,14 +182,41 @@ void add_batch(CLI::App& app, BatchArguments* to) {
   app.add_option("--kv-dtype", to->kv_dtype, "of K and V: bf16, fp16 or e4m3; default: as --dtype")
       ->check(CLI::IsMember({"bf16", "fp16", "e4m3"}))
       ->needs(requests);
-  app.parse_complete_callback([&app, requests, to] {
-    for (const RefusedOption& option : kNotOfBatches) {
-      const CLI::Option* given = app.get_option_no_throw(option.name);
-      if (requests->count() == 0 || given == nullptr || given->count() == 0) continue;
-      to->refused = fmt::format("{} does not go with --requests: {}", option.name, option.reason);
-      return;
-    }
-  });
+  app.parse_complete_callback([&app, to] { check_batch_options(app, to); });
+}
+
+// A batch by what a step of it may have, as an engine plans it, with what run() has no operands
+// for. Requests beside bounds are the step that is measured.
+void add_bounds(CLI::App& app, BatchArguments* to) {
+  CLI::Option* requests = app.get_option("--requests");
+  CLI::Option* bounds =
+      add_number(app, "--most-requests", &to->most.requests,
+                 "a batch of up to so many requests in place of one problem; --requests beside it "
+                 "are a step that is measured");
+  add_number(app, "--most-queries", &to->most.rows,
+             "of all requests together; default: as --most-requests")
+      ->needs(bounds);
+  add_number(app, "--most-queries-of-one", &to->most.rows_of_one,
+             "of one request; default: as --most-queries")
+      ->needs(bounds);
+  add_number(app, "--most-keys-of-one", &to->most.keys_of_one, "of one request")->needs(bounds);
+  add_number(app, "--most-keys", &to->most.keys,
+             "of all requests together; default: as many as they may have each")
+      ->needs(bounds);
+  bounds->needs(app.get_option("--most-keys-of-one"));
+  add_number(app, "--block-keys", &to->block_keys,
+             "keys of the blocks that each request lists; 0: it lists none")
+      ->needs(bounds);
+  add_number(app, "--most-blocks", &to->most_blocks, "of such a list")
+      ->needs(app.get_option("--block-keys"));
+  app.add_flag("--row-limits", to->row_limits, "rows of Q have limits of their own")->needs(bounds);
+  app.add_option("--interleave", to->interleave,
+                 "requests have the keys of one rank: the keys of a block, ranks and rank, as in "
+                 "16/4/1")
+      ->type_name("BLOCK/RANKS/RANK")
+      ->needs(bounds);
+  // What a batch of requests has, one of bounds has too; check_batch_options says who has it not.
+  for (const char* name : kOfBatches) app.get_option(name)->remove_needs(requests);
 }
 
 // What describes a shape alone, without operands.
@@ -381,6 +431,7 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
           ->check(CLI::Range(1, kMaxRanks));
   add_shard(app, &arguments->shard)->needs(ranks);
   add_batch(app, &arguments->batch);
+  add_bounds(app, &arguments->batch);
   const std::vector<CLI::Option*> of_shape = app.get_options();
   CLI::Option* shapes =
       app.add_option("--shapes", arguments->shapes,
@@ -703,6 +754,7 @@ ShapeLine parse_line(const std::string& line) {
   add_number(app, "--max-multiprocessors", &read.shape.max_multiprocessors, "");
   add_number(app, "--count", &read.count, "");
   add_batch(app, &read.batch);
+  add_bounds(app, &read.batch);
   try {
     app.parse(line);
   } catch (const CLI::ParseError& error) {
@@ -717,11 +769,11 @@ ShapeToTune parse_shape(const std::string& line) {
   const ShapeLine read = parse_line(line);
   ShapeToTune shape;
   shape.count = read.count;
-  if (read.batch.requests) {
-    shape.left_out = "batches of requests";
-    return shape;
+  if (read.batch.given()) {
+    shape.what = make_batch(read.shape, read.batch, read.carry);
+  } else {
+    shape.what = make_shape(read.shape, read.carry);
   }
-  shape.problem = make_shape(read.shape, read.carry);
   if (!read.shape.config.empty()) {
     shape.left_out = "plans of a configuration that was asked for";
   }
@@ -730,8 +782,8 @@ ShapeToTune parse_shape(const std::string& line) {
 
 void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work) {
   ShapeLine read = parse_line(line);
-  if (read.batch.requests) {
-    BatchInput input = make_batch(read.shape, read.batch);
+  if (read.batch.given()) {
+    BatchInput input = make_batch(read.shape, read.batch, read.carry);
     work->batches.push_back({std::move(input.problem), input.options});
     return;
   }

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "annulus/batch.h"
 #include "annulus/device.h"
 #include "annulus/error.h"
-#include "annulus/kernels.h"
 
 namespace CLI {
 class App;
@@ -74,15 +74,22 @@ struct ProblemArguments {
   std::int64_t max_work = kDefaultWorkSteps;  // as WorkLimit::steps
 };
 
-// A batch of requests in place of one problem.
+// A batch of requests in place of one problem: there is one where either of the first two is given.
 struct BatchArguments {
-  std::optional<std::string> requests;  // "1/4096 x 8, 512/2048"; not given: there is no batch
-  std::int64_t page = 16;               // rows of a page; 0: no pages
-  std::string table = "dense";          // or csr
-  std::int64_t part_keys = 0;           // as BatchOptions
-  std::string kv_dtype;                 // empty: that of Q
+  std::optional<std::string> requests;  // "1/4096 x 8, 512/2048"
+  BatchBounds most;                     // of shapes alone; no requests: those of `requests`
+  std::int64_t block_keys = 0;          // of shapes alone, as BatchProblem's, as are the next three
+  std::int64_t most_blocks = 0;
+  bool row_limits = false;
+  std::string interleave;       // "16/4/1": a block, ranks, rank; empty: all keys
+  std::int64_t page = 16;       // rows of a page; 0: no pages
+  std::string table = "dense";  // or csr
+  std::int64_t part_keys = 0;   // as BatchOptions
+  std::string kv_dtype;         // empty: that of Q
   // Of an option that was given and that batches do not have: its name and why. Empty: none was.
   std::string refused;
+
+  bool given() const { return requests || most.requests != 0; }
 };
 
 // RunArguments::ranks where this process is one rank, as the launcher that started it says.
@@ -222,18 +229,6 @@ void add_why_options(CLI::App& app, PackArguments* arguments);
 
 // The search path that an option says: absolute, "" for "none", nothing where it is not given.
 std::optional<std::string> tuned_path_of(const std::string& option);
-
-// What a line of a file of shapes says: the options of a problem without operands, --carry, those
-// of a plan or of a batch, and --count, how often it was planned.
-struct ShapeToTune {
-  Problem problem;
-  std::int64_t count = 0;  // not given: 0
-  std::string left_out;    // what it is where there is nothing to tune: "batches of requests"
-};
-// Throws Error{kInvalidFile} for other words, else as make_shape.
-ShapeToTune parse_shape(const std::string& line);
-// What such a line asks for where kernels are compiled ahead.
-void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work);
 
 DeviceOptions device_options(const DeviceArguments& arguments);
 PlanOptions plan_options(const ProblemArguments& arguments);

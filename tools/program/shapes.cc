@@ -5,11 +5,9 @@
 #include <functional>
 #include <map>
 
-#include "annulus/kernels.h"
 #include "annulus/models.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "program/options.h"
 
 namespace annulus::program {
 namespace {
@@ -48,7 +46,7 @@ constexpr char kCommon[] = R"shapes(
 
 }  // namespace
 
-std::vector<Problem> read_shapes(const std::string& name) {
+std::vector<Tunable> read_shapes(const std::string& name) {
   std::vector<ShapeToTune> shapes;
   std::map<std::string, int> left_out;
   read_shape_lines(name, [&](const std::string& line) {
@@ -71,9 +69,9 @@ std::vector<Problem> read_shapes(const std::string& name) {
                  text.c_str());
   }
   std::ranges::stable_sort(shapes, std::ranges::greater(), &ShapeToTune::count);
-  std::vector<Problem> problems;
-  for (ShapeToTune& shape : shapes) problems.push_back(std::move(shape.problem));
-  return problems;
+  std::vector<Tunable> all;
+  for (ShapeToTune& shape : shapes) all.push_back(std::move(shape.what));
+  return all;
 }
 
 namespace {

@@ -10,18 +10,38 @@
 //
 // A log of what an engine has planned (DeviceOptions::shape_log) is such a file.
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "annulus/attention.h"
+#include "annulus/kernels.h"
+#include "program/batch_input.h"
 
 namespace annulus::program {
+
+// What is tuned by one search, or by one for each class of a batch's requests.
+using Tunable = std::variant<Problem, BatchInput>;
+
+// What a line says: the options of a problem without operands, --carry, those of a plan or of a
+// batch, and --count, how often it was planned.
+struct ShapeToTune {
+  Tunable what;
+  std::int64_t count = 0;  // not given: 0
+  std::string left_out;    // what it is where there is nothing to tune: "plans of ..."
+};
+// Throws Error{kInvalidFile} for other words, else as make_shape and make_batch. It is in
+// options.cc, where the words are.
+ShapeToTune parse_shape(const std::string& line);
+// What such a line asks for where kernels are compiled ahead. Likewise.
+void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work);
 
 // `name` is a preset (small, common) or a path. Those with the highest counts first, others in
 // their order. Lines of which nothing can be tuned are left out, and one line on stderr says so.
 // Throws Error{kFile} or Error{kInvalidFile}, naming the line.
-std::vector<Problem> read_shapes(const std::string& name);
+std::vector<Tunable> read_shapes(const std::string& name);
 
 // Calls read() with each line of such a list.
 void read_shape_lines(const std::string& name, const std::function<void(const std::string&)>& read);

@@ -20,14 +20,57 @@
 namespace annulus::program {
 namespace {
 
+// What became of one search.
 struct Outcome {
-  Problem problem;
+  const Tunable* of = nullptr;
   std::string status;  // "tuned", "partial", "there already", "planned", "not begun", "failed"
-  TuneResult result;
-  std::string error;  // of "failed"
+  TuneResult result = {};
+  std::string error = {};  // of "failed" and "not begun"
   Exit exit = Exit::kOk;
-  std::string title = {};  // in place of the problem's text, where there is none
 };
+
+// What has a search for each of its parts says which part an outcome is of.
+std::string text_of(const Tunable& what, const TuneResult& result) {
+  struct Text {
+    const TuneResult& result;
+    std::string operator()(const Problem& problem) const { return problem_text(problem); }
+    std::string operator()(const BatchInput& batch) const {
+      return batch_text(batch) + (result.shape.empty() ? "" : "\n" + result.shape);
+    }
+  };
+  return std::visit(Text{result}, what);
+}
+
+base::Json json_of(const Tunable& what) {
+  struct Text {
+    base::Json operator()(const Problem& problem) const {
+      return {{"problem", problem_json(problem)},
+              {"carry_in", problem.carry_in},
+              {"carry_out", problem.carry_out}};
+    }
+    base::Json operator()(const BatchInput& batch) const {
+      return {{"batch", batch_json(batch)},
+              {"carry_in", batch.problem.carry_in},
+              {"carry_out", batch.problem.carry_out}};
+    }
+  };
+  return std::visit(Text{}, what);
+}
+
+std::vector<TuneResult> tune_all(const Device& device, const Tunable& what,
+                                 const TuneOptions& options) {
+  struct Search {
+    const Device& device;
+    const TuneOptions& options;
+    std::vector<TuneResult> operator()(const Problem& problem) const {
+      return {annulus::tune(device, problem, options)};
+    }
+    std::vector<TuneResult> operator()(const BatchInput& batch) const {
+      return tune_batch(device, batch.problem, batch.step(), options);
+    }
+  };
+  return std::visit(Search{device, options}, what);
+}
 
 const char* status_text(TuneStatus status) {
   switch (status) {
@@ -94,34 +137,31 @@ TuneOptions options_of(const TuneArguments& arguments, double seconds_left,
   return options;
 }
 
-Outcome tune_one(const Device& device, const Problem& problem, const TuneArguments& arguments,
-                 double seconds_left, const std::string& which,
-                 const std::atomic<bool>& interrupted) {
-  Outcome outcome;
-  outcome.problem = problem;
+// One outcome, or of a batch one for each class of its requests.
+std::vector<Outcome> tune_one(const Device& device, const Tunable& what,
+                              const TuneArguments& arguments, double seconds_left,
+                              const std::string& which, const std::atomic<bool>& interrupted) {
   Progress progress("tuning " + which);
   Pace pace;
   const TuneOptions options = options_of(arguments, seconds_left, interrupted, &progress, &pace);
+  std::vector<Outcome> outcomes;
   try {
-    outcome.result = annulus::tune(device, problem, options);
-    outcome.status = status_text(outcome.result.status);
-    outcome.exit = exit_of(outcome.result);
+    for (TuneResult& result : tune_all(device, what, options)) {
+      outcomes.push_back({&what, status_text(result.status)});
+      outcomes.back().exit = exit_of(result);
+      outcomes.back().result = std::move(result);
+    }
   } catch (const Error& error) {
     if (!only_this_shape(error.code())) throw;
-    outcome.status = "failed";
-    outcome.error = error.what();
-    outcome.exit = exit_code(error.code());
+    outcomes.push_back({&what, "failed", {}, error.what(), exit_code(error.code())});
   }
-  return outcome;
+  return outcomes;
 }
 
 base::Json json_of(const TuneResult& result);
 
 base::Json json_of(const Outcome& outcome) {
-  base::Json json;
-  json["problem"] = problem_json(outcome.problem);
-  json["carry_in"] = outcome.problem.carry_in;
-  json["carry_out"] = outcome.problem.carry_out;
+  base::Json json = json_of(*outcome.of);
   json["status"] = outcome.status;
   if (outcome.status == "failed") {
     json["error"] = outcome.error;
@@ -208,8 +248,7 @@ void print_times(const TuneResult& result) {
 
 void print(const Outcome& outcome) {
   const TuneResult& result = outcome.result;
-  std::printf("%s\n", outcome.title.empty() ? problem_text(outcome.problem).c_str()
-                                            : outcome.title.c_str());
+  std::printf("%s\n", text_of(*outcome.of, result).c_str());
   if (outcome.status == "failed") return print_detail(outcome.status, "as said on stderr");
   if (outcome.status == "not begun") return print_detail(outcome.status, outcome.error);
   if (outcome.status == "planned") return print_planned(result);
@@ -328,9 +367,15 @@ Exit list_models(const TuneArguments& arguments) {
   return Exit::kOk;
 }
 
-std::vector<Problem> problems_of_arguments(const TuneArguments& arguments) {
-  if (!arguments.model.empty()) return read_model(arguments.model);
+std::vector<Tunable> what_arguments_say(const TuneArguments& arguments) {
+  if (!arguments.model.empty()) {
+    const std::vector<Problem> problems = read_model(arguments.model);
+    return {problems.begin(), problems.end()};
+  }
   if (!arguments.shapes.empty()) return read_shapes(arguments.shapes);
+  if (arguments.batch.given()) {
+    return {make_batch(arguments.shape, arguments.batch, arguments.carry)};
+  }
   const Problem problem = make_shape(arguments.shape, arguments.carry);
   if (arguments.ranks == 0) return {problem};
   if (problem.carry_in || problem.carry_out) {
@@ -349,88 +394,72 @@ void print_device(const Device& device) {
                                                  : ""));
 }
 
-Exit tune_requests(const TuneArguments& arguments) {
-  const BatchInput input = make_batch(arguments.shape, arguments.batch);
-  std::vector<StepRequests> step;
-  for (const Request& request : input.requests) {
-    // A plan is for requests without queries or keys too, and they take no time.
-    if (request.queries > 0 && request.keys > 0) step.push_back({1, request.queries, request.keys});
-  }
-  const Interruption interruption;
-  const Device device = Device::open(device_options(arguments.device));
-  std::vector<TuneResult> results;
-  {
-    Progress progress("tuning a batch");
-    Pace pace;
-    results = tune_batch(device, input.problem, step,
-                         options_of(arguments, arguments.time_limit_seconds, interruption.arrived(),
-                                    &progress, &pace));
-  }
-  Exit exit = Exit::kOk;
-  base::Json json = {{"device", device.info().name},
-                     {"batch", batch_json(input)},
-                     {"results", base::Json::array()}};
-  if (!arguments.json) {
-    print_device(device);
-    std::printf("%s\n", batch_text(input).c_str());
-  }
-  for (TuneResult& result : results) {
-    const Exit now = exit_of(result);
-    if (now != Exit::kOk && (exit == Exit::kOk || exit == Exit::kPartial)) exit = now;
-    Outcome outcome;
-    outcome.status = status_text(result.status);
-    outcome.title = result.shape;
-    outcome.result = std::move(result);
-    if (!arguments.json) print(outcome);
-    json["results"].push_back(json_of(outcome.result));
-    json["results"].back()["status"] = outcome.status;
-  }
-  if (arguments.json) print_json(json);
-  return exit;
-}
+// Tells each outcome as it comes. What failed is told before what was not finished.
+class Report {
+ public:
+  Report(const Device& device, bool json) : device_(device), json_(json) {}
 
-Exit tune_problems(const TuneArguments& arguments) {
+  void add(Outcome outcome) {
+    if (outcome.exit != Exit::kOk && (exit_ == Exit::kOk || exit_ == Exit::kPartial)) {
+      exit_ = outcome.exit;
+    }
+    if (outcome.status == "failed") {
+      std::fflush(stdout);
+      std::fprintf(stderr, "annulus tune: %s: %s\n", text_of(*outcome.of, outcome.result).c_str(),
+                   outcome.error.c_str());
+    }
+    if (!json_) {
+      if (outcomes_.empty()) print_device(device_);
+      print(outcome);
+      std::fflush(stdout);
+    }
+    outcomes_.push_back(std::move(outcome));
+  }
+
+  Exit end() const {
+    if (json_) print_json(json_of(device_, outcomes_));
+    return exit_;
+  }
+
+ private:
+  const Device& device_;
+  const bool json_;
+  std::vector<Outcome> outcomes_;
+  Exit exit_ = Exit::kOk;
+};
+
+Exit tune_what_is_given(const TuneArguments& arguments) {
   if (!arguments.given) {
     base::fail(ErrorCode::kInvalidArgument,
                "nothing says what to tune; give a problem, as in --heads 32 --seq 4096 --pattern "
                "causal, --model with a name, or --shapes with a file, small or common");
   }
-  const std::vector<Problem> problems = problems_of_arguments(arguments);
+  const std::vector<Tunable> all = what_arguments_say(arguments);
   const Interruption interruption;
   const std::atomic<bool>& interrupted = interruption.arrived();
   const Device device = Device::open(device_options(arguments.device));
   const auto start = std::chrono::steady_clock::now();
-  std::vector<Outcome> outcomes;
-  Exit exit = Exit::kOk;
-  for (const Problem& problem : problems) {
+  Report report(device, arguments.json);
+  for (const Tunable& what : all) {
     const double spent =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const double left = arguments.time_limit_seconds - spent;
     if (interrupted || (arguments.time_limit_seconds > 0 && left <= 0)) {
-      outcomes.push_back({problem, "not begun", {}, "the time is over", Exit::kPartial});
-      if (interrupted) outcomes.back().error = "interrupted";
-    } else {
-      outcomes.push_back(
-          tune_one(device, problem, arguments, arguments.time_limit_seconds > 0 ? left : 0,
-                   fmt::format("{} of {}", outcomes.size() + 1, problems.size()), interrupted));
+      report.add({&what,
+                  "not begun",
+                  {},
+                  interrupted ? "interrupted" : "the time is over",
+                  Exit::kPartial});
+      continue;
     }
-    // What failed is told before what was not finished.
-    const Exit now = outcomes.back().exit;
-    if (now != Exit::kOk && (exit == Exit::kOk || exit == Exit::kPartial)) exit = now;
-    const Outcome& last = outcomes.back();
-    if (last.status == "failed") {
-      std::fflush(stdout);
-      std::fprintf(stderr, "annulus tune: %s: %s\n", problem_text(last.problem).c_str(),
-                   last.error.c_str());
-    }
-    if (!arguments.json) {
-      if (outcomes.size() == 1) print_device(device);
-      print(last);
-      std::fflush(stdout);
+    const std::string which = fmt::format("{} of {}", &what - all.data() + 1, all.size());
+    for (Outcome& outcome :
+         tune_one(device, what, arguments, arguments.time_limit_seconds > 0 ? left : 0, which,
+                  interrupted)) {
+      report.add(std::move(outcome));
     }
   }
-  if (arguments.json) print_json(json_of(device, outcomes));
-  return exit;
+  return report.end();
 }
 
 }  // namespace
@@ -438,7 +467,7 @@ Exit tune_problems(const TuneArguments& arguments) {
 Exit tune(const TuneArguments& arguments) {
   if (arguments.models) return list_models(arguments);
   if (!arguments.replay.empty()) return replay_journal(arguments);
-  return arguments.batch.requests ? tune_requests(arguments) : tune_problems(arguments);
+  return tune_what_is_given(arguments);
 }
 
 }  // namespace annulus::program
