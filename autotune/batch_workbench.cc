@@ -17,7 +17,8 @@ class PredictedBatch final : public PredictingWorkbench {
   PredictedBatch(const device::ContextPointer& context, jit::KernelCache& kernels,
                  const attention::DeviceLimits& limits, const BatchTarget& target,
                  std::uint64_t seed, int threads, int compilers)
-      : pipes_(attention::pipe_device(context->info())),
+      : kernels_(kernels),
+        pipes_(attention::pipe_device(context->info())),
         limits_(limits),
         target_(target),
         verifier_(context, kernels, limits, target, seed, threads),
@@ -28,6 +29,9 @@ class PredictedBatch final : public PredictingWorkbench {
             },
             compilers) {}
 
+  void compile(const KernelConfig& config) override {
+    compile_for(kernels_, [&] { return batch::kernels_of(verifier_.plan_of(config)); });
+  }
   void foresee(std::span<const KernelConfig> next) override { ahead_.want(next); }
 
  private:
@@ -40,6 +44,7 @@ class PredictedBatch final : public PredictingWorkbench {
     return std::nullopt;
   }
 
+  jit::KernelCache& kernels_;
   attention::PipeDevice pipes_;
   attention::DeviceLimits limits_;
   BatchTarget target_;
@@ -66,6 +71,9 @@ class MeasuredBatch final : public Workbench {
   std::optional<Dropped> prepare(const KernelConfig& config) override {
     const Verdict verdict = verifier_.check(config);
     return verdict.reason ? std::optional(Dropped{*verdict.reason, verdict.code}) : std::nullopt;
+  }
+  void compile(const KernelConfig& config) override {
+    compile_for(kernels_, [&] { return kernels_of(config); });
   }
   void foresee(std::span<const KernelConfig> next) override { ahead_.want(next); }
   std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs, int rounds,

@@ -251,9 +251,6 @@ SearchResult tune_problem(const TuneJob& job,
     on_device = std::move(workbench);
     workbench = std::make_unique<TurnWorkbench>(
         *on_device, *job.turns,
-        [&](const KernelConfig& config) {
-          if (verifier) verifier->compile(config);
-        },
         [&]() -> std::shared_ptr<void> { return std::make_shared<CountingMode>(*job.context); });
   }
   if (job.journal == nullptr) {

@@ -34,7 +34,7 @@ class Turn {
 }  // namespace
 
 std::optional<Dropped> TurnWorkbench::prepare(const attention::KernelConfig& config) {
-  compile_(config);
+  inner_.compile(config);
   const Turn turn(turns_, mode_);
   return inner_.prepare(config);
 }

@@ -24,12 +24,9 @@ class Turns {
 // some rounds of times. Kernels are compiled before a turn.
 class TurnWorkbench : public Workbench {
  public:
-  // Both must outlive it. `compile` is called before the turn in which a candidate is checked;
-  // `mode` makes what lives as long as a turn.
-  TurnWorkbench(Workbench& inner, Turns& turns,
-                std::function<void(const attention::KernelConfig&)> compile,
-                std::function<std::shared_ptr<void>()> mode)
-      : inner_(inner), turns_(turns), compile_(std::move(compile)), mode_(std::move(mode)) {}
+  // Both must outlive it. `mode` makes what lives as long as a turn.
+  TurnWorkbench(Workbench& inner, Turns& turns, std::function<std::shared_ptr<void>()> mode)
+      : inner_(inner), turns_(turns), mode_(std::move(mode)) {}
 
   std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
@@ -40,7 +37,6 @@ class TurnWorkbench : public Workbench {
  private:
   Workbench& inner_;
   Turns& turns_;
-  std::function<void(const attention::KernelConfig&)> compile_;
   std::function<std::shared_ptr<void>()> mode_;
 };
 

@@ -90,11 +90,16 @@ Verifier::Verifier(device::ContextPointer context, jit::KernelCache& kernels,
 
 Verifier::~Verifier() = default;
 
-void Verifier::compile(const attention::KernelConfig& config) const {
+void compile_for(jit::KernelCache& kernels,
+                 const std::function<std::vector<jit::KernelSpec>()>& specs) {
   try {
-    for (const jit::KernelSpec& spec : kernels_of(config)) kernels_.get(spec);
+    for (const jit::KernelSpec& spec : specs()) kernels.get(spec);
   } catch (const Error&) {
   }
+}
+
+void Verifier::compile(const attention::KernelConfig& config) const {
+  compile_for(kernels_, [&] { return kernels_of(config); });
 }
 
 Verdict Verifier::check(const attention::KernelConfig& config) const {

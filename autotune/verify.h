@@ -68,6 +68,10 @@ class Verifier {
 // all else is thrown on.
 Verdict judged(const device::Context& context, const std::function<Verdict()>& run);
 
+// Compiles and loads kernels, as far as that can be done.
+void compile_for(jit::KernelCache& kernels,
+                 const std::function<std::vector<jit::KernelSpec>()>& specs);
+
 // Why an answer is not the oracle's, or nothing.
 std::optional<std::string> why_wrong(const Comparison& comparison);
 

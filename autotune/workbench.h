@@ -36,6 +36,10 @@ class Workbench {
   // Compiles and verifies a candidate; returns the reason where it is dropped.
   virtual std::optional<Dropped> prepare(const attention::KernelConfig& config) = 0;
 
+  // Compiles and loads what prepare() and measure() need of a candidate, without running it. What
+  // fails is for prepare() to say.
+  virtual void compile(const attention::KernelConfig& /*config*/) {}
+
   // These are likely to be prepared next: a workbench may begin to compile them beside the caller.
   virtual void foresee(std::span<const attention::KernelConfig> /*next*/) {}
 
@@ -79,6 +83,7 @@ class PredictedWorkbench : public PredictingWorkbench {
   PredictedWorkbench(const Verifier& verifier, const jit::KernelCache& kernels,
                      const attention::PipeDevice& pipes, const Problem& problem, int compilers = 0);
 
+  void compile(const attention::KernelConfig& config) override { verifier_.compile(config); }
   void foresee(std::span<const attention::KernelConfig> next) override { ahead_.want(next); }
 
  private:
@@ -105,6 +110,7 @@ class MeasuredWorkbench : public Workbench {
                     const MeasureOptions& options = {});
 
   std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
+  void compile(const attention::KernelConfig& config) override { verifier_.compile(config); }
   void foresee(std::span<const attention::KernelConfig> next) override { ahead_.want(next); }
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
                                            int rounds, CacheState l2) override;

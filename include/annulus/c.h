@@ -181,8 +181,9 @@ typedef struct annulus_device_options {
   annulus_execute_callback execute;
   void* execute_user;
   int64_t load_general_kernels;  // 0 or 1: as of annulus::DeviceOptions
-  // A file in which the device counts the problems that it plans, by the lines that `annulus tune
-  // --shapes` and `annulus warm --shapes` read; an absolute path. Null or empty: none.
+  // A file in which the device counts the problems and batches that it plans, by the lines that
+  // `annulus tune --shapes` and `annulus warm --shapes` read; an absolute path. Null or empty:
+  // none.
   const char* shape_log;
 } annulus_device_options;
 

@@ -185,7 +185,8 @@ typedef void (*annulus_tuned_callback)(void* user, const annulus_tune_result* re
 
 typedef struct annulus_background_tuning_options {
   size_t struct_size;
-  // What is tuned, in this order; none: what the device plans, the most often planned first.
+  // What is tuned, in this order; none, and no batches: what the device plans, batches included,
+  // the most often planned first.
   const annulus_problem* const* problems;
   size_t problem_count;
   annulus_may_measure_callback may_measure;  // null: it may always
@@ -197,12 +198,16 @@ typedef struct annulus_background_tuning_options {
   double ask_again_seconds;                  // after a no; more than 0
   double time_limit_seconds;                 // of work on one problem, without waits; 0: no limit
   int64_t threads;  // that compute the oracle's answers; 0: one per processor
+  // Tuned after the problems, each for steps that are made of its bounds; `tuned` is called for
+  // each class of a batch's requests.
+  const annulus_batch_problem* const* batches;
+  size_t batch_count;
 } annulus_background_tuning_options;
 
 #define ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT                                                    \
   {                                                                                               \
     sizeof(annulus_background_tuning_options), NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0.01, \
-        0.0, 1                                                                                    \
+        0.0, 1, NULL, 0                                                                           \
   }
 
 typedef struct annulus_background_tuning annulus_background_tuning;

@@ -103,13 +103,14 @@ struct DeviceOptions {
   // ahead are read, others are compiled first. Without it the first plan of each head dim and dtype
   // that does not wait loads its own.
   bool load_general_kernels = false;
-  // A file in which the device counts the problems that it plans, by the lines that `annulus tune
-  // --shapes` and `annulus warm --shapes` read (docs/tuning.md#what-an-engine-plans); empty: none.
-  // An absolute path. The file is written beside the callers, at most once in a second and at least
-  // once in a minute while there is something new, and at the device's end; planning waits for no
-  // file. Several devices and processes may name one file, which then has what all of them planned.
-  // A file that cannot be written costs one line in the log. A ring has the line of its step. Plans
-  // with a selection and layouts that came from no file have none, and are counted as left out.
+  // A file in which the device counts the problems and batches that it plans, by the lines that
+  // `annulus tune --shapes` and `annulus warm --shapes` read (docs/tuning.md#what-an-engine-plans);
+  // empty: none. An absolute path. The file is written beside the callers, at most once in a second
+  // and at least once in a minute while there is something new, and at the device's end; planning
+  // waits for no file. Several devices and processes may name one file, which then has what all of
+  // them planned. A file that cannot be written costs one line in the log. A ring has the line of
+  // its step, and a batch that of its bounds, whatever its steps are. Plans with a selection and
+  // layouts that came from no file have none, and are counted as left out.
   std::string shape_log;
 };
 

@@ -154,9 +154,11 @@ ANNULUS_EXPORT std::vector<TuneResult> tune_batch(const Device& device, const Ba
 // ---- In the background
 
 struct BackgroundTuningOptions {
-  // What is tuned, in this order. Empty: what Device::plan plans while this lives, the most often
-  // planned first, as far as DeviceOptions::shape_log could count it.
+  // What is tuned, in this order, and then the batches, each for steps that are made of its bounds.
+  // Both empty: what Device::plan and plan_batch plan while this lives, the most often planned
+  // first, as far as DeviceOptions::shape_log could count it.
   std::vector<Problem> problems;
+  std::vector<BatchProblem> batches;
   // Asked before each measurement, on the thread that tunes; not set: it may always. True is a
   // promise of the host: until `measured` is called, nothing else runs on the device, no plan of
   // this or another library, no kernel and no copy of the host's own, and no other call of tune().
@@ -168,14 +170,16 @@ struct BackgroundTuningOptions {
   // may be the try_lock and the unlock of one mutex. It is called with no lock of the library held.
   std::function<void()> measured;
   double ask_again_seconds = 0.01;
-  // Work on one problem, without the time that it waited; its search then ends with the best so
-  // far. 0: no limit.
+  // Work on one problem or batch, without the time that it waited; its search then ends with the
+  // best so far. 0: no limit.
   double time_limit_seconds = 0;
   // How many threads compute the oracle's answers; 0: one per processor.
   int threads = 1;
   std::function<void(const TuneProgress&)> progress;
   // Called when a problem was tuned, and its result is stored, or was there already.
   std::function<void(const Problem&, const TuneResult&)> tuned;
+  // Likewise, for each class of a batch's requests.
+  std::function<void(const BatchProblem&, const TuneResult&)> tuned_batch;
   // Gets one task, which the host calls once, on a thread that it does without as long as the
   // tuning goes on. Not set: a thread of the library's own. Where it is the only thread of
   // DeviceOptions::executor too, kernels of plans that do not wait are compiled after the tuning,
@@ -193,16 +197,17 @@ struct BackgroundTuningStatus {
   State state = State::kTuning;
   std::int64_t tuned = 0;          // searches that ended by themselves
   std::int64_t partial = 0;        // that a limit or the end cut short
-  std::int64_t already_there = 0;  // problems that had a complete result
-  std::int64_t failed = 0;
-  std::int64_t measurements = 0;  // that began
-  std::int64_t refusals = 0;      // times that may_measure said no
-  std::string last_error;         // of the last problem that failed, or why all ended
+  std::int64_t already_there = 0;  // problems, and classes of batches, that had a complete result
+  std::int64_t failed = 0;         // problems and batches
+  std::int64_t measurements = 0;   // that began
+  std::int64_t refusals = 0;       // times that may_measure said no
+  std::string last_error;          // of the last problem that failed, or why all ended
 };
 
 // Tunes on a thread beside the host, which says when the device may be measured on. Results are
-// stored as those of tune() are: plans that are made later use them, and plans that exist learn of
-// them where PlanOptions::follow_tuning says so.
+// stored as those of tune() and tune_batch() are: plans that are made later use them, and plans
+// that exist learn of them where PlanOptions::follow_tuning says so. A batch's plan, which says
+// nothing of that, keeps its kernels: its engine plans the batch again where it wants others.
 //
 //   std::mutex mutex;                                      // who has the device
 //   BackgroundTuningOptions options;

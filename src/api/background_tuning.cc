@@ -43,6 +43,7 @@ void check(const BackgroundTuningOptions& options) {
                options.threads);
   }
   for (const Problem& problem : options.problems) validate(problem);
+  for (const BatchProblem& batch : options.batches) validate(batch);
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ void check(const BackgroundTuningOptions& options) {
 TuningWork::TuningWork(const Device::Impl& device, BackgroundTuningOptions options)
     : device_(device), options_(std::move(options)) {
   check(options_);
-  if (options_.problems.empty()) {
+  if (takes_planned()) {
     keeper_.emplace(device_.shape_counts);
     device_.counts_shapes = true;
   }
@@ -234,11 +235,13 @@ void TuningWork::run() {
 }
 
 // The next problem to tune; nothing where there is none now.
-std::optional<Problem> TuningWork::next() {
+std::optional<planner::PlannedProblem> TuningWork::next() {
   const std::lock_guard lock(mutex_);
-  if (!options_.problems.empty()) {
-    if (next_ == options_.problems.size()) return std::nullopt;
-    return options_.problems[next_++];
+  if (!takes_planned()) {
+    if (next_ == given()) return std::nullopt;
+    const std::size_t at = next_++, problems = options_.problems.size();
+    if (at < problems) return options_.problems[at];
+    return options_.batches[at - problems];
   }
   const std::int64_t kept = device_.shape_counts->kept();
   if (looked_at_ == kept) return std::nullopt;
@@ -260,12 +263,12 @@ void TuningWork::work() {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
     }
-    if (const std::optional<Problem> problem = next()) behind = tune_one(*problem) || behind;
+    if (const auto problem = next()) behind = tune_one(*problem) || behind;
     if (behind) behind = update_plans();
     std::unique_lock lock(mutex_);
-    if (!options_.problems.empty()) {
-      if (next_ == options_.problems.size() && !behind) return;
-      if (next_ < options_.problems.size()) continue;
+    if (!takes_planned()) {
+      if (next_ == given() && !behind) return;
+      if (next_ < given()) continue;
     } else if (looked_at_ < 0) {
       continue;
     }
@@ -285,7 +288,27 @@ bool TuningWork::update_plans() {
   });
 }
 
-bool TuningWork::tune_one(const Problem& problem) {
+std::vector<TuneResult> TuningWork::search(const planner::PlannedProblem& problem,
+                                           const TuneOptions& options,
+                                           const std::function<bool()>& ended) {
+  const Beside beside = {.turns = this, .threads = options_.threads};
+  if (const auto* batch = std::get_if<BatchProblem>(&problem)) {
+    return tune_batch_on(device_, *batch, {}, options, ended, beside);
+  }
+  return {tune_on(device_, {std::get<Problem>(problem)}, options, ended, beside)};
+}
+
+void TuningWork::tell_tuned(const planner::PlannedProblem& problem, const TuneResult& result) {
+  const auto tell_of = [&](const char* name, const auto& call, const auto& of) {
+    if (call) tell(name, [&] { call(of, result); });
+  };
+  if (const auto* batch = std::get_if<BatchProblem>(&problem)) {
+    return tell_of("tuned_batch", options_.tuned_batch, *batch);
+  }
+  tell_of("tuned", options_.tuned, std::get<Problem>(problem));
+}
+
+bool TuningWork::tune_one(const planner::PlannedProblem& problem) {
   {
     const std::lock_guard lock(mutex_);
     waited_ = {};
@@ -304,19 +327,21 @@ bool TuningWork::tune_one(const Problem& problem) {
   };
   base::Tally& tally = device_.context->tally();
   try {
-    const TuneResult result =
-        tune_on(device_, {problem}, options, ended, {.turns = this, .threads = options_.threads});
-    {
-      const std::lock_guard lock(mutex_);
-      ++(result.status == TuneStatus::kTuned     ? status_.tuned
-         : result.status == TuneStatus::kPartial ? status_.partial
-                                                 : status_.already_there);
+    bool anything_new = false;
+    for (const TuneResult& result : search(problem, options, ended)) {
+      {
+        const std::lock_guard lock(mutex_);
+        ++(result.status == TuneStatus::kTuned     ? status_.tuned
+           : result.status == TuneStatus::kPartial ? status_.partial
+                                                   : status_.already_there);
+      }
+      tally.add(base::Count::background_tunes);
+      // A search that was ended before it had tried a candidate has no result.
+      const bool stored = result.status != TuneStatus::kPartial || result.tried > 1;
+      if (stored) tell_tuned(problem, result);
+      anything_new = anything_new || (stored && result.status != TuneStatus::kAlreadyThere);
     }
-    tally.add(base::Count::background_tunes);
-    // A search that was ended before it had tried a candidate has no result.
-    const bool stored = result.status != TuneStatus::kPartial || result.tried > 1;
-    if (stored && options_.tuned) tell("tuned", [&] { options_.tuned(problem, result); });
-    return stored && result.status != TuneStatus::kAlreadyThere;
+    return anything_new;
   } catch (const std::exception& error) {
     tally.add(base::Count::background_tunes_failed);
     {

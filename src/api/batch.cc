@@ -9,6 +9,7 @@
 #include "jit/missing_kernel.h"
 #include "planner/choices.h"
 #include "planner/millis.h"
+#include "planner/shape_line.h"
 #include "planner/tuned_batch.h"
 
 namespace annulus::inline v0 {
@@ -77,12 +78,7 @@ BatchPlan plan_batch(const Device& device, const BatchProblem& problem,
   const Device::Impl& inside = api::inside(device);
   const base::Span span("plan a batch", inside.info.name);
   validate(problem);
-  const jit::KernelsFor wanted([&] {
-    return fmt::format("a batch of up to {} requests of up to {} keys, H{} Hkv{} D{}/{} {}, {}",
-                       problem.most.requests, problem.most.keys_of_one, problem.heads,
-                       problem.kv_heads, problem.dim_qk, problem.dim_v, to_string(problem.dtype),
-                       problem.pattern.to_string());
-  });
+  const jit::KernelsFor wanted([&] { return planner::wanted_by(problem, options); });
   const base::Work work(WorkLimit{}, "planning a batch");
   const planner::Clock::time_point start = planner::Clock::now();
   planner::Clock::time_point planned;
@@ -105,6 +101,7 @@ BatchPlan plan_batch(const Device& device, const BatchProblem& problem,
   inside.log.write(base::LogLevel::kInfo, "{} for {}: a batch of up to {} requests ({:.1f} ms)",
                    made->info.config, inside.info.name, problem.most.requests,
                    made->info.compile_ms);
+  api::count_shape(inside, problem, options);
   return BatchPlan(made);
 }
 

@@ -145,17 +145,23 @@ BackgroundTuningOptions options_of(const annulus_background_tuning_options& c) {
   for (std::size_t i = 0; i < c.problem_count; ++i) {
     options.problems.push_back(problem_of(c.problems[i]));
   }
+  if (c.batch_count > 0) check_pointer("batches", c.batches);
+  for (std::size_t i = 0; i < c.batch_count; ++i) {
+    options.batches.push_back(batch_problem_of(c.batches[i]));
+  }
   if (c.may_measure != nullptr) {
     options.may_measure = [call = c.may_measure, user = c.user] { return call(user) != 0; };
   }
   if (c.measured != nullptr) options.measured = [call = c.measured, user = c.user] { call(user); };
   options.progress = teller_of(c.progress, c.user);
   if (c.tuned != nullptr) {
-    options.tuned = [call = c.tuned, user = c.user](const Problem&, const TuneResult& result) {
-      annulus_tune_result told = to_c(result);
-      told.trials = 0;
-      call(user, &told);
+    const auto told = [call = c.tuned, user = c.user](const auto&, const TuneResult& result) {
+      annulus_tune_result to = to_c(result);
+      to.trials = 0;
+      call(user, &to);
     };
+    options.tuned = told;
+    options.tuned_batch = told;
   }
   options.executor = executor_of(c.execute, c.user);
   options.ask_again_seconds = c.ask_again_seconds;

@@ -137,6 +137,8 @@ planner::Planner planner_of(const Device::Impl& device);
 
 // Counts what was planned, where anybody wants to know.
 void count_shape(const Device::Impl& device, const planner::Request& request);
+void count_shape(const Device::Impl& device, const BatchProblem& problem,
+                 const BatchOptions& options);
 
 // The caller's log, at the level that it or the environment asks for.
 base::Log log_of(const DeviceOptions& options, const base::Environment& environment);

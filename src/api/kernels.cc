@@ -110,13 +110,6 @@ std::vector<Target> targets_of(Workshop& shop, const std::string& word) {
   return targets;
 }
 
-std::string batch_text(const BatchProblem& problem) {
-  return fmt::format("a batch of up to {} requests of up to {} keys, H{} Hkv{} D{}/{} {}, {}",
-                     problem.most.requests, problem.most.keys_of_one, problem.heads,
-                     problem.kv_heads, problem.dim_qk, problem.dim_v, to_string(problem.dtype),
-                     problem.pattern.to_string());
-}
-
 // The kernels of all work for all targets, each once, and what cannot be planned.
 class Jobs {
  public:
@@ -146,7 +139,7 @@ class Jobs {
             return batch::kernels_of(
                 batch::make_plan(batch.problem, batch.options, target.planner.limits));
           },
-          [&] { return batch_text(batch.problem); });
+          [&] { return planner::shape_line(batch.problem, batch.options); });
     }
   }
 

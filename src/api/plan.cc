@@ -25,14 +25,31 @@ planner::Planner planner_of(const Device::Impl& device) {
           .noted = device.noted};
 }
 
-void count_shape(const Device::Impl& device, const planner::Request& request) {
+namespace {
+
+// `add` counts it, and says whether a line can state it.
+template <typename Add>
+void count_plan(const Device::Impl& device, const Add& add) {
   if (!device.counts_shapes.load(std::memory_order_relaxed)) return;
-  const bool has_line =
-      request.selection == nullptr && device.shape_counts->add(request.problem, request.options);
-  if (request.selection != nullptr) device.shape_counts->leave_out();
+  const bool has_line = add(*device.shape_counts);
   if (!device.shape_log) return;
   device.context->tally().add(base::Count::shape_log_plans);
   if (!has_line) device.context->tally().add(base::Count::shape_log_left_out);
+}
+
+}  // namespace
+
+void count_shape(const Device::Impl& device, const planner::Request& request) {
+  count_plan(device, [&](planner::ShapeCounts& counts) {
+    if (request.selection == nullptr) return counts.add(request.problem, request.options);
+    counts.leave_out();
+    return false;
+  });
+}
+
+void count_shape(const Device::Impl& device, const BatchProblem& problem,
+                 const BatchOptions& options) {
+  count_plan(device, [&](planner::ShapeCounts& counts) { return counts.add(problem, options); });
 }
 
 namespace {

@@ -382,7 +382,14 @@ std::vector<TuneResult> tune_batch_until(const Device& device, const BatchProble
                                          const std::vector<StepRequests>& step,
                                          const TuneOptions& options,
                                          const std::function<bool()>& cancelled) {
-  const Device::Impl& impl = inside(device);
+  return tune_batch_on(inside(device), problem, step, options, cancelled, {});
+}
+
+std::vector<TuneResult> tune_batch_on(const Device::Impl& impl, const BatchProblem& problem,
+                                      const std::vector<StepRequests>& step,
+                                      const TuneOptions& options,
+                                      const std::function<bool()>& cancelled,
+                                      const Beside& beside) {
   validate(problem);
   check_options(options);
   const attention::DeviceLimits limits = limits_of(impl);
@@ -401,7 +408,7 @@ std::vector<TuneResult> tune_batch_until(const Device& device, const BatchProble
                            : requests_of(step, batch::with_bounds(problem), requests);
     if (of.step.empty()) continue;
     results.push_back(tune_target(impl, autotune::target_of(std::move(of), limits), of_class,
-                                  cancelled, {}, start));
+                                  cancelled, beside, start));
   }
   return results;
 }

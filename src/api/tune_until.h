@@ -35,6 +35,10 @@ struct Beside {
 TuneResult tune_on(const Device::Impl& device, const TuneSubject& subject,
                    const TuneOptions& options, const std::function<bool()>& cancelled,
                    const Beside& beside);
+std::vector<TuneResult> tune_batch_on(const Device::Impl& device, const BatchProblem& problem,
+                                      const std::vector<StepRequests>& step,
+                                      const TuneOptions& options,
+                                      const std::function<bool()>& cancelled, const Beside& beside);
 
 }  // namespace annulus::api
 

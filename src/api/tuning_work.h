@@ -53,8 +53,14 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   void run();
   void work();
   void refuse();
-  std::optional<Problem> next();
-  bool tune_one(const Problem& problem);  // whether a new result was stored
+  std::optional<planner::PlannedProblem> next();
+  // What was found for one problem, or for the classes of a batch.
+  std::vector<TuneResult> search(const planner::PlannedProblem& problem, const TuneOptions& options,
+                                 const std::function<bool()>& ended);
+  bool tune_one(const planner::PlannedProblem& problem);  // whether a new result was stored
+  void tell_tuned(const planner::PlannedProblem& problem, const TuneResult& result);
+  bool takes_planned() const { return options_.problems.empty() && options_.batches.empty(); }
+  std::size_t given() const { return options_.problems.size() + options_.batches.size(); }
   bool update_plans();
   void note(const std::string& text);
   bool nothing_left() const;  // Requires: mutex_ is held
@@ -65,7 +71,8 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   const BackgroundTuningOptions options_;
   const base::ProcessMark process_;
   std::mutex joining_;  // guards what follows, up to the next one
-  // Where no problems were given, until stop(): the host's executor may keep the task for longer.
+  // Where nothing was given to tune, until stop(): the host's executor may keep the task for
+  // longer.
   std::optional<planner::ProblemKeeper> keeper_;
   std::thread thread_;
 
@@ -79,7 +86,7 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   int pauses_ = 0;
   std::int64_t looked_at_ = -1;  // ShapeCounts::kept() when nothing was left to tune
   std::thread::id runs_on_;
-  std::size_t next_ = 0;        // of the problems that were given
+  std::size_t next_ = 0;        // of the problems and batches that were given
   std::set<std::string> done_;  // lines of those that were planned
   Clock::duration waited_{};    // of the problem under way
   BackgroundTuningStatus status_;

@@ -29,47 +29,63 @@ std::uint64_t number_of(std::string_view text) {
   return number;
 }
 
-// All that shape_line() states, where pattern and expression are known by their addresses.
+template <typename... Flag>
+std::uint64_t flags_of(Flag... flags) {
+  std::uint64_t all = 0;
+  ((all = all << 1 | std::uint64_t{flags}), ...);
+  return all;
+}
+
+// Pattern and score as numbers; pattern and expression are known by their addresses.
+struct PairNumbers {
+  PairNumbers(const Pattern& of, const Score& score)
+      : pattern(reinterpret_cast<std::uintptr_t>(&of.node())),
+        expression(score.score_mod ? reinterpret_cast<std::uintptr_t>(&score.score_mod->node())
+                                   : 0),
+        scale(std::bit_cast<std::uint64_t>(score.scale.value_or(0))),
+        softcap(std::bit_cast<std::uint64_t>(score.softcap)),
+        alibi(number_of(score.alibi)),
+        bias(score.bias.size()),
+        sink_logit(number_of(score.sink_logit)) {
+    for (const std::vector<double>& each : score.bias) bias = bias * 31 + number_of(each);
+  }
+  std::uint64_t pattern, expression, scale, softcap, alibi, bias, sink_logit;
+};
+
+template <typename... Number>
+base::Digest digest_of(Number... numbers) {
+  const std::uint64_t all[] = {static_cast<std::uint64_t>(numbers)...};
+  static_assert(sizeof(all) <= 240, "XXH3 takes twice as long for more bytes");
+  return base::digest(std::as_bytes(std::span(all)));
+}
+
+// All that shape_line() states.
 base::Digest key_of(const Problem& problem, const PlanOptions& options) {
-  const auto maybe = [](const std::optional<std::int64_t>& value) {
-    return std::pair(static_cast<std::uint64_t>(value.has_value()),
-                     static_cast<std::uint64_t>(value.value_or(0)));
-  };
-  const auto [has_q0, q0] = maybe(problem.q0);
-  const auto [has_k0, k0] = maybe(problem.k0);
-  const auto [has_total, total] = maybe(problem.total_k);
-  const Score& score = problem.score;
-  std::uint64_t bias = score.bias.size();
-  for (const std::vector<double>& each : score.bias) bias = bias * 31 + number_of(each);
-  const std::uint64_t numbers[] = {
-      static_cast<std::uint64_t>(problem.batch),
-      static_cast<std::uint64_t>(problem.heads),
-      static_cast<std::uint64_t>(problem.kv_heads),
-      static_cast<std::uint64_t>(problem.seq_q),
-      static_cast<std::uint64_t>(problem.seq_k),
-      static_cast<std::uint64_t>(problem.dim_qk),
-      static_cast<std::uint64_t>(problem.dim_v),
-      static_cast<std::uint64_t>(problem.dtype),
-      static_cast<std::uint64_t>(problem.output_dtype()),
-      static_cast<std::uint64_t>(problem.scale_blocks.k),
-      static_cast<std::uint64_t>(problem.scale_blocks.v),
-      static_cast<std::uint64_t>(problem.layer),
-      has_q0 | has_k0 << 1 | has_total << 2 | std::uint64_t{problem.carry_in} << 3 |
-          std::uint64_t{problem.carry_out} << 4 | std::uint64_t{score.scale.has_value()} << 5,
-      q0,
-      k0,
-      total,
-      reinterpret_cast<std::uintptr_t>(&problem.pattern.node()),
-      score.score_mod ? reinterpret_cast<std::uintptr_t>(&score.score_mod->node()) : 0,
-      std::bit_cast<std::uint64_t>(score.scale.value_or(0)),
-      std::bit_cast<std::uint64_t>(score.softcap),
-      number_of(score.alibi),
-      bias,
-      number_of(score.sink_logit),
-      number_of(options.config),
-      static_cast<std::uint64_t>(options.kv_splits),
-      static_cast<std::uint64_t>(options.max_multiprocessors)};
-  return base::digest(std::as_bytes(std::span(numbers)));
+  const PairNumbers pairs(problem.pattern, problem.score);
+  return digest_of(
+      problem.batch, problem.heads, problem.kv_heads, problem.seq_q, problem.seq_k, problem.dim_qk,
+      problem.dim_v, problem.dtype, problem.output_dtype(), problem.scale_blocks.k,
+      problem.scale_blocks.v, problem.layer, problem.q0.value_or(0), problem.k0.value_or(0),
+      problem.total_k.value_or(0),
+      flags_of(problem.q0.has_value(), problem.k0.has_value(), problem.total_k.has_value(),
+               problem.carry_in, problem.carry_out, problem.score.scale.has_value()),
+      pairs.pattern, pairs.expression, pairs.scale, pairs.softcap, pairs.alibi, pairs.bias,
+      pairs.sink_logit, number_of(options.config), options.kv_splits, options.max_multiprocessors);
+}
+
+base::Digest key_of(const BatchProblem& problem, const BatchOptions& options) {
+  constexpr std::int64_t kNoProblem = -1;  // which has no such number of batches
+  const BatchBounds& most = problem.most;
+  const PairNumbers pairs(problem.pattern, problem.score);
+  return digest_of(kNoProblem, most.requests, most.rows, most.rows_of_one, most.keys_of_one,
+                   most.keys, problem.heads, problem.kv_heads, problem.dim_qk, problem.dim_v,
+                   problem.dtype, problem.page_rows, problem.block_keys, problem.most_blocks,
+                   problem.interleave.block, problem.interleave.ranks, problem.interleave.rank,
+                   flags_of(problem.row_limits, problem.carry_in, problem.carry_out,
+                            problem.score.scale.has_value()),
+                   pairs.pattern, pairs.expression, pairs.scale, pairs.softcap, pairs.alibi,
+                   pairs.bias, pairs.sink_logit, number_of(options.config), options.part_keys,
+                   options.max_multiprocessors);
 }
 
 // Whether a line can be read again: one line of bounded length, and no layout that came from no
@@ -88,7 +104,15 @@ std::size_t ShapeCounts::Hash::operator()(const base::Digest& digest) const {
 }
 
 bool ShapeCounts::add(const Problem& problem, const PlanOptions& options) {
-  if (problem.batch == 0 || problem.seq_q == 0) return true;
+  return problem.batch == 0 || problem.seq_q == 0 || add_planned(problem, options);
+}
+
+bool ShapeCounts::add(const BatchProblem& problem, const BatchOptions& options) {
+  return add_planned(problem, options);
+}
+
+template <typename Planned, typename Options>
+bool ShapeCounts::add_planned(const Planned& problem, const Options& options) {
   const base::Digest key = key_of(problem, options);
   {
     const std::lock_guard lock(mutex_);
@@ -124,7 +148,7 @@ void ShapeCounts::drop_problems() noexcept {
   }
 }
 
-std::optional<std::pair<std::string, Problem>> ShapeCounts::most_frequent(
+std::optional<std::pair<std::string, PlannedProblem>> ShapeCounts::most_frequent(
     const std::set<std::string>& but) {
   const std::lock_guard lock(mutex_);
   const Shape* most = nullptr;
@@ -144,7 +168,8 @@ void ShapeCounts::leave_out() {
   ++left_out_;
 }
 
-bool ShapeCounts::count(Shape* shape, const Problem& problem, const PlanOptions& options) {
+template <typename Planned, typename Options>
+bool ShapeCounts::count(Shape* shape, const Planned& problem, const Options& options) {
   if (shape == nullptr) {
     ++left_out_;
     return false;

@@ -17,8 +17,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "annulus/batch.h"
 #include "annulus/device.h"
 #include "base/hash.h"
 
@@ -29,6 +31,9 @@ inline constexpr std::size_t kMostShapes = 4096;
 inline constexpr std::size_t kMostShapeBytes = std::size_t{4} << 20;  // of all lines
 inline constexpr std::size_t kLongestShape = std::size_t{64} << 10;   // bytes of one line
 
+// A batch is planned for all steps within its bounds.
+using PlannedProblem = std::variant<Problem, BatchProblem>;
+
 // All functions may be called from any thread.
 class ShapeCounts {
  public:
@@ -36,6 +41,7 @@ class ShapeCounts {
   // the problem has no line that could be read again, as with a layout that came from no file, or
   // the bounds are reached.
   bool add(const Problem& problem, const PlanOptions& options);
+  bool add(const BatchProblem& problem, const BatchOptions& options);
   // Counts a plan of which no line can say what it was.
   void leave_out();
 
@@ -47,7 +53,8 @@ class ShapeCounts {
   std::int64_t kept() const { return kept_.load(std::memory_order_acquire); }
   // Returns the problem that was planned most often since problems are kept, with its line, which
   // is none of `but`; of several the one whose line comes first.
-  std::optional<std::pair<std::string, Problem>> most_frequent(const std::set<std::string>& but);
+  std::optional<std::pair<std::string, PlannedProblem>> most_frequent(
+      const std::set<std::string>& but);
 
   // What was counted since the last call. The lines stay as long as this object.
   struct Taken {
@@ -64,7 +71,7 @@ class ShapeCounts {
     std::string line;
     std::int64_t unsaved = 0;
     std::int64_t plans = 0;  // since problems are kept
-    std::optional<Problem> problem = {};
+    std::optional<PlannedProblem> problem = {};
   };
   // The shape of objects that were planned before. Their addresses are part of the key, so it
   // counts while they live.
@@ -78,8 +85,12 @@ class ShapeCounts {
     std::size_t operator()(const base::Digest& digest) const;
   };
 
+  // Of Problem and PlanOptions, or of BatchProblem and BatchOptions.
+  template <typename Planned, typename Options>
+  bool add_planned(const Planned& problem, const Options& options);
   // Requires: mutex_ is held.
-  bool count(Shape* shape, const Problem& problem, const PlanOptions& options);
+  template <typename Planned, typename Options>
+  bool count(Shape* shape, const Planned& problem, const Options& options);
   Shape* find_or_add(std::string line);
 
   std::mutex mutex_;  // guards all below

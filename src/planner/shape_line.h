@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "annulus/batch.h"
 #include "annulus/device.h"
 
 namespace annulus::planner {
@@ -14,9 +15,13 @@ namespace annulus::planner {
 // from no file: its place in the pattern has a text that no file of shapes may have.
 std::string shape_line(const Problem& problem, const PlanOptions& options = {});
 
+// A batch of requests by its bounds, likewise; limits of memory are left out.
+std::string shape_line(const BatchProblem& problem, const BatchOptions& options = {});
+
 // "`--heads 8 --seq 4096 ...`", with what such a line cannot say.
 std::string wanted_by(const Problem& problem, const PlanOptions& options,
                       const Selection* selection = nullptr);
+std::string wanted_by(const BatchProblem& problem, const BatchOptions& options);
 
 }  // namespace annulus::planner
 

@@ -20,7 +20,9 @@
 namespace annulus::planner {
 namespace {
 
-constexpr std::string_view kHead = "# annulus shapes 1";
+constexpr std::string_view kHead = "# annulus shapes 2";
+// A log of before lines said batches.
+constexpr std::string_view kEarlierHead = "# annulus shapes 1";
 constexpr std::string_view kLeftOut = " plans are left out";
 constexpr std::string_view kCount = "--count ";
 constexpr std::int64_t kMostCount = 1'000'000'000'000'000'000;
@@ -45,7 +47,8 @@ void add_to(std::int64_t* count, std::int64_t more) {
 std::optional<LoggedShapes> parse_shape_log(std::string_view text) {
   LoggedShapes shapes;
   if (text.empty()) return shapes;
-  if (!text.starts_with(kHead)) return std::nullopt;
+  static_assert(kHead.size() == kEarlierHead.size());
+  if (!text.starts_with(kHead) && !text.starts_with(kEarlierHead)) return std::nullopt;
   // Another digit would make it another version.
   const std::string_view behind = text.substr(kHead.size());
   if (!behind.empty() && behind[0] != ':' && behind[0] != '\n') return std::nullopt;

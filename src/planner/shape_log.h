@@ -3,7 +3,7 @@
 
 // A file of the shapes that devices have planned, with counts:
 //
-//   # annulus shapes 1: what was planned, the most frequent first
+//   # annulus shapes 2: what was planned, the most frequent first
 //   # 12 plans are left out, which no line can state or for which there was no room
 //   --count 2048 --heads 32 --kv-heads 8 --seq 1 --seq-k 4096 --dim 128 --pattern "causal"
 //   --count 31 --heads 32 --kv-heads 8 --seq 4096 --dim 128 --pattern "causal"
@@ -36,7 +36,7 @@ struct LoggedShapes {
   std::int64_t left_out = 0;
 };
 // Lines that have no count, as people write them, count 0. Empty where the text does not begin as
-// such a file of this version does; an empty text is one without shapes.
+// such a file of this version or an earlier one does; an empty text is one without shapes.
 std::optional<LoggedShapes> parse_shape_log(std::string_view text);
 // Writes the shapes in the order of counts, then of lines. Where there are more than a log may
 // have, it writes the most frequent; the counts of the others are left out, and go to

@@ -329,6 +329,71 @@ TEST_CASE("what is planned is tuned, and what comes later as well") {
   CHECK(tuning.status().failed == 0);
 }
 
+BatchProblem batch_of_two() {
+  BatchProblem batch;
+  batch.heads = batch.kv_heads = 2;
+  batch.dim_qk = batch.dim_v = 64;
+  batch.pattern = causal();
+  batch.most = {.requests = 2, .rows = 160, .rows_of_one = 80, .keys_of_one = 160};
+  batch.page_rows = 16;
+  return batch;
+}
+
+TEST_CASE("batches that are planned are tuned in the moments that the host allows") {
+  if (!test::on_simulator()) return;
+  Opened opened("sim:sm_80");
+  const Device& device = opened.device;
+  Turn turn;
+  BackgroundTuningOptions options;
+  turn.share(&options);
+  std::vector<std::string> shapes;
+  options.tuned_batch = [&](const BatchProblem& batch, const TuneResult& result) {
+    CHECK(batch.most.rows_of_one == 80);
+    CHECK(result.status == TuneStatus::kTuned);
+    shapes.push_back(result.shape);
+  };
+  options.tuned = [](const Problem&, const TuneResult&) { FAIL("no problem was planned"); };
+  const BackgroundTuning tuning(device, options);
+  CHECK(tuning.wait());
+  const BatchPlan before = plan_batch(device, batch_of_two());
+  CHECK(before.info().tuned.empty());
+  CHECK(tuning.wait());
+  const BackgroundTuningStatus status = tuning.status();
+  CHECK(status.tuned == 2);
+  CHECK(status.failed == 0);
+  CHECK(status.measurements > 6);
+  CHECK(turn.granted == turn.ended);
+  REQUIRE(shapes.size() == 2);
+  CHECK(shapes[0].find("few queries") != std::string::npos);
+  CHECK(shapes[1].find("many queries") != std::string::npos);
+  // The plan that exists keeps its kernels, and the next one has what was found.
+  CHECK(before.info().tuned.empty());
+  const BatchInfo after = plan_batch(device, batch_of_two()).info();
+  CHECK(after.tuned.find(", ") != std::string::npos);
+  CHECK(tuning.wait());
+  CHECK(tuning.status().tuned == 2);
+}
+
+TEST_CASE("batches that are given are tuned behind the problems") {
+  if (!test::on_simulator()) return;
+  Opened opened("sim:sm_80");
+  BackgroundTuningOptions options = of({problem_of()});
+  options.batches = {batch_of_two(), batch_of_two()};
+  std::string order;
+  options.tuned = [&](const Problem&, const TuneResult&) { order += 'p'; };
+  options.tuned_batch = [&](const BatchProblem&, const TuneResult&) { order += 'b'; };
+  const BackgroundTuning tuning(opened.device, options);
+  CHECK(tuning.wait());
+  const BackgroundTuningStatus status = tuning.status();
+  CHECK(status.state == State::kEnded);
+  CHECK(status.tuned == 3);
+  CHECK(status.already_there == 2);
+  CHECK(order == "pbbbb");
+  options.batches[0].most.requests = 0;
+  CHECK_THROWS_WITH_AS(BackgroundTuning(opened.device, options), doctest::Contains("requests"),
+                       Error);
+}
+
 TEST_CASE("what was planned before a tuning lived is none of its problems") {
   Opened opened;
   std::function<void()> task;

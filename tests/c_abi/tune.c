@@ -81,102 +81,6 @@ static void selected(annulus_device* device, const annulus_problem* problem) {
               ANNULUS_INVALID_ARGUMENT, "tuning");
 }
 
-static annulus_batch_problem batch_of_two(void) {
-  annulus_batch_problem batch = ANNULUS_BATCH_PROBLEM_INIT;
-  batch.heads = kHeads;
-  batch.kv_heads = kKvHeads;
-  batch.dim_qk = batch.dim_v = kDim;
-  batch.pattern = "causal";
-  batch.most.requests = 2;
-  batch.most.rows = 160;
-  batch.most.keys_of_one = 160;
-  batch.page_rows = 16;
-  return batch;
-}
-
-// Each class of a batch's requests has a result, which a plan of it uses.
-static void of_batch(annulus_device* device) {
-  static const annulus_step_requests few[] = {{2, 1, 64}};
-  const annulus_batch_problem batch = batch_of_two();
-  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
-  annulus_tuning* tunings[ANNULUS_REQUEST_CLASSES] = {NULL, NULL};
-  annulus_tune_result result = ANNULUS_TUNE_RESULT_INIT;
-  annulus_tune_trial trial = ANNULUS_TUNE_TRIAL_INIT;
-  annulus_batch_plan_info info = ANNULUS_BATCH_PLAN_INFO_INIT;
-  annulus_batch_plan_info older;
-  annulus_batch_plan* plan = NULL;
-  watched told = {0, 0, 0, 0};
-  size_t count = 0, i = 0;
-  const size_t before = offsetof(annulus_batch_plan_info, tuned);
-  options.dry_run = 1;
-  CHECK_OK(annulus_tune_batch(device, &batch, NULL, 0, &options, tunings, 2, &count));
-  CHECK(count == 2);
-  for (i = 0; i < count; ++i) {
-    CHECK_OK(annulus_tuning_get(tunings[i], &result));
-    CHECK(result.status == ANNULUS_TUNE_PLANNED && result.trials > 3);
-    CHECK(strstr(result.shape, i == 0 ? "few queries" : "many queries") != NULL);
-    CHECK_OK(annulus_tuning_destroy(tunings[i]));
-  }
-  options.dry_run = 0;
-  options.progress = watch;
-  options.progress_user = &told;
-  CHECK_OK(annulus_tune_batch(device, &batch, few, 1, &options, tunings, 2, &count));
-  CHECK(count == 1 && told.calls > 3);
-  CHECK_OK(annulus_tuning_get(tunings[0], &result));
-  CHECK(result.status == ANNULUS_TUNED && result.tried > 1 && strlen(result.path) > 0);
-  CHECK(told.candidates == result.candidates);
-  CHECK_OK(annulus_tuning_get_trial(tunings[0], 0, &trial));
-  CHECK_OK(annulus_batch_plan_create(device, &batch, NULL, &plan));
-  CHECK_OK(annulus_batch_plan_get_info(plan, &info));
-  CHECK(strcmp(info.tuned, result.path) == 0);
-  CHECK(strncmp(info.config, result.config, strlen(result.config)) == 0);
-  // A caller of before the field.
-  memset(&older, 0x55, sizeof older);
-  older.struct_size = before;
-  CHECK_OK(annulus_batch_plan_get_info(plan, &older));
-  CHECK(older.struct_size == before && strcmp(older.config, info.config) == 0);
-  memset(&info, 0x55, sizeof info);
-  CHECK(memcmp(&older.tuned, &info.tuned, sizeof older.tuned) == 0);
-  CHECK_OK(annulus_batch_plan_destroy(plan));
-  CHECK_OK(annulus_tuning_destroy(tunings[0]));
-  // Its search is over at the first candidate.
-  told.cancel = 0;
-  options.cancel = &told.cancel;
-  options.force = 1;
-  CHECK_OK(annulus_tune_batch(device, &batch, few, 1, &options, tunings, 2, &count));
-  CHECK_OK(annulus_tuning_get(tunings[0], &result));
-  CHECK(count == 1 && result.status == ANNULUS_TUNE_PARTIAL);
-  CHECK_OK(annulus_tuning_destroy(tunings[0]));
-}
-
-static void refused_batches(annulus_device* device) {
-  static const annulus_step_requests beyond[] = {{2, 1, 64}, {1, 1, 64}};
-  annulus_batch_problem batch = batch_of_two();
-  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
-  annulus_tuning* tunings[ANNULUS_REQUEST_CLASSES] = {NULL, NULL};
-  size_t count = 7;
-#define REFUSED(problem, step, steps, to, room, number, part)                               \
-  CHECK_FAILS(annulus_tune_batch(device, problem, step, steps, &options, to, room, number), \
-              ANNULUS_INVALID_ARGUMENT, part)
-  REFUSED(&batch, beyond, 2, tunings, 2, &count, "are not within the bounds");
-  REFUSED(&batch, NULL, 1, tunings, 2, &count, "step is null");
-  REFUSED(&batch, NULL, 0, NULL, 2, &count, "tunings");
-  REFUSED(&batch, NULL, 0, tunings, 2, NULL, "count");
-  REFUSED(&batch, NULL, 0, tunings, 1, &count, "room for 1 tunings");
-  REFUSED(NULL, NULL, 0, tunings, 2, &count, "annulus_batch_problem is null");
-  options.force = 2;
-  REFUSED(&batch, NULL, 0, tunings, 2, &count, "force is 2");
-  options.force = 0;
-  options.time_limit_seconds = -1;
-  REFUSED(&batch, NULL, 0, tunings, 2, &count, "a time limit of -1 seconds");
-  batch.most.requests = 0;
-  REFUSED(&batch, NULL, 0, tunings, 2, &count, "requests");
-  CHECK_FAILS(annulus_tune_batch(NULL, &batch, NULL, 0, NULL, tunings, 2, &count),
-              ANNULUS_INVALID_ARGUMENT, "device is null");
-#undef REFUSED
-  CHECK(tunings[0] == NULL && count == 7);
-}
-
 // The callback sets the flag at the first candidate.
 static void cancelled(annulus_device* device, const annulus_problem* problem) {
   annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
@@ -326,6 +230,126 @@ static void in_background(annulus_device* device) {
   options.problems = NULL;
   CHECK_FAILS(annulus_background_tuning_create(device, &options, &tuning), ANNULUS_INVALID_ARGUMENT,
               "problems");
+}
+
+static annulus_batch_problem batch_of_two(void) {
+  annulus_batch_problem batch = ANNULUS_BATCH_PROBLEM_INIT;
+  batch.heads = kHeads;
+  batch.kv_heads = kKvHeads;
+  batch.dim_qk = batch.dim_v = kDim;
+  batch.pattern = "causal";
+  batch.most.requests = 2;
+  batch.most.rows = 160;
+  batch.most.keys_of_one = 160;
+  batch.page_rows = 16;
+  return batch;
+}
+
+// Each class of a batch's requests has a result, which a plan of it uses.
+static void of_batch(annulus_device* device) {
+  static const annulus_step_requests few[] = {{2, 1, 64}};
+  const annulus_batch_problem batch = batch_of_two();
+  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
+  annulus_tuning* tunings[ANNULUS_REQUEST_CLASSES] = {NULL, NULL};
+  annulus_tune_result result = ANNULUS_TUNE_RESULT_INIT;
+  annulus_tune_trial trial = ANNULUS_TUNE_TRIAL_INIT;
+  annulus_batch_plan_info info = ANNULUS_BATCH_PLAN_INFO_INIT;
+  annulus_batch_plan_info older;
+  annulus_batch_plan* plan = NULL;
+  watched told = {0, 0, 0, 0};
+  size_t count = 0, i = 0;
+  const size_t before = offsetof(annulus_batch_plan_info, tuned);
+  options.dry_run = 1;
+  CHECK_OK(annulus_tune_batch(device, &batch, NULL, 0, &options, tunings, 2, &count));
+  CHECK(count == 2);
+  for (i = 0; i < count; ++i) {
+    CHECK_OK(annulus_tuning_get(tunings[i], &result));
+    CHECK(result.status == ANNULUS_TUNE_PLANNED && result.trials > 3);
+    CHECK(strstr(result.shape, i == 0 ? "few queries" : "many queries") != NULL);
+    CHECK_OK(annulus_tuning_destroy(tunings[i]));
+  }
+  options.dry_run = 0;
+  options.progress = watch;
+  options.progress_user = &told;
+  CHECK_OK(annulus_tune_batch(device, &batch, few, 1, &options, tunings, 2, &count));
+  CHECK(count == 1 && told.calls > 3);
+  CHECK_OK(annulus_tuning_get(tunings[0], &result));
+  CHECK(result.status == ANNULUS_TUNED && result.tried > 1 && strlen(result.path) > 0);
+  CHECK(told.candidates == result.candidates);
+  CHECK_OK(annulus_tuning_get_trial(tunings[0], 0, &trial));
+  CHECK_OK(annulus_batch_plan_create(device, &batch, NULL, &plan));
+  CHECK_OK(annulus_batch_plan_get_info(plan, &info));
+  CHECK(strcmp(info.tuned, result.path) == 0);
+  CHECK(strncmp(info.config, result.config, strlen(result.config)) == 0);
+  // A caller of before the field.
+  memset(&older, 0x55, sizeof older);
+  older.struct_size = before;
+  CHECK_OK(annulus_batch_plan_get_info(plan, &older));
+  CHECK(older.struct_size == before && strcmp(older.config, info.config) == 0);
+  memset(&info, 0x55, sizeof info);
+  CHECK(memcmp(&older.tuned, &info.tuned, sizeof older.tuned) == 0);
+  CHECK_OK(annulus_batch_plan_destroy(plan));
+  CHECK_OK(annulus_tuning_destroy(tunings[0]));
+  // Its search is over at the first candidate.
+  told.cancel = 0;
+  options.cancel = &told.cancel;
+  options.force = 1;
+  CHECK_OK(annulus_tune_batch(device, &batch, few, 1, &options, tunings, 2, &count));
+  CHECK_OK(annulus_tuning_get(tunings[0], &result));
+  CHECK(count == 1 && result.status == ANNULUS_TUNE_PARTIAL);
+  CHECK_OK(annulus_tuning_destroy(tunings[0]));
+}
+
+static void batch_in_background(annulus_device* device) {
+  const annulus_batch_problem batch = batch_of_two();
+  const annulus_batch_problem* batches[1];
+  annulus_background_tuning_options options = ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT;
+  annulus_background_tuning_status status = ANNULUS_BACKGROUND_TUNING_STATUS_INIT;
+  annulus_background_tuning* tuning = NULL;
+  host told = {0, 0, 0, 0, ""};
+  int32_t done = -1;
+  batches[0] = &batch;
+  options.batches = batches;
+  options.batch_count = 1;
+  options.tuned = tuned;
+  options.user = &told;
+  CHECK_OK(annulus_background_tuning_create(device, &options, &tuning));
+  CHECK_OK(annulus_background_tuning_wait(tuning, -1, &done));
+  CHECK_OK(annulus_background_tuning_get_status(tuning, &status));
+  CHECK(done == 1 && status.state == ANNULUS_BACKGROUND_TUNING_ENDED && status.failed == 0);
+  CHECK(status.tuned + status.already_there == 2 && told.results == 2);
+  CHECK_OK(annulus_background_tuning_destroy(tuning));
+  options.batches = NULL;
+  CHECK_FAILS(annulus_background_tuning_create(device, &options, &tuning), ANNULUS_INVALID_ARGUMENT,
+              "batches");
+}
+
+static void refused_batches(annulus_device* device) {
+  static const annulus_step_requests beyond[] = {{2, 1, 64}, {1, 1, 64}};
+  annulus_batch_problem batch = batch_of_two();
+  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
+  annulus_tuning* tunings[ANNULUS_REQUEST_CLASSES] = {NULL, NULL};
+  size_t count = 7;
+#define REFUSED(problem, step, steps, to, room, number, part)                               \
+  CHECK_FAILS(annulus_tune_batch(device, problem, step, steps, &options, to, room, number), \
+              ANNULUS_INVALID_ARGUMENT, part)
+  REFUSED(&batch, beyond, 2, tunings, 2, &count, "are not within the bounds");
+  REFUSED(&batch, NULL, 1, tunings, 2, &count, "step is null");
+  REFUSED(&batch, NULL, 0, NULL, 2, &count, "tunings");
+  REFUSED(&batch, NULL, 0, tunings, 2, NULL, "count");
+  REFUSED(&batch, NULL, 0, tunings, 1, &count, "room for 1 tunings");
+  REFUSED(NULL, NULL, 0, tunings, 2, &count, "annulus_batch_problem is null");
+  options.force = 2;
+  REFUSED(&batch, NULL, 0, tunings, 2, &count, "force is 2");
+  options.force = 0;
+  options.time_limit_seconds = -1;
+  REFUSED(&batch, NULL, 0, tunings, 2, &count, "a time limit of -1 seconds");
+  batch.most.requests = 0;
+  REFUSED(&batch, NULL, 0, tunings, 2, &count, "requests");
+  CHECK_FAILS(annulus_tune_batch(NULL, &batch, NULL, 0, NULL, tunings, 2, &count),
+              ANNULUS_INVALID_ARGUMENT, "device is null");
+#undef REFUSED
+  CHECK(tunings[0] == NULL && count == 7);
 }
 
 // The journal of a search decides again as the search did.
@@ -483,6 +507,7 @@ void test_tune(void) {
   found(device, &problem, folder);
   in_background(device);
   of_batch(device);
+  batch_in_background(device);
   refused_batches(device);
   CHECK_OK(annulus_device_close(device));
   remove_folder(folder);

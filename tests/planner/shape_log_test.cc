@@ -146,6 +146,86 @@ TEST_CASE("everything that a line states makes another shape") {
   }
 }
 
+BatchProblem batch_of(std::int64_t requests) {
+  BatchProblem batch;
+  batch.heads = 4;
+  batch.kv_heads = 2;
+  batch.dim_qk = batch.dim_v = 64;
+  batch.pattern = causal();
+  batch.most = {.requests = requests, .rows = requests, .keys_of_one = 500};
+  batch.page_rows = 16;
+  return batch;
+}
+
+TEST_CASE("a batch is counted by its bounds, and everything that its line states is another one") {
+  std::vector<std::pair<BatchProblem, BatchOptions>> all;
+  const auto add = [&](const auto& change) {
+    BatchProblem batch = batch_of(8);
+    BatchOptions options;
+    change(batch, options);
+    all.emplace_back(batch, options);
+  };
+  add([](BatchProblem&, BatchOptions&) {});
+  add([](BatchProblem& b, BatchOptions&) { b.most.requests = 7; });
+  add([](BatchProblem& b, BatchOptions&) { b.most.rows = 80; });
+  add([](BatchProblem& b, BatchOptions&) { b.most.rows_of_one = 4; });
+  add([](BatchProblem& b, BatchOptions&) { b.most.keys_of_one = 600; });
+  add([](BatchProblem& b, BatchOptions&) { b.most.keys = 700; });
+  add([](BatchProblem& b, BatchOptions&) { b.heads = 8; });
+  add([](BatchProblem& b, BatchOptions&) { b.kv_heads = 1; });
+  add([](BatchProblem& b, BatchOptions&) { b.dim_v = 32; });
+  add([](BatchProblem& b, BatchOptions&) { b.dtype = Dtype::kFloat16; });
+  add([](BatchProblem& b, BatchOptions&) { b.pattern = window(9, 0); });
+  add([](BatchProblem& b, BatchOptions&) { b.score.softcap = 5; });
+  add([](BatchProblem& b, BatchOptions&) { b.page_rows = 0; });
+  add([](BatchProblem& b, BatchOptions&) { b.block_keys = 64, b.most_blocks = 3; });
+  add([](BatchProblem& b, BatchOptions&) { b.block_keys = 64, b.most_blocks = 4; });
+  add([](BatchProblem& b, BatchOptions&) { b.row_limits = true; });
+  add([](BatchProblem& b, BatchOptions&) { b.interleave = {16, 4, 1}; });
+  add([](BatchProblem& b, BatchOptions&) { b.interleave = {16, 4, 2}; });
+  add([](BatchProblem& b, BatchOptions&) { b.carry_in = true; });
+  add([](BatchProblem& b, BatchOptions&) { b.carry_out = true; });
+  add([](BatchProblem&, BatchOptions& o) { o.part_keys = 256; });
+  add([](BatchProblem&, BatchOptions& o) { o.max_multiprocessors = 2; });
+  add([](BatchProblem&, BatchOptions& o) { o.config = "decode m16 n64 w4 s2"; });
+  ShapeCounts counts;
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& [batch, options] : all) CHECK(counts.add(batch, options));
+  }
+  // Bounds that were left to others are those that they are.
+  BatchProblem written_out = batch_of(8);
+  written_out.most.rows_of_one = 8;
+  written_out.most.keys = 8 * 500;
+  CHECK(counts.add(written_out, {}));
+  const ShapeCounts::Taken taken = counts.take();
+  CHECK(taken.lines.size() == all.size());
+  for (const auto& [line, count] : taken.lines) {
+    CAPTURE(*line);
+    CHECK(count == (*line == shape_line(batch_of(8)) ? 4 : 3));
+  }
+  CHECK(shape_line(batch_of(8)) ==
+        "--heads 4 --kv-heads 2 --most-requests 8 --most-keys-of-one 500 --page 16 --dim 64 "
+        "--pattern \"causal\"");
+}
+
+TEST_CASE("batches are among what was planned most often") {
+  ShapeCounts counts;
+  counts.keep_problems();
+  BatchOptions named;
+  named.config = "decode m16 n64 w4 s2";
+  for (int i = 0; i < 9; ++i) counts.add(batch_of(9), named);
+  for (int i = 0; i < 2; ++i) counts.add(batch_of(5), {});
+  counts.add(problem_of(20), {});
+  CHECK(counts.kept() == 2);
+  const auto first = counts.most_frequent({});
+  REQUIRE(first);
+  CHECK(std::get<BatchProblem>(first->second).most.requests == 5);
+  CHECK(first->first == shape_line(batch_of(5)));
+  const auto second = counts.most_frequent({first->first});
+  REQUIRE(second);
+  CHECK(std::get<Problem>(second->second).seq_q == 20);
+}
+
 TEST_CASE("what no line can state, and what finds no room, is counted as left out") {
   ShapeCounts counts;
   const auto layout =
@@ -181,8 +261,9 @@ TEST_CASE("the problem that was planned most often is known while somebody wants
   std::set<std::string> done;
   std::vector<std::int64_t> order;
   while (const auto found = counts.most_frequent(done)) {
-    order.push_back(found->second.seq_q);
-    CHECK(found->first == shape_line(found->second));
+    const Problem& problem = std::get<Problem>(found->second);
+    order.push_back(problem.seq_q);
+    CHECK(found->first == shape_line(problem));
     done.insert(found->first);
   }
   CHECK(order == std::vector<std::int64_t>{30, 20, 10});
@@ -213,7 +294,7 @@ TEST_CASE("problems are kept until nobody wants them, and are not there for who 
   CHECK(counts->kept() == kept + 2);
   const auto found = counts->most_frequent({});
   REQUIRE(found);
-  CHECK(found->second.seq_q == 30);
+  CHECK(std::get<Problem>(found->second).seq_q == 30);
 }
 
 TEST_CASE("a file is in the order of counts, then of lines, and reads as it was written") {
@@ -221,7 +302,7 @@ TEST_CASE("a file is in the order of counts, then of lines, and reads as it was 
   shapes.counts = {{"--heads 2", 3}, {"--heads 1", 3}, {"--heads 3", 70}, {"--heads 4", 0}};
   const std::string text = print_shape_log(shapes);
   CHECK(text ==
-        "# annulus shapes 1: what was planned, the most frequent first\n"
+        "# annulus shapes 2: what was planned, the most frequent first\n"
         "--count 70 --heads 3\n--count 3 --heads 1\n--count 3 --heads 2\n--count 0 --heads 4\n");
   shapes.left_out = 12;
   const auto again = parse_shape_log(print_shape_log(shapes));
@@ -238,8 +319,9 @@ TEST_CASE("a file is in the order of counts, then of lines, and reads as it was 
   CHECK(parse_shape_log("")->counts.empty());
   CHECK_FALSE(parse_shape_log("# something else\n--heads 1\n"));
   CHECK(parse_shape_log("# annulus shapes 1")->counts.empty());
+  CHECK(parse_shape_log("# annulus shapes 2")->counts.empty());
   for (const char* later : {"# annulus shapes 10", "# annulus shapes 10: what was planned\n",
-                            "# annulus shapes 2: what was planned\n", "# annulus shapes 1.5\n"}) {
+                            "# annulus shapes 3: what was planned\n", "# annulus shapes 1.5\n"}) {
     CHECK_FALSE(parse_shape_log(later));
   }
   // Where there are too many, the most frequent stay.
@@ -252,6 +334,24 @@ TEST_CASE("a file is in the order of counts, then of lines, and reads as it was 
   CHECK(kept->counts.size() == kMostShapes);
   CHECK_FALSE(kept->counts.contains("--seq 4"));
   CHECK(kept->left_out == 0 + 1 + 2 + 3 + 4);
+}
+
+TEST_CASE("a log of before batches were counted is added to") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  const std::string line = shape_line(problem_of(100));
+  std::ofstream(path) << "# annulus shapes 1: what was planned, the most frequent first\n"
+                      << "# 3 plans are left out, which no line can state\n--count 5 " << line
+                      << '\n';
+  {
+    Made made(path);
+    made.add(problem_of(100), 2);
+    made.counts->add(batch_of(8), {});
+  }
+  CHECK(read(path) ==
+        "# annulus shapes 2: what was planned, the most frequent first\n# 3 plans are left out, "
+        "which no line can state or for which there was no room\n--count 7 " +
+            line + "\n--count 1 " + shape_line(batch_of(8)) + '\n');
 }
 
 TEST_CASE("logs of one file add up, and the file is its user's alone") {

@@ -525,6 +525,9 @@ TEST_CASE("what was planned is tuned and compiled ahead, the most frequent first
   CHECK(annulus_with(run + " --heads 1 --seq 70").code == 0);
   CHECK(annulus_with(run + " --heads 1 --seq 70 --pattern 'sum(causal, window(3, 3))'").code == 0);
   CHECK(annulus_with(run + " --heads 1 --seq 60 --config 'mma m64 n64 w4 s2 q'").code == 0);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(annulus_with(run + " --heads 2 --requests '1/70 x 2, 3/9' --page 8").code == 0);
+  }
   const std::string text = test::read(log);
   CAPTURE(text);
   CHECK(text.find("--count 3 --heads 2 --seq 90 --dim 32 --pattern \"causal & window(9, 0)\"\n") !=
@@ -535,10 +538,12 @@ TEST_CASE("what was planned is tuned and compiled ahead, the most frequent first
   CHECK(planned.code == 0);
   CHECK(planned.err.find("plans of a configuration that was asked for: 1") != planned.err.npos);
   const base::Json results = base::parse_json(planned.out, "the program's output")["results"];
-  REQUIRE(results.size() == 3);
+  REQUIRE(results.size() == 4);
   CHECK(results[0]["problem"]["seq_q"] == 90);
-  CHECK(results[1]["problem"]["seq_q"] == 70);
-  CHECK(results[2]["problem"]["pattern"] == "sum(causal, window(3, 3))");
+  CHECK(results[1]["batch"]["most"]["keys_of_one"] == 70);
+  CHECK(results[1]["batch"]["page_rows"] == 8);
+  CHECK(results[2]["problem"]["seq_q"] == 70);
+  CHECK(results[3]["problem"]["pattern"] == "sum(causal, window(3, 3))");
   const base::Json warmed =
       json_of("warm --json --shapes '" + log + "' --device sim:sm_80 --into " + (folder / "k"));
   CHECK(warmed["kernels"] >= 4);

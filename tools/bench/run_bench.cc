@@ -157,6 +157,14 @@ int main(int argc, char** argv) {
   // What a shape log adds to a plan: of objects that were planned before, and of others.
   planner::ShapeCounts counts;
   const auto count = [&] { counts.add(problem, {}); };
+  BatchProblem batch;
+  batch.heads = problem.heads;
+  batch.kv_heads = problem.kv_heads;
+  batch.dim_qk = batch.dim_v = problem.dim_qk;
+  batch.pattern = problem.pattern;
+  batch.most = {.requests = 64, .rows = 64, .keys_of_one = 4096};
+  const BatchOptions batch_options;
+  const auto count_batch = [&] { counts.add(batch, batch_options); };
   const std::vector<Problem> others = [] {
     std::vector<Problem> made;
     for (int i = 0; i < kBatch; ++i) made.push_back(decoder_layer());
@@ -187,6 +195,10 @@ int main(int argc, char** argv) {
             with_context(false, [&] { return median_difference(run, bare); }));
   bench.add({"a plan's count in the shape log", "us", 1, true},
             [&] { return median_micros(count); });
+  bench.add({"a batch's count in the shape log", "us", 1, true},
+            [&] { return median_micros(count_batch); });
+  bench.add({"allocations per count in the shape log", "calls", 0, true}, allocations(count));
+  bench.add({"allocations per count of a batch", "calls", 0, true}, allocations(count_batch));
   bench.add({"a plan's count in the shape log, of 1000 objects in turn", "us", 1, true},
             [&] { return median_micros(count_others); });
   bench.add({"the line of a shape that is new", "us", 0, true},
