@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/fail.h"
 #include "batch/batch_plan.h"
 
 namespace annulus::autotune {
@@ -15,6 +16,38 @@ std::vector<RequestClass> classes_within(const BatchProblem& problem) {
     classes.push_back(RequestClass::kManyQueries);
   }
   return classes;
+}
+
+std::vector<batch::StepRequest> requests_of(const std::vector<StepRequests>& step,
+                                            const BatchProblem& problem, RequestClass requests) {
+  const BatchProblem bounded = batch::with_bounds(problem);
+  const BatchBounds& most = bounded.most;
+  const std::int64_t few = batch::most_few_queries(bounded);
+  std::vector<batch::StepRequest> all;
+  std::int64_t count = 0, rows = 0, keys = 0;
+  for (const StepRequests& each : step) {
+    const bool fits = each.requests >= 1 && each.requests <= most.requests - count &&
+                      each.queries >= 1 && each.queries <= most.rows_of_one && each.keys >= 1 &&
+                      each.keys <= most.keys_of_one &&
+                      each.requests <= (most.rows - rows) / each.queries &&
+                      each.requests <= (most.keys - keys) / each.keys;
+    if (!fits) {
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "{} requests of {} queries and {} keys of the step are not within the bounds, or "
+          "with those before them not: up to {} requests, {} queries, {} of one, {} keys, {} "
+          "of one",
+          each.requests, each.queries, each.keys, most.requests, most.rows, most.rows_of_one,
+          most.keys, most.keys_of_one);
+    }
+    count += each.requests;
+    rows += each.requests * each.queries;
+    keys += each.requests * each.keys;
+    const bool is_few = each.queries <= few;
+    if (is_few != (requests == RequestClass::kFewQueries)) continue;
+    all.insert(all.end(), static_cast<std::size_t>(each.requests), {each.queries, each.keys});
+  }
+  return all;
 }
 
 Problem as_problem(const BatchProblem& problem, RequestClass requests) {

@@ -7,14 +7,22 @@
 #include <vector>
 
 #include "annulus/batch.h"
+#include "annulus/tune.h"
 #include "autotune/shape_key.h"
 #include "batch/batch_config.h"
+#include "batch/batch_cost.h"
 
 namespace annulus::autotune {
 
 // The classes of requests that are within the bounds. Requires: validate(problem) passes, here and
 // below.
 std::vector<batch::RequestClass> classes_within(const BatchProblem& problem);
+
+// The requests of a step that are of a class. Throws Error{kInvalidArgument} where the step is not
+// within the bounds.
+std::vector<batch::StepRequest> requests_of(const std::vector<StepRequests>& step,
+                                            const BatchProblem& problem,
+                                            batch::RequestClass requests);
 
 // All requests as one problem whose batches they are: each has the most queries of its class, and
 // its share of all keys.

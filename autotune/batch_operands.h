@@ -9,21 +9,12 @@
 #include <vector>
 
 #include "annulus/batch.h"
+#include "autotune/batch_target.h"
 #include "autotune/operands.h"
 #include "batch/batch_config.h"
 #include "batch/batch_cost.h"
 
 namespace annulus::autotune {
-
-// A class of a batch's requests whose kernel is searched.
-struct BatchTarget {
-  BatchProblem problem;  // bounds and all
-  BatchOptions options;  // part_keys, max_multiprocessors; no config
-  batch::RequestClass requests = batch::RequestClass::kFewQueries;
-  // What is measured: the requests of this class in a step, with the keys that they have on all
-  // ranks together. Within the bounds, at least one, each with a query and a key or more.
-  std::vector<batch::StepRequest> step;
-};
 
 // The step that is measured where nobody gives one, from the bounds: every request of the class has
 // as many queries as `rows` and the class allow, and its share of `keys`. Few queries: as many

@@ -68,6 +68,18 @@ class Reader {
     if (value < least || value > most) refuse(name, "is out of range");
     return value;
   }
+  std::vector<std::int64_t> numbers(const char* name, std::size_t most_of_them, std::int64_t least,
+                                    std::int64_t most) const {
+    const Json& found = member(name);
+    if (!found.is_array()) refuse(name, "is no array");
+    if (found.size() > most_of_them) refuse(name, "is too long");
+    std::vector<std::int64_t> all;
+    for (const Json& each : found) {
+      const Json one = {{name, each}};
+      all.push_back(Reader(one).number(name, least, most));
+    }
+    return all;
+  }
   int integer(const char* name, int least, int most) const {
     return static_cast<int>(number(name, least, most));
   }
@@ -153,6 +165,55 @@ constexpr OriginLength kOriginLengths[] = {
     {"q0", &Origin::q0, -kMaxTime}, {"k0", &Origin::k0, -kMaxTime},
     {"layer", &Origin::layer},      {"scale_block", &Origin::scale_block}};
 constexpr OriginText kOriginTexts[] = {{"pattern", &Origin::pattern}, {"score", &Origin::score}};
+
+// Their ranges are checked where they are used, as those of a caller's.
+template <typename Stated>
+struct StatedNumber {
+  const char* name;
+  std::int64_t Stated::*place;
+};
+constexpr StatedNumber<StatedSelection> kSelectionNumbers[] = {
+    {"block_rows", &StatedSelection::block_rows},
+    {"block_columns", &StatedSelection::block_columns},
+    {"rule", &StatedSelection::rule},
+    {"max_blocks", &StatedSelection::max_blocks},
+    {"mass", &StatedSelection::mass},
+    {"pool", &StatedSelection::pool},
+    {"stride", &StatedSelection::stride},
+    {"coarse_factor", &StatedSelection::coarse_factor},
+    {"coarse_blocks", &StatedSelection::coarse_blocks},
+    {"sink_blocks", &StatedSelection::sink_blocks},
+    {"diagonal_blocks", &StatedSelection::diagonal_blocks}};
+constexpr StatedNumber<StatedBatch> kBatchNumbers[] = {
+    {"most", &StatedBatch::requests},
+    {"most_rows", &StatedBatch::rows},
+    {"most_rows_of_one", &StatedBatch::rows_of_one},
+    {"most_keys_of_one", &StatedBatch::keys_of_one},
+    {"most_keys", &StatedBatch::keys},
+    {"page_rows", &StatedBatch::page_rows},
+    {"block_keys", &StatedBatch::block_keys},
+    {"most_blocks", &StatedBatch::most_blocks},
+    {"row_limits", &StatedBatch::row_limits},
+    {"want_lse", &StatedBatch::want_lse},
+    {"rank_block", &StatedBatch::rank_block},
+    {"ranks", &StatedBatch::ranks},
+    {"rank", &StatedBatch::rank}};
+
+template <typename Stated, std::size_t kCount>
+Json numbers_json(const StatedNumber<Stated> (&numbers)[kCount], const Stated& stated) {
+  Json json;
+  for (const auto& number : numbers) json[number.name] = stated.*number.place;
+  return json;
+}
+
+template <typename Stated, std::size_t kCount>
+Stated read_numbers(const StatedNumber<Stated> (&numbers)[kCount], const Reader& from) {
+  Stated stated;
+  for (const auto& number : numbers) {
+    stated.*number.place = from.number(number.name, -kMaxTime, kMaxTime);
+  }
+  return stated;
+}
 
 // An entry of a sum states this in place of the class of its pattern; the class of its branches has
 // a member of its own. Builds that do not know sums refuse such an entry.
@@ -273,6 +334,13 @@ Json json_of(const Entry& entry, const std::string& device) {
     origin[length.name] = entry.origin.*length.place;
   }
   for (const OriginText& text : kOriginTexts) origin[text.name] = entry.origin.*text.place;
+  if (entry.origin.selection) {
+    origin["selection"] = numbers_json(kSelectionNumbers, *entry.origin.selection);
+  }
+  if (entry.origin.requests) {
+    origin["requests"] = numbers_json(kBatchNumbers, *entry.origin.requests);
+    origin["requests"]["step"] = entry.origin.requests->step;
+  }
   return json;
 }
 
@@ -317,6 +385,14 @@ Entry entry_of(const Json& json, std::string* device) {
   }
   for (const OriginText& text : kOriginTexts) {
     entry.origin.*text.place = origin.text(text.name);
+  }
+  if (origin.has("selection")) {
+    entry.origin.selection = read_numbers(kSelectionNumbers, origin.object("selection"));
+  }
+  if (origin.has("requests")) {
+    const Reader requests = origin.object("requests");
+    entry.origin.requests = read_numbers(kBatchNumbers, requests);
+    entry.origin.requests->step = requests.numbers("step", kMaxStepNumbers, 1, kMaxTime);
   }
   return entry;
 }

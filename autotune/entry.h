@@ -26,6 +26,28 @@ inline constexpr int kEntrySchema = 4;
 inline constexpr std::int64_t kMaxEntryBytes = 64 << 10;
 inline constexpr std::size_t kDigestDigits = 32;  // of a digest as files state it
 
+// A Selection in numbers, as an entry's origin keeps it.
+struct StatedSelection {
+  std::int64_t block_rows = 0, block_columns = 0, rule = 0, max_blocks = 0;
+  std::int64_t mass = 0;  // in units of 2^-20
+  std::int64_t pool = 0, stride = 0, coarse_factor = 0, coarse_blocks = 0;
+  std::int64_t sink_blocks = 0, diagonal_blocks = 0;
+  friend bool operator==(const StatedSelection&, const StatedSelection&) = default;
+};
+
+// A batch by what it has besides a problem, and the requests of its step that were measured.
+struct StatedBatch {
+  std::int64_t requests = 0, rows = 0, rows_of_one = 0, keys_of_one = 0, keys = 0;
+  std::int64_t page_rows = 0, block_keys = 0, most_blocks = 0;
+  std::int64_t row_limits = 0, want_lse = 0;  // 0 or 1
+  std::int64_t rank_block = 1, ranks = 1, rank = 0;
+  // So many requests, with so many queries, and keys; and so on.
+  std::vector<std::int64_t> step = {};
+  friend bool operator==(const StatedBatch&, const StatedBatch&) = default;
+};
+// Numbers of the longest step that an entry keeps.
+inline constexpr std::size_t kMaxStepNumbers = 96;
+
 // One tuned result: how two kernels compared. Times are nanoseconds where they were measured and
 // cycles where they were predicted.
 struct Entry {
@@ -63,6 +85,10 @@ struct Entry {
     std::int64_t q0 = 0, k0 = 0, layer = 0, scale_block = 0;
     std::string pattern;  // its text; empty where that would name a file or be long
     std::string score;
+    // With one of these the problem is not all that was measured: blocks stood in for those that
+    // runs choose, or the requests of a batch.
+    std::optional<StatedSelection> selection = {};
+    std::optional<StatedBatch> requests = {};
     friend bool operator==(const Origin&, const Origin&) = default;
   } origin;
 

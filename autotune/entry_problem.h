@@ -3,7 +3,11 @@
 
 // The problem that was measured, as an entry keeps it, so that it can be measured again.
 
+#include <utility>
+
 #include "annulus/attention.h"
+#include "annulus/selection.h"
+#include "autotune/batch_target.h"
 #include "autotune/entry.h"
 
 namespace annulus::autotune {
@@ -12,10 +16,17 @@ namespace annulus::autotune {
 // the problem: blocks() of a file or of memory, texts longer than kMaxEntryText, tensors that are
 // parts of longer ones, blocks of scales that differ.
 void state_problem(const Problem& problem, Entry::Origin* origin);
+// The problem and the selection with it.
+void state_selected(const Problem& problem, const Selection& selection, Entry::Origin* origin);
+// A batch and the step that is measured, which is left out where it has more than kMaxStepNumbers.
+// Options of the plan are not stated: what is tuned has none.
+void state_batch(const BatchTarget& batch, Entry::Origin* origin);
 
-// That problem. Nothing in it names a file. Throws Error{kUnsupported} where the entry holds none,
-// Error{kInvalidFile} where what it holds is no valid problem or one of another key.
+// What was stated, which names no file. Throws Error{kUnsupported} where the entry does not hold
+// it, Error{kInvalidFile} where what it holds is not valid or of another key.
 Problem problem_of(const Entry& entry);
+std::pair<Problem, Selection> selected_of(const Entry& entry);
+BatchTarget batch_of(const Entry& entry);
 
 }  // namespace annulus::autotune
 

@@ -173,7 +173,8 @@ Target target_of(const Problem& problem, const attention::DeviceLimits& limits) 
           .checked = problem,
           .shape = shape_key(problem),
           .standard = attention::choose_config(problem, limits).config,
-          .why_not = {}};
+          .why_not = {},
+          .state = [problem](Entry::Origin* origin) { state_problem(problem, origin); }};
 }
 
 Target target_of(const Problem& problem, const Selection& selection,
@@ -182,17 +183,27 @@ Target target_of(const Problem& problem, const Selection& selection,
           .checked = small_stand_in(problem, selection, seed),
           .shape = shape_key(problem, selection),
           .standard = selection::choose_config(problem, selection, limits).config,
-          .why_not = [](const KernelConfig& config) { return selection::why_not(config); }};
+          .why_not = [](const KernelConfig& config) { return selection::why_not(config); },
+          .state = [=](Entry::Origin* origin) { state_selected(problem, selection, origin); }};
 }
 
-Target target_of(BatchTarget batch, const attention::DeviceLimits& limits) {
+Target target_of(const BatchTarget& batch, const attention::DeviceLimits& limits) {
   const Problem problem = as_problem(batch.problem, batch.requests);
   return {.problem = problem,
           .checked = problem,
           .shape = shape_key(batch.problem, batch.requests),
           .standard = batch::choose_config(batch.requests, batch.problem, limits),
-          .batch = std::move(batch),
-          .why_not = {}};
+          .batch = batch,
+          .why_not = {},
+          .state = [batch](Entry::Origin* origin) { state_batch(batch, origin); }};
+}
+
+Target stated_target(const Entry& entry, const attention::DeviceLimits& limits,
+                     std::uint64_t seed) {
+  if (entry.shape.requests != Requests::kNone) return target_of(batch_of(entry), limits);
+  if (entry.shape.pattern != PatternClass::kChosen) return target_of(problem_of(entry), limits);
+  const auto [problem, selection] = selected_of(entry);
+  return target_of(problem, selection, limits, seed);
 }
 
 std::optional<Candidates> candidates_of(const Target& target, const attention::DeviceLimits& limits,
@@ -347,8 +358,7 @@ Entry entry_of(const Target& target, const SearchResult& result, bool predicted,
   entry.shape = target.shape;
   origin.library_version = ANNULUS_VERSION;
   origin.when = std::time(nullptr);
-  state_problem(target.problem, &origin);
-  if (target.batch) origin.pattern = origin.score = "";  // which would say another problem
+  target.state(&origin);
   entry.origin = std::move(origin);
   return entry;
 }

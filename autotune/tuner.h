@@ -28,6 +28,8 @@ struct Target {
   std::optional<BatchTarget> batch = {};
   // Why a configuration is no candidate although it is legal, or nothing.
   std::function<std::optional<std::string>(const attention::KernelConfig&)> why_not;
+  // Writes to an entry what it is that was measured (entry_problem.h).
+  std::function<void(Entry::Origin*)> state;
 };
 // Requires: a valid problem. Throws as choose_config and pattern::emit do.
 Target target_of(const Problem& problem, const attention::DeviceLimits& limits);
@@ -38,7 +40,11 @@ Target target_of(const Problem& problem, const Selection& selection,
 
 // The target is a class of a batch's requests. Requires: validate(batch.problem) passes, and what
 // BatchTarget says. Throws as batch::choose_config does.
-Target target_of(BatchTarget batch, const attention::DeviceLimits& limits);
+Target target_of(const BatchTarget& batch, const attention::DeviceLimits& limits);
+
+// What an entry was found with, for measuring it again. Throws as problem_of, selected_of and
+// batch_of (entry_problem.h), and as the functions above.
+Target stated_target(const Entry& entry, const attention::DeviceLimits& limits, std::uint64_t seed);
 
 // The candidates of a problem in the space's order, each with the prediction of the static model,
 // and the heuristic's choice among them. Configurations are left out whose CTAs pack heads, or

@@ -145,6 +145,17 @@ ANNULUS_EXPORT annulus_status annulus_tuned_remove(const char* name, const char*
 ANNULUS_EXPORT annulus_status annulus_tuned_why(annulus_device* device,
                                                 const annulus_problem* problem,
                                                 annulus_tuned_report** report);
+// The same for a plan with a selection (annulus_plan_create_selected).
+ANNULUS_EXPORT annulus_status annulus_tuned_why_selected(annulus_device* device,
+                                                         const annulus_problem* problem,
+                                                         const annulus_selection* selection,
+                                                         annulus_tuned_report** report);
+// The same for a batch (annulus_batch_plan_create), each class of whose requests has an entry of
+// its own: the texts of the report are those of all classes. Null options are the defaults.
+ANNULUS_EXPORT annulus_status annulus_tuned_why_batch(annulus_device* device,
+                                                      const annulus_batch_problem* problem,
+                                                      const annulus_batch_options* options,
+                                                      annulus_tuned_report** report);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -144,9 +144,8 @@ struct StepRequests {
 // there may be with as many queries as their class and `rows` allow, which share `keys`. A result
 // for each class that was searched, in the order of BatchInfo::config. On a simulated device few
 // queries are predicted by the model of annulus explain, many queries by how much work the slowest
-// pipe has. Results of batches cannot be measured again (annulus tuned verify). `options` and
-// errors are those of tune(); Error{kInvalidArgument} as well for a step that is not within the
-// bounds, and what plan_batch() throws.
+// pipe has. `options` and errors are those of tune(); Error{kInvalidArgument} as well for a step
+// that is not within the bounds, and what plan_batch() throws.
 ANNULUS_EXPORT std::vector<TuneResult> tune_batch(const Device& device, const BatchProblem& problem,
                                                   const std::vector<StepRequests>& step = {},
                                                   const TuneOptions& options = {});

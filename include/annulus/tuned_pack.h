@@ -25,7 +25,9 @@
 #include <string>
 #include <vector>
 
+#include "annulus/batch.h"
 #include "annulus/device.h"
+#include "annulus/selection.h"
 #include "annulus/tune.h"
 
 namespace annulus::inline v0 {
@@ -143,6 +145,14 @@ ANNULUS_EXPORT TunedReport remove_tuned(const std::string& name,
 // Which entry a plan of this problem uses on a device, and of each other one of the device's search
 // path why it does not, those first that come nearest. Throws as Device::plan.
 ANNULUS_EXPORT TunedReport why_tuned(const Device& device, const Problem& problem);
+// The same for a plan with a selection. Throws as Device::plan with it.
+ANNULUS_EXPORT TunedReport why_tuned(const Device& device, const Problem& problem,
+                                     const Selection& selection);
+// The same for a batch, each class of whose requests has an entry of its own: the texts of the
+// report are those of all classes, "; " between them and ", " between configurations. Throws as
+// plan_batch.
+ANNULUS_EXPORT TunedReport why_tuned(const Device& device, const BatchProblem& problem,
+                                     const BatchOptions& options = {});
 
 }  // namespace annulus::inline v0
 

@@ -38,6 +38,7 @@ BatchInfo describe(const batch::BatchRunner& runner) {
     configs += fmt::format("{}{}", configs.empty() ? "" : ", ", attention::to_string(of.config));
   }
   return {.config = std::move(configs),
+          .tuned = {},
           .decisions = plan.decisions,
           .specialised_source = jit::source_text(few.spec),
           .part_keys = few.part_keys,

@@ -6,6 +6,7 @@
 
 #include "annulus/tuned_pack.h"
 #include "api/c_functions.h"
+#include "api/c_problems.h"
 #include "api/c_tuned_entry.h"
 #include "api/verify_until.h"
 
@@ -206,6 +207,28 @@ annulus_status annulus_tuned_why(annulus_device* device, const annulus_problem* 
     const DevicePin pin(devices(), number(device));
     check_pointer(kPlace, report);
     give_report(report, why_tuned(pin->device, problem_of(problem)));
+  });
+}
+
+annulus_status annulus_tuned_why_selected(annulus_device* device, const annulus_problem* problem,
+                                          const annulus_selection* selection,
+                                          annulus_tuned_report** report) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer(kPlace, report);
+    const Problem read = problem_of(problem);
+    give_report(report, why_tuned(pin->device, read, selection_of(selection)));
+  });
+}
+
+annulus_status annulus_tuned_why_batch(annulus_device* device, const annulus_batch_problem* problem,
+                                       const annulus_batch_options* options,
+                                       annulus_tuned_report** report) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer(kPlace, report);
+    const BatchProblem read = batch_problem_of(problem);
+    give_report(report, why_tuned(pin->device, read, batch_options_of(options)));
   });
 }
 

@@ -15,7 +15,6 @@
 #include "autotune/tuner.h"
 #include "base/fail.h"
 #include "base/work.h"
-#include "batch/batch_plan.h"
 #include "selection/selection_plan.h"
 
 namespace annulus {
@@ -341,43 +340,6 @@ TuneResult tune_on(const Device::Impl& impl, const TuneSubject& subject, const T
   return tune_target(impl, *found, options, cancelled, beside, start);
 }
 
-namespace {
-
-// The requests of a step that are of a class. Throws where they are not within the bounds.
-std::vector<batch::StepRequest> requests_of(const std::vector<StepRequests>& step,
-                                            const BatchProblem& bounded,
-                                            batch::RequestClass requests) {
-  const BatchBounds& most = bounded.most;
-  const std::int64_t few = batch::most_few_queries(bounded);
-  std::vector<batch::StepRequest> all;
-  std::int64_t count = 0, rows = 0, keys = 0;
-  for (const StepRequests& each : step) {
-    const bool fits = each.requests >= 1 && each.requests <= most.requests - count &&
-                      each.queries >= 1 && each.queries <= most.rows_of_one && each.keys >= 1 &&
-                      each.keys <= most.keys_of_one &&
-                      each.requests <= (most.rows - rows) / each.queries &&
-                      each.requests <= (most.keys - keys) / each.keys;
-    if (!fits) {
-      base::fail(
-          ErrorCode::kInvalidArgument,
-          "{} requests of {} queries and {} keys of the step are not within the bounds, or "
-          "with those before them not: up to {} requests, {} queries, {} of one, {} keys, {} "
-          "of one",
-          each.requests, each.queries, each.keys, most.requests, most.rows, most.rows_of_one,
-          most.keys, most.keys_of_one);
-    }
-    count += each.requests;
-    rows += each.requests * each.queries;
-    keys += each.requests * each.keys;
-    const bool is_few = each.queries <= few;
-    if (is_few != (requests == batch::RequestClass::kFewQueries)) continue;
-    all.insert(all.end(), static_cast<std::size_t>(each.requests), {each.queries, each.keys});
-  }
-  return all;
-}
-
-}  // namespace
-
 std::vector<TuneResult> tune_batch_until(const Device& device, const BatchProblem& problem,
                                          const std::vector<StepRequests>& step,
                                          const TuneOptions& options,
@@ -405,10 +367,10 @@ std::vector<TuneResult> tune_batch_on(const Device::Impl& impl, const BatchProbl
     }
     autotune::BatchTarget of{problem, {}, requests, {}};
     of.step = step.empty() ? autotune::default_step(problem, requests)
-                           : requests_of(step, batch::with_bounds(problem), requests);
+                           : autotune::requests_of(step, problem, requests);
     if (of.step.empty()) continue;
-    results.push_back(tune_target(impl, autotune::target_of(std::move(of), limits), of_class,
-                                  cancelled, beside, start));
+    results.push_back(
+        tune_target(impl, autotune::target_of(of, limits), of_class, cancelled, beside, start));
   }
   return results;
 }
@@ -422,7 +384,7 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
   try {
     // A file may state any problem, also one whose rows take hours to look at.
     const base::Work work({.cancelled = cancelled}, "reading the problem of a tuned result");
-    target = autotune::target_of(autotune::problem_of(entry), limits_of(impl));
+    target = autotune::stated_target(entry, limits_of(impl), seed);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kCancelled) throw;
     note.text = error.what();

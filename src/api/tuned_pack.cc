@@ -11,6 +11,7 @@
 #include "api/tuned_places.h"
 #include "api/tuned_text.h"
 #include "api/verify_until.h"
+#include "autotune/batch_key.h"
 #include "autotune/device_key.h"
 #include "autotune/folder_work.h"
 #include "autotune/listing.h"
@@ -19,7 +20,10 @@
 #include "base/env.h"
 #include "base/fail.h"
 #include "base/random.h"
+#include "batch/batch_choice.h"
 #include "planner/choices.h"
+#include "planner/tuned_batch.h"
+#include "selection/selection_plan.h"
 
 namespace annulus {
 namespace api {
@@ -170,6 +174,81 @@ std::string why_passed(const ListedEntry& listed, const autotune::ShapeKey& shap
 auto nearness(const ListedEntry& listed, const autotune::ShapeKey& shape, bool serves) {
   const auto distance = autotune::length_distance(listed.entry.shape, shape);
   return std::tuple(!serves, !distance.has_value(), distance.value_or(0));
+}
+
+}  // namespace
+
+namespace {
+
+// What a plan looks up, and what comes of it.
+struct LookUp {
+  autotune::ShapeKey shape;
+  std::optional<autotune::TunedStore::Found> found;
+  bool used = false;  // a plan takes what was found
+  std::string text;   // why, or why not
+};
+
+// Whether an entry is the one that was found.
+bool is_found(const LookUp& look_up, const ListedEntry& listed) {
+  const auto& found = look_up.found;
+  return found && found->path == listed.path && found->entry == listed.entry;
+}
+
+// The look-up that an entry is held against: one of its class of requests, else the first.
+const LookUp& look_up_for(const std::vector<LookUp>& look_ups, const ListedEntry& listed) {
+  const auto same = std::ranges::find_if(look_ups, [&](const LookUp& each) {
+    return each.shape.requests == listed.entry.shape.requests;
+  });
+  return same == look_ups.end() ? look_ups.front() : *same;
+}
+
+// Adds a note for each entry of the device's path, those first that come nearest to a look-up.
+void tell_entries(const Device::Impl& device, const std::vector<LookUp>& look_ups,
+                  TunedReport* report) {
+  base::FileSystem files;
+  autotune::Listing listing = autotune::list_entries(files, places_of(device));
+  std::vector<std::pair<TunedNote, ListedEntry>> judged;
+  for (ListedEntry& listed : listing.entries) {
+    TunedNote note = judge(device, listed);
+    judged.emplace_back(std::move(note), std::move(listed));
+  }
+  const auto serves = [](const TunedNote& note) { return note.verdict == TunedVerdict::kUsed; };
+  const auto order = [&](const auto& each) {
+    const auto& [note, listed] = each;
+    return nearness(listed, look_up_for(look_ups, listed).shape, serves(note));
+  };
+  std::ranges::stable_sort(judged,
+                           [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  for (auto& [note, listed] : judged) {
+    const LookUp& look_up = look_up_for(look_ups, listed);
+    if (is_found(look_up, listed)) {
+      note.verdict = look_up.used ? TunedVerdict::kUsed : TunedVerdict::kUnused;
+      note.text = look_up.text;
+    } else if (serves(note)) {
+      note.verdict = TunedVerdict::kUnused;
+      note.text = why_passed(listed, look_up.shape, look_up.found);
+    }
+    report->notes.push_back(std::move(note));
+  }
+  report->left_out = std::move(listing.ignored);
+}
+
+// Requires: the subject is valid.
+TunedReport why_subject(const Device::Impl& device, const planner::Subject& subject) {
+  TunedReport report;
+  const planner::Choices choices = planner::choose(subject, limits_of(device), {}, *device.tuned);
+  const attention::Choice& choice = choices.tuned ? choices.tuned->choice : choices.untuned;
+  report.config = attention::to_string(choice.config);
+  report.reason = choice.reason;
+  if (subject.problem.batch == 0 || subject.problem.seq_q == 0) {
+    report.reason += "; no result is looked up where there is nothing to launch";
+    return report;
+  }
+  LookUp look_up{planner::key_of(subject), {}, choices.tuned.has_value(), choice.reason};
+  look_up.found = device.tuned->find(look_up.shape);
+  report.shape = autotune::to_string(look_up.shape);
+  tell_entries(device, {look_up}, &report);
+  return report;
 }
 
 }  // namespace
@@ -416,46 +495,44 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
 
 TunedReport why_tuned(const Device& device, const Problem& problem) {
   validate(problem);
+  return api::why_subject(api::inside(device), {problem});
+}
+
+TunedReport why_tuned(const Device& device, const Problem& problem, const Selection& selection) {
+  validate(problem);
+  selection::validate(problem, selection);
+  return api::why_subject(api::inside(device), {problem, &selection});
+}
+
+TunedReport why_tuned(const Device& device, const BatchProblem& problem,
+                      const BatchOptions& options) {
+  validate(problem);
   const Device::Impl& impl = api::inside(device);
+  const attention::DeviceLimits limits = api::limits_of(impl);
+  const auto named = batch::named_configs(options.config, {problem.dim_qk, problem.dim_v});
+  std::vector<api::LookUp> look_ups;
   TunedReport report;
-  const planner::Choices choices =
-      planner::choose({problem}, api::limits_of(impl), {}, *impl.tuned);
-  const attention::Choice& choice = choices.tuned ? choices.tuned->choice : choices.untuned;
-  report.config = attention::to_string(choice.config);
-  report.reason = choice.reason;
-  if (problem.batch == 0 || problem.seq_q == 0) {
-    report.reason += "; no result is looked up where there is nothing to launch";
-    return report;
+  const auto append = [](std::string* to, const char* between, const std::string& text) {
+    if (!to->empty()) *to += between;
+    *to += text;
+  };
+  for (planner::TunedClass& of : planner::tuned_classes(problem, options, limits, *impl.tuned)) {
+    api::LookUp look_up{autotune::shape_key(problem, of.requests), std::move(of.found), {}, {}};
+    look_up.used = look_up.found && of.why_unused.empty();
+    const auto by_name = batch::named_for(of.requests, named, problem, limits);
+    const attention::KernelConfig config = look_up.used ? look_up.found->entry.config
+                                           : by_name
+                                               ? *by_name
+                                               : batch::choose_config(of.requests, problem, limits);
+    look_up.text = look_up.used            ? planner::tuned_reason(*look_up.found)
+                   : of.why_unused.empty() ? "the heuristic's choice"
+                                           : of.why_unused;
+    append(&report.shape, "; ", autotune::to_string(look_up.shape));
+    append(&report.config, ", ", attention::to_string(config));
+    append(&report.reason, "; ", look_up.text);
+    look_ups.push_back(std::move(look_up));
   }
-  const autotune::ShapeKey shape = autotune::shape_key(problem);
-  report.shape = autotune::to_string(shape);
-  const std::optional<autotune::TunedStore::Found> found = impl.tuned->find(shape);
-  base::FileSystem files;
-  autotune::Listing listing = autotune::list_entries(files, api::places_of(impl));
-  std::vector<std::pair<TunedNote, autotune::ListedEntry>> judged;
-  for (autotune::ListedEntry& listed : listing.entries) {
-    TunedNote note = api::judge(impl, listed);
-    judged.emplace_back(std::move(note), std::move(listed));
-  }
-  const auto serves = [](const TunedNote& note) { return note.verdict == TunedVerdict::kUsed; };
-  std::ranges::stable_sort(judged, [&](const auto& a, const auto& b) {
-    return api::nearness(a.second, shape, serves(a.first)) <
-           api::nearness(b.second, shape, serves(b.first));
-  });
-  for (auto& [note, listed] : judged) {
-    const bool is_found = found && found->path == listed.path && found->entry == listed.entry;
-    if (is_found && choices.tuned) {
-      note.text = choice.reason;
-    } else if (is_found) {
-      note.verdict = TunedVerdict::kUnused;
-      note.text = choices.untuned.reason;
-    } else if (serves(note)) {
-      note.verdict = TunedVerdict::kUnused;
-      note.text = api::why_passed(listed, shape, found);
-    }
-    report.notes.push_back(std::move(note));
-  }
-  report.left_out = std::move(listing.ignored);
+  api::tell_entries(impl, look_ups, &report);
   return report;
 }
 

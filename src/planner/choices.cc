@@ -7,7 +7,6 @@
 #include "selection/selection_plan.h"
 
 namespace annulus::planner {
-namespace {
 
 autotune::ShapeKey key_of(const Subject& subject) {
   if (subject.selection != nullptr) {
@@ -15,6 +14,8 @@ autotune::ShapeKey key_of(const Subject& subject) {
   }
   return autotune::shape_key(subject.step != nullptr ? *subject.step : subject.problem);
 }
+
+namespace {
 
 std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
                                                       const PlanOptions& options,
@@ -55,11 +56,7 @@ attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
   const autotune::Entry& entry = found.entry;
   attention::Choice choice;
   choice.config = entry.config;
-  choice.reason =
-      fmt::format("tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
-                  entry.predicted ? "predicted" : "took",
-                  static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
-                  entry.predicted ? "cycles" : "time", nearness(found), origin_of(found));
+  choice.reason = tuned_reason(found);
   choice.rejected = heuristic.rejected;
   if (heuristic.config != entry.config) {
     std::erase_if(choice.rejected, [&](const attention::Rejected& rejected) {
@@ -123,6 +120,14 @@ Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
         found->relative, attention::to_string(found->entry.config), kMostOverHeuristic);
   }
   return choices;
+}
+
+std::string tuned_reason(const autotune::TunedStore::Found& found) {
+  const autotune::Entry& entry = found.entry;
+  return fmt::format("tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
+                     entry.predicted ? "predicted" : "took",
+                     static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
+                     entry.predicted ? "cycles" : "time", nearness(found), origin_of(found));
 }
 
 std::string origin_of(const autotune::TunedStore::Found& found) {

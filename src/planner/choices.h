@@ -29,6 +29,9 @@ struct Subject {
   const Problem* step = nullptr;
 };
 
+// The key by which its result is looked up. Requires: it launches something.
+autotune::ShapeKey key_of(const Subject& subject);
+
 // A tuned result, and the choice that it makes.
 struct TunedChoice {
   attention::Choice choice;
@@ -54,6 +57,10 @@ attention::Choice untuned(const Subject& subject, const attention::DeviceLimits&
 // do.
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
                const PlanOptions& options, autotune::TunedStore& tuned);
+
+// Why a plan has the configuration of a result: "tuned, took 0.91 of the heuristic's time (of this
+// very kind of problem); from /home/...".
+std::string tuned_reason(const autotune::TunedStore::Found& found);
 
 // The text for PlanInfo::tuned of a result that is used: its file, or "memory".
 std::string origin_of(const autotune::TunedStore::Found& found);

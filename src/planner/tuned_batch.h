@@ -3,14 +3,29 @@
 
 // The tuned configurations of a batch's kernels.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "annulus/batch.h"
 #include "attention/kernels/device_limits.h"
 #include "autotune/store.h"
+#include "batch/batch_config.h"
 
 namespace annulus::planner {
+
+// What is looked up for a class of a batch's requests.
+struct TunedClass {
+  batch::RequestClass requests = batch::RequestClass::kFewQueries;
+  std::optional<autotune::TunedStore::Found> found;  // the result that comes nearest
+  std::string why_unused;  // it is not taken for this; empty: it is, where there is one
+};
+
+// Each class that is within the bounds. Requires: validate(problem) passes. Throws as
+// batch::named_configs does.
+std::vector<TunedClass> tuned_classes(const BatchProblem& problem, const BatchOptions& options,
+                                      const attention::DeviceLimits& limits,
+                                      autotune::TunedStore& tuned);
 
 struct TunedBatch {
   BatchOptions options;                            // the caller's, with the tuned configurations

@@ -96,6 +96,38 @@ static void travelled(annulus_device* device, const annulus_problem* problem, co
               "0 tuned results");
 }
 
+// Others than problems are explained too; the one result is for none of them.
+static void explained(annulus_device* device, const annulus_problem* problem) {
+  annulus_selection selection = ANNULUS_SELECTION_INIT;
+  annulus_batch_problem batch = ANNULUS_BATCH_PROBLEM_INIT;
+  annulus_batch_options options = ANNULUS_BATCH_OPTIONS_INIT;
+  annulus_tuned_report* report = NULL;
+  selection.max_blocks = 2;
+  CHECK_OK(annulus_tuned_why_selected(device, problem, &selection, &report));
+  CHECK(strstr(info_of(report).shape, "chosen blocks of 128 x 128") != NULL);
+  CHECK(is_one(report, ANNULUS_TUNED_UNUSED));
+  CHECK_FAILS(annulus_tuned_why_selected(device, problem, NULL, &report), ANNULUS_INVALID_ARGUMENT,
+              "annulus_selection is null");
+  batch.dim_qk = batch.dim_v = 64;
+  batch.pattern = "causal";
+  batch.most.requests = batch.most.rows = 2;
+  batch.most.keys_of_one = 90;
+  CHECK_OK(annulus_tuned_why_batch(device, &batch, NULL, &report));
+  CHECK(strstr(info_of(report).shape, "requests of few queries") != NULL);
+  CHECK(strstr(info_of(report).config, "decode") != NULL);
+  CHECK(is_one(report, ANNULUS_TUNED_UNUSED));
+  options.config = "decode m16 n64 w4 s2";
+  CHECK_OK(annulus_tuned_why_batch(device, &batch, &options, &report));
+  CHECK(strcmp(info_of(report).config, options.config) == 0);
+  CHECK(strstr(info_of(report).reason, "names a configuration") != NULL);
+  CHECK(is_one(report, ANNULUS_TUNED_UNUSED));
+  batch.most.requests = 0;
+  CHECK_FAILS(annulus_tuned_why_batch(device, &batch, NULL, &report), ANNULUS_INVALID_ARGUMENT,
+              "requests");
+  CHECK_FAILS(annulus_tuned_why_batch(device, &batch, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
+              "report");
+}
+
 static void refused(annulus_device* device, const place* at) {
   annulus_tuned_verify_options options = ANNULUS_TUNED_VERIFY_OPTIONS_INIT;
   annulus_tuned_filter filter = ANNULUS_TUNED_FILTER_INIT;
@@ -151,6 +183,7 @@ void test_tuned_pack(void) {
   problem.pattern = "causal";
   CHECK_OK(annulus_tune(device, &problem, NULL, &tuning));
   CHECK_OK(annulus_tuning_destroy(tuning));
+  explained(device, &problem);
   travelled(device, &problem, &at);
   refused(device, &at);
   CHECK_OK(annulus_device_close(device));

@@ -252,6 +252,15 @@ autotune::Entry entry_from(Bytes& bytes) {
   entry.rounds = entry.candidates = 1 + bytes.byte();
   if (bytes.below(2) != 0) entry.runner_up = entry.config;
   if (bytes.below(2) != 0) entry.origin.pattern = "causal";
+  const auto number = [&] { return static_cast<std::int64_t>(bytes.byte()) - 1; };
+  if (bytes.below(4) == 0) {
+    entry.origin.selection = {.block_rows = number(), .block_columns = number(), .rule = number()};
+  }
+  if (bytes.below(4) == 0) {
+    entry.shape.requests = autotune::Requests::kFewQueries;
+    entry.origin.requests = {.requests = number(), .rows = number(), .keys_of_one = number()};
+    entry.origin.requests->step = {1 + bytes.byte(), 1 + bytes.byte(), 1 + bytes.byte()};
+  }
   return entry;
 }
 
@@ -284,6 +293,8 @@ void check_tuned(Bytes& bytes) {
   if (autotune::better(*entry, *entry)) wrong("a tuned entry is better than itself");
   // What it says of its problem is for anybody to write.
   refusal_of([&] { autotune::problem_of(*entry); });
+  refusal_of([&] { autotune::selected_of(*entry); });
+  refusal_of([&] { autotune::batch_of(*entry); });
 }
 
 void check_pack(Bytes& bytes) {

@@ -163,6 +163,75 @@ TEST_CASE("results are verified, also by measuring, pruned and removed") {
                     [&] { remove_tuned("mma", pack); });
 }
 
+TEST_CASE("selections and batches are explained and measured again as problems are") {
+  const test::ScratchFolder scratch;
+  const std::string tuned = scratch.path("tuned");
+  const Device device = Tuned::open(tuned);
+  Problem problem;
+  problem.heads = problem.kv_heads = 2;
+  problem.seq_q = problem.seq_k = 500;
+  problem.dim_qk = problem.dim_v = 32;
+  problem.pattern = causal();
+  Selection selection;
+  selection.block_rows = selection.block_columns = 64;
+  selection.max_blocks = 4;
+  BatchProblem batch;
+  batch.heads = 4;
+  batch.kv_heads = 2;
+  batch.dim_qk = batch.dim_v = 64;
+  batch.pattern = causal();
+  batch.page_rows = 16;
+  batch.most = {.requests = 2, .rows = 200, .rows_of_one = 100, .keys_of_one = 300};
+  const TuneResult chosen = tune(device, problem, selection);
+  const std::vector<TuneResult> classes = tune_batch(device, batch);
+  REQUIRE(classes.size() == 2);
+
+  const TunedReport of_selection = why_tuned(device, problem, selection);
+  CHECK(of_selection.config == device.plan(problem, selection).info().config);
+  CHECK(of_selection.shape == chosen.shape);
+  CHECK(of_selection.reason.find("of this very kind of problem") != std::string::npos);
+  REQUIRE(of_selection.notes.size() == 3);
+  CHECK(of_selection.notes[0].entry.path == chosen.path);
+  CHECK(of_selection.notes[0].verdict == TunedVerdict::kUsed);
+  CHECK(of_selection.notes[1].verdict == TunedVerdict::kUnused);
+  CHECK(of_selection.notes[1].text.find("it is for other problems: requests of") !=
+        std::string::npos);
+  CHECK(why_tuned(device, problem).notes[0].verdict == TunedVerdict::kUnused);
+
+  const TunedReport of_batch = why_tuned(device, batch);
+  CHECK(of_batch.config == plan_batch(device, batch).info().config);
+  CHECK(of_batch.shape == classes[0].shape + "; " + classes[1].shape);
+  REQUIRE(of_batch.notes.size() == 3);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(of_batch.notes[i].verdict == TunedVerdict::kUsed);
+    CHECK(of_batch.notes[i].text.find("of this very kind of problem") != std::string::npos);
+  }
+  CHECK(of_batch.notes[2].entry.path == chosen.path);
+  CHECK(of_batch.notes[2].verdict == TunedVerdict::kUnused);
+  // A name goes before a result, and a batch of longer requests takes it from a distance.
+  const TunedReport named = why_tuned(device, batch, {.config = classes[0].default_config});
+  CHECK(named.config.find(classes[0].default_config) == 0);
+  CHECK(named.reason.find("the caller names a configuration; tuned, ") == 0);
+  BatchProblem longer = batch;
+  longer.most.keys_of_one = 600;
+  CHECK(why_tuned(device, longer).reason.find("2 half powers of two away") != std::string::npos);
+  longer.most.keys_of_one = 30000;
+  const TunedReport far = why_tuned(device, longer);
+  CHECK(far.reason == "the heuristic's choice; the heuristic's choice");
+  CHECK(far.notes[0].text.find("half powers of two away, more than 4") != std::string::npos);
+
+  TunedVerifyOptions options;
+  options.measure = 3;
+  const TunedReport measured = verify_tuned(device, options);
+  REQUIRE(measured.notes.size() == 3);
+  for (const TunedNote& note : measured.notes) {
+    CAPTURE(note.entry.shape);
+    CAPTURE(note.text);
+    CHECK(note.verdict == TunedVerdict::kHolds);
+    CHECK(note.entry.pattern == "causal");
+  }
+}
+
 TEST_CASE("packs that cannot be read say why") {
   const test::ScratchFolder scratch;
   const std::string pack = scratch.path("a.pack");

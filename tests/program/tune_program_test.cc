@@ -405,6 +405,43 @@ TEST_CASE("batches of a file of shapes are tuned as one that is typed is") {
   }
 }
 
+TEST_CASE("tuned why and tuned verify answer for batches and selections") {
+  const test::ScratchFolder folder;
+  const std::string batch =
+      " -H 4 --kv-heads 2 -D 64 -p causal --page 16 --most-requests 4 --most-queries 600 "
+      "--most-queries-of-one 200 --most-keys-of-one 400";
+  const base::Json tuned = json_of("tune --json" + batch + with(folder))["results"];
+  REQUIRE(tuned.size() == 2);
+  const base::Json why = json_of("tuned why --json" + batch + with(folder));
+  CHECK(why["config"] ==
+        tuned[0]["config"].get<std::string>() + ", " + tuned[1]["config"].get<std::string>());
+  CHECK(why["shape"] ==
+        tuned[0]["shape"].get<std::string>() + "; " + tuned[1]["shape"].get<std::string>());
+  REQUIRE(why["notes"].size() == 2);
+  for (const base::Json& note : why["notes"]) CHECK(note["verdict"] == "used");
+  // A step's requests have bounds of their own, which may be near.
+  const Outcome near = annulus_with(
+      "tuned why --requests '1/300 x 4' -H 4 --kv-heads 2 -D 64 -p "
+      "causal" +
+      with(folder));
+  CHECK(near.code == 0);
+  CHECK(near.out.find("half powers of two away") != std::string::npos);
+  const Outcome verified = annulus_with("tuned verify --measure 2" + with(folder));
+  CHECK(verified.code == 0);
+  CHECK(verified.out.find("entries    2 holds") != std::string::npos);
+  const base::Json selected = json_of(
+      "tuned why --json -H 2 -S 700 -D 32 -p causal --max-blocks 4 --selected-blocks "
+      "64x64" +
+      with(folder));
+  CHECK(selected["shape"].get<std::string>().find("chosen blocks of 64 x 64") != std::string::npos);
+  REQUIRE(selected["notes"].size() == 2);
+  CHECK(selected["notes"][0]["verdict"] == "not used");
+  refused("tuned why --max-blocks 4" + batch + with(folder), 2, "--max-blocks does not go with");
+  refused("tuned why --selected-blocks 64x64 -D 32" + with(folder), 2, "--max-blocks");
+  refused("tuned why --max-blocks 4 --selected-blocks 64xa -D 32" + with(folder), 2,
+          "--selected-blocks");
+}
+
 // What a program writes to a terminal that is so many columns wide, as its standard error.
 std::string on_terminal(unsigned short columns, const std::string& words) {
   const struct winsize size = {24, columns, 0, 0};

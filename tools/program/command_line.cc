@@ -31,6 +31,7 @@ constexpr Example kExamples[] = {
     {"tune", "annulus tune --heads 32 --kv-heads 8 --seq 4096 --pattern causal --time-limit 10m"},
     {"tune", "annulus tune --shapes common --dry-run"},
     {"tune", "annulus tune --model llama-3-8b"},
+    {"tune", "annulus tune --most-requests 64 --most-keys-of-one 8192 -p causal --dry-run"},
     {"tune report", "annulus tune report -o report.html"},
     {"warm", "annulus warm --shapes small --device h100 --into kernels"},
     {"tuned list", "annulus tuned list --json"},
@@ -43,6 +44,7 @@ constexpr Example kExamples[] = {
     {"tuned prune", "annulus tuned prune --dry-run"},
     {"tuned remove", "annulus tuned remove causal --dry-run"},
     {"tuned why", "annulus tuned why -H 32 --kv-heads 8 -S 4096 -p causal"},
+    {"tuned why", "annulus tuned why --requests '1/4096 x 64, 512/2048' -p causal"},
     {"cache list", "annulus cache list"},
     {"cache prune", "annulus cache prune --older-than 30d --max-bytes 2G --dry-run"},
     {"cache verify", "annulus cache verify --remove"},
@@ -167,7 +169,7 @@ CommandLine::CommandLine() {
       {"prune", "remove what no plan of this build or a newer one uses", add_prune_options,
        prune_tuned},
       {"remove", "remove one entry", add_remove_options, remove_tuned},
-      {"why", "which entry a problem uses, and why not each other one", add_why_options,
+      {"why", "which entry a problem or batch uses, and why not each other one", add_why_options,
        why_tuned}};
   for (const PackVerb& verb : kPackVerbs) {
     verb.add_options(add(of_tuned, verb.name, verb.help,

@@ -139,6 +139,7 @@ constexpr RefusedOption kNotOfBatches[] = {
     {"--ranks", "a ring is of one problem"},
     {"--total-k", "the keys of a request are all that there are"},
     {"--dtype-o", "kernels of batches write O of the dtype of Q"},
+    {"--max-blocks", "requests list their blocks: --block-keys and --most-blocks"},
 };
 
 // And options that a batch alone has.
@@ -667,6 +668,16 @@ void add_remove_options(CLI::App& app, PackArguments* arguments) {
 void add_why_options(CLI::App& app, PackArguments* arguments) {
   add_device(app, &arguments->device);
   add_shape_options(app, &arguments->shape, &arguments->carry);
+  add_batch(app, &arguments->batch);
+  add_bounds(app, &arguments->batch);
+  CLI::Option* blocks =
+      add_number(app, "--max-blocks", &arguments->max_blocks,
+                 "the plan has a selection: so many blocks of a row, which each run chooses; 0: it "
+                 "has none");
+  app.add_option("--selected-blocks", arguments->selected_blocks,
+                 with_default("the size of these blocks", arguments->selected_blocks))
+      ->type_name(kBlockSize)
+      ->needs(blocks);
   add_json(app, arguments);
 }
 

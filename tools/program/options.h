@@ -161,9 +161,12 @@ struct TunedArguments {
 
 // What people do with tuned results besides reading them. Each verb reads what its help names.
 struct PackArguments {
-  DeviceArguments device;          // verify, why, prune: --tuned is that of the device's
-  ProblemArguments shape;          // why
-  std::string carry = "none";      // why
+  DeviceArguments device;       // verify, why, prune: --tuned is that of the device's
+  ProblemArguments shape;       // why
+  std::string carry = "none";   // why
+  BatchArguments batch;         // why, in place of a shape
+  std::int64_t max_blocks = 0;  // why: blocks of a row that each run chooses; 0: it chooses none
+  std::string selected_blocks = "128x128";  // why: their size
   std::vector<std::string> packs;  // import, merge, verify; diff: the two that are compared
   std::string output;              // export, merge: the pack that is written
   std::string name;                // export, import, remove

@@ -3,8 +3,11 @@
 
 #include <cstdio>
 #include <map>
+#include <tuple>
 
+#include "program/batch_input.h"
 #include "program/interruption.h"
+#include "program/number_option.h"
 #include "program/options.h"
 #include "program/paths.h"
 #include "program/problem_input.h"
@@ -149,11 +152,28 @@ Exit remove_tuned(const PackArguments& arguments) {
   return Exit::kOk;
 }
 
+namespace {
+
+TunedReport why_of(const Device& device, const PackArguments& arguments) {
+  if (arguments.batch.given()) {
+    const BatchInput batch = make_batch(arguments.shape, arguments.batch, arguments.carry);
+    return annulus::why_tuned(device, batch.problem, batch.options);
+  }
+  const Problem problem = make_shape(arguments.shape, arguments.carry);
+  if (arguments.max_blocks == 0) return annulus::why_tuned(device, problem);
+  Selection selection;
+  selection.max_blocks = arguments.max_blocks;
+  std::tie(selection.block_rows, selection.block_columns) =
+      two_numbers(arguments.selected_blocks, 'x', "--selected-blocks (RxC)");
+  return annulus::why_tuned(device, problem, selection);
+}
+
+}  // namespace
+
 Exit why_tuned(const PackArguments& arguments) {
   constexpr std::size_t kMostShown = 20;
-  const Problem problem = make_shape(arguments.shape, arguments.carry);
   const Device device = Device::open(device_options(arguments.device));
-  const TunedReport report = annulus::why_tuned(device, problem);
+  const TunedReport report = why_of(device, arguments);
   if (arguments.json) {
     base::Json json = report_json(report);
     json["shape"] = report.shape;
