@@ -502,6 +502,30 @@ TEST_CASE("each class of requests that a step has is tuned") {
   }
 }
 
+TEST_CASE("a batch's search that was cut short goes on where it was, for the same step alone") {
+  const ScratchFolder scratch;
+  Opened opened(scratch / "tuned");
+  const BatchProblem problem = batch_problem();
+  std::atomic<bool> cancel{false};
+  TuneOptions options;
+  options.cancel = &cancel;
+  options.progress = [&](const TuneProgress& at) { cancel = at.done == 3; };
+  const std::vector<StepRequests> step = {{8, 1, 700}};
+  const TuneResult cut = tune_batch(opened.device, problem, step, options)[0];
+  CHECK(cut.status == TuneStatus::kPartial);
+  CHECK(cut.resumed == 0);
+  CHECK(fs::exists(cut.journal));
+  cancel = false;
+  const TuneResult other = tune_batch(opened.device, problem, {{8, 1, 800}}, options)[0];
+  CHECK(other.resumed == 0);
+  cancel = false;
+  options.progress = {};
+  const TuneResult whole = tune_batch(opened.device, problem, step, options)[0];
+  CHECK(whole.status == TuneStatus::kTuned);
+  CHECK(whole.resumed == 3);
+  CHECK_FALSE(fs::exists(cut.journal));
+}
+
 TEST_CASE("the listing tells what was kept") {
   const ScratchFolder scratch;
   Opened opened(scratch / "tuned");
