@@ -158,12 +158,12 @@ constexpr OriginNumber kOriginNumbers[] = {{"library", &Origin::library_version}
                                            {"nvrtc", &Origin::nvrtc_version},
                                            {"clock_mhz", &Origin::clock_mhz},
                                            {"memory_clock_mhz", &Origin::memory_clock_mhz}};
+// A clock that was never set may stand before 1970, and a result found then is as good as any.
 constexpr OriginLength kOriginLengths[] = {
-    {"when", &Origin::when},        {"batch", &Origin::batch},
-    {"heads", &Origin::heads},      {"kv_heads", &Origin::kv_heads},
-    {"seq_q", &Origin::seq_q},      {"seq_k", &Origin::seq_k},
-    {"q0", &Origin::q0, -kMaxTime}, {"k0", &Origin::k0, -kMaxTime},
-    {"layer", &Origin::layer},      {"scale_block", &Origin::scale_block}};
+    {"when", &Origin::when, -kMaxTime},   {"batch", &Origin::batch},      {"heads", &Origin::heads},
+    {"kv_heads", &Origin::kv_heads},      {"seq_q", &Origin::seq_q},      {"seq_k", &Origin::seq_k},
+    {"q0", &Origin::q0, -kMaxTime},       {"k0", &Origin::k0, -kMaxTime}, {"layer", &Origin::layer},
+    {"scale_block", &Origin::scale_block}};
 constexpr OriginText kOriginTexts[] = {{"pattern", &Origin::pattern}, {"score", &Origin::score}};
 
 // Their ranges are checked where they are used, as those of a caller's.

@@ -76,6 +76,18 @@ TEST_CASE("an entry reads back as it was, with its device") {
   }
 }
 
+TEST_CASE("an entry found under a clock that is far off reads back") {
+  for (const std::int64_t when :
+       {std::int64_t{-315'619'199}, std::int64_t{0}, std::int64_t{1} << 40}) {
+    Entry entry = sample_entry(1);
+    entry.origin.when = when;
+    std::string why;
+    const auto found = read(text_of(entry), &why);
+    REQUIRE_MESSAGE(found, why);
+    CHECK(*found == entry);
+  }
+}
+
 TEST_CASE("a file with any bit of it changed, cut anywhere or longer is none") {
   const std::string whole = text_of(sample_entry(1));
   REQUIRE(read(whole));
