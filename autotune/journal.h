@@ -148,21 +148,29 @@ class JournalFile {
 
   // Returns what was found before this search began.
   const Journal& before() const { return before_; }
-  const std::string& path() const { return path_; }  // empty where there is no file
+  // Returns where the file is; empty where there is none, or where somebody has removed it.
+  std::string path() const { return is_there() ? path_ : std::string(); }
 
   void add(const Finding& finding);
-  // The search ended by itself: the file is removed, or gets its last line.
+  // The search ended by itself: the file is removed, or gets its last line. A file of that name
+  // that another search has begun since somebody removed this one's stays.
   void end(bool keep);
 
  private:
   bool go_on(int folder, const std::string& name, const base::Json& subject);
   void begin(int folder, const std::string& stem, const base::Json& subject);
   void write(const std::string& line);
+  // Goes back to the last whole line, so that a disk that is full has the rest of the space again.
+  void stop_writing(std::int64_t code);
+  bool is_there() const;
+  void remove();
 
   base::FileSystem& files_;
   base::Log log_;
   std::string folder_, name_, path_;
-  int file_ = -1;  // negative: nothing is written
+  int file_ = -1;           // negative: there is none
+  bool stopped_ = false;    // nothing more is written
+  std::int64_t whole_ = 0;  // bytes of whole lines
   Journal before_;
 };
 

@@ -23,7 +23,10 @@ JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::stri
     : files_(files), log_(std::move(log)), folder_(folder) {
   std::string why;
   // A journal that begins here knows what its own first line says.
-  before_ = *decode_journal(first_line(subject), &why);
+  std::optional<Journal> begun = decode_journal(first_line(subject), &why);
+  if (!begun)
+    base::fail(ErrorCode::kInternal, "the journal of a search could not be read: {}", why);
+  before_ = std::move(*begun);
   const Opened opened{files_, base::open_private_folder(files_, folder, base::FolderUse::kOwn,
                                                         kFolderRemedy, &why)};
   if (opened.file < 0) {
@@ -71,7 +74,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
     name_ = name;
     path_ = path;
     write(first_line(subject));
-    return file_ >= 0;
+    return true;
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   std::string why;
@@ -93,6 +96,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
     if (cut < 0) return pass_over();
   }
   before_ = std::move(*found);
+  whole_ = static_cast<std::int64_t>(before_.whole_bytes);
   name_ = name;
   path_ = path;
   return true;
@@ -119,31 +123,57 @@ void JournalFile::begin(int folder, const std::string& stem, const base::Json& s
 // Nothing is synced: what a killed process wrote is there, and after a crash of the machine the
 // part of a line that is missing is found by its digest.
 void JournalFile::write(const std::string& line) {
-  for (std::size_t done = 0; done < line.size() && file_ >= 0;) {
+  if (file_ < 0 || stopped_) return;
+  for (std::size_t done = 0; done < line.size();) {
     const std::int64_t count = files_.write(file_, line.data() + done, line.size() - done);
     if (count == -EINTR) continue;
-    if (count > 0) {
-      done += static_cast<std::size_t>(count);
-      continue;
-    }
-    log_.write(base::LogLevel::kWarning,
-               "the journal '{}' is not written to any more, and the search goes on: {}", path_,
-               count == 0 ? "nothing could be written" : base::describe_errno(count));
-    Opened::close_locked(files_, file_);
-    file_ = -1;
+    if (count <= 0) return stop_writing(count);
+    done += static_cast<std::size_t>(count);
   }
+  whole_ += std::ssize(line);
+}
+
+// The lock stays until the search ends, so that no other search goes on from the file meanwhile.
+void JournalFile::stop_writing(std::int64_t code) {
+  stopped_ = true;
+  log_.write(base::LogLevel::kWarning,
+             "the journal '{}' is not written to any more, and the search goes on: {}", path_,
+             code == 0 ? "nothing could be written" : base::describe_errno(code));
+  files_.truncate(file_, whole_);  // else the next search cuts the line off
+  if (whole_ == 0) remove();
 }
 
 void JournalFile::add(const Finding& finding) { write(line_of(finding)); }
 
 void JournalFile::end(bool keep) {
-  if (path_.empty()) return;
-  if (keep) return write(last_line());
-  if (const int code = files_.unlink(base::kHere, path_); code < 0 && code != -ENOENT) {
-    log_.write(base::LogLevel::kWarning, "cannot remove the journal '{}': {}", path_,
-               base::describe_errno(code));
+  if (!keep) return remove();
+  write(last_line());
+  if (file_ < 0 || is_there()) return;
+  log_.write(base::LogLevel::kWarning,
+             "the journal '{}' is not kept: somebody removed it while the search ran", path_);
+}
+
+bool JournalFile::is_there() const {
+  if (file_ < 0) return false;
+  const Opened named{files_,
+                     files_.open(base::kHere, path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)};
+  base::FileSystem::Status own, other;
+  // Where nobody can tell, the name is what there is.
+  if (named.file < 0) return named.file != -ENOENT;
+  if (files_.status(file_, &own) < 0 || files_.status(named.file, &other) < 0) return true;
+  return own.identity == other.identity;
+}
+
+void JournalFile::remove() {
+  if (is_there()) {
+    const int code = files_.unlink(base::kHere, path_);
+    if (code < 0 && code != -ENOENT) {
+      log_.write(base::LogLevel::kWarning, "cannot remove the journal '{}': {}", path_,
+                 base::describe_errno(code));
+    }
   }
-  path_.clear();
+  Opened::close_locked(files_, file_);
+  file_ = -1;
 }
 
 }  // namespace annulus::autotune

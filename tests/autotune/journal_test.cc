@@ -455,13 +455,83 @@ TEST_CASE("two searches at a time have journals of their own") {
   CHECK(notes.lines.empty());
 }
 
+TEST_CASE("a search whose journal somebody removed leaves that of another search alone") {
+  const ScratchFolder scratch;
+  base::FileSystem files;
+  Notes notes;
+  JournalFile first(files, notes.log(), scratch / "t", shape(), subject(false));
+  const std::string path = first.path();
+  std::filesystem::remove(path);
+  CHECK(first.path().empty());
+  JournalFile second(files, notes.log(), scratch / "t", shape(), subject(false));
+  CHECK(second.path() == path);
+  CHECK(first.path().empty());
+  first.add({.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}});
+  first.end(false);
+  CHECK(notes.lines.empty());
+  CHECK(second.path() == path);
+  CHECK(journals_in(scratch / "t") == std::vector<std::string>{path});
+  second.end(false);
+  CHECK(journals_in(scratch / "t").empty());
+  // One that was to be kept is missed.
+  JournalFile third(files, notes.log(), scratch / "t", shape(), subject(false));
+  std::filesystem::remove(third.path());
+  third.end(true);
+  REQUIRE(notes.lines.size() == 1);
+  CHECK(notes.lines[0].find("somebody removed it") != std::string::npos);
+}
+
+TEST_CASE("a journal whose first line no build reads is an error") {
+  const ScratchFolder scratch;
+  base::FileSystem files;
+  base::Json about = subject(true);
+  while (about["candidates"].size() <= 8192) about["candidates"].push_back(about["candidates"][0]);
+  CHECK_THROWS_AS(JournalFile(files, {}, scratch / "t", shape(), about), Error);
+}
+
+// A disk with room for some bytes more.
+class SmallDisk final : public base::FileSystem {
+ public:
+  explicit SmallDisk(std::size_t left) : left_(left) {}
+  std::int64_t write(int file, const void* data, std::size_t bytes) override {
+    if (left_ == 0) return -ENOSPC;
+    const std::int64_t count = FileSystem::write(file, data, std::min(bytes, left_));
+    left_ -= static_cast<std::size_t>(count);
+    return count;
+  }
+
+ private:
+  std::size_t left_;
+};
+
+TEST_CASE("a full disk gets the space of a line back that it had no room for") {
+  const Finding finding = {.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}};
+  const std::size_t first = first_line(subject(false)).size(), more = line_of(finding).size();
+  for (const std::size_t room :
+       {first / 2, first, first + more / 2, first + more, first + 2 * more}) {
+    CAPTURE(room);
+    const ScratchFolder scratch;
+    SmallDisk files(room);
+    Notes notes;
+    JournalFile file(files, notes.log(), scratch / "t", shape(), subject(false));
+    file.add(finding);
+    file.add(finding);
+    CHECK(notes.lines.size() == (room < first + 2 * more ? 1 : 0));
+    const std::vector<std::string> there = journals_in(scratch / "t");
+    CHECK(there.size() == (room < first ? 0 : 1));
+    CHECK(file.path() == (there.empty() ? "" : there.front()));
+    if (there.empty()) continue;
+    CHECK(std::filesystem::file_size(there.front()) == first + (room - first) / more * more);
+  }
+}
+
 // Tells whether the first call that failed made, wrote to or removed a journal.
 class JournalFaults final : public test::FaultyFiles {
  public:
   bool of_journal = false;
 
   int open(int folder, const std::string& path, int flags, unsigned mode) override {
-    const bool own = path.ends_with(kJournalSuffix);
+    const bool own = path.ends_with(kJournalSuffix) && (flags & O_CREAT) != 0;
     note(own);
     const int file = FaultyFiles::open(folder, path, flags, mode);
     if (own && file >= 0) journal_ = file;
