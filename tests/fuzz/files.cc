@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "annulus/layout_formats.h"
+#include "autotune/config_families.h"
 #include "autotune/entry.h"
 #include "autotune/entry_problem.h"
 #include "autotune/journal.h"
@@ -24,6 +26,7 @@
 #include "jit/resource_usage.h"
 #include "layout/exchange_file.h"
 #include "pattern/layout_file.h"
+#include "planner/shape_log.h"
 
 namespace annulus::fuzz {
 namespace {
@@ -264,6 +267,21 @@ autotune::Entry entry_from(Bytes& bytes) {
   return entry;
 }
 
+// One of the kernels of batches.
+autotune::Entry batch_entry_from(Bytes& bytes) {
+  autotune::Entry entry = entry_from(bytes);
+  const bool few = bytes.below(2) == 0;
+  entry.shape.requests = few ? autotune::Requests::kFewQueries : autotune::Requests::kManyQueries;
+  static constexpr kernels::Pages kPages[] = {kernels::Pages::kNone, kernels::Pages::kAny,
+                                              kernels::Pages::k16, kernels::Pages::k64};
+  entry.shape.pages = kPages[bytes.below(4)];
+  entry.shape.block_columns = static_cast<int>(32 * bytes.below(3));
+  entry.config = entry.default_config =
+      autotune::parse_any_config(few ? "decode m16 n64 w4 s2 q" : "chunk m128 n64 w8 s2").value();
+  entry.runner_up.reset();
+  return entry;
+}
+
 // The digest of what stands behind the first line, which begins with `magic`.
 File with_digest(const File& file, bool has_line, std::string_view magic) {
   const std::string_view text = text_of(file);
@@ -273,11 +291,11 @@ File with_digest(const File& file, bool has_line, std::string_view magic) {
       fmt::format("{} {} {}\n{}", magic, autotune::kEntrySchema, base::digest(body).hex(), body));
 }
 
-void check_tuned(Bytes& bytes) {
+void check_tuned(Bytes& bytes, autotune::Entry (*made)(Bytes&)) {
   const std::uint8_t flags = bytes.byte();
   File file = bytes_of(bytes.rest());
   if ((flags & 1) != 0) {
-    file = autotune::encode_entry(entry_from(bytes), "a device");
+    file = autotune::encode_entry(made(bytes), "a device");
     damage(bytes, &file);
   }
   if ((flags & 2) == 0) file = with_digest(file, (flags & 1) != 0, "annulus-tuned");
@@ -416,6 +434,33 @@ void check_journal(Bytes& bytes) {
   }
 }
 
+// A log of what was planned, to which people may add.
+void check_shape_log(Bytes& bytes) {
+  const std::uint8_t flags = bytes.byte();
+  File file;
+  if ((flags & 1) != 0) {
+    planner::LoggedShapes shapes;
+    shapes.left_out = bytes.byte();
+    for (std::int64_t i = bytes.below(5); i > 0; --i) {
+      shapes.counts[fmt::format("--heads {} --pattern \"causal\"", bytes.number())] = bytes.byte();
+    }
+    file = bytes_of(planner::print_shape_log(shapes));
+    damage(bytes, &file);
+  } else {
+    file =
+        bytes_of(fmt::format("{}{}", (flags & 2) == 0 ? "# annulus shapes 1\n" : "", bytes.rest()));
+  }
+  const auto shapes = planner::parse_shape_log(text_of(file));
+  if (!shapes) return;
+  std::map<std::string, std::int64_t> without_room;
+  const std::string text = planner::print_shape_log(*shapes, &without_room);
+  if (!without_room.empty()) wrong("a short log of shapes has no room for its lines");
+  const auto again = planner::parse_shape_log(text);
+  if (!again || again->counts != shapes->counts || again->left_out != shapes->left_out) {
+    wrong("another log of shapes came back");
+  }
+}
+
 void check_kernel(Bytes& bytes) {
   constexpr std::size_t kHeader = jit::kKernelFileHeader;
   const std::uint8_t flags = bytes.byte();
@@ -496,11 +541,15 @@ void check(Bytes& bytes) {
     case 'S':
       return check_safetensors(bytes);
     case 'E':
-      return check_tuned(bytes);
+      return check_tuned(bytes, entry_from);
+    case 'Q':
+      return check_tuned(bytes, batch_entry_from);
     case 'P':
       return check_pack(bytes);
     case 'J':
       return check_journal(bytes);
+    case 'G':
+      return check_shape_log(bytes);
     case 'K':
       return check_kernel(bytes);
     default:
