@@ -345,6 +345,9 @@ TEST_CASE("the kernels of a batch are tuned by its requests") {
   const base::Json list = json_of("tuned list --json --tuned " + (folder / "tuned"));
   REQUIRE(list["entries"].size() == 1);
   refused("tune --seq 5" + batch + with(folder), 2, "--requests");
+  const Outcome idle = annulus_with("tune --requests '0/300 x 4, 5/0'" + with(folder));
+  CHECK(idle.code == 2);
+  CHECK(idle.err.find("nothing to tune") != std::string::npos);
   refused("tune --ranks 2" + batch + with(folder), 2, "--requests");
 }
 
@@ -684,6 +687,56 @@ TEST_CASE("one shape that is wrong or too large costs only itself") {
   CHECK(outcome.err.find("annulus tune: B1 H8 Hkv8 Sq0 ") != std::string::npos);
   CHECK(outcome.err.find(json["results"][0]["error"].get<std::string>()) != std::string::npos);
   CHECK(json["results"][1]["status"] == "planned");
+}
+
+TEST_CASE("what was found before an error that ends a list is told") {
+  const test::ScratchFolder folder;
+  const std::string shapes = folder / "shapes", of_one = " --dim 32 --heads 1";
+  std::ofstream(shapes) << "--seq 64" + of_one + "\n--seq 200" + of_one + "\n--seq 300" + of_one +
+                               "\n";
+  const base::Json first = json_of("tune --json --seq 64" + of_one + with(folder));
+  const std::string path = first["results"][0]["path"].get<std::string>();
+  // Results are read, and none can be written.
+  const std::string lock = path.substr(0, path.rfind('/')) + "/tuned.lock";
+  std::filesystem::remove(lock);
+  std::filesystem::create_directory(lock);
+  const Outcome outcome = annulus_with("tune --json --shapes " + shapes + with(folder));
+  CHECK(outcome.code == 5);
+  const base::Json json = base::parse_json(outcome.out, "tune");
+  REQUIRE(json["results"].size() == 3);
+  CHECK(json["results"][0]["path"] == path);
+  CHECK(json["results"][1]["status"] == "failed");
+  CHECK(json["results"][2]["status"] == "not begun");
+  CHECK(outcome.err.find("tuned results cannot be kept") != std::string::npos);
+  CHECK(std::ranges::count(outcome.err, '\n') == 1);
+}
+
+TEST_CASE("a result that no file took is printed with all of its lines") {
+  const test::ScratchFolder folder;
+  // No file may be longer than 512 or 1024 bytes, as the shell counts.
+  const Outcome outcome =
+      test::run_command(std::string("sh -c '(ulimit -f 1; \"$0\" \"$@\"; echo code $?) | cat' ") +
+                        ANNULUS_PROGRAM + " tune --heads 1 -S 64 --dim 32" + with(folder));
+  CHECK(outcome.out.ends_with("code 5\n"));
+  CHECK(outcome.err.find("is kept in memory only") != std::string::npos);
+  const std::string lead = "write the next ", to = " lines to FOLDER/";
+  const std::size_t at = outcome.out.find(lead), name_at = outcome.out.find(to);
+  REQUIRE(at != std::string::npos);
+  REQUIRE(name_at != std::string::npos);
+  int lines = std::stoi(outcome.out.substr(at + lead.size()));
+  const std::size_t name_begin = name_at + to.size();
+  const std::string name =
+      outcome.out.substr(name_begin, outcome.out.find(',', name_begin) - name_begin);
+  const std::size_t begin = outcome.out.find('\n', name_begin) + 1;
+  std::size_t end = begin;
+  for (; lines > 0; --lines) end = outcome.out.find('\n', end) + 1;
+  CHECK(outcome.out.substr(end) == "code 5\n");
+  const std::string file = folder / ("tuned/" + name);
+  std::filesystem::create_directories(file.substr(0, file.rfind('/')));
+  std::ofstream(file) << outcome.out.substr(begin, end - begin);
+  const base::Json list = json_of("tuned list --json --tuned " + (folder / "tuned"));
+  CHECK(list["entries"].size() == 1);
+  CHECK(list["ignored"].empty());
 }
 
 TEST_CASE("options that are wrong are one line and the exit code of their kind") {

@@ -27,6 +27,7 @@ struct Outcome {
   TuneResult result = {};
   std::string error = {};  // of "failed" and "not begun"
   Exit exit = Exit::kOk;
+  bool ends_all = false;  // an error that is not of this one alone
 };
 
 // What has a search for each of its parts says which part an outcome is of.
@@ -66,7 +67,12 @@ std::vector<TuneResult> tune_all(const Device& device, const Tunable& what,
       return {annulus::tune(device, problem, options)};
     }
     std::vector<TuneResult> operator()(const BatchInput& batch) const {
-      return tune_batch(device, batch.problem, batch.step(), options);
+      const std::vector<StepRequests> step = batch.step();
+      if (step.empty() && !batch.requests.empty()) {
+        base::fail(ErrorCode::kInvalidArgument,
+                   "no request has both queries and keys, so there is nothing to tune");
+      }
+      return tune_batch(device, batch.problem, step, options);
     }
   };
   return std::visit(Search{device, options}, what);
@@ -86,7 +92,7 @@ const char* status_text(TuneStatus status) {
   return "unknown status";
 }
 
-// Wrong shapes and shapes that are too large cost only themselves; anything else ends the program.
+// Wrong shapes and shapes that are too large cost only themselves; anything else ends all of them.
 bool only_this_shape(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported ||
          code == ErrorCode::kOutOfMemory;
@@ -137,10 +143,12 @@ TuneOptions options_of(const TuneArguments& arguments, double seconds_left,
   return options;
 }
 
-// One outcome, or of a batch one for each class of its requests.
+// One outcome, or of a batch one for each class of its requests. Throws what ends all, unless
+// something was found before, which must be told.
 std::vector<Outcome> tune_one(const Device& device, const Tunable& what,
                               const TuneArguments& arguments, double seconds_left,
-                              const std::string& which, const std::atomic<bool>& interrupted) {
+                              const std::string& which, bool first,
+                              const std::atomic<bool>& interrupted) {
   Progress progress("tuning " + which);
   Pace pace;
   const TuneOptions options = options_of(arguments, seconds_left, interrupted, &progress, &pace);
@@ -152,8 +160,9 @@ std::vector<Outcome> tune_one(const Device& device, const Tunable& what,
       outcomes.back().result = std::move(result);
     }
   } catch (const Error& error) {
-    if (!only_this_shape(error.code())) throw;
-    outcomes.push_back({&what, "failed", {}, error.what(), exit_code(error.code())});
+    const bool ends_all = !only_this_shape(error.code());
+    if (ends_all && first) throw;
+    outcomes.push_back({&what, "failed", {}, error.what(), exit_code(error.code()), ends_all});
   }
   return outcomes;
 }
@@ -287,9 +296,9 @@ void print(const Outcome& outcome) {
                           : !result.problem.empty() ? "memory only: " + result.problem
                                                     : std::string("no file"));
   if (!result.problem.empty()) {
-    print_detail("to keep", fmt::format("write the next two lines to FOLDER/{}, where FOLDER is "
+    print_detail("to keep", fmt::format("write the next {} lines to FOLDER/{}, where FOLDER is "
                                         "one of tuned results",
-                                        result.file_name));
+                                        std::ranges::count(result.file, '\n'), result.file_name));
     std::printf("%s", result.file.c_str());
   }
 }
@@ -440,22 +449,24 @@ Exit tune_what_is_given(const TuneArguments& arguments) {
   const Device device = Device::open(device_options(arguments.device));
   const auto start = std::chrono::steady_clock::now();
   Report report(device, arguments.json);
+  bool ended = false;
   for (const Tunable& what : all) {
     const double spent =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const double left = arguments.time_limit_seconds - spent;
-    if (interrupted || (arguments.time_limit_seconds > 0 && left <= 0)) {
-      report.add({&what,
-                  "not begun",
-                  {},
-                  interrupted ? "interrupted" : "the time is over",
-                  Exit::kPartial});
+    const bool late = arguments.time_limit_seconds > 0 && left <= 0;
+    if (ended || interrupted || late) {
+      const char* const why = ended         ? "an error ended the search before"
+                              : interrupted ? "interrupted"
+                                            : "the time is over";
+      report.add({&what, "not begun", {}, why, Exit::kPartial});
       continue;
     }
     const std::string which = fmt::format("{} of {}", &what - all.data() + 1, all.size());
     for (Outcome& outcome :
          tune_one(device, what, arguments, arguments.time_limit_seconds > 0 ? left : 0, which,
-                  interrupted)) {
+                  &what == all.data(), interrupted)) {
+      ended = ended || outcome.ends_all;
       report.add(std::move(outcome));
     }
   }
