@@ -271,15 +271,20 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
 }
 
 // The best entry for the shape that a folder holds for this device and these kernels; *names gets
-// the names of all of them. One shape has several where the winner's family has changed.
+// the names of all of them, and *fits whether the folder may get the file of this one: of one with
+// too many nothing is read. One shape has several where the winner's family has changed.
 std::optional<Entry> TunedStore::read_stored(int folder, const Entry& entry,
-                                             std::vector<std::string>* names) const {
+                                             std::vector<std::string>* names, bool* fits) const {
   std::vector<std::string> all;
   std::optional<Entry> best;
+  *fits = true;
   if (files_->list(folder, &all) < 0) return best;
+  std::erase_if(all, [](const std::string& name) { return !name.ends_with(kEntrySuffix); });
+  *fits = all.size() < kMaxEntries ||
+          (all.size() == kMaxEntries && std::ranges::find(all, file_name(entry)) != all.end());
   const std::string begin = digest(entry.shape).hex();
   for (const std::string& name : all) {
-    if (!name.starts_with(begin) || !name.ends_with(kEntrySuffix)) continue;
+    if (!name.starts_with(begin)) continue;
     std::vector<std::byte> file;
     std::string device, why;
     const base::FileResult read = base::try_read_private_file(
@@ -310,12 +315,20 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
   Stored stored;
   stored.path = path + "/" + name;
   std::vector<std::string> names;
-  const auto there = read_stored(opened.file, entry, &names);
+  bool fits = true;
+  const auto there = read_stored(opened.file, entry, &names, &fits);
   if (!replace && there && better(*there, entry)) {
     stored.outcome = Outcome::kKept;
     stored.path = path + "/" + file_name(*there);
     *stored_entry = *there;
     return stored;
+  }
+  if (!fits) {
+    *problem = fmt::format(
+        "'{}' would hold more than the {} tuned results that are read from one folder; export them "
+        "to a pack, which is used as it lies, and empty the folder",
+        path, kMaxEntries);
+    return std::nullopt;
   }
   const base::FileResult written = base::try_write_file(
       *files_, opened.file, name, encode_entry(entry, options_.device.identity), 0600);

@@ -104,8 +104,8 @@ class TunedStore {
   int open_for_reading(const std::string& path);
   std::optional<Entry> read_entry(int folder, const std::string& path, const std::string& name,
                                   bool quiet, std::string* device);
-  std::optional<Entry> read_stored(int folder, const Entry& entry,
-                                   std::vector<std::string>* names) const;
+  std::optional<Entry> read_stored(int folder, const Entry& entry, std::vector<std::string>* names,
+                                   bool* fits) const;
   std::optional<Stored> store_in(const std::string& folder, const Entry& entry, bool replace,
                                  Entry* stored_entry, std::string* problem);
   void sweep(int folder, const std::string& newest);

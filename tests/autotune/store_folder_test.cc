@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "autotune/listing.h"
+#include "autotune/opened.h"
 #include "autotune/sample_entry.h"
 #include "autotune/store.h"
 #include "support/faulty_files.h"
@@ -108,6 +109,29 @@ TEST_CASE("a disk that is full or read-only costs the file and nothing else") {
     CHECK(notes.lines.size() == 1);
     CHECK_FALSE(has(scratch / "t", 2));
   }
+}
+
+// Of a folder with more nothing would be read, so one result too many would cost all the others.
+TEST_CASE("a folder gets no more results than are read from it") {
+  ScratchFolder scratch;
+  const auto stored = [&](int number) {
+    TunedStore store(store_options({scratch / "t", scratch / "second"}));
+    return store.store(sample_entry(number), true);
+  };
+  CHECK(stored(1).path.starts_with(scratch / "t"));
+  for (std::size_t i = 2; i < kMaxEntries; ++i) {
+    write(folder_of(scratch / "t") + "/" + std::to_string(i) + ".tuned", "");
+  }
+  CHECK(stored(2).path.starts_with(scratch / "t"));
+  CHECK(stored(1).path.starts_with(scratch / "t"));  // in its old place
+  CHECK(stored(3).path.starts_with(scratch / "second"));
+  TunedStore store(store_options({scratch / "t"}));
+  CHECK(store.find_exact(sample_entry(1).shape));
+  CHECK(store.find_exact(sample_entry(2).shape));
+  const auto kept = store.store(sample_entry(3), false);
+  CHECK(kept.outcome == TunedStore::Outcome::kFailed);
+  CHECK(kept.problem.find("more than the 10000 tuned results") != std::string::npos);
+  CHECK_FALSE(kept.file.empty());
 }
 
 // Read, store anew, read again: every system call in turn fails, once or from then on.
