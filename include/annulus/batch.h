@@ -114,7 +114,7 @@ struct BatchOptions {
   // at most one for each class of requests (few queries, many queries). A class for which none is
   // named has the one that it would have anyway; empty: all have. Another configuration may give
   // other bits.
-  std::string config;
+  std::string config = {};
 };
 
 // Names of pages, int32 in device memory. Page j of request r is ids[r * width + j], or
