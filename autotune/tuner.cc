@@ -13,6 +13,7 @@
 #include "autotune/batch_key.h"
 #include "autotune/batch_workbench.h"
 #include "autotune/entry_problem.h"
+#include "autotune/replay.h"
 #include "autotune/stand_in.h"
 #include "autotune/workbench.h"
 #include "base/hash.h"

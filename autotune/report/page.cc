@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "annulus/error.h"
+#include "autotune/replay.h"
 #include "autotune/report/markup.h"
 #include "autotune/report/page_parts.h"
 #include "autotune/report/plots.h"

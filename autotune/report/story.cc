@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "autotune/replay.h"
 #include "base/fail.h"
 
 namespace annulus::autotune::report {

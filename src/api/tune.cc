@@ -12,6 +12,7 @@
 #include "api/tuned_text.h"
 #include "autotune/batch_key.h"
 #include "autotune/entry_problem.h"
+#include "autotune/replay.h"
 #include "autotune/tuner.h"
 #include "base/fail.h"
 #include "base/work.h"

@@ -20,6 +20,7 @@
 #include "autotune/fake_bench.h"
 #include "autotune/folder_work.h"
 #include "autotune/opened.h"
+#include "autotune/replay.h"
 #include "autotune/sample_entry.h"
 #include "base/hash.h"
 #include "base/random.h"

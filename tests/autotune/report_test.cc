@@ -11,6 +11,7 @@
 #include "annulus/error.h"
 #include "autotune/fake_bench.h"
 #include "autotune/journal.h"
+#include "autotune/replay.h"
 #include "autotune/report/chart.h"
 #include "autotune/report/markup.h"
 #include "autotune/report/page.h"

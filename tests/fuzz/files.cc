@@ -17,6 +17,7 @@
 #include "autotune/entry.h"
 #include "autotune/entry_problem.h"
 #include "autotune/journal.h"
+#include "autotune/replay.h"
 #include "autotune/tuned_pack.h"
 #include "base/files.h"
 #include "base/hash.h"

@@ -1,7 +1,7 @@
 # How a room of the house is built, said once.
 #
 #   add_floor(NAME [DEPENDS ROOM...] [SOURCES FILE...] [LIBRARIES TARGET...]
-#             [OPTIONS COMPILER-OPTION... PRECOMPILE OWN|TARGET])
+#             [OPTIONS COMPILER-OPTION... PRECOMPILE OWN|TARGET] [PART_OF ROOM])
 #
 # A room is the folder src/NAME (or FOLDER), a static library annulus_NAME and the namespace
 # annulus::NAME. It may use only rooms that were added before it, so src/CMakeLists.txt, read from
@@ -12,6 +12,9 @@
 #
 # A large room has floors of its own: the room attention/plan is the folder src/attention/plan, the
 # library annulus_attention_plan and shares the namespace annulus::attention.
+#
+# A part of a room that can be left out is a library of its own, annulus_NAME, with PART_OF the room,
+# whose folder and namespace it shares.
 #
 #   add_floors(NAME ROOM...)
 #
@@ -49,7 +52,7 @@ function(annulus_opens_simulator target)
 endfunction()
 
 function(add_floor name)
-  cmake_parse_arguments(ROOM "" "FOLDER;PRECOMPILE" "DEPENDS;SOURCES;LIBRARIES;OPTIONS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "FOLDER;PART_OF;PRECOMPILE" "DEPENDS;SOURCES;LIBRARIES;OPTIONS" ${ARGN})
   if(NOT ROOM_FOLDER)
     set(ROOM_FOLDER ${CMAKE_CURRENT_SOURCE_DIR}/${name})
   endif()
@@ -76,8 +79,11 @@ function(add_floor name)
     endif()
     target_link_libraries(${target} PUBLIC ${below})
   endforeach()
-  set_property(GLOBAL APPEND PROPERTY ANNULUS_FLOORS "${name}")
   set_property(GLOBAL APPEND PROPERTY ANNULUS_ROOM_TARGETS "${target}")
+  if(ROOM_PART_OF)
+    return()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY ANNULUS_FLOORS "${name}")
   set_property(GLOBAL PROPERTY ANNULUS_FLOOR_${name}_DEPENDS "${ROOM_DEPENDS}")
   set_property(GLOBAL PROPERTY ANNULUS_FLOOR_${name}_FOLDER "${ROOM_FOLDER}")
 endfunction()
