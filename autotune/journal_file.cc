@@ -24,8 +24,9 @@ JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::stri
   std::string why;
   // A journal that begins here knows what its own first line says.
   std::optional<Journal> begun = decode_journal(first_line(subject), &why);
-  if (!begun)
+  if (!begun) {
     base::fail(ErrorCode::kInternal, "the journal of a search could not be read: {}", why);
+  }
   before_ = std::move(*begun);
   const Opened opened{files_, base::open_private_folder(files_, folder, base::FolderUse::kOwn,
                                                         kFolderRemedy, &why)};
