@@ -111,7 +111,9 @@ std::vector<StepRequest> default_step(const BatchProblem& given, RequestClass re
   const BatchProblem problem = batch::with_bounds(given);
   const BatchBounds& most = problem.most;
   const bool few = requests == RequestClass::kFewQueries;
-  const std::int64_t most_queries = few ? batch::most_few_queries(problem) : most.rows_of_one;
+  const std::int64_t most_few = batch::most_few_queries(problem);
+  const bool prompts_too = most.rows_of_one > most_few;
+  const std::int64_t most_queries = !few ? most.rows_of_one : prompts_too ? 1 : most_few;
   const std::int64_t count = std::min(
       most.requests, few ? most.rows : std::max<std::int64_t>(most.rows / most_queries, 1));
   const StepRequest one = {

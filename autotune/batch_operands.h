@@ -16,9 +16,10 @@
 
 namespace annulus::autotune {
 
-// The step that is measured where nobody gives one, from the bounds: every request of the class has
-// as many queries as `rows` and the class allow, and its share of `keys`. Few queries: as many
-// requests as there can be; many queries: as many of the most queries that one can have.
+// The step that is measured where nobody gives one, from the bounds: requests that share `keys`.
+// Few queries: as many requests as there can be, with as many queries as `rows` allow; or with one,
+// where the bounds are for prompts as well, which `rows` is for. Many queries: as many requests as
+// there can be of the most queries that one can have.
 // Requires: validate(problem) passes, and requests of the class are within the bounds.
 std::vector<batch::StepRequest> default_step(const BatchProblem& problem,
                                              batch::RequestClass requests);

@@ -140,12 +140,14 @@ struct StepRequests {
 // Tunes the kernels of a batch (annulus/batch.h): one search for each class of requests, few
 // queries and many queries, whose results plan_batch() uses from now on for batches with about the
 // same bounds. What is measured is run() on the requests of the class in `step`; where a step has
-// none of a class, that is not searched. Empty: steps are made of the bounds, as many requests as
-// there may be with as many queries as their class and `rows` allow, which share `keys`. A result
-// for each class that was searched, in the order of BatchInfo::config. On a simulated device few
-// queries are predicted by the model of annulus explain, many queries by how much work the slowest
-// pipe has. `options` and errors are those of tune(); Error{kInvalidArgument} as well for a step
-// that is not within the bounds, and what plan_batch() throws.
+// none of a class, that is not searched. Empty: steps are made of the bounds. Few queries: as many
+// requests as there may be, which share `keys`, with as many queries as `rows` allow, or with one
+// where a request may have more than are few; many queries: as many requests as `rows` allow of the
+// most queries that one may have. A result for each class that was searched, in the order of
+// BatchInfo::config. On a simulated device few queries are predicted by the model of annulus
+// explain, many queries by how much work the slowest pipe has. `options` and errors are those of
+// tune(); Error{kInvalidArgument} as well for a step that is not within the bounds, and what
+// plan_batch() throws.
 ANNULUS_EXPORT std::vector<TuneResult> tune_batch(const Device& device, const BatchProblem& problem,
                                                   const std::vector<StepRequests>& step = {},
                                                   const TuneOptions& options = {});

@@ -173,7 +173,7 @@ TEST_CASE("the step that nobody gives fills the bounds") {
   problem.most.keys = 12000;
   const auto few = default_step(problem, RequestClass::kFewQueries);
   CHECK(few.size() == 8);
-  CHECK(few.front().queries == 16);
+  CHECK(few.front().queries == 1);  // the many rows are for prompts
   CHECK(few.front().keys == 1500);
   const auto many = default_step(problem, RequestClass::kManyQueries);
   CHECK(many.size() == 3);
@@ -185,6 +185,11 @@ TEST_CASE("the step that nobody gives fills the bounds") {
   CHECK(five.size() == 5);
   CHECK(five.front().queries == 1);
   CHECK(five.front().keys == 2400);
+  problem.most.rows = 40;
+  problem.most.rows_of_one = 4;  // drafts, and no prompts
+  const auto drafts = default_step(problem, RequestClass::kFewQueries);
+  CHECK(drafts.size() == 8);
+  CHECK(drafts.front().queries == 4);
 }
 
 TEST_CASE("a candidate of a batch that is wrong or does wrong is dropped, and the next one tried") {
@@ -328,6 +333,7 @@ TEST_CASE("predictions of batches are the same twice, and grow with the step") {
   BatchProblem problem = batch_of({64, 64}, "causal");
   problem.page_rows = 16;
   problem.most.keys_of_one = 50000;
+  problem.most.requests = 60;  // enough that their keys take the time
   for (const RequestClass requests : {RequestClass::kFewQueries, RequestClass::kManyQueries}) {
     const std::vector<KernelConfig> configs = shipped_for(requests, problem, limits);
     const auto predict = [&](std::int64_t keys) {
