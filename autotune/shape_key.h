@@ -20,8 +20,8 @@ namespace annulus::autotune {
 enum class PatternClass : int {
   kDense = 0,      // exactly dense
   kCausal = 1,     // exactly causal
-  kPositions = 2,  // any other expression over positions
-  kLists = 3,      // an expression that reads memory: listed positions, documents, blocks
+  kPositions = 2,  // any other expression that compares positions, also with lists of them
+  kLists = 3,      // one that looks up or divides for each pair: blocks, strides
   kChosen = 4,     // blocks that each run chooses on the device (annulus/selection.h)
 };
 // "dense", "causal", "positions", "lists", "chosen blocks"

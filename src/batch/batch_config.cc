@@ -70,7 +70,7 @@ constexpr const BatchKernel* kKernels[] = {&kDecodeKernel, &kChunkWgmmaKernel, &
 
 constinit const BatchKernel kDecodeKernel = {
     ConfigFamily{.name = "decode",
-                 .revision = 1,
+                 .revision = 2,
                  .instructions = "cp.async and mma.sync run on",
                  .element_bytes = kElementBytes,
                  .fields = kBatchFields,
@@ -91,7 +91,7 @@ constinit const BatchKernel kDecodeKernel = {
 };
 constinit const BatchKernel kChunkWgmmaKernel = {
     ConfigFamily{.name = "chunk_wgmma",
-                 .revision = 1,
+                 .revision = 2,
                  .instructions = "tensor maps and warpgroup products of",
                  .element_bytes = kElementBytes,
                  .fields = kBatchFields,
@@ -112,7 +112,7 @@ constinit const BatchKernel kChunkWgmmaKernel = {
 };
 constinit const BatchKernel kChunkKernel = {
     ConfigFamily{.name = "chunk",
-                 .revision = 1,
+                 .revision = 2,
                  .instructions = "cp.async and mma.sync run on",
                  .element_bytes = kElementBytes,
                  .fields = kBatchFields,

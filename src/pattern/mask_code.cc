@@ -36,7 +36,6 @@ class Emitter {
   MaskCode run(const Pattern& pattern) { return write_.finish(piece_of(pattern.node()).text); }
 
   Piece leaf(const Node& node) {
-    write_.count_leaf();
     return std::visit([&](const auto& leaf) { return leaf.code(&write_); }, node.leaf);
   }
 

@@ -25,9 +25,6 @@ struct MaskCode {
   std::vector<std::int32_t> lists;
   bool uses_blocks = false;                   // the text calls m.blocks()
   std::shared_ptr<const BlockLayout> layout;  // of blocks(); null without
-  // The text reads memory, divides or is long, so it is better evaluated in a loop over a row's
-  // columns than written out for every element. It depends on the structure alone.
-  bool costly = false;
   std::int64_t calls = 0;  // of functions of leaves in the text, which is what compiling it takes
 };
 

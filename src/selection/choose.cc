@@ -185,7 +185,6 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
   if (base == "false") return plan;  // no pair is visible, so there are no tiles
   plan.mask.text = base == "true" ? "m.blocks(q, k)" : "(" + base + ") & m.blocks(q, k)";
   plan.mask.uses_blocks = true;
-  plan.mask.costly = true;
   plan.features.mask = plan.mask.text;
   plan.spec = attention::kernel_spec(config, plan.features, limits.arch);
   return plan;

@@ -182,15 +182,11 @@ __device__ __forceinline__ void mask_by_program(float (&scores)[kRowTiles][kPiec
 #include "params/mask_leaves_params.h"
 #undef ANNULUS_COMPARED_LEAF
 #undef ANNULUS_SEARCHED_LEAF
-          case MaskOp::documents:
-            return Answers::each([&](int i) { return compared(i).documents(0, 1, row_of(i), 0); });
           default: {
             Answers all(false);
 #pragma unroll 1
             for (int index = 0; index < 2 * kRowTiles * Words::kCount; ++index) {
-              const auto place = [&](int bit, Context&) {
-                return column_of(index) + bit / 2 * 8 + bit % 2;
-              };
+              const PositionedColumns<FollowingKeys> place{{column_of(index)}};
               Column of_row;
               const RowMask<kPieces * 8, Words::kBits, decltype(place)> mask(leaf, place, of_row);
               const RowBits bits = mask.searched(op, row_of(index));
@@ -236,9 +232,7 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
     if (keys_left < kPieces * 8) mask_tail(scores, lane, keys_left);
     if (!partial) return;
     hide_others_in_loop(scores, [&](int row, int column) {
-      const auto place = [&](int bit, MaskContext<kPieces * 8>&) {
-        return k + column + bit / 2 * 8 + bit % 2;
-      };
+      const PositionedColumns<FollowingKeys> place{{k + column}};
       constexpr int kBits = RowWords<kPieces>::kBits;
       Column of_row;
       const RowMask<kPieces * 8, kBits, decltype(place)> mask(context, place, of_row);
@@ -258,9 +252,7 @@ __device__ __forceinline__ RowBits visible_columns(MaskContext<kColumns> context
     const ComparedRow<kColumns, Positions> mask(context, positions);
     return Mask::visible(mask, q, 0);  // each leaf asks for its own columns
   } else {
-    const auto place = [&](int bit, MaskContext<kColumns>&) {
-      return positions.at(bit / 2 * 8 + bit % 2);
-    };
+    const PositionedColumns<Positions> place{positions};
     Column of_row;
     const RowMask<kColumns, RowWords<kColumns / 8>::kBits, decltype(place)> mask(context, place,
                                                                                  of_row);

@@ -21,8 +21,10 @@ __device__ __forceinline__ RowBits limited_columns(const kernels::BatchParams& p
   const int q_row = tile.q_row + row.query;
   const int end = limits.row_end != nullptr ? limits.row_end[q_row] : tile.keys;
   const unsigned long long tree = limits.tree_bits != nullptr ? limits.tree_bits[q_row] : ~0ull;
+  // Keys with others in between are divisions, which would hold registers side by side.
+  constexpr int kAtOnce = kInterleaved ? 8 : kColumns / 4;
   unsigned bits = 0;
-#pragma unroll
+#pragma unroll kAtOnce
   for (int i = 0; i < kColumns / 4; ++i) {
     int key = first_key + i / 2 * 8 + static_cast<int>(lane % 4) * 2 + i % 2;
     if constexpr (kInterleaved) key = params.interleave.key(key);

@@ -4,9 +4,10 @@
 // A mask expression for all columns of a row that a lane owns, one bit for each. The text for
 // single elements (tile/mask.cuh) is evaluated with RowMask as m and Column as k.
 //
-// Each leaf has a loop of its own, so that registers hold the operands of one leaf at a time. One
-// loop around the whole expression would hold the divisors and lists of all leaves at once, and
-// spill.
+// A leaf that compares positions answers for a row by arithmetic. One that searches, divides or
+// looks bits up has a loop over the columns, of its own, so that registers hold the operands of one
+// leaf at a time: one loop around the whole expression would hold the divisors and lists of all
+// leaves at once, and spill.
 
 #include "ptx/opaque.cuh"
 #include "tile/key_positions.cuh"
@@ -83,8 +84,7 @@ class ComparedRow {
   __device__ __forceinline__ RowBits keys(int begin_slot, int end_slot, int, K) const {
     return up_to(context_.number(end_slot) - 1) & !up_to(context_.number(begin_slot) - 1);
   }
-  // Documents in a general kernel: a query sees the keys from its document's start on, up to the
-  // next one's.
+  // A query sees the keys from its document's start on, up to the next one's.
   template <typename K>
   __device__ __forceinline__ RowBits documents(int offset_slot, int length_slot, int q, K) const {
     const int* starts = context_.params.lists + context_.number(offset_slot);
@@ -95,6 +95,26 @@ class ComparedRow {
     if (count > 0) seen = seen & !up_to(starts[count - 1] - 1);
     return seen;
   }
+
+  // Columns at listed positions, and at listed distances behind the query.
+  template <typename K>
+  __device__ __forceinline__ RowBits global_listed(int offset_slot, int length_slot, int q,
+                                                   K) const {
+    const int* list = context_.params.lists + context_.number(offset_slot);
+    const int length = context_.number(length_slot);
+    return RowBits(context_.listed(list, length, q)) | at_listed<1>(list, length, 0);
+  }
+  template <typename K>
+  __device__ __forceinline__ RowBits vertical_slash(int columns_slot, int column_count_slot,
+                                                    int slashes_slot, int slash_count_slot, int q,
+                                                    K) const {
+    const int* lists = context_.params.lists;
+    return at_listed<1>(lists + context_.number(columns_slot), context_.number(column_count_slot),
+                        0) |
+           at_listed<-1>(lists + context_.number(slashes_slot), context_.number(slash_count_slot),
+                         q);
+  }
+
   __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
   __device__ __forceinline__ int group(int heads_slot, int count) const {
     return context_.group(heads_slot, count);
@@ -124,8 +144,51 @@ class ComparedRow {
     return columns_up_to(positions_.last_up_to(last));
   }
 
+  // Columns at the positions `from` + kSign x, x an entry of an ascending list. The entries that
+  // lie in the row are found by one search and walked through: there are no more than columns.
+  template <int kSign>
+  __device__ __forceinline__ RowBits at_listed(const int* list, int length, int from) const {
+    constexpr int kColumns = kTileColumns < 128 ? kTileColumns : 128;  // of a word
+    const int first = kSign * (positions_.at(0) - from);
+    const int last = kSign * (positions_.at(kColumns - 1) - from);
+    const int end = kSign > 0 ? last : first;
+    unsigned word = 0;
+#pragma unroll 1
+    for (int i = context_.count_up_to(list, length, (kSign > 0 ? first : last) - 1); i < length;
+         ++i) {
+      if (list[i] > end) break;
+      const int position = from + kSign * list[i];
+      const int column = positions_.last_up_to(position);
+      const bool is_owned = ((column & 6) == 0) & (positions_.at(column) == position);
+      word |= is_owned ? 1u << (column >> 3) * 2 + (column & 1) : 0u;
+    }
+    return word;
+  }
+
   const MaskContext<kTileColumns>& context_;
   const Positions positions_;
+};
+
+// The columns of a row at positions that compare (tile/key_positions.cuh).
+template <typename Positions>
+struct PositionedColumns {
+  Positions positions;
+
+  template <typename Context>
+  __device__ __forceinline__ int operator()(int bit, Context&) const {
+    return positions.at(bit / 2 * 8 + bit % 2);
+  }
+};
+
+// How a leaf that compares positions is asked: as of ComparedRow where a place has positions, else
+// column by column.
+template <typename Place, typename = void>
+struct Comparing {
+  enum : bool { kCan = false };
+};
+template <typename Place>
+struct Comparing<Place, Void<decltype(Place::positions)>> {
+  enum : bool { kCan = true };
 };
 
 // `Place` maps bits to columns: place(bit, context) returns the position of the bit's column, and
@@ -142,7 +205,15 @@ class RowMask {
   __device__ __forceinline__ RowBits leaf(const Arguments&... arguments) const { \
     return each([&] { return context_.leaf(arguments...); });                    \
   }
-#define ANNULUS_COMPARED_LEAF(leaf, numbers) ANNULUS_ROW_LEAF(leaf)
+#define ANNULUS_COMPARED_LEAF(leaf, numbers)                                     \
+  template <typename... Arguments>                                               \
+  __device__ __forceinline__ RowBits leaf(const Arguments&... arguments) const { \
+    if constexpr (Comparing<Place>::kCan) {                                      \
+      return ComparedRow(context_, place_.positions).leaf(arguments...);         \
+    } else {                                                                     \
+      return each([&] { return context_.leaf(arguments...); });                  \
+    }                                                                            \
+  }
 #define ANNULUS_SEARCHED_LEAF(leaf, numbers) ANNULUS_ROW_LEAF(leaf)
 #include "params/mask_leaves_params.h"
 #undef ANNULUS_COMPARED_LEAF

@@ -98,14 +98,19 @@ TEST_CASE("e4m3 brings its scales and the dtype of O") {
   CHECK(source("wgmma8 m128 n128 w8 s2") == text);
 }
 
-TEST_CASE("masks that search memory are evaluated in a loop") {
+TEST_CASE("masks that look each key up are evaluated in a loop") {
   Problem problem = sample();
-  problem.pattern = causal() & documents(std::vector<std::int64_t>{0, 50, 90});
+  problem.pattern = causal() & strided(4, 2, 16);
   CHECK(has(source_of(problem), "kInLoop = true"));
+  for (const char* text : {"causal & documents([0, 50, 90])", "causal & global([0, 50, 90])",
+                           "vertical_slash([0, 50], [1, 90])"}) {
+    problem.pattern = Pattern::parse(text);
+    CHECK(has(source_of(problem), "kInLoop = false"));
+  }
   problem.pattern = causal() & (window(8, 8) | sink(4) | global(2));
   CHECK(has(source_of(problem), "kInLoop = false"));
   CHECK(evaluated_in_loop("m.blocks(q, k)"));
-  CHECK(evaluated_in_loop("m.causal(q, k) | m.global_listed(0, 1, q, k)"));
+  CHECK(evaluated_in_loop("m.global_listed(0, 1, q, k) | m.every(2, 3, q, k)"));
   CHECK(evaluated_in_loop("m.causal(q, k) & m.dilated(0, q, k)"));
   CHECK_FALSE(evaluated_in_loop("(m.turn(2) == 0 ? m.causal(q, k) : m.sink(0, q, k))"));
   CHECK_FALSE(evaluated_in_loop("true"));

@@ -6,7 +6,3 @@ annulus_test(kernels LABEL unit LIBRARIES annulus_attention
   ALONE attention/kernel_source_test.cc)
 annulus_test(kernels_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a
   SOURCES attention/cluster_test.cc attention/in_place_test.cc attention/kernel_device_test.cc)
-# Whether a family's kernels are those that its revision stands for.
-annulus_test(revisions LABEL unit LIBRARIES annulus_attention SOURCES attention/revision_test.cc)
-target_compile_definitions(test_revisions PRIVATE
-  ANNULUS_REVISIONS="${CMAKE_CURRENT_SOURCE_DIR}/attention/revisions.txt")

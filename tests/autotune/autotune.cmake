@@ -8,3 +8,7 @@ annulus_test(autotune_device LABEL device LIBRARIES annulus_test_devices SOURCES
   autotune/batch_workbench_test.cc  autotune/models_test.cc autotune/parts_test.cc autotune/verify_test.cc)
 target_compile_definitions(test_autotune_device PRIVATE
   ANNULUS_TEMPLATES="${PROJECT_SOURCE_DIR}/templates")
+# Whether a family's kernels are those that its revision stands for.
+annulus_test(revisions LABEL unit LIBRARIES annulus_autotune SOURCES autotune/revision_test.cc)
+target_compile_definitions(test_revisions PRIVATE
+  ANNULUS_REVISIONS="${CMAKE_CURRENT_SOURCE_DIR}/autotune/revisions.txt")

@@ -213,7 +213,8 @@ TEST_CASE("an entry of requests has their class, their pages and a kernel of bat
   entry.revision = entry.config.family->revision;
   const std::string text = text_of(entry), body = body_of(text);
   CHECK(read(text) == entry);
-  CHECK(kernels_text(entry) == "decode1-mma2");
+  const std::string mma = std::to_string(find_config_family("mma")->revision);
+  CHECK(kernels_text(entry) == "decode" + std::to_string(entry.revision) + "-mma" + mma);
   CHECK_FALSE(read(with_digest(replaced(body, "\"pages\": 16", "\"pages\": 17"))));
   CHECK_FALSE(read(with_digest(
       replaced(body, "\"requests\": \"few queries\"", "\"requests\": \"no requests\""))));

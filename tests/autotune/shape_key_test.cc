@@ -82,8 +82,9 @@ TEST_CASE("patterns are classed by what a partial tile costs") {
   CHECK(shape_key(problem(512, "dense")).pattern == PatternClass::kDense);
   CHECK(shape_key(problem(512, "causal")).pattern == PatternClass::kCausal);
   CHECK(shape_key(problem(512, "causal & window(64,0)")).pattern == PatternClass::kPositions);
-  CHECK(shape_key(problem(512, "documents([100,200])")).pattern == PatternClass::kLists);
-  CHECK(shape_key(problem(512, "causal | global([3])")).pattern == PatternClass::kLists);
+  CHECK(shape_key(problem(512, "dilated(3)")).pattern == PatternClass::kLists);
+  CHECK(shape_key(problem(512, "causal | natten(9,9,3)")).pattern == PatternClass::kLists);
+  CHECK(shape_key(problem(512, "causal | global([3])")).pattern == PatternClass::kPositions);
   CHECK(shape_key(problem(512, "dense")).density == 0);
   CHECK(shape_key(problem(512, "~dense")).density == kNoBlocks);
   CHECK(shape_key(problem(8192, "window(127,127)")).density == 9);  // 3 blocks of 64 in a row
@@ -107,7 +108,7 @@ TEST_CASE("a sum has a key of its own, by what its branches are together") {
   CHECK(kind_text(key) == "D64 bf16, sum of 2, causal, about 0.71 of the blocks");
   CHECK(key.density == 1);  // the mean of 1/2 and 1
   CHECK(shape_key(problem(4096, "sum(dense, causal)")) == key);
-  CHECK(shape_key(problem(4096, "sum(causal, documents([9]))")).pattern == PatternClass::kLists);
+  CHECK(shape_key(problem(4096, "sum(causal, dilated(9))")).pattern == PatternClass::kLists);
   const ShapeKey three = shape_key(problem(4096, "sum(causal, dense, dense)"));
   CHECK(three.branches == 3);
   CHECK(shape_key(problem(4096, "sum(dense, dense)")).density == 0);

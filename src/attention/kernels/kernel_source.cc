@@ -105,7 +105,7 @@ KernelFeatures features_of(const Problem& whole) {
 }
 
 bool evaluated_in_loop(const std::string& mask) {
-  return mask == kProgramText || pattern::leaves::calls_long_function(mask);
+  return mask == kProgramText || pattern::leaves::long_calls(mask) > 0;
 }
 
 jit::Struct mask_struct(const std::string& mask_text) {

@@ -55,7 +55,8 @@ KernelFeatures features_of(const Problem& problem, kernels::Positions positions,
 // The features of a problem whose tensors are whole. Throws as pattern::emit does.
 KernelFeatures features_of(const Problem& problem);
 
-// A mask that reads memory or divides for each element is evaluated in a loop (Mask::kInLoop).
+// A mask with a leaf that searches in memory or divides for each element has a loop over the
+// columns of a row (Mask::kInLoop).
 bool evaluated_in_loop(const std::string& mask);
 
 // A mask as a template argument of kernels: templates/README.md.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attention/kernels/family.h"
+#include "pattern/leaves/leaves.h"
 
 namespace annulus::attention {
 namespace {
@@ -32,16 +33,14 @@ double score_instructions(const KernelFeatures& features) {
   return modified;
 }
 
-// Instructions of the mask for one element of a lane in a partial tile, about the same for each
-// leaf: 30 in a loop. If leaves only compare positions, each takes about 10 for the bits of a row
-// of the lane (columns / 4 of them, at most 32 to a word), and each element 2 for the test of its
-// bit.
+// Instructions of the mask for one element of a lane in a partial tile: about 30 for each leaf in a
+// loop. One that compares positions takes about 10 for the bits of a row of the lane (columns / 4
+// of them, at most 32 to a word). Each element takes 2 for the test of its bit.
 double mask_instructions(const std::string& mask, int tile_columns) {
-  double leaves = 0;
-  for (std::size_t at = 0; (at = mask.find("m.", at)) != std::string::npos; ++at) ++leaves;
-  if (evaluated_in_loop(mask)) return leaves * 30;
+  const auto all = static_cast<double>(pattern::leaves::leaf_calls(mask));
+  const auto in_loop = static_cast<double>(pattern::leaves::long_calls(mask));
   const double bits = std::min(32, tile_columns / 4);
-  return leaves == 0 ? 0 : 2 + leaves * 10 / bits;
+  return all == 0 ? 0 : 2 + in_loop * 30 + (all - in_loop) * 10 / bits;
 }
 
 // The expected number of steps j = 1 ... n of a row in which the max of one of a warp's rows moves,

@@ -86,7 +86,6 @@ class ProgramEmitter {
   }
 
   Instructions leaf(const Node& node) {
-    write_.count_leaf();
     leaves::MaskPart written = write_.part([&] {
       return std::visit([&](const auto& leaf) { return leaf.code(&write_); }, node.leaf);
     });

@@ -15,7 +15,7 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kDocumentsFunctions[] = {{"documents", true}};
+constexpr DeviceFunction kDocumentsFunctions[] = {{"documents", false}};
 
 constexpr Word kDocumentsWords[] = {
     {"documents", "documents([start, ...])",

@@ -16,7 +16,7 @@ namespace annulus::pattern::leaves {
 namespace {
 
 constexpr DeviceFunction kFirst[] = {{"global_first", false}};
-constexpr DeviceFunction kListed[] = {{"global_listed", true}};
+constexpr DeviceFunction kListed[] = {{"global_listed", false}};
 
 // Both leaves have one word, which takes a number or a list.
 constexpr Word kGlobalWords[] = {

@@ -132,8 +132,8 @@ struct Word {
 };
 
 // A function of templates/tile/mask.cuh that the text of a mask calls. Long ones search in memory
-// or divide, so they are better evaluated in a loop over a row's columns than written out for every
-// element.
+// or divide for each element (ANNULUS_SEARCHED_LEAF of params/mask_leaves_params.h), in a loop over
+// a row's columns; the others give the bits of a row by arithmetic.
 struct DeviceFunction {
   std::string_view name;
   bool is_long;

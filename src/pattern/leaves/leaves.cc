@@ -36,33 +36,28 @@ const std::vector<DeviceFunction>& all_functions() {
 
 namespace {
 
-// Calls f(function) for each function of a leaf that the text calls, until one returns true;
-// whether one did.
+// How many of the functions of leaves that the text calls are counted.
 template <typename F>
-bool any_call(std::string_view mask, const F& f) {
+std::int64_t calls(std::string_view mask, const F& is_counted) {
   constexpr std::string_view kCall = "m.";
+  std::int64_t counted = 0;
   for (std::size_t at = mask.find(kCall); at != mask.npos; at = mask.find(kCall, at + 1)) {
     const std::string_view call = mask.substr(at + kCall.size());
     const std::string_view name = call.substr(0, call.find('('));
     const auto found = std::ranges::find(all_functions(), name, &DeviceFunction::name);
-    if (found != all_functions().end() && f(*found)) return true;
+    if (found != all_functions().end() && is_counted(*found)) ++counted;
   }
-  return false;
+  return counted;
 }
 
 }  // namespace
 
-bool calls_long_function(std::string_view mask) {
-  return any_call(mask, [](const DeviceFunction& function) { return function.is_long; });
+std::int64_t leaf_calls(std::string_view mask) {
+  return calls(mask, [](const DeviceFunction&) { return true; });
 }
 
-std::int64_t leaf_calls(std::string_view mask) {
-  std::int64_t calls = 0;
-  any_call(mask, [&](const DeviceFunction&) {
-    ++calls;
-    return false;
-  });
-  return calls;
+std::int64_t long_calls(std::string_view mask) {
+  return calls(mask, [](const DeviceFunction& function) { return function.is_long; });
 }
 
 // Here and not in the header, because each file would take a quarter of a second to compile the

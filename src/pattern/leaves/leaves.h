@@ -50,10 +50,10 @@ using Leaf = AnyOf<void
 const std::vector<Word>& all_words();
 const std::vector<DeviceFunction>& all_functions();
 
-// True where the text of a mask calls a long function.
-bool calls_long_function(std::string_view mask);
-// How many functions of leaves the text of a mask calls, each as often as it stands there.
+// How many functions of leaves the text of a mask calls, each as often as it stands there; and how
+// many long ones.
 std::int64_t leaf_calls(std::string_view mask);
+std::int64_t long_calls(std::string_view mask);
 
 // The functions of leaf.h, for any leaf.
 bool visible(const Leaf& leaf, const Pair& pair);

@@ -17,8 +17,6 @@ namespace {
 
 // The bound of positions and numbers on the device, with which differences do not overflow 32 bits.
 constexpr std::int64_t kMaxDevice = std::int64_t{1} << 30;
-// Up to this many comparisons are worth writing out for each element of a tile.
-constexpr int kMaxWrittenOut = 8;
 
 }  // namespace
 
@@ -60,7 +58,6 @@ std::pair<std::size_t, std::size_t> MaskWriter::list_slots(
 }
 
 Piece MaskWriter::call(const DeviceFunction& function, std::initializer_list<std::size_t> slots) {
-  is_long_ = is_long_ || function.is_long;
   std::string text = fmt::format("m.{}(", function.name);
   for (const std::size_t slot : slots) text += fmt::format("#{}, ", slot);
   return {text + "q, k)", kTight, {}, function.name, slots};
@@ -147,7 +144,6 @@ MaskCode MaskWriter::finish(std::string text) {
     code_.lists.insert(code_.lists.end(), lists_.begin(), lists_.end());
   }
   code_.calls = leaf_calls(code_.text);
-  code_.costly = code_.uses_blocks || is_long_ || leaves_ > kMaxWrittenOut;
   return std::move(code_);
 }
 

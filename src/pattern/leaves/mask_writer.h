@@ -62,8 +62,6 @@ class MaskWriter {
 
   const MaskScope& scope() const { return scope_; }
 
-  void count_leaf() { ++leaves_; }
-
   // Stores a number, which the text names by its slot; `what` is for messages.
   std::size_t slot(const char* what, std::int64_t value);
   // Stores a list. Its two slots are where it begins and its length.
@@ -108,8 +106,6 @@ class MaskWriter {
   std::size_t room_;
   const MaskScope& scope_;
   MaskCode code_;
-  int leaves_ = 0;
-  bool is_long_ = false;
   bool program_uses_blocks_ = false;
   std::vector<MaskNumber> numbers_;
   std::vector<std::int32_t> lists_;

@@ -15,7 +15,7 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kVerticalSlashFunctions[] = {{"vertical_slash", true}};
+constexpr DeviceFunction kVerticalSlashFunctions[] = {{"vertical_slash", false}};
 
 constexpr Word kVerticalSlashWords[] = {
     {"vertical_slash", "vertical_slash([k, ...], [d, ...])", "keys k, and those d before the query",

@@ -116,7 +116,7 @@ void bind(const BindRequest& request, BoundLaunch* launch) {
 
 constinit const Family mma_family = {
     ConfigFamily{.name = "mma",
-                 .revision = 2,
+                 .revision = 3,
                  .instructions = "cp.async and mma.sync run on",
                  .fields = kFields,
                  .why_illegal = mma_why_illegal,

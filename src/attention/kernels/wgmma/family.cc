@@ -94,7 +94,7 @@ void wgmma_for_blocks(const AddCandidates& add) {
 
 constinit const Family wgmma_family =
     wgmma_record<wgmma_family>({.name = "wgmma",
-                                .revision = 3,
+                                .revision = 4,
                                 .element_bytes = 2,
                                 .second_segment_rows = 64,  // of a box of O
                                 .shipped = kShipped,

@@ -32,7 +32,7 @@ bool can_split_rows(const KernelConfig& config) { return wgmma_config(config).bl
 
 constinit const Family wgmma8_family =
     wgmma_record<wgmma8_family>({.name = "wgmma8",
-                                 .revision = 2,
+                                 .revision = 3,
                                  .element_bytes = 1,
                                  .second_segment_rows = 0,  // scales go by rows of the tensor
                                  .shipped = kShipped,

@@ -16,25 +16,24 @@
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_source.h"
 #include "attention/score/score_code.h"
+#include "autotune/config_families.h"
 #include "base/hash.h"
 #include "base/thread_pool.h"
+#include "batch/batch_config.h"
 #include "jit/compiler.h"
 #include "support/nvrtc.h"
 #include "support/options.h"
 
-namespace annulus::attention {
+namespace annulus::autotune {
 namespace {
 
-using kernels::Positions;
+using attention::Dims;
+using attention::KernelConfig;
+using attention::KernelFeatures;
+using batch::BatchFeatures;
+using kernels::Pages;
 using kernels::Score;
 using kernels::TileOrder;
-
-// One kernel of a sample: head dims, a configuration, and what is compiled into it.
-struct Sample {
-  Dims dims;
-  std::string config;
-  KernelFeatures features;
-};
 
 KernelFeatures causal() {
   return {.dims = {}, .tile_order = TileOrder::kBand, .mask = "m.causal(q, k)"};
@@ -62,46 +61,81 @@ KernelFeatures modified(bool costly) {
   features.alibi = true;
   features.carry_in = true;
   features.score = Score::kAnyScale;
-  features.score_mod =
-      score_code(costly ? tanh(exp(score) * tanh(score + 0.5 * (k - q))) : score + 0.5 * (k - q))
-          .structure;
+  features.score_mod = attention::score_code(costly ? tanh(exp(score) * tanh(score + 0.5 * (k - q)))
+                                                    : score + 0.5 * (k - q))
+                           .structure;
   return features;
 }
 
-// The samples by family: between them they have each form that a kernel can have.
-const std::map<std::string, std::vector<Sample>>& samples() {
-  static const std::map<std::string, std::vector<Sample>> kSamples = {
-      {"mma",
-       {{{128, 128}, "mma m128 n64 w8 s2", causal()},
-        {{64, 64}, "mma m64 n64 w4 s2 q x3", carried()},
-        {{64, 64}, "mma m64 n64 w4 s2 q x3", listed()},
-        {{64, 64}, "mma m128 n64 w4 s2 x2", modified(false)},
-        {{32, 32}, "mma m64 n64 w4 s2 q x3", modified(true)}}},
-      {"wgmma",
-       {{{128, 128}, "wgmma m128 n128 w8 s2 c2", causal()},
-        {{128, 128}, "wgmma m64 n64 w8 s2 b2 h2", carried()},
-        {{64, 64}, "wgmma m64 n64 w4 s2 q b2", listed()},
-        {{64, 64}, "wgmma m128 n64 w8 s2 q b2", modified(false)},
-        {{64, 64}, "wgmma m64 n64 w4 s2 q x2", modified(true)}}},
-      {"wgmma8",
-       {{{128, 128}, "wgmma8 m128 n128 w8 s2", causal()},
-        {{128, 128}, "wgmma8 m128 n64 w8 s2 b2", carried()},
-        {{128, 128}, "wgmma8 m64 n64 w8 s2 b2 h2", listed()},
-        {{64, 64}, "wgmma8 m128 n128 w8 s2", modified(true)}}}};
-  return kSamples;
+// Requests in pages with an output of states, and requests that list blocks with rows of limits.
+BatchFeatures paged() { return {.attention = carried(), .pages = Pages::k16}; }
+BatchFeatures chosen() {
+  BatchFeatures features;
+  features.attention = causal();
+  features.attention.mask = "m.documents(0, 1, q, k) & m.dilated(2, q, k)";
+  features.pages = Pages::kAny;
+  features.runs = 2;
+  features.row_limits = true;
+  return features;
 }
 
-jit::KernelSpec spec_of(const Sample& sample) {
-  const KernelConfig config = parse_config(sample.config).value();
-  KernelFeatures features = sample.features;
-  features.dims = sample.dims;
+KernelConfig legal(const std::string& text, const Dims& dims, jit::Arch arch) {
+  const std::optional<KernelConfig> config = parse_any_config(text);
+  REQUIRE_MESSAGE(config.has_value(), text);
+  const std::optional<std::string> why = config->family->why_illegal(*config, dims, arch);
+  REQUIRE_MESSAGE(!why, text << ": " << why.value_or(""));
+  return *config;
+}
+
+constexpr jit::Arch kAmpere{80, '\0'}, kHopper{90, 'a'};
+
+jit::KernelSpec problem_kernel(std::int64_t dim, const char* text, KernelFeatures features) {
+  const bool mma = std::string_view(text).starts_with("mma ");
+  const jit::Arch arch = mma ? kAmpere : kHopper;
+  features.dims = {dim, dim};
+  const KernelConfig config = legal(text, features.dims, arch);
   if (config.family->element_bytes == 1) {
     features.dtype = Dtype::kFloat8E4M3;
     features.scale_block = 64;
   }
-  const jit::Arch arch = family_of(config).persistent ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
-  REQUIRE_FALSE(why_illegal(config, features.dims, arch).has_value());
-  return kernel_spec(config, features, arch);
+  return attention::kernel_spec(config, features, arch);
+}
+
+jit::KernelSpec batch_kernel(std::int64_t dim, const char* text, BatchFeatures features) {
+  const bool wgmma = std::string_view(text).starts_with("chunk_wgmma ");
+  const jit::Arch arch = wgmma ? kHopper : kAmpere;
+  features.attention.dims = {dim, dim};
+  return batch::rows_spec(legal(text, features.attention.dims, arch), features, arch);
+}
+
+// The samples by family: between them they have each form that a kernel can have.
+std::map<std::string, std::vector<jit::KernelSpec>> samples() {
+  return {{"mma",
+           {problem_kernel(128, "mma m128 n64 w8 s2", causal()),
+            problem_kernel(64, "mma m64 n64 w4 s2 q x3", carried()),
+            problem_kernel(64, "mma m64 n64 w4 s2 q x3", listed()),
+            problem_kernel(64, "mma m128 n64 w4 s2 x2", modified(false)),
+            problem_kernel(32, "mma m64 n64 w4 s2 q x3", modified(true))}},
+          {"wgmma",
+           {problem_kernel(128, "wgmma m128 n128 w8 s2 c2", causal()),
+            problem_kernel(128, "wgmma m64 n64 w8 s2 b2 h2", carried()),
+            problem_kernel(64, "wgmma m64 n64 w4 s2 q b2", listed()),
+            problem_kernel(64, "wgmma m128 n64 w8 s2 q b2", modified(false)),
+            problem_kernel(64, "wgmma m64 n64 w4 s2 q x2", modified(true))}},
+          {"wgmma8",
+           {problem_kernel(128, "wgmma8 m128 n128 w8 s2", causal()),
+            problem_kernel(128, "wgmma8 m128 n64 w8 s2 b2", carried()),
+            problem_kernel(128, "wgmma8 m64 n64 w8 s2 b2 h2", listed()),
+            problem_kernel(64, "wgmma8 m128 n128 w8 s2", modified(true))}},
+          {"decode",
+           {batch_kernel(128, "decode m16 n64 w4 s2 q x2", paged()),
+            batch_kernel(64, "decode m16 n128 w4 s2 q x2", chosen())}},
+          {"chunk",
+           {batch_kernel(128, "chunk m128 n64 w8 s2", paged()),
+            batch_kernel(64, "chunk m128 n64 w8 s2", chosen())}},
+          {"chunk_wgmma",
+           {batch_kernel(128, "chunk_wgmma m128 n64 w8 s2", paged()),
+            batch_kernel(64, "chunk_wgmma m128 n64 w8 s2", chosen())}}};
 }
 
 // Returns the instructions of PTX, without comments, lines of the source and sections for
@@ -130,7 +164,7 @@ std::string normalised(const std::string& ptx) {
 }
 
 // The digest of a family's sample, compiled with these templates.
-std::string digest_of(const std::vector<Sample>& sample,
+std::string digest_of(const std::vector<jit::KernelSpec>& sample,
                       const std::shared_ptr<const abi::NvrtcLibrary>& nvrtc,
                       std::shared_ptr<const jit::TemplateSet> templates) {
   const jit::Compiler compiler(nvrtc, std::move(templates), jit::ImageKind::kPtx);
@@ -138,7 +172,7 @@ std::string digest_of(const std::vector<Sample>& sample,
   base::ThreadPool pool;
   pool.parallel_for(static_cast<std::int64_t>(sample.size()), [&](std::int64_t index, int) {
     const auto at = static_cast<std::size_t>(index);
-    const jit::CompiledKernel kernel = compiler.compile(spec_of(sample[at]));
+    const jit::CompiledKernel kernel = compiler.compile(sample[at]);
     texts[at] =
         normalised({reinterpret_cast<const char*>(kernel.image.data()), kernel.image.size()});
   });
@@ -151,7 +185,8 @@ std::string digest_of(const std::vector<Sample>& sample,
 }
 
 // A line of the record: "mma 2 13.0 (65be0db3) <digest>", the NVRTC in the middle.
-std::string line_of(const Family& family, const std::string& nvrtc, const std::string& digest) {
+std::string line_of(const attention::ConfigFamily& family, const std::string& nvrtc,
+                    const std::string& digest) {
   return std::string(family.name) + " " + std::to_string(family.revision) + " " + nvrtc + " " +
          digest;
 }
@@ -174,7 +209,7 @@ void record(const std::string& nvrtc, const std::vector<std::string>& now) {
   std::ranges::sort(lines);
   std::ofstream file(ANNULUS_REVISIONS);
   file << "# What NVRTC makes of a sample of each family's kernels, by revision and NVRTC: written "
-          "by\n# test_revisions --record yes, compared by tests/attention/revision_test.cc.\n";
+          "by\n# test_revisions --record yes, compared by tests/autotune/revision_test.cc.\n";
   for (const std::string& line : lines) file << line << "\n";
   REQUIRE(file.good());
 }
@@ -185,9 +220,10 @@ TEST_CASE("a family's kernels are those of its revision") {
   const std::string nvrtc =
       jit::Compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kPtx).identity();
   std::vector<std::string> now;
-  for (const Family* family : families()) {
-    const auto sample = samples().find(family->name);
-    REQUIRE_MESSAGE(sample != samples().end(),
+  const auto all = samples();
+  for (const attention::ConfigFamily* family : config_families()) {
+    const auto sample = all.find(family->name);
+    REQUIRE_MESSAGE(sample != all.end(),
                     "the family " << family->name << " has no sample here; add one");
     now.push_back(
         line_of(*family, nvrtc, digest_of(sample->second, library, jit::TemplateSet::embedded())));
@@ -202,11 +238,12 @@ TEST_CASE("a family's kernels are those of its revision") {
   }
   for (const std::string& line : now) {
     const bool same = std::ranges::find(lines, line) != lines.end();
-    CHECK_MESSAGE(same,
-                  line << " is not what tests/attention/revisions.txt records. If the change may "
-                          "make kernels of the family faster or slower, raise its revision in "
-                          "src/attention/kernels, so that results which were tuned before it are "
-                          "not used; then record it: build/tests/test_revisions --record yes");
+    CHECK_MESSAGE(
+        same,
+        line << " is not what tests/autotune/revisions.txt records. If the change may "
+                "make kernels of the family faster or slower, raise its revision in "
+                "src/attention/kernels or src/batch, so that results which were tuned "
+                "before it are not used; then record it: build/tests/test_revisions --record yes");
   }
 }
 
@@ -224,12 +261,12 @@ std::shared_ptr<const jit::TemplateSet> edited(const std::string& name, const st
 TEST_CASE("comments and other families change nothing of a sample, and what matters does") {
   const auto library = test::nvrtc();
   if (!library) return;
-  const std::vector<Sample> sample = {samples().at("mma")[1]};
+  const std::vector<jit::KernelSpec> sample = {samples().at("mma")[1]};
   const auto digest = [&](std::shared_ptr<const jit::TemplateSet> templates) {
     return digest_of(sample, library, std::move(templates));
   };
   const std::string before = digest(jit::TemplateSet::embedded());
-  const std::string own = find_family("mma")->source;
+  const std::string own = attention::find_family("mma")->source;
   const std::string line = "  constexpr unsigned kKeyBytes = kColumns * ";
   CHECK(digest(edited(own, line, "  // One more line,\n  // or two.\n\n" + line)) == before);
   CHECK(digest(edited("kernels/wgmma/wgmma_forward.cu", "constexpr int kReaders = 4 * ",
@@ -238,4 +275,4 @@ TEST_CASE("comments and other families change nothing of a sample, and what matt
 }
 
 }  // namespace
-}  // namespace annulus::attention
+}  // namespace annulus::autotune
