@@ -21,6 +21,7 @@ std::vector<RankState> states_of(const std::vector<Control::Known>& known) {
   for (const Control::Known& one : known) {
     states.push_back(one.state);
     states.back().gone = dead ? one.dead : one.state.gone;
+    if (!states.back().gone) states.back().reason.clear();
   }
   return states;
 }

@@ -51,6 +51,34 @@ bool has_event(const Communicator& rank, CommunicatorEventKind kind) {
   return false;
 }
 
+TEST_CASE(
+    "a rank that ends for the sake of one that died has not gone, and there is no reason why") {
+  std::atomic<bool> may_die = false, seen = false;
+  test::on_meeting(3, [&](const Rendezvous& ranks) {
+    const Device device = test::rank_device(ranks.rank());
+    std::optional<Communicator> rank = Communicator::open(device, ranks, {.deadline = 5s});
+    ranks.all_gather({}, 5s);
+    if (ranks.rank() == 1) {
+      CHECK(comes_true([&] { return may_die.load(); }));
+      return;
+    }
+    if (ranks.rank() == 2) {
+      rank.reset();
+      CHECK(comes_true([&] { return seen.load(); }));
+      return;
+    }
+    CHECK(comes_true([&] { return rank->peers()[1].gone; }));
+    CHECK(rank->peers()[1].reason == "it has ended its communicator");
+    may_die = true;
+    CHECK(comes_true([&] { return !rank->peers()[1].gone; }));
+    const std::vector<RankState> peers = rank->peers();
+    CHECK(peers[0].gone);
+    CHECK(!peers[0].reason.empty());
+    CHECK(peers[1].reason.empty());
+    seen = true;
+  });
+}
+
 TEST_CASE("runs are under way, then good, and peers say how far they are") {
   test::on_meeting(3, [&](const Rendezvous& ranks) {
     const Device device = test::rank_device(ranks.rank());
