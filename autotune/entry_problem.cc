@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "annulus/error.h"
@@ -22,28 +23,46 @@ bool can_be_stated(const Problem& problem) {
   return blocks.q == blocks.k && blocks.k == blocks.v && problem.total_k.value_or(keys) == keys;
 }
 
-Problem stated_problem(const Entry& entry) {
-  const Entry::Origin& origin = entry.origin;
-  Problem problem;
-  problem.batch = origin.batch;
-  problem.heads = origin.heads;
-  problem.kv_heads = origin.kv_heads;
-  problem.seq_q = origin.seq_q;
-  problem.seq_k = origin.seq_k;
+// What problems and batches have in common.
+template <typename Any>
+Any stated_heads(const Entry& entry) {
+  Any problem;
+  problem.heads = entry.origin.heads;
+  problem.kv_heads = entry.origin.kv_heads;
   problem.dim_qk = entry.shape.dim_qk;
   problem.dim_v = entry.shape.dim_v;
   problem.dtype = entry.shape.dtype;
   problem.carry_in = entry.shape.carry_in;
   problem.carry_out = entry.shape.carry_out;
+  problem.pattern = Pattern::parse(entry.origin.pattern, {.allow_files = false});
+  problem.score = Score::parse(entry.origin.score);
+  return problem;
+}
+
+Problem stated_problem(const Entry& entry) {
+  const Entry::Origin& origin = entry.origin;
+  auto problem = stated_heads<Problem>(entry);
+  problem.batch = origin.batch;
+  problem.seq_q = origin.seq_q;
+  problem.seq_k = origin.seq_k;
   problem.q0 = origin.q0;
   problem.k0 = origin.k0;
   problem.layer = origin.layer;
   problem.scale_blocks = {origin.scale_block, origin.scale_block, origin.scale_block};
-  problem.pattern = Pattern::parse(origin.pattern, {.allow_files = false});
-  problem.score = Score::parse(origin.score);
   validate(problem);
   return problem;
 }
+
+// The numbers of a selection that are stated as they are.
+constexpr std::pair<std::int64_t StatedSelection::*, std::int64_t Selection::*>
+    kSelectionMembers[] = {{&StatedSelection::block_rows, &Selection::block_rows},
+                           {&StatedSelection::block_columns, &Selection::block_columns},
+                           {&StatedSelection::max_blocks, &Selection::max_blocks},
+                           {&StatedSelection::stride, &Selection::stride},
+                           {&StatedSelection::coarse_factor, &Selection::coarse_factor},
+                           {&StatedSelection::coarse_blocks, &Selection::coarse_blocks},
+                           {&StatedSelection::sink_blocks, &Selection::sink_blocks},
+                           {&StatedSelection::diagonal_blocks, &Selection::diagonal_blocks}};
 
 }  // namespace
 
@@ -68,17 +87,10 @@ void state_problem(const Problem& problem, Entry::Origin* origin) {
 void state_selected(const Problem& problem, const Selection& selection, Entry::Origin* origin) {
   state_problem(problem, origin);
   StatedSelection& stated = origin->selection.emplace();
-  stated.block_rows = selection.block_rows;
-  stated.block_columns = selection.block_columns;
+  for (const auto& [of_entry, own] : kSelectionMembers) stated.*of_entry = selection.*own;
   stated.rule = static_cast<std::int64_t>(selection.rule);
-  stated.max_blocks = selection.max_blocks;
   stated.mass = std::llround(selection.mass * kMassUnits);
   stated.pool = static_cast<std::int64_t>(selection.pool);
-  stated.stride = selection.stride;
-  stated.coarse_factor = selection.coarse_factor;
-  stated.coarse_blocks = selection.coarse_blocks;
-  stated.sink_blocks = selection.sink_blocks;
-  stated.diagonal_blocks = selection.diagonal_blocks;
 }
 
 void state_batch(const BatchTarget& batch, Entry::Origin* origin) {
@@ -136,33 +148,16 @@ void check_shape(bool is_of_shape) {
 
 Selection selection_of(const StatedSelection& stated) {
   Selection selection;
-  selection.block_rows = stated.block_rows;
-  selection.block_columns = stated.block_columns;
+  for (const auto& [of_entry, own] : kSelectionMembers) selection.*own = stated.*of_entry;
   selection.rule = static_cast<SelectionRule>(stated.rule);
-  selection.max_blocks = stated.max_blocks;
   selection.mass = static_cast<double>(stated.mass) / kMassUnits;
   selection.pool = static_cast<Pool>(stated.pool);
-  selection.stride = stated.stride;
-  selection.coarse_factor = stated.coarse_factor;
-  selection.coarse_blocks = stated.coarse_blocks;
-  selection.sink_blocks = stated.sink_blocks;
-  selection.diagonal_blocks = stated.diagonal_blocks;
   return selection;
 }
 
 BatchProblem batch_problem_of(const Entry& entry) {
-  const Entry::Origin& origin = entry.origin;
-  const StatedBatch& stated = *origin.requests;
-  BatchProblem problem;
-  problem.heads = origin.heads;
-  problem.kv_heads = origin.kv_heads;
-  problem.dim_qk = entry.shape.dim_qk;
-  problem.dim_v = entry.shape.dim_v;
-  problem.dtype = entry.shape.dtype;
-  problem.carry_in = entry.shape.carry_in;
-  problem.carry_out = entry.shape.carry_out;
-  problem.pattern = Pattern::parse(origin.pattern, {.allow_files = false});
-  problem.score = Score::parse(origin.score);
+  const StatedBatch& stated = *entry.origin.requests;
+  auto problem = stated_heads<BatchProblem>(entry);
   problem.most = {.requests = stated.requests,
                   .rows = stated.rows,
                   .rows_of_one = stated.rows_of_one,
@@ -197,8 +192,8 @@ Problem problem_of(const Entry& entry) {
 std::pair<Problem, Selection> selected_of(const Entry& entry) {
   if (!entry.origin.selection) {
     base::fail(ErrorCode::kUnsupported,
-               "the entry does not hold the selection that it was found "
-               "with, as those of earlier builds do not");
+               "the entry does not hold the selection that it was found with, as those of earlier "
+               "builds do not");
   }
   std::pair<Problem, Selection> stated = stated_by(entry, [&] {
     std::pair made(stated_problem(entry), selection_of(*entry.origin.selection));

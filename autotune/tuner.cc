@@ -304,11 +304,13 @@ base::Json subject_of(const Target& target, const Candidates& candidates,
                       {"library", ANNULUS_VERSION},
                       {"driver", origin.driver_version},
                       {"nvrtc", origin.nvrtc_version}};
-  for (const attention::Family* family : attention::families()) {
-    if (!target.batch) about["families"][family->name] = family->revision;
-  }
-  for (const batch::BatchKernel* kernel : batch::batch_kernels()) {
-    if (target.batch) about["families"][kernel->name] = kernel->revision;
+  const auto state_revisions = [&](const auto& kernels) {
+    for (const auto* kernel : kernels) about["families"][kernel->name] = kernel->revision;
+  };
+  if (target.batch) {
+    state_revisions(batch::batch_kernels());
+  } else {
+    state_revisions(attention::families());
   }
   about["shape"] = to_string(target.shape);
   about["sizes"] = {problem.batch, problem.heads, problem.kv_heads,     problem.seq_q,
