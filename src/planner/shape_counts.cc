@@ -12,18 +12,11 @@
 namespace annulus::planner {
 namespace {
 
-// The bytes of lists that may be long, as a number.
-std::uint64_t number_of(std::span<const double> list) {
+// Lists and texts, which may be long, as a number.
+template <typename List>
+std::uint64_t number_of(const List& list) {
   if (list.empty()) return 0;
-  const base::Digest digest = base::digest(std::as_bytes(list));
-  std::uint64_t number = 0;
-  std::memcpy(&number, digest.bytes.data(), sizeof(number));
-  return number;
-}
-
-std::uint64_t number_of(std::string_view text) {
-  if (text.empty()) return 0;
-  const base::Digest digest = base::digest(text);
+  const base::Digest digest = base::digest(std::as_bytes(std::span(list)));
   std::uint64_t number = 0;
   std::memcpy(&number, digest.bytes.data(), sizeof(number));
   return number;

@@ -85,13 +85,12 @@ class ShapeCounts {
     std::size_t operator()(const base::Digest& digest) const;
   };
 
-  // Of Problem and PlanOptions, or of BatchProblem and BatchOptions.
+  // Each takes a Problem with PlanOptions, or a BatchProblem with BatchOptions.
   template <typename Planned, typename Options>
   bool add_planned(const Planned& problem, const Options& options);
-  // Requires: mutex_ is held.
   template <typename Planned, typename Options>
-  bool count(Shape* shape, const Planned& problem, const Options& options);
-  Shape* find_or_add(std::string line);
+  bool count(Shape* shape, const Planned& problem, const Options& options);  // mutex_ is held
+  Shape* find_or_add(std::string line);                                      // likewise
 
   std::mutex mutex_;  // guards all below
   std::unordered_map<base::Digest, Known, Hash> known_;

@@ -54,10 +54,13 @@ void add_bounds(const BatchProblem& problem, std::string* line) {
   add_dims(problem.dim_qk, problem.dim_v, line);
 }
 
+void add_dtype(Dtype dtype, std::string* line) {
+  if (dtype != Dtype::kBfloat16) *line += fmt::format(" --dtype {}", to_string(dtype));
+}
+
 // Kernels follow from the blocks of scales that K and V have in common.
-void add_dtype(const Problem& problem, std::string* line) {
-  if (problem.dtype == Dtype::kBfloat16) return;
-  *line += fmt::format(" --dtype {}", to_string(problem.dtype));
+void add_dtypes(const Problem& problem, std::string* line) {
+  add_dtype(problem.dtype, line);
   if (problem.dtype != Dtype::kFloat8E4M3) return;
   const ScaleBlocks& blocks = problem.scale_blocks;
   *line += fmt::format(" --scale-block {}", std::gcd(blocks.k, blocks.v));
@@ -101,7 +104,7 @@ void add_max_multiprocessors(int most, std::string* line) {
 std::string shape_line(const Problem& problem, const PlanOptions& options) {
   std::string line;
   add_sizes(problem, &line);
-  add_dtype(problem, &line);
+  add_dtypes(problem, &line);
   add_pattern(problem.pattern, problem.score, &line);
   if (problem.layer != 0) line += fmt::format(" --layer {}", problem.layer);
   add_carry(problem.carry_in, problem.carry_out, &line);
@@ -114,9 +117,7 @@ std::string shape_line(const Problem& problem, const PlanOptions& options) {
 std::string shape_line(const BatchProblem& problem, const BatchOptions& options) {
   std::string line;
   add_bounds(problem, &line);
-  if (problem.dtype != Dtype::kBfloat16) {
-    line += fmt::format(" --dtype {}", to_string(problem.dtype));
-  }
+  add_dtype(problem.dtype, &line);
   add_pattern(problem.pattern, problem.score, &line);
   add_features(problem, &line);
   add_carry(problem.carry_in, problem.carry_out, &line);
