@@ -144,19 +144,18 @@ class ComparedRow {
     return columns_up_to(positions_.last_up_to(last));
   }
 
-  // Columns at the positions `from` + kSign x, x an entry of an ascending list. The entries that
-  // lie in the row are found by one search and walked through: there are no more than columns.
+  // Columns at the positions `from` + kSign x, x an entry of an ascending list. One search finds
+  // the first entry among the row's positions, and the others follow it.
   template <int kSign>
   __device__ __forceinline__ RowBits at_listed(const int* list, int length, int from) const {
     constexpr int kColumns = kTileColumns < 128 ? kTileColumns : 128;  // of a word
-    const int first = kSign * (positions_.at(0) - from);
-    const int last = kSign * (positions_.at(kColumns - 1) - from);
-    const int end = kSign > 0 ? last : first;
+    const int left = kSign * (positions_.at(0) - from);
+    const int right = kSign * (positions_.at(kColumns - 1) - from);
+    const int least = kSign > 0 ? left : right, most = kSign > 0 ? right : left;
     unsigned word = 0;
 #pragma unroll 1
-    for (int i = context_.count_up_to(list, length, (kSign > 0 ? first : last) - 1); i < length;
-         ++i) {
-      if (list[i] > end) break;
+    for (int i = context_.count_up_to(list, length, least - 1); i < length; ++i) {
+      if (list[i] > most) break;
       const int position = from + kSign * list[i];
       const int column = positions_.last_up_to(position);
       const bool is_owned = ((column & 6) == 0) & (positions_.at(column) == position);
