@@ -551,6 +551,7 @@ TEST_CASE("shapes come from a file or a preset") {
   wrong("\n\n--pattern 'causal('\n", "line 3");
   wrong("--help\n", "line 1");
   wrong("--input x --seq 10\n", "--input");
+  wrong("--count -5 --seq 10 --dim 32\n", "line 1: --count");
   wrong("rm -rf\n", "line 1");
   wrong(std::string(9 << 20, '\n'), "larger than");
   wrong(std::string("\0\xff\n", 3), "line 1");

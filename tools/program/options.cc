@@ -763,7 +763,7 @@ ShapeLine parse_line(const std::string& line) {
   app.add_option("--config", read.shape.config);
   add_number(app, "--kv-splits", &read.shape.kv_splits, "");
   add_number(app, "--max-multiprocessors", &read.shape.max_multiprocessors, "");
-  add_number(app, "--count", &read.count, "");
+  add_number(app, "--count", &read.count, "")->check(CLI::NonNegativeNumber);
   add_batch(app, &read.batch);
   add_bounds(app, &read.batch);
   try {
