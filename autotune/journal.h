@@ -104,6 +104,8 @@ class JournalFile {
   // The search ended by itself: the file is removed, or gets its last line. A file of that name
   // that another search has begun since somebody removed this one's stays.
   void end(bool keep);
+  // Removes the file, with a line in the log: the disk is full and has no room for the result.
+  void give_up();
 
  private:
   bool go_on(int folder, const std::string& name, const base::Json& subject);

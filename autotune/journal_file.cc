@@ -154,6 +154,15 @@ void JournalFile::end(bool keep) {
              "the journal '{}' is not kept: somebody removed it while the search ran", path_);
 }
 
+void JournalFile::give_up() {
+  if (is_there()) {
+    log_.write(base::LogLevel::kWarning,
+               "the journal '{}' is removed, as the disk has no room for the result otherwise",
+               path_);
+  }
+  remove();
+}
+
 bool JournalFile::is_there() const {
   if (file_ < 0) return false;
   const Opened named{files_,

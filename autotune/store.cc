@@ -301,10 +301,12 @@ std::optional<Entry> TunedStore::read_stored(int folder, const Entry& entry,
 }
 
 // Under the folder's lock, reads the entry that is stored now and writes the new one only where
-// that is not better. Empty, with *problem saying why, where nothing could be written.
+// that is not better. Empty, with *problem saying why and *is_full whether for want of space, where
+// nothing could be written.
 std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder,
                                                        const Entry& entry, bool replace,
-                                                       Entry* stored_entry, std::string* problem) {
+                                                       Entry* stored_entry, std::string* problem,
+                                                       bool* is_full) {
   const Opened opened{*files_,
                       open_device_folder(*files_, folder, options_.device.folder, problem)};
   if (opened.file < 0) return std::nullopt;
@@ -335,6 +337,7 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
   if (!written.ok()) {
     *problem = fmt::format("cannot {} '{}': {}", written.step, stored.path,
                            base::describe_errno(written.code));
+    *is_full = written.code == -ENOSPC || written.code == -EDQUOT;
     return std::nullopt;
   }
   // A result that is to be replaced may be of other kernels, and then has another name.
@@ -351,7 +354,8 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
 // the path is tried, and all of them once more. mutex_ is not held meanwhile, as another process
 // may hold the lock of a folder for long, and plans that look results up would wait for it as well.
 // If nothing can be written, the result is kept in memory, with a warning if folders were given.
-TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
+TunedStore::Stored TunedStore::store(const Entry& entry, bool replace,
+                                     const std::function<void()>& make_room) {
   constexpr int kAttempts = 2;
   const std::lock_guard one_writer(writing_);
   std::optional<Stored> stored;
@@ -359,13 +363,17 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
   std::string problems;
   for (int attempt = 0; attempt < kAttempts && !stored; ++attempt) {
     problems.clear();
+    bool is_full = false;
     for (const std::string& folder : options_.folders) {
       if (is_pack(folder)) continue;
       std::string problem;
-      stored = store_in(folder, entry, replace, &kept, &problem);
+      bool here_is_full = false;
+      stored = store_in(folder, entry, replace, &kept, &problem, &here_is_full);
       if (stored) break;
+      is_full = is_full || here_is_full;
       problems += (problems.empty() ? "" : "; ") + problem;
     }
+    if (is_full && make_room && attempt == 0) make_room();
   }
   if (!stored) {
     stored.emplace();

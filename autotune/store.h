@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -86,8 +87,9 @@ class TunedStore {
     std::string file;
   };
   // Writes to the first folder of the path that takes it. With `replace` a better entry is replaced
-  // as well.
-  Stored store(const Entry& entry, bool replace);
+  // as well. `make_room` is called at most once, where a disk or the user's share of it is full, and
+  // then all is tried again.
+  Stored store(const Entry& entry, bool replace, const std::function<void()>& make_room = {});
 
   // Why an entry, of this device or of a relative, is not used here: it is outdated, or its
   // configuration is not legal. Empty where it is.
@@ -107,7 +109,7 @@ class TunedStore {
   std::optional<Entry> read_stored(int folder, const Entry& entry, std::vector<std::string>* names,
                                    bool* fits) const;
   std::optional<Stored> store_in(const std::string& folder, const Entry& entry, bool replace,
-                                 Entry* stored_entry, std::string* problem);
+                                 Entry* stored_entry, std::string* problem, bool* is_full);
   void sweep(int folder, const std::string& newest);
 
   StoreOptions options_;

@@ -189,7 +189,10 @@ void search_and_keep(const Device::Impl& device, const autotune::Target& target,
     // `force` replaces a better result by a complete one alone: what a search found that was cut
     // short looked at fewer configurations.
     const autotune::TunedStore::Stored stored =
-        device.tuned->store(entry, options.force && found.complete);
+        device.tuned->store(entry, options.force && found.complete, [&] {
+          // The result says all that the journal of a complete search is good for.
+          if (found.complete && journal) journal->give_up();
+        });
     result->path = stored.path;
     if (!device.tuned->options().folders.empty()) {
       result->problem = stored.problem;

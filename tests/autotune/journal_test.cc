@@ -482,6 +482,25 @@ TEST_CASE("a search whose journal somebody removed leaves that of another search
   CHECK(notes.lines[0].find("somebody removed it") != std::string::npos);
 }
 
+TEST_CASE("a journal that is given up leaves its space and says so") {
+  const ScratchFolder scratch;
+  base::FileSystem files;
+  Notes notes;
+  JournalFile file(files, notes.log(), scratch / "t", shape(), subject(false));
+  const std::string path = file.path();
+  file.give_up();
+  CHECK(journals_in(scratch / "t").empty());
+  CHECK(file.path().empty());
+  REQUIRE(notes.lines.size() == 1);
+  CHECK(notes.lines[0].find(path) != std::string::npos);
+  // Nothing is written or removed after it, and it is told once.
+  file.add({.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}});
+  file.give_up();
+  file.end(true);
+  CHECK(journals_in(scratch / "t").empty());
+  CHECK(notes.lines.size() == 1);
+}
+
 TEST_CASE("a journal whose first line no build reads is an error") {
   const ScratchFolder scratch;
   base::FileSystem files;

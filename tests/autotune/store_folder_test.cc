@@ -111,7 +111,34 @@ TEST_CASE("a disk that is full or read-only costs the file and nothing else") {
   }
 }
 
-// Of a folder with more nothing would be read, so one result too many would cost all the others.
+TEST_CASE("a full disk is tried once more after its owner has made room") {
+  for (const int code : {ENOSPC, EDQUOT, EROFS}) {
+    for (const bool has_room : {true, false}) {
+      CAPTURE(code);
+      CAPTURE(has_room);
+      ScratchFolder scratch;
+      const auto files = std::make_shared<FaultyFiles>();
+      Notes notes;
+      TunedStore store(store_options({scratch / "t"}), notes.log(), files);
+      REQUIRE(store.store(sample_entry(1), false).outcome == TunedStore::Outcome::kStored);
+      files->refuse_writes = true;
+      files->code = code;
+      int asked = 0;
+      const auto stored = store.store(sample_entry(2), false, [&] {
+        ++asked;
+        files->refuse_writes = !has_room;
+      });
+      const bool is_full = code != EROFS;
+      CHECK(asked == (is_full ? 1 : 0));
+      CHECK((stored.outcome == TunedStore::Outcome::kStored) == (is_full && has_room));
+      CHECK(has(scratch / "t", 2) == (is_full && has_room));
+      // Nobody is told of a result kept in memory only that is on the disk.
+      CHECK(notes.lines.size() == (is_full && has_room ? 0 : 1));
+    }
+  }
+}
+
+// A folder with more results is not read at all, so one too many would cost all the others.
 TEST_CASE("a folder gets no more results than are read from it") {
   ScratchFolder scratch;
   const auto stored = [&](int number) {
