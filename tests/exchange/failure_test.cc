@@ -186,6 +186,8 @@ TEST_CASE("a run that cannot be queued is a failure of its rank, of which all ot
     const Communicator rank = Communicator::open(device, ranks, {.deadline = 60s});
     const Neighbours neighbours(rank, device);
     CHECK(rank.wait(neighbours.exchange()) == RunState::kGood);
+    // A run that is asked for after the failure is refused and has no number.
+    if (ranks.rank() == 1) neighbours.exchange();
     ranks.all_gather({}, 5s);
     const Clock::time_point begin = Clock::now();
     if (ranks.rank() == 0) {
@@ -193,10 +195,6 @@ TEST_CASE("a run that cannot be queued is a failure of its rank, of which all ot
       CHECK_THROWS_AS(neighbours.exchange(no_stream), Error);
       CHECK(rank.reason().find("rank 0 of 2 could not queue run 1: ") == 0);
     } else {
-      try {
-        neighbours.exchange();
-      } catch (const Error&) {
-      }
       device.synchronize();
     }
     CHECK(comes_true([&] { return !rank.usable(); }));
