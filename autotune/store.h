@@ -87,8 +87,8 @@ class TunedStore {
     std::string file;
   };
   // Writes to the first folder of the path that takes it. With `replace` a better entry is replaced
-  // as well. `make_room` is called at most once, where a disk or the user's share of it is full, and
-  // then all is tried again.
+  // as well. `make_room` is called at most once, where a disk or the user's share of it is full,
+  // and then all is tried again.
   Stored store(const Entry& entry, bool replace, const std::function<void()>& make_room = {});
 
   // Why an entry, of this device or of a relative, is not used here: it is outdated, or its

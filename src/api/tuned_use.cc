@@ -1,5 +1,5 @@
-// What a device makes of tuned results: which it uses, and why not the others. Measuring them again is
-// in tune.cc.
+// What a device makes of tuned results: which it uses, and why not the others. Measuring them again
+// is in tune.cc.
 #include <algorithm>
 #include <tuple>
 #include <utility>

@@ -111,15 +111,16 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   }
   const std::size_t forms = packed.add(all_forms);
   std::vector<std::size_t> class_forms;
-  for (const ClassPlan& of : plan_.classes) {
-    std::vector<kernels::ColumnForms> of_rows;
-    for (const int i : of.forms) of_rows.push_back(places[static_cast<std::size_t>(i)]);
-    class_forms.push_back(packed.add(of_rows));
+  std::vector<std::vector<kernels::ColumnForms>> of_classes(plan_.classes.size());
+  for (std::size_t which = 0; which < plan_.classes.size(); ++which) {
+    for (const int i : plan_.classes[which].forms) {
+      of_classes[which].push_back(places[static_cast<std::size_t>(i)]);
+    }
+    class_forms.push_back(packed.add(of_classes[which]));
   }
   const std::size_t lists = packed.add(plan_.mask.lists);
   const attention::ScoreUpload score(problem.score, plan_.score_tables, plan_.score_code, &packed);
-  tables_ = device::upload(context, std::span<const std::byte>(packed.bytes()),
-                           device::MemoryUse::kTables);
+  tables_ = packed.upload(context, device::MemoryUse::kTables);
 
   const BatchBounds& most = problem.most;
   prepare_params_.forms = attention::pointer<kernels::RowForm>(tables_, forms);

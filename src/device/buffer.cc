@@ -56,11 +56,17 @@ HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   return *this;
 }
 
-Buffer upload(const ContextPointer& context, std::span<const std::byte> bytes, MemoryUse use) {
-  Buffer buffer(context, bytes.size(), use);
+Buffer upload(const ContextPointer& context, std::size_t bytes, std::span<const UploadPart> parts,
+              MemoryUse use) {
+  Buffer buffer(context, bytes, use);
   const ContextScope scope(*context);
-  context->uploads().copy(buffer.address(), bytes.data(), bytes.size());
+  context->uploads().copy(buffer.address(), bytes, parts);
   return buffer;
+}
+
+Buffer upload(const ContextPointer& context, std::span<const std::byte> bytes, MemoryUse use) {
+  const UploadPart whole{0, bytes};
+  return upload(context, bytes.size(), {&whole, 1}, use);
 }
 
 void copy_to_device(const Context& context, abi::CUdeviceptr to, const void* from,

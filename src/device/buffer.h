@@ -10,6 +10,7 @@
 #include <span>
 
 #include "device/context.h"
+#include "device/uploads.h"
 
 namespace annulus::device {
 
@@ -83,7 +84,12 @@ void fill_bytes_async(const Context& context, abi::CUdeviceptr to, unsigned char
 void fill_words_async(const Context& context, abi::CUdeviceptr to, std::uint32_t value,
                       std::size_t words, abi::CUstream stream);
 
-// A buffer that holds a copy of `bytes`, for work of every stream. Waits for the copy alone.
+// A buffer of `bytes` bytes that holds a copy of the parts, for work of every stream. Waits for the
+// copy alone. Requires: as Uploads::copy.
+Buffer upload(const ContextPointer& context, std::size_t bytes, std::span<const UploadPart> parts,
+              MemoryUse use);
+
+// A buffer that holds a copy of `bytes`.
 Buffer upload(const ContextPointer& context, std::span<const std::byte> bytes,
               MemoryUse use = MemoryUse::kScratch);
 

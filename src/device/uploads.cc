@@ -10,6 +10,25 @@ namespace {
 
 constexpr std::size_t kStagedBytes = std::size_t{256} << 10;
 
+// Writes the bytes from `begin` to `end` of what the parts fill. Drops parts that end before them.
+void stage(std::size_t begin, std::size_t end, std::span<const UploadPart>* parts,
+           std::byte* staged) {
+  std::size_t done = begin;
+  for (; !parts->empty(); *parts = parts->subspan(1)) {
+    const UploadPart& part = parts->front();
+    const std::size_t part_end = part.offset + part.bytes.size();
+    const std::size_t from = std::clamp(part.offset, done, end);
+    const std::size_t to = std::clamp(part_end, from, end);
+    std::memset(staged + (done - begin), 0, from - done);
+    if (from < to) {
+      std::memcpy(staged + (from - begin), part.bytes.data() + (from - part.offset), to - from);
+    }
+    done = to;
+    if (part_end > end) return;
+  }
+  std::memset(staged + (done - begin), 0, end - done);
+}
+
 }  // namespace
 
 Uploads::~Uploads() {
@@ -34,18 +53,17 @@ void Uploads::prepare() {
   }
 }
 
-void Uploads::copy(abi::CUdeviceptr to, const void* from, std::size_t bytes) {
+void Uploads::copy(abi::CUdeviceptr to, std::size_t bytes, std::span<const UploadPart> parts) {
   if (bytes == 0) return;
   const std::lock_guard lock(mutex_);
   prepare();
   const abi::CudaTable& cuda = context_.table();
-  const auto* source = static_cast<const char*>(from);
   for (std::size_t done = 0; done < bytes; done += kStagedBytes) {
-    const std::size_t part = std::min(kStagedBytes, bytes - done);
-    std::memcpy(staged_, source + done, part);
+    const std::size_t part_bytes = std::min(kStagedBytes, bytes - done);
+    stage(done, done + part_bytes, &parts, static_cast<std::byte*>(staged_));
     // The next copy, of whatever thread, overwrites what this one reads.
     const char* call = "cuMemcpyHtoDAsync";
-    abi::CUresult code = cuda.memcpy_htod_async(to + done, staged_, part, stream_);
+    abi::CUresult code = cuda.memcpy_htod_async(to + done, staged_, part_bytes, stream_);
     if (code == abi::kCudaSuccess) {
       call = "cuEventRecord";
       code = cuda.event_record(copied_, stream_);

@@ -6,12 +6,19 @@
 
 #include <cstddef>
 #include <mutex>
+#include <span>
 
 #include "abi/cuda_types.h"
 
 namespace annulus::device {
 
 class Context;
+
+// Bytes of the host, and where they go in the memory that a copy fills.
+struct UploadPart {
+  std::size_t offset = 0;
+  std::span<const std::byte> bytes;
+};
 
 // Any thread may call copy() at any time.
 class Uploads {
@@ -21,9 +28,10 @@ class Uploads {
   Uploads(const Uploads&) = delete;
   Uploads& operator=(const Uploads&) = delete;
 
-  // The bytes have arrived on return, for work of every stream. Requires: the context is current,
-  // and no pending work uses the memory at `to`.
-  void copy(abi::CUdeviceptr to, const void* from, std::size_t bytes);
+  // Fills `bytes` bytes with the parts, and with 0 where none is. They have arrived on return, for
+  // work of every stream. Requires: the context is current; no pending work uses the memory at
+  // `to`; the parts are in ascending order and do not overlap.
+  void copy(abi::CUdeviceptr to, std::size_t bytes, std::span<const UploadPart> parts);
 
  private:
   void prepare();

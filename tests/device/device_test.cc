@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,42 @@ TEST_CASE("bytes survive the way to the device and back") {
   values[10] = values[11] = values[12] = 7;
   values[15] = 15u | 0xffffu;
   CHECK(std::memcmp(back.data(), values.data(), back.bytes()) == 0);
+}
+
+// Copies go in steps of 256 KiB; the parts begin, end and leave gaps on both sides of their ends.
+TEST_CASE("parts of an upload lie where they belong, and zeros between them") {
+  constexpr std::size_t kStep = std::size_t{256} << 10;
+  const ContextPointer context = open_context();
+  for (const std::vector<std::pair<std::size_t, std::size_t>>& places :
+       std::vector<std::vector<std::pair<std::size_t, std::size_t>>>{
+           {},
+           {{0, kStep}},
+           {{3, 0}, {5, 7}, {20, 1}},
+           {{kStep - 1, 2}},
+           {{0, kStep}, {kStep, kStep}},
+           {{10, 20}, {2 * kStep + 100, 5}},
+           {{0, 100}, {256, 3 * kStep}, {3 * kStep + 512, 3}},
+           {{4 * kStep, 1}}}) {
+    const std::size_t bytes = 4 * kStep + 9;
+    std::vector<unsigned char> expected(bytes, 0);
+    std::vector<std::vector<unsigned char>> sources;
+    std::vector<UploadPart> parts;
+    for (const auto& [offset, size] : places) {
+      CAPTURE(offset);
+      sources.emplace_back(size);
+      for (std::size_t i = 0; i < size; ++i) {
+        sources.back()[i] = expected[offset + i] =
+            static_cast<unsigned char>(1 + (offset + i) % 251);
+      }
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      parts.push_back({places[i].first, std::as_bytes(std::span(sources[i]))});
+    }
+    const Buffer made = upload(context, bytes, parts, MemoryUse::kScratch);
+    std::vector<unsigned char> back(bytes);
+    copy_to_host(*context, back.data(), made.address(), bytes);
+    CHECK(back == expected);
+  }
 }
 
 TEST_CASE("memory that is released is free again, and moving does not release twice") {

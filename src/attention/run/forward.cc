@@ -101,11 +101,11 @@ void Forward::upload_tables(DeviceTileCache* cache) {
   const std::size_t q_positions = packed.add(plan_.q_positions);
   const std::size_t k_positions = packed.add(plan_.k_positions);
   const ScoreUpload score(plan_.problem.score, plan_.score_tables, plan_.score_code, &packed);
-  const std::size_t order = packed.add(order_of(plan_));
-  const std::span<const std::byte> bytes(packed.bytes());
-  tables_ = cache != nullptr ? cache->get(bytes)
+  const auto in_order = order_of(plan_);
+  const std::size_t order = packed.add(in_order);
+  tables_ = cache != nullptr ? cache->get(packed.bytes())
                              : std::make_shared<const device::Buffer>(
-                                   device::upload(context_, bytes, device::MemoryUse::kTables));
+                                   packed.upload(context_, device::MemoryUse::kTables));
 
   parameters_.split.segments = pointer<kernels::RowSegment>(*tables_, segments);
   parameters_.split.merged = pointer<kernels::MergedRow>(*tables_, merged);

@@ -48,8 +48,7 @@ DeviceTiles::DeviceTiles(const device::ContextPointer& context,
                          std::shared_ptr<const TileList> tiles)
     : tiles_(std::move(tiles)) {
   const PackedTiles made(*tiles_);
-  buffer_ = device::upload(context, std::span<const std::byte>(made.packed.bytes()),
-                           device::MemoryUse::kLists);
+  buffer_ = made.packed.upload(context, device::MemoryUse::kLists);
   parameters_ = made.at(buffer_, *tiles_);
 }
 

@@ -1,11 +1,12 @@
 #ifndef ANNULUS_ATTENTION_TILES_PACKED_H_
 #define ANNULUS_ATTENTION_TILES_PACKED_H_
 
-// Several arrays packed for one upload, and pointers to them on the device.
+// Several arrays packed by one upload, and pointers to them on the device.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "base/math.h"
@@ -18,21 +19,35 @@ class Packed {
   // The offset of an empty array, which becomes a null pointer.
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  // Returns the array's offset.
+  // Returns the array's offset. The array must stay as it is until it is uploaded.
   template <typename T>
   std::size_t add(const std::vector<T>& values) {
     if (values.empty()) return kNone;
-    const std::size_t offset = base::round_up(bytes_.size(), kAlignment);
-    bytes_.resize(offset + values.size() * sizeof(T));
-    std::memcpy(bytes_.data() + offset, values.data(), values.size() * sizeof(T));
+    const std::size_t offset = base::round_up(bytes_, kAlignment);
+    parts_.push_back({offset, std::as_bytes(std::span(values))});
+    bytes_ = offset + parts_.back().bytes.size();
     return offset;
   }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  template <typename T>
+  std::size_t add(std::vector<T>&&) = delete;
+
+  // What the buffer would hold.
+  std::vector<std::byte> bytes() const {
+    std::vector<std::byte> all(bytes_);
+    for (const device::UploadPart& part : parts_) {
+      std::ranges::copy(part.bytes, all.begin() + static_cast<std::ptrdiff_t>(part.offset));
+    }
+    return all;
+  }
+  device::Buffer upload(const device::ContextPointer& context, device::MemoryUse use) const {
+    return device::upload(context, bytes_, parts_, use);
+  }
 
  private:
   static constexpr std::size_t kAlignment = 256;
 
-  std::vector<std::byte> bytes_;
+  std::size_t bytes_ = 0;
+  std::vector<device::UploadPart> parts_;
 };
 
 template <typename T>
