@@ -62,7 +62,7 @@ struct TileListParams {
   const unsigned* tiles;       // column tile * 2 + partial, kList
   const int* tile_masks;       // per tile, where the expression has blocks(): index of its
                                // first word in mask_words, or -1 all visible, -2 none visible;
-                               // null where it has none
+                               // null where all is visible in every tile
   const unsigned* mask_words;  // M/granule_rows x N/granule_columns bits, row-major, lowest
                                // bit first, each tile starting a new word
   const int* row_order;        // [lists, row_tiles]: tile row that CTA x takes, longest first;

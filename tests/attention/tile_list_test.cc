@@ -70,7 +70,10 @@ void check(const Problem& p, std::int64_t tile_rows, std::int64_t tile_columns) 
   const TileList list = tile_list(p, tile_rows, tile_columns);
   const auto layout = layout_in(p);
   REQUIRE(static_cast<std::int64_t>(list.row_begin.size()) == list.lists * (list.row_tiles + 1));
-  REQUIRE(list.tile_masks.size() == (layout ? list.tiles.size() : 0));
+  // Masks that say nothing are left out, all of them or none.
+  const bool has_masks = std::ranges::any_of(list.tile_masks, [](int mask) { return mask != -1; });
+  REQUIRE(list.tile_masks.size() == (has_masks ? list.tiles.size() : 0));
+  CHECK((layout || !has_masks));
   std::int64_t pairs = 0;
   for (std::int64_t head = 0; head < p.heads; ++head) {
     const auto begin_of = [&](std::int64_t row) {
@@ -82,8 +85,10 @@ void check(const Problem& p, std::int64_t tile_rows, std::int64_t tile_columns) 
       for (std::int64_t column = 0; column < list.column_tiles; ++column) {
         const bool kept = at < begin_of(row + 1) && list.tiles[at] / 2 == column;
         const bool partial = kept && (list.tiles[at] & 1);
-        const TileTruth truth = look(p, list, head, row, column, layout.get(),
-                                     layout && partial ? list.tile_masks[at] : INT32_MAX, &pairs);
+        const std::int32_t mask = !layout || !partial ? INT32_MAX
+                                  : has_masks         ? list.tile_masks[at]
+                                                      : -1;
+        const TileTruth truth = look(p, list, head, row, column, layout.get(), mask, &pairs);
         if (kept != truth.any)
           FAIL("head " << head << " tile " << row << "," << column << " kept " << kept);
         if (kept && !partial && !truth.all) FAIL("tile " << row << "," << column << " is not full");

@@ -173,13 +173,19 @@ void append_row(const std::vector<pattern::BlockRun>& runs, std::int64_t head, s
   list->full_tiles += full;
   list->partial_tiles += partial;
   list->tiles.resize(at + static_cast<std::size_t>(full + partial));
+  if (!list->tile_masks.empty()) list->tile_masks.resize(list->tiles.size(), kTileAllVisible);
   std::uint32_t* const tiles = list->tiles.data();
   for (const pattern::BlockRun& run : runs) {
-    for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
-      tiles[at++] = static_cast<std::uint32_t>(tile) * 2 + (run.partial ? 1 : 0);
-      if (mask == nullptr) continue;
-      list->tile_masks.push_back(run.partial ? mask->append(head, row, tile, &list->mask_words)
-                                             : kTileAllVisible);
+    for (std::int64_t tile = run.begin; tile < run.end; ++tile, ++at) {
+      tiles[at] = static_cast<std::uint32_t>(tile) * 2 + (run.partial ? 1 : 0);
+      if (mask == nullptr || !run.partial) continue;
+      const std::int32_t seen = mask->append(head, row, tile, &list->mask_words);
+      if (seen == kTileAllVisible) continue;
+      if (list->tile_masks.empty()) {
+        base::reserve_huge(&list->tile_masks, list->tiles.capacity());
+        list->tile_masks.resize(list->tiles.size(), kTileAllVisible);
+      }
+      list->tile_masks[at] = seen;
     }
   }
   list->row_begin.push_back(std::ssize(list->tiles));

@@ -50,7 +50,8 @@ struct TileList {
 
   // If the pattern has blocks(): the visibility of each tile by that leaf alone. A granule is the
   // largest piece of rows x columns, powers of two, that no block edge cuts in any tile.
-  std::vector<std::int32_t> tile_masks;   // per tile: first word in mask_words, -1 all, -2 none
+  // Per tile: first word in mask_words, -1 all, -2 none. Empty where all is visible in every tile.
+  std::vector<std::int32_t> tile_masks;
   std::vector<std::uint32_t> mask_words;  // bits by granule, row-major, lowest first
   int granule_row_shift = 0;
   int granule_column_shift = 0;
