@@ -16,6 +16,12 @@ target_link_libraries(test_c_abi PRIVATE Threads::Threads m)
 add_test(NAME c_abi COMMAND test_c_abi)
 set_tests_properties(c_abi PROPERTIES LABELS unit TIMEOUT 900
   ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache;ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
+# A person who starts it by hand reads what it lacks.
+add_test(NAME c_abi_environment COMMAND test_c_abi)
+set_tests_properties(c_abi_environment PROPERTIES LABELS unit
+  ENVIRONMENT_MODIFICATION "ANNULUS_CACHE_DIR=unset:;ANNULUS_TUNED=set:here"
+  PASS_REGULAR_EXPRESSION "ANNULUS_CACHE_DIR is not set; set it.*ANNULUS_TUNED is 'here'; set it"
+  FAIL_REGULAR_EXPRESSION "conditions")
 
 annulus_test(c_header LABEL unit LIBRARIES annulus SOURCES c_abi/header_test.cc)
 

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "c_abi/check.h"
@@ -51,7 +52,20 @@ static void test_versions(void) {
   CHECK(strcmp(annulus_status_text(-1), "unknown error") == 0);
 }
 
+// Without them the tests would fill the folders of whoever runs them.
+static int is_set(const char* name) {
+  const char* value = getenv(name);
+  if (value != NULL && value[0] == '/') return 1;
+  fprintf(stderr, "%s is %s%s%s; set it to the absolute path of a folder that tests may fill\n",
+          name, value == NULL ? "not set" : "'", value == NULL ? "" : value,
+          value == NULL ? "" : "'");
+  return 0;
+}
+
 int main(void) {
+  const int cache = is_set("ANNULUS_CACHE_DIR");
+  const int tuned = is_set("ANNULUS_TUNED");
+  if (!cache || !tuned) return 2;
   test_versions();
   test_structs();
   test_handles();
