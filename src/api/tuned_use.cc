@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "base/random.h"
 #include "batch/batch_choice.h"
+#include "batch/batch_plan.h"
 #include "planner/choices.h"
 #include "planner/tuned_batch.h"
 #include "selection/selection_plan.h"
@@ -220,6 +221,7 @@ TunedReport why_tuned(const Device& device, const Problem& problem, const Select
 TunedReport why_tuned(const Device& device, const BatchProblem& problem,
                       const BatchOptions& options) {
   validate(problem);
+  batch::check_plannable(problem, options);
   const Device::Impl& impl = api::inside(device);
   const attention::DeviceLimits limits = api::limits_of(impl);
   const auto named = batch::named_configs(options.config, {problem.dim_qk, problem.dim_v});

@@ -356,14 +356,18 @@ std::string describe(const ClassPlan& of, kernels::Pages pages) {
 
 }  // namespace
 
+void check_plannable(const BatchProblem& problem, const BatchOptions& options) {
+  check_options(options);
+  check_has_forms(problem.pattern);
+}
+
 BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
                         const attention::DeviceLimits& limits) {
-  check_options(options);
+  check_plannable(given, options);
   BatchPlanData plan;
   plan.problem = with_bounds(given);
   const BatchProblem& problem = plan.problem;
   const Problem one = largest_request(problem);
-  check_has_forms(problem.pattern);
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, {}});
   plan.classes = classes_of(problem, options, limits);
   for (ClassPlan& of : plan.classes) add_forms(&plan, &of);

@@ -121,6 +121,23 @@ static void explained(annulus_device* device, const annulus_problem* problem) {
   CHECK(strcmp(info_of(report).config, options.config) == 0);
   CHECK(strstr(info_of(report).reason, "names a configuration") != NULL);
   CHECK(is_one(report, ANNULUS_TUNED_UNUSED));
+  // What no plan takes has no answer.
+  options.config = NULL;
+  options.part_keys = 100;
+  CHECK_FAILS(annulus_tuned_why_batch(device, &batch, &options, &report), ANNULUS_INVALID_ARGUMENT,
+              "part_keys is 100");
+  options.part_keys = 0;
+  options.max_workspace_bytes = -1;
+  CHECK_FAILS(annulus_tuned_why_batch(device, &batch, &options, &report), ANNULUS_INVALID_ARGUMENT,
+              "max_workspace_bytes is -1");
+  options.max_workspace_bytes = 0;
+  options.max_multiprocessors = -1;
+  CHECK_FAILS(annulus_tuned_why_batch(device, &batch, &options, &report), ANNULUS_INVALID_ARGUMENT,
+              "max_multiprocessors is -1");
+  batch.pattern = "strided(8,4,16)";
+  CHECK_FAILS(annulus_tuned_why_batch(device, &batch, NULL, &report), ANNULUS_UNSUPPORTED,
+              "has no kernel for batches");
+  batch.pattern = "causal";
   batch.most.requests = 0;
   CHECK_FAILS(annulus_tuned_why_batch(device, &batch, NULL, &report), ANNULUS_INVALID_ARGUMENT,
               "requests");
