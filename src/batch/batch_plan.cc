@@ -484,9 +484,10 @@ void validate(const BatchProblem& given) {
         given.interleave.ranks, given.block_keys);
   }
   if (given.dtype != Dtype::kFloat16 && given.dtype != Dtype::kBfloat16) {
-    base::fail(ErrorCode::kUnsupported,
-               "{} operands have no kernel for batches; convert to fp16 or bf16",
-               to_string(given.dtype));
+    const bool known = given.dtype == Dtype::kFloat32 || given.dtype == Dtype::kFloat8E4M3;
+    base::fail(known ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument,
+               "dtype {} ({}) of Q, K, V and O has no kernel for batches; convert to fp16 or bf16",
+               static_cast<int>(given.dtype), to_string(given.dtype));
   }
   validate(batch::largest_request(batch::with_bounds(given)));
   if (given.block_keys > 0 && most.requests * given.kv_heads > batch::kInt) {

@@ -298,6 +298,9 @@ static void wrong_problems(const sample_batch* batch) {
   problem.most.requests = 2;
   problem.dtype = ANNULUS_FLOAT8_E4M3;
   CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_UNSUPPORTED, "fp16 or bf16");
+  problem.dtype = 99;
+  CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
+              "dtype 99 (unknown dtype)");
   problem.dtype = ANNULUS_BFLOAT16;
   problem.pattern = "strided(8,4,16)";
   refused(batch, &problem, NULL, ANNULUS_UNSUPPORTED, "has no kernel for batches");

@@ -168,7 +168,8 @@ TEST_CASE("options that batches do not have are refused with a reason") {
   refused("explain --requests 1/2 --config 'decode m16 n96 w4 s2'" + on_device(), 2,
           "is not possible here: 96 columns");
   // What the library has no kernel for.
-  refused("run --requests 1/2 --dtype e4m3", 2, "e4m3 operands have no kernel for batches");
+  refused("run --requests 1/2 --dtype e4m3", 2,
+          "(e4m3) of Q, K, V and O has no kernel for batches");
   refused("run --requests 1/2 --kv-dtype e4m3", 2, "--kv-dtype is e4m3");
   refused("explain --requests 1/2 --kv-dtype fp16", 2, "dtype of Q, which is bf16");
   refused("run --requests 1/2 -p 'strided(7, 2, 1)'" + on_device(), 2, "no kernel for batches");
