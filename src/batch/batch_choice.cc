@@ -7,6 +7,7 @@
 
 #include "annulus/error.h"
 #include "base/fail.h"
+#include "base/shortened.h"
 #include "batch/batch_space.h"
 
 namespace annulus::batch {
@@ -34,12 +35,12 @@ KernelConfig read(std::string_view text, const attention::Dims& dims) {
   const std::string lacking =
       kernel != nullptr || name.empty()
           ? ""
-          : fmt::format(": this build has no kernel '{}' for batches, but {}", name,
-                        attention::names_of(batch_kernels()));
+          : fmt::format(": this build has no kernel '{}' for batches, but {}",
+                        base::shortened(name), attention::names_of(batch_kernels()));
   base::fail(ErrorCode::kInvalidArgument,
              "'{}' is no configuration of a kernel for batches{}; shipped for head dims {}/{} are "
              "{}",
-             text, lacking, dims.qk, dims.v, shipped_texts(dims));
+             base::shortened(text), lacking, dims.qk, dims.v, shipped_texts(dims));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "annulus/version.h"
 #include "base/fail.h"
+#include "base/shortened.h"
 #include "pattern/layout_file.h"
 #include "pattern/node.h"
 
@@ -21,12 +22,6 @@ std::string text_of(const std::vector<std::vector<Segment>>& shards) {
     if (shard.empty()) text += "[]";
   }
   return text;
-}
-
-// Shortened for a message, since shard maps of many ranks are long.
-std::string shortened(const std::string& text) {
-  constexpr std::size_t kMax = 160;
-  return text.size() <= kMax ? text : text.substr(0, kMax) + "...";
 }
 
 std::string join(const std::vector<int>& ranks) {
@@ -106,11 +101,11 @@ void require_agreement(std::span<const Terms> ranks) {
     for (const auto& [value, who] : brought) {
       if (value == most->first) continue;
       others += fmt::format("{}rank {} brought {}", others.empty() ? "" : ", ", join(who),
-                            shortened(value));
+                            base::shortened(value));
     }
     base::fail(ErrorCode::kInvalidArgument,
                "the ranks do not agree on {}: {}, rank {} {}; give all ranks the same",
-               ranks[0][term].name, others, join(most->second), shortened(most->first));
+               ranks[0][term].name, others, join(most->second), base::shortened(most->first));
   }
 }
 

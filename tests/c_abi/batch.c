@@ -289,6 +289,7 @@ static void refused(const sample_batch* batch, const annulus_batch_problem* prob
 static void wrong_problems(const sample_batch* batch) {
   annulus_batch_problem problem = batch->problem;
   annulus_batch_options options = ANNULUS_BATCH_OPTIONS_INIT;
+  char text[4096] = "";
   CHECK_FAILS(annulus_batch_problem_validate(NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_batch_problem is null");
   problem.most.requests = 0;
@@ -326,6 +327,11 @@ static void wrong_problems(const sample_batch* batch) {
   options.max_workspace_bytes = 0;
   options.config = "decode m16 n64 w4";
   refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT, "is no configuration of");
+  memset(text, 'x', sizeof text - 1);
+  options.config = text;
+  refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT,
+          "xxx...' is no configuration");
+  CHECK(strlen(annulus_last_error()) < sizeof text / 4);
   options.config = "decode m16 n64 w8 s2";
   refused(batch, &batch->problem, &options, ANNULUS_UNSUPPORTED, "is not possible here: ");
   options.config = NULL;

@@ -12,6 +12,7 @@
 #include "attention/tiles/pattern_facts.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "base/shortened.h"
 
 namespace annulus::attention {
 namespace {
@@ -340,12 +341,13 @@ Choice forced_config(const Problem& problem, const DeviceLimits& limits, const s
   const auto config = parse_config(text);
   if (!config) {
     const auto family = unknown_family(text);
-    const std::string lacking =
-        family ? fmt::format(": this build has no family '{}', but {}", *family, family_names())
-               : "";
+    const std::string lacking = family ? fmt::format(": this build has no family '{}', but {}",
+                                                     base::shortened(*family), family_names())
+                                       : "";
     base::fail(ErrorCode::kInvalidArgument,
-               "'{}' is no kernel configuration{}; shipped for head dims {}/{} are {}", text,
-               lacking, problem.dim_qk, problem.dim_v, shipped_names(problem));
+               "'{}' is no kernel configuration{}; shipped for head dims {}/{} are {}",
+               base::shortened(text), lacking, problem.dim_qk, problem.dim_v,
+               shipped_names(problem));
   }
   auto reason = why_not(*config, problem.dtype);
   if (!reason) reason = why_not(*config, {problem.dim_qk, problem.dim_v}, limits);

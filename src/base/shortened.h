@@ -1,0 +1,18 @@
+#ifndef ANNULUS_BASE_SHORTENED_H_
+#define ANNULUS_BASE_SHORTENED_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace annulus::base {
+
+// A text of any length as a message quotes it: its begin, and "..." where that is not all.
+inline std::string shortened(std::string_view text) {
+  constexpr std::size_t kMost = 160;
+  return std::string(text.substr(0, kMost)) + (text.size() > kMost ? "..." : "");
+}
+
+}  // namespace annulus::base
+
+#endif  // ANNULUS_BASE_SHORTENED_H_
