@@ -180,6 +180,10 @@ void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
   std::vector<std::byte> bytes;
   const base::FileResult read =
       base::try_read_file(*files_, base::kHere, path, kMostFileBytes, &bytes);
+  if (read.code == -EINVAL) {
+    base::fail(ErrorCode::kInvalidFile,
+               "'{}' is no log of shapes, as it is not a regular file; name another", path);
+  }
   if (!read.ok() && read.code != -ENOENT) {
     base::fail(ErrorCode::kFile, "cannot {} '{}': {}", read.step, path,
                base::describe_errno(read.code));

@@ -510,6 +510,11 @@ TEST_CASE("a file of another kind, and one whose lock somebody keeps, are left a
   Made made(folder / "mine");
   made.add(problem_of(10));
   CHECK_THROWS_WITH_AS(made.log->write(), doctest::Contains("is no log of shapes"), Error);
+  std::filesystem::create_directory(folder / "inner");
+  Made of_folder(folder / "inner");
+  of_folder.add(problem_of(10));
+  CHECK_THROWS_WITH_AS(of_folder.log->write(),
+                       doctest::Contains("it is not a regular file; name another"), Error);
   made.log.reset();
   CHECK(read(folder / "mine") == "not to be lost\n");
   CHECK(made.notes.size() == 1);
