@@ -200,7 +200,8 @@ ANNULUS_EXPORT annulus_status annulus_device_open(const annulus_device_options* 
 
 // Plans of the device stay usable. Memory of annulus_device_allocate that was not released is
 // released now. The last of the device and its plans gives all memory back to the allocator, after
-// waiting for the device.
+// waiting for the device. ANNULUS_INVALID_ARGUMENT in a callback of a background tuning of the
+// device, which goes on with it.
 ANNULUS_EXPORT annulus_status annulus_device_close(annulus_device* device);
 
 // Adds what was planned since it last was to the file of annulus_device_options.shape_log, and

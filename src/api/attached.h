@@ -4,6 +4,7 @@
 // Work that goes on beside the callers of a device and uses its parts, though it is no part of it:
 // the device's end stops all of it first.
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -18,6 +19,8 @@ class AttachedWork {
   virtual ~AttachedWork() = default;
   // Returns when nothing of the device is used any more. May be called again, from any thread.
   virtual void stop() = 0;
+  // Whether the calling thread is the one that does the work, in a callback of the host's.
+  virtual bool runs_here() const = 0;
 };
 
 class Attached {
@@ -32,6 +35,15 @@ class Attached {
     }
   }
 
+  // Whether the calling thread does such work, so that the device cannot wait for its end here.
+  bool runs_here() const {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(all_, [](const std::weak_ptr<AttachedWork>& each) {
+      const auto work = each.lock();
+      return work && work->runs_here();
+    });
+  }
+
   void add(const std::shared_ptr<AttachedWork>& work) {
     const std::lock_guard lock(mutex_);
     std::erase_if(all_, [](const auto& each) { return each.expired(); });
@@ -40,7 +52,7 @@ class Attached {
 
  private:
   const base::ProcessMark process_;
-  std::mutex mutex_;  // guards all_
+  mutable std::mutex mutex_;  // guards all_
   std::vector<std::weak_ptr<AttachedWork>> all_;
 };
 

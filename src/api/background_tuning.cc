@@ -96,6 +96,11 @@ void TuningWork::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+bool TuningWork::runs_here() const {
+  const std::lock_guard lock(mutex_);
+  return runs_on_ == std::this_thread::get_id();
+}
+
 void TuningWork::cancel() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;

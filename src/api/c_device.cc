@@ -164,7 +164,16 @@ annulus_status annulus_device_open(const annulus_device_options* given, annulus_
 }
 
 annulus_status annulus_device_close(annulus_device* device) {
-  return guarded([&] { devices().erase(number(device)); });
+  return guarded([&] {
+    // The tuning goes on with the device when its callback returns.
+    if (const DevicePin pin(devices(), number(device)); inside(pin->device).attached->runs_here()) {
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "a callback of a background tuning closes the device that it tunes on; close it on "
+          "another thread, or when the tuning has ended");
+    }
+    devices().erase(number(device));
+  });
 }
 
 annulus_status annulus_device_flush_shape_log(annulus_device* device) {

@@ -42,6 +42,7 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   // Ends it and waits for that, unless a callback of it calls this. Then nothing of the device and
   // of the host is used any more.
   void stop() override;
+  bool runs_here() const override;
 
   // A turn of the search: when the host lets it measure.
   void begin() override;

@@ -324,6 +324,39 @@ static void batch_in_background(annulus_device* device) {
               "batches");
 }
 
+// A host that closes the device where it must not.
+typedef struct closing {
+  annulus_device* device;
+  int calls;
+} closing;
+
+static void close_at(void* user, const annulus_tune_progress* progress) {
+  closing* at = user;
+  (void)progress;
+  ++at->calls;
+  CHECK_FAILS(annulus_device_close(at->device), ANNULUS_INVALID_ARGUMENT,
+              "a callback of a background tuning closes the device");
+}
+
+static void closed_in_a_callback(annulus_device* device, const annulus_problem* problem) {
+  const annulus_problem* problems[1];
+  annulus_background_tuning_options options = ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT;
+  annulus_background_tuning* tuning = NULL;
+  annulus_problem another = *problem;
+  closing at = {device, 0};
+  another.seq_q = another.seq_k = 3 * kRows;  // which has no result
+  problems[0] = &another;
+  options.problems = problems;
+  options.problem_count = 1;
+  options.progress = close_at;
+  options.user = &at;
+  CHECK_OK(annulus_background_tuning_create(device, &options, &tuning));
+  CHECK_OK(annulus_background_tuning_wait(tuning, -1, NULL));
+  CHECK_OK(annulus_background_tuning_destroy(tuning));
+  CHECK(at.calls > 3);
+  CHECK_OK(annulus_device_synchronize(device));
+}
+
 static void refused_batches(annulus_device* device) {
   static const annulus_step_requests beyond[] = {{2, 1, 64}, {1, 1, 64}};
   annulus_batch_problem batch = batch_of_two();
@@ -508,6 +541,7 @@ void test_tune(void) {
   in_background(device);
   of_batch(device);
   batch_in_background(device);
+  closed_in_a_callback(device, &problem);
   refused_batches(device);
   CHECK_OK(annulus_device_close(device));
   remove_folder(folder);
