@@ -18,7 +18,8 @@ inline constexpr char kLockName[] = "tuned.lock";
 inline constexpr std::chrono::milliseconds kLockWait{10'000};
 
 inline constexpr char kFolderRemedy[] = "set ANNULUS_TUNED to a folder of your own";
-inline constexpr char kNoFolder[] = "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)";
+inline constexpr char kNoFolder[] =
+    "their search path has no folder, and packs take none; add a folder to it";
 // A device's folder with more entries than this is not one that a store has filled, and none of it
 // is used.
 inline constexpr std::size_t kMaxEntries = 10'000;

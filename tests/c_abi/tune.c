@@ -324,6 +324,18 @@ static void batch_in_background(annulus_device* device) {
               "batches");
 }
 
+// A search path of packs alone takes no new result.
+static void nowhere_to_keep(const annulus_problem* problem) {
+  annulus_device_options options = sample_options();
+  annulus_device* device = NULL;
+  annulus_tuning* tuning = NULL;
+  options.tuned_path = "/nowhere/a.pack";
+  CHECK_OK(annulus_device_open(&options, &device));
+  CHECK_FAILS(annulus_tune(device, problem, NULL, &tuning), ANNULUS_FILE,
+              "their search path has no folder, and packs take none");
+  CHECK_OK(annulus_device_close(device));
+}
+
 // A host that closes the device where it must not.
 typedef struct closing {
   annulus_device* device;
@@ -543,6 +555,7 @@ void test_tune(void) {
   batch_in_background(device);
   closed_in_a_callback(device, &problem);
   refused_batches(device);
+  nowhere_to_keep(&problem);
   CHECK_OK(annulus_device_close(device));
   remove_folder(folder);
 }
