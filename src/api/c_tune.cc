@@ -89,8 +89,16 @@ void give_tunings(std::vector<TuneResult> results, annulus_tuning** to, std::siz
   *count = made;
 }
 
-std::vector<StepRequests> step_of(const annulus_step_requests* step, std::size_t count) {
+// Each entry is at least one request, so a larger count is none of an array that there is.
+std::vector<StepRequests> step_of(const annulus_step_requests* step, std::size_t count,
+                                  const BatchBounds& most) {
   if (count > 0) check_pointer("step", step);
+  if (count > static_cast<std::size_t>(most.requests)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "a step of {} entries is not within the bounds, as each is at least one request of "
+               "up to {}",
+               count, most.requests);
+  }
   std::vector<StepRequests> all;
   for (std::size_t i = 0; i < count; ++i) {
     all.push_back({step[i].requests, step[i].queries, step[i].keys});
@@ -299,8 +307,8 @@ annulus_status annulus_tune_batch(annulus_device* device, const annulus_batch_pr
                  "ANNULUS_REQUEST_CLASSES",
                  room, classes);
     }
-    give_tunings(tune_batch_until(pin->device, read, step_of(step, step_count), options_of(c),
-                                  cancelled_by(c.cancel)),
+    give_tunings(tune_batch_until(pin->device, read, step_of(step, step_count, read.most),
+                                  options_of(c), cancelled_by(c.cancel)),
                  tunings, count);
   });
 }

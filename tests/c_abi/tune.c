@@ -5,6 +5,7 @@
 #include <annulus/c_tune.h>
 #include <dirent.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -380,6 +381,7 @@ static void refused_batches(annulus_device* device) {
               ANNULUS_INVALID_ARGUMENT, part)
   REFUSED(&batch, beyond, 2, tunings, 2, &count, "are not within the bounds");
   REFUSED(&batch, NULL, 1, tunings, 2, &count, "step is null");
+  REFUSED(&batch, beyond, SIZE_MAX, tunings, 2, &count, "a step of 18446744073709551615 entries");
   REFUSED(&batch, NULL, 0, NULL, 2, &count, "tunings");
   REFUSED(&batch, NULL, 0, tunings, 2, NULL, "count");
   REFUSED(&batch, NULL, 0, tunings, 1, &count, "room for 1 tunings");
