@@ -17,8 +17,6 @@
 namespace annulus::program {
 namespace {
 
-constexpr std::int64_t kMostRequests = 65535;  // as BatchBounds has it
-
 // A list of requests as text, read from its beginning.
 class RequestReader {
  public:

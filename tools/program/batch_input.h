@@ -15,6 +15,8 @@
 
 namespace annulus::program {
 
+constexpr std::int64_t kMostRequests = 65535;  // as BatchBounds has it
+
 struct BatchInput {
   BatchProblem problem;  // whose bounds hold the requests exactly, unless bounds were given
   std::vector<Request> requests;  // may be none where bounds were given

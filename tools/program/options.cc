@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "annulus/ring.h"
@@ -193,7 +194,9 @@ void add_bounds(CLI::App& app, BatchArguments* to) {
   CLI::Option* bounds =
       add_number(app, "--most-requests", &to->most.requests,
                  "a batch of up to so many requests in place of one problem; --requests beside it "
-                 "are a step that is measured");
+                 "are a step that is measured")
+          // A 0 would be no batch at all.
+          ->check(CLI::Range(std::int64_t{1}, kMostRequests));
   add_number(app, "--most-queries", &to->most.rows,
              "of all requests together; default: as --most-requests")
       ->needs(bounds);
@@ -210,7 +213,9 @@ void add_bounds(CLI::App& app, BatchArguments* to) {
       ->needs(bounds);
   add_number(app, "--most-blocks", &to->most_blocks, "of such a list")
       ->needs(app.get_option("--block-keys"));
-  app.add_flag("--row-limits", to->row_limits, "rows of Q have limits of their own")->needs(bounds);
+  app.add_flag("--row-limits", to->row_limits, "rows of Q have limits of their own")
+      ->needs(bounds)
+      ->disable_flag_override();
   app.add_option("--interleave", to->interleave,
                  "requests have the keys of one rank: the keys of a block, ranks and rank, as in "
                  "16/4/1")
@@ -761,9 +766,13 @@ ShapeLine parse_line(const std::string& line) {
   ShapeLine read;
   add_shape_options(app, &read.shape, &read.carry);
   app.add_option("--config", read.shape.config);
-  add_number(app, "--kv-splits", &read.shape.kv_splits, "");
-  add_number(app, "--max-multiprocessors", &read.shape.max_multiprocessors, "");
-  add_number(app, "--count", &read.count, "")->check(CLI::NonNegativeNumber);
+  // A search does not ask for these, and a plan would refuse numbers below 0.
+  const auto add_from_0 = [&]<typename T>(const char* name, T* to) {
+    add_number(app, name, to, "")->check(CLI::Range(T{0}, std::numeric_limits<T>::max()));
+  };
+  add_from_0("--kv-splits", &read.shape.kv_splits);
+  add_from_0("--max-multiprocessors", &read.shape.max_multiprocessors);
+  add_from_0("--count", &read.count);
   add_batch(app, &read.batch);
   add_bounds(app, &read.batch);
   try {
