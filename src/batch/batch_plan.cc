@@ -461,8 +461,13 @@ void validate(const BatchProblem& given) {
   check_count("page_rows", given.page_rows, 0, kMaxPosition);
   // Numbers of keys of a list, whose blocks are whole, have 31 bits.
   check_count("block_keys", given.block_keys, 0, kMaxPosition / 2);
-  check_count("most_blocks", given.most_blocks, given.block_keys > 0 ? 1 : 0,
-              given.block_keys > 0 ? batch::kMostBlocks : 0);
+  if (given.block_keys == 0 && given.most_blocks != 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "most_blocks is {}, but block_keys is 0, so there are no lists of blocks; give "
+               "block_keys, or leave most_blocks out",
+               given.most_blocks);
+  }
+  if (given.block_keys > 0) check_count("most_blocks", given.most_blocks, 1, batch::kMostBlocks);
   if (given.block_keys % kernels::kBlockGrain != 0) {
     base::fail(ErrorCode::kUnsupported,
                "block_keys is {}; kernels take lists of blocks of a multiple of {} keys",

@@ -173,7 +173,11 @@ static void with_blocks(const sample_batch* batch) {
   annulus_batch_status status = ANNULUS_BATCH_STATUS_INIT;
   size_t bytes = 0;
   void* workspace = NULL;
+  problem.most_blocks = 4;
+  CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
+              "most_blocks is 4, but block_keys is 0");
   problem.block_keys = 16;
+  problem.most_blocks = 0;
   CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
               "most_blocks is 0");
   problem.most_blocks = 4;
