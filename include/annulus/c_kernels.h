@@ -152,7 +152,8 @@ typedef struct annulus_prune_result {
   { sizeof(annulus_prune_result), 0, 0, 0, 0 }
 
 // Removes kernels from a folder. `problems` (null: not wanted) gets lines: files that could not be
-// removed. Returns ANNULUS_FILE where the folder is missing or not to be trusted.
+// removed. Returns ANNULUS_FILE where the folder is missing or not to be trusted, and
+// ANNULUS_INVALID_ARGUMENT for an age that is NaN.
 ANNULUS_EXPORT annulus_status annulus_prune_kernels(const annulus_prune_options* options,
                                                     annulus_prune_result* result,
                                                     annulus_text** problems);

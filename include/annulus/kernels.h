@@ -156,7 +156,7 @@ struct PruneResult {
 };
 // Removes kernels from a folder. A process that was about to read one compiles it anew. Throws
 // Error{kFile} where the folder is missing or not to be trusted, as DeviceOptions::kernels_path has
-// it.
+// it; Error{kInvalidArgument} for an age that is NaN.
 ANNULUS_EXPORT PruneResult prune_kernels(const PruneOptions& options);
 
 // A file that no device would take.

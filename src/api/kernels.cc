@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -352,6 +353,10 @@ std::string why_unused(const KernelSet& set, const DeviceInfo& device, bool comp
 }
 
 PruneResult prune_kernels(const PruneOptions& options) {
+  if (std::isnan(options.older_than_seconds)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "older_than_seconds is NaN; give an age, or a negative number for any");
+  }
   const api::TrustedFolder folder(options.folder);
   jit::PruneRules rules;
   rules.older_than_seconds = options.older_than_seconds;

@@ -236,6 +236,9 @@ static void care(const char* folder) {
   CHECK(told(text, ""));
   CHECK(pruned.removed >= 5 && pruned.left >= 5 &&
         pruned.left + pruned.removed == verified.kernels);
+  options.older_than_seconds = 0.0 / 0.0;
+  CHECK_FAILS(annulus_prune_kernels(&options, &pruned, NULL), ANNULUS_INVALID_ARGUMENT,
+              "older_than_seconds is NaN");
   CHECK_FAILS(annulus_prune_kernels(NULL, &pruned, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_prune_options is null");
 }
