@@ -43,8 +43,12 @@ WarmOptions options_of(const annulus_warm_options& c) {
   }
   if (c.template_dir != nullptr) options.template_dir = c.template_dir;
   options.tuned_path = path_of(c.tuned_path);
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-  options.threads = static_cast<int>(std::clamp(c.threads, -kMost, kMost));
+  // Others are refused with their value, which the cast may change.
+  if (c.threads < 0 || c.threads > std::numeric_limits<int>::max()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "threads is {}; give a number of threads, or 0 for one per processor", c.threads);
+  }
+  options.threads = static_cast<int>(c.threads);
   if (c.progress != nullptr) {
     options.progress = [call = c.progress, user = c.progress_user](const WarmProgress& at) {
       const annulus_warm_progress progress = {sizeof progress, at.done, at.kernels, at.last.c_str(),

@@ -90,6 +90,9 @@ static void warm(const char* folder, const annulus_problem* problem) {
   options.folder = folder;
   options.threads = -1;
   CHECK_FAILS(annulus_warm(work, &options, &result), ANNULUS_INVALID_ARGUMENT, "threads");
+  options.threads = INT64_MAX;
+  CHECK_FAILS(annulus_warm(work, &options, &result), ANNULUS_INVALID_ARGUMENT,
+              "threads is 9223372036854775807");
   options.threads = 2;
   options.progress = watch;
   options.progress_user = &seen;
