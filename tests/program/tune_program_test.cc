@@ -562,7 +562,8 @@ TEST_CASE("shapes come from a file or a preset") {
   wrong("--count -5 --seq 10 --dim 32\n", "line 1: --count");
   wrong("rm -rf\n", "line 1");
   wrong(std::string(9 << 20, '\n'), "larger than");
-  wrong(std::string("\0\xff\n", 3), "line 1");
+  wrong(std::string("\0\xff\n", 3), "line 1: column 1 has a zero byte");
+  wrong(std::string("--seq 64\0 --dim 32\n", 19), "line 1: column 9 has a zero byte");
   refused("tune --shapes " + (folder / "nowhere") + with(folder), 5, "nowhere");
 }
 

@@ -111,6 +111,12 @@ void read_shape_lines(const std::string& name,
     const std::size_t first = line.find_first_not_of(" \t\r");
     if (first == std::string::npos || line[first] == '#') continue;
     if (line.back() == '\r') line.pop_back();
+    // Messages that quote the line would end there.
+    if (const std::size_t zero = line.find('\0'); zero != line.npos) {
+      base::fail(ErrorCode::kInvalidFile,
+                 "{}, line {}: column {} has a zero byte; a file of shapes is text", name, number,
+                 zero + 1);
+    }
     try {
       read(line);
     } catch (const Error& error) {
