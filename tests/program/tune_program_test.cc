@@ -564,6 +564,10 @@ TEST_CASE("shapes come from a file or a preset") {
   wrong(std::string(9 << 20, '\n'), "larger than");
   wrong(std::string("\0\xff\n", 3), "line 1: column 1 has a zero byte");
   wrong(std::string("--seq 64\0 --dim 32\n", 19), "line 1: column 9 has a zero byte");
+  for (const char* option : {"--shapes", "--model", "--replay"}) {
+    refused(std::string("tune --dry-run ") + option + " ''" + with(folder), 2,
+            "an empty word names nothing");
+  }
   refused("tune --shapes " + (folder / "nowhere") + with(folder), 5, "nowhere");
 }
 

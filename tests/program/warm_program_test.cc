@@ -180,6 +180,7 @@ TEST_CASE("warm refuses what it cannot use") {
   const std::string into = " --into " + (folder / "kernels");
   const std::string shapes = " --shapes " + shapes_file(folder, "--heads 1 --seq 64 --dim 32\n");
   refused("warm" + into, 2, "--shapes");
+  refused("warm --general --shapes ''" + into, 2, "an empty word names nothing");
   refused("warm" + shapes, 2, "--into");
   refused("warm --shapes /nonexistent" + into, 5, "/nonexistent");
   refused("warm" + shapes + into + " --device v100", 2, "a100 (sm_80)");

@@ -238,6 +238,15 @@ void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carr
       ->check(CLI::IsMember({"bf16", "fp16"}));
 }
 
+// An empty word, as of a shell's variable that is not set, is not the same as no option at all.
+CLI::Validator not_empty() {
+  CLI::Validator validator;
+  validator.operation([](std::string& text) -> std::string {
+    return text.empty() ? "an empty word names nothing; give a name, or leave the option out" : "";
+  });
+  return validator;
+}
+
 // "10m", "90s", "1.5h", "30d", "300": seconds.
 CLI::Validator duration() {
   CLI::Validator validator;
@@ -442,15 +451,18 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
   CLI::Option* shapes =
       app.add_option("--shapes", arguments->shapes,
                      "a file with one shape on each line, as options; or a preset: small, common")
-          ->type_name(kFile);
+          ->type_name(kFile)
+          ->check(not_empty());
   CLI::Option* model = app.add_option("--model", arguments->model,
                                       "the shapes of a model by its name, as llama-3-8b")
                            ->type_name("NAME")
+                           ->check(not_empty())
                            ->excludes(shapes);
   CLI::Option* replay =
       app.add_option("--replay", arguments->replay,
                      "a journal: decide again from what it says, without a device")
-          ->type_name(kFile);
+          ->type_name(kFile)
+          ->check(not_empty());
   replay->excludes(shapes)->excludes(model);
   // Each line says all of its shape, and so does a journal.
   std::vector<const CLI::Option*> problem = {shapes, model};
@@ -484,11 +496,13 @@ void add_options(CLI::App& app, WarmArguments* arguments) {
   app.add_option("--shapes", arguments->shapes,
                  "a file with one shape on each line, as options of run, --requests of a batch "
                  "included; or a preset: small, common")
-      ->type_name(kFile);
+      ->type_name(kFile)
+      ->check(not_empty());
   app.add_option(
          "--model", arguments->model,
          "the shapes of a model by its name, as llama-3-8b; annulus tune --models lists them")
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check(not_empty());
   app.add_flag("--general", arguments->general,
                "all general kernels, which plans that do not wait begin with");
   app.add_option("--into", arguments->into,
