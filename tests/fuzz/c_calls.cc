@@ -2248,7 +2248,7 @@ class Program {
         annulus_installation* made_now = nullptr;
         if (examined_) return;
         examined_ = true;
-        const std::string folders[] = {"", setting().folder + "/kernels", "/nowhere/kernels"};
+        const std::string folders[] = {"", setting().folder + "/kernels", "/dev/null/kernels"};
         return made(annulus_installation_examine(folders[bytes_.below(3)].c_str(), &made_now),
                     made_now, Kind::kInstallation, "annulus_installation_examine");
       }
