@@ -232,6 +232,13 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
   return runs_;
 }
 
+bool Classifier::repeats(std::int64_t row) const {
+  if (q_pieces_.size() != 1) return false;
+  const std::int64_t first = q_pieces_[0].positions.begin;
+  return alike_.see_the_same(
+      {first + (row - 1) * block_rows_, first + std::min((row + 1) * block_rows_, seq_q_)});
+}
+
 std::int64_t Classifier::alike_rows(std::int64_t row) const {
   if (q_pieces_.size() != 1 || k_pieces_.size() != 1) return 1;
   const std::int64_t begin = row * block_rows_;

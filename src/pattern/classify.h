@@ -83,6 +83,10 @@ class Classifier {
   // next call. Requires: 0 <= row < rows().
   const std::vector<BlockRun>& row(std::int64_t head, std::int64_t row);
 
+  // True where all queries of the rows row - 1 and `row` see the same keys, so that both have the
+  // same runs. False means not known. Requires: 0 < row < rows().
+  bool repeats(std::int64_t row) const;
+
   // A number n >= 1 such that the keys of all queries of the rows `row` to row + n - 1, if n > 1,
   // lie between fixed ends and ends that move on with the query, and that none passes another
   // (rows_alike.h). Rows that Sq cuts off are not among them.

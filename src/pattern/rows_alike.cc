@@ -19,6 +19,12 @@ void add_leaves(const Node& node, std::vector<const Node*>* leaves) {
 bool sees_alike(const Node& node, Interval queries) {
   if (queries.size() == 1) return true;
   if (node.kind != Kind::kLeaf) return false;
+  if (const BlockLayout* layout = leaves::structure_of(node.leaf).layout) {
+    const std::int64_t first = queries.begin - (layout->seq_k - layout->seq_q);
+    const std::int64_t last = first + queries.size() - 1;
+    return first >= 0 && last < layout->seq_q &&
+           first / layout->block_rows == last / layout->block_rows;
+  }
   const std::int64_t length = leaves::alike_rows_of(node.leaf);
   return (length > 1 && floor_div(queries.begin, length) == floor_div(queries.end - 1, length));
 }
@@ -36,6 +42,11 @@ bool sees_alike_in_groups(const Node& node, Interval queries, std::int64_t rows)
 }
 
 RowsAlike::RowsAlike(const Node& root) { add_leaves(root, &leaves_); }
+
+bool RowsAlike::see_the_same(Interval queries) const {
+  base::charge(1);
+  return std::ranges::all_of(leaves_, [&](const Node* leaf) { return sees_alike(*leaf, queries); });
+}
 
 std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {
   std::int64_t rows = kNever;

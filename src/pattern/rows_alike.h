@@ -27,6 +27,10 @@ class RowsAlike {
  public:
   explicit RowsAlike(const Node& root);
 
+  // True where all of the queries see the same keys because of their positions. False means not
+  // known.
+  bool see_the_same(Interval queries) const;
+
   // A number n >= 1 such that the counts of visible keys of rows q, q + 1, ..., q + n - 1 within
   // the universe are an arithmetic progression. It is often the largest such number, and 2^62 where
   // the progression never ends. The time grows with the leaves of the pattern and the logarithm of

@@ -177,6 +177,7 @@ TEST_CASE("leaves have no doubt, and one query has none whatever the tree") {
 
 TEST_CASE("classes of random trees are exact, with ragged edges and negative positions") {
   Random random(test::seed_of(24));
+  int repeated = 0;
   for (int i = 0; i < 1200; ++i) {
     const std::int64_t heads = 1 + random.below(2);
     const auto layout = std::make_shared<const BlockLayout>(
@@ -192,6 +193,11 @@ TEST_CASE("classes of random trees are exact, with ragged edges and negative pos
       std::vector<int> found(static_cast<std::size_t>(classifier.columns()), 0);
       std::int64_t before = -1;
       bool partial_before = false;
+      if (row > 0 && classifier.repeats(row)) {
+        ++repeated;
+        const std::vector<BlockRun> earlier = classifier.row(head, row - 1);
+        CHECK(classifier.row(head, row) == earlier);
+      }
       for (const BlockRun& run : classifier.row(head, row)) {
         CHECK(run.begin < run.end);
         CHECK(run.begin >= before);
@@ -217,6 +223,7 @@ TEST_CASE("classes of random trees are exact, with ragged edges and negative pos
       }
     }
   }
+  CHECK(repeated > 100);
 }
 
 // Positions of the rows of a tensor that is a shard.
@@ -283,6 +290,28 @@ TEST_CASE("classes of shards are exact, with blocks over the edges of segments")
       }
     }
   }
+}
+
+TEST_CASE("rows in one row of blocks repeat, and others do not") {
+  const auto layout = std::make_shared<const BlockLayout>(
+      BlockLayout{16, 16, 64, 64, 1, {0, 1, 2, 3, 4}, {0, 3, 1, 2}, {}});
+  const auto repeating = [](const Pattern& pattern, const Extent& extent) {
+    const Classifier classifier(pattern, extent, 8, 8);
+    std::vector<std::int64_t> rows;
+    for (std::int64_t row = 1; row < classifier.rows(); ++row) {
+      if (classifier.repeats(row)) rows.push_back(row);
+    }
+    return rows;
+  };
+  using Rows = std::vector<std::int64_t>;
+  CHECK(repeating(blocks(layout), Extent::whole(64, 64)) == Rows{1, 3, 5, 7});
+  CHECK(repeating(blocks(layout), Extent::whole(61, 64)) == Rows{7});  // which is cut off
+  CHECK(repeating(blocks(layout) & documents({0, 32}), Extent::whole(64, 64)).empty());
+  CHECK(repeating(blocks(layout) & causal(), Extent::whole(64, 64)).empty());
+  // Rows beside the layout see nothing.
+  CHECK(repeating(blocks(layout), {72, 64, -4, 0}).empty());
+  CHECK(repeating(blocks(layout), {36, 64, 0, 0}) == Rows{1, 3});
+  CHECK(repeating(dense(), Extent::whole(40, 64)) == Rows{1, 2, 3, 4});
 }
 
 TEST_CASE("layouts of a million tokens cost by the blocks kept") {

@@ -237,8 +237,10 @@ void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& m
   seen.each(*list, [&](pattern::Classifier& classifier, std::int64_t head) {
     const Ends begin = lists.back();
     list->row_begin.push_back(begin.tiles);
+    const std::vector<pattern::BlockRun>* runs = nullptr;
     for (std::int64_t row = 0; row < list->row_tiles; ++row) {
-      append_row(classifier.row(head, row), head, row, layout ? &mask : nullptr, list);
+      if (row == 0 || !classifier.repeats(row)) runs = &classifier.row(head, row);
+      append_row(*runs, head, row, layout ? &mask : nullptr, list);
       const auto of_row = list->row_begin.end()[-1] - list->row_begin.end()[-2];
       base::charge(of_row / 2);
       if (large && cut_tiles + std::ssize(list->tiles) > kMaxEntries) refuse_tiles(*list);
