@@ -16,24 +16,25 @@
 #include "pattern/node.h"
 
 namespace annulus::layout {
-namespace {
 
 // The grid of blocks that two lengths need, counted from position 0.
-struct Grid {
+struct BlockGrid {
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   // The least Sk for which each random() of the pattern has as many blocks to choose from; 0 where
   // there is no random().
   std::int64_t least_keys = 0;
-  friend bool operator==(const Grid&, const Grid&) = default;
+  friend bool operator==(const BlockGrid&, const BlockGrid&) = default;
 };
 
+namespace {
+
 // `chosen` has the block size of each random().
-Grid grid_of(std::int64_t block_rows, std::int64_t block_columns,
-             std::span<const std::int64_t> chosen, std::int64_t seq_q, std::int64_t seq_k) {
+BlockGrid grid_of(std::int64_t block_rows, std::int64_t block_columns,
+                  std::span<const std::int64_t> chosen, std::int64_t seq_q, std::int64_t seq_k) {
   const auto extent = pattern::Extent::whole(seq_q, seq_k);
-  Grid grid;
+  BlockGrid grid;
   grid.first_row = base::floor_div(extent.q_position, block_rows);
   grid.rows = seq_q == 0
                   ? 0
@@ -67,7 +68,7 @@ struct LayoutQuery::Impl {
   std::string text;                  // everything that the layout depends on, except the lengths
   std::uint64_t hash = 0;
 
-  layout::Grid grid(std::int64_t seq_q, std::int64_t seq_k) const {
+  layout::BlockGrid grid(std::int64_t seq_q, std::int64_t seq_k) const {
     return layout::grid_of(sizes.block_rows, sizes.block_columns, chosen, seq_q, seq_k);
   }
 };
@@ -91,7 +92,7 @@ LayoutQuery::LayoutQuery(const Pattern& pattern, std::int64_t block_rows,
 }
 
 std::string LayoutQuery::key(std::int64_t seq_q, std::int64_t seq_k) const {
-  const layout::Grid grid = impl_->grid(seq_q, seq_k);
+  const layout::BlockGrid grid = impl_->grid(seq_q, seq_k);
   return fmt::format("{}\nrows {} from {}, columns {}, keys from {}", impl_->text, grid.rows,
                      grid.first_row, grid.columns, grid.least_keys);
 }
@@ -102,7 +103,7 @@ struct LayoutCache::Impl {
 
   struct Key {
     Query query;
-    layout::Grid grid;
+    layout::BlockGrid grid;
     // Equal hashes do not suffice, so texts are compared as well; most often both keys come from
     // the same query.
     friend bool operator==(const Key& a, const Key& b) {
