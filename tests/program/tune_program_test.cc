@@ -559,6 +559,9 @@ TEST_CASE("shapes come from a file or a preset") {
   wrong("\n\n--pattern 'causal('\n", "line 3");
   wrong("--help\n", "line 1");
   wrong("--input x --seq 10\n", "--input");
+  wrong("--seq 10 --dim 32 --pattern 'causal\n", "line 1: nothing ends the quote ' of column 29");
+  wrong("--seq 10 --pattern=\"causal\" --pattern \"causal\"& --dim 32\n",
+        "line 1: column 47 follows the quotes of column 39");
   wrong("--count -5 --seq 10 --dim 32\n", "line 1: --count");
   wrong("rm -rf\n", "line 1");
   wrong(std::string(9 << 20, '\n'), "larger than");

@@ -789,8 +789,10 @@ ShapeLine parse_line(const std::string& line) {
   add_from_0("--count", &read.count);
   add_batch(app, &read.batch);
   add_bounds(app, &read.batch);
+  std::vector<std::string> words = words_of(line);
+  std::ranges::reverse(words);  // as CLI11 takes them
   try {
-    app.parse(line);
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     base::fail(ErrorCode::kInvalidFile, "{}", error.what());
   }

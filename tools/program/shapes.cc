@@ -87,6 +87,42 @@ Model model_named(const std::string& name) {
 
 }  // namespace
 
+std::vector<std::string> words_of(std::string_view line) {
+  constexpr std::string_view kSpace = " \t\r\v\f", kQuotes = "\"'`";
+  const auto is_one_of = [&](std::string_view set, std::size_t place) {
+    return set.find(line[place]) != set.npos;
+  };
+  std::vector<std::string> words;
+  for (std::size_t at = line.find_first_not_of(kSpace); at != line.npos;
+       at = line.find_first_not_of(kSpace, at)) {
+    std::string& word = words.emplace_back();
+    // Quotes elsewhere are characters of the word, as in blocks("file").
+    while (at < line.size() && !is_one_of(kSpace, at)) {
+      const bool opens = is_one_of(kQuotes, at) &&
+                         (word.empty() || (word.starts_with("--") && word.ends_with('=')));
+      if (!opens) {
+        word += line[at++];
+        continue;
+      }
+      const std::size_t begin = at++;
+      for (; at < line.size() && line[at] != line[begin]; ++at) {
+        if (line[at] == '\\' && at + 1 < line.size() && line[at + 1] == line[begin]) ++at;
+        word += line[at];
+      }
+      if (at == line.size()) {
+        base::fail(ErrorCode::kInvalidFile, "nothing ends the quote {} of column {}", line[begin],
+                   begin + 1);
+      }
+      if (++at < line.size() && !is_one_of(kSpace, at)) {
+        base::fail(ErrorCode::kInvalidFile,
+                   "column {} follows the quotes of column {}; put a space between them", at + 1,
+                   begin + 1);
+      }
+    }
+  }
+  return words;
+}
+
 std::vector<Problem> read_model(const std::string& name) { return problems_of(model_named(name)); }
 
 void read_shape_lines(const std::string& name,

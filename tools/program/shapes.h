@@ -8,6 +8,9 @@
 //   --heads 8 --kv-heads 2 --seq 4096 --dim 128 --pattern causal
 //   --heads 8 --kv-heads 2 --seq 4096 --dim 128 --pattern "causal & (window(511,0) | global(16))"
 //
+// White space separates the words of a line. A word, or what follows the = of an option, may be in
+// quotes of one of three kinds (", ' and `), of which a backslash makes a character of the word.
+//
 // A log of what an engine has planned (DeviceOptions::shape_log) is such a file.
 
 #include <cstdint>
@@ -42,6 +45,10 @@ void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* 
 // their order. Lines of which nothing can be tuned are left out, and one line on stderr says so.
 // Throws Error{kFile} or Error{kInvalidFile}, naming the line.
 std::vector<Tunable> read_shapes(const std::string& name);
+
+// The words of a line. Throws Error{kInvalidFile} with the column of quotes that do not end where a
+// word does.
+std::vector<std::string> words_of(std::string_view line);
 
 // Calls read() with each line of such a list.
 void read_shape_lines(const std::string& name, const std::function<void(const std::string&)>& read);
