@@ -107,7 +107,8 @@ ANNULUS_EXPORT annulus_status annulus_tuned_import(const char* const* packs, siz
 ANNULUS_EXPORT annulus_status annulus_tuned_merge(const char* const* packs, size_t count,
                                                   const char* to, annulus_tuned_report** report);
 
-// In what two packs, or search paths, differ. A pack's name ends in ".pack".
+// In what two packs, or search paths, differ. A pack's name ends in ".pack". Returns ANNULUS_FILE
+// where nothing is at a path, or at none of the places of a search path.
 ANNULUS_EXPORT annulus_status annulus_tuned_diff(const char* first, const char* second,
                                                  annulus_tuned_report** report);
 

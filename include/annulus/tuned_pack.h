@@ -106,7 +106,8 @@ ANNULUS_EXPORT TunedReport import_tuned(const std::vector<std::string>& packs,
 ANNULUS_EXPORT TunedReport merge_tuned(const std::vector<std::string>& packs,
                                        const std::string& to);
 
-// In what two packs, or search paths, differ. A pack's name ends in ".pack".
+// In what two packs, or search paths, differ. A pack's name ends in ".pack". Throws Error{kFile}
+// where nothing is at a path, or at none of the places of a search path.
 ANNULUS_EXPORT TunedReport diff_tuned(const std::string& first, const std::string& second);
 
 struct TunedVerifyOptions {

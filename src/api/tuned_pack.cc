@@ -2,7 +2,10 @@
 // them is in tuned_use.cc.
 #include "annulus/tuned_pack.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <compare>
 #include <utility>
 
@@ -70,12 +73,23 @@ TunedReport report_of(const autotune::Pack& pack, const std::string& path, Listi
   return report;
 }
 
-// What a path names: one pack, wherever it is, or a search path.
+// What a path names: one pack, wherever it is, or a search path. Throws Error{kFile} where nothing
+// is there.
 Listing list_source(base::FileSystem& files, const std::string& source) {
   if (autotune::is_pack(source) && !contains(source, ":")) {
     return autotune::read_packs(files, {source});
   }
-  return autotune::list_entries(files, autotune::split_path(source));
+  const std::vector<std::string> places = autotune::split_path(source);
+  const auto is_there = [&](const std::string& place) {
+    const autotune::Opened opened{files, files.open(base::kHere, place, O_RDONLY | O_NONBLOCK, 0)};
+    return opened.file != -ENOENT;
+  };
+  if (std::ranges::none_of(places, is_there)) {
+    base::fail(ErrorCode::kFile,
+               "nothing is at '{}'; name a pack, a folder of tuned results or a search path",
+               source);
+  }
+  return autotune::list_entries(files, places);
 }
 
 // In what two entries for the same problems and kernels differ: "config mma ..., then mma ...".

@@ -3,6 +3,7 @@
 #include "annulus/tuned_pack.h"
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 
 #include "annulus/tune.h"
@@ -84,7 +85,11 @@ TEST_CASE("results are exported, merged, compared, brought in and used from a pa
   CHECK(merge_tuned({pack, pack}, copy).notes.size() == 1);
   CHECK(diff_tuned(pack, copy).notes.empty());
   CHECK(diff_tuned(pack, of.scratch.path("tuned")).notes.empty());
-  const TunedReport came = diff_tuned(of.scratch.path("nowhere"), pack);
+  test::check_fails(ErrorCode::kFile, "nothing is at '" + of.scratch.path("nowhere") + "'",
+                    [&] { diff_tuned(of.scratch.path("nowhere"), pack); });
+  std::filesystem::create_directory(of.scratch.path("empty"));
+  const TunedReport came =
+      diff_tuned(of.scratch.path("nowhere") + ":" + of.scratch.path("empty"), pack);
   REQUIRE(came.notes.size() == 1);
   CHECK(came.notes[0].verdict == TunedVerdict::kSecondOnly);
 
