@@ -1,6 +1,7 @@
 #include "pattern/rows_alike.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/work.h"
 #include "pattern/node.h"
@@ -14,16 +15,21 @@ void add_leaves(const Node& node, std::vector<const Node*>* leaves) {
   for (const NodePointer& child : node.children) add_leaves(*child, leaves);
 }
 
+// The rows of a layout that queries are; nothing where some are beside it.
+std::optional<Interval> rows_of(const BlockLayout& layout, Interval queries) {
+  const std::int64_t first = queries.begin - (layout.seq_k - layout.seq_q);
+  if (first < 0 || first + queries.size() > layout.seq_q) return std::nullopt;
+  return Interval{first, first + queries.size()};
+}
+
 }  // namespace
 
 bool sees_alike(const Node& node, Interval queries) {
   if (queries.size() == 1) return true;
   if (node.kind != Kind::kLeaf) return false;
   if (const BlockLayout* layout = leaves::structure_of(node.leaf).layout) {
-    const std::int64_t first = queries.begin - (layout->seq_k - layout->seq_q);
-    const std::int64_t last = first + queries.size() - 1;
-    return first >= 0 && last < layout->seq_q &&
-           first / layout->block_rows == last / layout->block_rows;
+    const auto rows = rows_of(*layout, queries);
+    return rows && rows->begin / layout->block_rows == (rows->end - 1) / layout->block_rows;
   }
   const std::int64_t length = leaves::alike_rows_of(node.leaf);
   return (length > 1 && floor_div(queries.begin, length) == floor_div(queries.end - 1, length));
@@ -32,10 +38,10 @@ bool sees_alike(const Node& node, Interval queries) {
 bool sees_alike_in_groups(const Node& node, Interval queries, std::int64_t rows) {
   if (node.kind != Kind::kLeaf) return false;
   if (const BlockLayout* layout = leaves::structure_of(node.leaf).layout) {
-    const std::int64_t first = queries.begin - (layout->seq_k - layout->seq_q);
-    if (first < 0 || first + queries.size() > layout->seq_q) return false;
-    return std::ssize(layout->indices) == layout->heads * layout->rows() * layout->columns() ||
-           (first % rows == 0 && layout->block_rows % rows == 0);
+    const auto own = rows_of(*layout, queries);
+    return own &&
+           (std::ssize(layout->indices) == layout->heads * layout->rows() * layout->columns() ||
+            (own->begin % rows == 0 && layout->block_rows % rows == 0));
   }
   const std::int64_t length = leaves::alike_rows_of(node.leaf);
   return length == kNever || (length > 0 && length % rows == 0 && queries.begin % rows == 0);
