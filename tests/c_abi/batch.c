@@ -331,10 +331,10 @@ static void wrong_problems(const sample_batch* batch) {
   options.max_workspace_bytes = 0;
   options.config = "decode m16 n64 w4";
   refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT, "is no configuration of");
-  memset(text, 'x', sizeof text - 1);
+  memset(text, 'm', sizeof text - 1);
   options.config = text;
   refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT,
-          "xxx...' is no configuration");
+          "mmm...' is no configuration");
   CHECK(strlen(annulus_last_error()) < sizeof text / 4);
   options.config = "decode m16 n64 w8 s2";
   refused(batch, &batch->problem, &options, ANNULUS_UNSUPPORTED, "is not possible here: ");
