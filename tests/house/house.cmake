@@ -12,13 +12,6 @@ foreach(room IN LISTS floors)
 endforeach()
 file(WRITE ${PROJECT_BINARY_DIR}/generated/floors.txt "${plan}")
 
-# The programs that tools/gpu_check runs on a real device, known when all tests are.
-function(write_device_tests)
-  get_property(programs GLOBAL PROPERTY ANNULUS_DEVICE_TESTS)
-  file(WRITE ${PROJECT_BINARY_DIR}/generated/device_tests.txt "${programs}")
-endfunction()
-cmake_language(DEFER DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} CALL write_device_tests)
-
 function(house_test name)
   add_test(NAME house_${name} COMMAND ${CMAKE_COMMAND} ${ARGN})
   set_tests_properties(house_${name} PROPERTIES LABELS house)

@@ -9,17 +9,11 @@
 #include <vector>
 
 #include "api/impl.h"
-#include "base/thread_pool.h"
+#include "attention/on_device.h"
 #include "device/simulator.h"
-#include "support/device.h"
 #include "support/ring_case.h"
 
 namespace annulus::test {
-
-inline base::ThreadPool& pool() {
-  static base::ThreadPool threads;
-  return threads;
-}
 
 inline const std::vector<Device>& devices(int ranks) {
   static std::vector<Device> opened = test::ring_devices(8);
@@ -30,15 +24,6 @@ inline const std::vector<Device>& devices(int ranks) {
     }
   }
   return rings[static_cast<std::size_t>(ranks)];
-}
-
-inline void check(const Case& c, const DeviceAnswer& answer) {
-  const Reference oracle = attention::reference(c.problem, c.inputs(), pool());
-  const Comparison comparison = annulus::compare(c.problem, oracle, answer.result());
-  if (!comparison.within_tolerance) {
-    FAIL_CHECK(c.text << "\n  row " << comparison.error_row_max << " head " << comparison.error_o
-                      << " LSE " << comparison.error_lse << ": " << comparison.first_wrong);
-  }
 }
 
 inline DeviceAnswer run_ring(const RingPlan& plan, RingMemory& memory) {

@@ -5,7 +5,7 @@ endif()
 annulus_test(ring_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES ring/planted_test.cc
   ring/ring_test.cc)
 if(ANNULUS_SIMULATOR)
-  annulus_test(ring_ranks LABEL device LIBRARIES annulus_test_devices SOURCES
+  annulus_test(ring_ranks LABEL device SIMULATED LIBRARIES annulus_test_devices SOURCES
     ring/host_calls_test.cc ring/rank_ring_test.cc)
   # Ranks that tests start as processes of their own.
   foreach(program case_rank fault_rank)
@@ -15,10 +15,10 @@ if(ANNULUS_SIMULATOR)
     annulus_warnings(${program})
     annulus_opens_simulator(${program})
   endforeach()
-  annulus_test(ring_faults LABEL device LIBRARIES annulus_test_devices SOURCES
+  annulus_test(ring_faults LABEL device SIMULATED LIBRARIES annulus_test_devices SOURCES
     ring/faults_test.cc)
   add_dependencies(test_ring_faults fault_rank)
-  annulus_test(ring_processes LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+  annulus_test(ring_processes LABEL device SIMULATED LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
     ring/processes_test.cc)
   add_dependencies(test_ring_processes case_rank)
 endif()

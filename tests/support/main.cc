@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -14,6 +15,27 @@
 namespace {
 
 annulus::test::Options parsed;
+
+// Filters that no test case passes are a mistake, since such a run shows nothing.
+bool ran_nothing = false;
+struct RunWatcher : doctest::IReporter {
+  explicit RunWatcher(const doctest::ContextOptions&) {}
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats& run) override {
+    ran_nothing = run.numTestCasesPassingFilters == 0;
+  }
+  void test_case_start(const doctest::TestCaseData&) override {}
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+};
+REGISTER_LISTENER("nothing", 1, RunWatcher);
 
 // Takes "--name value" off the arguments.
 const char* value_of(std::vector<char*>* arguments, const char* name) {
@@ -43,5 +65,9 @@ int main(int argc, char** argv) {
   if (const char* seed = value_of(&arguments, "--seed")) {
     parsed.seed = std::strtoull(seed, nullptr, 10);
   }
-  return doctest::Context(static_cast<int>(arguments.size()), arguments.data()).run();
+  doctest::Context context(static_cast<int>(arguments.size()), arguments.data());
+  const int code = context.run();
+  if (!ran_nothing) return code;
+  std::fprintf(stderr, "%s: no test case has these names and files\n", argv[0]);
+  return 1;
 }

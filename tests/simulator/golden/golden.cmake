@@ -21,10 +21,10 @@ target_compile_definitions(golden_programs PRIVATE ANNULUS_GOLDEN_PTX="${ANNULUS
 target_compile_options(golden_programs PRIVATE ${ANNULUS_TEST_OPTIONS})
 annulus_warnings(golden_programs)
 
-annulus_test(golden LABEL device LIBRARIES annulus_golden SOURCES simulator/golden/golden_test.cc)
+annulus_test(golden LABEL device SIMULATED LIBRARIES annulus_golden SOURCES simulator/golden/golden_test.cc)
 target_compile_definitions(test_golden PRIVATE ANNULUS_GOLDEN_PTX="${ANNULUS_GOLDEN_PTX}")
 
-annulus_test(broken LABEL device LIBRARIES annulus_golden
+annulus_test(broken LABEL device SIMULATED LIBRARIES annulus_golden
   SOURCES simulator/broken/broken.cc simulator/broken/broken_test.cc)
 target_compile_definitions(test_broken PRIVATE
   ANNULUS_BROKEN_KERNELS="${CMAKE_CURRENT_SOURCE_DIR}/simulator/broken")
@@ -46,6 +46,6 @@ set_tests_properties(libcuda_golden PROPERTIES LABELS unit ENVIRONMENT_MODIFICAT
   "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
 
 # Mistakes made on purpose in the templates themselves.
-annulus_test(mutants LABEL device LIBRARIES annulus_test_devices
+annulus_test(mutants LABEL device SIMULATED LIBRARIES annulus_test_devices
   SOURCES simulator/broken/merge_mutants_test.cc simulator/broken/mma_mutants_test.cc
           simulator/broken/wgmma_mutants_test.cc support/mutant.cc SEPARATE)
