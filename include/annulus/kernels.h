@@ -53,6 +53,12 @@ struct WarmWork {
   std::vector<WarmBatch> batches;
   // Also all general kernels, which plans that do not wait begin with (PlanOptions::wait).
   bool general = false;
+  // Also what each of these folders of compiled kernels holds for the architecture of a device,
+  // compiled for that device. A folder in which a simulated device has kept its kernels
+  // (DeviceOptions::cache_dir) so becomes one for the GPU that it stands for, kernels that no shape
+  // states included: those of rings, appends, merges, joins and layouts. Kernels of other versions
+  // of this library and damaged files are left out.
+  std::vector<std::string> folders;
 };
 
 // A GPU that kernels can be compiled for without one: its limits are those of its data sheet.

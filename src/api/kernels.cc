@@ -144,6 +144,15 @@ class Jobs {
     }
   }
 
+  // What a folder holds for the architecture of the target.
+  void add(const Target& target, const std::vector<std::string>& wanted) {
+    for (const std::string& text : wanted) {
+      std::optional<jit::KernelRequest> request = target.compiler->adopt(text);
+      if (!request || request->spec.arch != target.planner.limits.arch) continue;
+      add(target, {target.compiler, std::move(*request)});
+    }
+  }
+
   bool cancelled() const { return cancelled_(); }
   const std::vector<jit::AheadJob>& jobs() const { return jobs_; }
   const std::string& target(std::size_t job) const { return targets_[job]; }
@@ -155,14 +164,17 @@ class Jobs {
     if (cancelled()) return;
     try {
       for (jit::KernelSpec& spec : plan()) {
-        jit::AheadJob job{target.compiler, target.compiler->prepare(std::move(spec))};
-        if (!seen_.insert(job.request.key.digest).second) continue;
-        jobs_.push_back(std::move(job));
-        targets_.push_back(target.name);
+        add(target, {target.compiler, target.compiler->prepare(std::move(spec))});
       }
     } catch (const Error& error) {
       failures.push_back({target.name, describe(), error.code(), error.what()});
     }
+  }
+
+  void add(const Target& target, jit::AheadJob job) {
+    if (!seen_.insert(job.request.key.digest).second) return;
+    jobs_.push_back(std::move(job));
+    targets_.push_back(target.name);
   }
 
   const std::function<bool()>& cancelled_;
@@ -285,12 +297,19 @@ WarmResult warm_until(const WarmWork& work, const WarmOptions& options,
   WarmResult result;
   result.nvrtc_version = shop.nvrtc->report.version_text;
   Jobs jobs(cancelled);
+  std::vector<std::string> wanted;
+  for (const std::string& path : work.folders) {
+    for (std::string& text : jit::wanted_in(TrustedFolder(path).open())) {
+      wanted.push_back(std::move(text));
+    }
+  }
   for (const std::string& word : words) {
     for (const Target& target : targets_of(shop, word)) {
       result.devices.push_back(fmt::format("{} ({}, {})", target.name,
                                            jit::to_string(target.planner.limits.arch),
                                            jit::to_string(target.compiler->kind())));
       jobs.add(target, work);
+      jobs.add(target, wanted);
     }
   }
   const jit::AheadResult made = jit::compile_ahead(

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view kSourceName = "/annulus/specialised.cu";
 constexpr std::size_t kMaxLog = 16 << 10;
+// Of the text of what is wanted.
+constexpr std::string_view kEntryLine = "entry ";
+constexpr std::string_view kSourceLine = "\nsource\n";
 
 // One program of NVRTC, which only one thread may use.
 class Program {
@@ -132,11 +135,40 @@ std::string Compiler::key_head(Arch arch) const {
 KernelOrigin Compiler::origin(Arch arch) const { return *kernel_origin(key_head(arch), identity_); }
 
 KernelRequest Compiler::prepare(KernelSpec spec) const {
-  std::string source = source_text(spec);
-  KernelKey key(
-      fmt::format("{}entry {}\nsource\n{}", key_head(spec.arch), qualified_entry(spec), source),
-      identity_);
-  return {std::move(spec), std::move(source), std::move(key)};
+  std::string source = source_text(spec), entry = qualified_entry(spec);
+  KernelKey key(wanted_text(spec.arch, entry, source), identity_);
+  return {std::move(spec), std::move(source), std::move(entry), std::move(key)};
+}
+
+std::string Compiler::wanted_text(Arch arch, std::string_view entry,
+                                  std::string_view source) const {
+  return fmt::format("{}{}{}{}{}", key_head(arch), kEntryLine, entry, kSourceLine, source);
+}
+
+std::optional<KernelRequest> Compiler::adopt(std::string_view wanted) const {
+  const std::optional<KernelOrigin> from = kernel_origin(wanted, identity_);
+  const std::size_t entry_at = wanted.find(std::string("\n") + std::string(kEntryLine)) + 1;
+  const std::size_t source_at = wanted.find(kSourceLine);
+  if (!from || entry_at == 0 || source_at == wanted.npos || entry_at > source_at) {
+    return std::nullopt;
+  }
+  if (from->templates != templates_->digest().hex() ||
+      from->schema != fmt::format("{}", kKernelSchema)) {
+    return std::nullopt;
+  }
+  KernelRequest request{
+      .spec = {},
+      .source = std::string(wanted.substr(source_at + kSourceLine.size())),
+      .entry = std::string(
+          wanted.substr(entry_at + kEntryLine.size(), source_at - entry_at - kEntryLine.size())),
+      .key = {"", ""}};
+  // "compute_90a" and "sm_90a" are one architecture.
+  request.spec.arch =
+      parse_arch("sm_" + from->architecture.substr(from->architecture.find('_') + 1));
+  const std::string name = request.entry.substr(0, request.entry.find('<'));
+  request.spec.family = name.substr(name.rfind(':') + 1);
+  request.key = {wanted_text(request.spec.arch, request.entry, request.source), identity_};
+  return request;
 }
 
 CompiledKernel Compiler::compile(const KernelRequest& request) const {
@@ -147,7 +179,7 @@ CompiledKernel Compiler::compile(const KernelRequest& request) const {
                nvrtc_->report.version_text, to_string(arch), base::join(archs_, ", sm_"));
   }
   const std::string source = with_virtual_includes(request.source, *templates_);
-  const std::string entry = qualified_entry(request.spec);
+  const std::string& entry = request.entry;
   for (bool newer = !older_;; newer = false) {
     const Program program(nvrtc_->table, source.c_str(), text_pointers_, name_pointers_);
     program.check(nvrtc_->table.add_name_expression(program.get(), entry.c_str()),

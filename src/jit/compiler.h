@@ -12,7 +12,9 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "abi/libraries.h"
@@ -31,6 +33,7 @@ inline constexpr int kKernelSchema = 2;
 struct KernelRequest {
   KernelSpec spec;
   std::string source;
+  std::string entry;  // qualified_entry(spec)
   KernelKey key;
 };
 
@@ -57,6 +60,12 @@ class Compiler {
   // Throws Error{kInvalidArgument} for a spec that is not well formed.
   KernelRequest prepare(KernelSpec spec) const;
 
+  // The request for a kernel that a device has kept, by what its file states as wanted
+  // (KernelKey::wanted), with this compiler's kind of image: so what a simulated device ran is
+  // compiled for a GPU. Of its spec only the family and the architecture are known. Nothing if it
+  // was made of other templates, for another schema, or is no such text.
+  std::optional<KernelRequest> adopt(std::string_view wanted) const;
+
   // Takes 0.1 s and more. Any number of threads may compile at once. Throws Error{kLibrary} with
   // problem() where nothing can be compiled, Error{kUnsupported} for an architecture that this
   // NVRTC does not know, Error{kCompile} with the compiler's log and the specialised source, and
@@ -67,6 +76,7 @@ class Compiler {
  private:
   std::vector<std::string> options(Arch arch, bool newer) const;
   std::string key_head(Arch arch) const;
+  std::string wanted_text(Arch arch, std::string_view entry, std::string_view source) const;
 
   std::shared_ptr<const abi::NvrtcLibrary> nvrtc_;
   std::shared_ptr<const TemplateSet> templates_;

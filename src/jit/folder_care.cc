@@ -42,20 +42,42 @@ Pruned prune(const OpenFolder& folder, const PruneRules& rules, std::int64_t now
   return pruned;
 }
 
+namespace {
+
+// A kernel file by itself; nothing, with the reason in *why, if it is damaged.
+std::optional<KernelFile> read_whole(const OpenFolder& folder, const std::string& name,
+                                     std::string* why) {
+  std::vector<std::byte> bytes;
+  const base::FileResult read = base::try_read_private_file(folder.files, folder.folder, folder.use,
+                                                            name, kMaxKernelBytes, &bytes);
+  if (!read.ok()) {
+    *why = fmt::format("cannot {} it: {}", read.step, base::describe_private(read));
+    return std::nullopt;
+  }
+  std::optional<KernelFile> file = decode_kernel_file(bytes, why);
+  if (!file || kernel_file_name(file->key) == name) return file;
+  *why = "its name is not that of its key";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> wanted_in(const OpenFolder& folder) {
+  std::vector<std::string> wanted;
+  std::string why;
+  for (const ListedKernel& kernel : list_kernel_files(folder)) {
+    if (auto file = read_whole(folder, kernel.name, &why)) {
+      wanted.push_back(std::move(file->key.wanted));
+    }
+  }
+  return wanted;
+}
+
 Verified verify(const OpenFolder& folder, bool remove) {
   Verified verified;
   for (const ListedKernel& kernel : list_kernel_files(folder)) {
-    std::vector<std::byte> bytes;
     std::string why;
-    const base::FileResult read = base::try_read_private_file(
-        folder.files, folder.folder, folder.use, kernel.name, kMaxKernelBytes, &bytes);
-    if (!read.ok()) {
-      why = fmt::format("cannot {} it: {}", read.step, base::describe_private(read));
-    } else if (const auto file = decode_kernel_file(bytes, &why);
-               file && kernel_file_name(file->key) != kernel.name) {
-      why = "its name is not that of its key";
-    }
-    if (why.empty()) {
+    if (read_whole(folder, kernel.name, &why)) {
       ++verified.kernels;
       verified.bytes += kernel.bytes;
       continue;

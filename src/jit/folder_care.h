@@ -45,6 +45,9 @@ struct Verified {
 // Reads every file whole.
 Verified verify(const OpenFolder& folder, bool remove);
 
+// What the whole files of a folder are kernels for (KernelKey::wanted), in the order of names.
+std::vector<std::string> wanted_in(const OpenFolder& folder);
+
 }  // namespace annulus::jit
 
 #endif  // ANNULUS_JIT_FOLDER_CARE_H_

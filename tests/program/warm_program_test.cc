@@ -175,6 +175,37 @@ TEST_CASE("a shape that does not fit a device costs only itself, and the exit co
   CHECK(kernels_in(into) == 1);
 }
 
+TEST_CASE("what a device has kept is compiled for another one of its architecture") {
+  const test::ScratchFolder folder;
+  const std::string kept = folder / "kept", into = folder / "kernels";
+  for (const char* ranks : {"1", "2"}) {
+    const Outcome ran =
+        run_command("ANNULUS_CACHE_DIR=" + kept + " " + ANNULUS_PROGRAM +
+                    " run -H 1 -S 64 -D 32 -p causal --device sim:sm_80 --ranks " + ranks);
+    REQUIRE_MESSAGE(ran.code == 0, ran.err);
+  }
+  std::size_t kernels = 0;
+  for (const auto& each : fs::directory_iterator(kept))
+    kernels += each.path().extension() == ".kernel";
+  REQUIRE(kernels >= 3);  // the ring has one that packs rows, of which no shape speaks
+  std::ofstream(fs::path(kept) / "damaged.kernel") << "ANNULUSK";
+  const std::string warm = "warm --json --from " + kept + " --into " + into;
+  const base::Json made = json_of(warm + " --device a100");
+  CHECK(made["compiled"] == kernels);
+  CHECK(made["failures"].empty());
+  // Those of another architecture are none of its.
+  CHECK(json_of(warm + " --device h100")["kernels"] == 0);
+  // The same text is wanted as by a device that plans, so the folder serves one.
+  const base::Json again =
+      json_of("warm --json --shapes " +
+              shapes_file(folder, "--heads 1 --seq 64 --dim 32 --pattern causal\n") + " --into " +
+              into + " --device a100");
+  CHECK(again["compiled"] == 0);
+  CHECK(again["there"] == again["kernels"]);
+  CHECK(again["kernels"] >= 1);
+  refused("warm --from " + (folder / "nowhere") + " --into " + into, 5, "there is no folder");
+}
+
 TEST_CASE("warm refuses what it cannot use") {
   const test::ScratchFolder folder;
   const std::string into = " --into " + (folder / "kernels");

@@ -505,6 +505,10 @@ void add_options(CLI::App& app, WarmArguments* arguments) {
       ->check(not_empty());
   app.add_flag("--general", arguments->general,
                "all general kernels, which plans that do not wait begin with");
+  app.add_option("--from", arguments->from,
+                 "what a folder of compiled kernels holds for the architecture, as one in which a "
+                 "simulated device has kept its own; may be given several times")
+      ->type_name("FOLDER");
   app.add_option("--into", arguments->into,
                  "folder for the kernels, which is made; what is there already is left")
       ->type_name(kFolder)

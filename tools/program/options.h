@@ -180,9 +180,10 @@ struct PackArguments {
 };
 
 struct WarmArguments {
-  std::string shapes;  // a file or the name of a preset; may be empty with the next two
+  std::string shapes;  // a file or the name of a preset; may be empty with the next three
   std::string model;   // of annulus/models.h
   bool general = false;
+  std::vector<std::string> from;  // folders of compiled kernels
   std::string into;
   std::vector<std::string> devices;
   std::vector<std::string> architectures;

@@ -62,11 +62,13 @@ Exit exit_of(const WarmResult& result) {
 
 Exit warm(const WarmArguments& arguments) {
   WarmWork work;
-  if (arguments.shapes.empty() && arguments.model.empty() && !arguments.general) {
+  if (arguments.shapes.empty() && arguments.model.empty() && !arguments.general &&
+      arguments.from.empty()) {
     base::fail(ErrorCode::kInvalidArgument,
-               "nothing to compile; give --shapes, --model, --general, or several of them");
+               "nothing to compile; give --shapes, --model, --general, --from, or several of them");
   }
   work.general = arguments.general;
+  for (const std::string& folder : arguments.from) work.folders.push_back(absolute_paths(folder));
   if (!arguments.shapes.empty()) {
     read_shape_lines(arguments.shapes, [&](const std::string& line) {
       parse_warm_shape(line, arguments.max_work, &work);
