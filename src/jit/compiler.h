@@ -43,6 +43,11 @@ class Compiler {
   Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
            std::shared_ptr<const TemplateSet> templates, ImageKind kind);
 
+  // The same compiler with other templates.
+  std::shared_ptr<const Compiler> with(std::shared_ptr<const TemplateSet> templates) const {
+    return std::make_shared<const Compiler>(nvrtc_, std::move(templates), kind_);
+  }
+
   ImageKind kind() const { return kind_; }
   const TemplateSet& templates() const { return *templates_; }
   // Why nothing can be compiled; empty where it can.

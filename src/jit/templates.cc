@@ -94,6 +94,15 @@ std::shared_ptr<const TemplateSet> TemplateSet::from_folder(const std::string& f
   return std::make_shared<const TemplateSet>(std::move(files));
 }
 
+std::shared_ptr<const TemplateSet> TemplateSet::with(const std::string& folder,
+                                                     std::span<const EmbeddedFile> files) const {
+  std::map<std::string, std::string> all = files_;
+  for (const EmbeddedFile& file : files) {
+    all.insert_or_assign(folder + "/" + file.name, std::string(file.text));
+  }
+  return std::make_shared<const TemplateSet>(std::move(all));
+}
+
 std::string with_virtual_includes(std::string_view text, const TemplateSet& set) {
   constexpr std::string_view kInclude = "#include \"";
   std::string result;

@@ -37,6 +37,11 @@ class TemplateSet {
   // to leave the set.
   explicit TemplateSet(std::map<std::string, std::string> files);
 
+  // These files and others, whose names go below `folder`: "micro/boxes.cu" for "micro" and
+  // "boxes.cu". A file of the same name is replaced. Throws as the constructor does.
+  std::shared_ptr<const TemplateSet> with(const std::string& folder,
+                                          std::span<const EmbeddedFile> files) const;
+
   // Ordered by name, so that equal sets have equal digests.
   const std::map<std::string, std::string>& files() const { return files_; }
   bool contains(const std::string& name) const { return files_.contains(name); }

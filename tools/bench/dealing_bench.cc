@@ -20,7 +20,6 @@
 #include <string>
 #include <vector>
 
-#include "abi/libraries.h"
 #include "api/impl.h"
 #include "attention/cost/pipe_model.h"
 #include "attention/kernels/family.h"
@@ -28,7 +27,6 @@
 #include "attention/plan/plan.h"
 #include "attention/plan/predict_plan.h"
 #include "attention/run/forward.h"
-#include "base/env.h"
 #include "base/fail.h"
 #include "base/random.h"
 #include "device/buffer.h"
@@ -218,14 +216,8 @@ class Dealer {
     return options;
   }
   static std::shared_ptr<const jit::Compiler> compiler_of(const Device::Impl& device) {
-    auto files = jit::TemplateSet::embedded()->files();
-    for (const jit::EmbeddedFile& file : jit::embedded_dealing()) {
-      files[std::string("dealing/") + file.name] = std::string(file.text);
-    }
-    return std::make_shared<const jit::Compiler>(
-        std::make_shared<const abi::NvrtcLibrary>(
-            abi::open_nvrtc(abi::default_search(base::read_environment()), 0)),
-        std::make_shared<const jit::TemplateSet>(std::move(files)), device.compiler->kind());
+    return device.compiler->with(
+        jit::TemplateSet::embedded()->with("dealing", jit::embedded_dealing()));
   }
 
   // One launch: the busiest multiprocessor over the mean. Seed 0: all are equally fast.
