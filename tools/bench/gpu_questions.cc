@@ -6,6 +6,11 @@
 //   gpu_questions --output FILE [--device cuda:0] [--question NAME] [--rounds 7] [--tiny]
 //   gpu_questions --compile    what ptxas makes of the variants; fails where one spills or is
 //                              serialised, or has other fences in its main loop than it should
+//   gpu_questions --compile-into DIR [--arch sm_90a] [--question NAME] [--tiny]
+//                              compiles the kernels of the questions into DIR and runs none.
+//                              ANNULUS_KERNELS=DIR lets a machine without NVRTC take them from
+//                              there. --arch sm_90a makes cubins; without --arch it is PTX for the
+//                              simulated device that --device names
 //
 // Lines are added to FILE. Only the end of the process ends a variant that hangs, so each question
 // should have a process and a time limit of its own (as tools/gpu_check does). Exits 1 where a
@@ -23,6 +28,7 @@
 #include <nlohmann/json.hpp>
 
 #include "abi/libraries.h"
+#include "ahead_kernels.h"
 #include "api/impl.h"
 #include "attention/cost/pipe_model.h"
 #include "attention/kernels/family.h"
@@ -49,7 +55,7 @@ using namespace annulus;
 using Json = nlohmann::ordered_json;
 
 struct Options {
-  std::string device = "cuda:0", output, question;
+  std::string device = "cuda:0", output, question, folder, arch;
   int rounds = 7;
   bool tiny = false;
   bool compile = false;
@@ -91,6 +97,18 @@ attention::LaunchPlan plan_of(const attention::DeviceLimits& limits,
       {.dealt = variant.draws ? attention::Dealt::kDrawn : attention::Dealt::kCountedOff});
   plan.spec.defines.insert(plan.spec.defines.end(), variant.defines.begin(), variant.defines.end());
   return plan;
+}
+
+// The kernel of the question about L2, and a compiler that has its template.
+jit::KernelSpec l2_kernel(jit::Arch arch) {
+  return {.family = "copy_tiles",
+          .arch = arch,
+          .file = "questions/copies.cu",
+          .entry = "copy_tiles",
+          .structs = {}};
+}
+std::shared_ptr<const jit::Compiler> with_l2_kernel(const jit::Compiler& compiler) {
+  return compiler.with(jit::TemplateSet::embedded()->with("questions", jit::embedded_questions()));
 }
 
 // What the pipe model says of a variant, in milliseconds. It does not know the defines.
@@ -248,30 +266,10 @@ class Answers {
     return nullptr;
   }
 
-  device::Function l2_kernel() const {
-    auto files = jit::TemplateSet::embedded()->files();
-    for (const jit::EmbeddedFile& file : jit::embedded_questions()) {
-      files[std::string("questions/") + file.name] = std::string(file.text);
-    }
-    const jit::Compiler compiler(std::make_shared<const abi::NvrtcLibrary>(abi::open_nvrtc(
-                                     abi::default_search(base::read_environment()),
-                                     impl_.info.simulated ? 0 : impl_.context->driver().version())),
-                                 std::make_shared<const jit::TemplateSet>(std::move(files)),
-                                 impl_.compiler->kind());
-    const jit::CompiledKernel compiled =
-        compiler.compile(jit::KernelSpec{.family = "copy_tiles",
-                                         .arch = impl_.arch,
-                                         .file = "questions/copies.cu",
-                                         .entry = "copy_tiles",
-                                         .structs = {}});
-    return device::Module::load(
-               impl_.context,
-               {reinterpret_cast<const char*>(compiled.image.data()), compiled.image.size()})
-        ->function(compiled.symbol);
-  }
-
   bool answer_l2() {
-    const device::Function kernel = l2_kernel();
+    jit::KernelCache kernels(impl_.context, with_l2_kernel(*impl_.compiler), impl_.disk,
+                             impl_.folders);
+    const device::Function kernel = kernels.get(l2_kernel(impl_.arch)).kernel->function;
     constexpr std::size_t kSharedBytes = 8 * 16384 + 64;
     kernel.allow_dynamic_shared(kSharedBytes);
     bool good = true;
@@ -357,6 +355,28 @@ class Answers {
   std::map<int, std::vector<std::uint16_t>> outputs_;
 };
 
+// Compiles the kernels of all questions into a folder.
+bool compile_ahead(const Options& options) {
+  bench::AheadKernels ahead(options.arch.empty() ? options.device : options.arch);
+  const auto wanted = [&](const std::string& name) {
+    return options.question.empty() || options.question == name;
+  };
+  for (const attention::DeviceLimits& limits : ahead.limits()) {
+    for (const bench::GpuQuestion& question : bench::gpu_questions(options.tiny)) {
+      if (!wanted(question.name)) continue;
+      for (const bench::QuestionVariant& one : question.variants) {
+        const attention::LaunchPlan plan = plan_of(limits, question, one);
+        ahead.add(ahead.compiler(), plan.spec);
+        if (!plan.split.empty()) ahead.add(ahead.compiler(), plan.combine_spec);
+      }
+    }
+  }
+  if (wanted(bench::kL2Question)) {
+    ahead.add(with_l2_kernel(*ahead.compiler()), l2_kernel(ahead.limits().front().arch));
+  }
+  return ahead.compile_into(options.folder);
+}
+
 // Prints the resources of every variant. It needs only a simulated device.
 bool compile_all(const Options& options) {
   const Device device = Device::open("sim:sm_90a");
@@ -416,13 +436,17 @@ bool parse(int argc, char** argv, Options& options) {
       options.output = argv[i];
     } else if (name == "--question") {
       options.question = argv[i];
+    } else if (name == "--compile-into") {
+      options.folder = argv[i];
+    } else if (name == "--arch") {
+      options.arch = argv[i];
     } else if (name == "--rounds") {
       options.rounds = std::max(1, std::atoi(argv[i]));
     } else {
       return false;
     }
   }
-  return true;
+  return options.arch.empty() || !options.folder.empty();
 }
 
 }  // namespace
@@ -438,10 +462,11 @@ int main(int argc, char** argv) {
       std::fprintf(
           stderr,
           "usage: %s --list | [--output FILE] [--device NAME] [--question NAME] [--rounds N] "
-          "[--tiny]\n",
+          "[--tiny] [--compile] [--compile-into DIR [--arch sm_90a]]\n",
           argv[0]);
       return 2;
     }
+    if (!options.folder.empty()) return compile_ahead(options) ? 0 : 1;
     if (options.compile) return compile_all(options) ? 0 : 1;
     return Answers(options).answer_all() ? 0 : 1;
   } catch (const std::exception& error) {
