@@ -1,8 +1,10 @@
-// Tests 7 to 9: registers, turns, and buffers that two CTAs fill for each other.
+// Registers, turns, and what CTAs of a cluster hand to each other: buffers that they fill, and
+// works that one of them draws.
 
 #include <utility>
 
 #include "micro/bench.h"
+#include "params/wgmma_params.h"
 
 namespace annulus::micro {
 namespace {
@@ -26,19 +28,76 @@ PairOutcome run_pair(const Bench& bench, int turns, int lag, std::vector<std::st
   return {bench.download<unsigned>(wrong), bench.download<long long>(clocks)};
 }
 
+// Lets the clusters of `grid` CTAs draw `count` works, in an order that is not that of their
+// numbers. Returns how many works were not seen once by each reader of both CTAs. Consumers of rank
+// 1 wait `lag` clocks in each work.
+int draw(const Bench& bench, unsigned grid, int count, int lag) {
+  constexpr unsigned kConsumers = 2;
+  std::vector<int> order(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = count - 1 - i;
+  const device::Buffer in_order = bench.upload(order);
+  const device::Buffer next = bench.upload(std::vector<unsigned>{grid / 2});
+  const device::Buffer seen = bench.zeros<unsigned>(2 * order.size());
+  kernels::WorkParams work{};
+  work.next = reinterpret_cast<unsigned*>(next.address());
+  work.order = reinterpret_cast<const int*>(in_order.address());
+  work.count = count;
+  const abi::CUdeviceptr to = seen.address();
+  using jit::Constant;
+  bench.run(
+      bench.kernel(
+          "barriers.cu", "draw_works",
+          {Constant::type("Element", "tile::Bfloat16"), Constant::integer("kConsumers", kConsumers),
+           Constant::integer("kCluster", 2), Constant::boolean("kDrawsWork", true),
+           // The layout of shared memory follows from these.
+           Constant::integer("kDimQk", 64), Constant::integer("kDimV", 64),
+           Constant::integer("kColumns", 64), Constant::integer("kStages", 1),
+           Constant::boolean("kOutputApart", false), Constant::integer("kPromoteSteps", 0)}),
+      {.grid = grid, .threads = 128 * (kConsumers + 1), .shared_bytes = 40 << 10},
+      {&work, &lag, &to});
+  int wrong = 0;
+  for (const unsigned readers : bench.download<unsigned>(seen)) {
+    wrong += readers != 4 * kConsumers + 1;
+  }
+  return wrong;
+}
+
 }  // namespace
+
+Result drawn_works(const Bench& bench) {
+  Result result;
+  const int count = bench.simulated() ? 60 : 100'000;
+  const auto all = static_cast<unsigned>(bench.device().info().multiprocessors) / 2 * 2;
+  for (const unsigned grid : {2u, bench.simulated() ? 6u : all}) {
+    for (const int lag : {0, 1000}) {
+      const int wrong = draw(bench, grid, count, lag);
+      result.numbers[std::to_string(grid) + " CTAs, lag " + std::to_string(lag)] = {
+          {"works", count}, {"wrong", wrong}};
+      result.passed = result.passed && wrong == 0;
+    }
+  }
+  return result;
+}
 
 Result registers_and_turns(const Bench& bench) {
   Result result;
   const int turns = bench.simulated() ? 100 : 100'000;
-  for (const unsigned consumers : {1u, 2u, 3u}) {
+  // The registers of wgmma_forward, and those of chunk_wgmma_forward (40 and 232).
+  struct Split {
+    unsigned consumers, gives, takes;
+  };
+  for (const auto& [consumers, gives, takes] :
+       {Split{1, 56, 256}, Split{2, 24, 240}, Split{2, 40, 232}, Split{3, 32, 160}}) {
     const device::Buffer out = bench.zeros<unsigned>(consumers);
     const abi::CUdeviceptr to = out.address();
     bench.run(bench.kernel("barriers.cu", "take_turns",
-                           {jit::Constant::integer("kConsumers", consumers)}),
+                           {jit::Constant::integer("kConsumers", consumers),
+                            jit::Constant::integer("kProducerRegisters", gives),
+                            jit::Constant::integer("kConsumerRegisters", takes)}),
               {.threads = 128 * (consumers + 1)}, {&turns, &to});
     const auto counts = bench.download<unsigned>(out);
-    result.numbers["turns"][std::to_string(consumers) + " consumers"] = counts;
+    result.numbers["turns"][std::to_string(consumers) + " consumers of " + std::to_string(takes) +
+                            " registers"] = counts;
     result.passed =
         result.passed && counts == std::vector<unsigned>(consumers, static_cast<unsigned>(turns));
   }

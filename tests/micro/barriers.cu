@@ -1,6 +1,7 @@
 // Kernels of warps that wait for each other: registers that move between warpgroups, turns by named
-// barriers, buffers that two CTAs fill for each other.
+// barriers, buffers that two CTAs fill for each other, works that one CTA draws for two.
 
+#include "kernels/wgmma/tile_scheduler.cuh"
 #include "params/wgmma_params.h"
 #include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
@@ -10,18 +11,18 @@
 
 namespace annulus::kernels {
 
-// kConsumers warpgroups take the registers of wgmma_forward and pass a turn to each other `turns`
-// times, after the producer's warps have exited. out[consumer] = turns that it had.
+// kConsumers warpgroups take kConsumerRegisters each and pass a turn to each other `turns` times,
+// after the producer's warps have given theirs up and exited. out[consumer] = turns that it had.
 template <typename Shape>
 __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
     take_turns(int turns, unsigned* out) {
   constexpr int kConsumers = Shape::kConsumers;
   const unsigned warpgroup = ptx::uniform(threadIdx.x / 128);
   if (warpgroup == 0) {
-    ptx::give_registers<kConsumers == 1 ? 56 : kConsumers == 2 ? 24 : 32>();
+    ptx::give_registers<Shape::kProducerRegisters>();
     return;
   }
-  ptx::take_registers<kConsumers == 1 ? 256 : kConsumers == 2 ? 240 : 160>();
+  ptx::take_registers<Shape::kConsumerRegisters>();
   const int consumer = static_cast<int>(warpgroup) - 1;
   constexpr bool kTurns = kConsumers > 1;
   if (kTurns && consumer == kConsumers - 1) ptx::announce_threads(1, 256);
@@ -87,6 +88,45 @@ __global__ void __cluster_dims__(2) __launch_bounds__(128, 1)
     }
     atomicAdd(out + rank, wrong);
     if (threadIdx.x == 32) clocks[rank] = spent;
+  }
+  ptx::sync_cluster();
+}
+
+// The works that the CTAs of a cluster draw by the tile scheduler of wgmma_forward. Each reader of
+// a number adds 1 to seen[rank][work]: the producer of each CTA, and each warp of its consumers.
+// The consumers of rank 1 wait `lag` clocks in each work.
+template <typename Shape>
+__global__ void __cluster_dims__(Shape::kCluster) __launch_bounds__((Shape::kConsumers + 1) * 128)
+    draw_works(const __grid_constant__ WorkParams work, int lag, unsigned* seen) {
+  extern __shared__ __align__(1024) unsigned char shared_memory[];
+  using Layout = WgmmaLayout<Shape>;
+  const unsigned shared = ptx::shared_address(shared_memory);
+  if (threadIdx.x == 0) {
+    ptx::init_barrier(shared + Layout::kWorkFull, 1);
+    ptx::init_barrier(shared + Layout::kWorkFree, work_readers<Shape>());
+    ptx::publish_barriers();
+  }
+  ptx::sync_cluster();
+  const unsigned rank = ptx::cluster_rank();
+  unsigned* const own = seen + static_cast<int>(rank) * work.count;
+  const unsigned warp = ptx::uniform(threadIdx.x / 32);
+  if (warp == 0) {
+    if (ptx::elect()) {
+      TileSchedulerProducer<Shape> scheduler(shared, work);
+#pragma unroll 1
+      for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
+        atomicAdd(own + index, 1u);
+      }
+    }
+  } else if (warp >= 4) {
+    TileSchedulerConsumer<Shape> scheduler(shared, work);
+#pragma unroll 1
+    for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
+      if (threadIdx.x % 32 == 0) atomicAdd(own + index, 1u);
+      const long long end = clock64() + (rank == 1 ? lag : 0);
+      while (clock64() < end) {
+      }
+    }
   }
   ptx::sync_cluster();
 }

@@ -1,12 +1,11 @@
 #include "micro/bench.h"
 
-#include "abi/libraries.h"
 #include "api/impl.h"
-#include "base/env.h"
 #include "base/float8.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "device/stream.h"
+#include "planner/planner.h"
 
 // Made by tools/cmake/embed_files.cmake from the .cu files of this folder.
 namespace annulus::jit {
@@ -14,41 +13,32 @@ std::span<const EmbeddedFile> embedded_micro();
 }
 
 namespace annulus::micro {
-namespace {
 
-std::shared_ptr<const jit::TemplateSet> templates_and_ours() {
-  auto files = jit::TemplateSet::embedded()->files();
-  for (const jit::EmbeddedFile& file : jit::embedded_micro()) {
-    files[std::string("micro/") + file.name] = std::string(file.text);
-  }
-  return std::make_shared<const jit::TemplateSet>(std::move(files));
-}
-
-}  // namespace
-
-Bench::Bench(const std::string& device_name)
+Bench::Bench(const std::string& device_name, bench::AheadKernels* ahead)
     : device_(Device::open(device_name)),
       context_(api::inside(device_).context),
-      arch_(api::inside(device_).arch),
-      compiler_(std::make_unique<jit::Compiler>(
-          std::make_shared<const abi::NvrtcLibrary>(
-              abi::open_nvrtc(abi::default_search(base::read_environment()),
-                              context_->info().simulated ? 0 : context_->driver().version())),
-          templates_and_ours(),
-          context_->info().simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin)) {}
+      ahead_(ahead),
+      arch_(ahead ? ahead->limits().front().arch : api::inside(device_).arch) {
+  const Device::Impl& impl = api::inside(device_);
+  compiler_ = (ahead ? ahead->compiler() : impl.compiler)
+                  ->with(jit::TemplateSet::embedded()->with("micro", jit::embedded_micro()));
+  kernels_ = std::make_unique<jit::KernelCache>(context_, compiler_, impl.disk, impl.folders);
+}
 
-device::Function Bench::kernel(const std::string& file, const std::string& entry,
-                               std::vector<jit::Constant> shape,
-                               std::vector<std::string> defines) const {
+jit::KernelRequest Bench::kernel(const std::string& file, const std::string& entry,
+                                 std::vector<jit::Constant> shape,
+                                 std::vector<std::string> defines) const {
   jit::KernelSpec spec{
       .family = entry, .arch = arch_, .file = "micro/" + file, .entry = entry, .structs = {}};
   if (!shape.empty()) spec.structs.push_back({"Shape", std::move(shape), {}});
   defines.push_back("ANNULUS_TRAP_LATE_WAITS");
   spec.defines = std::move(defines);
-  const jit::CompiledKernel compiled = compiler_->compile(spec);
-  const std::string_view image(reinterpret_cast<const char*>(compiled.image.data()),
-                               compiled.image.size());
-  return device::Module::load(context_, image)->function(compiled.symbol);
+  if (ahead_) ahead_->add(compiler_, spec);
+  return compiler_->prepare(std::move(spec));
+}
+
+int Bench::registers(const jit::KernelRequest& kernel) const {
+  return ahead_ ? 0 : kernels_->get(kernel).kernel->function.attributes().registers;
 }
 
 abi::CUtensorMap Bench::map(const device::Buffer& buffer, std::int64_t rows, std::int64_t columns,
@@ -66,11 +56,30 @@ abi::CUtensorMap Bench::map(const device::Buffer& buffer, std::int64_t rows, std
                                     .box_row_bytes = box_row_bytes});
 }
 
-void Bench::run(const device::Function& kernel, const Launch& launch,
+void Bench::run(const jit::KernelRequest& kernel, const Launch& launch,
                 std::initializer_list<const void*> parameters) const {
-  kernel.allow_dynamic_shared(launch.shared_bytes);
-  device::launch(kernel, {launch.grid}, {launch.threads}, launch.shared_bytes, nullptr, parameters);
+  if (ahead_) return;
+  const device::Function function = kernels_->get(kernel).kernel->function;
+  function.allow_dynamic_shared(launch.shared_bytes);
+  device::launch(function, {launch.grid}, {launch.threads}, launch.shared_bytes, nullptr,
+                 parameters);
   device::synchronize(*context_, nullptr);
+}
+
+void Bench::run(const Problem& problem, const PlanOptions& options,
+                const Operands& operands) const {
+  if (!ahead_) {
+    device_.plan(problem, options).run(nullptr, operands);
+    device_.synchronize();
+    return;
+  }
+  planner::Planner planner = api::planner_of(api::inside(device_));
+  for (const attention::DeviceLimits& limits : ahead_->limits()) {
+    planner.limits = limits;
+    for (jit::KernelSpec& spec : planner.kernels_of({problem, options, nullptr})) {
+      ahead_->add(ahead_->compiler(), std::move(spec));
+    }
+  }
 }
 
 Matrix random_matrix(int rows, int columns, int limit, std::uint64_t seed) {
@@ -105,6 +114,27 @@ std::span<const MicroCase> all_cases() {
        load_and_base},
       {"one_box", "strides, swizzle or zeros of a tensor map are not as the kernels think",
        one_box},
+      {"step_clocks",
+       "wrong contents: copies of many lanes that follow one another; the clocks judge nothing",
+       step_clocks},
+      {"drawn_works",
+       "works that a cluster draws are lost or seen twice, or the CTAs wait for ever: the number "
+       "that is stored asynchronously, or arrivals at the other CTA",
+       drawn_works},
+      {"endless_rows", "tensor maps whose rows have no end are refused, or address other rows",
+       endless_rows},
+      {"boxes_of_rows",
+       "boxes of a few rows whose place is no multiple of 1024 bytes are swizzled otherwise",
+       boxes_of_rows},
+      {"boxes_outside",
+       "a hang: boxes outside the tensor are not counted in full; wrong rows: they are no zeros",
+       boxes_outside},
+      {"scores_by_rows",
+       "products over a tile that many lanes have copied are wrong, or begin before it is there",
+       scores_by_rows},
+      {"registers_and_turns", "setmaxnreg or named barriers hang or miscount", registers_and_turns},
+      {"any_strides",
+       "strides that do not grow from dimension to dimension are refused or mixed up", any_strides},
       {"scores", "K-major descriptors or register lists are wrong", score_products},
       {"values", "distances of MN-major descriptors, or the layout of a first operand in registers",
        value_products},
@@ -120,7 +150,6 @@ std::span<const MicroCase> all_cases() {
        "panels; if it passes, narrower panels are a matter of speed alone",
        value_products_half_panel},
       {"e4m3", "the byte order of transposed V, or that of P", e4m3_values},
-      {"registers_and_turns", "setmaxnreg or named barriers hang or miscount", registers_and_turns},
       {"pair", "copies for both CTAs: peers, bytes counted before they are expected, the exit",
        pair_of_ctas},
       {"pair_clocks",

@@ -12,13 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "ahead_kernels.h"
+#include "annulus/attention.h"
 #include "annulus/device.h"
 #include "device/buffer.h"
-#include "device/module.h"
 #include "device/tensor_map.h"
-#include "jit/compiler.h"
-#include "jit/spec.h"
-#include "jit/templates.h"
+#include "jit/kernel_cache.h"
 
 namespace annulus::micro {
 
@@ -33,17 +32,23 @@ struct Launch {
 
 class Bench {
  public:
-  explicit Bench(const std::string& device_name);
+  // With `ahead` no kernel runs: those that would run are added to it, and what they would have
+  // written stays zero.
+  explicit Bench(const std::string& device_name, bench::AheadKernels* ahead = nullptr);
 
   const Device& device() const { return device_; }
   const device::ContextPointer& context() const { return context_; }
-  bool simulated() const { return device_.info().simulated; }
+  // Whether the kernels are for a simulated device, which needs fewer turns of a loop.
+  bool simulated() const { return ahead_ ? ahead_->simulated() : device_.info().simulated; }
 
-  // Compiles a kernel of tests/micro: "products.cu", "score_product", with its Shape where it has
-  // one. Waits of the kernel that take too long trap.
-  device::Function kernel(const std::string& file, const std::string& entry,
-                          std::vector<jit::Constant> shape = {},
-                          std::vector<std::string> defines = {}) const;
+  // A kernel of tests/micro: "products.cu", "score_product", with its Shape if it has one. It is
+  // got as the library gets kernels: from the cache, from folders of kernels compiled ahead, or
+  // from NVRTC. Waits of the kernel that take too long trap.
+  jit::KernelRequest kernel(const std::string& file, const std::string& entry,
+                            std::vector<jit::Constant> shape = {},
+                            std::vector<std::string> defines = {}) const;
+  // Registers of a thread, as the driver reports them.
+  int registers(const jit::KernelRequest& kernel) const;
 
   template <typename T>
   device::Buffer upload(const std::vector<T>& values) const {
@@ -65,14 +70,18 @@ class Bench {
                        std::int64_t box_row_bytes = 128) const;
 
   // Runs the kernel and waits. Throws the error that the device reports.
-  void run(const device::Function& kernel, const Launch& launch,
+  void run(const jit::KernelRequest& kernel, const Launch& launch,
            std::initializer_list<const void*> parameters) const;
+  // Plans the problem with a kernel of the library, runs the plan and waits.
+  void run(const Problem& problem, const PlanOptions& options, const Operands& operands) const;
 
  private:
   Device device_;
   device::ContextPointer context_;
+  bench::AheadKernels* ahead_;
   jit::Arch arch_;
-  std::unique_ptr<jit::Compiler> compiler_;
+  std::shared_ptr<const jit::Compiler> compiler_;
+  std::unique_ptr<jit::KernelCache> kernels_;
 };
 
 // A row-major matrix of small integers from -limit to limit.
@@ -96,7 +105,7 @@ struct Result {
 
 struct MicroCase {
   const char* name;
-  const char* tells;  // what it means when it fails
+  const char* tells;  // what it means when it fails; docs/gpu-backlog.md says what to do then
   Result (*run)(const Bench& bench);
 };
 
@@ -105,6 +114,13 @@ std::span<const MicroCase> all_cases();
 
 Result load_and_base(const Bench& bench);
 Result one_box(const Bench& bench);
+Result step_clocks(const Bench& bench);
+Result drawn_works(const Bench& bench);
+Result endless_rows(const Bench& bench);
+Result boxes_of_rows(const Bench& bench);
+Result boxes_outside(const Bench& bench);
+Result scores_by_rows(const Bench& bench);
+Result any_strides(const Bench& bench);
 Result score_products(const Bench& bench);
 Result value_products(const Bench& bench);
 Result value_products_narrow_panels(const Bench& bench);

@@ -1,4 +1,4 @@
-// Tests 1, 2 and 10: where shared memory begins, copies of boxes in and out.
+// Where shared memory begins, copies of boxes in and out.
 
 #include "attention/oracle/reference.h"
 #include "base/thread_pool.h"
@@ -32,14 +32,14 @@ Result load_and_base(const Bench& bench) {
   Result result;
   const unsigned bytes = 232448;  // the most that a CTA of sm_90 may have
   for (const bool cluster : {false, true}) {
-    const device::Function kernel =
+    const jit::KernelRequest kernel =
         bench.kernel("boxes.cu", cluster ? "shared_base_of_cluster" : "shared_base");
     const device::Buffer out = bench.upload(std::vector<unsigned>(2, 0xffffffff));
     const abi::CUdeviceptr to = out.address();
     bench.run(kernel, {.grid = 2, .threads = 32, .shared_bytes = bytes}, {&bytes, &to});
     const auto beyond = bench.download<unsigned>(out);
     result.numbers[cluster ? "cluster" : "plain"] = {{"bytes_behind_a_multiple_of_1024", beyond},
-                                                     {"registers", kernel.attributes().registers}};
+                                                     {"registers", bench.registers(kernel)}};
     result.passed = result.passed && beyond == std::vector<unsigned>(2, 0);
   }
   return result;
@@ -47,7 +47,7 @@ Result load_and_base(const Bench& bench) {
 
 Result one_box(const Bench& bench) {
   Result result;
-  const device::Function kernel = bench.kernel("boxes.cu", "copy_box");
+  const jit::KernelRequest kernel = bench.kernel("boxes.cu", "copy_box");
   struct Shape {
     const char* name;
     int rows, heads, batches;
@@ -143,8 +143,7 @@ Result tiny_works(const Bench& bench) {
   operands.k_strides = host.k.strides;
   operands.v_strides = host.v.strides;
   operands.o_strides = host.o.strides;
-  bench.device().plan(problem, options).run(nullptr, operands);
-  bench.device().synchronize();
+  bench.run(problem, options, operands);
   const auto got = bench.download<std::uint16_t>(o);
   HostResult answer;
   answer.o = got.data();

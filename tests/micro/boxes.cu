@@ -80,4 +80,107 @@ __global__ void __launch_bounds__(128, 1) store_box(const __grid_constant__ Tens
   }
 }
 
+// Copies rows into a tile of 64 rows and 128 columns as chunk_wgmma_forward does: lane i of a warp
+// starts boxes i, i + 32, ... of `box_rows` rows, one behind the other, in both panels. `at` has
+// the row, head and batch of each box. Rows that no box reaches keep bits of 1. out = the tile by
+// rows.
+__global__ void __launch_bounds__(128, 1) copy_rows(const __grid_constant__ TensorMap map,
+                                                    int box_rows, const int* at, ptx::Words4* out) {
+  extern __shared__ __align__(1024) unsigned char shared_memory[];
+  using Panels = tile::Panels<64, 128>;
+  const unsigned tile = ptx::shared_address(shared_memory);
+  const unsigned full = tile + Panels::kBytes;
+  if (threadIdx.x == 0) {
+    ptx::init_barrier(full, 1);
+    ptx::publish_barriers();
+  }
+  for (unsigned byte = threadIdx.x * 16; byte < Panels::kBytes; byte += 128 * 16) {
+    ptx::store_shared_16(tile + byte, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff});
+  }
+  ptx::fence_shared_writes();
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    const int boxes = 64 / box_rows;
+    const int box_bytes = box_rows * Panels::kRowBytes;
+    if (threadIdx.x == 0) {
+      ptx::arrive_expecting(full, static_cast<unsigned>(boxes * box_bytes * Panels::kCount));
+    }
+    __syncwarp();
+#pragma unroll 1
+    for (int box = static_cast<int>(threadIdx.x); box < boxes; box += 32) {
+      for (int panel = 0; panel < Panels::kCount; ++panel) {
+        ptx::load_box(
+            tile + static_cast<unsigned>(panel * Panels::kPanelBytes + box * box_bytes), &map, full,
+            {panel * Panels::kPanelColumns, at[3 * box], at[3 * box + 1], at[3 * box + 2]});
+      }
+    }
+  }
+  ptx::wait(full, 0);
+  for (unsigned i = threadIdx.x; i < 64 * 16; i += 128) {
+    out[i] = ptx::load_shared_16(tile + Panels::chunk(i / 16, i % 16));
+  }
+}
+
+// Each CTA copies `steps` tiles of 128 rows and 128 columns, two under way at a time, in boxes of
+// `box_rows` rows by the lanes of one warp. clocks[CTA] = those until the first tile is there, and
+// those of the other steps. wrong[CTA] = words of the last two tiles that differ from `truth`.
+__global__ void __launch_bounds__(32, 1)
+    copy_steps(const __grid_constant__ TensorMap map, int box_rows, int prefetch, int steps,
+               int tiles, const unsigned* truth, long long* clocks, unsigned* wrong) {
+  extern __shared__ __align__(1024) unsigned char shared_memory[];
+  using Panels = tile::Panels<128, 128>;
+  const unsigned buffers = ptx::shared_address(shared_memory);
+  const unsigned barriers = buffers + 2 * Panels::kBytes;
+  if (threadIdx.x == 0) {
+    ptx::init_barrier(barriers, 1);
+    ptx::init_barrier(barriers + ptx::kBarrierBytes, 1);
+    ptx::publish_barriers();
+    if (prefetch != 0) ptx::prefetch_map(&map);
+  }
+  __syncwarp();
+  // Longer than a prefetch takes.
+  const long long begin = clock64() + 4000;
+  while (clock64() < begin) {
+  }
+  const auto tile_of = [&](int step) { return (static_cast<int>(blockIdx.x) * 7 + step) % tiles; };
+  const auto start = [&](int step) {
+    const unsigned full = barriers + static_cast<unsigned>(step % 2 * ptx::kBarrierBytes);
+    const unsigned buffer = buffers + static_cast<unsigned>(step % 2 * Panels::kBytes);
+    if (threadIdx.x == 0) ptx::arrive_expecting(full, Panels::kBytes);
+    __syncwarp();
+#pragma unroll 1
+    for (int row = static_cast<int>(threadIdx.x) * box_rows; row < 128; row += 32 * box_rows) {
+      for (int panel = 0; panel < Panels::kCount; ++panel) {
+        ptx::load_box(
+            buffer + static_cast<unsigned>(panel * Panels::kPanelBytes + row * Panels::kRowBytes),
+            &map, full, {panel * Panels::kPanelColumns, tile_of(step) * 128 + row, 0, 0});
+      }
+    }
+  };
+  long long first = 0;
+  start(0);
+  start(1);
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    ptx::wait(barriers + static_cast<unsigned>(step % 2 * ptx::kBarrierBytes),
+              static_cast<unsigned>(step / 2 & 1));
+    if (step == 0) first = clock64();
+    if (step + 2 < steps) start(step + 2);
+  }
+  const long long end = clock64();
+  unsigned differ = 0;
+  for (int step = steps - 2; step < steps; ++step) {
+    for (unsigned i = threadIdx.x; i < 128 * 64; i += 32) {
+      const unsigned chunk = Panels::chunk(i / 64, i % 64 / 4) + i % 4 * 4;
+      differ += ptx::load_shared(buffers + static_cast<unsigned>(step % 2 * Panels::kBytes) +
+                                 chunk) != truth[tile_of(step) * 128 * 64 + static_cast<int>(i)];
+    }
+  }
+  atomicAdd(wrong + blockIdx.x, differ);
+  if (threadIdx.x == 0) {
+    clocks[2 * blockIdx.x] = first - begin;
+    clocks[2 * blockIdx.x + 1] = end - first;
+  }
+}
+
 }  // namespace annulus::kernels

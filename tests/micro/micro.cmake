@@ -4,8 +4,10 @@ file(GLOB micro_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/micro/*.cu
 annulus_embed(OUTPUT micro_embedded NAME micro ROOT ${CMAKE_CURRENT_SOURCE_DIR}/micro
   FILES ${micro_kernels})
 add_executable(micro_tests micro/barriers.cc micro/bench.cc micro/boxes.cc micro/micro_tests.cc
-  micro/products.cc ${micro_embedded})
-target_include_directories(micro_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  micro/products.cc micro/rows.cc ${PROJECT_SOURCE_DIR}/tools/bench/ahead_kernels.cc
+  ${micro_embedded})
+target_include_directories(micro_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
+  ${PROJECT_SOURCE_DIR}/tools/bench)
 target_link_libraries(micro_tests PRIVATE annulus_test_problems annulus_api nlohmann_json::nlohmann_json)
 target_link_options(micro_tests PRIVATE ${ANNULUS_PORTABLE_LINK})
 annulus_warnings(micro_tests)
@@ -15,6 +17,12 @@ annulus_opens_simulator(micro_tests)
 if(NOT ANNULUS_SIMULATOR)
   return()
 endif()
+# As a GPU without NVRTC has it: kernels that were compiled ahead, and none that is compiled.
+set(micro_folder ${PROJECT_BINARY_DIR}/micro_kernels)
+add_test(NAME micro_ahead
+  COMMAND micro_tests --compile-into ${micro_folder} --device sim:sm_90a)
 add_test(NAME micro COMMAND micro_tests --device sim:sm_90a)
-set_tests_properties(micro PROPERTIES LABELS device TIMEOUT 900
-  ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache;ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
+set_tests_properties(micro_ahead PROPERTIES FIXTURES_SETUP micro_kernels)
+set_tests_properties(micro PROPERTIES FIXTURES_REQUIRED micro_kernels ENVIRONMENT
+  "ANNULUS_KERNELS=${micro_folder};ANNULUS_COMPILE=never;ANNULUS_CACHE_DIR=none;ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
+set_tests_properties(micro_ahead micro PROPERTIES LABELS device TIMEOUT 900)

@@ -3,10 +3,15 @@
 //
 //   micro_tests --list
 //   micro_tests [--device cuda:0] [--case NAME]
+//   micro_tests --compile-into DIR [--arch sm_90a] [--case NAME]
 //
-// It writes one line of JSON for each case. A kernel that hangs ends only with the process, so on a
-// GPU each case needs a process and a time limit (tools/gpu_check does that). Exits 0 where all
-// passed or were skipped, 1 where one failed, 2 on wrong usage.
+// The second form runs no kernel. It compiles those of the cases into DIR, and ANNULUS_KERNELS=DIR
+// lets a machine without NVRTC take them from there. --arch sm_90a makes cubins; without --arch it
+// is PTX for the simulated device that --device names.
+//
+// The first form writes one line of JSON for each case. A kernel that hangs ends only with the
+// process, so on a GPU each case needs a process and a time limit (tools/gpu_check does that).
+// Exits 0 where all passed or were skipped, 1 where one failed, 2 on wrong usage.
 
 #include <cstdio>
 #include <exception>
@@ -44,6 +49,19 @@ void print_all(const char* outcome, const std::string& only, const std::string& 
   }
 }
 
+struct Options {
+  std::string device = "sim:sm_90a", only, folder, arch;
+};
+
+int compile(const Options& options) {
+  bench::AheadKernels ahead(options.arch.empty() ? options.device : options.arch);
+  const micro::Bench bench("sim:sm_90a", &ahead);
+  for (const micro::MicroCase& one : micro::all_cases()) {
+    if (options.only.empty() || options.only == one.name) one.run(bench);
+  }
+  return ahead.compile_into(options.folder) ? 0 : 1;
+}
+
 int run(const std::string& device, const std::string& only) {
   try {
     const micro::Bench bench(device);
@@ -67,23 +85,37 @@ int run(const std::string& device, const std::string& only) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string device = "sim:sm_90a", only;
+  Options options;
   bool known = true;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 1; i < argc && known; ++i) {
     const std::string name = argv[i];
     if (name == "--list") {
       for (const micro::MicroCase& one : micro::all_cases()) std::printf("%s\n", one.name);
       return 0;
     }
-    known = known && (name == "--device" || name == "--case") && i + 1 < argc;
-    if (!known) break;
-    (name == "--device" ? device : only) = argv[++i];
+    std::string* value = name == "--device"         ? &options.device
+                         : name == "--case"         ? &options.only
+                         : name == "--compile-into" ? &options.folder
+                         : name == "--arch"         ? &options.arch
+                                                    : nullptr;
+    known = value != nullptr && i + 1 < argc;
+    if (known) *value = argv[++i];
   }
-  bool exists = only.empty();
-  for (const micro::MicroCase& one : micro::all_cases()) exists = exists || only == one.name;
-  if (!known || !exists) {
-    std::fprintf(stderr, "usage: %s [--list] [--device NAME] [--case NAME]\n", argv[0]);
+  bool exists = options.only.empty();
+  for (const micro::MicroCase& one : micro::all_cases())
+    exists = exists || options.only == one.name;
+  if (!known || !exists || (!options.arch.empty() && options.folder.empty())) {
+    std::fprintf(stderr,
+                 "usage: %s [--list] [--device NAME] [--case NAME] [--compile-into DIR [--arch "
+                 "sm_90a]]\n",
+                 argv[0]);
     return 2;
   }
-  return run(device, only);
+  if (options.folder.empty()) return run(options.device, options.only);
+  try {
+    return compile(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "micro_tests: %s\n", error.what());
+    return 1;
+  }
 }

@@ -1,4 +1,4 @@
-// Tests 3 to 6: products of one tile, which are exact.
+// Products of one tile, which are exact.
 
 #include "attention/kernels/wgmma/config.h"
 #include "micro/bench.h"
@@ -39,7 +39,7 @@ void note(Result& result, const std::string& what, const Wrong& wrong) {
   if (wrong.all != 0) result.passed = false;
 }
 
-Wrong score_product(const Bench& bench, int columns, int dim) {
+Wrong score_product(const Bench& bench, int columns, int dim, bool by_rows) {
   constexpr int kMissing = 5;  // rows of K beyond the end: zeros
   const Matrix q = random_matrix(kRows, dim, 3, 1);
   const Matrix k = random_matrix(columns - kMissing, dim, 3, 2);
@@ -47,10 +47,12 @@ Wrong score_product(const Bench& bench, int columns, int dim) {
   const device::Buffer k_memory = bench.upload(to_bf16(k));
   const device::Buffer out = bench.zeros<float>(static_cast<std::size_t>(kRows * columns));
   const auto q_map = bench.map(q_memory, kRows, dim, kRows);
-  const auto k_map = bench.map(k_memory, k.rows, dim, static_cast<std::uint32_t>(columns));
+  const auto k_map =
+      bench.map(k_memory, k.rows, dim, by_rows ? 1 : static_cast<std::uint32_t>(columns));
   const abi::CUdeviceptr to = out.address();
   bench.run(bench.kernel("products.cu", "score_product",
-                         {Constant::integer("kColumns", columns), Constant::integer("kDim", dim)},
+                         {Constant::integer("kColumns", columns), Constant::integer("kDim", dim),
+                          Constant::boolean("kByRows", by_rows)},
                          attention::product_names(Dtype::kBfloat16, columns, columns)),
             {.shared_bytes = panel_bytes(kRows, dim, 2) + panel_bytes(columns, dim, 2) + 8},
             {&q_map, &k_map, &to});
@@ -105,17 +107,33 @@ Result value_products(const Bench& bench, Values values,
   return result;
 }
 
+Result score_products(const Bench& bench, bool by_rows,
+                      std::initializer_list<std::pair<int, int>> shapes) {
+  Result result;
+  for (const auto& [columns, dim] : shapes) {
+    note(result, "N " + std::to_string(columns) + ", head dim " + std::to_string(dim),
+         score_product(bench, columns, dim, by_rows));
+  }
+  return result;
+}
+
 }  // namespace
 
 Result score_products(const Bench& bench) {
-  Result result;
-  const std::pair<int, int> shapes[] = {{64, 64},   {80, 128}, {96, 192},  {112, 128}, {128, 96},
-                                        {144, 128}, {160, 64}, {176, 128}, {192, 64}};
-  for (const auto& [columns, dim] : shapes) {
-    note(result, "N " + std::to_string(columns) + ", head dim " + std::to_string(dim),
-         score_product(bench, columns, dim));
-  }
-  return result;
+  return score_products(bench, false,
+                        {{64, 64},
+                         {80, 128},
+                         {96, 192},
+                         {112, 128},
+                         {128, 96},
+                         {144, 128},
+                         {160, 64},
+                         {176, 128},
+                         {192, 64}});
+}
+
+Result scores_by_rows(const Bench& bench) {
+  return score_products(bench, true, {{64, 64}, {128, 128}, {128, 96}, {96, 192}, {64, 256}});
 }
 
 Result value_products(const Bench& bench) {

@@ -20,6 +20,21 @@ __device__ __forceinline__ void load_tile(unsigned to, const TensorMap& map, uns
   }
 }
 
+// The lanes of a warp load a tile row by row, each its own rows.
+template <typename Panels, int kRows>
+__device__ __forceinline__ void load_rows(unsigned to, const TensorMap& map, unsigned full) {
+  if (threadIdx.x == 0) ptx::arrive_expecting(full, Panels::kBytes);
+  __syncwarp();
+#pragma unroll 1
+  for (int row = static_cast<int>(threadIdx.x); row < kRows; row += 32) {
+    for (int panel = 0; panel < Panels::kCount; ++panel) {
+      ptx::load_box(
+          to + static_cast<unsigned>(panel * Panels::kPanelBytes + row * Panels::kRowBytes), &map,
+          full, {panel * Panels::kPanelColumns, row, 0, 0});
+    }
+  }
+}
+
 __device__ __forceinline__ void begin_barrier(unsigned barrier, unsigned arrivals) {
   if (threadIdx.x == 0) {
     ptx::init_barrier(barrier, arrivals);
@@ -45,7 +60,7 @@ __device__ __forceinline__ void write_out(const float (&d)[kPieces][4], float* o
   }
 }
 
-// out[64][kColumns] = Q K^T.
+// out[64][kColumns] = Q K^T. With kByRows the map of K is that of boxes of one row.
 template <typename Shape>
 __global__ void __launch_bounds__(128, 1)
     score_product(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
@@ -57,9 +72,11 @@ __global__ void __launch_bounds__(128, 1)
   const unsigned keys = queries + tile::Panels<64, kDim>::kBytes;
   const unsigned full = keys + tile::Panels<kColumns, kDim>::kBytes;
   begin_barrier(full, 2);
-  if (threadIdx.x == 0) {
-    load_tile<tile::Panels<64, kDim>>(queries, q, full);
-    load_tile<tile::Panels<kColumns, kDim>>(keys, k, full);
+  if (threadIdx.x == 0) load_tile<tile::Panels<64, kDim>>(queries, q, full);
+  if constexpr (Shape::kByRows) {
+    if (threadIdx.x < 32) load_rows<tile::Panels<kColumns, kDim>, kColumns>(keys, k, full);
+  } else {
+    if (threadIdx.x == 0) load_tile<tile::Panels<kColumns, kDim>>(keys, k, full);
   }
   ptx::wait(full, 0);
   float scores[kColumns / 8][4];
