@@ -105,7 +105,7 @@ struct Result {
 
 struct MicroCase {
   const char* name;
-  const char* tells;  // what it means when it fails; docs/gpu-backlog.md says what to do then
+  const char* tells;  // what a failure means; docs/gpu-backlog.md says what changes then
   Result (*run)(const Bench& bench);
 };
 

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(128, 1) store_box(const __grid_constant__ Tens
 }
 
 // Copies rows into a tile of 64 rows and 128 columns as chunk_wgmma_forward does: lane i of a warp
-// starts boxes i, i + 32, ... of `box_rows` rows, one behind the other, in both panels. `at` has
+// starts boxes i, i + 32, ... of `box_rows` rows, one after the other, in both panels. `at` has
 // the row, head and batch of each box. Rows that no box reaches keep bits of 1. out = the tile by
 // rows.
 __global__ void __launch_bounds__(128, 1) copy_rows(const __grid_constant__ TensorMap map,

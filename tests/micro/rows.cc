@@ -154,8 +154,8 @@ Result boxes_outside(const Bench& bench) {
         note(result, of + "before the first row", wrong({-rows, 1, 0}));
         note(result, of + "in no batch", wrong({0, 1, -1}));
         if (!ends) continue;
-        note(result, of + "behind the last row", wrong({40, 0, 1}));
-        note(result, of + "far behind the last row", wrong({(1 << 30) - 1, 0, 1}));
+        note(result, of + "after the last row", wrong({40, 0, 1}));
+        note(result, of + "far after the last row", wrong({(1 << 30) - 1, 0, 1}));
       }
     }
   }
