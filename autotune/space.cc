@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attention/kernels/family.h"
+#include "attention/kernels/withheld.h"
 #include "batch/batch_choice.h"
 
 namespace annulus::autotune {
@@ -60,7 +61,7 @@ class Gatherer {
   void add(std::span<const KernelConfig> alternatives, const WhyNot& why_not) {
     int registers = 0;
     for (const KernelConfig& config : alternatives) {
-      if (why_not(config)) continue;
+      if (why_not(config) || attention::why_withheld(config, dims_, limits_)) continue;
       if (simulated_ && attention::why_spills(config, dims_, limits_.arch)) continue;
       if (attention::cta_shape(config).resident > attention::resident_ctas(pipes_, config, dims_)) {
         continue;

@@ -35,11 +35,11 @@ struct Space {
   int equal = 0;
 };
 
-// Enumerates the space. Candidates differ in the number of CTAs that they want resident: on a real
-// device there is one for each number of registers that ptxas may use, with the most CTAs that
-// allow it and that shared memory has room for. On a simulated device there is only the one with
-// the most CTAs, because a prediction knows no reason for fewer, and none that may spill, because
-// it does not know what that costs.
+// Enumerates the space without what is withheld (why_withheld). Candidates differ in the number of
+// CTAs that they want resident: on a real device there is one for each number of registers that
+// ptxas may use, with the most CTAs that allow it and that shared memory has room for. On a
+// simulated device there is only the one with the most CTAs, because a prediction knows no reason
+// for fewer, and none that may spill, because it does not know what that costs.
 Space enumerate(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
                 const attention::PipeDevice& pipes, bool simulated);
 

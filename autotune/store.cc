@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "attention/kernels/withheld.h"
 #include "autotune/opened.h"
 #include "autotune/space.h"
 #include "autotune/tuned_pack.h"
@@ -134,8 +135,7 @@ void TunedStore::load_entries(const std::string& path, int place, bool of_relati
           .put({std::move(*entry), path + "/" + name, place, relative ? name_in(device) : ""});
       continue;
     }
-    // What another revision of the kernels left behind is no fault.
-    log_.write(why_outdated(*entry).empty() ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+    log_.write(is_fault(*entry) ? base::LogLevel::kWarning : base::LogLevel::kInfo,
                "the tuned result '{}/{}' is not used: {}", path, name, why);
   }
 }
@@ -163,7 +163,7 @@ void TunedStore::load_pack(int folder, const std::string& path, const std::strin
       if (why.empty()) {
         (relative ? relatives_ : own_)
             .put({std::move(packed.entry), path, place, relative ? name_in(packed.device) : ""});
-      } else if (why_outdated(packed.entry).empty() && !relative) {
+      } else if (is_fault(packed.entry) && !relative) {
         left_out.push_back(fmt::format("{}: {}", entry_name(packed.entry), why));
       }
     }
@@ -176,6 +176,16 @@ void TunedStore::load_pack(int folder, const std::string& path, const std::strin
   }
 }
 
+// Why the library does not choose the configuration of an entry any more; empty: it may.
+std::string TunedStore::why_withheld(const Entry& entry) const {
+  const attention::Dims dims = {entry.shape.dim_qk, entry.shape.dim_v};
+  return attention::why_withheld(entry.config, dims, options_.limits).value_or("");
+}
+
+bool TunedStore::is_fault(const Entry& entry) const {
+  return why_outdated(entry).empty() && why_withheld(entry).empty();
+}
+
 std::string TunedStore::why_not(const Entry& entry) const {
   if (entry.predicted != options_.device.simulated) {
     return entry.predicted ? "it is a prediction, and this device is real"
@@ -185,7 +195,7 @@ std::string TunedStore::why_not(const Entry& entry) const {
   if (auto reason = why_outside(entry.config, entry.shape, options_.limits)) {
     return fmt::format("its configuration is none: {}", *reason);
   }
-  return {};
+  return why_withheld(entry);
 }
 
 // Reads one file; empty where it holds no entry, with a line in the log unless `quiet`.

@@ -92,12 +92,16 @@ class TunedStore {
   Stored store(const Entry& entry, bool replace, const std::function<void()>& make_room = {});
 
   // Why an entry, of this device or of a relative, is not used here: it is outdated, or its
-  // configuration is not legal. Empty where it is.
+  // configuration is not legal or withheld. Empty where it is.
   std::string why_not(const Entry& entry) const;
 
   const StoreOptions& options() const { return options_; }
 
  private:
+  std::string why_withheld(const Entry& entry) const;
+  // Whether an entry that is not used is one to warn of: neither another revision of the kernels
+  // left it behind, nor are its kernels withheld.
+  bool is_fault(const Entry& entry) const;
   void load();
   void load_place(const std::string& path, int place);
   void load_folder(const std::string& folder, int place);

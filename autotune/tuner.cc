@@ -193,7 +193,7 @@ Target target_of(const BatchTarget& batch, const attention::DeviceLimits& limits
   return {.problem = problem,
           .checked = problem,
           .shape = shape_key(batch.problem, batch.requests),
-          .standard = batch::choose_config(batch.requests, batch.problem, limits),
+          .standard = batch::choose_config(batch.requests, batch.problem, limits).config,
           .batch = batch,
           .why_not = {},
           .state = [batch](Entry::Origin* origin) { state_batch(batch, origin); }};

@@ -235,13 +235,20 @@ TunedReport why_tuned(const Device& device, const BatchProblem& problem,
     api::LookUp look_up{autotune::shape_key(problem, of.requests), std::move(of.found), {}, {}};
     look_up.used = look_up.found && of.why_unused.empty();
     const auto by_name = batch::named_for(of.requests, named, problem, limits);
-    const attention::KernelConfig config = look_up.used ? look_up.found->entry.config
-                                           : by_name
-                                               ? *by_name
-                                               : batch::choose_config(of.requests, problem, limits);
-    look_up.text = look_up.used            ? planner::tuned_reason(*look_up.found)
-                   : of.why_unused.empty() ? "the heuristic's choice"
-                                           : of.why_unused;
+    attention::KernelConfig config;
+    if (look_up.used) {
+      config = look_up.found->entry.config;
+      look_up.text = planner::tuned_reason(*look_up.found);
+    } else {
+      look_up.text = of.why_unused.empty() ? "the heuristic's choice" : of.why_unused;
+      if (by_name) {
+        config = *by_name;
+      } else {
+        const batch::ClassChoice choice = batch::choose_config(of.requests, problem, limits);
+        config = choice.config;
+        if (!choice.withheld.empty()) look_up.text += "; " + choice.withheld;
+      }
+    }
     append(&report.shape, "; ", autotune::to_string(look_up.shape));
     append(&report.config, ", ", attention::to_string(config));
     append(&report.reason, "; ", look_up.text);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "annulus/error.h"
+#include "attention/kernels/withheld.h"
 #include "base/fail.h"
 #include "base/shortened.h"
 #include "batch/batch_space.h"
@@ -77,10 +78,11 @@ std::optional<std::string> why_not(const KernelConfig& config, const BatchProble
                      problem.block_keys);
 }
 
-KernelConfig choose_config(RequestClass requests, const BatchProblem& problem,
-                           const attention::DeviceLimits& limits) {
+ClassChoice choose_config(RequestClass requests, const BatchProblem& problem,
+                          const attention::DeviceLimits& limits) {
   const attention::Dims dims = dims_of(problem);
   std::string reason = "there is none for these head dims";
+  std::string withheld;
   const char* name = "";
   for (const BatchKernel* kernel : batch_kernels()) {
     if (kernel->requests != requests) continue;
@@ -89,9 +91,20 @@ KernelConfig choose_config(RequestClass requests, const BatchProblem& problem,
       if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
       auto why = why_not(shipped.config, problem);
       if (!why) why = why_not(shipped.config, dims, limits);
-      if (!why) return shipped.config;
-      reason = std::move(*why);
+      if (why) {
+        reason = std::move(*why);
+        continue;
+      }
+      why = attention::why_withheld(shipped.config, dims, limits);
+      if (!why) return {shipped.config, std::move(withheld)};
+      attention::add_reason(*why, &withheld);
     }
+  }
+  if (!withheld.empty()) {
+    base::fail(ErrorCode::kUnsupported,
+               "no kernel is left for batches of head dims {}/{} on {}: {}; a configuration that "
+               "BatchOptions::config names runs all the same",
+               dims.qk, dims.v, jit::to_string(limits.arch), withheld);
   }
   base::fail(ErrorCode::kUnsupported, "no {} kernel for batches of head dims {}/{} on {}: {}", name,
              dims.qk, dims.v, jit::to_string(limits.arch), reason);

@@ -2,7 +2,7 @@
 #define ANNULUS_BATCH_BATCH_CHOICE_H_
 
 // Which configuration computes a class of a batch's requests: the caller's, or the first shipped
-// one that the device can run.
+// one that the device can run and that is not withheld.
 
 #include <optional>
 #include <span>
@@ -27,13 +27,17 @@ std::optional<std::string> why_not(const KernelConfig& config, const attention::
 // Why its kernel does not compute requests of such a problem on any device, or nothing.
 std::optional<std::string> why_not(const KernelConfig& config, const BatchProblem& problem);
 
-// The first of the shipped configurations for a class that the problem allows and the device can
-// run, in the order of batch_kernels(). Throws Error{kUnsupported}.
-KernelConfig choose_config(RequestClass requests, const BatchProblem& problem,
-                           const attention::DeviceLimits& limits);
+struct ClassChoice {
+  KernelConfig config;
+  std::string withheld;  // why others, which would go before it, are withheld; empty: none is
+};
+// The first of the shipped configurations for a class that the problem allows, the device can run
+// and that is not withheld, in the order of batch_kernels(). Throws Error{kUnsupported}.
+ClassChoice choose_config(RequestClass requests, const BatchProblem& problem,
+                          const attention::DeviceLimits& limits);
 
-// The one of `named` that is for a class, or nothing. Throws Error{kUnsupported} if it is not
-// possible here.
+// The one of `named` that is for a class, withheld or not, or nothing. Throws Error{kUnsupported}
+// if it is not possible here.
 std::optional<KernelConfig> named_for(RequestClass requests, std::span<const KernelConfig> named,
                                       const BatchProblem& problem,
                                       const attention::DeviceLimits& limits);

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <set>
 
+#include "attention/kernels/withheld.h"
 #include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/math.h"
@@ -285,8 +286,16 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem, const BatchOption
   const auto add = [&](RequestClass requests, std::int64_t least, std::int64_t most) {
     ClassPlan made;
     const auto config = named_for(requests, named, problem, limits);
-    made.config = config ? *config : choose_config(requests, problem, limits);
-    made.named = config.has_value();
+    if (config) {
+      made.config = *config;
+      made.named = true;
+      made.withheld =
+          attention::why_withheld(*config, {problem.dim_qk, problem.dim_v}, limits).value_or("");
+    } else {
+      ClassChoice choice = choose_config(requests, problem, limits);
+      made.config = choice.config;
+      made.withheld = std::move(choice.withheld);
+    }
     made.packing = pack(problem, made.config.tile_rows);
     made.least_queries = least;
     made.most_queries = most;
@@ -350,6 +359,10 @@ std::string describe(const ClassPlan& of, kernels::Pages pages) {
     const int unit = unit_keys(of.config, pages);
     text +=
         fmt::format("; copied by tensor maps, {} {} at a time", unit, unit == 1 ? "key" : "keys");
+  }
+  if (!of.withheld.empty()) {
+    text += fmt::format("; {}{}", of.withheld,
+                        of.named ? "; this configuration runs because it was asked for" : "");
   }
   return text;
 }

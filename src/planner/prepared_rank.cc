@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/kernels/withheld.h"
 #include "base/fail.h"
 #include "base/join.h"
 #include "base/span.h"
@@ -93,14 +94,15 @@ std::string candidates_of(const Choices& choices) {
   return text;
 }
 
-// Throws where this rank cannot run a configuration with its device and its strides.
+// Throws where this rank cannot run a configuration with its device and its strides, or the
+// configuration is withheld here and the caller asked for none.
 void require_possible(const attention::KernelConfig& config, const Problem& problem,
                       const attention::DeviceLimits& limits, const RingOptions& options) {
+  const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   auto reason = attention::why_not(config, problem.dtype);
-  if (!reason) {
-    reason = attention::why_not(config, attention::Dims{problem.dim_qk, problem.dim_v}, limits);
-  }
+  if (!reason) reason = attention::why_not(config, dims, limits);
   if (!reason) reason = attention::why_not(config, problem, options.strides);
+  if (!reason && options.config.empty()) reason = attention::why_withheld(config, dims, limits);
   if (!reason) return;
   base::fail(ErrorCode::kUnsupported, "configuration '{}' of rank 0 is not possible here: {}",
              attention::to_string(config), *reason);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/kernels/withheld.h"
 #include "base/fail.h"
 #include "base/math.h"
 #include "ring/rank_error.h"
@@ -78,12 +79,15 @@ Problem local_problem(const Problem& whole, const pattern::Placement& placement)
   return problem;
 }
 
-void require_possible(const attention::KernelConfig& config, const Problem& problem,
+// A withheld configuration is possible where the caller asked for it.
+void require_possible(const attention::Choice& choice, const Problem& problem,
                       std::span<const attention::DeviceLimits> limits) {
+  const attention::KernelConfig& config = choice.config;
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   for (std::size_t rank = 0; rank < limits.size(); ++rank) {
     auto reason = attention::why_not(config, problem.dtype);
     if (!reason) reason = attention::why_not(config, dims, limits[rank]);
+    if (!reason && !choice.named) reason = attention::why_withheld(config, dims, limits[rank]);
     if (!reason) continue;
     const std::string text = attention::to_string(config);
     if (rank == 0) {
@@ -281,7 +285,7 @@ RankPlan plan_rank(int rank, const Problem& problem, const ShardMap& shards, Rou
 
 PlannedRing plan_ring(World world, std::span<const attention::DeviceLimits> limits,
                       const attention::Choice& choice) {
-  require_possible(choice.config, world.problem, limits);
+  require_possible(choice, world.problem, limits);
   PlannedRing ring;
   ring.world = std::move(world);
   ring.choice = choice;
@@ -290,7 +294,7 @@ PlannedRing plan_ring(World world, std::span<const attention::DeviceLimits> limi
   // Then all launches take the second choice, which no tiles forbid.
   if (const attention::LaunchPlan* odd = odd_launch(ring)) {
     ring.choice = {odd->config, odd->reason, odd->rejected};
-    require_possible(ring.choice.config, ring.world.problem, limits);
+    require_possible(ring.choice, ring.world.problem, limits);
     ring.ranks = plan_ranks(ring.world, limits, ring.choice);
   }
   ring.kernel = kernel_of(ring.world, ring.choice, ring.ranks, limits[0].arch);

@@ -16,7 +16,7 @@ annulus_test(score_mod LABEL device LIBRARIES annulus_test_devices DEVICES sim:s
 annulus_test(float8_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/float8_scales_test.cc attention/float8_test.cc ALONE attention/float8_test.cc)
 annulus_test(forced_config LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
-  attention/forced_config_test.cc)
+  attention/forced_config_test.cc attention/withheld_test.cc)
 annulus_test(batches_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/batches_device_test.cc)
 annulus_test(mask_program LABEL unit LIBRARIES annulus_attention SOURCES attention/mask_program_test.cc)

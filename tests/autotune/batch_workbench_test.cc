@@ -154,7 +154,7 @@ TEST_CASE("a small step has the kernels of the whole") {
   problem.score.alibi.assign(64, 0.5);
   for (const RequestClass requests : {RequestClass::kFewQueries, RequestClass::kManyQueries}) {
     const BatchTarget target = target_of_class(problem, requests);
-    const KernelConfig config = batch::choose_config(requests, problem, limits);
+    const KernelConfig config = batch::choose_config(requests, problem, limits).config;
     const SmallStep small = small_step(target);
     CHECK_NOTHROW(validate(small.problem));
     CHECK(small.problem.heads == 16);
@@ -308,7 +308,7 @@ TEST_CASE("a search among configurations for few queries finds none slower than 
   problem.most = {.requests = 32, .rows = 32, .rows_of_one = 1, .keys_of_one = 16384};
   const BatchTarget target = target_of_class(problem, RequestClass::kFewQueries);
   const std::vector<Trial> trials = space_of(target, limits, pipes);
-  const KernelConfig standard = batch::choose_config(target.requests, problem, limits);
+  const KernelConfig standard = batch::choose_config(target.requests, problem, limits).config;
   const auto found =
       std::ranges::find_if(trials, [&](const Trial& of) { return of.config == standard; });
   REQUIRE(found != trials.end());

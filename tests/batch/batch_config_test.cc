@@ -1,6 +1,7 @@
 // The configurations of the kernels of batches: texts, laws, and which one a batch gets.
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "annulus/error.h"
 #include "attention/kernels/family.h"
+#include "attention/kernels/withheld.h"
 #include "batch/batch_choice.h"
 #include "batch/batch_config.h"
 #include "batch/batch_plan.h"
@@ -223,6 +225,73 @@ TEST_CASE("a class has the configuration that the caller names for it") {
   const BatchPlanData plan = make_plan(problem, options, kH100);
   CHECK(plan.decisions.at(0).find("(asked for by the caller)") != std::string::npos);
   CHECK(plan.decisions.at(1).find("asked for") == std::string::npos);
+}
+
+// The plan of problem_of(dims) where a kernel is withheld.
+BatchPlanData plan_without(const char* kernel, const Dims& dims, attention::DeviceLimits limits,
+                           const std::string& named = "") {
+  const std::string arch = jit::to_string(limits.arch);
+  const attention::Withheld table[] = {{kernel, dims.qk, arch, "rows are wrong"}};
+  limits.withheld = table;
+  BatchOptions options;
+  options.config = named;
+  return make_plan(problem_of(dims), options, limits);
+}
+
+TEST_CASE("a withheld kernel gives way to the next of its class, or the error has the reason") {
+  for (const BatchKernel* kernel : batch_kernels()) {
+    for (const attention::DeviceLimits& limits : {kA100, kH100}) {
+      const Dims dims = {128, 128};
+      const std::string reason =
+          fmt::format("{} kernels of head dim 128 are withheld on {}: rows are wrong", kernel->name,
+                      jit::to_string(limits.arch));
+      CAPTURE(reason);
+      const std::vector<std::string> plain = configs_of(problem_of(dims), limits);
+      const bool is_taken = std::ranges::any_of(plain, [&](const std::string& config) {
+        return attention::family_name(config) == kernel->name;
+      });
+      try {
+        const BatchPlanData plan = plan_without(kernel->name, dims, limits);
+        CHECK((!is_taken || kernel == &kChunkWgmmaKernel));
+        REQUIRE(plan.classes.size() == 2);
+        CHECK(to_string(plan.classes[0].config) == plain[0]);
+        CHECK((to_string(plan.classes[1].config) == plain[1]) == !is_taken);
+        const bool told = plan.decisions.at(1).find(reason) != std::string::npos;
+        CHECK(told == is_taken);
+      } catch (const Error& error) {
+        CHECK((is_taken && kernel != &kChunkWgmmaKernel));
+        CHECK(error.code() == ErrorCode::kUnsupported);
+        const std::string text = error.what();
+        CHECK_MESSAGE(text.find("no kernel is left for batches of head dims 128/128 on " +
+                                jit::to_string(limits.arch) + ": " + reason) == 0,
+                      text);
+      }
+    }
+  }
+}
+
+TEST_CASE("a plan without chunk_wgmma is the plan for which chunk is named") {
+  const Dims dims = {64, 64};
+  BatchOptions options;
+  options.config = "chunk m128 n64 w8 s2";
+  const BatchPlanData named = make_plan(problem_of(dims), options, kH100);
+  const BatchPlanData other = plan_without("chunk_wgmma", dims, kH100);
+  CHECK(other.workspace_bytes == named.workspace_bytes);
+  const auto specs = kernels_of(other), named_specs = kernels_of(named);
+  REQUIRE(specs.size() == named_specs.size());
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    CHECK(jit::source_text(specs[i]) == jit::source_text(named_specs[i]));
+  }
+}
+
+TEST_CASE("a withheld configuration that the caller names is planned, and the plan says so") {
+  const char* const wgmma = "chunk_wgmma m128 n128 w8 s3";
+  const BatchPlanData plan = plan_without("chunk_wgmma", {64, 64}, kH100, wgmma);
+  CHECK(to_string(plan.classes.at(1).config) == wgmma);
+  const std::string& text = plan.decisions.at(1);
+  CHECK_MESSAGE(text.ends_with("; chunk_wgmma kernels of head dim 64 are withheld on sm_90a: rows "
+                               "are wrong; this configuration runs because it was asked for"),
+                text);
 }
 
 TEST_CASE("a configuration that is none, or is not possible, is refused with the reason") {

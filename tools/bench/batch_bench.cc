@@ -136,9 +136,11 @@ Described described(const Device& device, std::int64_t dim) {
         .counters()["warp_instructions"];
   };
   constexpr std::int64_t kKeys = 512;
-  const attention::KernelConfig config = batch::choose_config(
-      batch::RequestClass::kFewQueries, problem_of(4, 1, dim, decoding(1, kKeys), 16),
-      api::limits_of(api::inside(device)));
+  const attention::KernelConfig config =
+      batch::choose_config(batch::RequestClass::kFewQueries,
+                           problem_of(4, 1, dim, decoding(1, kKeys), 16),
+                           api::limits_of(api::inside(device)))
+          .config;
   const double tiles = static_cast<double>(kKeys) / config.tile_columns;
   const double tile = (count(1, 2 * kKeys) - count(1, kKeys)) / tiles;
   const double part = (count(9, kKeys) - count(1, kKeys)) / 8 - tile * tiles;

@@ -4,7 +4,9 @@
 // The facts of a device that planning needs, so that a plan can be made without a device.
 
 #include <cstdint>
+#include <span>
 
+#include "attention/kernels/withheld.h"
 #include "jit/arch.h"
 
 namespace annulus::attention {
@@ -19,6 +21,8 @@ struct DeviceLimits {
   int clock_kilohertz = 0;
   int memory_clock_kilohertz = 0;
   int memory_bus_bits = 0;
+  // Kernels that are not chosen unless the caller names them (why_withheld).
+  std::span<const Withheld> withheld = kWithheld;
 };
 
 }  // namespace annulus::attention

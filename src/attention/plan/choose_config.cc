@@ -9,6 +9,7 @@
 
 #include "attention/cost/pipe_model.h"
 #include "attention/kernels/family.h"
+#include "attention/kernels/withheld.h"
 #include "attention/tiles/pattern_facts.h"
 #include "base/fail.h"
 #include "base/math.h"
@@ -72,6 +73,7 @@ class Chooser {
     if (!strided_.empty()) {
       choice_.reason += fmt::format("; not of the {} family: {}", strided_family_, strided_);
     }
+    if (!withheld_.empty()) choice_.reason += "; " + withheld_;
     name_second();
     reject_others(taken);
     return std::move(choice_);
@@ -109,6 +111,9 @@ class Chooser {
       choice_.rejected.push_back({config, "its kernel does not work here"});
     } else if (auto reason = why_impossible(config)) {
       choice_.rejected.push_back({config, std::move(*reason)});
+    } else if (auto withheld = why_withheld(config, dims_, limits_)) {
+      add_reason(*withheld, &withheld_);
+      choice_.rejected.push_back({config, std::move(*withheld)});
     } else if (auto unfit = why_unfit(config)) {
       unsuited_.push_back({config, std::move(*unfit)});
     } else {
@@ -150,6 +155,14 @@ class Chooser {
   }
 
   [[noreturn]] void refuse() const {
+    if (!withheld_.empty()) {
+      base::fail(ErrorCode::kUnsupported,
+                 "no kernel is left for {} with head dims {}/{} on {}: {}; a configuration that "
+                 "PlanOptions::config names runs all the same{}",
+                 to_string(problem_.dtype), dims_.qk, dims_.v, jit::to_string(limits_.arch),
+                 withheld_,
+                 problem_.dtype == Dtype::kFloat8E4M3 ? ", and bf16 has other kernels" : "");
+    }
     if (problem_.dtype != Dtype::kFloat8E4M3) {
       base::fail(ErrorCode::kUnsupported,
                  "no kernel configuration for head dims {}/{} fits {} with {} bytes of shared "
@@ -250,7 +263,7 @@ class Chooser {
     }
     for (const Rejected& other : choice_.rejected) {
       if (is_broken(other.config) || !computes_one_head_and_row(other.config)) continue;
-      if (why_impossible(other.config)) continue;
+      if (why_impossible(other.config) || why_withheld(other.config, dims_, limits_)) continue;
       choice_.second = other.config;
       return;
     }
@@ -281,6 +294,7 @@ class Chooser {
   std::vector<Rejected> unsuited_;
   std::string strided_;  // why a family was passed over for its strides
   std::string strided_family_;
+  std::string withheld_;  // why configurations that are possible here are withheld
   Choice choice_;
 };
 
@@ -356,7 +370,7 @@ Choice forced_config(const Problem& problem, const DeviceLimits& limits, const s
     base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}", text,
                *reason);
   }
-  return {*config, "asked for by the caller", {}};
+  return {.config = *config, .reason = "asked for by the caller", .rejected = {}, .named = true};
 }
 
 }  // namespace annulus::attention

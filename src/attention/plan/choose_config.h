@@ -31,6 +31,8 @@ struct Choice {
   // computes together (group.h). It computes one head and one tile row at a time, which every
   // problem allows. Nothing if `config` does so itself, or if the caller asked for `config`.
   std::optional<KernelConfig> second = {};
+  // Whether the caller asked for `config`, which then runs even if it is withheld.
+  bool named = false;
 };
 
 // A sentence that says why a configuration is not possible on a device, or nothing if it is.
@@ -46,8 +48,8 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype);
 
 // The heuristic. `segments` are those of all launches of the configuration; `broken` are
-// configurations whose kernels were found not to work. Throws Error{kUnsupported} if no other
-// shipped configuration fits the device.
+// configurations whose kernels were found not to work. Those that are withheld (why_withheld) are
+// never chosen. Throws Error{kUnsupported} if no other shipped configuration fits the device.
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
                      const std::optional<OperandStrides>& strides = std::nullopt,
                      const Segments& segments = {}, std::span<const KernelConfig> broken = {});
@@ -60,7 +62,7 @@ double predicted_micros(const Problem& problem, const KernelConfig& config,
 
 // A configuration that the caller asked for by its text. Throws Error{kInvalidArgument} if the text
 // is no configuration or names a family that this build lacks, Error{kUnsupported} if the device,
-// the head dims or the strides do not allow it.
+// the head dims or the strides do not allow it. One that is withheld is allowed.
 Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text,
                      const std::optional<OperandStrides>& strides = std::nullopt);
 

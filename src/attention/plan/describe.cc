@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attention/kernels/family.h"
+#include "attention/kernels/withheld.h"
 
 namespace annulus::attention {
 namespace {
@@ -51,6 +52,9 @@ void say_kernel(const LaunchPlan& plan, const DeviceLimits& limits, Lines* lines
                text(blocks.v), to_string(problem.output_dtype()));
   }
   lines->say("configuration {}: {}", to_string(plan.config), plan.reason);
+  if (const auto why = why_withheld(plan.config, plan.features.dims, limits)) {
+    lines->say("{}; this configuration runs because it was asked for", *why);
+  }
   if (plan.features.general) {
     lines->say("general kernel: mask, tile order, score and state are read from its parameters");
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attention/kernels/family.h"
+#include "attention/kernels/withheld.h"
 #include "base/fail.h"
 
 namespace annulus::attention {
@@ -13,12 +14,16 @@ namespace annulus::attention {
 namespace {
 
 // The general configuration of these head dims of the first family that has one for the
-// architecture; null: there is none.
-const KernelConfig* config_of(const Dims& dims, jit::Arch arch) {
+// architecture and is not withheld; null: there is none. *withheld gets the reasons of those that
+// are.
+const KernelConfig* config_of(const Dims& dims, const DeviceLimits& limits, std::string* withheld) {
   for (const Family* family : families()) {
     for (const ShippedConfig& shipped : family->general) {
       if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
-      if (!why_illegal(shipped.config, dims, arch)) return &shipped.config;
+      if (why_illegal(shipped.config, dims, limits.arch)) continue;
+      const auto reason = why_withheld(shipped.config, dims, limits);
+      if (!reason) return &shipped.config;
+      add_reason(*reason, withheld);
     }
   }
   return nullptr;
@@ -33,10 +38,11 @@ Choice general_config(const Problem& problem, const DeviceLimits& limits,
                "there is no general kernel for a score expression, which is compiled");
   }
   const Dims dims = {problem.dim_qk, problem.dim_v};
-  const KernelConfig* config = config_of(dims, limits.arch);
+  std::string withheld;
+  const KernelConfig* config = config_of(dims, limits, &withheld);
   std::optional<std::string> reason;
   if (config == nullptr) {
-    reason = "none of a family that runs there has these head dims";
+    reason = withheld.empty() ? "none of a family that runs there has these head dims" : withheld;
   } else {
     reason = why_not(*config, problem.dtype);
     if (!reason) reason = why_not(*config, dims, limits);
@@ -50,13 +56,16 @@ Choice general_config(const Problem& problem, const DeviceLimits& limits,
   Choice choice;
   choice.config = *config;
   choice.reason = "the general kernel of these head dims";
+  if (!withheld.empty()) choice.reason += "; " + withheld;
   return choice;
 }
 
 std::vector<GeneralKernel> general_kernels(jit::Arch arch) {
   std::vector<GeneralKernel> kernels;
+  const DeviceLimits limits = {.arch = arch};
+  std::string withheld;
   for (const Dims& dims : supported_dims()) {
-    const KernelConfig* config = config_of(dims, arch);
+    const KernelConfig* config = config_of(dims, limits, &withheld);
     if (config == nullptr) continue;
     for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
       KernelFeatures features;

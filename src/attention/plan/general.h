@@ -16,7 +16,7 @@ namespace annulus::attention {
 
 // The configuration of the general kernel of a problem. Throws Error{kUnsupported} where there is
 // none, with the reason: a score expression, 8-bit elements, or no configuration that fits the
-// device and the strides.
+// device and the strides and is not withheld.
 Choice general_config(const Problem& problem, const DeviceLimits& limits,
                       const std::optional<OperandStrides>& strides = std::nullopt);
 
@@ -29,7 +29,8 @@ struct GeneralKernel {
   jit::KernelSpec combine;  // joins the parts of split rows
 };
 
-// All general kernels of an architecture, in the order of head dims. Those that join may be alike.
+// All general kernels of an architecture that are not withheld, in the order of head dims. Those
+// that join may be alike.
 std::vector<GeneralKernel> general_kernels(jit::Arch arch);
 
 // All of their specifications, each once.
