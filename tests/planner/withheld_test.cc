@@ -228,9 +228,11 @@ TEST_CASE("a tuned result of a withheld configuration is not used, and no fault 
   const autotune::Entry entry = test::entry_for(problem, "wgmma m64 n64 w4 s2");
   autotune::TunedStore(options).store(entry, false);
   std::vector<std::string> warnings, notes;
-  const base::Log log([&](base::LogLevel level, std::string_view text) {
-    (level == base::LogLevel::kWarning ? warnings : notes).emplace_back(text);
-  });
+  const base::Log log(
+      [&](base::LogLevel level, std::string_view text) {
+        (level == base::LogLevel::kWarning ? warnings : notes).emplace_back(text);
+      },
+      base::LogLevel::kInfo);
   const auto is_tuned = [&] {
     autotune::TunedStore store(options, log);
     return choose({problem}, options.limits, {}, store).tuned.has_value();
