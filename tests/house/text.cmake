@@ -32,7 +32,7 @@ file(GLOB files ${ROOT}/*.md ${ROOT}/CMakeLists.txt)
 list(APPEND texts ${files})
 list(FILTER texts EXCLUDE REGEX "\\.(safetensors|json|txt\\.gz|png|pyc|ptx)$")
 list(REMOVE_ITEM texts ${CMAKE_CURRENT_LIST_FILE})
-list(FILTER texts EXCLUDE REGEX "^${ROOT}/tests/fuzz/corpus/")
+list(FILTER texts EXCLUDE REGEX "^${ROOT}/(tests/fuzz/corpus|tests/gpu_report/(good|failed)|tools/bench/results)/")
 
 set(code ${texts})
 list(FILTER code INCLUDE REGEX "\\.(h|cc|c|cu|cuh|def)$")

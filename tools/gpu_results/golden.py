@@ -1,0 +1,95 @@
+"""Golden programs: results of the GPU beside the simulator's and beside their definitions."""
+
+import re
+import tempfile
+import zlib
+from pathlib import Path
+
+from .folder import GOLDEN, Problem, clean, list_of, parse_object, read_bytes, text_of
+from .programs import run
+
+# The simulated device has every program that a GPU may have run.
+SIMULATED = "sim:sm_90a"
+MOST_BYTES = 512 << 20  # uncompressed
+# What golden_programs --compare says of one program.
+COMPARED = re.compile(r"(differs|refused|missing) +(.+?)(?:: \d+ words.*| by one of.*| \(or run.*)")
+
+
+class Golden:
+    def __init__(self):
+        self.note = ""         # why nothing was compared
+        self.programs = 0      # that the GPU ran
+        self.differences = {}  # instruction: {program: lines about it}
+        self.varies = 0        # programs that differ where the manual leaves room
+
+    def add(self, name, text):
+        programs = self.differences.setdefault(re.split(r"[. ]", name)[0], {})
+        programs.setdefault(name, []).append(text)
+
+    def count(self):
+        return sum(len(programs) for programs in self.differences.values())
+
+    def by_instruction(self):
+        """The instructions that differ, and how many programs of each."""
+        return ", ".join(f"{name} ({len(programs)})"
+                         for name, programs in sorted(self.differences.items()))
+
+
+def unpacked(data):
+    """The report in a compressed file; Problem if it is damaged."""
+    try:
+        unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        text = unpacker.decompress(data, MOST_BYTES)
+        if not unpacker.eof:
+            raise ValueError("it is cut off or too large")
+        report = parse_object(text.decode("utf-8"))
+    except (ValueError, zlib.error) as error:
+        raise Problem(f"{GOLDEN} is damaged: {clean(error)[:120]}") from None
+    programs = [each for each in list_of(report, "programs") if isinstance(each, dict)]
+    if not programs:
+        raise Problem(f"{GOLDEN} holds no programs")
+    return text, programs
+
+
+def compare(golden, text, build, root):
+    """Runs the simulator's side and takes what golden_programs says of the two."""
+    program = build / "tests" / "golden_programs"
+    if not program.is_file():
+        golden.note = f"not compared with the simulator: {program} is not built"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        device, simulator = Path(folder) / "device.json", Path(folder) / "simulator.json"
+        device.write_bytes(text)
+        code, lines = run([program, "--device", SIMULATED, "--ptx",
+                           root / "tests" / "simulator" / "ptx", "--json", simulator])
+        if not simulator.is_file():
+            raise Problem(f"{program} made nothing on {SIMULATED}: {' '.join(lines[-2:])}")
+        code, lines = run([program, "--compare", device, simulator])
+    for line in lines:
+        compared = COMPARED.fullmatch(line)
+        if compared:
+            golden.add(compared.group(2), line)
+        golden.varies += line.startswith("varies ")
+    if code != 0 and not golden.differences:
+        raise Problem(f"{GOLDEN} cannot be compared: {' '.join(lines[-2:])}")
+
+
+def golden_of(results, build, root):
+    """What the golden programs say; None if the folder has no results of them."""
+    data = read_bytes(results, GOLDEN) if GOLDEN in results.files else None
+    if data is None:
+        return None
+    golden = Golden()
+    try:
+        text, programs = unpacked(data)
+        golden.programs = len(programs)
+        results.read_anything = True
+        for each in programs:
+            if text_of(each, "status") not in ("ok", ""):
+                golden.add(text_of(each, "name"),
+                           f"{text_of(each, 'status')} on the GPU, by its definition: "
+                           f"{text_of(each, 'name')} {text_of(each, 'error')}".strip())
+        compare(golden, text, build, root)
+    except Problem as problem:
+        results.damaged.append(str(problem))
+    return golden

@@ -1,0 +1,79 @@
+"""Which GPU results are of, and where the repository keeps them."""
+
+import re
+from typing import NamedTuple
+
+from .folder import NAMES, Problem, read_bytes, text_of
+
+
+class Origin(NamedTuple):
+    gpu: str     # "NVIDIA H100 80GB HBM3"
+    driver: str  # "580.159.04", or empty
+    commit: str  # at most 12 characters
+    date: str    # "2026-11-27"
+
+    @property
+    def words(self):
+        """The GPU as the name of a folder: "nvidia-h100-80gb-hbm3"."""
+        return words(self.gpu)
+
+
+def words(text):
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def origin_of_call(call):
+    parts = [part.strip() for part in text_of(call, "gpu").split(",")]
+    return Origin(parts[0], parts[1] if len(parts) > 1 else "",
+                  words(text_of(call, "commit"))[:12], text_of(call, "date")[:10])
+
+
+def origin_of(results):
+    """The one origin of all calls, with the date of the first; Problem if there is none or several."""
+    origins = [origin_of_call(call) for call in results.calls]
+    if not origins:
+        raise Problem("no first line of a call was read, so GPU, commit and date are not known")
+    for what, kind in (("words", "GPUs"), ("commit", "commits")):
+        found = sorted({getattr(origin, what) for origin in origins})
+        if len(found) > 1:
+            raise Problem(f"calls are of several {kind} ({', '.join(found)}): give the files of "
+                          "each a folder of its own")
+    origin = min(origins, key=lambda each: each.date)
+    if not origin.words or not origin.commit or not re.fullmatch(r"\d{4}-\d\d-\d\d", origin.date):
+        raise Problem("the first line of the call lacks the GPU, the commit or the date: "
+                      f"'{origin.gpu}', '{origin.commit}', '{origin.date}'")
+    return origin
+
+
+def takes(folder, contents):
+    """Whether each file that `folder` has is the beginning of the new one, or the reverse."""
+    for name, data in contents.items():
+        path = folder / name
+        if not path.exists():
+            continue
+        held = path.read_bytes()
+        if not data.startswith(held) and not held.startswith(data):
+            return False
+    return True
+
+
+def keep(results, origin, root):
+    """Copies the files of results below `root` and gives the folder that holds them now.
+
+    The folder is GPU/DATE-COMMIT. If that holds other results, it is GPU/DATE-COMMIT-2 and so on:
+    nothing is overwritten, except by the same file with more at its end.
+    """
+    contents = {name: read_bytes(results, name) for name in NAMES if name in results.files}
+    contents = {name: data for name, data in contents.items() if data is not None}
+    base = f"{origin.date}-{origin.commit}"
+    number = 1
+    folder = root / origin.words / base
+    while not takes(folder, contents):
+        number += 1
+        folder = root / origin.words / f"{base}-{number}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in contents.items():
+        path = folder / name
+        if not path.exists() or path.stat().st_size < len(data):
+            path.write_bytes(data)
+    return folder

@@ -1,0 +1,134 @@
+"""What results mean for the sentences of docs/gpu-backlog.md and docs/simulator.md."""
+
+import json
+import re
+
+from .folder import BROKEN, clean, list_of, positive_of, text_of
+
+# The items of docs/gpu-backlog.md that one group of steps answers: how their titles begin.
+ITEMS = {"Micro tests": "micro", "Questions": "question", "Golden PTX programs": "golden",
+         "Device tests": "test", "First timing": "timing"}
+NAME = re.compile(r"`([^`]+)`$")
+
+
+def cells_of(line):
+    """The cells of a line of a table; empty if it is none."""
+    line = line.strip()
+    if not line.startswith("|") or not line.endswith("|"):
+        return []
+    return [each.strip().replace("\\|", "|") for each in re.split(r"(?<!\\)\|", line[1:-1])]
+
+
+def rows_of(text):
+    """The rows of all tables whose first cell is a name in backticks: {name: [(head, cell), ...]}."""
+    rows, head = {}, []
+    for line in text.splitlines():
+        cells = cells_of(line)
+        if not cells:
+            head = []
+        elif not head:
+            head = cells
+        elif NAME.match(cells[0]):
+            rows[NAME.match(cells[0]).group(1)] = list(zip(head[1:], cells[1:]))
+    return rows
+
+
+def items_of(text):
+    """The numbered items of a document: {number: title}."""
+    return {int(number): title.rstrip(".,")
+            for number, title in re.findall(r"^(\d+)\. \*\*(.+?)\*\*", text, re.MULTILINE)}
+
+
+def row_lines(rows, name):
+    """The row of a name, a line for each cell that says something."""
+    if name not in rows:
+        return [f"docs/gpu-backlog.md has no row for `{name}`"]
+    return [f"{head}: {cell}" if head else cell for head, cell in rows[name] if cell]
+
+
+def mentions(name, path, text):
+    """The lines of a document that name `name` in backticks outside of the row about it."""
+    return [f"{path}:{number}: {line.strip()}" for number, line in enumerate(text.splitlines(), 1)
+            if f"`{name}`" in line and not line.startswith(f"| `{name}`")]
+
+
+def bare(step):
+    """The name of a step without its group: "micro pair" is "pair"."""
+    return step.partition(" ")[2] or step
+
+
+class Micro:
+    """A micro test that failed, with all that it said."""
+
+    def __init__(self, name, outcome, says):
+        self.name, self.outcome = name, outcome
+        self.lines = [f"{key}: {text_of(says, key)}" for key in ("tells", "error")
+                      if text_of(says, key)]
+        if isinstance(says.get("numbers"), dict):
+            self.lines.append(f"numbers: {clean(json.dumps(says['numbers']))[:300]}")
+
+
+def failed_micros(results):
+    """The micro tests that failed, by what they said or by how their steps ended."""
+    says = {text_of(said.says, "case"): said.says for said in results.of("case")}
+    outcomes = {name: text_of(value, "outcome") for name, value in says.items()}
+    for step in results.in_group("micro"):
+        if outcomes.get(bare(step.name)) in (None, "", "pass"):
+            outcomes[bare(step.name)] = step.outcome
+    return [Micro(name, outcome, says.get(name, {})) for name, outcome in outcomes.items()
+            if outcome in BROKEN]
+
+
+class Variant:
+    def __init__(self, says):
+        self.name = " ".join([text_of(says, "config")] +
+                             (["drawn"] if says.get("draws") is True else []) +
+                             [clean(each) for each in list_of(says, "defines")])
+        self.measured = positive_of(says, "median_ms")
+        self.predicted = positive_of(says, "predicted_ms")
+        self.error = text_of(says, "error")
+        self.other_bits = says.get("same_bits") is False
+
+    def line(self, first):
+        """Its time over that of the first variant, measured and predicted."""
+        if self.error or not self.measured:
+            return f"{self.name}: {self.error or 'no time'}"
+        text = f"{self.name}: {self.measured:.4g} ms"
+        if self is not first and first.measured:
+            measured = self.measured / first.measured
+            text += f", {measured:.3f} of the first's time"
+            if self.predicted and first.predicted:
+                predicted = self.predicted / first.predicted
+                text += f", predicted {predicted:.3f}"
+                if abs(measured - predicted) > 0.02 and (measured - 1) * (predicted - 1) <= 0:
+                    text += " (the prediction has the wrong sign)"
+        return text + ("; other bits than the first" if self.other_bits else "")
+
+
+def questions_of(results):
+    """The variants of each question, in order; of a variant that was measured again the last."""
+    questions = {}
+    for said in results.of("question"):
+        variant = Variant(said.says)
+        questions.setdefault(text_of(said.says, "question"), {})[variant.name] = variant
+    return {name: list(variants.values()) for name, variants in questions.items() if name}
+
+
+def passed(results, group, golden):
+    """Whether steps of a group ended and all of them passed."""
+    steps = [step for step in results.in_group(group) if step.outcome != "skipped"]
+    agrees = group != "golden" or (golden is not None and not golden.note and not golden.count())
+    return bool(steps) and agrees and all(step.outcome == "pass" for step in steps)
+
+
+def answered_items(results, golden, text):
+    """The items of the backlog that need nothing more, as "1. Micro tests"."""
+    groups = {title: group for title, group in ITEMS.items() if passed(results, group, golden)}
+    return [f"{number}. {title}" for number, title in items_of(text).items()
+            if any(title.startswith(known) for known in groups)]
+
+
+def answered_rows(results, rows):
+    """The names of the rows whose micro test or question passed."""
+    steps = results.in_group("micro", "question")
+    return [bare(step.name) for step in steps if step.outcome == "pass" and bare(step.name) in rows]
