@@ -1,5 +1,6 @@
 """Golden programs: results of the GPU beside the simulator's and beside their definitions."""
 
+import json
 import re
 import tempfile
 import zlib
@@ -10,6 +11,7 @@ from .programs import run
 
 # The simulated device has every program that a GPU may have run.
 SIMULATED = "sim:sm_90a"
+MOST_TEXT = 240        # characters of a line
 MOST_BYTES = 512 << 20  # uncompressed
 # What golden_programs --compare says of one program.
 COMPARED = re.compile(r"(differs|refused|missing) +(.+?)(?:: \d+ words.*| by one of.*| \(or run.*)")
@@ -21,10 +23,11 @@ class Golden:
         self.programs = 0      # that the GPU ran
         self.differences = {}  # instruction: {program: lines about it}
         self.varies = 0        # programs that differ where the manual leaves room
+        self.unmodelled = 0    # programs that the simulator refuses
 
     def add(self, name, text):
         programs = self.differences.setdefault(re.split(r"[. ]", name)[0], {})
-        programs.setdefault(name, []).append(text)
+        programs.setdefault(name, []).append(text[:MOST_TEXT])
 
     def count(self):
         return sum(len(programs) for programs in self.differences.values())
@@ -52,11 +55,15 @@ def unpacked(data):
 
 
 def compare(golden, text, build, root):
-    """Runs the simulator's side and takes what golden_programs says of the two."""
+    """Runs the simulator's side and takes what golden_programs says of the two.
+
+    Gives the names of the programs that the simulator refuses: what it does not model is no
+    difference.
+    """
     program = build / "tests" / "golden_programs"
     if not program.is_file():
         golden.note = f"not compared with the simulator: {program} is not built"
-        return
+        return set()
     with tempfile.TemporaryDirectory() as folder:
         device, simulator = Path(folder) / "device.json", Path(folder) / "simulator.json"
         device.write_bytes(text)
@@ -65,13 +72,31 @@ def compare(golden, text, build, root):
         if not simulator.is_file():
             raise Problem(f"{program} made nothing on {SIMULATED}: {' '.join(lines[-2:])}")
         code, lines = run([program, "--compare", device, simulator])
-    for line in lines:
-        compared = COMPARED.fullmatch(line)
-        if compared:
-            golden.add(compared.group(2), line)
-        golden.varies += line.startswith("varies ")
-    if code != 0 and not golden.differences:
+        refused = refused_in(simulator)
+    told = [each for each in map(COMPARED.fullmatch, lines) if each]
+    if code != 0 and not told:
         raise Problem(f"{GOLDEN} cannot be compared: {' '.join(lines[-2:])}")
+    golden.varies = sum(line.startswith("varies ") for line in lines)
+    golden.unmodelled = sum(each.group(2) in refused for each in told)
+    for each in told:
+        if each.group(2) not in refused:
+            golden.add(each.group(2), each.group(0))
+    return refused
+
+
+def add_own(golden, programs, left_out):
+    """Takes what the GPU's side says of each program beside the definition."""
+    for each in programs:
+        name, status = text_of(each, "name"), text_of(each, "status")
+        if status not in ("ok", "") and name not in left_out:
+            golden.add(name, f"{status} on the GPU, beside the definition: {name} "
+                             f"{text_of(each, 'error')}".strip())
+
+
+def refused_in(report):
+    """The names of the programs that the simulator does not model."""
+    programs = json.loads(report.read_text(encoding="utf-8"))["programs"]
+    return {each["name"] for each in programs if each["status"] == "refused"}
 
 
 def golden_of(results, build, root):
@@ -79,17 +104,14 @@ def golden_of(results, build, root):
     data = read_bytes(results, GOLDEN) if GOLDEN in results.files else None
     if data is None:
         return None
-    golden = Golden()
+    golden, refused, programs = Golden(), set(), []
     try:
         text, programs = unpacked(data)
         golden.programs = len(programs)
         results.read_anything = True
-        for each in programs:
-            if text_of(each, "status") not in ("ok", ""):
-                golden.add(text_of(each, "name"),
-                           f"{text_of(each, 'status')} on the GPU, by its definition: "
-                           f"{text_of(each, 'name')} {text_of(each, 'error')}".strip())
-        compare(golden, text, build, root)
+        refused = compare(golden, text, build, root)
     except Problem as problem:
         results.damaged.append(str(problem))
+    # A simulated device refuses them on both sides.
+    add_own(golden, programs, refused if results.simulated() else set())
     return golden
