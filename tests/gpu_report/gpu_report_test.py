@@ -140,6 +140,17 @@ class GpuReport(unittest.TestCase):
         self.assertNotIn("1. Micro tests", text)
         self.assertIn("rows: one_box", text)
 
+    def test_a_later_call_goes_before_an_earlier_one(self):
+        folder = self.folder("failed")
+        lines = (HERE / "good" / "right.jsonl").read_text()
+        lines = lines.replace('"gpu":"NVIDIA H100 80GB HBM3, 580.159.04, 1980 MHz, 700.00 W"', '"x":1')
+        lines = lines.replace('"name":"cuda:0"', '"tuned_key":"NVIDIA H100 80GB HBM3, sm_90a"')
+        with (folder / "right.jsonl").open("a") as file:
+            file.write(lines)
+        text = self.expect(1, [folder], "micro      2 passed, 1 hang", "WITHHELD(wgmma8", H100)
+        self.assertNotIn("pair: fail", text)
+        self.assertNotIn("WITHHELD(wgmma,", text)
+
     def test_damaged_lines_are_named_and_left_out(self):
         folder = self.folder()
         lines = (folder / "right.jsonl").read_text().splitlines()

@@ -116,19 +116,21 @@ class Results:
         """Names of steps that printed something and never ended."""
         return sorted({said.step for said in self.said} - set(self.steps))
 
+    def doctors(self):
+        """What `annulus doctor` said of the device, of each call."""
+        return [object_of(object_of(call, "doctor"), "device") for call in self.calls]
+
     def simulated(self):
         """Whether any of it comes from a rehearsal or from a simulated device."""
-        return any(call.get("rehearsal") is True or text_of(call, "device").startswith("sim:")
-                   for call in self.calls) or any(
-                       said.says.get("simulated") is True for said in self.said)
+        said = [said.says for said in self.said] + self.doctors()
+        return any(says.get("simulated") is True for says in said) or any(
+            call.get("rehearsal") is True or text_of(call, "device").startswith("sim:")
+            for call in self.calls)
 
     def architecture(self):
         """The architecture that `annulus doctor` named, or an empty text."""
-        for call in self.calls:
-            name = text_of(object_of(object_of(call, "doctor"), "device"), "architecture")
-            if re.fullmatch(r"sm_\d+a?", name):
-                return name
-        return ""
+        names = [text_of(device, "architecture") for device in self.doctors()]
+        return next((name for name in names if re.fullmatch(r"sm_\d+a?", name)), "")
 
 
 def read_bytes(results, name):

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from .folder import NAMES, Problem, read_bytes, text_of
+from .folder import NAMES, Problem, object_of, read_bytes, text_of
 
 
 class Origin(NamedTuple):
@@ -23,7 +23,9 @@ def words(text):
 
 
 def origin_of_call(call):
-    parts = [part.strip() for part in text_of(call, "gpu").split(",")]
+    doctor = object_of(object_of(call, "doctor"), "device")
+    gpu = text_of(call, "gpu") or text_of(doctor, "tuned_key").split(",")[0]
+    parts = [part.strip() for part in gpu.split(",")]
     return Origin(parts[0], parts[1] if len(parts) > 1 else "",
                   words(text_of(call, "commit"))[:12], text_of(call, "date")[:10])
 
