@@ -5,6 +5,7 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "gpu_operands.h"
 
 namespace annulus::bench {
 
@@ -58,8 +59,8 @@ Device open_fast(const char* name) {
 }
 
 Step::Step(const Device& device, const BatchProblem& problem, const std::vector<Request>& requests,
-           const BatchOptions& options)
-    : device_(device), plan_(plan_batch(device, problem, options)) {
+           const BatchOptions& options, Contents contents)
+    : device_(device), contents_(contents), plan_(plan_batch(device, problem, options)) {
   std::vector<std::int32_t> q_begin = {0}, k_length, ids, begin = {0};
   std::int32_t key = 0;
   for (const Request& request : requests) {
@@ -73,6 +74,10 @@ Step::Step(const Device& device, const BatchProblem& problem, const std::vector<
       ids.push_back(static_cast<std::int32_t>(ids.size()));
     }
     begin.push_back(static_cast<std::int32_t>(ids.size()));
+  }
+  base::Random random(5);
+  for (std::size_t i = ids.size(); contents == Contents::kRandom && i > 1; --i) {
+    std::swap(ids[i - 1], ids[random.below(static_cast<std::uint32_t>(i))]);
   }
   metadata_.q_begin = put(q_begin);
   metadata_.k_length = put(k_length);
@@ -89,16 +94,16 @@ Step::Step(const Device& device, const BatchProblem& problem, const std::vector<
   const std::int64_t k_row = problem.kv_heads * problem.dim_qk;
   const std::int64_t v_row = problem.kv_heads * problem.dim_v;
   const std::int64_t page = std::max<std::int64_t>(problem.page_rows, 1);
-  operands_.q = zeros(problem.most.rows * q_row);
-  operands_.o = zeros(problem.most.rows * o_row);
-  operands_.k = zeros(rows * k_row);
-  operands_.v = zeros(rows * v_row);
+  operands_.q = tensor(problem.most.rows * q_row);
+  operands_.o = tensor(problem.most.rows * o_row);
+  operands_.k = tensor(rows * k_row);
+  operands_.v = tensor(rows * v_row);
   operands_.q_strides = {q_row, problem.dim_qk};
   operands_.o_strides = {o_row, problem.dim_v};
   operands_.k_strides = {page * k_row, k_row, problem.dim_qk};
   operands_.v_strides = {page * v_row, v_row, problem.dim_v};
   workspace_ = device_.allocate(plan_.workspace_bytes());
-  plan_.prepare(nullptr, metadata_, workspace_.data());
+  prepare();
   device_.synchronize();
   for (const Request& request : requests) {
     visible_bytes_ += static_cast<double>(2 * request.keys * (k_row + v_row));
@@ -119,8 +124,13 @@ const std::int32_t* Step::put(const std::vector<std::int32_t>& values) {
   device_.copy_to_device(memory_.back().data(), values.data(), values.size() * 4);
   return static_cast<const std::int32_t*>(memory_.back().data());
 }
-void* Step::zeros(std::int64_t elements) {
-  const std::vector<std::uint16_t> values(static_cast<std::size_t>(elements));
+void* Step::tensor(std::int64_t elements) {
+  const auto count = static_cast<std::size_t>(elements);
+  if (contents_ == Contents::kRandom) {
+    memory_.push_back(random_memory(device_, plan_.problem().dtype, count));
+    return memory_.back().data();
+  }
+  const std::vector<std::uint16_t> values(count);
   memory_.push_back(device_.allocate(values.size() * 2));
   device_.copy_to_device(memory_.back().data(), values.data(), values.size() * 2);
   return memory_.back().data();

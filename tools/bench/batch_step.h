@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TOOLS_BENCH_BATCH_STEP_H_
 #define ANNULUS_TOOLS_BENCH_BATCH_STEP_H_
 
-// Steps of batches on a simulated device, for what is counted there.
+// Steps of batches: on a simulated device for what is counted there, on a GPU for their time.
 
 #include <cstdint>
 #include <map>
@@ -29,23 +29,32 @@ std::vector<Request> log_uniform(std::int64_t count, double most, std::uint64_t 
 // A simulated device in its fast mode.
 Device open_fast(const char* name);
 
-// A step with zeros for tensors, whose pages follow one another.
+// What a step consists of.
+enum class Contents {
+  kZeros,   // tensors are zeros, and pages follow one another
+  kRandom,  // tensors and the order of pages are random
+};
+
+// A step that is prepared, with its tensors.
 class Step {
  public:
   Step(const Device& device, const BatchProblem& problem, const std::vector<Request>& requests,
-       const BatchOptions& options = {});
+       const BatchOptions& options = {}, Contents contents = Contents::kZeros);
 
   const BatchPlan& plan() const { return plan_; }
   double visible_bytes() const { return visible_bytes_; }  // of K and V
+  void prepare() const { plan_.prepare(nullptr, metadata_, workspace_.data()); }
   void run() const { plan_.run(nullptr, operands_, workspace_.data()); }
+  BatchStatus status() const { return plan_.status(workspace_.data()); }
   // What the simulator counts of a run.
   std::map<std::string, double> counters() const;
 
  private:
   const std::int32_t* put(const std::vector<std::int32_t>& values);
-  void* zeros(std::int64_t elements);
+  void* tensor(std::int64_t elements);
 
   Device device_;
+  Contents contents_;
   BatchPlan plan_;
   BatchMetadata metadata_;
   BatchOperands operands_;

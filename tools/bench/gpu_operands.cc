@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 
 #include "api/impl.h"
 #include "base/half.h"
@@ -11,38 +13,63 @@
 namespace annulus::bench {
 namespace {
 
-// Standard normal numbers in bf16. A few million of them are repeated, which is quick to make and
-// still random to a kernel that never holds as many at a time.
-std::vector<std::uint16_t> random_values(std::size_t count) {
-  constexpr std::size_t kDistinct = 3'999'971;
-  std::vector<std::uint16_t> values(count);
+// A multiple of 8, so that copies are aligned; of no larger power of two, so that rows differ.
+constexpr std::size_t kDrawn = 3'999'976;
+
+std::vector<std::uint8_t> draw(Dtype dtype) {
+  const std::size_t size = size_in_bytes(dtype);
+  std::vector<std::uint8_t> bytes(kDrawn * size);
   base::Random random(1);
-  const std::size_t drawn = std::min(count, kDistinct);
-  for (std::size_t i = 0; i < drawn; ++i) values[i] = base::float_to_bf16(random.normal());
-  for (std::size_t i = drawn; i < count; ++i) values[i] = values[i - drawn];
-  return values;
+  for (std::size_t i = 0; i < kDrawn; ++i) {
+    const std::uint16_t bits = base::from_float(dtype, random.normal());
+    std::memcpy(&bytes[i * size], &bits, size);  // the low bytes come first
+  }
+  return bytes;
 }
 
 }  // namespace
 
+DeviceMemory random_memory(const Device& device, Dtype dtype, std::size_t elements) {
+  static std::map<Dtype, std::vector<std::uint8_t>> drawn;  // once is enough
+  std::vector<std::uint8_t>& host = drawn[dtype];
+  if (host.empty()) host = draw(dtype);
+  const std::size_t size = size_in_bytes(dtype);
+  DeviceMemory memory = device.allocate(elements * size);
+  const std::size_t first = std::min(host.size(), memory.bytes());
+  device.copy_to_device(memory.data(), host.data(), first);
+  const device::Context& context = *api::inside(device).context;
+  const device::ContextScope scope(context);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+  for (std::size_t filled = first; filled < memory.bytes();) {
+    const std::size_t bytes = std::min(filled, memory.bytes() - filled);
+    abi::check(context.table(),
+               context.table().memcpy_dtod_async(begin + filled, begin, bytes, nullptr),
+               "cuMemcpyDtoDAsync");
+    filled += bytes;
+  }
+  return memory;
+}
+
 GpuOperands::GpuOperands(const Device& device, const Problem& problem) : device_(device) {
-  const auto elements = [&](std::int64_t heads) {
-    return static_cast<std::size_t>(problem.batch * problem.seq_q * heads * problem.dim_qk);
+  const auto elements = [&](std::int64_t rows, std::int64_t heads, std::int64_t dim) {
+    return static_cast<std::size_t>(problem.batch * rows * heads * dim);
   };
-  const std::size_t q = elements(problem.heads), kv = elements(problem.kv_heads);
-  output_elements_ = q;
-  memory_ = device.allocate((2 * q + 2 * kv) * sizeof(std::uint16_t));
-  const std::vector<std::uint16_t> host = random_values(q + 2 * kv);
-  device.copy_to_device(memory_.data(), host.data(), host.size() * sizeof(std::uint16_t));
-  auto* const base = static_cast<std::uint16_t*>(memory_.data());
+  const std::size_t q = elements(problem.seq_q, problem.heads, problem.dim_qk);
+  const std::size_t k = elements(problem.seq_k, problem.kv_heads, problem.dim_qk);
+  const std::size_t v = elements(problem.seq_k, problem.kv_heads, problem.dim_v);
+  const std::size_t size = size_in_bytes(problem.dtype);
+  inputs_ = random_memory(device, problem.dtype, q + k + v);
+  output_elements_ = elements(problem.seq_q, problem.heads, problem.dim_v);
+  output_ = device.allocate(output_elements_ * size_in_bytes(problem.output_dtype()));
+  auto* const base = static_cast<std::uint8_t*>(inputs_.data());
   operands_.q = base;
-  operands_.k = base + q;
-  operands_.v = base + q + kv;
-  operands_.o = base + q + 2 * kv;
-  operands_.q_strides = operands_.o_strides =
-      Strides::bshd(problem.seq_q, problem.heads, problem.dim_qk);
-  operands_.k_strides = operands_.v_strides =
-      Strides::bshd(problem.seq_k, problem.kv_heads, problem.dim_v);
+  operands_.k = base + q * size;
+  operands_.v = base + (q + k) * size;
+  operands_.o = output_.data();
+  operands_.q_strides = Strides::bshd(problem.seq_q, problem.heads, problem.dim_qk);
+  operands_.k_strides = Strides::bshd(problem.seq_k, problem.kv_heads, problem.dim_qk);
+  operands_.v_strides = Strides::bshd(problem.seq_k, problem.kv_heads, problem.dim_v);
+  operands_.o_strides = Strides::bshd(problem.seq_q, problem.heads, problem.dim_v);
 }
 
 void GpuOperands::forget_output() {

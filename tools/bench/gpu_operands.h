@@ -11,19 +11,24 @@
 
 namespace annulus::bench {
 
-// Q, K, V and O of a problem in bf16, [B, S, H, D], random.
+// Standard normal numbers of a dtype of Q, K and V. Four million of them are drawn and repeated,
+// which is quick and still random to a kernel that never holds as many at a time. For one thread.
+DeviceMemory random_memory(const Device& device, Dtype dtype, std::size_t elements);
+
+// Q, K, V and O of a problem, [B, S, H, D]; Q, K and V are random, and the scales of e4m3 are 1.
 class GpuOperands {
  public:
   GpuOperands(const Device& device, const Problem& problem);
 
   const Operands& get() const { return operands_; }
-  // Overwrites O with NaN, so that elements which a kernel does not write show.
+  // Overwrites O, which has 16 bits an element, with NaN, so that elements which a kernel does not
+  // write show.
   void forget_output();
   std::vector<std::uint16_t> output() const;
 
  private:
   Device device_;
-  DeviceMemory memory_;
+  DeviceMemory inputs_, output_;
   std::size_t output_elements_ = 0;
   Operands operands_;
 };
