@@ -1,313 +1,555 @@
-// Measures the kernels on a GPU beside other programs' on the same one: every problem of
-// gpu_problems.h, round after round, ours and the peers' in turn, with L2 as the last run left it
-// and with L2 full of other data. Data are random, and clocks and power of every round are noted.
-// Prints a table and writes one JSON file with every single value. On a simulated device the times
-// are those of the simulation and are marked as such.
+// Measures the kernels on a GPU beside other programs' on the same one: the cases of gpu_cases.h,
+// most wanted first, in rounds that all programs take in turn, with L2 as the last run left it and
+// with L2 full of other data. Data are random. On a simulated device the times are those of the
+// simulation and are marked as such.
 //
-//   gpu_bench --output FILE [--device cuda:0] [--rounds 7] [--runs 3] [--seconds N]
-//             [--peers COMMAND] [--commit TEXT] [--filter TEXT] [--tiny]
+//   gpu_bench [--device cuda:0] [--seconds N] [--rounds 3] [--runs 3] [--peer NAME=COMMAND]...
+//             [--only TEXT]... [--patience 20] [--tiny]
+//   gpu_bench --list                             names the cases
+//   gpu_bench --plan-only --device sim:sm_90a    plans them all, so that their kernels are compiled;
+//                                                prints {"name", "config", "compile_ms"} or {"name",
+//                                                "error"} for each
+//
+// This process never touches the device. It starts one that does for the library, itself with
+// --serve, and one for each peer, and asks them (gpu_process.h): every question has a deadline, and
+// a process that misses one is killed and started again for the next case, a peer at most twice.
+// --patience: the seconds that all peers together may take to start, and that a first run may take;
+// that of a "late" peer may take six times as long, and a round a quarter. The library has ten
+// times as long on a simulated device.
+//
+// Each result is one JSON line on standard output, written as soon as it is known, so that a run
+// that is cut short has left all that was measured. What people want to see goes to stderr. First
+// two ceilings, whose "before" and "during" are states of the device:
+//
+//   {"ceiling": "copy", "terabytes_a_second": 3.0, "bytes": 4294967296, "by": ..., "device": ...}
+//       the bytes read plus the bytes written by copies from device memory to device memory
+//   {"ceiling": "gemm", "tflops": 780.1, "by": "torch 2.11 8192^3 bf16, random data"}
+//
+// Then a line for each case: what describe() of gpu_cases.h says, and "config", "decisions",
+// "predicted_micros" and "predicted_range" of the library's plan, "bars", "device", "simulated",
+// "rounds", "runs", "state" (one for each round of the library with a warm L2), and
+//
+//   "programs": {"annulus": {"first_ms": 812.5, "warm_ms": [...], "cold_ms": [...], "error": ""}}
+//
+// with the median of the runs of each round. "again": true marks a case that was measured before,
+// without a peer that had not started or that is asked last. A ceiling that nobody can measure has
+// an "error". Exits 0 when it has ended by itself, also where time ran out, and 1 where it cannot
+// start.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <charconv>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <fstream>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "annulus/device.h"
-#include "api/impl.h"
 #include "base/fail.h"
-#include "device/buffer.h"
-#include "gpu_operands.h"
-#include "gpu_peers.h"
-#include "gpu_problems.h"
-#include "gpu_state.h"
+#include "gpu_cases.h"
+#include "gpu_process.h"
+#include "gpu_worker.h"
 #include "harness.h"
 
 namespace {
 
 using namespace annulus;
-using bench::GpuProblem;
+using bench::GpuCase;
+using bench::GpuProcess;
 using Json = nlohmann::json;
 
-struct Options {
-  std::string device = "cuda:0", output, peers, commit, filter;
-  int rounds = 7;
-  int runs = 3;  // runs in one measurement, whose median counts
-  double seconds = 1e9;
-  bool tiny = false;
+// A case should take no longer than this in its rounds; where it would, fewer runs are made.
+constexpr double kCaseMillis = 2000;
+constexpr int kPeerStartsAgain = 2;
+
+struct Peer {
+  std::string name, command;
 };
+
+struct Options {
+  std::string device = "cuda:0";
+  double seconds = 1e9;
+  double patience = 20;
+  int rounds = 3;
+  int runs = 3;  // in a round, whose median counts
+  std::vector<Peer> peers;
+  std::vector<std::string> only;
+  bool tiny = false, list = false, serve = false, plan_only = false;
+};
+
+double positive(const std::string& name, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value > 0) || value > 1e9) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is '{}'; give a number above 0, up to 1e9", name,
+               text);
+  }
+  return value;
+}
+
+int count(const std::string& name, const std::string& text) {
+  const double value = positive(name, text);
+  if (value != static_cast<int>(value) || value > 1000) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is '{}'; give a whole number from 1 to 1000", name,
+               text);
+  }
+  return static_cast<int>(value);
+}
+
+Peer peer_of(const std::string& text, const std::vector<Peer>& others) {
+  const std::size_t at = text.find('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "--peer is '{}'; give NAME=COMMAND, as flash=\"python3 tools/gpu_peers.py\"", text);
+  }
+  Peer peer = {text.substr(0, at), text.substr(at + 1)};
+  const bool taken = std::ranges::count(others, peer.name, &Peer::name) > 0;
+  if (taken || peer.name == "annulus") {
+    base::fail(ErrorCode::kInvalidArgument, "two programs are called '{}'; name the peer otherwise",
+               peer.name);
+  }
+  return peer;
+}
 
 Options parse(int argc, char** argv) {
   Options options;
-  const std::map<std::string, std::string*> texts = {{"--device", &options.device},
-                                                     {"--output", &options.output},
-                                                     {"--peers", &options.peers},
-                                                     {"--commit", &options.commit},
-                                                     {"--filter", &options.filter}};
+  const std::map<std::string, bool*> flags = {{"--tiny", &options.tiny},
+                                              {"--list", &options.list},
+                                              {"--serve", &options.serve},
+                                              {"--plan-only", &options.plan_only}};
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (name == "--tiny") {
-      options.tiny = true;
+    if (const auto flag = flags.find(name); flag != flags.end()) {
+      *flag->second = true;
       continue;
     }
-    const auto text = texts.find(name);
-    if (value == nullptr) {
-      base::fail(ErrorCode::kInvalidArgument, "'{}' is no option, or lacks its value", name);
-    } else if (text != texts.end()) {
-      *text->second = value;
-    } else if (name == "--rounds") {
-      options.rounds = std::max(1, std::atoi(value));
-    } else if (name == "--runs") {
-      options.runs = std::max(1, std::atoi(value));
-    } else if (name == "--seconds") {
-      options.seconds = std::atof(value);
-    } else {
-      base::fail(ErrorCode::kInvalidArgument, "'{}' is no option of gpu_bench", name);
+    const std::set<std::string> known = {"--device", "--seconds", "--patience", "--rounds",
+                                         "--runs",   "--peer",    "--only"};
+    if (!known.contains(name)) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "'{}' is no option; gpu_bench has --device, --seconds, --patience, --rounds, "
+                 "--runs, --peer, --only, --tiny, --list and --plan-only",
+                 name);
     }
-    ++i;
+    if (++i == argc) base::fail(ErrorCode::kInvalidArgument, "{} lacks its value", name);
+    const std::string value = argv[i];
+    if (name == "--device") options.device = value;
+    if (name == "--seconds") options.seconds = positive(name, value);
+    if (name == "--patience") options.patience = positive(name, value);
+    if (name == "--rounds") options.rounds = count(name, value);
+    if (name == "--runs") options.runs = count(name, value);
+    if (name == "--peer") options.peers.push_back(peer_of(value, options.peers));
+    if (name == "--only") options.only.push_back(value);
   }
   return options;
 }
 
-// Our plan of a problem, with operands of its own.
-class Ours {
- public:
-  Ours(const Device& device, const GpuProblem& problem)
-      : device_(device),
-        plan_(device.plan(problem.problem)),
-        operands_(device, problem.problem),
-        workspace_(device.allocate(plan_.workspace_bytes())) {}
+std::vector<GpuCase> wanted_cases(const Options& options) {
+  std::vector<GpuCase> cases = bench::gpu_cases(options.tiny);
+  std::erase_if(cases, [&](const GpuCase& one) {
+    return !options.only.empty() && std::ranges::none_of(options.only, [&](const auto& text) {
+      return one.name().find(text) != std::string::npos;
+    });
+  });
+  if (cases.empty()) {
+    base::fail(ErrorCode::kInvalidArgument, "no case has '{}' in its name; --list names all",
+               fmt::join(options.only, "' or '"));
+  }
+  return cases;
+}
 
-  const Plan& plan() const { return plan_; }
-  double run() { return api::run_millis(device_, plan_, operands_.get(), workspace_.data()); }
+// The blocks of a case as a file of int32, which the destructor removes.
+class IndexFile {
+ public:
+  explicit IndexFile(const GpuCase& one) {
+    const std::vector<std::int32_t>& indices = one.attention.indices;
+    if (indices.empty()) return;
+    name_ = (std::filesystem::temp_directory_path() / "annulus-blocks-XXXXXX").string();
+    const int file = mkstemp(name_.data());
+    std::FILE* out = file < 0 ? nullptr : fdopen(file, "wb");
+    if (out == nullptr) return;  // who reads it finds nothing there, and says so
+    std::fwrite(indices.data(), sizeof(std::int32_t), indices.size(), out);
+    std::fclose(out);
+  }
+  ~IndexFile() {
+    std::error_code ignored;
+    if (!name_.empty()) std::filesystem::remove(name_, ignored);
+  }
+  IndexFile(const IndexFile&) = delete;
+  IndexFile& operator=(const IndexFile&) = delete;
+  const std::string& name() const { return name_; }
 
  private:
-  Device device_;
-  Plan plan_;
-  bench::GpuOperands operands_;
-  DeviceMemory workspace_;
+  std::string name_;
 };
 
-// Fills L2, and more than that, with other data.
-class Flush {
- public:
-  explicit Flush(const Device& device) : context_(api::inside(device).context) {
-    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(
-        1 << 20, device.info().simulated ? 0 : 2 * context_->info().l2_bytes));
-    buffer_ = device::Buffer(context_, bytes);
-  }
-  void operator()() {
-    const device::ContextScope scope(*context_);
-    abi::check(
-        context_->table(),
-        context_->table().memset_d8_async(buffer_.address(), ++value_, buffer_.bytes(), nullptr),
-        "cuMemsetD8Async");
-  }
+// A program that is measured, in whatever process it has at the moment.
+struct Contestant {
+  std::string name;
+  std::vector<std::string> command;
+  int starts_left = 0;  // how often it may be started again
+  std::unique_ptr<GpuProcess> process;
+  bool ready = false;  // it has greeted
+  Json greeting = Json::object();
+  std::string why = "is not started";  // it is not ready
 
- private:
-  device::ContextPointer context_;
-  device::Buffer buffer_;
-  unsigned char value_ = 0;
+  bool starting() const { return process && !ready; }
+  bool says(const char* what) const { return greeting.value(what, Json()) == true; }
+  bool late() const { return says("late"); }
 };
 
-// The measurements of one program for one problem.
+// What one contestant has shown in one case.
 struct Series {
+  Contestant* of = nullptr;
+  bool loaded = false;
+  double first_ms = 0, ms = 0;
   std::vector<double> warm_ms, cold_ms;  // one value for each round
   std::string error;
 };
 
-Json state_json(const std::optional<bench::GpuState>& state) {
-  if (!state) return nullptr;
-  return {{"sm_mhz", state->sm_megahertz},
-          {"memory_mhz", state->memory_megahertz},
-          {"watts", state->milliwatts / 1000.0},
-          {"celsius", state->celsius}};
+void say(const Json& line) {
+  std::printf("%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  std::fflush(stdout);
 }
 
-class Measurement {
+// The times that an answer has; empty where it has none or they are no numbers.
+std::vector<double> times_in(const Json& answer) {
+  const auto ms = answer.find("ms");
+  if (ms == answer.end() || !ms->is_array()) return {};
+  std::vector<double> times;
+  for (const Json& one : *ms) {
+    if (!one.is_number()) return {};
+    times.push_back(one);
+  }
+  return times;
+}
+
+class Coordinator {
  public:
-  explicit Measurement(Options options)
+  explicit Coordinator(Options options)
       : options_(std::move(options)),
-        device_(Device::open(options_.device)),
-        monitor_(bench::pci_bus(device_)),
-        flush_(device_),
-        peers_(options_.peers),
-        problems_(bench::gpu_problems(options_.tiny)) {
-    std::erase_if(problems_, [&](const GpuProblem& problem) {
-      return problem.name.find(options_.filter) == std::string::npos;
-    });
+        cases_(wanted_cases(options_)),
+        end_(bench::wall_seconds() + options_.seconds) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+    ours_.name = "annulus";
+    ours_.command = {self, "--serve", "--device", options_.device};
+    if (options_.tiny) ours_.command.push_back("--tiny");
+    ours_.starts_left = INT_MAX;
+    for (const Peer& peer : options_.peers) {
+      Contestant made;
+      made.name = peer.name;
+      made.command = {"/bin/sh", "-c", peer.command};
+      made.starts_left = kPeerStartsAgain;
+      peers_.push_back(std::move(made));
+    }
   }
 
   int run() {
-    const double start = bench::wall_seconds();
-    for (const GpuProblem& problem : problems_)
-      ours_.push_back(std::make_unique<Ours>(device_, problem));
-    series_.resize(problems_.size());
-    for (int round = -1; round < options_.rounds; ++round) {  // round -1 warms up
-      if (round > 0 && bench::wall_seconds() - start > options_.seconds) break;
-      for (std::size_t i = 0; i < problems_.size(); ++i) measure(i, round >= 0);
-      if (round < 0) continue;
-      ++rounds_;
-      write();  // written after each measurement, so that nothing is lost if the program ends early
+    const double peers_until = bench::wall_seconds() + options_.patience;
+    start(ours_);
+    for (Contestant& peer : peers_) start(peer);
+    ours_.starts_left = 0;  // what cannot start once is not tried again
+    greet(ours_, 2 * patience(ours_));
+    if (left() <= 0) return 0;
+    if (!ours_.ready) {
+      std::fprintf(stderr, "gpu_bench: the library's process for %s %s\n", options_.device.c_str(),
+                   ours_.why.c_str());
+      return 1;
     }
-    print();
+    ours_.starts_left = INT_MAX;
+    measure_copy();
+    for (Contestant& peer : peers_) greet(peer, peers_until - bench::wall_seconds());
+    measure_gemm();
+
+    std::vector<std::pair<const GpuCase*, std::vector<Contestant*>>> again;
+    std::vector<Contestant*> late;
+    for (const GpuCase& one : cases_) {
+      if (left() <= 0) break;
+      std::vector<Contestant*> at_once = {&ours_}, missed;
+      for (Contestant& peer : peers_) {
+        greet(peer, 0);
+        if (!peer.late()) at_once.push_back(&peer);
+        if (peer.starting()) missed.push_back(&peer);
+      }
+      measure(one, at_once, false);
+      if (!missed.empty()) again.emplace_back(&one, missed);
+    }
+    for (const auto& [one, missed] : again) measure_again(*one, missed, false);
+    for (Contestant& peer : peers_) late.push_back(&peer);
+    for (const GpuCase& one : cases_) {
+      if (one.late_peers) measure_again(one, late, true);
+    }
     return 0;
   }
 
  private:
-  void measure(std::size_t index, bool keep) {
-    for (const bool cold : {false, true}) {
-      std::vector<double> each;
-      for (int run = 0; run < options_.runs; ++run) {
-        if (cold) flush_();
-        each.push_back(ours_[index]->run());
+  // How long an answer of a contestant may take, by the options. A simulated device is slower than
+  // a GPU by orders of magnitude.
+  double patience(const Contestant& one) const {
+    const bool slow = &one == &ours_ && options_.device.starts_with("sim:");
+    return (slow ? 10 : 1) * options_.patience;
+  }
+  double left() const { return end_ - bench::wall_seconds(); }
+
+  void start(Contestant& one) {
+    one.ready = false;
+    one.process = std::make_unique<GpuProcess>(one.command);
+    one.why = "has not started yet";
+  }
+
+  // Ends a process that cannot be used any more, and starts it again where that may be.
+  void drop(Contestant& one, const std::string& why) {
+    std::fprintf(stderr, "%s %s\n", one.name.c_str(), why.c_str());
+    one.process.reset();
+    one.ready = false;
+    if (one.starts_left > 0 && left() > 0) {
+      --one.starts_left;
+      start(one);
+      one.why = "has not started again yet since it " + why;
+    } else {
+      one.why = why + ", and is not started again";
+    }
+  }
+
+  // Waits for the greeting of a process that has not greeted yet.
+  void greet(Contestant& one, double seconds) {
+    if (!one.starting()) return;
+    const GpuProcess::Line line = one.process->next_line(std::max(0.0, std::min(seconds, left())));
+    if (line.object) {
+      one.greeting = *line.object;
+      one.ready = true;
+      one.why.clear();
+    } else if (!line.broken.empty()) {
+      drop(one, line.broken + " before it was ready");
+    }
+  }
+
+  // An answer that is an object; {"error": ...} also where there is none, and then the process is
+  // killed.
+  Json ask(Contestant& one, const Json& question, double seconds) {
+    if (!one.ready) return {{"error", one.why}};
+    one.process->ask(question);
+    return answer(one, question, seconds);
+  }
+  Json answer(Contestant& one, const Json& question, double seconds) {
+    const bool hurried = left() < seconds;
+    const GpuProcess::Line line = one.process->next_line(std::max(0.0, std::min(seconds, left())));
+    if (line.object) return *line.object;
+    const std::string asked = question.at("ask");
+    const std::string why =
+        !line.broken.empty() ? fmt::format("{} when it was asked to {}", line.broken, asked)
+        : hurried            ? fmt::format("had no time left to {}", asked)
+                             : fmt::format("did not {} within {} s and was killed", asked, seconds);
+    drop(one, why);
+    return {{"error", why}};
+  }
+
+  Json state() {
+    return ask(ours_, {{"ask", "state"}}, patience(ours_) / 4).value("state", Json());
+  }
+
+  void measure_copy() {
+    Json line = ask(ours_, {{"ask", "copy"}}, 2 * patience(ours_));
+    line["ceiling"] = "copy";
+    for (const char* field :
+         {"version", "device", "architecture", "simulated", "multiprocessors", "driver", "nvrtc"}) {
+      line[field] = ours_.greeting.value(field, Json());
+    }
+    say(line);
+  }
+
+  void measure_gemm() {
+    Json line = {{"ceiling", "gemm"}};
+    const auto able = std::ranges::find_if(
+        peers_, [](const Contestant& one) { return one.ready && one.says("gemm"); });
+    if (able == peers_.end()) {
+      line["error"] = "no peer that can measure a matrix product is ready";
+    } else {
+      line["before"] = state();
+      const Json question = {{"ask", "gemm"}};
+      able->process->ask(question);
+      // The state with the highest power while it computes; what comes before is preparation.
+      Json during;
+      const double until = bench::wall_seconds() + 2 * patience(*able);
+      GpuProcess::Line said;
+      while (!said.object && said.broken.empty() && bench::wall_seconds() < until && left() > 0) {
+        const Json now = state();
+        const bool higher = now.is_object() && (during.is_null() || now["watts"] > during["watts"]);
+        if (higher) during = now;
+        said = able->process->next_line(0.02);
       }
-      add(series_[index]["annulus"], cold, bench::median(each), keep);
-      if (!cold && keep) states_.push_back(state_json(monitor_.read()));
-      for (const std::string& backend : peers_.backends()) {
-        Series& series = series_[index][backend];
-        if (!series.error.empty()) continue;
-        each = peers_.measure(backend, problems_[index], cold, options_.runs, &series.error);
-        if (!each.empty()) add(series, cold, bench::median(each), keep);
+      if (said.object) {
+        line.update(*said.object);
+      } else {
+        line["error"] = fmt::format("{} {}", able->name,
+                                    said.broken.empty() ? "did not answer in time" : said.broken);
+        drop(*able, line["error"]);
       }
+      line["during"] = during;
     }
+    say(line);
   }
 
-  static void add(Series& series, bool cold, double ms, bool keep) {
-    if (keep) (cold ? series.cold_ms : series.warm_ms).push_back(ms);
+  // Measures a case with those of the peers that are ready by now, and are late or are not.
+  void measure_again(const GpuCase& one, const std::vector<Contestant*>& peers, bool late) {
+    std::vector<Contestant*> these = {&ours_};
+    for (Contestant* peer : peers) {
+      greet(*peer, 0);
+      if (peer->ready && peer->late() == late) these.push_back(peer);
+    }
+    if (these.size() > 1 && left() > 0) measure(one, these, true);
   }
 
-  double tflops(std::size_t index, const std::vector<double>& ms) const {
-    return ms.empty() ? 0 : problems_[index].flop / (bench::median(ms) * 1e9);
-  }
-  // Dense time x density over the problem's own time, where both were measured.
-  double share(std::size_t index) const {
-    for (std::size_t i = 0; i < problems_.size(); ++i) {
-      if (problems_[i].name != problems_[index].dense) continue;
-      const auto& own = series_[index].at("annulus").warm_ms;
-      const auto& whole = series_[i].at("annulus").warm_ms;
-      if (own.empty() || whole.empty()) return 0;
-      return bench::median(whole) * problems_[index].density / bench::median(own);
+  // Makes a case ready in a process.
+  void load(Series& series, const GpuCase& one, const std::string& indices, Json& facts) {
+    Contestant& of = *series.of;
+    const Json question = {
+        {"ask", "load"}, {"problem", bench::describe(one)}, {"indices", indices}};
+    const Json said = ask(of, question, (of.late() ? 6 : 1) * patience(of));
+    if (said.contains("error")) {
+      series.error = said["error"].is_string() ? said["error"] : Json(said["error"].dump());
+      return;
     }
-    return 0;
-  }
-  double best_peer(std::size_t index) const {
-    double best = 0;
-    for (const auto& [name, series] : series_[index]) {
-      if (name != "annulus") best = std::max(best, tflops(index, series.warm_ms));
+    const Json first = said.value("first_ms", Json()), later = said.value("ms", Json());
+    if (!first.is_number() || !later.is_number()) {
+      series.error =
+          fmt::format("answered '{}' to load, without first_ms and ms", said.dump().substr(0, 80));
+      drop(of, series.error);
+      return;
     }
-    return best;
+    series.loaded = true;
+    series.first_ms = first;
+    series.ms = later;
+    if (&of == &ours_) facts = said.value("facts", Json::object());
   }
 
-  void print() const {
-    const DeviceInfo& info = device_.info();
-    std::printf("%s (%s), %d rounds of %d runs, medians; TFLOP/s of visible pairs\n",
-                info.description.c_str(), info.architecture.c_str(), rounds_, options_.runs);
-    if (info.simulated) {
-      std::printf("simulated times: they say how long the simulation took, nothing of a GPU\n");
+  // One value of a round.
+  void measure_round(Series& series, bool cold, int runs, Json& states) {
+    Contestant& of = *series.of;
+    const Json said =
+        ask(of, {{"ask", "measure"}, {"cold", cold}, {"runs", runs}}, patience(of) / 4);
+    const std::vector<double> times = times_in(said);
+    if (!times.empty()) {
+      (cold ? series.cold_ms : series.warm_ms).push_back(bench::median(times));
+      if (&of == &ours_ && !cold) states.push_back(said.value("state", Json()));
+      return;
     }
-    std::printf("%-50s %10s %10s %9s %9s %9s  %s\n", "problem", "ms", "cold ms", "TFLOP/s",
-                "best peer", "share", "configuration");
-    for (std::size_t i = 0; i < problems_.size(); ++i) {
-      const Series& own = series_[i].at("annulus");
-      std::printf("%-50s %10.4f %10.4f %9.1f %9.1f %9.3f  %s\n", problems_[i].name.c_str(),
-                  bench::median(own.warm_ms), bench::median(own.cold_ms), tflops(i, own.warm_ms),
-                  best_peer(i), share(i), ours_[i]->plan().info().config.c_str());
+    series.loaded = false;
+    if (said.contains("error")) {
+      series.error = said["error"].is_string() ? said["error"] : Json(said["error"].dump());
+      return;
     }
-    for (std::size_t i = 0; i < problems_.size(); ++i) {
-      for (const auto& [name, series] : series_[i]) {
-        if (!series.error.empty()) {
-          std::printf("%s, %s: %s\n", problems_[i].name.c_str(), name.c_str(),
-                      series.error.c_str());
+    series.error = fmt::format("answered '{}' to measure, without ms", said.dump().substr(0, 80));
+    drop(of, series.error);
+  }
+
+  void measure(const GpuCase& one, const std::vector<Contestant*>& contestants, bool again) {
+    greet(ours_, patience(ours_));  // it may have been started again
+    if (ours_.starting() && left() > 0) {
+      drop(ours_, fmt::format("did not start within {} s and was killed", patience(ours_)));
+    }
+    const IndexFile indices(one);
+    std::vector<Series> all;
+    Json facts = Json::object(), states = Json::array();
+    double together = 0;
+    for (Contestant* of : contestants) {
+      Series& series = all.emplace_back();
+      series.of = of;
+      load(series, one, indices.name(), facts);
+      if (series.loaded) together += series.ms;
+    }
+    const int runs =
+        static_cast<int>(std::clamp(kCaseMillis / std::max(1e-9, 2 * options_.rounds * together),
+                                    1.0, static_cast<double>(options_.runs)));
+    int rounds = 0;
+    for (; rounds < options_.rounds && left() > 0; ++rounds) {
+      for (const bool cold : {false, true}) {
+        for (Series& series : all) {
+          if (series.loaded) measure_round(series, cold, runs, states);
         }
       }
     }
-  }
-
-  Json problem_json(std::size_t i) const {
-    const GpuProblem& problem = problems_[i];
-    const PlanInfo& info = ours_[i]->plan().info();
-    Json json = {{"name", problem.name},
-                 {"heads", problem.problem.heads},
-                 {"kv_heads", problem.problem.kv_heads},
-                 {"seq", problem.problem.seq_q},
-                 {"dim", problem.problem.dim_qk},
-                 {"block", problem.block},
-                 {"layouts", problem.layouts},
-                 {"kept_of_a_row", problem.kept},
-                 {"density", problem.density},
-                 {"useful_flop", problem.flop},
-                 {"config", info.config},
-                 {"decisions", info.decisions},
-                 {"predicted_micros", ours_[i]->plan().predict().predicted_micros},
-                 {"bar_tflops", problem.bar_tflops},
-                 {"dense", problem.dense},
-                 {"share_of_ideal", share(i)},
-                 {"bar_share", problem.bar_share}};
-    for (const auto& [name, series] : series_[i]) {
-      json["programs"][name] = {{"warm_ms", series.warm_ms},
-                                {"cold_ms", series.cold_ms},
-                                {"warm_tflops", tflops(i, series.warm_ms)},
-                                {"cold_tflops", tflops(i, series.cold_ms)},
-                                {"error", series.error}};
+    for (Series& series : all) {
+      if (series.loaded && series.cold_ms.empty()) series.error = "had no time left to measure";
     }
-    return json;
+
+    Json line = bench::describe(one);
+    line.update(facts);
+    line["device"] = ours_.greeting.value("device", "");
+    line["simulated"] = ours_.greeting.value("simulated", false);
+    line["rounds"] = rounds;
+    line["runs"] = runs;
+    line["state"] = states;
+    line["bars"] = bars(one);
+    if (again) line["again"] = true;
+    for (const Series& series : all) {
+      Json program = {{"warm_ms", series.warm_ms},
+                      {"cold_ms", series.cold_ms},
+                      {"version", series.of->greeting.value("version", Json())},
+                      {"error", series.error}};
+      if (series.first_ms > 0) program["first_ms"] = series.first_ms;
+      line["programs"][series.of->name] = program;
+    }
+    say(line);
+    tell(one, all);
   }
 
-  void write() const {
-    if (options_.output.empty()) return;
-    const DeviceInfo& info = device_.info();
-    const std::time_t now = std::time(nullptr);
-    char date[32];
-    std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
-    Json json = {{"kind", "measured on a GPU"},
-                 {"version", 1},
-                 {"simulated", info.simulated},
-                 {"device", info.description},
-                 {"architecture", info.architecture},
-                 {"multiprocessors", info.multiprocessors},
-                 {"driver", info.driver_version},
-                 {"nvrtc", info.nvrtc_version},
-                 {"peers", peers_.version()},
-                 {"commit", options_.commit},
-                 {"date", date},
-                 {"rounds", rounds_},
-                 {"runs", options_.runs},
-                 {"states", states_}};
-    if (info.simulated) json["kind"] = "simulated times, no GPU was measured";
-    for (std::size_t i = 0; i < problems_.size(); ++i) json["problems"].push_back(problem_json(i));
-    std::ofstream out(options_.output);
-    out << json.dump(1) << '\n';
-    if (!out) base::fail(ErrorCode::kFile, "{} cannot be written", options_.output);
+  static Json bars(const GpuCase& one) {
+    Json bars = Json::object();
+    const bench::GpuProblem& of = one.attention;
+    if (of.bar_tflops > 0) bars["tflops"] = of.bar_tflops;
+    // Time of `dense` x density over the case's own time.
+    if (of.bar_share > 0) bars["share_of_dense"] = {{"dense", of.dense}, {"share", of.bar_share}};
+    if (one.bar_memory > 0) bars["share_of_copy"] = one.bar_memory;
+    return bars;
+  }
+
+  static void tell(const GpuCase& one, const std::vector<Series>& all) {
+    std::string text;
+    for (const Series& series : all) {
+      const std::string name = series.of->name;
+      if (series.warm_ms.empty()) {
+        text += fmt::format("  {}: {}", name, series.error);
+        continue;
+      }
+      const double ms = bench::median(series.warm_ms);
+      text += fmt::format("  {} {:.4f} ms, cold {:.4f}", name, ms, bench::median(series.cold_ms));
+      if (one.attention.flop > 0)
+        text += fmt::format(", {:.0f} TFLOP/s", one.attention.flop / ms / 1e9);
+      text += fmt::format(", {:.2f} TB/s", one.least_bytes / ms / 1e9);
+    }
+    std::fprintf(stderr, "%s:%s\n", one.name().c_str(), text.c_str());
   }
 
   Options options_;
-  Device device_;
-  bench::GpuMonitor monitor_;
-  Flush flush_;
-  bench::GpuPeers peers_;
-  std::vector<GpuProblem> problems_;
-  std::vector<std::unique_ptr<Ours>> ours_;
-  std::vector<std::map<std::string, Series>> series_;
-  std::vector<Json> states_;  // state of the device for each problem in each round
-  int rounds_ = 0;
+  std::vector<GpuCase> cases_;
+  double end_;
+  Contestant ours_;
+  std::vector<Contestant> peers_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return Measurement(parse(argc, argv)).run();
+    const Options options = parse(argc, argv);
+    if (options.serve) {
+      bench::serve_gpu_cases(options.device, options.tiny);
+    } else if (options.plan_only) {
+      bench::plan_gpu_cases(options.device, wanted_cases(options));
+    } else if (options.list) {
+      for (const GpuCase& one : wanted_cases(options)) std::printf("%s\n", one.name().c_str());
+    } else {
+      return Coordinator(options).run();
+    }
+    return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpu_bench: %s\n", error.what());
     return 1;

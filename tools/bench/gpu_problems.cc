@@ -19,12 +19,6 @@ Problem bf16(std::int64_t heads, std::int64_t kv_heads, std::int64_t seq, std::i
   return problem;
 }
 
-double flop_of(const Problem& problem, double density) {
-  return 2.0 * static_cast<double>(problem.dim_qk + problem.dim_v) *
-         static_cast<double>(problem.heads * problem.batch) * static_cast<double>(problem.seq_q) *
-         static_cast<double>(problem.seq_k) * density;
-}
-
 GpuProblem dense_problem(std::string name, const Problem& problem, double bar) {
   GpuProblem made;
   made.name = std::move(name);
@@ -47,6 +41,12 @@ GpuProblem causal_problem(std::string name, Problem problem, double bar) {
 }
 
 }  // namespace
+
+double flop_of(const Problem& problem, double density) {
+  return 2.0 * static_cast<double>(problem.dim_qk + problem.dim_v) *
+         static_cast<double>(problem.heads * problem.batch) * static_cast<double>(problem.seq_q) *
+         static_cast<double>(problem.seq_k) * density;
+}
 
 GpuProblem sparse_problem(std::string name, Problem problem, std::int64_t block,
                           std::int64_t layouts, std::int64_t kept, double bar) {

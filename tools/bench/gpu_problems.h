@@ -29,6 +29,9 @@ struct GpuProblem {
   double bar_share = 0;   // the target for dense time x density over its own time
 };
 
+// Useful work of a problem of which this share of pairs is visible: 2 (Dqk + Dv) for each of them.
+double flop_of(const Problem& problem, double density);
+
 // A problem with `kept` blocks in each row, drawn at random and ascending.
 GpuProblem sparse_problem(std::string name, Problem problem, std::int64_t block,
                           std::int64_t layouts, std::int64_t kept, double bar);
