@@ -1,6 +1,6 @@
-// Prints what the pipe model (src/attention/cost/pipe_model.h) predicts for the problems that
-// gpu_bench measures on an H200, beside the targets. These are predictions and no measurements: no
-// GPU is used and no kernel is compiled.
+// Prints what the pipe model (src/attention/cost/pipe_model.h) predicts for the problems of
+// gpu_problems.h on an H200, beside the targets. These are predictions and no measurements: no GPU
+// is used and no kernel is compiled.
 //
 //   predictions                prints the table
 //   predictions --write FILE   puts it between the marks of a document
