@@ -79,7 +79,7 @@ int wrong_elements(const Bench& bench, const Shape& shape, int box_rows, const P
   return wrong;
 }
 
-void note(Result& result, const std::string& what, int wrong) {
+void note_elements(Result& result, const std::string& what, int wrong) {
   result.numbers["wrong_elements"][what] = wrong;
   result.passed = result.passed && wrong == 0;
 }
@@ -95,18 +95,20 @@ Result boxes_of_rows(const Bench& bench) {
   // Pages of 32 keys, two heads within a row, as batches have K and V.
   const Shape pages = {32, 2, 8, 2 * kColumns, kColumns, 32 * 2 * kColumns};
   for (const int rows : {1, 2, 8, 16}) {
-    note(result, boxes_of(rows) + " of pages", wrong_elements(bench, pages, rows, [&](int box) {
-           return Place{(box * 5 + 3) % (32 / rows) * rows, box % 2, box % 7};
-         }));
+    note_elements(result, boxes_of(rows) + " of pages",
+                  wrong_elements(bench, pages, rows, [&](int box) {
+                    return Place{(box * 5 + 3) % (32 / rows) * rows, box % 2, box % 7};
+                  }));
   }
   // Q: the rows of a box are heads of a group, of which the last box of a query may have fewer.
   const Shape queries = {6, 2, 40, kColumns, 6 * kColumns, 12 * kColumns};
   for (const int heads : {1, 3, 4, 5, 6}) {
-    note(result,
-         "boxes of " + std::to_string(heads) + (heads == 1 ? " head" : " heads") + " of a query",
-         wrong_elements(bench, queries, heads, [&](int box) {
-           return Place{box % 2 * heads % 6, box / 2 % 2, box % 40};
-         }));
+    note_elements(
+        result,
+        "boxes of " + std::to_string(heads) + (heads == 1 ? " head" : " heads") + " of a query",
+        wrong_elements(bench, queries, heads, [&](int box) {
+          return Place{box % 2 * heads % 6, box / 2 % 2, box % 40};
+        }));
   }
   return result;
 }
@@ -126,11 +128,11 @@ Result endless_rows(const Bench& bench) {
   };
   for (const auto& [name, shape] : tensors) {
     for (const int rows : {1, 16}) {
-      note(result, std::string(name) + ", " + boxes_of(rows),
-           wrong_elements(bench, shape, rows, [&](int box) {
-             return Place{box * rows % 64, box % static_cast<int>(shape.heads),
-                          box % static_cast<int>(shape.batches)};
-           }));
+      note_elements(result, std::string(name) + ", " + boxes_of(rows),
+                    wrong_elements(bench, shape, rows, [&](int box) {
+                      return Place{box * rows % 64, box % static_cast<int>(shape.heads),
+                                   box % static_cast<int>(shape.batches)};
+                    }));
     }
   }
   return result;
@@ -151,11 +153,11 @@ Result boxes_outside(const Bench& bench) {
             return box % step == 0 ? outside : Place{box % 24, box % 2, box / 2 % 2};
           });
         };
-        note(result, of + "before the first row", wrong({-rows, 1, 0}));
-        note(result, of + "in no batch", wrong({0, 1, -1}));
+        note_elements(result, of + "before the first row", wrong({-rows, 1, 0}));
+        note_elements(result, of + "in no batch", wrong({0, 1, -1}));
         if (!ends) continue;
-        note(result, of + "after the last row", wrong({40, 0, 1}));
-        note(result, of + "far after the last row", wrong({(1 << 30) - 1, 0, 1}));
+        note_elements(result, of + "after the last row", wrong({40, 0, 1}));
+        note_elements(result, of + "far after the last row", wrong({(1 << 30) - 1, 0, 1}));
       }
     }
   }
@@ -176,10 +178,11 @@ Result any_strides(const Bench& bench) {
   };
   for (const auto& [name, shape] : tensors) {
     for (const int rows : {1, 4}) {
-      note(result, std::string(name) + ", " + boxes_of(rows),
-           wrong_elements(bench, shape, rows, [&](int box) {
-             return Place{box % 2 * rows, box % static_cast<int>(shape.heads), box * 3 % 8};
-           }));
+      note_elements(
+          result, std::string(name) + ", " + boxes_of(rows),
+          wrong_elements(bench, shape, rows, [&](int box) {
+            return Place{box % 2 * rows, box % static_cast<int>(shape.heads), box * 3 % 8};
+          }));
     }
   }
   return result;
