@@ -58,7 +58,7 @@ struct WarmWork {
   // (DeviceOptions::cache_dir) so becomes one for the GPU that it stands for, kernels that no shape
   // states included: those of rings, appends, merges, joins and layouts. Kernels of other versions
   // of this library and damaged files are left out.
-  std::vector<std::string> folders;
+  std::vector<std::string> folders = {};
 };
 
 // A GPU that kernels can be compiled for without one: its limits are those of its data sheet.

@@ -27,6 +27,7 @@ house_test(packs -DROOT=${PROJECT_SOURCE_DIR} -DWORK=${PROJECT_BINARY_DIR}/house
 house_test(text -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/text.cmake)
 house_test(documents
   -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/documents.cmake)
+house_test(gpu_lines -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/gpu_lines.cmake)
 house_test(engines -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/engines.cmake)
 house_test(backlog -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/backlog.cmake)
 house_test(performance
@@ -99,28 +100,3 @@ add_test(NAME house_campaign COMMAND bash -c
    \"$0\" --for 20s --rounds 1 --output \"$1\" -- true && ! \"$0\" nonsense --for 1s 2>/dev/null"
   ${PROJECT_SOURCE_DIR}/tools/campaign ${PROJECT_BINARY_DIR}/campaign_check)
 set_tests_properties(house_campaign PROPERTIES LABELS house)
-
-if(NOT ANNULUS_SIMULATOR)
-  return()
-endif()
-
-# gpu_check says nothing about silicon when the driver that it finds is the simulator's.
-add_test(NAME house_gpu_check COMMAND bash -c
-  "text=$(\"$0\" --build \"$2\" --output \"$1\" 2>&1); [ $? = 3 ] && grep -q 'is simulated' <<<\"$text\""
-  ${PROJECT_SOURCE_DIR}/tools/gpu_check ${PROJECT_BINARY_DIR}/gpu_check_refused ${PROJECT_BINARY_DIR})
-set_tests_properties(house_gpu_check PROPERTIES LABELS house
-  ENVIRONMENT_MODIFICATION "ANNULUS_LIBRARY_PATH=path_list_prepend:${PROJECT_BINARY_DIR}/simulator")
-
-# The steps that come first on a GPU, tried on a simulated one: every micro test and every question
-# leaves lines, and none says that something went wrong.
-if(ANNULUS_BENCH)
-  add_test(NAME gpu_check_rehearsal COMMAND bash -c
-    "rm -rf \"$1\"; \"$0\" --rehearse --first --build \"$2\" --output \"$1\" &&
-     [ $(grep -c '\"outcome\":\"pass\"' \"$1/micro.jsonl\") = $(\"$2/tests/micro_tests\" --list | wc -l) ] &&
-     for name in $(\"$2/bench/gpu_questions\" --list); do
-       grep -q \"\\\"question\\\":\\\"$name\\\"\" \"$1/questions.jsonl\" || exit 1; done &&
-     ! grep '\"error\"' \"$1/questions.jsonl\" && grep -q '\"rehearsal\": true' \"$1/gpu_check.json\""
-    ${PROJECT_SOURCE_DIR}/tools/gpu_check ${PROJECT_BINARY_DIR}/gpu_check_rehearsal
-    ${PROJECT_BINARY_DIR})
-  set_tests_properties(gpu_check_rehearsal PROPERTIES LABELS device TIMEOUT 900)
-endif()

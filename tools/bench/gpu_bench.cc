@@ -388,9 +388,10 @@ class Coordinator {
       if (said.object) {
         line.update(*said.object);
       } else {
-        line["error"] = fmt::format("{} {}", able->name,
-                                    said.broken.empty() ? "did not answer in time" : said.broken);
-        drop(*able, line["error"]);
+        const std::string why =
+            said.broken.empty() ? "did not measure a product in time" : said.broken;
+        line["error"] = able->name + " " + why;
+        drop(*able, why);
       }
       line["during"] = during;
     }

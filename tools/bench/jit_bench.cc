@@ -48,8 +48,13 @@ jit::KernelSpec planned(Pattern pattern) {
 
 // Every row of blocks keeps its own column and each eighth one before it.
 std::shared_ptr<const BlockLayout> kept_blocks() {
-  auto layout = std::make_shared<BlockLayout>(BlockLayout{
-      .block_rows = 128, .block_columns = 128, .seq_q = 16384, .seq_k = 16384, .indptr = {0}});
+  auto layout = std::make_shared<BlockLayout>(BlockLayout{.block_rows = 128,
+                                                          .block_columns = 128,
+                                                          .seq_q = 16384,
+                                                          .seq_k = 16384,
+                                                          .indptr = {0},
+                                                          .indices = {},
+                                                          .partial = {}});
   for (std::int32_t row = 0; row < 128; ++row) {
     for (std::int32_t column = row % 8; column <= row; column += 8) {
       layout->indices.push_back(column);

@@ -34,7 +34,8 @@ def rows_of(text):
 
 
 def items_of(text):
-    """The numbered items of a document: {number: title}."""
+    """The numbered items before the first section of a document: {number: title}."""
+    text = text.partition("\n## ")[0]
     return {int(number): title.rstrip(".,")
             for number, title in re.findall(r"^(\d+)\. \*\*(.+?)\*\*", text, re.MULTILINE)}
 

@@ -34,7 +34,7 @@ class Unit:
     """How times of a problem are shown: as a rate of useful work, or in microseconds."""
 
     def __init__(self, problem):
-        flop, data = positive_of(problem, "useful_flop"), positive_of(problem, "bytes")
+        flop, data = positive_of(problem, "useful_flop"), positive_of(problem, "least_bytes")
         computes = text_of(problem, "kind") in ("attention", "chunk", "")
         self.name, self.work, self.ceiling = "us", None, None
         if computes and flop:
@@ -67,7 +67,7 @@ class Timing:
 
     def __init__(self, says):
         self.says = says
-        self.name, self.config = text_of(says, "problem"), text_of(says, "config")
+        self.name, self.config = text_of(says, "name"), text_of(says, "config")
         self.unit = Unit(says)
         programs = object_of(says, "programs")
         own = object_of(programs, OURS)
@@ -93,12 +93,19 @@ class Timing:
             return self.unit.shown(self.warm)
         return f"no time: {self.error[:80]}" if self.error else "no time"
 
-    def bar(self):
-        wanted = positive_of(self.says, "bar_tflops")
-        if not wanted or self.unit.name != "TFLOP/s":
+    def bar(self, ceilings):
+        """The least TFLOP/s, or the least share of a copy's rate."""
+        wanted = object_of(self.says, "bars")
+        value = self.unit.value(self.warm) if self.warm else None
+        least, unit = positive_of(wanted, "tflops"), ""
+        if self.unit.name != "TFLOP/s":
+            least, unit = positive_of(wanted, "share_of_copy"), " of a copy"
+            copy = ceilings.get("copy")
+            value = value / copy if value and copy else None
+        if not least:
             return ""
-        missed = self.warm and self.unit.value(self.warm) < wanted
-        return f">= {significant(wanted)}" + (" (missed)" if missed else "")
+        missed = value is not None and value < least
+        return f">= {significant(least)}{unit}" + (" (missed)" if missed else "")
 
     def prediction(self):
         if not self.predicted:
@@ -122,14 +129,15 @@ class Timing:
         return f"{100 * (max(self.rounds) - min(self.rounds)) / self.warm:.1f} %"
 
     def clocks(self):
-        state = object_of(self.says, "state")
+        states = [each for each in list_of(self.says, "state") if isinstance(each, dict)]
+        state = states[-1] if states else {}
         megahertz, watts = positive_of(state, "sm_mhz"), positive_of(state, "watts")
         parts = [f"{megahertz:.0f} MHz"] if megahertz else []
         return ", ".join(parts + ([f"{watts:.0f} W"] if watts else []))
 
     def row(self, ceilings):
         peer = self.best_peer()
-        cells = (self.name, self.config, self.measured(), self.bar(), self.prediction(),
+        cells = (self.name, self.config, self.measured(), self.bar(ceilings), self.prediction(),
                  over(self.warm, self.predicted),
                  f"{self.unit.shown(peer[0])} ({peer[1]})" if peer else "",
                  over(self.warm, peer[0]) if peer else "", self.share(ceilings), self.spread(),
@@ -138,12 +146,19 @@ class Timing:
 
 
 def timings_of(results):
-    """One Timing for each problem: the last one, if a later call measured it again."""
+    """One Timing for each problem: the last one, if a later call measured it again. Where a call
+    measures it again for a peer that was late, the peers of the first time are kept."""
     last = {}
     for said in results.of("programs"):
-        timing = Timing(said.says)
-        if timing.name:
-            last[(text_of(said.says, "kind"), timing.name)] = timing
+        says = said.says
+        key = (text_of(says, "kind"), text_of(says, "name"))
+        if says.get("again") is True and key in last:
+            earlier = object_of(last[key].says, "programs")
+            later = {name: value for name, value in object_of(says, "programs").items()
+                     if times_of(object_of({"of": value}, "of"), "warm_ms")}
+            says = {**says, "programs": {**earlier, **later}}
+        if key[1]:
+            last[key] = Timing(says)
     return list(last.values())
 
 
