@@ -176,7 +176,6 @@ void TunedStore::load_pack(int folder, const std::string& path, const std::strin
   }
 }
 
-// Why the library does not choose the configuration of an entry any more; empty: it may.
 std::string TunedStore::why_withheld(const Entry& entry) const {
   const attention::Dims dims = {entry.shape.dim_qk, entry.shape.dim_v};
   return attention::why_withheld(entry.config, dims, options_.limits).value_or("");

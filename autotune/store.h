@@ -92,15 +92,16 @@ class TunedStore {
   Stored store(const Entry& entry, bool replace, const std::function<void()>& make_room = {});
 
   // Why an entry, of this device or of a relative, is not used here: it is outdated, or its
-  // configuration is not legal or withheld. Empty where it is.
+  // configuration is not legal or is withheld. Empty if it is used.
   std::string why_not(const Entry& entry) const;
 
   const StoreOptions& options() const { return options_; }
 
  private:
+  // Why the configuration of an entry is withheld here; empty if it is not.
   std::string why_withheld(const Entry& entry) const;
-  // Whether an entry that is not used is one to warn of: neither another revision of the kernels
-  // left it behind, nor are its kernels withheld.
+  // Whether the user should be warned that an entry is not used. Entries of another revision of the
+  // kernels, and of kernels that are withheld, are no fault of anybody's.
   bool is_fault(const Entry& entry) const;
   void load();
   void load_place(const std::string& path, int place);

@@ -113,7 +113,7 @@ struct BatchOptions {
   // The configurations of the kernels, as BatchInfo::config tells them: texts that ", " separates,
   // at most one for each class of requests (few queries, many queries). A class for which none is
   // named has the one that it would have anyway; empty: all have. Another configuration may give
-  // other bits.
+  // other bits. Only a named one may be of a kernel that is withheld (PlanOptions::config).
   std::string config = {};
 };
 

@@ -166,7 +166,9 @@ enum class PlanState : int {
 
 struct PlanOptions {
   // The name of a kernel configuration, as `annulus explain` lists them. Empty: the tuned one where
-  // there is a tuned result for such a problem on this device, else the heuristic's.
+  // there is a tuned result for such a problem on this device, else the heuristic's. Only a named
+  // one may be of a kernel that is withheld on the device because it was found to fail there;
+  // PlanInfo::decisions then says so.
   std::string config;
   // How many multiprocessors the plan's kernels may occupy; 0: all. The others are left to the
   // caller's own kernels, for example those of a collective. Only kernels of the wgmma family,

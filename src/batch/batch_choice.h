@@ -29,7 +29,7 @@ std::optional<std::string> why_not(const KernelConfig& config, const BatchProble
 
 struct ClassChoice {
   KernelConfig config;
-  std::string withheld;  // why others, which would go before it, are withheld; empty: none is
+  std::string withheld;  // why kernels that go before it are withheld; empty: none is
 };
 // The first of the shipped configurations for a class that the problem allows, the device can run
 // and that is not withheld, in the order of batch_kernels(). Throws Error{kUnsupported}.

@@ -69,7 +69,8 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
 struct ClassPlan {
   KernelConfig config;
   bool named = false;  // by the caller
-  // Why kernels are withheld: those that would go before `config`, or its own if it is named.
+  // Why kernels that would go before `config` are withheld or, if it is named, why it is itself.
+  // Empty: none is.
   std::string withheld;
   Packing packing;
   // What the heads of each row of a tile see: one of BatchPlanData::forms for each.

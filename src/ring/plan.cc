@@ -79,7 +79,8 @@ Problem local_problem(const Problem& whole, const pattern::Placement& placement)
   return problem;
 }
 
-// A withheld configuration is possible where the caller asked for it.
+// Throws if a rank cannot run the configuration, or if it is withheld there and the caller did not
+// ask for it.
 void require_possible(const attention::Choice& choice, const Problem& problem,
                       std::span<const attention::DeviceLimits> limits) {
   const attention::KernelConfig& config = choice.config;

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_WITHHELD_H_
 #define ANNULUS_ATTENTION_KERNELS_WITHHELD_H_
 
-// Kernels that are withheld: what chooses by itself (the heuristic, tuned results, the tuner)
-// passes them over, and a configuration that the caller names runs all the same. The table is
-// withheld.def. Plans are made with DeviceLimits::withheld, which is this table unless a test gives
-// another one.
+// Some kernels are withheld, because they were found to fail on an architecture. The heuristic,
+// tuned results and the tuner pass them over; a configuration that the caller names runs all the
+// same. withheld.def is the table of them. Planning reads DeviceLimits::withheld, which is this
+// table unless a test gives another one.
 
 #include <cstdint>
 #include <iterator>
@@ -22,12 +22,12 @@ struct DeviceLimits;  // device_limits.h
 // A row of the table.
 struct Withheld {
   std::string_view kernel;        // ConfigFamily::name
-  std::int64_t dim_qk = 0;        // the head dim of Q and K; 0: all
-  std::string_view architecture;  // that kernels are compiled for: "sm_90a"
-  std::string_view reason;        // for users
+  std::int64_t dim_qk = 0;        // the head dim of Q and K, or 0 for all
+  std::string_view architecture;  // for which kernels are compiled: "sm_90a"
+  std::string_view reason;        // for users, without the full stop
 };
 
-// The rows, and an empty one behind them, since an array has at least one element.
+// The rows, and an empty one after them, since an array has at least one element.
 inline constexpr Withheld kWithheldRows[] = {
 #define WITHHELD(kernel, dim_qk, architecture, reason) {kernel, dim_qk, architecture, reason},
 #include "attention/kernels/withheld.def"
@@ -36,12 +36,12 @@ inline constexpr Withheld kWithheldRows[] = {
 // The table.
 inline constexpr std::span<const Withheld> kWithheld(kWithheldRows, std::size(kWithheldRows) - 1);
 
-// Why a configuration of any kernel is withheld on a device, or nothing: "wgmma kernels of head dim
-// 128 are withheld on sm_90a: ...".
+// A sentence that says why a configuration of any kernel is withheld on a device, or nothing:
+// "wgmma kernels of head dim 128 are withheld on sm_90a: ...".
 std::optional<std::string> why_withheld(const KernelConfig& config, const Dims& dims,
                                         const DeviceLimits& limits);
 
-// Appends a reason to others, behind "; ", unless it is one of them.
+// Appends a reason to others, after "; ", unless it is one of them.
 void add_reason(const std::string& reason, std::string* reasons);
 
 }  // namespace annulus::attention

@@ -294,7 +294,7 @@ class Chooser {
   std::vector<Rejected> unsuited_;
   std::string strided_;  // why a family was passed over for its strides
   std::string strided_family_;
-  std::string withheld_;  // why configurations that are possible here are withheld
+  std::string withheld_;  // why configurations that would be possible are withheld
   Choice choice_;
 };
 
