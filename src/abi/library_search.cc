@@ -103,6 +103,9 @@ LibrarySearch default_search(const base::Environment& environment) {
   std::vector<std::string> prefixes = {"/usr/local/lib", "/usr/lib", "/opt/conda/lib"};
   if (!environment.home.empty())
     prefixes.insert(prefixes.begin(), environment.home + "/.local/lib");
+  // The environment that the user has chosen goes before what is installed for everybody.
+  if (!environment.virtual_env.empty())
+    prefixes.insert(prefixes.begin(), environment.virtual_env + "/lib");
   for (const std::string& prefix : prefixes) {
     for (const std::string& python : folders(prefix, "python3")) {
       for (const char* packages : {"/site-packages", "/dist-packages"}) {

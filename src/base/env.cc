@@ -36,7 +36,8 @@ Environment read_environment() {
           .nccl_host_id = read("NCCL_HOSTID"),
           .nvtx = read("NVTX_INJECTION64_PATH"),
           .home = read("HOME"),
-          .xdg_cache = read("XDG_CACHE_HOME")};
+          .xdg_cache = read("XDG_CACHE_HOME"),
+          .virtual_env = read("VIRTUAL_ENV")};
 }
 
 std::string default_cache_dir(const Environment& environment) {

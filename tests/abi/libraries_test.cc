@@ -158,6 +158,13 @@ TEST_CASE("of the wheels of several Pythons those of the newest come first") {
   CHECK(search.site_packages[0] == home / ".local/lib/python3.11/site-packages");
   CHECK(search.site_packages[1] == home / ".local/lib/python3.10/site-packages");
   CHECK(search.site_packages[2] == home / ".local/lib/python3.9/site-packages");
+  // A virtual environment goes before them.
+  const test::ScratchFolder environment;
+  fs::create_directories(environment / "lib/python3.12/site-packages/nvidia");
+  const LibrarySearch inside =
+      default_search({.home = home.path(), .virtual_env = environment.path()});
+  REQUIRE(inside.site_packages.size() == search.site_packages.size() + 1);
+  CHECK(inside.site_packages[0] == environment / "lib/python3.12/site-packages");
 }
 
 // The search runs while a device is opened, where an allocation that fails must be an error.
