@@ -94,7 +94,7 @@ class GpuReport(unittest.TestCase):
                     "0 of 1 programs differ; not compared with the simulator",
                     "rows: one_box, pair, clusters", "0.94 to 0.94 times as fast as the best peer")
         kept = self.kept / H100 / "2026-12-01-0123456789ab"
-        for name in ("right.jsonl", "fast.jsonl", "golden_device.json.gz"):
+        for name in ("right.jsonl", "fast.jsonl"):
             self.assertEqual((kept / name).read_bytes(), (folder / name).read_bytes())
         table = self.document.read_text()
         self.assertTrue(table.startswith("before\n") and table.endswith("after\n"))
@@ -251,6 +251,10 @@ class GpuReport(unittest.TestCase):
         (folder / "golden_device.json.gz").write_bytes(packed(report))
         text = self.expect(1, [folder], f"2 of {len(programs)} programs differ: mov (2); 1 not",
                            "first at 3: 0123456789abcdef", "no such instruction")
+        kept = [path.read_text() for path in sorted(self.kept.rglob("golden_differences.txt"))]
+        self.assertTrue(kept[0].startswith(f"0 of {len(programs)} differ"))
+        self.assertIn("no such instruction", kept[1])
+        self.assertFalse(list(self.kept.rglob("*.gz")))
         self.assertNotIn("3. Golden PTX programs", text)
 
     def test_a_pack_of_predictions_does_not_ship(self):

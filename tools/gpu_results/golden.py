@@ -32,6 +32,14 @@ class Golden:
     def count(self):
         return sum(len(programs) for programs in self.differences.values())
 
+    def text(self):
+        """All differences, a line each; None if nothing was compared."""
+        if self.note or not self.programs:
+            return None
+        lines = [line for _, programs in sorted(self.differences.items())
+                 for _, texts in sorted(programs.items()) for line in texts]
+        return "".join(line + "\n" for line in [f"{self.count()} of {self.programs} differ", *lines])
+
     def by_instruction(self):
         """The instructions that differ, and how many programs of each."""
         return ", ".join(f"{name} ({len(programs)})"

@@ -3,7 +3,10 @@
 import re
 from typing import NamedTuple
 
-from .folder import NAMES, Problem, object_of, read_bytes, text_of
+from .folder import GOLDEN, NAMES, Problem, object_of, read_bytes, text_of
+
+
+DIFFERENCES = "golden_differences.txt"
 
 
 class Origin(NamedTuple):
@@ -59,13 +62,19 @@ def takes(folder, contents):
     return True
 
 
-def keep(results, origin, root):
+def keep(results, origin, root, differences):
     """Copies the files of results below `root` and gives the folder that holds them now.
+
+    In place of the results of golden programs, which are megabytes that a simulated device can make
+    again, it holds a text, `differences`, of those that differ; nothing if that is None.
 
     The folder is GPU/DATE-COMMIT. If that holds other results, it is GPU/DATE-COMMIT-2 and so on:
     nothing is overwritten, except by the same file with more at its end.
     """
     contents = {name: read_bytes(results, name) for name in NAMES if name in results.files}
+    contents.pop(GOLDEN, None)
+    if differences is not None:
+        contents[DIFFERENCES] = differences.encode()
     contents = {name: data for name, data in contents.items() if data is not None}
     base = f"{origin.date}-{origin.commit}"
     number = 1
