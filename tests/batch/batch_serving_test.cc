@@ -19,11 +19,14 @@ using namespace annulus;
 using test::CountedCalls;
 
 TEST_CASE("one plan and one captured graph serve requests that come, grow and go") {
-  if (!test::on_simulator()) return;
+  // The calls of a simulated device's driver are counted. A GPU is opened as by anybody.
+  const bool counted = test::on_simulator();
   const Device device =
-      api::open_on(std::make_shared<const device::Driver>(
-                       CountedCalls::wrap(test::simulator_table()), "counted calls"),
-                   api::parse_device_name(test::device_name()), {}, base::read_environment());
+      counted ? api::open_on(std::make_shared<const device::Driver>(
+                                 CountedCalls::wrap(test::simulator_table()), "counted calls"),
+                             api::parse_device_name(test::device_name()), {},
+                             base::read_environment())
+              : Device::open(test::device_name());
   test::Serving serving(device, test::seed_of(5));
   const std::int64_t compiles = device.metrics().compiles;
   const int steps = test::options().problems > 0 ? test::options().problems : 200;
@@ -34,10 +37,11 @@ TEST_CASE("one plan and one captured graph serve requests that come, grow and go
     CAPTURE(step);
     CHECK(serving.first_wrong() == std::string());
   }
-  CHECK(serving.joined() > steps / 40);
-  CHECK(serving.moved() > steps / 40);
+  CHECK(serving.joined() >= steps / 40);
+  CHECK(serving.moved() >= steps / 40);
   CHECK(serving.longest() > 128);  // and so has several parts
   CHECK(device.metrics().compiles == compiles);
+  if (!counted) return;
   // Capturing the graph, replaying it, and launches by prepare() and run(): nothing else. That a
   // context is current costs no driver more than a look at the thread.
   const std::string called = CountedCalls::called();

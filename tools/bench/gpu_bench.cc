@@ -8,7 +8,9 @@
 //   gpu_bench --list                             names the cases
 //   gpu_bench --plan-only --device sim:sm_90a    plans them all, so that their kernels are compiled;
 //                                                prints {"name", "config", "compile_ms"} or {"name",
-//                                                "error"} for each
+//                                                "error"} for each, and exits 1 if one has an error
+//   gpu_bench --compile-into DIR                 compiles their kernels for H100 and H200, which need
+//                                                not be here, as annulus warm does
 //
 // This process never touches the device. It starts one that does for the library, itself with
 // --serve, and one for each peer, and asks them (gpu_process.h): every question has a deadline, and
@@ -81,6 +83,7 @@ struct Options {
   int runs = 3;  // in a round, whose median counts
   std::vector<Peer> peers;
   std::vector<std::string> only;
+  std::string compile_into;
   bool tiny = false, list = false, serve = false, plan_only = false;
 };
 
@@ -131,11 +134,11 @@ Options parse(int argc, char** argv) {
       continue;
     }
     const std::set<std::string> known = {"--device", "--seconds", "--patience", "--rounds",
-                                         "--runs",   "--peer",    "--only"};
+                                         "--runs",   "--peer",    "--only",     "--compile-into"};
     if (!known.contains(name)) {
       base::fail(ErrorCode::kInvalidArgument,
                  "'{}' is no option; gpu_bench has --device, --seconds, --patience, --rounds, "
-                 "--runs, --peer, --only, --tiny, --list and --plan-only",
+                 "--runs, --peer, --only, --tiny, --list, --plan-only and --compile-into",
                  name);
     }
     if (++i == argc) base::fail(ErrorCode::kInvalidArgument, "{} lacks its value", name);
@@ -147,6 +150,7 @@ Options parse(int argc, char** argv) {
     if (name == "--runs") options.runs = count(name, value);
     if (name == "--peer") options.peers.push_back(peer_of(value, options.peers));
     if (name == "--only") options.only.push_back(value);
+    if (name == "--compile-into") options.compile_into = value;
   }
   return options;
 }
@@ -544,7 +548,9 @@ int main(int argc, char** argv) {
     if (options.serve) {
       bench::serve_gpu_cases(options.device, options.tiny);
     } else if (options.plan_only) {
-      bench::plan_gpu_cases(options.device, wanted_cases(options));
+      return bench::plan_gpu_cases(options.device, wanted_cases(options)) ? 0 : 1;
+    } else if (!options.compile_into.empty()) {
+      bench::compile_gpu_cases(options.compile_into, {"h100", "h200"}, wanted_cases(options));
     } else if (options.list) {
       for (const GpuCase& one : wanted_cases(options)) std::printf("%s\n", one.name().c_str());
     } else {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "annulus/device.h"
+#include "annulus/kernels.h"
 #include "api/impl.h"
 #include "base/fail.h"
 #include "base/random.h"
@@ -381,8 +383,9 @@ void serve_gpu_cases(const std::string& device, bool tiny) {
   }
 }
 
-void plan_gpu_cases(const std::string& name, const std::vector<GpuCase>& cases) {
+bool plan_gpu_cases(const std::string& name, const std::vector<GpuCase>& cases) {
   const Device device = Device::open(name);
+  bool good = true;
   for (const GpuCase& one : cases) {
     const Json facts = answer_or_error([&] { return planned_facts(device, one); });
     Json line = {{"name", one.name()}};
@@ -390,6 +393,29 @@ void plan_gpu_cases(const std::string& name, const std::vector<GpuCase>& cases) 
       if (facts.contains(field)) line[field] = facts[field];
     }
     say(line);
+    good = good && !line.contains("error");
+  }
+  return good;
+}
+
+void compile_gpu_cases(const std::string& folder, const std::vector<std::string>& gpus,
+                       const std::vector<GpuCase>& cases) {
+  WarmWork work;
+  for (const GpuCase& one : cases) {
+    if (one.kind == GpuCaseKind::kAttention) {
+      work.shapes.push_back({.problem = one.attention.problem});
+    } else if (one.kind != GpuCaseKind::kAppend) {
+      work.batches.push_back({.problem = one.batch});
+    }
+  }
+  WarmOptions options;
+  options.folder = std::filesystem::absolute(folder).string();
+  options.devices = gpus;
+  options.tuned_path = "none";
+  const WarmResult made = warm(work, options);
+  say({{"kernels", made.kernels}, {"compiled", made.compiled}, {"bytes", made.bytes}});
+  for (const WarmFailure& failure : made.failures) {
+    base::fail(failure.code, "{} for {}: {}", failure.wanted, failure.device, failure.error);
   }
 }
 

@@ -84,6 +84,7 @@ Step line_step(const Kit& kit, const Line& line) {
   }
   std::vector<std::string> words = {kit.path("annulus"), "run", "--device", kit.device, "--json"};
   words.insert(words.end(), line.words.begin(), line.words.end());
+  if (!kit.shape_log.empty()) words.insert(words.end(), {"--shape-log", kit.shape_log});
   step.command = kit.command(std::move(words));
   step.check = [expected = line.expected](const Json& json) { return check_run(expected, json); };
   return step;
@@ -195,8 +196,9 @@ std::vector<Group> right_groups(const Kit& kit, Results& results) {
     std::vector<std::string> words = {kit.path("device_tests"), "--device", kit.device,
                                       "--no-colors=true", "--source-file=*/tests/" + file};
     if (kit.rehearsal) words.insert(words.end(), {"--problems", "1", "--orders", "1"});
-    tests.steps.push_back(
-        {.name = "test " + file, .command = kit.command(std::move(words)), .max_seconds = 120});
+    tests.steps.push_back({.name = "test " + file,
+                           .command = kit.command(std::move(words)),
+                           .max_seconds = kit.rehearsal ? 900.0 : 120.0});
   }
   groups.push_back(std::move(tests));
   return groups;

@@ -22,6 +22,7 @@ struct Kit {
   std::string python;  // empty: there is none
   bool torch = false;  // whether that python has PyTorch
   std::vector<std::string> variables;
+  std::string shape_log;  // where the lines count what they plan (annulus run --shape-log)
 
   std::string path(const std::string& name) const { return folder + "/" + name; }
   Command command(std::vector<std::string> words) const {

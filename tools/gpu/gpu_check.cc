@@ -23,14 +23,14 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
     "usage: gpu_check right|fast|six [--output DIR] [--seconds N] [--device cuda:0] [--rehearse]\n"
-    "                 [--tune-seconds N] [--kit DIR]\n";
+    "                 [--tune-seconds N] [--kit DIR] [--shape-log FILE]\n";
 
 // Which results end the call, for the shell.
 enum Exit { kGood = 0, kWrong = 1, kUsageError = 2, kNoGpu = 3 };
 
 struct Options {
   std::string call, output, device;
-  std::string kit;
+  std::string kit, shape_log;
   double seconds = 240;
   double tune_seconds = -1;  // negative: as the call has it
   bool rehearse = false;
@@ -75,6 +75,8 @@ Options parse(int argc, char** argv) {
       options.device = value;
     } else if (word == "--kit") {
       options.kit = value;
+    } else if (word == "--shape-log") {
+      options.shape_log = value;
     } else if (word == "--seconds") {
       options.seconds = number(word, value);
     } else if (word == "--tune-seconds") {
@@ -156,6 +158,7 @@ Kit make_kit(const Options& options, const Scratch& scratch) {
     }
   }
   kit.scratch = scratch.path();
+  kit.shape_log = options.shape_log;
   kit.rehearsal = options.rehearse;
   kit.device = !options.device.empty() ? options.device : kit.rehearsal ? "sim:sm_90a" : "cuda:0";
   kit.python = find_python();
