@@ -22,11 +22,11 @@ TEST_CASE("one plan and one captured graph serve requests that come, grow and go
   // The calls of a simulated device's driver are counted. A GPU is opened as by anybody.
   const bool counted = test::on_simulator();
   const Device device =
-      counted ? api::open_on(std::make_shared<const device::Driver>(
-                                 CountedCalls::wrap(test::simulator_table()), "counted calls"),
-                             api::parse_device_name(test::device_name()), {},
-                             base::read_environment())
-              : Device::open(test::device_name());
+      counted
+          ? api::open_on(std::make_shared<const device::Driver>(
+                             CountedCalls::wrap(test::simulator_table()), "counted calls"),
+                         api::parse_device_name(test::device_name()), {}, base::read_environment())
+          : Device::open(test::device_name());
   test::Serving serving(device, test::seed_of(5));
   const std::int64_t compiles = device.metrics().compiles;
   const int steps = test::options().problems > 0 ? test::options().problems : 200;
