@@ -270,7 +270,7 @@ class Coordinator {
     ours_.starts_left = INT_MAX;
     measure_copy();
     for (Contestant& peer : peers_) greet(peer, peers_until - bench::wall_seconds());
-    measure_gemm();
+    bool has_gemm = measure_gemm();
 
     std::vector<std::pair<const GpuCase*, std::vector<Contestant*>>> again;
     std::vector<Contestant*> late;
@@ -282,8 +282,12 @@ class Coordinator {
         if (!peer.late()) at_once.push_back(&peer);
         if (peer.starting()) missed.push_back(&peer);
       }
+      has_gemm = has_gemm || measure_gemm();
       measure(one, at_once, false);
       if (!missed.empty()) again.emplace_back(&one, missed);
+    }
+    if (!has_gemm) {
+      say({{"ceiling", "gemm"}, {"error", "no peer that can measure a matrix product is ready"}});
     }
     for (const auto& [one, missed] : again) measure_again(*one, missed, false);
     for (Contestant& peer : peers_) late.push_back(&peer);
@@ -369,37 +373,35 @@ class Coordinator {
     say(line);
   }
 
-  void measure_gemm() {
-    Json line = {{"ceiling", "gemm"}};
+  // Asks a peer that can for it; false if none is ready.
+  bool measure_gemm() {
     const auto able = std::ranges::find_if(
         peers_, [](const Contestant& one) { return one.ready && one.says("gemm"); });
-    if (able == peers_.end()) {
-      line["error"] = "no peer that can measure a matrix product is ready";
-    } else {
-      line["before"] = state();
-      const Json question = {{"ask", "gemm"}};
-      able->process->ask(question);
-      // The state with the highest power while it computes; what comes before is preparation.
-      Json during;
-      const double until = bench::wall_seconds() + 2 * patience(*able);
-      GpuProcess::Line said;
-      while (!said.object && said.broken.empty() && bench::wall_seconds() < until && left() > 0) {
-        const Json now = state();
-        const bool higher = now.is_object() && (during.is_null() || now["watts"] > during["watts"]);
-        if (higher) during = now;
-        said = able->process->next_line(0.02);
-      }
-      if (said.object) {
-        line.update(*said.object);
-      } else {
-        const std::string why =
-            said.broken.empty() ? "did not measure a product in time" : said.broken;
-        line["error"] = able->name + " " + why;
-        drop(*able, why);
-      }
-      line["during"] = during;
+    if (able == peers_.end()) return false;
+    Json line = {{"ceiling", "gemm"}, {"before", state()}};
+    const Json question = {{"ask", "gemm"}};
+    able->process->ask(question);
+    // The state with the highest power while it computes; what comes before is preparation.
+    Json during;
+    const double until = bench::wall_seconds() + 2 * patience(*able);
+    GpuProcess::Line said;
+    while (!said.object && said.broken.empty() && bench::wall_seconds() < until && left() > 0) {
+      const Json now = state();
+      const bool higher = now.is_object() && (during.is_null() || now["watts"] > during["watts"]);
+      if (higher) during = now;
+      said = able->process->next_line(0.02);
     }
+    if (said.object) {
+      line.update(*said.object);
+    } else {
+      const std::string why =
+          said.broken.empty() ? "did not measure a product in time" : said.broken;
+      line["error"] = able->name + " " + why;
+      drop(*able, why);
+    }
+    line["during"] = during;
     say(line);
+    return true;
   }
 
   // Measures a case with those of the peers that are ready by now, and are late or are not.
