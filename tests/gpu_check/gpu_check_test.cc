@@ -122,7 +122,11 @@ TEST_CASE("what an object says can fail a step") {
   step.check = [](const Json& json) { return json["n"] == 2 ? "two" : ""; };
   CHECK(run_groups({{.name = "g", .width = 1, .steps = {step}}}, in_seconds(20), results).failed ==
         1);
+  Step silent = shell("silent", "echo words");
+  silent.check = step.check;
+  run_groups({{.name = "g", .width = 1, .steps = {silent}}}, in_seconds(20), results);
   CHECK(lines_with(scratch / "out", "wrong")[0]["wrong"] == "two");
+  CHECK(lines_with(scratch / "out", "wrong")[1]["wrong"] == "it printed no result");
 }
 
 TEST_CASE("a full disk loses no line that is printed, and never the room for later ones") {

@@ -79,8 +79,12 @@ class Running {
     const double seconds = seconds_between(begin_, Clock::now());
     const std::size_t object = text_.find('{');
     Json whole = object == text_.npos ? Json() : Json::parse(text_.substr(object), nullptr, false);
-    if (whole.is_object()) say(std::move(whole));
+    if (whole.is_object()) {
+      said_ += text_.size();
+      say(std::move(whole));
+    }
     const Child::Outcome& end = child_.outcome();
+    if (step_.check && said_ == 0 && wrong_.empty()) wrong_ = "it printed no result";
     const bool good = end.exit == 0 || std::ranges::count(step_.good_exits, end.exit) > 0;
     if (!child_.ended()) {
       outcome_ = "hang";

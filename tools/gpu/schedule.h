@@ -24,7 +24,8 @@ struct Step {
   // Exit codes besides 0 that are no failure.
   std::vector<int> good_exits = {};
   // Looks at a JSON object that the step printed. Returns why it is not as it should be; empty if
-  // it is. Null: every object is good.
+  // it is. A step that has a check and prints no object fails. Null: every object is good, and so
+  // is none.
   std::function<std::string(const Json&)> check = nullptr;
   // Called once the step has ended, whatever its outcome.
   std::function<void()> after = nullptr;
