@@ -85,13 +85,18 @@ class Variant:
         self.name = " ".join([text_of(says, "config")] +
                              (["drawn"] if says.get("draws") is True else []) +
                              [clean(each) for each in list_of(says, "defines")])
+        self.rate = positive_of(says, "bytes_a_clock_of_a_multiprocessor")
+        if self.rate:  # a question about copies, of tensors of several sizes
+            self.name = f"{positive_of(says, 'megabytes') or 0:g} MiB"
         self.measured = positive_of(says, "median_ms")
         self.predicted = positive_of(says, "predicted_ms")
         self.error = text_of(says, "error")
         self.other_bits = says.get("same_bits") is False
 
     def line(self, first):
-        """Its time over that of the first variant, measured and predicted."""
+        """Its time over that of the first variant, measured and predicted; of copies their rate."""
+        if self.rate and not self.error:
+            return f"{self.name}: {self.rate:.1f} bytes a clock of a multiprocessor"
         if self.error or not self.measured:
             return f"{self.name}: {self.error or 'no time'}"
         text = f"{self.name}: {self.measured:.4g} ms"
