@@ -108,8 +108,11 @@ std::string environment(const char* name) {
 
 // The python that a user's shell would run; empty: there is none.
 std::string find_python() {
-  const std::string own = environment("VIRTUAL_ENV") + "/bin/python3";
-  for (const std::string& python : {own, std::string("python3")}) {
+  std::vector<std::string> candidates = {"python3"};
+  // Without an environment this would be /bin/python3, which may not be the first on PATH.
+  const std::string own = environment("VIRTUAL_ENV");
+  if (!own.empty()) candidates.insert(candidates.begin(), own + "/bin/python3");
+  for (const std::string& python : candidates) {
     if (!lines_of({.words = {python, "--version"}, .variables = {}}, 10).empty()) return python;
   }
   return "";
