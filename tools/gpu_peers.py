@@ -13,6 +13,7 @@ this file where there is no GPU. Such times say nothing.
 
 import argparse
 import json
+import os
 import sys
 import time
 
@@ -212,6 +213,9 @@ def main():
     parser.add_argument("--backend", choices=[*SDPA, "flex"], default="flash")
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, to try this file")
     arguments = parser.parse_args()
+    # What libraries print on the standard output is no answer: it goes to the standard error.
+    answers_to = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     if not arguments.rehearse and not torch.cuda.is_available():
         print(f"gpu_peers: PyTorch {torch.__version__} sees no GPU", file=sys.stderr)
         return 3
@@ -221,7 +225,8 @@ def main():
     if arguments.rehearse:
         version += ", rehearsed on the CPU"
     flex = arguments.backend == "flex"
-    print(json.dumps({"version": version, "gemm": not flex, "late": flex}), flush=True)
+    print(json.dumps({"version": version, "gemm": not flex, "late": flex}), file=answers_to,
+          flush=True)
     answers = {"load": peer.load, "measure": peer.measure, "gemm": peer.gemm}
     for line in sys.stdin:
         try:
@@ -229,7 +234,7 @@ def main():
             answer = answers[question["ask"]](question)
         except Exception as error:  # whatever a backend throws is its answer
             answer = {"error": str(error).strip().split("\n")[0][:300] or type(error).__name__}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers_to, flush=True)
     return 0
 
 
