@@ -113,6 +113,9 @@ TEST_CASE("a deadline ends what runs, and the same command goes on from there") 
   CHECK(tally.passed == 2);
   CHECK(outcome_of(folder, "later") == "pass");
   CHECK(fs::file_size(mark) == 2);  // not begun again
+  again.steps[0].always = true;
+  CHECK(run_groups({again}, in_seconds(20), results).earlier == 2);
+  CHECK(fs::file_size(mark) == 4);
 }
 
 TEST_CASE("what an object says can fail a step") {
@@ -127,6 +130,31 @@ TEST_CASE("what an object says can fail a step") {
   run_groups({{.name = "g", .width = 1, .steps = {silent}}}, in_seconds(20), results);
   CHECK(lines_with(scratch / "out", "wrong")[0]["wrong"] == "two");
   CHECK(lines_with(scratch / "out", "wrong")[1]["wrong"] == "it printed no result");
+}
+
+TEST_CASE("an object of other types than its check reads fails one step alone") {
+  const test::ScratchFolder scratch;
+  Results results(scratch / "out", "right");
+  Step step = shell("null", "echo '{\"config\": null}'");
+  step.check = [](const Json& json) { return json.value("config", ""); };
+  const Group group{.name = "g", .width = 1, .steps = {step, shell("next", "true")}};
+  const Tally tally = run_groups({group}, in_seconds(20), results);
+  CHECK(tally.failed == 1);
+  CHECK(tally.passed == 1);
+}
+
+TEST_CASE("a failure keeps what was printed beside the standard error") {
+  const test::ScratchFolder scratch;
+  Results results(scratch / "out", "right");
+  const Step step = shell("both", "echo which check; echo noise >&2; exit 1");
+  run_groups({{.name = "g", .width = 1, .steps = {step}}}, in_seconds(20), results);
+  CHECK(lines_with(scratch / "out", "tail")[0]["tail"] == "noise\nwhich check\n");
+}
+
+TEST_CASE("a program that fails is heard if that counts") {
+  const Command fails{.words = {"sh", "-c", "echo why; exit 4"}, .variables = {}};
+  CHECK(lines_of(fails, 10).empty());
+  CHECK(lines_of(fails, 10, Failing::kCounts) == std::vector<std::string>{"why"});
 }
 
 TEST_CASE("a full disk loses no line that is printed, and never the room for later ones") {

@@ -130,12 +130,18 @@ for place in dict.fromkeys(places):
   return lines_of({.words = {python, "-c", kAsk}, .variables = {}}, 10);
 }
 
-// A folder that goes with the process. Without one, kernels are kept in memory alone.
+// A folder that goes with the process, in the first place that takes one. Without one, kernels are
+// kept in memory alone, and golden programs and the tuner have no results.
 class Scratch {
  public:
   Scratch() {
-    std::string name = (fs::temp_directory_path() / "gpu_check-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
+    for (const std::string& place :
+         {environment("TMPDIR"), std::string("/tmp"), std::string("/dev/shm")}) {
+      std::string name = place + "/gpu_check-XXXXXX";
+      if (place.empty() || mkdtemp(name.data()) == nullptr) continue;
+      path_ = fs::absolute(name).string();
+      return;
+    }
   }
   ~Scratch() {
     std::error_code ignored;
@@ -192,21 +198,29 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// What annulus doctor says; null if it says nothing.
-Json doctor_of(const Kit& kit) {
-  constexpr double kSeconds = 60;
+// What annulus doctor says within so many seconds; null if it says nothing. It fails where the
+// device has a problem, and then says which.
+Json doctor_of(const Kit& kit, double seconds) {
   const Json json = Json::parse(joined(lines_of(kit.command({kit.path("annulus"), "doctor",
                                                              "--device", kit.device, "--json"}),
-                                                kSeconds)),
+                                                seconds, Failing::kCounts)),
                                 nullptr, false);
   return json.is_object() ? json : Json();
 }
 
-// Whether the device is a GPU that can be used.
-bool is_gpu(const Kit& kit, const Json& doctor) {
-  const Json device = doctor.is_object() ? doctor.value("device", Json::object()) : Json::object();
-  const std::string problem = device.value("problem", "annulus doctor says nothing of it");
-  if (problem.empty() && !device.value("simulated", true)) return true;
+// Whether the device may be a GPU that can be used. A doctor that says nothing of it stops no call:
+// the first kernel then tells.
+bool may_be_gpu(const Kit& kit, const Json& doctor) {
+  const Json device = doctor.is_object() ? doctor.value("device", Json()) : Json();
+  if (!device.is_object() || !device.contains("problem") || !device["problem"].is_string()) {
+    std::fprintf(stderr,
+                 "gpu_check: annulus doctor says nothing of %s; the steps are run all the "
+                 "same\n",
+                 kit.device.c_str());
+    return true;
+  }
+  const std::string problem = device["problem"];
+  if (problem.empty() && device.value("simulated", Json()) != true) return true;
   std::fprintf(stderr, "gpu_check: %s is no GPU: %s\n", kit.device.c_str(),
                problem.empty() ? "the driver that was found is simulated; take its folder out of "
                                  "ANNULUS_LIBRARY_PATH and LD_LIBRARY_PATH"
@@ -272,12 +286,14 @@ int run(const Options& options) {
   const auto begin = Clock::now();
   const Scratch scratch;
   const Kit kit = make_kit(options, scratch);
-  const Machine machine = {kit.rehearsal ? "" : gpu_text(), doctor_of(kit)};
-  if (!kit.rehearsal && !is_gpu(kit, machine.doctor)) return kNoGpu;
   const auto left = [&] {
     return std::max(1.0,
                     options.seconds - std::chrono::duration<double>(Clock::now() - begin).count());
   };
+  constexpr double kDoctorSeconds = 60;
+  const Machine machine = {kit.rehearsal ? "" : gpu_text(),
+                           doctor_of(kit, std::min(kDoctorSeconds, left()))};
+  if (!kit.rehearsal && !may_be_gpu(kit, machine.doctor)) return kNoGpu;
   int failed = 0;
   if (options.call != "fast") {
     // Of six minutes, those that no machine's start takes: the head of one, then of the other.

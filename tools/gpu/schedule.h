@@ -27,6 +27,8 @@ struct Step {
   // it is. A step that has a check and prints no object fails. Null: every object is good, and so
   // is none.
   std::function<std::string(const Json&)> check = nullptr;
+  // Whether it is run in every process, also if it ended in an earlier one.
+  bool always = false;
   // Called once the step has ended, whatever its outcome.
   std::function<void()> after = nullptr;
 };
@@ -50,9 +52,13 @@ struct Tally {
 // second.
 Tally run_groups(const std::vector<Group>& groups, Clock::time_point deadline, Results& results);
 
-// Runs a program that answers at once and returns the lines that it prints; none if it fails or
-// takes longer.
-std::vector<std::string> lines_of(const Command& command, double max_seconds);
+// Whether a program that fails has said anything.
+enum class Failing { kSaysNothing, kCounts };
+
+// Runs a program that answers at once and returns the lines that it prints; none if it takes longer
+// or, unless that counts, fails.
+std::vector<std::string> lines_of(const Command& command, double max_seconds,
+                                  Failing failing = Failing::kSaysNothing);
 
 }  // namespace annulus::gpu
 
