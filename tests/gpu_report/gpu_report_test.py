@@ -128,6 +128,21 @@ class GpuReport(unittest.TestCase):
         self.assertEqual((kept / "fast.jsonl").read_bytes(), whole)
         self.assertEqual(len(list(kept.parent.iterdir())), 2)
 
+    def test_what_a_cut_call_has_not_begun_is_not_answered(self):
+        folder = self.folder()
+        lines = (folder / "right.jsonl").read_text().splitlines()
+        begun = [line for line in lines if '"micro pair"' not in line]
+        (folder / "right.jsonl").write_text("\n".join(begun) + "\n")
+        text = self.expect(0, [folder], "rows: one_box, clusters", "2. Questions (1 steps)")
+        self.assertNotIn("1. Micro tests", text)
+
+    def test_a_call_that_does_not_know_its_gpu(self):
+        folder = self.folder()
+        lines = (folder / "right.jsonl").read_text().splitlines()
+        call = {**json.loads(lines[0]), "gpu": "", "doctor": None, "date": "2026-11-30T00:00:00Z"}
+        (folder / "right.jsonl").write_text("\n".join([json.dumps(call), *lines[1:]]) + "\n")
+        self.expect(0, [folder], f"{H100}/2026-11-30-0123456789ab")
+
     def test_what_failed(self):
         text = self.expect(
             1, [self.folder("failed")], "pair: fail", "a failure says: peers differ | or counts",

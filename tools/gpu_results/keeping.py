@@ -39,11 +39,14 @@ def origin_of(results):
     if not origins:
         raise Problem("no first line of a call was read, so GPU, commit and date are not known")
     for what, kind in (("words", "GPUs"), ("commit", "commits")):
-        found = sorted({getattr(origin, what) for origin in origins})
+        found = sorted({getattr(origin, what) for origin in origins} - {""})
         if len(found) > 1:
             raise Problem(f"calls are of several {kind} ({', '.join(found)}): give the files of "
                           "each a folder of its own")
-    origin = min(origins, key=lambda each: each.date)
+    # A call whose nvidia-smi and doctor said nothing is of the GPU of the others.
+    origin = max((each for each in origins if each.words), default=origins[0],
+                 key=lambda each: each.driver != "")
+    origin = origin._replace(date=min(each.date for each in origins))
     if not origin.words or not origin.commit or not re.fullmatch(r"\d{4}-\d\d-\d\d", origin.date):
         raise Problem("the first line of the call lacks the GPU, the commit or the date: "
                       f"'{origin.gpu}', '{origin.commit}', '{origin.date}'")

@@ -8,6 +8,8 @@ from .folder import BROKEN, clean, list_of, positive_of, text_of
 # The items of docs/gpu-backlog.md that one group of steps answers: how their titles begin.
 ITEMS = {"Micro tests": "micro", "Questions": "question", "Golden PTX programs": "golden",
          "Device tests": "test", "First timing": "timing"}
+# The groups that have a row for each step, and the heads of the first columns of their tables.
+ROWS = {"micro": "test", "question": "question"}
 NAME = re.compile(r"`([^`]+)`$")
 
 
@@ -19,8 +21,9 @@ def cells_of(line):
     return [each.strip().replace("\\|", "|") for each in re.split(r"(?<!\\)\|", line[1:-1])]
 
 
-def rows_of(text):
-    """The rows of all tables whose first cell is a name in backticks: {name: [(head, cell), ...]}."""
+def rows_of(text, first=None):
+    """The rows of tables whose first cell is a name in backticks: {name: [(head, cell), ...]}. Of all
+    tables, or of those alone whose first column is headed `first`."""
     rows, head = {}, []
     for line in text.splitlines():
         cells = cells_of(line)
@@ -28,7 +31,7 @@ def rows_of(text):
             head = []
         elif not head:
             head = cells
-        elif NAME.match(cells[0]):
+        elif NAME.match(cells[0]) and first in (None, head[0]):
             rows[NAME.match(cells[0]).group(1)] = list(zip(head[1:], cells[1:]))
     return rows
 
@@ -120,18 +123,23 @@ def questions_of(results):
     return {name: list(variants.values()) for name, variants in questions.items() if name}
 
 
-def passed(results, group, golden):
-    """Whether steps of a group ended and all of them passed."""
+def passed(results, group, golden, text):
+    """How many steps of a group passed; 0 if one of them, or of its rows in the backlog, did not.
+
+    A call that is cut short leaves no line of the steps that it has not begun.
+    """
     steps = [step for step in results.in_group(group) if step.outcome != "skipped"]
     agrees = group != "golden" or (golden is not None and not golden.note and not golden.count())
-    return bool(steps) and agrees and all(step.outcome == "pass" for step in steps)
+    wanted = set(rows_of(text, ROWS[group])) if group in ROWS else set()
+    agrees = agrees and wanted <= {bare(step.name) for step in steps}
+    return len(steps) if agrees and all(step.outcome == "pass" for step in steps) else 0
 
 
 def answered_items(results, golden, text):
-    """The items of the backlog that need nothing more, as "1. Micro tests"."""
-    groups = {title: group for title, group in ITEMS.items() if passed(results, group, golden)}
-    return [f"{number}. {title}" for number, title in items_of(text).items()
-            if any(title.startswith(known) for known in groups)]
+    """The items of the backlog of which all that ran passed, as "1. Micro tests (19 steps)"."""
+    counts = {title: passed(results, group, golden, text) for title, group in ITEMS.items()}
+    return [f"{number}. {title} ({count} steps)" for number, title in items_of(text).items()
+            for known, count in counts.items() if count and title.startswith(known)]
 
 
 def answered_rows(results, rows):
