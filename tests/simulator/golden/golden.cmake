@@ -45,6 +45,15 @@ add_test(NAME libcuda_golden COMMAND golden_programs --device cuda:8)
 set_tests_properties(libcuda_golden PROPERTIES LABELS unit ENVIRONMENT_MODIFICATION
   "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
 
+# A process that ended in a program leaves its name: the next one notes it and runs the others.
+add_test(NAME golden_goes_on COMMAND bash -c
+  "rm -f \"$1\"*; echo redux.sync.add.u32 >\"$1.running\"
+   \"$0\" --only .add.u32 --go-on \"$1\" && grep -q 'redux.sync.add.u32: did not end' \"$1\" &&
+   [ $(grep -o '\"status\":\"ok\"' \"$1\" | wc -l) -ge 3 ] && [ ! -e \"$1.running\" ] && cp \"$1\" \"$1.first\" &&
+   \"$0\" --only .add.u32 --go-on \"$1\" && cmp \"$1\" \"$1.first\""
+  $<TARGET_FILE:golden_programs> ${CMAKE_CURRENT_BINARY_DIR}/golden_goes_on)
+set_tests_properties(golden_goes_on PROPERTIES LABELS unit)
+
 # Mistakes made on purpose in the templates themselves.
 annulus_test(mutants LABEL device SIMULATED LIBRARIES annulus_test_devices
   SOURCES simulator/broken/merge_mutants_test.cc simulator/broken/mma_mutants_test.cc

@@ -3,23 +3,32 @@
 //
 //   golden_programs --device cuda:0 --json silicon.json
 //   golden_programs --device sim:sm_80 --json simulator.json
+//   golden_programs --device cuda:0 --go-on silicon.json     the same; goes on from what is there
 //   golden_programs --compare silicon.json simulator.json    names every instruction that differs
 //   golden_programs --write FOLDER                           the programs as .ptx files
 //   golden_programs --list
 //
-// Exits 0 when everything agrees with its definition, 1 otherwise, 2 on wrong usage.
+// A program that does not end on a GPU, or that takes the context with it, ends the process. With
+// --go-on the report is there nevertheless, and the same command again notes that program as
+// refused and runs those after it, until it has run them all.
+//
+// Exits 0 when everything that it ran agrees with its definition, 1 otherwise, 2 on wrong usage.
 
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "annulus/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "device/stream.h"
 #include "simulator/golden/runner.h"
 
 namespace annulus::golden {
@@ -29,22 +38,79 @@ std::string digest(const std::vector<std::uint64_t>& words) {
   return base::digest(std::as_bytes(std::span(words))).hex();
 }
 
+base::Json read_report(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return base::parse_json(text.str(), path, {.bytes = 256u << 20});
+}
+
+// Whole or not at all.
+void write_report(const base::Json& report, const std::string& path) {
+  std::ofstream(path + ".new") << report.dump() << "\n";
+  std::filesystem::rename(path + ".new", path);
+}
+
+// Where --go-on keeps the name of the program that is running.
+std::string running_path(const std::string& json_path) { return json_path + ".running"; }
+
+// Takes over what an earlier process has left: its results, and the program that it ended in.
+void take_earlier(const std::string& json_path, base::Json& report) {
+  if (std::filesystem::exists(json_path)) {
+    report["programs"] = read_report(json_path).at("programs");
+  }
+  std::string name;
+  std::ifstream running(running_path(json_path));
+  std::getline(running, name);
+  for (const auto& entry : report["programs"]) {
+    if (entry.at("name") == name) return;
+  }
+  for (const Golden& golden : all_programs()) {
+    if (golden.name != name) continue;
+    report["programs"].push_back({{"name", name},
+                                  {"inputs", digest(golden.in)},
+                                  {"status", "refused"},
+                                  {"error", name + ": did not end, or ended the process"},
+                                  {"words", base::Json::array()}});
+  }
+}
+
+// Whether a program has left the context in a state in which nothing runs any more.
+bool is_lost(const device::Context& context) {
+  try {
+    device::synchronize(context, nullptr);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 // One object: {"device": ..., "programs": [{"name", "inputs", "status", "error"?, "words":
 // [...]}]}.
 int run_programs(const std::string& device, const std::string& json_path, const std::string& ptx,
-                 const std::string& only) {
+                 const std::string& only, bool goes_on) {
+  constexpr unsigned kMostSeconds = 10;  // of one program on a GPU; most take milliseconds
   const device::ContextPointer context = open_device(device);
   base::Json report;
   report["device"] = device;
   report["name"] = context->info().name;
   report["programs"] = base::Json::array();
+  if (goes_on) take_earlier(json_path, report);
+  std::set<std::string> earlier;
+  for (const auto& entry : report["programs"]) earlier.insert(entry.at("name").get<std::string>());
+  auto written = std::chrono::steady_clock::now();
   int bad = 0;
   int unmodelled = 0;
   int all = 0;
   for (const Golden& golden : all_programs()) {
     if (!only.empty() && golden.name.find(only) == std::string::npos) continue;
-    if (!runs_on(golden, *context)) continue;
+    if (!runs_on(golden, *context) || earlier.contains(golden.name)) continue;
+    if (goes_on) {
+      std::ofstream(running_path(json_path)) << golden.name << "\n";
+      if (!context->info().simulated) alarm(kMostSeconds);  // whose signal ends the process
+    }
     const Outcome outcome = run(context, golden, ptx);
+    alarm(0);
     ++all;
     base::Json entry;
     entry["name"] = golden.name;
@@ -56,6 +122,16 @@ int run_programs(const std::string& device, const std::string& json_path, const 
     for (const std::uint64_t word : outcome.out) words.push_back(fmt::format("{:016x}", word));
     entry["words"] = std::move(words);
     report["programs"].push_back(std::move(entry));
+    const bool lost = goes_on && !outcome.error.empty() && is_lost(*context);
+    const auto now = std::chrono::steady_clock::now();
+    if (lost || (goes_on && now - written > std::chrono::seconds(1))) {
+      write_report(report, json_path);
+      written = now;
+    }
+    if (lost) {
+      fmt::print("refused  {}; nothing runs after it in this process\n", outcome.error);
+      return 1;
+    }
     if (outcome.good()) continue;
     if (!golden.modelled && !outcome.error.empty() && context->info().simulated) {
       ++unmodelled;
@@ -70,15 +146,13 @@ int run_programs(const std::string& device, const std::string& json_path, const 
   }
   fmt::print("{} of {} programs agree with their definitions on {}; {} are not modelled\n",
              all - bad - unmodelled, all, device, unmodelled);
-  if (!json_path.empty()) std::ofstream(json_path) << report.dump() << "\n";
+  if (goes_on) {
+    write_report(report, json_path);
+    std::filesystem::remove(running_path(json_path));
+  } else if (!json_path.empty()) {
+    std::ofstream(json_path) << report.dump() << "\n";
+  }
   return bad == 0 ? 0 : 1;
-}
-
-base::Json read_report(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return base::parse_json(text.str(), path, {.bytes = 256u << 20});
 }
 
 // The words of `golden` for which the manual allows several values: approximations, NaN, open
@@ -172,6 +246,7 @@ int write_programs(const std::string& folder, const std::string& ptx) {
 int main_with(const std::vector<std::string>& arguments) {
   std::string device = "sim:sm_80";
   std::string json;
+  std::string go_on;
   std::string ptx = ANNULUS_GOLDEN_PTX;
   std::string only;
   std::string write;
@@ -187,6 +262,7 @@ int main_with(const std::vector<std::string>& arguments) {
       return compare_reports(value, arguments[i + 2]);
     std::string* target = option == "--device"  ? &device
                           : option == "--json"  ? &json
+                          : option == "--go-on" ? &go_on
                           : option == "--ptx"   ? &ptx
                           : option == "--only"  ? &only
                           : option == "--write" ? &write
@@ -198,7 +274,7 @@ int main_with(const std::vector<std::string>& arguments) {
     *target = value;
   }
   if (!write.empty()) return write_programs(write, ptx);
-  return run_programs(device, json, ptx, only);
+  return run_programs(device, go_on.empty() ? json : go_on, ptx, only, !go_on.empty());
 }
 
 }  // namespace
