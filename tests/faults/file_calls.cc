@@ -221,7 +221,7 @@ class Passes {
     fs::permissions(folder_ + "/cache", fs::perms::owner_all);
     for (const auto& each : fs::directory_iterator(arguments_.cache)) {
       if (each.path().extension() == ".kernel") {
-        fs::create_hard_link(each, fs::path(folder_) / "cache" / each.path().filename());
+        fs::copy_file(each, fs::path(folder_) / "cache" / each.path().filename());
       }
     }
     flow_.prepare(folder_);

@@ -195,12 +195,11 @@ std::vector<Group> right_groups(const Kit& kit, Results& results) {
                             .after = [golden, &results] { keep(results, golden + ".gz"); }});
   groups.push_back(std::move(programs));
 
+  // As ordinary runs, here and on a GPU: the kernels of more random problems are not in the pack.
   Group tests{.name = "test", .width = 4, .steps = {}};
   for (const std::string& file : test_files(kit)) {
     std::vector<std::string> words = {kit.path("device_tests"), "--device", kit.device,
-                                      "--no-colors=true", "--source-file=*/tests/" + file,
-                                      // The kernels of more random problems are not in the pack.
-                                      "--problems", "1", "--orders", "1"};
+                                      "--no-colors=true", "--source-file=*/tests/" + file};
     tests.steps.push_back({.name = "test " + file,
                            .command = kit.command(std::move(words)),
                            .max_seconds = kit.rehearsal ? 900.0 : 120.0});
