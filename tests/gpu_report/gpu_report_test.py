@@ -91,7 +91,7 @@ class GpuReport(unittest.TestCase):
         folder = self.folder()
         self.expect(0, [folder], "1.100 of the first's time, predicted 0.969 (the prediction has",
                     "clusters pay", "1. Micro tests", "2. Questions",
-                    "0 of 1 programs differ; not compared with the simulator",
+                    "7. First timing", "0 of 1 programs differ; not compared with the simulator",
                     "rows: one_box, pair, clusters", "0.94 to 0.94 times as fast as the best peer")
         kept = self.kept / H100 / "2026-12-01-0123456789ab"
         for name in ("right.jsonl", "fast.jsonl"):
@@ -111,6 +111,9 @@ class GpuReport(unittest.TestCase):
         self.expect(1, ["--check"], "--table")
         self.expect(0, ["--table"])
         self.assertEqual(self.document.read_text(), table)
+        fast = folder / "fast.jsonl"
+        fast.write_text(fast.read_text().replace('"tflops":720.0,', '"error":"no peer",'))
+        self.assertNotIn("7. First timing", self.expect(0, [folder]))
 
     def test_nothing_that_is_kept_is_overwritten(self):
         folder = self.folder()

@@ -130,6 +130,9 @@ def passed(results, group, golden, text):
     """
     steps = [step for step in results.in_group(group) if step.outcome != "skipped"]
     agrees = group != "golden" or (golden is not None and not golden.note and not golden.count())
+    if group == "timing":  # times say little without what the GPU can do
+        agrees = {text_of(said.says, "ceiling") for said in results.of("ceiling")
+                  if not text_of(said.says, "error")} >= {"copy", "gemm"}
     wanted = set(rows_of(text, ROWS[group])) if group in ROWS else set()
     agrees = agrees and wanted <= {bare(step.name) for step in steps}
     return len(steps) if agrees and all(step.outcome == "pass" for step in steps) else 0
