@@ -53,11 +53,12 @@ struct WarmWork {
   std::vector<WarmBatch> batches;
   // Also all general kernels, which plans that do not wait begin with (PlanOptions::wait).
   bool general = false;
-  // Also what each of these folders of compiled kernels holds for the architecture of a device,
-  // compiled for that device. A folder in which a simulated device has kept its kernels
-  // (DeviceOptions::cache_dir) so becomes one for the GPU that it stands for, kernels that no shape
-  // states included: those of rings, appends, merges, joins and layouts. Kernels of other versions
-  // of this library and damaged files are left out.
+  // Absolute paths of folders of compiled kernels. Each kernel that a folder has for the
+  // architecture of a device is compiled for that device, too. So a folder in which a simulated
+  // device has kept its kernels (DeviceOptions::cache_dir) yields the kernels for a GPU, and those
+  // of rings, appends, merges, joins and layouts are among them, which no shape states. Kernels of
+  // other versions of this library and damaged files are left out. Throws Error{kFile} if a folder
+  // is not there, or if others than its owner, who is the caller or root, may write to it.
   std::vector<std::string> folders = {};
 };
 

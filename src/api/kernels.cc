@@ -144,7 +144,8 @@ class Jobs {
     }
   }
 
-  // What a folder holds for the architecture of the target.
+  // Adds the kernels of a folder that are for the architecture of the target. `wanted` are the
+  // texts that say what they are kernels for (jit::wanted_in).
   void add(const Target& target, const std::vector<std::string>& wanted) {
     for (const std::string& text : wanted) {
       std::optional<jit::KernelRequest> request = target.compiler->adopt(text);

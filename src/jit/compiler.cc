@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kSourceName = "/annulus/specialised.cu";
 constexpr std::size_t kMaxLog = 16 << 10;
-// Of the text of what is wanted.
+// They begin the last two parts of the text of what is wanted, KernelKey::wanted.
 constexpr std::string_view kEntryLine = "entry ";
 constexpr std::string_view kSourceLine = "\nsource\n";
 

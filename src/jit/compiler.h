@@ -43,7 +43,7 @@ class Compiler {
   Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
            std::shared_ptr<const TemplateSet> templates, ImageKind kind);
 
-  // The same compiler with other templates.
+  // Returns this compiler with other templates.
   std::shared_ptr<const Compiler> with(std::shared_ptr<const TemplateSet> templates) const {
     return std::make_shared<const Compiler>(nvrtc_, std::move(templates), kind_);
   }
@@ -65,10 +65,11 @@ class Compiler {
   // Throws Error{kInvalidArgument} for a spec that is not well formed.
   KernelRequest prepare(KernelSpec spec) const;
 
-  // The request for a kernel that a device has kept, by what its file states as wanted
-  // (KernelKey::wanted), with this compiler's kind of image: so what a simulated device ran is
-  // compiled for a GPU. Of its spec only the family and the architecture are known. Nothing if it
-  // was made of other templates, for another schema, or is no such text.
+  // Makes a request for a kernel that a device has kept, from KernelKey::wanted in its file, with
+  // the kind of image that this compiler makes. So what a simulated device ran is compiled for a
+  // GPU. The request's spec states the family and the architecture and nothing else. Returns
+  // nothing if the kernel is of other templates or of another schema, or if the text is none of a
+  // kernel.
   std::optional<KernelRequest> adopt(std::string_view wanted) const;
 
   // Takes 0.1 s and more. Any number of threads may compile at once. Throws Error{kLibrary} with

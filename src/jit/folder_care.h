@@ -45,7 +45,8 @@ struct Verified {
 // Reads every file whole.
 Verified verify(const OpenFolder& folder, bool remove);
 
-// What the whole files of a folder are kernels for (KernelKey::wanted), in the order of names.
+// Reads every file of a folder and returns, in the order of names, KernelKey::wanted of those that
+// are whole: what they are kernels for.
 std::vector<std::string> wanted_in(const OpenFolder& folder);
 
 }  // namespace annulus::jit

@@ -104,8 +104,10 @@ void Child::look() {
   ended_ = true;
   if (WIFEXITED(status)) outcome_.exit = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) outcome_.signal = WTERMSIG(status);
-  // What the program has started goes with it, and keeps no pipe open.
+  // Processes that the program has started end with it, so that they keep no pipe open. After that
+  // the number may become that of another group.
   ::kill(-process_, SIGKILL);
+  process_ = -1;
 }
 
 void Child::pump() {

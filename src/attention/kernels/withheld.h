@@ -23,8 +23,8 @@ struct DeviceLimits;  // device_limits.h
 struct Withheld {
   std::string_view kernel;        // ConfigFamily::name
   std::int64_t dim_qk = 0;        // the head dim of Q and K, or 0 for all
-  std::string_view architecture;  // for which kernels are compiled: "sm_90a"
-  std::string_view reason;        // for users, without the full stop
+  std::string_view architecture;  // that kernels are compiled for, as "sm_90a"
+  std::string_view reason;        // a sentence for users without its full stop
 };
 
 // The rows, and an empty one after them, since an array has at least one element.
