@@ -13,7 +13,7 @@ set_tests_properties(gpu_check_refused PROPERTIES LABELS device RESOURCE_LOCK gp
 
 # The beginning of both calls: every micro test passes, nothing that ran failed, and timings are there.
 add_test(NAME gpu_check_rehearsal COMMAND bash -c
-  "rm -rf \"$1\"; \"$0\" six --rehearse --seconds 40 --tune-seconds 0 --build \"$2\" --output \"$1\" &&
+  "rm -rf \"$1\"; \"$0\" six --rehearse --seconds 60 --tune-seconds 0 --build \"$2\" --output \"$1\" &&
    [ $(grep -c '\"step\":\"micro .*\"outcome\":\"pass\"' \"$1/right.jsonl\") = $(\"$2/tests/micro_tests\" --list | wc -l) ] &&
    grep -q '\"programs\":{' \"$1/fast.jsonl\" && grep -q '\"rehearsal\":true' \"$1/right.jsonl\""
   ${PROJECT_SOURCE_DIR}/tools/gpu_check ${PROJECT_BINARY_DIR}/gpu_check_rehearsal ${PROJECT_BINARY_DIR})
