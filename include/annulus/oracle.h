@@ -94,9 +94,10 @@ struct Tolerance {
 ANNULUS_EXPORT Tolerance tolerance(Dtype dtype);
 
 // Relative errors are against the oracle's norm, or against the norm of a row of the dtype's
-// smallest normal number where that is larger. Infinity marks an error that no tolerance allows: a
-// value that is not finite where the oracle's is finite, or an empty row with O != 0 or LSE !=
-// -inf.
+// smallest normal number where that is larger. An error up to 2^-122 sqrt(dim_v) (1.9e-37 in each
+// element) counts as none: kernels compute probabilities in fp32, where those below 2^-126 beside
+// a large sink logit are 0. Infinity marks an error that no tolerance allows: a value that is not
+// finite where the oracle's is finite, or an empty row with O != 0 or LSE != -inf.
 struct Comparison {
   double error_row_max = 0;
   double error_o = 0;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -295,6 +296,20 @@ TEST_CASE("a carried state is compared by its meaning, and m by itself") {
   other = state;
   other.m[0] = -1e30f;  // the stand-in of an empty row must not leak
   CHECK(annulus::compare(c.problem, oracle, result).error_lse == kInfinity);
+}
+
+TEST_CASE("an answer may lose what fp32 cannot hold, and no more") {
+  base::ThreadPool pool(1);
+  Case c = small_case(Dtype::kBfloat16, LseBase::kNatural);
+  const auto is_right_without_o = [&](float logit) {
+    c.problem.score.sink_logit = {logit};
+    const Reference oracle = attention::reference(c.problem, c.inputs(), pool);
+    Rounded answer = rounded(c, oracle);
+    std::ranges::fill(answer.o.bits, std::uint16_t{0});
+    return annulus::compare(c.problem, oracle, answer.result()).within_tolerance;
+  };
+  CHECK(is_right_without_o(95));  // probabilities are below e^-90
+  CHECK_FALSE(is_right_without_o(70));
 }
 
 TEST_CASE("NaN in an operand taints exactly the rows that read it") {

@@ -96,6 +96,14 @@ RowDistance distance(const AnswerRow& answer, const ExpectedRow& expected) {
   if (!std::isfinite(between.error) || (expected.empty && between.error != 0)) {
     between.error = kInfinity;
   }
+  // What fp32 cannot hold is no error. A probability beside a large sink logit is 0 below 2^-126,
+  // and its value may be some times larger than 1.
+  const double lost = 0x1p-122 * std::sqrt(static_cast<double>(answer.o.size()));
+  if (between.error <= lost * lost) {
+    between.error = 0;
+  } else if (std::isfinite(between.error)) {
+    between.error = std::pow(std::sqrt(between.error) - lost, 2);
+  }
   return between;
 }
 
