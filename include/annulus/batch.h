@@ -38,7 +38,7 @@ struct BatchBounds {
   std::int64_t keys_of_one = 0;  // keys of one request; at least 1
   // Keys of all requests together; 0: requests x keys_of_one. Where they lie in a pool, give what
   // that holds, a prefix that requests share counted as often as it is read: workspace grows with
-  // it.
+  // it. A number beyond requests x keys_of_one counts as that product.
   std::int64_t keys = 0;
 };
 

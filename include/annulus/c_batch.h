@@ -31,8 +31,8 @@ typedef struct annulus_batch_bounds {
   int64_t rows;         // of Q, of all requests together; at least 1
   int64_t rows_of_one;  // of one request; 0: `rows`
   int64_t keys_of_one;  // keys of one request; at least 1
-  // Keys of all requests together; 0: requests * keys_of_one. Keys that requests share count as
-  // often as they are read.
+  // Keys of all requests together; 0, or more than that: requests * keys_of_one. Keys that requests
+  // share count as often as they are read.
   int64_t keys;
 } annulus_batch_bounds;
 

@@ -161,7 +161,8 @@ void check_options(const BatchOptions& options) {
 BatchProblem with_bounds(BatchProblem problem) {
   BatchBounds& most = problem.most;
   if (most.rows_of_one == 0) most.rows_of_one = most.rows;
-  if (most.keys == 0) most.keys = most.requests * most.keys_of_one;
+  const std::int64_t all_keys = pattern::product(most.requests, most.keys_of_one);
+  most.keys = most.keys == 0 ? all_keys : std::min(most.keys, all_keys);
   return problem;
 }
 
@@ -470,7 +471,7 @@ void validate(const BatchProblem& given) {
   check_count("most.rows", most.rows, 1, kMaxPosition);
   check_count("most.rows_of_one", most.rows_of_one, 0, most.rows);
   check_count("most.keys_of_one", most.keys_of_one, 1, kMaxPosition);
-  check_count("most.keys", most.keys, 0, most.requests * most.keys_of_one);
+  check_count("most.keys", most.keys, 0, std::numeric_limits<std::int64_t>::max());
   check_count("page_rows", given.page_rows, 0, kMaxPosition);
   // Numbers of keys of a list, whose blocks are whole, have 31 bits.
   check_count("block_keys", given.block_keys, 0, kMaxPosition / 2);

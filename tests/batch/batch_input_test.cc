@@ -126,6 +126,16 @@ TEST_CASE("requests that have more keys together than planned lose those of the 
   CHECK(plan.status(step.workspace()).request == 4);
 }
 
+TEST_CASE("a pool may hold more keys than the requests can have") {
+  BatchProblem problem = problem_for(kRequests);
+  problem.most.keys = 0;
+  const std::size_t needed = plan_batch(device(), problem, in_parts()).workspace_bytes();
+  for (const std::int64_t keys : {std::int64_t{1} << 20, std::int64_t{1} << 62}) {
+    problem.most.keys = keys;
+    CHECK(plan_batch(device(), problem, in_parts()).workspace_bytes() == needed);
+  }
+}
+
 TEST_CASE("the begin of a request without rows takes no rows from others") {
   const std::vector<Request> requests = {{0, 70, 0, 1}, {2, 90, 0, 2}, {3, 33, 0, 3}};
   BatchProblem problem = problem_for(requests);
@@ -239,8 +249,7 @@ TEST_CASE("what the host can see is a typed error") {
   refused("more rows of one than of all", kWrong,
           [](BatchProblem* p) { p->most.rows_of_one = 99; });
   refused("no keys", kWrong, [](BatchProblem* p) { p->most.keys_of_one = 0; });
-  refused("more keys than requests can have", kWrong,
-          [](BatchProblem* p) { p->most.keys = 1 << 20; });
+  refused("negative keys of all", kWrong, [](BatchProblem* p) { p->most.keys = -1; });
   refused("negative pages", kWrong, [](BatchProblem* p) { p->page_rows = -16; });
   refused("heads that do not divide", kWrong, [](BatchProblem* p) { p->heads = 5; });
   refused("head dims without a kernel", kNone, [](BatchProblem* p) { p->dim_qk = p->dim_v = 80; });
