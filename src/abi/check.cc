@@ -35,6 +35,38 @@ std::string simulator_message(const CudaTable& table) {
   }
 }
 
+// What people can do about a code. Those of a driver that does not start follow the descriptions of
+// CUresult in the CUDA Driver API, "Data types used by CUDA driver".
+struct Remedy {
+  CUresult code;
+  const char* text;
+};
+constexpr Remedy kRemedies[] = {
+    {kCudaNotInitialized,
+     "if the process was forked after the driver was opened, the child can use no device: open "
+     "devices after fork(), or exec"},
+    {kCudaDeinitialized, "the driver is being unloaded: give back devices before the process ends"},
+    {kCudaStubLibrary,
+     "this libcuda is the toolkit's stub for linking: take its folder out of LD_LIBRARY_PATH and "
+     "ANNULUS_LIBRARY_PATH, so that the driver's own library is found"},
+    {kCudaDeviceUnavailable,
+     "another process has the GPU for itself, or the GPU is in a fault state: see nvidia-smi for "
+     "its compute mode and processes"},
+    {kCudaSystemNotReady,
+     "a service of the system has not started: GPUs that NVSwitch joins need "
+     "nvidia-fabricmanager, in the version of the driver"},
+    {kCudaSystemDriverMismatch,
+     "libcuda is of another version than the loaded kernel module, as after an update of the "
+     "driver: restart the machine, or load the module anew; in a container, mount the libcuda of "
+     "the host"},
+    {kCudaCompatNotSupported,
+     "this libcuda is of a forward compatibility package (cuda-compat), which only runs on "
+     "data-centre GPUs: take its folder out of LD_LIBRARY_PATH, or install a newer driver"},
+    {kCudaUnknown,
+     "if no call has succeeded before, the kernel modules may be missing: run nvidia-modprobe -u, "
+     "and see dmesg for messages of NVRM"},
+};
+
 }  // namespace
 
 bool is_sticky(CUresult code) {
@@ -62,12 +94,8 @@ void fail(const CudaTable& table, CUresult code, const char* call,
   table.get_error_string(code, &text);
   std::string message = fmt::format("{} returned {} ({}): {}; at {}", call, or_unknown(name), code,
                                     or_unknown(text), place(where));
-  if (code == kCudaNotInitialized || code == kCudaDeinitialized) {
-    message +=
-        code == kCudaNotInitialized
-            ? "; if the process was forked after the driver was opened, the child can use no "
-              "device: open devices after fork(), or exec"
-            : "; the driver is being unloaded: give back devices before the process ends";
+  for (const Remedy& remedy : kRemedies) {
+    if (remedy.code == code) message += fmt::format("; {}", remedy.text);
   }
   const bool sticky = is_sticky(code);
   if (sticky || code == kCudaInvalidPtx || code == kCudaNoBinaryForGpu) {

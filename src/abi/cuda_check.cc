@@ -33,6 +33,8 @@ static_assert(same_number_v<kCudaInvalidValue, CUDA_ERROR_INVALID_VALUE>);
 static_assert(same_number_v<kCudaOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY>);
 static_assert(same_number_v<kCudaNotInitialized, CUDA_ERROR_NOT_INITIALIZED>);
 static_assert(same_number_v<kCudaDeinitialized, CUDA_ERROR_DEINITIALIZED>);
+static_assert(same_number_v<kCudaStubLibrary, CUDA_ERROR_STUB_LIBRARY>);
+static_assert(same_number_v<kCudaDeviceUnavailable, CUDA_ERROR_DEVICE_UNAVAILABLE>);
 static_assert(same_number_v<kCudaNoDevice, CUDA_ERROR_NO_DEVICE>);
 static_assert(same_number_v<kCudaInvalidDevice, CUDA_ERROR_INVALID_DEVICE>);
 static_assert(same_number_v<kCudaInvalidImage, CUDA_ERROR_INVALID_IMAGE>);
@@ -61,6 +63,9 @@ static_assert(same_number_v<kCudaLaunchFailed, CUDA_ERROR_LAUNCH_FAILED>);
 static_assert(
     same_number_v<kCudaCooperativeLaunchTooLarge, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE>);
 static_assert(same_number_v<kCudaNotSupported, CUDA_ERROR_NOT_SUPPORTED>);
+static_assert(same_number_v<kCudaSystemNotReady, CUDA_ERROR_SYSTEM_NOT_READY>);
+static_assert(same_number_v<kCudaSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH>);
+static_assert(same_number_v<kCudaCompatNotSupported, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE>);
 static_assert(same_number_v<kCudaCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED>);
 static_assert(same_number_v<kCudaCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED>);
 static_assert(same_number_v<kCudaCaptureMerge, CUDA_ERROR_STREAM_CAPTURE_MERGE>);

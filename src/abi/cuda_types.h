@@ -34,6 +34,8 @@ enum : CUresult {
   kCudaOutOfMemory = 2,
   kCudaNotInitialized = 3,
   kCudaDeinitialized = 4,
+  kCudaStubLibrary = 34,
+  kCudaDeviceUnavailable = 46,
   kCudaNoDevice = 100,
   kCudaInvalidDevice = 101,
   kCudaInvalidImage = 200,
@@ -61,6 +63,9 @@ enum : CUresult {
   kCudaLaunchFailed = 719,
   kCudaCooperativeLaunchTooLarge = 720,
   kCudaNotSupported = 801,
+  kCudaSystemNotReady = 802,
+  kCudaSystemDriverMismatch = 803,
+  kCudaCompatNotSupported = 804,
   kCudaCaptureUnsupported = 900,  // a call that a stream under capture forbids
   kCudaCaptureInvalidated = 901,
   kCudaCaptureMerge = 902,

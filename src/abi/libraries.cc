@@ -154,7 +154,12 @@ Library<Table> find(const LibraryNames& names, const LibrarySearch& search, int 
   fill_table(found);
   report.version = ask_version(found.table);
   report.version_text = text(report.version);
-  if (report.version != 0 ? report.version < minimum : report.usable()) {
+  if (report.version == 0 && report.usable()) {
+    report.problem = fmt::format(
+        "{} at {} states no version; it may be a stub for linking, as the toolkit has in "
+        "lib64/stubs: take that folder out of LD_LIBRARY_PATH and ANNULUS_LIBRARY_PATH",
+        names.name, report.path);
+  } else if (report.version != 0 && report.version < minimum) {
     report.problem = fmt::format("{} at {} is version {}; {} or newer is needed", names.name,
                                  report.path, report.version_text, text(minimum));
   }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <map>
 #include <string>
 
 #include "annulus/error.h"
@@ -48,6 +49,18 @@ TEST_CASE("the kind of the error follows the code") {
   CHECK(error_of(table, kCudaInvalidHandle).code() == ErrorCode::kDevice);
   for (const CUresult code : {700, 702, 710, 714, 715, 716, 717, 718, 719}) {
     CHECK(error_of(table, code).code() == ErrorCode::kFault);
+  }
+}
+
+TEST_CASE("a driver that does not start has a remedy") {
+  const std::map<int, const char*> remedies = {{34, "stub"},
+                                               {46, "nvidia-smi"},
+                                               {802, "nvidia-fabricmanager"},
+                                               {803, "restart the machine"},
+                                               {804, "cuda-compat"},
+                                               {999, "nvidia-modprobe"}};
+  for (const auto& [code, remedy] : remedies) {
+    CHECK(std::strstr(error_of(table_with_names(), code).what(), remedy) != nullptr);
   }
 }
 
