@@ -16,7 +16,7 @@ struct GpuModel {
   const char* name;         // "a100"
   const char* description;  // for people
   const char* driver_name;  // what the driver calls it, which tuned results are found by
-  int compute_capability;   // 80, 90
+  int compute_capability;   // 80, 90, 120
   int multiprocessors;
   std::int64_t shared_bytes_per_block;
   int clock_kilohertz;

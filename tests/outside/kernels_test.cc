@@ -265,6 +265,8 @@ TEST_CASE("GPUs that are known by name have kernels without being here") {
   std::vector<std::string> architectures;
   for (const KnownGpu& gpu : known_gpus()) {
     CHECK_FALSE(gpu.description.empty());
+    architectures.push_back(gpu.architecture);
+    if (std::ranges::count(architectures, gpu.architecture) > 1) continue;  // one of each
     WarmOptions options;
     options.folder = scratch.path(gpu.name);
     options.devices = {gpu.name};
@@ -276,10 +278,9 @@ TEST_CASE("GPUs that are known by name have kernels without being here") {
     CHECK(listed.sets[0].origin.starts_with(gpu.architecture + ", image cubin"));
     // They are no simulated device's.
     CHECK(why_unused(listed.sets[0], test::device().info(), true).starts_with("made for sm_"));
-    architectures.push_back(gpu.architecture);
   }
-  CHECK(std::ranges::count(architectures, "sm_80") == 1);
-  CHECK(std::ranges::count(architectures, "sm_90a") == 2);
+  CHECK(std::ranges::count(architectures, "sm_80") == 2);
+  CHECK(std::ranges::count(architectures, "sm_90a") == 4);
 }
 
 TEST_CASE("a set of kernels says why it does not serve a device") {
