@@ -18,9 +18,6 @@
 namespace annulus::autotune {
 namespace {
 
-// A temporary older than this was left by a killed writer, since writing takes far less time.
-constexpr std::int64_t kAbandonedSeconds = 3600;
-
 std::string file_name(const Entry& entry) { return entry_name(entry) + std::string(kEntrySuffix); }
 
 }  // namespace
@@ -355,7 +352,7 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
   }
   stored.outcome = Outcome::kStored;
   *stored_entry = entry;
-  sweep(opened.file, name);
+  base::sweep_temporaries(*files_, opened.file, name);
   return stored;
 }
 
@@ -400,22 +397,6 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace,
   const std::lock_guard guard(mutex_);
   own_.replace({kept, stored->path});
   return *stored;
-}
-
-// Removes temporaries that killed writers left behind. The time is that of `newest`, a file written
-// just now: a clock of this machine may be hours from that of the machine which keeps the files.
-void TunedStore::sweep(int folder, const std::string& newest) {
-  std::vector<std::string> names;
-  if (files_->list(folder, &names) < 0) return;
-  const std::optional<std::int64_t> now = base::modified_time(*files_, folder, newest);
-  if (!now) return;
-  for (const std::string& name : names) {
-    if (!name.starts_with(base::kTemporaryPrefix)) continue;
-    const Opened file{*files_, files_->open(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)};
-    base::FileSystem::Status status;
-    if (file.file < 0 || files_->status(file.file, &status) < 0) continue;
-    if (*now - status.modified > kAbandonedSeconds) files_->unlink(folder, name);
-  }
 }
 
 }  // namespace annulus::autotune

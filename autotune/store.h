@@ -115,7 +115,6 @@ class TunedStore {
                                    bool* fits) const;
   std::optional<Stored> store_in(const std::string& folder, const Entry& entry, bool replace,
                                  Entry* stored_entry, std::string* problem, bool* is_full);
-  void sweep(int folder, const std::string& newest);
 
   StoreOptions options_;
   base::Log log_;

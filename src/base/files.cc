@@ -29,6 +29,7 @@ static_assert(kHere == AT_FDCWD);
 constexpr int kMaxInterruptions = 1000;
 // Names have 64 random bits, so a few attempts find one that is free.
 constexpr int kMaxNames = 8;
+constexpr char kTemporaryPrefix[] = ".annulus-";
 
 int result(int value) { return value < 0 ? -errno : value; }
 
@@ -256,6 +257,25 @@ std::optional<std::int64_t> modified_time(FileSystem& files, int folder, const s
   const int code = files.status(file, &status);
   files.close(file);
   return code < 0 ? std::nullopt : std::optional(status.modified);
+}
+
+void sweep_temporaries(FileSystem& files, int folder, const std::string& newest) {
+  constexpr std::int64_t kAbandonedSeconds = 3600;  // writing takes far less time
+  std::vector<std::string> names;
+  if (files.list(folder, &names) < 0) return;
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with(kTemporaryPrefix); });
+  if (names.empty()) return;
+  const std::optional<std::int64_t> now = modified_time(files, folder, newest);
+  if (!now) return;
+  for (const std::string& name : names) {
+    const int file = files.open(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (file < 0) continue;
+    FileSystem::Status status;
+    const int code = files.status(file, &status);
+    files.close(file);
+    const bool own = code >= 0 && status.regular && status.owner == geteuid();
+    if (own && *now - status.modified > kAbandonedSeconds) files.unlink(folder, name);
+  }
 }
 
 std::string describe_errno(std::int64_t code) {

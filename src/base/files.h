@@ -78,12 +78,16 @@ using CheckHead =
 
 // Writes through a temporary of the same folder, synced and renamed over path: a reader sees the
 // old file or the new one, whole, also after a crash of this process or of the machine. On an error
-// path is untouched and the temporary is removed. Temporaries are named kTemporaryPrefix and 16
-// random digits. A killed writer leaves one behind, and the owner of the folder may remove those by
-// that name.
-inline constexpr char kTemporaryPrefix[] = ".annulus-";
+// path is untouched and the temporary is removed. Temporaries are named ".annulus-" and 16
+// random digits. A killed writer leaves one behind, which sweep_temporaries() removes.
 FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
                           std::span<const std::byte> bytes, unsigned mode);
+
+// Removes the temporaries of the caller in an open folder that killed writers left behind: those
+// that are an hour older than `newest`, a file of the folder that was written just now. The time is
+// taken from that file because a clock of this machine may be hours from the clock of the machine
+// which keeps the files.
+void sweep_temporaries(FileSystem& files, int folder, const std::string& newest);
 
 // When the file was modified last, in seconds since 1970, by the clock of who keeps the files;
 // empty where that cannot be found out.

@@ -15,8 +15,6 @@
 namespace annulus::jit {
 namespace {
 
-// A temporary older than this was left by a killed writer, since writing takes far less time.
-constexpr std::int64_t kAbandonedSeconds = 3600;
 // Listing a folder takes longer than storing a file, so old files are swept only after this many
 // stores.
 constexpr std::int64_t kStoresPerSweep = 64;
@@ -33,8 +31,11 @@ DiskCache::DiskCache(DiskCacheOptions options, base::Log log,
     problem_ = "no folder is set (ANNULUS_CACHE_DIR, XDG_CACHE_HOME or HOME)";
     return;
   }
-  folder_ = base::open_private_folder(*files_, options_.folder, base::FolderUse::kOwn,
-                                      "set ANNULUS_CACHE_DIR to a folder of your own", &problem_);
+  folder_ = base::open_private_folder(
+      *files_, options_.folder, base::FolderUse::kOwn,
+      "set ANNULUS_CACHE_DIR to a folder of your own, perhaps one below it; "
+      "kernels that several users read belong in ANNULUS_KERNELS",
+      &problem_);
   if (folder_ < 0) note_once(fmt::format("compiled kernels are not kept on disk: {}", problem_));
 }
 
@@ -127,34 +128,28 @@ bool DiskCache::any_of(const KernelOrigin& origin) {
 
 // Removes temporaries that killed writers left, and above max_bytes the oldest kernels, down to
 // three quarters of it. Another process may do the same at the same time. A reader may lose a file
-// that it was about to open, which is then a miss. The time is that of `newest`, a file written
-// just now: a clock of this machine may be hours from that of the machine which keeps the files.
+// that it was about to open, which is then a miss. `newest` is a file that was written just now.
 void DiskCache::sweep(const std::string& newest) {
   struct Entry {
     std::string name;
     std::int64_t bytes;
     std::int64_t modified;
   };
+  base::sweep_temporaries(*files_, folder_, newest);
   std::vector<std::string> names;
   if (files_->list(folder_, &names) < 0) return;
   std::vector<Entry> kernels;
   std::int64_t bytes = 0;
-  const std::optional<std::int64_t> now = base::modified_time(*files_, folder_, newest);
   for (const std::string& name : names) {
-    const bool temporary = name.starts_with(base::kTemporaryPrefix);
-    if (!temporary && !name.ends_with(kKernelSuffix)) continue;
+    if (!name.ends_with(kKernelSuffix)) continue;
     const int file = files_->open(folder_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (file < 0) continue;
     base::FileSystem::Status status;
     const int code = files_->status(file, &status);
     files_->close(file);
     if (code < 0) continue;
-    if (temporary) {
-      if (now && *now - status.modified > kAbandonedSeconds) files_->unlink(folder_, name);
-    } else {
-      kernels.push_back({name, status.bytes, status.modified});
-      bytes += status.bytes;
-    }
+    kernels.push_back({name, status.bytes, status.modified});
+    bytes += status.bytes;
   }
   if (bytes <= options_.max_bytes) return;
   std::ranges::sort(kernels, {}, &Entry::modified);

@@ -197,11 +197,22 @@ void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
   std::map<std::string, std::int64_t> without_room;
   const std::string text = print_shape_log(*shapes, &without_room);
   base::write_file_atomically(*files_, path, std::as_bytes(std::span(text)), 0600);
+  sweep_once();
   for (const auto& [line, count] : taken.lines) without_room_.find(*line)->second = 0;
   for (const auto& [line, count] : without_room) {
     const auto known = without_room_.find(line);
     if (known != without_room_.end()) add_to(&known->second, count);
   }
+}
+
+// Once for each log, since the folder is its user's and may be large.
+void ShapeLog::sweep_once() {
+  if (std::exchange(swept_, true)) return;
+  const std::size_t slash = options_.path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : options_.path.substr(0, slash + 1);
+  const base::Opened opened(*files_, files_->open(base::kHere, folder, O_RDONLY | O_DIRECTORY, 0));
+  if (opened.file < 0) return;
+  base::sweep_temporaries(*files_, opened.file, options_.path.substr(slash + 1));
 }
 
 // Adds what was taken, and what of its lines was left out before. No more than the file still has

@@ -73,6 +73,7 @@ class ShapeLog {
   void work();
   void write_or_note();
   void add_to_file(const ShapeCounts::Taken& taken);
+  void sweep_once();
   void offer(const ShapeCounts::Taken& taken, LoggedShapes* shapes);
 
   const ShapeLogOptions options_;
@@ -80,7 +81,8 @@ class ShapeLog {
   const base::Log log_;
   const std::shared_ptr<Noted> noted_;
   const std::shared_ptr<base::FileSystem> files_;
-  std::mutex writing_;  // held by the one thread that writes; guards without_room_
+  std::mutex writing_;  // held by the one thread that writes; guards without_room_ and swept_
+  bool swept_ = false;
   // By the lines that were taken so far: the plans which this log counted as left out, as the file
   // had no room for the line. They are offered again with the next plan of it: what a new line is
   // planned between two writes would never be more than others in all.

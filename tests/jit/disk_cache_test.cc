@@ -56,7 +56,7 @@ std::int64_t bytes_of(DiskCache& disk) {
 std::size_t temporaries(const std::string& folder) {
   std::size_t count = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    count += entry.path().filename().string().starts_with(base::kTemporaryPrefix);
+    count += entry.path().filename().string().starts_with(".annulus-");
   }
   return count;
 }

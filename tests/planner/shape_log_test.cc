@@ -378,6 +378,21 @@ TEST_CASE("logs of one file add up, and the file is its user's alone") {
   CHECK(folder.entries() == 2);  // and the lock
 }
 
+TEST_CASE("temporaries of killed writers go with the first write") {
+  const ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  const std::string old = folder / ".annulus-0123456789abcdef.tmp";
+  const std::string fresh = folder / ".annulus-fedcba9876543210.tmp";
+  std::ofstream(old) << "#", std::ofstream(fresh) << "#";
+  std::filesystem::last_write_time(
+      old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  Made log(path);
+  log.add(problem_of(50));
+  log.log->write();
+  CHECK_FALSE(std::filesystem::exists(old));
+  CHECK(std::filesystem::exists(fresh));  // perhaps of a writer that is at work
+}
+
 // A file without room, whose lines have so many plans each.
 void write_full(const std::string& path, std::int64_t plans) {
   LoggedShapes full;
