@@ -1,7 +1,9 @@
 // annulus tuned export, import, merge, diff, verify, prune, remove, why: tuned results that travel.
 #include "annulus/tuned_pack.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <initializer_list>
 #include <map>
 #include <tuple>
 
@@ -126,13 +128,22 @@ Exit verify_tuned(const PackArguments& arguments) {
   };
   const TunedReport report = annulus::verify_tuned(device, options);
   print(arguments, report);
-  bool fails = false, partial = interruption.arrived();
-  for (const TunedNote& note : report.notes) {
-    fails = fails || note.verdict == TunedVerdict::kFails;
-    partial = partial || note.verdict == TunedVerdict::kNotMeasured;
-  }
-  if (fails) return Exit::kWrongResult;
+  const auto any = [&](std::initializer_list<TunedVerdict> verdicts) {
+    return std::ranges::any_of(report.notes, [&](const TunedNote& note) {
+      return std::ranges::find(verdicts, note.verdict) != verdicts.end();
+    });
+  };
+  using enum TunedVerdict;
+  if (any({kFails})) return Exit::kWrongResult;
   if (!report.left_out.empty()) return Exit::kInvalidFile;
+  const bool compared =
+      arguments.measure > 0 ? any({kHolds, kWeaker}) : any({kUsed, kHolds, kWeaker});
+  if (!compared) {
+    std::fprintf(stderr, "annulus tuned verify: nothing was compared: %s\n",
+                 report.notes.empty() ? "there is no entry"
+                                      : "no entry was used or measured on this device");
+  }
+  const bool partial = interruption.arrived() || any({kNotMeasured}) || !compared;
   return partial ? Exit::kPartial : Exit::kOk;
 }
 
