@@ -95,7 +95,7 @@ int open_private_folder(FileSystem& files, const std::string& given, FolderUse u
     *problem = fmt::format("'{}' belongs to user {}, not to user {}; {}", path, status.owner,
                            geteuid(), remedy);
   } else if ((status.mode & kOthersWrite) != 0) {
-    *problem = fmt::format("others may write to '{}' (mode {:04o}); run chmod 700 on it", path,
+    *problem = fmt::format("others may write to '{}' (mode {:04o}); run chmod go-w on it", path,
                            status.mode);
   } else {
     return folder;

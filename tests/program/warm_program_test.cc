@@ -133,14 +133,28 @@ TEST_CASE("the line of a missing kernel's error compiles it ahead") {
   }
 }
 
+TEST_CASE("a damaged line of a shape log costs only itself") {
+  const test::ScratchFolder folder;
+  const std::string log =
+      shapes_file(folder,
+                  "# annulus shapes 2\n--count 2 --heads 1 --seq 64 --dim 32 --pattern \"causal\n"
+                  "--count 1 --heads 1 --seq 64 --dim 32 --pattern \"causal\"\n");
+  const Outcome warmed =
+      annulus_with("warm --json --shapes " + log + " --into " + (folder / "kernels") + on_device());
+  CHECK(warmed.code == 0);
+  CHECK(warmed.err.find("line 2 is left out: nothing ends the quote") != std::string::npos);
+  CHECK(base::parse_json(warmed.out, "warm")["kernels"] == 1);
+}
+
 TEST_CASE("kernels are compiled for GPUs that are not here") {
   const test::ScratchFolder folder;
   const std::string shapes = shapes_file(folder, "--heads 2 --seq 256 --dim 64 --pattern causal\n");
   const std::string into = folder / "kernels";
   const base::Json made = json_of("warm --json --shapes " + shapes + " --into " + into +
                                   " --device a100 --arch sm_90a --device sim:sm_80");
-  CHECK(made["devices"] == base::Json({"a100 (sm_80, cubin)", "sim:sm_80 (sm_80, ptx)",
-                                       "h100 (sm_90a, cubin)", "h200 (sm_90a, cubin)"}));
+  CHECK(made["devices"] ==
+        base::Json({"a100 (sm_80, cubin)", "sim:sm_80 (sm_80, ptx)", "h100 (sm_90a, cubin)",
+                    "h200 (sm_90a, cubin)", "gh200 (sm_90a, cubin)", "h20 (sm_90a, cubin)"}));
   CHECK(made["failures"].empty());
   const base::Json listed = json_of("cache list --json --cache-dir " + into);
   REQUIRE(listed["folders"].size() == 1);

@@ -487,8 +487,10 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
   app.add_flag("--cold-cache", arguments->cold_cache, "empty L2 before each measured launch");
   add_number(app, "--seed", &arguments->shape.seed, "of random operands");
   app.add_flag("--models", arguments->models, "list the models that --model knows; tune nothing");
-  app.add_flag("--keep-journal", arguments->keep_journal,
-               "leave the journal of a search that ended beside its result");
+  app.add_flag(
+      "--keep-journal,!--no-keep-journal", arguments->keep_journal,
+      "leave the journal of a search that ended beside its result, for annulus tune report "
+      "(the default)");
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 
@@ -513,15 +515,17 @@ void add_options(CLI::App& app, WarmArguments* arguments) {
                  "folder for the kernels, which is made; what is there already is left")
       ->type_name(kFolder)
       ->required();
-  app.add_option(
-         "--device", arguments->devices,
-         "what to compile for, several times for several: a GPU by name (a100, h100, h200), "
-         "which need not be here; sim:sm_80, sim:sm_90a; cuda:N; default: ANNULUS_DEVICE, "
-         "else the first GPU, else a simulated one")
+  app.add_option("--device", arguments->devices,
+                 "what to compile for, several times for several: a GPU by name (a100, l4, "
+                 "rtx4090, h100, ...) "
+                 "or by architecture (sm_89), which need not be here; sim:sm_80, sim:sm_90a; "
+                 "cuda:N; default: ANNULUS_DEVICE, "
+                 "else the first GPU, else a simulated one")
       ->type_name("DEVICE")
       ->allow_extra_args(false);
-  app.add_option("--arch", arguments->architectures,
-                 "all GPUs of an architecture that are known by name: sm_80, sm_90a, sm_90")
+  app.add_option(
+         "--arch", arguments->architectures,
+         "all GPUs of an architecture that are known by name: sm_80, sm_89, sm_90a, sm_90, ...")
       ->type_name("ARCH")
       ->allow_extra_args(false);
   app.add_option("--templates", arguments->templates, "folder of kernel templates to use instead")

@@ -11,7 +11,8 @@
 // White space separates the words of a line. A word, or what follows the = of an option, may be in
 // quotes of one of three kinds (", ' and `), of which a backslash makes a character of the word.
 //
-// A log of what an engine has planned (DeviceOptions::shape_log) is such a file.
+// A log of what an engine has planned (DeviceOptions::shape_log) is such a file. A line of a log
+// that does not parse is left out, and stderr names it; in any other file it is an error.
 
 #include <cstdint>
 #include <functional>
