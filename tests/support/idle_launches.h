@@ -60,6 +60,10 @@ struct IdleLaunches {
       if (idle) return abi::kCudaSuccess;
       return below.memcpy_peer_async(to, to_context, from, from_context, bytes, stream);
     };
+    wrapped.memset_d32_async = [](abi::CUdeviceptr to, unsigned value, std::size_t count,
+                                  abi::CUstream stream) -> abi::CUresult {
+      return idle ? abi::kCudaSuccess : below.memset_d32_async(to, value, count, stream);
+    };
     wrapped.launch_kernel = [](abi::CUfunction function, unsigned grid_x, unsigned grid_y,
                                unsigned grid_z, unsigned block_x, unsigned block_y,
                                unsigned block_z, unsigned shared, abi::CUstream stream,

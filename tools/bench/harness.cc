@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -118,7 +119,7 @@ Bench::Bench(std::string program, int argc, char** argv) : program_(std::move(pr
       filter_ = value;
     } else if (value && option == "--commit") {
       commit_ = value;
-    } else if (value && option == "--rounds" && std::atoi(value) > 0) {
+    } else if (value && option == "--rounds" && std::isdigit(value[0]) != 0) {
       rounds_ = std::atoi(value);
     } else {
       std::fprintf(stderr, "usage: %s [--output FILE] [--rounds N] [--filter TEXT] [--commit ID]\n",
@@ -170,6 +171,10 @@ int Bench::run() {
     return 1;
   }
   if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K");
+  if (rounds_ == 0) {
+    std::printf("%s: each of %zu measurements ran once\n", program_.c_str(), entries_.size());
+    return entries_.empty() ? 1 : 0;
+  }
   print();
   if (!output_.empty()) write();
   return 0;

@@ -13,6 +13,8 @@
 //   }
 //
 // Options of every program: --output FILE, --rounds N (default 5), --filter TEXT, --commit TEXT.
+// With
+// --rounds 0 every measurement only warms up, so that a test can run the program to its end.
 
 #include <functional>
 #include <string>
