@@ -29,7 +29,6 @@ void BlockShadow::reset(const Program& program, ClusterClocks& clocks, Agent fir
   program_ = &program;
   clocks_ = &clocks;
   first_ = first;
-  ordered_.fill(0);
   chunks_.clear();
   recent_.fill(nullptr);
   if (pages_.size() > kKeptPages) {
@@ -51,9 +50,7 @@ BlockShadow::Stamp BlockShadow::stamp(const Access& access, int lane) const {
 }
 
 bool BlockShadow::before(Stamp stamp, int warp, int lane) const {
-  const int other = warp_of(stamp);
-  if (other == warp && clock_of(stamp) < ordered_[static_cast<std::size_t>(warp)]) return true;
-  return clocks_->before(agent(other), clock_of(stamp), lane_of(stamp), agent(warp), lane);
+  return clocks_->before(agent(warp_of(stamp)), clock_of(stamp), lane_of(stamp), agent(warp), lane);
 }
 
 BlockShadow::Chunk* BlockShadow::find(std::uint64_t address) {
@@ -232,6 +229,7 @@ void BlockShadow::keep(std::vector<Gift>& gifts, const Gift& gift) {
     gifts.push_back(gift);
   } else {
     earlier->clock = std::max(earlier->clock, gift.clock);
+    earlier->lanes |= gift.lanes;
   }
 }
 
@@ -243,25 +241,28 @@ void BlockShadow::settle_all(int warp) {
 
 void BlockShadow::take(int warp, Lanes lanes, const std::uint64_t* addresses, bool later) {
   for (Lanes rest = given_.empty() ? 0 : lanes; rest != 0; rest &= rest - 1) {
-    auto given = given_.find(addresses[std::countr_zero(rest)]);
+    const int lane = std::countr_zero(rest);
+    auto given = given_.find(addresses[lane]);
     if (given == given_.end()) given = given_.find(kAnywhere);
     if (given == given_.end()) continue;
     for (const Gift& gift : given->second) {
-      if (gift.warp != warp) keep(pending_[static_cast<std::size_t>(warp)], gift);
+      if (gift.warp == warp) {
+        clocks_->learn_lane(agent(warp), lane, gift.lanes, gift.clock);
+      } else {
+        keep(pending_[static_cast<std::size_t>(warp)], gift);
+      }
     }
   }
   if (!later) settle(warp);
 }
 
-// All that the warp did is given, whichever lane makes the access, and its lanes are ordered too:
-// where each lane takes a lock in turn, that is what orders them.
+// To other warps all that the warp did is given, whichever lane makes the access.
 void BlockShadow::give(int warp, Lanes lanes, const std::uint64_t* addresses) {
-  const Gift gift{warp, clocks_->advance(agent(warp))};
-  ordered_[static_cast<std::size_t>(warp)] = clocks_->clock(agent(warp));
   for (; lanes != 0; lanes &= lanes - 1) {
-    const std::uint64_t address = addresses[std::countr_zero(lanes)];
-    const bool apart = given_.size() < kMostGiven || given_.contains(address);
-    keep(given_[apart ? address : kAnywhere], gift);
+    const int lane = std::countr_zero(lanes);
+    const bool apart = given_.size() < kMostGiven || given_.contains(addresses[lane]);
+    keep(given_[apart ? addresses[lane] : kAnywhere],
+         {warp, clocks_->clock(agent(warp)), Lanes{1} << lane});
   }
 }
 

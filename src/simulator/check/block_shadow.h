@@ -57,7 +57,9 @@ class BlockShadow {
   void note_write(const Access& access, int lane, std::uint64_t address);
 
   // Lanes make a strong access: they take up what earlier ones at the address gave, or give. What
-  // the warp takes it knows at once, or with `later` from settle() on.
+  // the warp takes from others it knows at once, or with `later` from settle() on. What a lane
+  // takes from other lanes of its warp it alone knows, at once. After a gift the clock of the warp
+  // has to advance.
   void take(int warp, Lanes lanes, const std::uint64_t* addresses, bool later);
   // The warp makes a fence, or arrives at a barrier.
   void settle(int warp) {
@@ -107,10 +109,11 @@ class BlockShadow {
     std::size_t end;
   };
 
-  // What a warp did up to and including a clock.
+  // What a warp did up to and including a clock; for lanes of this warp itself, what `lanes` did.
   struct Gift {
     int warp;
     std::uint32_t clock;
+    Lanes lanes;
   };
   // What came before the last fence() of a warp.
   struct Fence {
@@ -141,8 +144,6 @@ class BlockShadow {
   const Program* program_ = nullptr;
   ClusterClocks* clocks_ = nullptr;
   Agent first_ = 0;
-  // [warp]: what any lane did before this clock comes before what the warp does now.
-  std::array<std::uint32_t, kWarps> ordered_{};
   std::unordered_map<std::uint64_t, Chunk*> chunks_;  // by number
   std::vector<std::unique_ptr<Chunk>> pool_;          // chunks_ are the first of it
   std::array<Chunk*, 16> recent_{};                   // by the number's low bits

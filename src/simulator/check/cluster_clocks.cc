@@ -1,6 +1,7 @@
 #include "simulator/check/cluster_clocks.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace annulus::simulator {
 
@@ -20,6 +21,7 @@ void ClusterClocks::reset(std::uint32_t warps) {
   agents_ = 2 * warps;
   std::fill_n(clock_.begin(), warps, 1u);
   sync_.assign(warps, 1);
+  of_lanes_.clear();
   known_.resize(warps);
   for (Vector& known : known_) known.assign(agents_, Known{});
 }
@@ -41,7 +43,11 @@ void ClusterClocks::sync(Agent warp) {
 
 ClusterClocks::Time ClusterClocks::own(Agent warp, Lanes lanes, bool whole) const {
   if (whole) return {clock_[warp] + 1, 0, 0};
-  return {sync_[warp], clock_[warp], lanes};
+  Time time{sync_[warp], clock_[warp], lanes};
+  for (Lanes rest = of_lanes_.empty() ? 0 : lanes; rest != 0; rest &= rest - 1) {
+    time.join(of_lanes_[warp][static_cast<std::size_t>(std::countr_zero(rest))]);
+  }
+  return time;
 }
 
 void ClusterClocks::join(Vector& into, const Vector& from) {
@@ -73,6 +79,42 @@ void ClusterClocks::acquire(const Vector& from, Agent warp) {
   const Time& own = from[warp].order;
   const bool everyone = own.lanes == 0xffffffffu;
   sync_[warp] = std::max(sync_[warp], everyone ? std::max(own.all, own.some + 1) : own.all);
+}
+
+ClusterClocks::LaneTimes& ClusterClocks::of_lanes(Agent warp) {
+  if (of_lanes_.empty()) of_lanes_.resize(warps_);
+  return of_lanes_[warp];
+}
+
+// An access of all lanes together comes after another one if each lane does. Which lanes several
+// are is not kept: they count as known if any lane is, which may hide a race and invents none.
+bool ClusterClocks::lane_knows(Agent warp, int lane, std::uint32_t clock, int other) const {
+  const LaneTimes& times = of_lanes_[warp];
+  const int as = other == kSeveral ? kCollective : other;
+  const auto covers = [&](const Time& time) { return time.covers(clock, as); };
+  return lane < 32 ? covers(times[static_cast<std::size_t>(lane)])
+                   : std::ranges::all_of(times, covers);
+}
+
+void ClusterClocks::release_lane(Vector& into, Agent warp, int lane) {
+  join(into, known_[warp]);
+  into[warp].order.join(own(warp, Lanes{1} << lane, false));
+}
+
+void ClusterClocks::acquire_lane(const Vector& from, Agent warp, int lane) {
+  Vector& known = known_[warp];
+  const std::size_t count = std::min(from.size(), known.size());
+  for (std::size_t agent = 0; agent < count; ++agent) {
+    Time& order =
+        agent == warp ? of_lanes(warp)[static_cast<std::size_t>(lane)] : known[agent].order;
+    order.join(from[agent].order);
+    known[agent].fenced.join(from[agent].fenced);
+    known[agent].over.join(from[agent].over);
+  }
+}
+
+void ClusterClocks::learn_lane(Agent warp, int lane, Lanes others, std::uint32_t clock) {
+  of_lanes(warp)[static_cast<std::size_t>(lane)].join({0, clock, others});
 }
 
 std::uint32_t ClusterClocks::advance(Agent warp) {

@@ -27,9 +27,9 @@ class ClusterClocks {
   using Agent = std::uint32_t;
   using Lanes = std::uint32_t;  // a bit each
 
-  // The first clock that is not used: stamps have 20 bits for one, and SharedShadow needs the two
-  // highest values for kBytesClock and kFlightClock.
-  static constexpr std::uint32_t kMax = (1u << 20) - 3;
+  // The first clock that is not used: stamps have 20 bits for one, and SharedShadow needs the three
+  // highest values for kBytesClock, kFlightClock and kAtomicClock.
+  static constexpr std::uint32_t kMax = (1u << 20) - 4;
   static constexpr std::size_t kMaxWarps = 8 * 32;  // 8 CTAs of 1024 threads
   // These stand in place of a lane for all lanes of the warp together (ldmatrix), and for more than
   // one lane.
@@ -81,6 +81,14 @@ class ClusterClocks {
   static void join(Vector& into, const Vector& from);
   // The warp passes a barrier that has seen `from`, and knows it from now on.
   void acquire(const Vector& from, Agent warp);
+  // Release and acquire by one lane, which order it among the lanes of its own warp too: what the
+  // releasing lane did comes before what the acquiring lane does, and not before what its
+  // neighbours do. The clock does not end with release_lane(): advance() ends it when all lanes of
+  // the instruction have released.
+  void release_lane(Vector& into, Agent warp, int lane);
+  void acquire_lane(const Vector& from, Agent warp, int lane);
+  // What `others` of the warp did up to and including `clock` comes before what the lane does.
+  void learn_lane(Agent warp, int lane, Lanes others, std::uint32_t clock);
   // Release and acquire where the scopes do not include each other's threads: the acquiring warp
   // learns what has ended, but nothing that was written is ordered for it.
   void release_ended(Vector& into, Agent warp, Lanes lanes, bool whole);
@@ -99,7 +107,8 @@ class ClusterClocks {
   // now.
   bool before(Agent agent, std::uint32_t clock, int agent_lane, Agent warp, int lane) const {
     if (agent == warp && (clock < sync_[warp] || agent_lane == lane)) return true;
-    return known_[warp][agent].order.covers(clock, agent_lane);
+    return known_[warp][agent].order.covers(clock, agent_lane) ||
+           (agent == warp && !of_lanes_.empty() && lane_knows(warp, lane, clock, agent_lane));
   }
   // Whether it comes before what an asynchronous operation does that the warp starts now.
   bool before_async(Agent agent, std::uint32_t clock, int agent_lane, Agent warp) const {
@@ -121,7 +130,11 @@ class ClusterClocks {
   const Vector& known(Agent warp) const { return known_[warp]; }
 
  private:
+  using LaneTimes = std::array<Time, 32>;
+
   void tick(Agent warp);
+  LaneTimes& of_lanes(Agent warp);
+  bool lane_knows(Agent warp, int lane, std::uint32_t clock, int other) const;
   // Which of the warp's own accesses are released, if `lanes` release now.
   Time own(Agent warp, Lanes lanes, bool whole) const;
 
@@ -131,6 +144,9 @@ class ClusterClocks {
   // [warp]: its own accesses before this clock come before what any of its lanes does now.
   std::vector<std::uint32_t> sync_;
   std::vector<Vector> known_;  // [warp][agent]
+  // [warp][lane]: accesses of the warp that come before what this lane does now, beyond `sync_`.
+  // Empty until a lane acquires by itself.
+  std::vector<LaneTimes> of_lanes_;
 };
 
 }  // namespace annulus::simulator

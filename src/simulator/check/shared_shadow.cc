@@ -1,6 +1,7 @@
 #include "simulator/check/shared_shadow.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "simulator/fault/fault.h"
 #include "simulator/program/address_spaces.h"
@@ -85,6 +86,7 @@ void SharedShadow::check_proxy(Agent writer, std::uint32_t clock, int lane, cons
 // is asked of accesses that are otherwise in order.
 void SharedShadow::check_writer(Stamp writer, const Access& access, std::uint32_t offset) const {
   if (writer == 0) return;
+  if (writer == kAtomicStamp) return check_atomics(access, offset);
   if ((writer & kForeign) != 0) {
     return check_foreign_writer(records_[writer & ~kForeign], access, offset);
   }
@@ -157,15 +159,15 @@ void SharedShadow::read_word(int warp, int lane, std::uint32_t word, std::uint32
 }
 
 void SharedShadow::write_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask,
-                              bool changes, Stamp fresh, bool atomic) {
-  const Access access{.warp = agent(warp), .lane = lane, .atomic = atomic, .what = "write"};
+                              bool changes, Stamp fresh) {
+  const Access access{.warp = agent(warp), .lane = lane, .what = "write"};
   const auto check = [&](Stamp writer, std::uint32_t offset) {
     // A write that changes nothing is harmless, but not over a copy in flight or an mbarrier. It
     // leaves its own stamp all the same: a word keeps one writer, the last, and a reader has to
     // come after that one.
-    if (writer != 0 && (changes || (writer >> kClockShift) > kBytesClock)) {
-      check_writer(writer, access, offset);
-    }
+    if (writer == 0) return;
+    const bool moment = (writer >> kClockShift) > kBytesClock && writer != kAtomicStamp;
+    if (changes || moment) check_writer(writer, access, offset);
   };
   if (changes) check_foreign_readers(word, access);
   if (changes) check_compared(word, access);
@@ -246,14 +248,12 @@ void SharedShadow::read_slowly(int warp, int lane, std::uint32_t offset, std::ui
 }
 
 void SharedShadow::read_compared(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
-  const Access access{.warp = agent(warp), .lane = lane, .what = "read"};
+  const Access access{.warp = agent(warp), .lane = lane, .atomic = true, .what = "read"};
   for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
     const Stamp writer = writer_[word];
     if (mask != kAllBytes || writer == kBytesStamp) return read_word(warp, lane, word, mask, false);
-    const bool by_atomic =
-        (writer & kForeign) == 0 && (writer & 63u) == kCollective && atomics_.contains(offset / 4);
     if (writer == 0) uninitialized(access, word * 4);
-    if (!by_atomic) check_writer(writer, access, word * 4);
+    check_writer(writer, access, word * 4);
     note_read(compared_[word][static_cast<std::size_t>(warp)], warp, lane);
   });
 }
@@ -323,29 +323,83 @@ void SharedShadow::write(int warp, int lane, std::uint32_t offset, std::uint32_t
   });
 }
 
-void SharedShadow::atomic(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
-  auto [place, fresh] = atomics_.try_emplace(offset / 4);
-  ClusterClocks::Vector& seen = place->second;
-  clocks_->acquire(seen, agent(warp));  // what earlier atomics on this word released
+// The table's entry that a byte with kAtomicStamp belongs to.
+const SharedShadow::Atomics& SharedShadow::atomics_at(std::uint32_t offset) const {
+  const auto half = atomics_.find(offset & ~1u);
+  return half != atomics_.end() ? half->second : atomics_.at(offset & ~3u);
+}
+
+// Throws where an atomic on the byte does not come before the access. For another atomic it need
+// not, but what the first of them found must.
+void SharedShadow::check_atomics(const Access& access, std::uint32_t offset) const {
+  const Atomics& atomics = atomics_at(offset);
+  if (access.atomic) return check_writer(atomics.before[offset & 3u], access, offset);
+  for (Agent other = 0; other < atomics.last.size(); ++other) {
+    const std::uint32_t all = clocks_->all_before(other, access.warp);
+    const bool own_product = access.matrix && other == access.warp;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const std::uint32_t clock = atomics.last[other][static_cast<std::size_t>(lane)];
+      if (clock == 0) continue;
+      if (clock >= all && !own_product &&
+          !clocks_->before(other, clock, lane, access.warp, access.lane)) {
+        const bool same = other == access.warp;
+        const std::string whose = same ? "the same warp"
+                                  : other - first_ < static_cast<Agent>(warps_)
+                                      ? fmt::format("warp {}", other - first_)
+                                      : std::string("a warp of another CTA of the cluster");
+        report_at(FaultKind::kSharedRace, lane_or_none(access.lane),
+                  "{} of shared byte {}, which lane {} of {} updated by an atomic with no {} in "
+                  "between",
+                  access.what, offset + kSharedBase, lane, whose, missing(same));
+      }
+      check_proxy(other, clock, lane, access, offset);
+    }
+  }
+}
+
+void SharedShadow::update_word(Atomics& atomics, std::uint32_t word, std::uint32_t byte_mask,
+                               const Access& access) {
+  check_foreign_readers(word, access);
+  const auto update = [&](Stamp& writer, std::uint32_t offset) {
+    if (writer == 0) {
+      report_at(FaultKind::kUninitialized, lane_or_none(access.lane),
+                "atomic on shared byte {}, which nothing wrote", offset + kSharedBase);
+    }
+    check_writer(writer, access, offset);
+    if (writer == kAtomicStamp) return;
+    atomics.before[offset & 3u] = writer;
+    atomics.last.clear();
+    writer = kAtomicStamp;
+  };
+  if (byte_mask == kAllBytes && writer_[word] != kBytesStamp) {
+    check_readers(word, access);
+    update(writer_[word], word * 4);
+    atomics.before.fill(atomics.before[0]);
+  } else {
+    ByteStamps& bytes = by_bytes(word);
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      if (((byte_mask >> i) & 1) == 0) continue;
+      for (int other = 0; other < warps_; ++other) {
+        check_reader(bytes.readers[i][static_cast<std::size_t>(other)], other, access,
+                     word * 4 + i);
+      }
+      update(bytes.writer[i], word * 4 + i);
+    }
+  }
+  if (atomics.last.empty()) atomics.last.resize(clocks_->warps());
+  atomics.last[access.warp][static_cast<std::size_t>(access.lane)] = clocks_->clock(access.warp);
+}
+
+void SharedShadow::atomic(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                          bool learns) {
+  const Access access{.warp = warp, .lane = lane, .atomic = true, .what = "atomic update"};
   for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
-    if (writer_[word] == 0) {
-      report_at(FaultKind::kUninitialized, lane, "atomic on shared byte {}, which nothing wrote",
-                offset + kSharedBase);
-    }
-    // The lanes of one atomic instruction update a word one after another, which is no race. So the
-    // atomic is a write by all lanes together, except for the first one on the word, which has to
-    // come after what single lanes did before.
-    const int as = fresh ? lane : kCollective;
-    const bool own = (writer_[word] & kForeign) == 0 &&
-                     ((writer_[word] >> kWarpShift) & 31u) == static_cast<std::uint32_t>(warp);
-    if (fresh || !own) {
-      write_word(warp, as, word, mask, true, stamp(warp, kCollective), true);
-    } else {
-      writer_[word] = stamp(warp, kCollective);
-    }
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(mask));
+    update_word(atomics_[word * 4 + first], word, mask, access);
   });
-  clocks_->release(seen, agent(warp), 1u << lane, true);
-  clocks_->sync(agent(warp));
+  ClusterClocks::Vector& released = atomics_[offset].released;
+  if (learns) clocks_->acquire_lane(released, warp, lane);
+  clocks_->release_lane(released, warp, lane);
 }
 
 void SharedShadow::begin_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {

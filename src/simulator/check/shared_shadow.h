@@ -7,7 +7,8 @@
 // A stamp is what a write leaves behind in a word:
 //   | 0 | clock : 20 | warp : 5 | lane : 6 |   a warp of this CTA; all zero: nothing wrote the word
 //   | 1 | index : 31                       |   an entry of the table of asynchronous accesses
-// Lane 62 stands for all lanes together (ldmatrix), 63 for several.
+// The clock kAtomicClock stands for atomics, which a table of their own tells apart. Lane 62 stands
+// for all lanes together (ldmatrix), 63 for several.
 //
 // Accesses of one warp are ordered lane by lane: what one lane wrote another lane sees only after
 // bar.warp.sync or a CTA barrier, as on hardware with independent thread scheduling. Words that are
@@ -62,8 +63,12 @@ class SharedShadow {
   // `changes` says whether the stored bytes differ from what is there: unordered writes of the
   // same value are common and harmless.
   void write(int warp, int lane, std::uint32_t offset, std::uint32_t bytes, bool changes);
-  // An atomic access is ordered with other atomics on the word, and these also order their warps.
-  void atomic(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
+  // A lane of `warp` (of any CTA of the cluster) updates the bytes by an atomic. Atomics on a word
+  // need no order among themselves, and need one with all other accesses, those of other lanes of
+  // the warp included. What the lane did before comes before what a lane does after a later atomic
+  // on the word whose result it uses (`learns`). The update itself has to be in order without that.
+  // When all lanes of an instruction have come, the warp's clock has to advance.
+  void atomic(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes, bool learns);
 
   // A cp.async into the bytes starts, and has been waited for by its warp.
   void begin_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
@@ -117,8 +122,6 @@ class SharedShadow {
                    std::uint32_t record);
   void remote_write(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                     std::uint32_t record);
-  void remote_atomic(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
-                     std::uint32_t record);
   // The words become an mbarrier, and become memory again, which counts as written by this lane.
   void make_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                    std::uint32_t record);
@@ -131,7 +134,9 @@ class SharedShadow {
   static constexpr std::uint32_t kWarpShift = 6;
   static constexpr std::uint32_t kBytesClock = ClusterClocks::kMax + 1;   // see bytes_
   static constexpr std::uint32_t kFlightClock = ClusterClocks::kMax + 2;  // in flight
+  static constexpr std::uint32_t kAtomicClock = ClusterClocks::kMax + 3;  // see atomics_
   static constexpr Stamp kBytesStamp = kBytesClock << kClockShift;
+  static constexpr Stamp kAtomicStamp = kAtomicClock << kClockShift;
   // A block of 64 words has a bit for each reader that ever read a word of it: bits 0 to 31 for the
   // warps, 32 to 39 for products of the warpgroups, and bit 40 for bulk copies and other CTAs.
   static constexpr std::uint32_t kBlockShift = 6;
@@ -152,6 +157,12 @@ class SharedShadow {
     std::array<Stamp, 4> writer{};
     std::array<std::array<std::uint32_t, 32>, 4> readers{};  // clock << 6 | lane
   };
+  // Atomics on a word, or on a half of it.
+  struct Atomics {
+    ClusterClocks::Vector released;  // by all of them
+    std::array<Stamp, 4> before{};   // the writers of the bytes that the first of them found
+    std::vector<std::array<std::uint32_t, kLanes>> last;  // [warp of the cluster][lane]: clocks
+  };
 
   static __m128i load_four(const std::uint32_t* from) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -161,6 +172,8 @@ class SharedShadow {
     return _mm_movemask_epi8(same) == 0xffff;
   }
   static bool plain(Stamp stamp) { return (stamp >> kClockShift) < kBytesClock; }
+  // Whether equal stamps of two words stand for the same writer.
+  static bool names_writer(Stamp stamp) { return stamp != kBytesStamp && stamp != kAtomicStamp; }
 
   Agent agent(int warp) const { return first_ + static_cast<Agent>(warp); }
   Stamp stamp(int warp, int lane) const {
@@ -227,6 +240,10 @@ class SharedShadow {
                     std::uint32_t offset) const;
   void check_readers(std::uint32_t word, const Access& access) const;
   void check_compared(std::uint32_t word, const Access& access) const;
+  const Atomics& atomics_at(std::uint32_t offset) const;
+  void check_atomics(const Access& access, std::uint32_t offset) const;
+  void update_word(Atomics& atomics, std::uint32_t word, std::uint32_t byte_mask,
+                   const Access& access);
   void check_foreign_readers(std::uint32_t word, const Access& access) const;
   void check_all_writers(std::uint32_t word, const Access& access);
   void check_all(std::uint32_t word, const Access& access);
@@ -238,7 +255,7 @@ class SharedShadow {
   void read_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask, bool in_part);
   bool written_in_part(std::uint32_t word, std::uint32_t byte_mask) const;
   void write_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask, bool changes,
-                  Stamp fresh, bool atomic = false);
+                  Stamp fresh);
   std::string who(Stamp stamp, Agent asking) const;
 
   int warps_ = 0;
@@ -263,7 +280,7 @@ class SharedShadow {
   std::vector<std::uint32_t> foreign_;
   std::vector<Record> records_;
   std::unordered_map<std::uint32_t, ByteStamps> bytes_;
-  std::unordered_map<std::uint32_t, ClusterClocks::Vector> atomics_;
+  std::unordered_map<std::uint32_t, Atomics> atomics_;  // by the offset of the word or the half
   // [word][warp]: by read_compared, like readers_.
   std::unordered_map<std::uint32_t, std::array<std::uint32_t, 32>> compared_;
 };

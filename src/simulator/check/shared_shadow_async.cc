@@ -146,7 +146,7 @@ void SharedShadow::begin_write(Agent warp, int lane, std::uint32_t offset, std::
   const std::uint32_t end = (offset + bytes) / 4;
   for (; word + 4 <= end; word += 4) {
     const Stamp first = writer_[word];
-    if (all_same(load_four(&writer_[word]), first) && first != kBytesStamp &&
+    if (all_same(load_four(&writer_[word]), first) && names_writer(first) &&
         read_before<true>(word, warp, lane)) {
       if (first != good && first != 0) check_writer(first, access, word * 4);
       good = first;
@@ -171,7 +171,7 @@ void SharedShadow::begin_read(Agent warp, int lane, std::uint32_t offset, std::u
     const Stamp writer = writer_[word];
     if (writer == 0) uninitialized(access, word * 4);
     if (writer != good) check_all_writers(word, access);
-    good = writer == kBytesStamp ? 0 : writer;
+    good = names_writer(writer) ? writer : 0;
     foreign_[word] = record + 1;
     touched_[word >> kBlockShift] |= std::uint64_t{1} << kForeignBit;
   }
@@ -181,7 +181,7 @@ void SharedShadow::begin_read(Agent warp, int lane, std::uint32_t offset, std::u
 // `warp`, or where a product begins for its four warps together, the one of them that wrote it.
 ClusterClocks::Agent SharedShadow::issuer_for(int warpgroup, std::uint32_t word, Agent warp) const {
   const Stamp writer = writer_[word];
-  const bool plain = writer != 0 && writer != kBytesStamp && (writer & kForeign) == 0;
+  const bool plain = writer != 0 && names_writer(writer) && (writer & kForeign) == 0;
   const auto of_cta = static_cast<int>((writer >> kWarpShift) & 31u);
   return !strict_ && !by_warp_ && plain && of_cta / 4 == warpgroup ? agent(of_cta) : warp;
 }
@@ -218,7 +218,7 @@ void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
           check_all_writers(word + i, access);
         }
       }
-      good = all_same(load_four(&writer_[word]), writer_[word]) && writer_[word] != kBytesStamp
+      good = all_same(load_four(&writer_[word]), writer_[word]) && names_writer(writer_[word])
                  ? writer_[word]
                  : 0;
     }
@@ -253,19 +253,6 @@ void SharedShadow::remote_write(Agent warp, int lane, std::uint32_t offset, std:
     check_all(word, access);
     writer_[word] = kForeign | record;
   }
-}
-
-void SharedShadow::remote_atomic(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
-                                 std::uint32_t record) {
-  if (writer_[offset / 4] == 0) {
-    report_at(FaultKind::kUninitialized, lane, "atomic on shared byte {}, which nothing wrote",
-              offset + kSharedBase);
-  }
-  ClusterClocks::Vector& seen = atomics_[offset / 4];
-  clocks_->acquire(seen, warp);
-  remote_write(warp, lane, offset, bytes, record);
-  clocks_->release(seen, warp, 1u << lane, true);
-  clocks_->sync(warp);
 }
 
 void SharedShadow::make_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes,

@@ -141,11 +141,28 @@ void Decoder::run() {
   }
   program_->info.local_bytes = (program_->info.local_bytes + 15) / 16 * 16;
   program_->info.registers = std::clamp<std::uint32_t>(live, 16, 255);
+  drop_unread_results();
   mark_ordered_accesses(*program_);
   mark_compared_loads(*program_);
   watch_registers();
   watch_matrix_registers();
   number_sites();
+}
+
+// Compilers write an atom whose result is of no use in place of a red, and ptxas makes a red of it.
+// Its thread learns nothing, so that it counts as one here too.
+void Decoder::drop_unread_results() {
+  std::vector<bool> read(register_count_, false);
+  for (const auto& of_one : reads_) {
+    for (const std::uint32_t reg : of_one) read[reg] = true;
+  }
+  for (std::size_t pc = 0; pc < program_->code.size(); ++pc) {
+    Inst& inst = program_->code[pc];
+    if (inst.kind != Class::kAtomic || inst.d == kNoSlot) continue;
+    if (std::ranges::none_of(writes_[pc], [&](std::uint32_t reg) { return read[reg]; })) {
+      inst.d = kNoSlot;
+    }
+  }
 }
 
 // Instructions beyond the numbers that a stamp holds keep site 0; messages cannot name their lines.

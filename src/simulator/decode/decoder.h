@@ -136,6 +136,7 @@ class Decoder {
   void refuse(const char* what);
   void refuse_here(std::string what);
   void refuse_recursion();
+  void drop_unread_results();
   void refuse_huge() const;
   void watch_registers();
   bool passes_on(std::size_t pc, std::uint32_t reg) const;

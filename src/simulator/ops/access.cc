@@ -209,12 +209,13 @@ BlockShadow::Access in_block(const Warp& warp, bool stores, std::uint32_t bytes,
           .site = warp.cta->program->code[warp.pc].site};
 }
 
-}  // namespace
-
+// What strong reads take up from strong writes of the block.
 void take_strong(const Warp& warp, Mask mask, const LaneAddresses& addresses, MemoryOrder order) {
   const bool later = warp.cta->strict && !acquires(order);
   warp.cta->block_shadow.take(warp.index, mask, addresses.data(), later);
 }
+
+}  // namespace
 
 void note_load(const Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                MemoryOrder order) {
@@ -231,6 +232,15 @@ void check_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_
 void note_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
                 MemoryOrder order) {
   warp.cta->block_shadow.note_write(in_block(warp, true, bytes, order), lane, address);
+}
+
+void update_in_block(const Warp& warp, int lane, const LaneAddresses& addresses,
+                     std::uint32_t bytes, MemoryOrder order, bool learns) {
+  const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+  check_store(warp, lane, address, bytes, MemoryOrder::kBlock);
+  if (learns) take_strong(warp, 1u << lane, addresses, order);
+  note_store(warp, lane, address, bytes, MemoryOrder::kBlock);
+  warp.cta->block_shadow.give(warp.index, 1u << lane, addresses.data());
 }
 
 void require_aligned(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes) {

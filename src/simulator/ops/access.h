@@ -75,13 +75,17 @@ class StrongScope {
 // calls note_load, and a store in turn check_store and note_store.
 void note_load(const Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                MemoryOrder order);
-// What strong reads take up from strong writes of the block.
-void take_strong(const Warp& warp, Mask mask, const LaneAddresses& addresses, MemoryOrder order);
 void note_load(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
 void check_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
                  MemoryOrder order);
 void note_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
                 MemoryOrder order);
+
+// The same for a lane that updates memory by an atomic. It has to be in order by what came before,
+// then takes up what earlier strong writes at the address gave if its result is used (`learns`),
+// and gives. When all lanes of an instruction have come, the warp's clock has to advance.
+void update_in_block(const Warp& warp, int lane, const LaneAddresses& addresses,
+                     std::uint32_t bytes, MemoryOrder order, bool learns);
 
 // Checks the read of one lane, for copies of sizes that no instruction loads.
 void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);

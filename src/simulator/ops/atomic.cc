@@ -85,15 +85,12 @@ std::byte* reach_shared_atomic(Warp& warp, const Inst& inst, int lane,
                                const LaneAddresses& addresses, std::uint32_t bytes) {
   Cta& cta = *warp.cta;
   const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+  const bool learns = inst.d != kNoSlot;
   if (inst.small[3] != 2 && names_cta(address)) {
     const SharedPlace place = cluster_bytes(warp, static_cast<std::uint32_t>(address), bytes, lane);
     std::byte* at = place.cta->shared.data() + place.offset;
-    if (kChecked && place.cta != &cta) {
-      const std::uint32_t record = record_remote(warp, *place.cta, lane);
-      place.cta->shadow.remote_atomic(warp.agent, lane, place.offset, bytes, record);
-    } else if (kChecked) {
-      cta.shadow.atomic(warp.index, lane, place.offset, bytes);
-    }
+    if (kChecked && place.cta != &cta) note_remote(warp, *place.cta, lane);
+    if (kChecked) place.cta->shadow.atomic(warp.agent, lane, place.offset, bytes, learns);
     return at;
   }
   // Unchecked, which leaves out the count of wavefronts alone: lanes come here one by one, and each
@@ -101,7 +98,7 @@ std::byte* reach_shared_atomic(Warp& warp, const Inst& inst, int lane,
   LanePointers pointers;
   reach_shared<false>(warp, 1u << lane, addresses, bytes, pointers);
   std::byte* at = pointers[static_cast<std::size_t>(lane)];
-  if (kChecked) cta.shadow.atomic(warp.index, lane, shared_offset(cta, at), bytes);
+  if (kChecked) cta.shadow.atomic(warp.agent, lane, shared_offset(cta, at), bytes, learns);
   return at;
 }
 
@@ -118,7 +115,6 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
   const T* b = warp.lanes<T>(inst.b);
   const T* c = warp.lanes<T>(inst.c == kNoSlot ? inst.b : inst.c);
   T results[kLanes] = {};
-  Mask given = 0;  // lanes of global memory
   const AccessKind access =
       strong_for_device(inst.order) ? AccessKind::kStrongWrite : AccessKind::kWrite;
   const StrongScope<kChecked> scope(warp, inst.order);
@@ -144,10 +140,7 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
                              pointers);
       std::atomic_ref<T> place(*reinterpret_cast<T*>(pointers[static_cast<std::size_t>(lane)]));
       if (kChecked) {
-        if (inst.d != kNoSlot) take_strong(warp, 1u << lane, addresses, inst.order);
-        check_store(warp, lane, address, sizeof(T), MemoryOrder::kBlock);
-        note_store(warp, lane, address, sizeof(T), MemoryOrder::kBlock);
-        given |= 1u << lane;
+        update_in_block(warp, lane, addresses, sizeof(T), inst.order, inst.d != kNoSlot);
       }
       T old = place.load(std::memory_order_relaxed);
       T fresh;
@@ -160,7 +153,7 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
       scope.release(1u << lane, addresses, true);
     }
   }
-  if (given != 0) cta.block_shadow.give(warp.index, given, addresses.data());
+  if (kChecked) cta.cluster->clocks.advance(warp.agent);
   if (inst.d == kNoSlot) return;
   T* d = warp.lanes<T>(inst.d);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {

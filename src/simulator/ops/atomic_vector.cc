@@ -66,7 +66,7 @@ std::byte* reach(Warp& warp, const Inst& inst, int lane, const LaneAddresses& ad
     reach_shared<false>(warp, 1u << lane, addresses, bytes, pointers);
     std::byte* place = pointers[static_cast<std::size_t>(lane)];
     if (kChecked) {
-      cta.shadow.atomic(warp.index, lane, shared_offset(cta, place), bytes);
+      cta.shadow.atomic(warp.agent, lane, shared_offset(cta, place), bytes, inst.small[2] != 0);
       if (cta.global.order != nullptr)
         cta.global.order->shared_atomic(cta.global.clocks, warp.index);
     }
@@ -74,10 +74,7 @@ std::byte* reach(Warp& warp, const Inst& inst, int lane, const LaneAddresses& ad
   }
   reach_global<kChecked>(warp, 1u << lane, addresses, bytes, Access::kUpdate, access, pointers);
   if (kChecked) {
-    if (inst.small[2] != 0) take_strong(warp, 1u << lane, addresses, inst.order);
-    check_store(warp, lane, address, bytes, MemoryOrder::kBlock);
-    note_store(warp, lane, address, bytes, MemoryOrder::kBlock);
-    cta.block_shadow.give(warp.index, 1u << lane, addresses.data());
+    update_in_block(warp, lane, addresses, bytes, inst.order, inst.small[2] != 0);
   }
   return pointers[static_cast<std::size_t>(lane)];
 }
@@ -116,6 +113,7 @@ void atomic_vector(Warp& warp, const Inst& inst, Mask mask) {
     if (returns) scope.acquire(1u << lane, addresses);
     scope.release(1u << lane, addresses, true);
   }
+  if (kChecked) cta.cluster->clocks.advance(warp.agent);
   for (std::uint32_t i = 0; returns && i < count; ++i) {
     R* to = warp.lanes<R>(slot(count + i));
     for (Mask rest = mask; rest != 0; rest &= rest - 1) {

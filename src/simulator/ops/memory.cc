@@ -235,6 +235,7 @@ void store_checked(const Warp& warp, const Inst& inst, Mask mask, const LaneAddr
   }
   if (inst.order == MemoryOrder::kWeak) return;
   warp.cta->block_shadow.give(warp.index, mask, addresses.data());
+  warp.cta->cluster->clocks.advance(warp.agent);
 }
 
 template <bool kChecked, bool kStore>
