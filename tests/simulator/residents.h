@@ -277,6 +277,28 @@ POLL:
 END:
   ret;
 }
+
+// lanes(p, n): each lane takes the lock p[0] in a loop of its own, counts in p[1] and leaves n in the
+// lock, which gives it back if n is 0.
+.visible .entry lanes(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<2>;
+  .reg .pred %p<2>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [n];
+TAKE:
+  atom.global.exch.b32 %r2, [%rd1], 1;
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra TAKE;
+  membar.gl;
+  ld.global.u32 %r3, [%rd1+4];
+  add.u32 %r3, %r3, 1;
+  st.global.u32 [%rd1+4], %r3;
+  membar.gl;
+  atom.global.exch.b32 %r4, [%rd1], %r1;
+  ret;
+}
 )";
 
 // exchange(p, n): warp 0 of each CTA copies 16 bytes from p to shared memory in bulk and waits for

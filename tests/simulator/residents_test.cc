@@ -323,10 +323,23 @@ TEST_CASE("a kernel that waits long for one that works is not called dead") {
   }
 }
 
+TEST_CASE("lanes of a warp that wait for a lock give way to the lane that has it") {
+  const Machine on(2);
+  for (const std::uint32_t checked : {0u, 1u}) {
+    for (const std::uint32_t quantum : {0u, 1u, 2u, 7u}) {
+      CAPTURE(quantum);
+      on.set({.seed = quantum, .checked = checked, .quantum = quantum});
+      on.clear();
+      CHECK_MESSAGE(on.launch("lanes", 2, 64, 0) == kCudaSuccess, on.message());
+      CHECK(on.read() == std::vector<std::uint32_t>{0, 128});
+    }
+  }
+}
+
 TEST_CASE("CTAs that wait in vain are reported with who waits") {
   const Machine on(8192);
   for (const std::uint32_t checked : {0u, 1u}) {
-    for (const char* kernel : {"locked", "left"}) {
+    for (const char* kernel : {"locked", "left", "lanes"}) {
       CAPTURE(kernel);
       on.set({.checked = checked, .limit = 100});
       on.clear();

@@ -8,6 +8,7 @@
 #include "simulator/decode/assign_slots.h"
 #include "simulator/decode/compared_loads.h"
 #include "simulator/decode/ordered_accesses.h"
+#include "simulator/decode/polling_loops.h"
 
 namespace annulus::simulator {
 namespace {
@@ -144,6 +145,7 @@ void Decoder::run() {
   drop_unread_results();
   mark_ordered_accesses(*program_);
   mark_compared_loads(*program_);
+  mark_polling_loops(*program_);
   watch_registers();
   watch_matrix_registers();
   number_sites();

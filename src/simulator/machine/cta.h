@@ -104,6 +104,16 @@ struct Cta {
   };
   std::unique_ptr<std::byte[], Free> register_files;
 
+  // Rises with everything that the CTA does and another thread could learn of by reading memory.
+  std::uint64_t activity() const {
+    std::uint64_t sum = changes;
+    for (const Class kind :
+         {Class::kGlobalStore, Class::kSharedStore, Class::kAsyncCopy, Class::kMatrix}) {
+      sum += counts.by_class[static_cast<std::size_t>(kind)];
+    }
+    return sum;
+  }
+
   std::uint32_t warp_count() const { return static_cast<std::uint32_t>(warps.size()); }
 
   // The lanes of a warp that the CTA has threads for.

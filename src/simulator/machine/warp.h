@@ -38,6 +38,7 @@ struct Group {
   std::uint32_t pc = 0;
   Mask mask = 0;
   GroupState state = GroupState::kRunning;
+  bool gives_way = false;  // to other groups that can run (simulator/run/run_warp.h)
   std::uint8_t depth = 0;
   Wait wait;
   std::array<std::uint32_t, kMaxCallDepth> returns{};
@@ -64,7 +65,12 @@ struct Warp {
   Mask carry = 0;  // the carry flag of add.cc, addc and the like, a bit per lane
   Pause pause;
   bool ordered_first = false;  // the turn began with an ordered access, which has yet to happen
+  bool stood = false;          // it executed no instruction in its last turn
   std::vector<Group> groups;
+  // How long groups have gone round in polling loops since one of them gave way, and how many
+  // instructions have run since then (simulator/run/run_warp.cc).
+  std::uint32_t spun = 0;
+  std::uint32_t preferred = 0;
   AsyncCopies copies;
   MatrixWarp matrix;                            // wgmma
   std::array<std::uint32_t, 32> bulk_groups{};  // cp.async.bulk.commit_group, per lane

@@ -92,6 +92,7 @@ struct Inst {
   std::uint8_t guard_negated = 0;
   MemoryOrder order = MemoryOrder::kWeak;
   bool compared = false;       // a load, see simulator/decode/compared_loads.h
+  bool polls = false;          // a branch back, see simulator/decode/polling_loops.h
   std::uint16_t site = 0;      // see Program::sites
   std::uint8_t watch = 0;      // what checked mode looks at before it runs, see Watch
   std::uint8_t small[5] = {};  // modifiers; each handler says which is where

@@ -124,6 +124,7 @@ void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
     warp.pc = 0;
     warp.live = cta.warp_lanes(warp.index);
     warp.groups.assign(1, Group{});
+    warp.spun = warp.preferred = 0;
     warp.groups[0].mask = warp.live;
     warp.copies.reset();
     warp.matrix.reset(cta.program->matrix_registers);

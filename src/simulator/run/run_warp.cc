@@ -34,21 +34,32 @@ void merge_groups(Warp& warp) {
         continue;
       }
       groups[i].mask |= groups[j].mask;
+      groups[i].gives_way &= groups[j].gives_way;
       groups[i].state = GroupState::kRunning;
       groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(j));
     }
   }
 }
 
-// The group that runs next: the one that is furthest behind of those that can run, or null.
+// Whether group `a` runs before group `b`: it is further behind, unless one of them gives way.
+bool goes_first(const Group& a, const Group& b) {
+  return a.gives_way != b.gives_way ? b.gives_way : a.pc < b.pc;
+}
+
+void stop_giving_way(Warp& warp) {
+  for (Group& group : warp.groups) group.gives_way = false;
+  warp.preferred = 0;
+}
+
+// The group that runs next of those that can run, or null.
 Group* select_group(Warp& warp) {
   if (warp.groups.size() > 1) merge_groups(warp);
   Group* best = nullptr;
   for (Group& group : warp.groups) {
-    if (group.state == GroupState::kRunning && (best == nullptr || group.pc < best->pc)) {
-      best = &group;
-    }
+    if (group.state != GroupState::kRunning) continue;
+    if (best == nullptr || goes_first(group, *best)) best = &group;
   }
+  if (best != nullptr && best->gives_way) stop_giving_way(warp);
   return best;
 }
 
@@ -292,8 +303,41 @@ Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
 struct Turn {
   std::uint32_t budget = 0;  // instructions
   std::uint32_t granted = 0;
+  std::uint32_t attempts = 0;  // of these the instructions that did not happen
   std::uint64_t lanes = 0;
+  std::uint64_t activity = 0;  // when the running group last began a round of a polling loop
+  bool round = false;          // it begins another one
+  std::uint32_t executed() const { return granted - budget; }
 };
+
+std::uint64_t activity(const Warp& warp) {
+  return warp.cta->activity() + warp.cta->cluster->events;
+}
+
+// The group begins another round of a loop in which it may wait, while the warp has other groups.
+// A round in which the warp changed nothing brings the moment nearer at which it gives way.
+void note_round(Warp& warp, Group& group, Turn& turn) {
+  constexpr std::uint32_t kEnough = 4096;
+  constexpr std::uint32_t kIdle = 256;
+  const std::uint64_t now = activity(warp);
+  warp.spun += std::exchange(turn.activity, now) == now ? kIdle : 1;
+  turn.round = false;
+  if (warp.spun < kEnough) return;
+  warp.spun = 0;
+  group.gives_way = true;
+}
+
+// Groups of the warp have run so many instructions. Those that gave way have their turn again
+// sooner or later, since the others may wait for them too.
+void note_run(Warp& warp, std::uint32_t instructions) {
+  constexpr std::uint32_t kLong = 4096;
+  const auto gives_way = [](const Group& group) { return group.gives_way; };
+  if (std::ranges::none_of(warp.groups, gives_way)) {
+    warp.preferred = 0;
+  } else if ((warp.preferred += instructions) >= kLong) {
+    stop_giving_way(warp);
+  }
+}
 
 // Runs the group until the group to run has to be selected anew: where it has come as far as the
 // next group (`limit`), has changed or waits, or at the end of the turn.
@@ -331,6 +375,7 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
         // executed instructions, which only the clock and the limit of a launch read, has one for
         // each attempt. note_written() below does no harm: the lanes do nothing else before they
         // run the instruction again.
+        ++turn.attempts;
         --by_class[static_cast<std::size_t>(inst.kind)];
         lanes -= static_cast<std::uint64_t>(std::popcount(mask));
       }
@@ -340,7 +385,10 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
   }
   turn.budget = budget;
   turn.lanes += lanes;
-  if (!step.gone) group.pc = step.pc;
+  if (step.gone) return;
+  group.pc = step.pc;
+  const Inst& last = code[warp.pc];
+  turn.round = last.polls && step.regroup && step.pc == last.target;
 }
 
 }  // namespace
@@ -365,15 +413,19 @@ Mask wanted(const Warp& warp, const Inst& inst, Mask mask) {
 
 template <bool kChecked>
 void run_warp(Warp& warp, std::uint32_t budget) {
-  Turn turn{.budget = budget, .granted = budget};
+  Turn turn{.budget = budget, .granted = budget, .activity = activity(warp)};
   while (turn.budget > 0) {
     Group* const group = select_group(warp);
     if (group == nullptr) break;
     if (turn.budget == turn.granted) warp.ordered_first = begins_ordered(warp, *group);
+    const std::uint32_t executed = turn.executed();
     run_group<kChecked>(warp, *group, turn);
+    if (turn.round) note_round(warp, *group, turn);
+    if (warp.groups.size() > 1) note_run(warp, turn.executed() - executed);
   }
   warp.cta->counts.thread_instructions += turn.lanes;
-  warp.cta->executed += turn.granted - turn.budget;
+  warp.cta->executed += turn.executed();
+  warp.stood = turn.executed() == turn.attempts;
 }
 
 template void run_warp<true>(Warp& warp, std::uint32_t budget);

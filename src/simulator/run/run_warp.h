@@ -11,6 +11,12 @@
 // nothing is under way that could wake them, that is a fault of the kernel
 // (simulator/run/deadlock.h).
 //
+// Every lane makes progress, as on GPUs from sm_70 on: a group that goes round in a loop in which
+// it may wait for another thread (simulator/decode/polling_loops.h) gives way to the other groups
+// that can run, after a few rounds in which the warp changed nothing, or after many. It runs again
+// when it meets another group, when no other group can run, or when the others have run long
+// enough. Other loops run to their end first, so that their lanes leave them together.
+//
 // Plain instructions run in a loop of a few lines. An instruction that changes groups leaves that
 // loop, and the group to run is selected anew.
 

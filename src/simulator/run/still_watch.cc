@@ -34,9 +34,11 @@ std::uint64_t state(const Warp& warp) {
   hash.add(warp.registers, warp.cta->program->register_bytes);
   hash.add(warp.local.data(), warp.local.size());
   hash.add(warp.carry);
+  hash.add(std::uint64_t{warp.spun} << 32 | warp.preferred);
   for (const Group& group : warp.groups) {
     hash.add(std::uint64_t{group.mask} << 32 | group.pc);
-    hash.add(std::uint64_t{group.depth} << 8 | static_cast<std::uint64_t>(group.state));
+    hash.add(std::uint64_t{group.depth} << 16 | std::uint64_t{group.gives_way} << 8 |
+             static_cast<std::uint64_t>(group.state));
     for (std::size_t i = 0; i < group.depth; ++i) hash.add(group.returns[i]);
   }
   return hash.value();
@@ -44,13 +46,8 @@ std::uint64_t state(const Warp& warp) {
 
 // Rises with everything that a warp of any cluster could learn of.
 std::uint64_t activity(const Cluster& cluster) {
-  constexpr Class kWriting[] = {Class::kGlobalStore, Class::kSharedStore, Class::kAsyncCopy,
-                                Class::kMatrix};
   std::uint64_t sum = cluster.events;
-  for (const auto& cta : cluster.ctas) {
-    sum += cta->changes;
-    for (const Class kind : kWriting) sum += cta->counts.by_class[static_cast<std::size_t>(kind)];
-  }
+  for (const auto& cta : cluster.ctas) sum += cta->activity();
   return sum;
 }
 
@@ -86,6 +83,8 @@ bool StillWatch::turned(const Cluster& cluster) {
   constexpr std::uint64_t kQuiet = 64;
   if (turn_ - changed_ < kQuiet * watched_.size()) return false;
   const Warp& warp = *cluster.running;
+  // A warp that did nothing has the state that it had before, which proves nothing.
+  if (warp.stood) return false;
   return look(warp, watched.warps[warp.agent]) && all_proven();
 }
 

@@ -95,6 +95,7 @@ Result launch(const ContextPointer& context, const BrokenKernel& kernel, const s
       static_cast<std::uint32_t>(seed % 3);  // all, 1, 2: what is found must not depend on it
   options.limit = 1;                         // million instructions, so that endless loops end
   options.landing = static_cast<std::uint32_t>(seed / 2 % 3);
+  options.quantum = seed % 5 == 4 ? 1 : 0;  // nor on how long a warp runs at a time
   options.products = kernel.products;
   constexpr std::uint32_t kTogether = 2;
   options.resident = seed / 3 % 2 == 0 ? 0 : kTogether;  // nor on which CTAs live at a time
