@@ -28,6 +28,8 @@ constexpr char kWindow[] = "tile/key_window.cuh";
 constexpr char kRow[] = "tile/batch_row.cuh";
 constexpr char kScores[] = "tile/packed_scores.cuh";
 
+const std::set<std::string> kRace = {"shared memory race"};
+
 std::vector<Mutant> mutants() {
   return {
       {"nothing is changed", {}, {"nothing"}},
@@ -87,6 +89,16 @@ std::vector<Mutant> mutants() {
          "tile::stage_rows(state, output, 0, mine, kAccPitch, lane);\n    __syncthreads();",
          "tile::stage_rows(state, output, 0, mine, kAccPitch, lane);"}},
        kEarly},
+      {"a step's keys are read before every lane has waited",
+       {{kDecode, "ptx::wait_copies<kStages - 2>();\n        __syncwarp();",
+         "ptx::wait_copies<kStages - 2>();"}},
+       kEarly},
+      {"the next work writes over the states of this one",
+       {{kDecode, "// The buffers are read until here.\n    __syncthreads();", ""}},
+       kEarly},
+      {"the next chunk's work writes over the output of this one",
+       {{kChunk, "// The staging is read until here.\n    __syncthreads();", ""}},
+       kEarly},
       // Parts.
       {"the last part is joined twice",
        {{kCombine, "for (int part = 0; part < row.parts; ++part) {\n        take",
@@ -105,6 +117,18 @@ std::vector<Mutant> mutants() {
        {{kPrepare, "tables.works[atomicAdd(&bins[bin_of(of, last)], 1)] = {at, parts - 1};",
          "tables.works[atomicAdd(&bins[bin_of(of, last)], 1)] = {at, 0};"}},
        kElsewhere},
+      {"rows of several parts share their slots",
+       {{kPrepare, "const long long slots_before = slots + of_slots.before;",
+         "const long long slots_before = slots;"}},
+       kElsewhere},
+      {"bins are added up before all parts are in them",
+       {{kPrepare, "joined += of_joined.all;\n  }\n  __syncthreads();",
+         "joined += of_joined.all;\n  }"}},
+       kRace},
+      {"parts take places before it is known where bins begin",
+       {{kPrepare, "*tables.header = header;\n  }\n  __syncthreads();",
+         "*tables.header = header;\n  }"}},
+       kRace},
       {"rows begin with the request before",
        {{kPrepare, "row.q_row = request.q_begin + first_query;",
          "row.q_row = request.q_begin + first_query - 1;"}},
@@ -121,6 +145,10 @@ std::vector<Mutant> mutants() {
 std::vector<Mutant> mutants_of_columns() {
   return {
       {"nothing is changed", {}, {"nothing"}},
+      {"blocks are counted before all threads have named theirs",
+       {{"kernels/batch/list_blocks.cu", "atomicOr(&wrong, 1);\n  }\n  __syncthreads();",
+         "atomicOr(&wrong, 1);\n  }"}},
+       kRace},
       {"blocks are listed a block late",
        {{"kernels/batch/list_blocks.cu", "__ffs(bits) - 1;", "__ffs(bits);"}},
        kElsewhere},
@@ -157,22 +185,27 @@ std::vector<Mutant> mutants_of_columns() {
   };
 }
 
+// On one multiprocessor, so that works follow one another in a CTA.
 void try_all(const std::vector<Mutant>& mutants, const BatchProblem& problem,
-             const std::vector<Request>& requests) {
-  test::try_steps(mutants, test::device_name(), problem, test::in_parts(), requests);
+             const std::vector<Request>& requests, std::int64_t part_keys) {
+  BatchOptions options;
+  options.part_keys = part_keys;
+  options.max_multiprocessors = 1;
+  test::try_steps(mutants, test::device_name(), problem, options, requests);
 }
 
 BatchProblem problem_for(const std::vector<Request>& requests) {
   BatchProblem problem = test::problem_for(requests, 4);
-  problem.pattern = Pattern::parse("causal & window(220, 0)");
+  problem.pattern = Pattern::parse("causal & window(440, 0)");
   problem.most.rows += 1;
   return problem;
 }
 
+// Long requests have several parts, and these several steps.
 TEST_CASE("mistakes in the kernels of batches are noticed") {
-  const std::vector<Request> requests = {{1, 300, 0, 1}, {2, 60, 0, 2},   {1, 17, 0, 3},
-                                         {3, 200, 5, 4}, {37, 130, 0, 5}, {1, 1, 0, 6}};
-  try_all(mutants(), problem_for(requests), requests);
+  const std::vector<Request> requests = {{1, 600, 0, 1}, {2, 60, 0, 2},   {1, 17, 0, 3},
+                                         {3, 400, 5, 4}, {37, 130, 0, 5}, {1, 1, 0, 6}};
+  try_all(mutants(), problem_for(requests), requests, 256);
 }
 
 TEST_CASE("mistakes where columns see different keys are noticed") {
@@ -184,7 +217,7 @@ TEST_CASE("mistakes where columns see different keys are noticed") {
   problem.block_keys = 32;
   problem.most_blocks = 8;
   problem.row_limits = true;
-  try_all(mutants_of_columns(), problem, requests);
+  try_all(mutants_of_columns(), problem, requests, 128);
 }
 
 }  // namespace
