@@ -139,6 +139,7 @@ class Decoder {
   void drop_unread_results();
   void refuse_huge() const;
   void watch_registers();
+  std::vector<bool> dropped_results() const;
   bool passes_on(std::size_t pc, std::uint32_t reg) const;
   void number_sites();
   void watch_matrix_registers();

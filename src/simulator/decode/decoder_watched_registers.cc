@@ -141,8 +141,8 @@ bool is_register(const ptx::Operand& operand) {
   return operand.kind == ptx::OperandKind::kRegister;
 }
 
-// What a mov or a cvt moves, where it changes no bits: a whole register, the halves of one to or
-// from others, or the lower half. Nothing for any other instruction.
+// What a mov, a cvt or a selp moves, where it changes no bits: a whole register, one of two, the
+// halves of one to or from others, or the lower half. Nothing for any other instruction.
 class MovesOf {
  public:
   MovesOf(const ptx::Function& function, const ptx::Instruction& source, std::uint32_t first)
@@ -153,6 +153,18 @@ class MovesOf {
     if (packs() || unpacks()) parts.split(number(whole()));
     if (truncates()) parts.split(number(source_.operands[1]));
     if (copies()) parts.join(number(source_.operands[0]), number(source_.operands[1]));
+    if (selects()) {
+      for (const std::size_t i : {1, 2}) {
+        const ptx::Operand& choice = source_.operands[i];
+        if (is_register(choice)) parts.join(number(source_.operands[0]), number(choice));
+      }
+    }
+  }
+
+  // selp reads its predicate, and of the two others the one that it moves.
+  bool selects() const {
+    return source_.opcode == "selp" && source_.operands.size() == 4 &&
+           is_register(source_.operands[0]);
   }
 
   Moves take(const Parts& parts) const {
@@ -162,7 +174,7 @@ class MovesOf {
                                   : Half{kNoSlot, kNoSlot};
     };
     const auto add = [&](std::uint32_t to, Half from) {
-      moves.push_back({to, from.low, from.high == from.low ? kNoSlot : from.high});
+      moves.push_back({to, from.low, from.high == from.low ? kNoSlot : from.high, false});
     };
     const auto add_all = [&](const ptx::Operand& to, Half from) {
       if (!is_register(to)) return;
@@ -173,6 +185,13 @@ class MovesOf {
       const Half from = whole_of(source_.operands[1]);
       add(to.low, {from.low, from.low});
       if (to.high != to.low) add(to.high, {from.high, from.high});
+    } else if (selects()) {
+      const Half to = whole_of(source_.operands[0]);
+      const Half one = whole_of(source_.operands[1]);
+      const Half other = whole_of(source_.operands[2]);
+      moves.push_back({to.low, one.low, other.low, true});
+      if (to.high != to.low) moves.push_back({to.high, one.high, other.high, true});
+      return moves;
     } else if (packs()) {
       const Half to = whole_of(whole());
       const std::vector<ptx::Operand>& elements = source_.operands[1].elements;
@@ -294,12 +313,18 @@ void Decoder::watch_registers() {
     watched[part] = program_->watched++;
     fresh.push_back(part);
   };
+  const std::vector<bool> dropped = dropped_results();
   const auto read_by = [&](std::size_t pc) {
+    if (dropped[pc]) return std::vector<std::uint32_t>();
     if (moves[pc].empty()) return reads_[pc];
-    const std::int32_t guard = program_->instructions[pc]->guard;
-    if (guard < 0) return std::vector<std::uint32_t>();
+    const ptx::Instruction& source = *program_->instructions[pc];
     const std::uint32_t first = frames_.at(program_->functions[pc]->name).first_register;
-    return std::vector<std::uint32_t>{first + static_cast<std::uint32_t>(guard)};
+    std::vector<std::uint32_t> registers;
+    if (source.guard >= 0) registers.push_back(first + static_cast<std::uint32_t>(source.guard));
+    if (sources[pc].selects()) {
+      registers.push_back(first + static_cast<std::uint32_t>(source.operands[3].reg));
+    }
+    return registers;
   };
   for (std::size_t pc = 0; pc < count; ++pc) {
     if (assigned.before(pc).empty()) continue;
@@ -332,7 +357,7 @@ void Decoder::watch_registers() {
       for (const PartMove& one : moves[pc]) {
         if (watched[one.to] == kNoSlot) continue;
         program_->moves[pc].push_back(
-            {watched[one.to], watched_of(one.from), watched_of(one.also)});
+            {watched[one.to], watched_of(one.from), watched_of(one.also), one.selects});
       }
     }
     for (const std::uint32_t reg : read_by(pc)) {
@@ -352,6 +377,35 @@ void Decoder::watch_registers() {
                      !program_->moves[pc].empty();
     if (any) program_->code[pc].watch |= kWatchWritten;
   }
+}
+
+// By instruction: whether it only computes, and nothing but instructions of this kind reads what it
+// writes. No order of execution makes a difference to that, so the reads are those of all paths.
+std::vector<bool> Decoder::dropped_results() const {
+  std::vector<bool> dropped(program_->code.size());
+  for (std::size_t pc = 0; pc < dropped.size(); ++pc) {
+    const Class kind = program_->code[pc].kind;
+    const ptx::Instruction& source = *program_->instructions[pc];
+    const bool computes = kind == Class::kInteger || kind == Class::kFloat32 ||
+                          kind == Class::kConversion || kind == Class::kSpecial ||
+                          source.opcode == "mov";
+    // The carry is no register.
+    dropped[pc] = computes && !writes_[pc].empty() && !source.has("cc");
+  }
+  std::vector<bool> used(register_count_);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t pc = 0; pc < dropped.size(); ++pc) {
+      const auto is_used = [&](std::uint32_t reg) { return used[reg]; };
+      if (dropped[pc] && std::ranges::none_of(writes_[pc], is_used)) continue;
+      dropped[pc] = false;
+      for (const std::uint32_t reg : reads_[pc]) {
+        changed |= !used[reg];
+        used[reg] = true;
+      }
+    }
+  }
+  return dropped;
 }
 
 // Whether the instruction only passes the register's value on, into shared memory or to another

@@ -137,6 +137,7 @@ struct PartMove {
   std::uint32_t to = 0;
   std::uint32_t from = kNoSlot;
   std::uint32_t also = kNoSlot;
+  bool selects = false;  // selp: in each lane either `from` or `also` moves, as Inst::c chooses
 };
 
 // What the driver needs to know about a kernel.

@@ -103,15 +103,19 @@ void check_registers(Warp& warp, std::uint8_t watch, Mask mask) {
   }
 }
 
-void note_written(Warp& warp, Mask mask) {
+void note_written(Warp& warp, const Inst& inst, Mask mask) {
   const Program& program = *warp.cta->program;
   for (const std::uint32_t watched : program.writes[warp.pc]) warp.written[watched] |= mask;
+  const auto defined = [&](std::uint32_t part) {
+    return part != kNoSlot ? warp.written[part] : kFull;
+  };
   for (const PartMove& move : program.moves[warp.pc]) {
-    Mask defined = mask;
-    for (const std::uint32_t from : {move.from, move.also}) {
-      if (from != kNoSlot) defined &= warp.written[from];
+    Mask moved = defined(move.from) & defined(move.also);
+    if (move.selects) {
+      const Mask chosen = warp.predicate(inst.c, inst.small[0]);
+      moved = (defined(move.from) & chosen) | (defined(move.also) & ~chosen);
     }
-    warp.written[move.to] = (warp.written[move.to] & ~mask) | defined;
+    warp.written[move.to] = (warp.written[move.to] & ~mask) | (moved & mask);
   }
 }
 
@@ -380,7 +384,7 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
         lanes -= static_cast<std::uint64_t>(std::popcount(mask));
       }
     }
-    if (kChecked && (inst.watch & kWatchWritten) != 0) note_written(warp, mask);
+    if (kChecked && (inst.watch & kWatchWritten) != 0) note_written(warp, inst, mask);
     if (step.pc >= limit) step.regroup = true;
   }
   turn.budget = budget;
