@@ -15,7 +15,16 @@ TEST_CASE("memory: sizes, second frees and pointers into the middle") {
   CHECK(cuda.mem_alloc(nullptr, 16) == kCudaInvalidValue);
   CHECK(cuda.mem_alloc(&pointer, ~std::size_t{0}) == kCudaOutOfMemory);
   pointer = on.allocate(1000);
-  CHECK(pointer % 256 == 0);
+  CHECK(pointer % 512 == 0);
+  // Large allocations have the alignment of large pages, whatever is allocated in between.
+  for (const std::size_t bytes : {std::size_t{1} << 20, (std::size_t{2} << 20) + 1}) {
+    const CUdeviceptr large = on.allocate(bytes), small = on.allocate(1);
+    CHECK(large % (std::size_t{2} << 20) == 0);
+    CHECK(cuda.memcpy_htod(large + bytes - 1, "x", 1) == kCudaSuccess);
+    CHECK(cuda.memcpy_htod(large + bytes, "x", 1) == kCudaInvalidValue);
+    CHECK(cuda.mem_free(large) == kCudaSuccess);
+    CHECK(cuda.mem_free(small) == kCudaSuccess);
+  }
   CHECK(cuda.mem_free(pointer + 16) == kCudaInvalidValue);
   CHECK(cuda.mem_free(pointer) == kCudaSuccess);
   CHECK(cuda.mem_free(pointer) == kCudaInvalidValue);

@@ -73,6 +73,49 @@ TEST_CASE("a thread has no more local memory than on a GPU") {
                 "local memory");
 }
 
+TEST_CASE("a kernel has the static shared memory that it uses, and its functions") {
+  const auto uses = [](const char* name) {
+    return std::string(".reg .b32 %r;\nmov.u32 %r, ") + name + ";\n";
+  };
+  const std::string text =
+      ".shared .align 4 .b8 s[1000];\n.shared .b8 of_nobody[40];\n"
+      ".extern .shared .align 8 .b8 sized[96];\n"
+      ".extern .shared .align 64 .b8 dynamic[];\n"
+      ".func f() { .shared .b8 own[300];\n" +
+      uses("own") +
+      "ret; }\n"
+      ".func g() { call f; ret; }\n"
+      ".visible .entry module() {\n" +
+      uses("s") + "ret; }\n.visible .entry called() {\ncall g;\n" + uses("dynamic") +
+      "ret; }\n.visible .entry extern_with_size() {\n" + uses("sized") + "ret; }\n";
+  GlobalMemory memory(1 << 20);
+  const auto loaded = LoadedModule::load(kHead + text + kernel("ret;"), memory);
+  CHECK(loaded->kernel("module")->static_shared_bytes == 1000);
+  CHECK(loaded->program("module")->dynamic_shared_offset == 1008);
+  CHECK(loaded->kernel("called")->static_shared_bytes == 300);
+  CHECK(loaded->program("called")->dynamic_shared_offset == 320);
+  CHECK(loaded->kernel("extern_with_size")->static_shared_bytes == 96);
+  CHECK(loaded->kernel("k")->static_shared_bytes == 0);
+  check_refused(".shared .b8 a[49153];\n" + kernel(uses("a")), ErrorCode::kParse, "49152");
+}
+
+TEST_CASE("variables are no larger than the memory they are in") {
+  const std::string constants = ".const .align 4 .b8 a[65533] = {1};\n";
+  check_refused(constants + ".const .b32 b;\n" + kernel("ret;"), ErrorCode::kParse, "65536");
+  check_refused(".global .b8 a[900000] = {1};\n.global .b8 b[200000];\n" + kernel("ret;"),
+                ErrorCode::kOutOfMemory, "1100000");
+  check_refused(".global .b8 huge[1099511627776] = {1};\n" + kernel("ret;"),
+                ErrorCode::kOutOfMemory, "1099511627776");
+  GlobalMemory memory(1 << 20);
+  const auto loaded = LoadedModule::load(
+      kHead + std::string(".global .b8 a[900000] = {1};\n") + kernel("ret;"), memory);
+  const std::uint64_t begin = loaded->variables()[0].address;
+  unsigned char first[2] = {9, 9};
+  CHECK(memory.read(first, begin, 2));
+  CHECK((first[0] == 1 && first[1] == 0));
+  CHECK(*memory.shadow(begin + 899990) == 0xff);
+}
+
 TEST_CASE("a kernel whose analysis would fill the memory is refused") {
   std::string text = ".reg .b32 a<99999>;\n";
   for (int i = 0; i < 25000; ++i) text += "mov.b32 a1, 0;\n";

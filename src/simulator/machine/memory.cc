@@ -19,7 +19,12 @@ namespace {
 // There are at least this many addresses between two allocations, so that an access a little past
 // the end is found.
 constexpr std::uint64_t kGap = 512;
-constexpr std::uint64_t kAlignment = 256;
+// Where allocations of a device begin, as those of NVIDIA's drivers do: at multiples of 512, or of
+// 2 MiB from 1 MiB on. Blocks of pools begin at multiples of 256.
+constexpr std::uint64_t kAlignment = 512;
+constexpr std::uint64_t kBlockAlignment = 256;
+constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLargeAlignment = std::uint64_t{2} << 20;
 constexpr std::uint64_t kPage = 4096;
 
 void* reserve(std::uint64_t bytes) {
@@ -61,12 +66,13 @@ void mark_written(const GlobalMemory& memory, std::uint64_t address, std::uint64
 }  // namespace
 
 GlobalMemory::GlobalMemory(std::uint64_t bytes, Kind kind) : capacity_(bytes), kind_(kind) {
-  // Twice the capacity is reserved: gaps take addresses too, and released addresses are handed out
-  // again only when all others are used up, so that a use after free is found.
-  reserved_ = base::round_up(2 * bytes, kPage * 8);
+  // Twice the capacity is reserved: gaps and alignment take addresses too, and released addresses
+  // are handed out again only when all others are used up, so that a use after free is found.
+  reserved_ = base::round_up(2 * bytes, kPage * 8) + 2 * kLargeAlignment;
   base_ = reinterpret_cast<std::uint64_t>(reserve(reserved_));
   shadow_ = static_cast<std::uint8_t*>(reserve(reserved_ / 8));
   next_ = base_ + kPage;
+  end_ = (base_ + reserved_) / kLargeAlignment * kLargeAlignment;
 }
 
 GlobalMemory::GlobalMemory(void* begin, std::uint64_t bytes)
@@ -75,7 +81,7 @@ GlobalMemory::GlobalMemory(void* begin, std::uint64_t bytes)
   base_ = first / 8 * 8;
   reserved_ = base::round_up(first + bytes - base_, kPage * 8);
   shadow_ = static_cast<std::uint8_t*>(reserve(reserved_ / 8));
-  next_ = base_ + reserved_;  // nothing else is allocated here
+  next_ = end_ = base_ + reserved_;  // nothing else is allocated here
   live_.emplace(first, Live{first + bytes, nullptr});
   used_ = bytes;
   mark_written(*this, first, bytes);
@@ -86,22 +92,26 @@ GlobalMemory::~GlobalMemory() {
   munmap(shadow_, reserved_ / 8);
 }
 
+std::uint64_t GlobalMemory::alignment(std::uint64_t bytes) const {
+  return kind_ == Kind::kHost ? kPage : bytes < kLarge ? kAlignment : kLargeAlignment;
+}
+
 std::uint64_t GlobalMemory::span(std::uint64_t bytes) const {
-  return kind_ == Kind::kHost ? base::round_up(bytes + kGap, kPage)
-                              : base::round_up(bytes, kAlignment) + kGap;
+  return base::round_up(bytes + kGap, alignment(bytes));
 }
 
 std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
   if (bytes == 0 || bytes > capacity_) return 0;
   const std::uint64_t span = this->span(bytes);
+  const bool large = alignment(bytes) == kLargeAlignment;
   std::lock_guard lock(mutex_);
   if (bytes > capacity_ - used()) return 0;
   std::uint64_t begin = 0;
-  if (span <= base_ + reserved_ - next_) {
-    begin = next_;
-    next_ += span;
+  if (span <= end_ - next_) {
+    begin = large ? end_ -= span : std::exchange(next_, next_ + span);
   } else {
-    const auto found = released_.lower_bound(span);
+    auto found = released_.lower_bound(span);
+    while (found != released_.end() && found->second % alignment(bytes) != 0) ++found;
     if (found == released_.end()) return 0;
     begin = found->second;
     if (found->first > span) released_.emplace(found->first - span, begin + span);
@@ -110,7 +120,8 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
   try {
     live_.emplace(begin, Live{begin + bytes, nullptr});
   } catch (...) {
-    if (begin + span == next_) next_ = begin;  // else these addresses are not used again
+    if (begin + span == next_) next_ = begin;
+    if (begin == end_) end_ += span;  // any others are not used again
     throw;
   }
   used_ += bytes;
@@ -190,7 +201,8 @@ bool GlobalMemory::add_block(std::uint64_t pointer, std::uint64_t bytes) {
   const auto after = pools_.upper_bound(pointer);
   const bool inside = after != pools_.begin() && pointer < std::prev(after)->second &&
                       bytes <= std::prev(after)->second - pointer;
-  if (bytes == 0 || pointer % kAlignment != 0 || !inside || !none_in(pointer, end)) return false;
+  if (bytes == 0 || pointer % kBlockAlignment != 0 || !inside || !none_in(pointer, end))
+    return false;
   live_.emplace(pointer, Live{end, nullptr});
   generation_.fetch_add(1, std::memory_order_release);
   return true;
@@ -202,7 +214,7 @@ bool GlobalMemory::remove_block(std::uint64_t pointer) {
   const auto after = pools_.upper_bound(pointer);
   const bool inside = after != pools_.begin() && pointer < std::prev(after)->second;
   if (found == live_.end() || !inside) return false;
-  const std::uint64_t end = base::round_up(found->second.end, kAlignment);
+  const std::uint64_t end = base::round_up(found->second.end, kBlockAlignment);
   live_.erase(found);
   forget(pointer, end);
   generation_.fetch_add(1, std::memory_order_release);
@@ -249,6 +261,10 @@ bool GlobalMemory::write(std::uint64_t to, const void* from, std::uint64_t bytes
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   mark_written(*this, to, bytes);
   return true;
+}
+
+void GlobalMemory::zero_new(std::uint64_t begin, std::uint64_t bytes) {
+  mark_written(*this, begin, bytes);
 }
 
 bool GlobalMemory::read(void* to, std::uint64_t from, std::uint64_t bytes) const {

@@ -51,8 +51,8 @@ class GlobalMemory {
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  // The address is a multiple of 256 (of a page for kHost), or 0 where the capacity is used up. The
-  // contents are marked as not written.
+  // The address is a multiple of 512, of 2 MiB for allocations of at least 1 MiB, or of a page for
+  // kHost. It is 0 if the capacity is used up. The contents are marked as not written.
   std::uint64_t allocate(std::uint64_t bytes);
   // False when `pointer` is not the start of a live allocation. The last kMaxFreed operations `by`
   // which memory was freed are remembered for freed_by().
@@ -81,6 +81,9 @@ class GlobalMemory {
   // Accesses of the host. False, and nothing is copied, when any byte is in no live allocation.
   // Reading bytes that nothing wrote is allowed, because the host may copy padding.
   bool write(std::uint64_t to, const void* from, std::uint64_t bytes);
+  // Marks the bytes of an allocation that nothing has used yet as written with zeros, which they
+  // are. Takes no memory for them.
+  void zero_new(std::uint64_t begin, std::uint64_t bytes);
   bool read(void* to, std::uint64_t from, std::uint64_t bytes) const;
   // Copies from this memory or another device's, together with the shadow bits.
   bool copy(std::uint64_t to, const GlobalMemory& source, std::uint64_t from, std::uint64_t bytes);
@@ -98,6 +101,7 @@ class GlobalMemory {
   Kind kind() const { return kind_; }
 
  private:
+  std::uint64_t alignment(std::uint64_t bytes) const;  // of an allocation's first byte
   std::uint64_t span(std::uint64_t bytes) const;  // addresses that an allocation takes, with a gap
 
   std::uint64_t capacity_;
@@ -106,7 +110,10 @@ class GlobalMemory {
   std::uint64_t reserved_;
   std::uint64_t base_;
   std::uint8_t* shadow_;
-  std::uint64_t next_;  // never-used addresses start here
+  // Never-used addresses. Small allocations take the first of them and large ones the last, so that
+  // neither leaves holes for the other's alignment.
+  std::uint64_t next_;
+  std::uint64_t end_;
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> generation_{1};
   mutable std::mutex mutex_;

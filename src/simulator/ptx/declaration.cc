@@ -11,8 +11,6 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMaxAlignment = 4096;
 // The memory that a CTA or a thread has for itself is far smaller, and is counted in 32 bits.
 constexpr std::uint64_t kMaxOwnBytes = std::uint64_t{1} << 24;
-// Initial values are kept in memory, zeros included.
-constexpr std::uint64_t kMaxInitialBytes = std::uint64_t{1} << 30;
 
 // name [+ N], or generic(name) [+ N], which is the same here: the address of a variable in global
 // or constant memory is its generic address.
@@ -62,8 +60,6 @@ void parse_initializer(TokenStream& tokens, Variable& variable, std::size_t elem
   if (depth != 0) tokens.fail("expected '}'");
   if (variable.bytes == 0) variable.bytes = variable.initial.size();
   if (variable.initial.size() > variable.bytes) tokens.fail("more initial values than elements");
-  if (variable.bytes > kMaxInitialBytes) tokens.fail("this array is too large for initial values");
-  variable.initial.resize(variable.bytes);
 }
 
 // Parses .attribute(.managed), which says that the host uses the variable too. The addresses of a

@@ -72,7 +72,7 @@ struct Variable {
   std::uint64_t alignment = 1;
   std::uint64_t bytes = 0;  // 0: extern shared memory, sized by the launch
   bool external = false;
-  std::vector<std::uint8_t> initial;  // empty: zeros; else as many as `bytes`
+  std::vector<std::uint8_t> initial;  // of the first bytes; the others are zero
   std::vector<Relocation> relocations;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/fail.h"
@@ -54,6 +55,19 @@ int target_number(std::string_view target) {
     std::from_chars(target.data() + 3, target.data() + target.size(), number);
   }
   return number;
+}
+
+// The limits that ptxas sets.
+constexpr std::uint64_t kMaxConstantBytes = 0x10000;     // of a module
+constexpr std::uint64_t kMaxStaticSharedBytes = 0xc000;  // of a kernel
+
+using NameSet = std::set<std::string, std::less<>>;
+
+void add_names(const std::vector<ptx::Operand>& operands, NameSet* names) {
+  for (const ptx::Operand& operand : operands) {
+    if (!operand.text.empty()) names->insert(operand.text);
+    add_names(operand.elements, names);
+  }
 }
 
 class Loaded final : public LoadedModule {
@@ -109,11 +123,41 @@ class Loaded final : public LoadedModule {
     return 0;
   }
 
+  static bool is_global(const ptx::Variable& variable) {
+    return variable.space == ptx::Space::kGlobal || variable.space == ptx::Space::kConst;
+  }
+
+  // Refuses variables that are too large before anything is allocated for them.
+  void check_sizes() const {
+    std::uint64_t constant = 0;
+    std::uint64_t global = 0;
+    for (const ptx::Variable& variable : module_.variables) {
+      if (variable.space == ptx::Space::kConst) {
+        constant = base::round_up(constant, std::max<std::uint64_t>(variable.alignment, 1));
+        constant += variable.bytes;
+        if (constant > kMaxConstantBytes) {
+          base::fail(ErrorCode::kParse,
+                     "the .const variables up to '{}' have {} bytes; a module may have {}",
+                     variable.name, constant, kMaxConstantBytes);
+        }
+      } else if (variable.space == ptx::Space::kGlobal) {
+        global += variable.bytes;
+        if (global > memory_.capacity() - memory_.used()) {
+          base::fail(ErrorCode::kOutOfMemory,
+                     "the .global variables up to '{}' have {} bytes; of the device's memory {} "
+                     "are free",
+                     variable.name, global, memory_.capacity() - memory_.used());
+        }
+      }
+    }
+  }
+
   // Every .global and .const variable gets an allocation of its own, so that an access past its end
   // is out of bounds. Addresses in initial values are filled in when all variables have one.
   void place_globals() {
+    check_sizes();
     for (const ptx::Variable& variable : module_.variables) {
-      if (variable.space != ptx::Space::kGlobal && variable.space != ptx::Space::kConst) continue;
+      if (!is_global(variable)) continue;
       if (variable.external) {
         base::fail(ErrorCode::kUnsupported, "extern variable '{}': there is no linker here",
                    variable.name);
@@ -127,9 +171,8 @@ class Loaded final : public LoadedModule {
       }
       variables_.back().address = address;
       // Bytes without an initial value are zero, as the ISA says.
-      std::vector<std::uint8_t> bytes = variable.initial;
-      bytes.resize(variable.bytes);
-      memory_.write(address, bytes.data(), bytes.size());
+      memory_.zero_new(address, variable.bytes);
+      memory_.write(address, variable.initial.data(), variable.initial.size());
       placement_.global[variable.name] = address;
     }
     for (const ptx::Variable& variable : module_.variables) {
@@ -146,9 +189,29 @@ class Loaded final : public LoadedModule {
     }
   }
 
+  // The names that a kernel and the functions it may reach use. A function that is called through a
+  // register is among them too, since the parser turns such a call into calls by name.
+  NameSet used_names(const ptx::Function& kernel) const {
+    NameSet used;
+    std::vector<const ptx::Function*> left = {&kernel};
+    while (!left.empty()) {
+      const ptx::Function& function = *left.back();
+      left.pop_back();
+      NameSet fresh;
+      for (const ptx::Instruction& instruction : function.code) {
+        add_names(instruction.operands, &fresh);
+      }
+      for (const ptx::Function& other : module_.functions) {
+        if (fresh.contains(other.name) && !used.contains(other.name)) left.push_back(&other);
+      }
+      used.merge(fresh);
+    }
+    return used;
+  }
+
   // Lays out the parameters and the shared memory of a kernel, and decodes it. Shared memory holds
-  // the variables of the module, of the kernel, and of all functions that are no kernels, whether
-  // they are called or not, since that is known only when all is decoded.
+  // those variables of the module and of its functions that the kernel uses, or a function that it
+  // may reach. ptxas takes an extern variable with a size for one without extern, and so does this.
   void decode(const ptx::Function& function) {
     auto program = std::make_unique<Program>();
     program->module = &module_;
@@ -163,32 +226,47 @@ class Loaded final : public LoadedModule {
       info.parameter_sizes.push_back(static_cast<std::uint32_t>(parameter.bytes));
       info.parameter_bytes += static_cast<std::uint32_t>(parameter.bytes);
     }
-    // Static variables come first. The extern ones follow, which all start at the same address.
+    // Static variables come first. Those that the launch sizes follow, and start at one address.
     Placement placement = placement_;
-    std::uint32_t end = 0;
-    std::uint64_t extern_alignment = 16;
-    const auto place = [&](const ptx::Variable& variable) {
-      if (variable.space != ptx::Space::kShared) return;
-      if (variable.external || variable.bytes == 0) {
-        extern_alignment = std::max(extern_alignment, variable.alignment);
-        return;
-      }
-      end = align_to(end, variable.alignment);
-      placement.shared[variable.name] = kSharedBase + end;
-      end += static_cast<std::uint32_t>(variable.bytes);
-    };
+    std::uint64_t end = 0;
+    std::uint64_t dynamic_alignment = 16;
+    const NameSet used = used_names(function);
     const auto for_shared = [&](const auto& visit) {
-      for (const ptx::Variable& variable : module_.variables) visit(variable);
+      const auto visit_used = [&](const ptx::Variable& variable) {
+        if (variable.space == ptx::Space::kShared && used.contains(variable.name)) visit(variable);
+      };
+      std::ranges::for_each(module_.variables, visit_used);
       for (const ptx::Function& other : module_.functions) {
-        if (&other != &function && other.entry) continue;
-        for (const ptx::Variable& variable : other.variables) visit(variable);
+        if (&other == &function || !other.entry) std::ranges::for_each(other.variables, visit_used);
       }
     };
-    for_shared(place);
-    info.static_shared_bytes = end;
-    program->dynamic_shared_offset = align_to(end, extern_alignment);
+    const auto place = [&](const ptx::Variable& variable) {
+      end = base::round_up(end, std::max<std::uint64_t>(variable.alignment, 1));
+      placement.shared[variable.name] = kSharedBase + static_cast<std::uint32_t>(end);
+      end += variable.bytes;
+      if (end > kMaxStaticSharedBytes) {
+        base::fail(ErrorCode::kParse,
+                   "the .shared variables of kernel '{}' up to '{}' have {} bytes; a kernel may "
+                   "have {}, and more if the launch gives the size",
+                   function.name, variable.name, end, kMaxStaticSharedBytes);
+      }
+    };
     for_shared([&](const ptx::Variable& variable) {
-      if (variable.space == ptx::Space::kShared && (variable.external || variable.bytes == 0)) {
+      if (variable.bytes == 0) {
+        dynamic_alignment = std::max(dynamic_alignment, variable.alignment);
+      } else if (!variable.external) {
+        place(variable);
+      }
+    });
+    // One text of a link may declare what another one defines.
+    for_shared([&](const ptx::Variable& variable) {
+      const bool defined = placement.shared.contains(variable.name);
+      if (variable.bytes != 0 && variable.external && !defined) place(variable);
+    });
+    info.static_shared_bytes = static_cast<std::uint32_t>(end);
+    program->dynamic_shared_offset = align_to(info.static_shared_bytes, dynamic_alignment);
+    for_shared([&](const ptx::Variable& variable) {
+      if (variable.bytes == 0) {
         placement.shared[variable.name] = kSharedBase + program->dynamic_shared_offset;
       }
     });
