@@ -9,19 +9,11 @@
 namespace annulus::simulator::driver::absent {
 namespace {
 
-// The line goes to the log of the current device, or of the first where none is: a program calls
-// some of these before it has a context.
-abi::CUresult refuse(const char* symbol, std::atomic<bool>& told) noexcept {
-  if (told.exchange(true)) return abi::kCudaNotSupported;
+abi::CUresult refuse(const char* symbol, std::atomic<bool>& logged) noexcept {
+  if (logged.exchange(true)) return abi::kCudaNotSupported;
   try {
-    const std::string text = fmt::format(
-        "{} is not in the simulated driver; it returns CUDA_ERROR_NOT_SUPPORTED", symbol);
-    const auto& stack = context_stack();
-    if (!stack.empty() && stack.back() != nullptr) {
-      stack.back()->device->log().write(base::LogLevel::kWarning, text);
-    } else if (!state().devices.empty()) {
-      state().devices.front()->log().write(base::LogLevel::kWarning, text);
-    }
+    log_warning(fmt::format(
+        "{} is not in the simulated driver; it returns CUDA_ERROR_NOT_SUPPORTED", symbol));
   } catch (...) {
     // The code says it too.
   }
@@ -30,10 +22,19 @@ abi::CUresult refuse(const char* symbol, std::atomic<bool>& told) noexcept {
 
 }  // namespace
 
-#define ABSENT(symbol)             \
-  abi::CUresult symbol() {         \
-    static std::atomic<bool> told; \
-    return refuse(#symbol, told);  \
+void log_warning(const std::string& text) {
+  const auto& stack = context_stack();
+  if (!stack.empty() && stack.back() != nullptr) {
+    stack.back()->device->log().write(base::LogLevel::kWarning, text);
+  } else if (!state().devices.empty()) {
+    state().devices.front()->log().write(base::LogLevel::kWarning, text);
+  }
+}
+
+#define ABSENT(symbol)               \
+  abi::CUresult symbol() {           \
+    static std::atomic<bool> logged; \
+    return refuse(#symbol, logged);  \
   }
 #include "simulator/driver/absent.def"
 

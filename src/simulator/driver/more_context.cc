@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
+#include "simulator/driver/absent.h"
 #include "simulator/driver/entries.h"
 #include "simulator/driver/state.h"
 
@@ -247,11 +249,24 @@ CUresult device_get_pci_bus_id(char* text, int bytes, CUdevice device) {
 }
 
 // Returns tables of functions that NVIDIA's libraries share and do not document; here there are
-// none. NVRTC asks any loaded libcuda.so.1 for one, to keep its compiler's cache there. Told that
-// there is none, it does without; if this function were missing, it would follow a null pointer.
-CUresult get_export_table(const void** table, const Uuid*) {
-  if (table != nullptr) *table = nullptr;
-  return kCudaNotFound;
+// none. NVRTC calls it in any loaded libcuda.so.1, to keep its compiler's cache in such a table, and
+// works without one; if this function were missing, NVRTC would follow a null pointer. NVIDIA's
+// runtime does not start without the table whose number is here.
+CUresult get_export_table(const void** table, const Uuid* id) {
+  static constexpr unsigned char kOfRuntime[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                                   0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+  static std::atomic<bool> logged;
+  return guarded([&]() -> CUresult {
+    if (table != nullptr) *table = nullptr;
+    const bool runtime = id != nullptr && std::memcmp(id->bytes, kOfRuntime, 16) == 0;
+    if (runtime && !logged.exchange(true)) {
+      absent::log_warning(
+          "NVIDIA's CUDA runtime does not run on the simulated driver, as it calls functions that "
+          "NVIDIA does not document; compile the program with nvcc -cudart shared, so that it "
+          "finds the simulator's libcudart.so.13 (docs/simulator.md, The CUDA runtime)");
+    }
+    return kCudaNotFound;
+  });
 }
 
 CUresult profiler_start() { return kCudaSuccess; }
