@@ -27,6 +27,10 @@ class Case:
     def is_triton(self):
         return "triton" in self.table
 
+    @property
+    def is_engine(self):
+        return "operators" in self.table
+
 
 class Failed(Exception):
     """Something that did not compile; the message has the compiler's last lines."""
@@ -37,6 +41,9 @@ def cases_of(programs):
     for name, table in programs["program"].items():
         for variant in table["variants"]:
             found.append(Case(f"{name}_{variant['name']}", name, dict(table, **variant)))
+    for name, table in programs["engine"].items():
+        for number, operators in enumerate(table["parts"], 1):
+            found.append(Case(f"{name}_part_{number}", name, dict(table, operators=operators)))
     return found
 
 

@@ -6,12 +6,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import building, fatbin, forms, mutation, running, sources
+from . import building, engine, fatbin, forms, mutation, running, sources
 
 # A mutant is tried in the checked mode first, and where nothing names it in the fast mode too, where
 # only its answer can tell.
 MUTANT_CHECKED = [dict(checked=1, reading="proven", seed=s, landing=l, quantum=q)
                   for s, l, q in ((1, 2, 0), (2, 1, 0), (3, 0, 1), (4, 2, 3))]
+ENGINE_SECONDS = 1200  # that one call of an engine's program may take
 MUTANT_FAST = [dict(options, checked=0) for options in MUTANT_CHECKED]
 
 
@@ -33,6 +34,9 @@ class Campaign:
         wrong = 0
         for case in cases:
             try:
+                if case.is_engine:
+                    wrong += self.each_engine(case, what)
+                    continue
                 program, ptx = self.builder.build(case)
             except (sources.Missing, building.Failed) as error:
                 print(f"{case.name}: NOT BUILT: {error}", flush=True)
@@ -43,6 +47,18 @@ class Campaign:
             if what in ("mutants", "all"):
                 wrong += self.mutate(case, program, ptx)
         return wrong
+
+    def each_engine(self, case, what):
+        program = engine.build(self.builder, case, self.runner.jobs)
+        if what not in ("run", "all"):
+            return 0
+        environment = dict(self.runner.environment(dict(checked=1, reading="proven")), CUDA_VISIBLE_DEVICES="0")
+        found, seconds = engine.run(case, program, environment, ENGINE_SECONDS)
+        self.keep(case, operators=found, cpu_seconds=seconds)
+        bad = sum(of["wrong"] + len(of["refused"]) for of in found.values())
+        print(f"{case.name}: {sum(of['right'] for of in found.values())} right, {bad} not; "
+              f"{seconds} s of CPU", flush=True)
+        return bad != 0
 
     def run(self, case, program, ptx):
         begin = time.time()

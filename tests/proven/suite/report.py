@@ -20,7 +20,7 @@ def version(case, programs):
     if "version" in case.table:
         return case.table["version"]
     source = programs["source"][case.table["sources"][0]]
-    return source.get("version", source.get("revision"))
+    return source["version"]
 
 
 def share(runs, **wanted):
@@ -43,6 +43,11 @@ def case_row(case, result, programs):
             share(runs, reading="proven", checked=0), share(runs, reading="proven", checked=1),
             faults(runs, "proven"), faults(runs, "strict"),
             f"{verdicts['named']} / {verdicts['wrong']} / {verdicts['missed']}"]
+
+
+def operator_rows(case, result):
+    return [[case.table["library"], case.name, f"`{name}`", of["of"], of["cases"], of["right"], of["wrong"],
+             len(of["refused"])] for name, of in result.get("operators", {}).items()]
 
 
 def markdown(head, rows):
@@ -114,9 +119,12 @@ def put_into(path, tables, count):
 def write(cases, programs, folder, kernels, into):
     results = load(cases, folder)
     libraries = {case.name: case.table["library"] for case in cases}
-    rows = [case_row(case, results[case.name], programs) for case in cases if case.name in results]
+    run = [case for case in cases if case.name in results]
+    rows = [case_row(case, results[case.name], programs) for case in run if not case.is_engine]
     tables = [markdown(["library", "case", "version", "loads", "fast: right", "checked: right",
                         "faults, proven", "faults, strict", "mutants named / wrong / missed"], rows)]
+    tables.append(markdown(["engine", "case", "operator", "tests of it", "run", "right", "wrong", "refused"],
+                           [row for case in run if case.is_engine for row in operator_rows(case, results[case.name])]))
     by_form, by_protocol = confirmed(results, libraries)
     shipped, shipped_protocols = collections.Counter(), collections.Counter()
     if kernels:

@@ -1,7 +1,7 @@
-"""Where the libraries' sources come from: exact versions from the package index, or a checkout.
+"""Where the libraries' sources come from: exact versions from the package index.
 
 programs.toml says which. What is downloaded is checked against its hash by pip, and lies unpacked in
-FOLDER/sources/NAME; a checkout is a link of that name.
+FOLDER/sources/NAME.
 """
 
 import os
@@ -11,13 +11,24 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-# FlashAttention's archive runs its setup.py when pip asks for its name, and that wants PyTorch and
-# others, none of which it needs for what is fetched here. These stand for them.
+# pip runs the build of an archive to learn its name: FlashAttention's setup.py, which needs PyTorch and
+# others, and llama-cpp-python's scikit_build_core. What is fetched here needs none of it. These stand for
+# them.
 STAND_INS = {
     "torch/__init__.py": "class version:\n    cuda = '13.0'\n__version__ = '2.8.0'\n",
     "torch/utils/__init__.py": "",
     "torch/utils/cpp_extension.py":
         "class BuildExtension:\n    pass\ndef __getattr__(name):\n    return None\n",
+    "scikit_build_core/__init__.py": "",
+    "scikit_build_core/build.py":
+        "import os, re\n"
+        "def prepare_metadata_for_build_wheel(folder, settings=None):\n"
+        "    info = open('PKG-INFO').read()\n"
+        "    name = re.search('^Name: (.*)', info, re.M)[1].replace('-', '_')\n"
+        "    target = f\"{name}-{re.search('^Version: (.*)', info, re.M)[1]}.dist-info\"\n"
+        "    os.mkdir(os.path.join(folder, target))\n"
+        "    open(os.path.join(folder, target, 'METADATA'), 'w').write(info)\n"
+        "    return target\n",
     "psutil.py": "",
     "packaging/__init__.py": "",
     "packaging/version.py": "def parse(text):\n    return text\nVersion = str\n",
@@ -28,7 +39,7 @@ STAND_INS = {
 
 
 class Missing(Exception):
-    """A source that nobody has provided; the message says how."""
+    """A source that could not be fetched; the message says why."""
 
 
 def stand_ins(folder):
@@ -90,17 +101,7 @@ def provide(name, source, folder):
     target = folder / "sources" / name
     if target.exists():
         return target
-    if "package" not in source:
-        raise Missing(f"{name} is not on the package index: clone https://github.com/{source['repository']} "
-                      f"at {source['revision']} and give --from {name}=PATH")
     target.parent.mkdir(parents=True, exist_ok=True)
     unpack(download(name, source, folder), target, source.get("unpack", [""]))
     return target
 
-
-def link(name, path, folder):
-    target = folder / "sources" / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.is_symlink():
-        target.unlink()
-    target.symlink_to(Path(path).resolve(strict=True))

@@ -1,0 +1,3 @@
+// What the build of ggml makes of its version.
+#define GGML_VERSION "0"
+#define GGML_COMMIT "0"
