@@ -89,16 +89,17 @@ typedef struct annulus_communicator_info {
   int64_t nccl_version;  // 22809 is 2.28.9
   int32_t rank;
   int32_t ranks;
-  int32_t blocking;    // 0 or 1
-  int32_t borrowed;    // 0 or 1
-  int32_t simulated;   // 0 or 1
-  int32_t watched;     // 0 or 1
-  int64_t generation;  // the rendezvous'; 0 without one
-  int64_t ctas;        // annulus_communicator_options.ctas
+  int32_t blocking;         // 0 or 1
+  int32_t borrowed;         // 0 or 1
+  int32_t simulated;        // 0 or 1
+  int32_t watched;          // 0 or 1
+  int64_t generation;       // the rendezvous'; 0 without one
+  int64_t ctas;             // annulus_communicator_options.ctas
+  uint64_t members_digest;  // the rendezvous'; 0 without one
 } annulus_communicator_info;
 
 #define ANNULUS_COMMUNICATOR_INFO_INIT \
-  { sizeof(annulus_communicator_info), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(annulus_communicator_info), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 // Any thread.
 ANNULUS_EXPORT annulus_status annulus_communicator_get_info(annulus_communicator* communicator,

@@ -66,12 +66,16 @@ typedef struct annulus_rendezvous_info {
   size_t struct_size;
   int32_t rank;
   int32_t ranks;
-  int64_t generation;      // 1 where the ranks have met, and one more each time they have regrouped
-  const int32_t* members;  // [ranks]: the number that each rank had in generation 1
+  // 1 where the ranks have met, and one more each time that they have regrouped. Two parts of a
+  // ring that was cut may both be in generation 2 (annulus_regroup_options.at_least): a generation
+  // is this number and members_digest.
+  int64_t generation;
+  const int32_t* members;   // [ranks]: the number that each rank had in generation 1
+  uint64_t members_digest;  // of `members`; the same on all of them and on every machine
 } annulus_rendezvous_info;
 
 #define ANNULUS_RENDEZVOUS_INFO_INIT \
-  { sizeof(annulus_rendezvous_info), 0, 0, 0, NULL }
+  { sizeof(annulus_rendezvous_info), 0, 0, 0, NULL, 0 }
 
 ANNULUS_EXPORT annulus_status annulus_rendezvous_get_info(annulus_rendezvous* rendezvous,
                                                           annulus_rendezvous_info* info);
@@ -144,24 +148,27 @@ ANNULUS_EXPORT annulus_status annulus_rendezvous_get_state(annulus_rendezvous* r
 typedef struct annulus_regroup_options {
   size_t struct_size;
   // Ranks that are left out although they are there, as those that were late
-  // (annulus_communicator_failure.blamed).
+  // (annulus_communicator_failure.blamed). A rank that finds its own number here does not go on.
   const int32_t* without;
   size_t without_count;
-  int64_t at_least;  // with fewer ranks nobody goes on
+  // With fewer ranks nobody goes on. 0: more than half of the ranks have to be left, or half of
+  // them with rank 0 among them, so that of two parts of a ring that was cut at most one goes on.
+  int64_t at_least;
   // From 1 to a day. Ranks that have not come by half of it are left out too.
   int64_t deadline_ms;
 } annulus_regroup_options;
 
 #define ANNULUS_REGROUP_OPTIONS_INIT \
-  { sizeof(annulus_regroup_options), NULL, 0, 1, 5000 }
+  { sizeof(annulus_regroup_options), NULL, 0, 0, 5000 }
 
 // Goes on with those that are left, as ranks 0, 1, ... in the same order, over the connections that
 // they have. All that are to go on call it, within half of the deadline, and get the same members.
 // `rendezvous` is of no use afterwards but to be destroyed, and communicators that were opened over
 // it are given up. Ranks that are left out find that the others go on without them. Null options
 // are the defaults. Errors are ANNULUS_INVALID_ARGUMENT for wrong options and a second thread, and
-// ANNULUS_COMMUNICATION where fewer than at_least are left, the others have left this rank out, or
-// not all agree within the deadline; it may be tried again then.
+// ANNULUS_COMMUNICATION if fewer than at_least are left, if `without` names this rank, if the
+// others have left this rank out, or if not all agree within the deadline; it may be tried again
+// then.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_regroup(annulus_rendezvous* rendezvous,
                                                          const annulus_regroup_options* options,
                                                          annulus_rendezvous** regrouped);

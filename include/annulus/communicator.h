@@ -113,10 +113,12 @@ struct CommunicatorInfo {
   bool borrowed = false;
   bool simulated = false;
   bool watched = false;
-  int ctas = 0;                 // CommunicatorOptions::ctas
-  std::int64_t generation = 0;  // the rendezvous'; 0 without one
-  int nccl_version = 0;         // 22809 is 2.28.9
-  std::string nccl;             // "2.28.9 at /usr/lib/x86_64-linux-gnu/libnccl.so.2"
+  int ctas = 0;  // CommunicatorOptions::ctas
+  // The rendezvous'; 0 without one.
+  std::int64_t generation = 0;
+  std::uint64_t members_digest = 0;
+  int nccl_version = 0;  // 22809 is 2.28.9
+  std::string nccl;      // "2.28.9 at /usr/lib/x86_64-linux-gnu/libnccl.so.2"
 };
 
 // Device memory that a communicator has allocated (Communicator::allocate). Given back with the

@@ -77,9 +77,11 @@ struct Gathered {
 // Who goes on after ranks have gone or were late.
 struct RegroupOptions {
   // Ranks that are left out although they are there, as those that were late
-  // (Communicator::blamed).
+  // (Communicator::blamed). A rank that finds its own number here does not go on.
   std::vector<int> without;
-  int at_least = 1;  // with fewer ranks nobody goes on
+  // With fewer ranks nobody goes on. 0: more than half of the ranks have to be left, or half of
+  // them with rank 0 among them, so that of two parts of a ring that was cut at most one goes on.
+  int at_least = 0;
   // From 1 ms to a day. Ranks that have not come by half of it are left out too.
   std::chrono::milliseconds deadline{5000};
 };
@@ -135,18 +137,22 @@ class ANNULUS_EXPORT Rendezvous {
   // What is known of each other rank, in their order. Any thread.
   std::vector<RankState> states() const;
 
-  // 1 where the ranks have met, and one more each time that they have regrouped.
+  // 1 where the ranks have met, and one more each time that they have regrouped. Two parts of a
+  // ring that was cut may both be in generation 2 (RegroupOptions::at_least): a generation is this
+  // number and members_digest().
   std::int64_t generation() const;
   // The number that each rank had in generation 1.
   const std::vector<int>& members() const;
+  // A digest of members(), the same on all of them and on every machine.
+  std::uint64_t members_digest() const;
 
   // Goes on with those that are left, as ranks 0, 1, ... in the same order, over the connections
   // that they have. All that are to go on call it, within half of the deadline, and get the same
   // members. This object is of no use afterwards, and communicators that were opened over it are
   // given up. Ranks that are left out find that the others go on without them. Throws
-  // Error{kInvalidArgument} for wrong options and a second thread, and Error{kCommunication} where
-  // fewer than `at_least` are left, the others have left this rank out, or not all agree within the
-  // deadline; it may be tried again then.
+  // Error{kInvalidArgument} for wrong options and a second thread, and Error{kCommunication} if
+  // fewer than `at_least` are left, if `without` names this rank, if the others have left this rank
+  // out, or if not all agree within the deadline; it may be tried again then.
   Rendezvous regroup(const RegroupOptions& options = {}) const;
 
   // For the library itself.

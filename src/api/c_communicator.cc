@@ -150,6 +150,7 @@ annulus_status annulus_communicator_get_info(annulus_communicator* communicator,
     c.watched = info.watched ? 1 : 0;
     c.generation = info.generation;
     c.ctas = info.ctas;
+    c.members_digest = info.members_digest;
     write_struct(kCommunicatorInfo, to, c);
   });
 }

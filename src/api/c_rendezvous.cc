@@ -42,8 +42,9 @@ RegroupOptions regroup_options_of(const annulus_regroup_options* given) {
   const annulus_regroup_options c =
       given == nullptr ? defaults : read_struct(kRegroupOptions, given, defaults);
   if (c.without_count > 0) check_pointer("without", c.without);
-  if (c.at_least < 1 || c.at_least > std::numeric_limits<int>::max()) {
-    base::fail(ErrorCode::kInvalidArgument, "at_least is {}; give a number of ranks from 1 on",
+  if (c.at_least != std::clamp<std::int64_t>(c.at_least, 0, std::numeric_limits<int>::max())) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "at_least is {}; give a number of ranks, or 0 for more than half of them",
                c.at_least);
   }
   return {.without = {c.without, c.without + c.without_count},
@@ -180,6 +181,7 @@ annulus_status annulus_rendezvous_get_info(annulus_rendezvous* rendezvous,
     c.generation = pin->rendezvous.generation();
     static_assert(std::is_same_v<int, std::int32_t>);
     c.members = pin->rendezvous.members().data();
+    c.members_digest = pin->rendezvous.members_digest();
     write_struct(kRendezvousInfo, to, c);
   });
 }

@@ -46,6 +46,7 @@ std::vector<RankState> Rendezvous::states() const {
 
 std::int64_t Rendezvous::generation() const { return impl_->control->generation(); }
 const std::vector<int>& Rendezvous::members() const { return impl_->control->members(); }
+std::uint64_t Rendezvous::members_digest() const { return impl_->control->members_digest(); }
 
 Rendezvous Rendezvous::regroup(const RegroupOptions& options) const {
   const base::Span span("regroup", "");

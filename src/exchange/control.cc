@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/no_signals.h"
 #include "base/turn.h"
 #include "exchange/names.h"
@@ -41,6 +42,13 @@ std::vector<int> members_of(const World& world) {
   return own;
 }
 
+std::uint64_t digest_of(const std::vector<int>& members) {
+  const base::Digest digest = base::digest(encode_list(members));
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < sizeof(number); ++i) number = number << 8 | digest.bytes[i];
+  return number;
+}
+
 }  // namespace
 
 Control::Control(World world)
@@ -48,6 +56,7 @@ Control::Control(World world)
       ranks_(world.ranks),
       generation_(world.generation),
       members_(members_of(world)),
+      members_digest_(digest_of(members_)),
       peers_(static_cast<std::size_t>(world.ranks)) {
   for (int rank = 0; rank < ranks_; ++rank) {
     Peer& peer = peers_[static_cast<std::size_t>(rank)];

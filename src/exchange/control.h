@@ -37,6 +37,7 @@ class Control {
   int ranks() const { return ranks_; }
   std::int64_t generation() const { return generation_; }
   const std::vector<int>& members() const { return members_; }
+  std::uint64_t members_digest() const { return members_digest_; }
   Gathered gather(std::span<const std::byte> own, std::chrono::milliseconds deadline);
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> own,
                                                  std::chrono::milliseconds deadline);
@@ -102,6 +103,7 @@ class Control {
   void judge(Survivors* survivors) const;
   std::string left_out_text(int by) const;
   std::optional<std::string> end_text() const;  // with the lock held
+  void require_enough(const std::vector<int>& members, int at_least) const;
   World move_on(const std::vector<int>& members);
   void wake() noexcept;
   bool all_arrived() const;
@@ -110,6 +112,7 @@ class Control {
   const int ranks_;
   const std::int64_t generation_;
   const std::vector<int> members_;
+  const std::uint64_t members_digest_;
   std::atomic<bool> busy_{false};  // a thread is in gather
   std::atomic<bool> ends_{false};
   Socket waker_;              // an eventfd

@@ -61,7 +61,9 @@ Rank::Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorO
   info_.simulated = nccl_->report.simulated;
   info_.nccl_version = nccl_->report.version;
   info_.nccl = fmt::format("{} at {}", nccl_->report.version_text, nccl_->report.path);
-  if (control_) info_.generation = control_->generation();
+  if (!control_) return;
+  info_.generation = control_->generation();
+  info_.members_digest = control_->members_digest();
 }
 
 void Rank::begin_watch(const CommunicatorOptions& options) {

@@ -58,6 +58,23 @@ World Control::move_on(const std::vector<int>& members) {
   return world;
 }
 
+// The part without which no other part of the ranks goes on by itself: two that are disjoint are
+// never both such parts.
+void Control::require_enough(const std::vector<int>& members, int at_least) const {
+  const auto left = static_cast<int>(members.size());
+  if (at_least > 0) {
+    if (left >= at_least) return;
+    base::fail(ErrorCode::kCommunication, "{} of {} ranks are left, and at least {} have to be",
+               left, ranks_, at_least);
+  }
+  if (2 * left > ranks_ || (2 * left == ranks_ && members.front() == 0)) return;
+  base::fail(ErrorCode::kCommunication,
+             "{} of {} ranks are left, and more than half have to be, or half with rank 0: the "
+             "others may go on without these. To go on where the others have died, give "
+             "RegroupOptions::at_least",
+             left, ranks_);
+}
+
 World Control::regroup(const RegroupOptions& options) {
   const base::Turn turn(&busy_, "another thread is inside a gather of this rendezvous; take turns");
   if (options.deadline < 1ms || options.deadline > kLongestDeadline) {
@@ -66,8 +83,18 @@ World Control::regroup(const RegroupOptions& options) {
                options.deadline.count());
   }
   for (const int rank : options.without) {
-    if (rank >= 0 && rank < ranks_ && rank != rank_) continue;
-    base::fail(ErrorCode::kInvalidArgument, "rank {} cannot be left out by rank {} of {}", rank,
+    if (rank >= 0 && rank < ranks_) continue;
+    base::fail(ErrorCode::kInvalidArgument, "rank {} cannot be left out of {} ranks", rank, ranks_);
+  }
+  if (options.at_least < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "at_least is {}; give a number of ranks, or 0 for more than half of them",
+               options.at_least);
+  }
+  if (std::ranges::find(options.without, rank_) != options.without.end()) {
+    base::fail(ErrorCode::kCommunication,
+               "rank {} of {} is among those that are left out: it was at fault, and the others go "
+               "on without it",
                rank_, ranks_);
   }
   const SteadyClock::time_point begin = SteadyClock::now();
@@ -84,10 +111,7 @@ World Control::regroup(const RegroupOptions& options) {
       throw Error(ErrorCode::kCommunication, left_out_text(*by));
     }
     const std::vector<int>& members = survivors.members();
-    if (static_cast<int>(members.size()) < options.at_least) {
-      base::fail(ErrorCode::kCommunication, "{} of {} ranks are left, and at least {} have to be",
-                 members.size(), ranks_, options.at_least);
-    }
+    require_enough(members, options.at_least);
     if (survivors.take_change()) {
       say_to_all(FrameKind::kSurvivors, static_cast<std::uint64_t>(generation_) + 1,
                  encode_list(members));

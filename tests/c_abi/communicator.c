@@ -203,7 +203,7 @@ static void bytes_by_meeting(int rank) {
   CHECK_OK(annulus_communicator_meet(device, meeting, &options, &ranks));
   CHECK_OK(annulus_rendezvous_destroy(meeting));
   CHECK_OK(annulus_communicator_get_info(ranks, &info));
-  CHECK(info.blocking == 1 && info.generation == 1);
+  CHECK(info.blocking == 1 && info.generation == 1 && info.members_digest != 0);
   exchange(ranks, device, rank);
   CHECK_OK(annulus_communicator_destroy(ranks));
   CHECK_OK(annulus_device_close(device));

@@ -79,11 +79,11 @@ static void wrong_options(annulus_rendezvous* ranks) {
   const int32_t nobody = 7;
 #define REFUSED(part) \
   CHECK_FAILS(annulus_rendezvous_regroup(ranks, &options, &none), ANNULUS_INVALID_ARGUMENT, part)
-  options.at_least = 0;
-  REFUSED("at_least is 0");
+  options.at_least = -1;
+  REFUSED("at_least is -1");
   options.at_least = INT64_MAX;
   REFUSED("at_least is 9223372036854775807");
-  options.at_least = 1;
+  options.at_least = 0;
   options.without_count = 1;
   REFUSED("without is null");
   options.without = &nobody;
@@ -111,13 +111,12 @@ static void go_on(annulus_rendezvous* ranks, annulus_device* device, void* memor
   wrong_options(ranks);
   options.without = &without;
   options.without_count = 1;
-  options.at_least = 2;
   options.deadline_ms = 60000;
   CHECK_OK(annulus_rendezvous_regroup(ranks, &options, &left));
   CHECK_OK(annulus_rendezvous_destroy(ranks));
   CHECK_OK(annulus_rendezvous_get_info(left, &info));
   CHECK(info.generation == 2 && info.ranks == 2 && info.rank == rank / 2);
-  CHECK(info.members[0] == 0 && info.members[1] == 2);
+  CHECK(info.members[0] == 0 && info.members[1] == 2 && info.members_digest != 0);
   CHECK_OK(annulus_communicator_meet(device, left, NULL, &communicator));
   goes_well(communicator, memory);
   CHECK_OK(annulus_communicator_destroy(communicator));

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -176,14 +179,58 @@ TEST_CASE("ranks that do not come to regroup are left out at half of the deadlin
   CHECK(done == 2);
 }
 
+// The ranks of one part of a ring of six that was cut, which have lost the others.
+TEST_CASE("of two parts of a ring at most one goes on, unless the caller lets both") {
+  struct Case {
+    std::vector<int> part;
+    int at_least;
+    bool goes_on;
+  };
+  const Case cases[] = {
+      {{0, 1, 2, 3}, 0, true}, {{4, 5}, 0, false},    {{1, 3, 4, 5}, 0, true}, {{0, 2}, 0, false},
+      {{0, 1, 2}, 0, true},    {{3, 4, 5}, 0, false}, {{0, 1, 2}, 3, true},    {{3, 4, 5}, 3, true},
+  };
+  std::set<std::uint64_t> digests;
+  std::mutex mutex;
+  for (const Case& one : cases) {
+    CAPTURE(one.part);
+    std::atomic<int> done = 0;
+    test::on_meeting(6, [&](const Rendezvous& first) {
+      CHECK(hear_each_other(first));
+      if (std::ranges::find(one.part, first.rank()) == one.part.end()) return;
+      const Thrown thrown = thrown_by([&] {
+        const Rendezvous second = first.regroup({.without = {}, .at_least = one.at_least});
+        CHECK(second.generation() == 2);
+        CHECK(second.members() == one.part);
+        CHECK(hear_each_other(second));
+        const std::lock_guard lock(mutex);
+        digests.insert(second.members_digest());
+      });
+      if (one.goes_on) CHECK(thrown.text == "");
+      if (!one.goes_on) {
+        CHECK(thrown.code == ErrorCode::kCommunication);
+        CHECK(thrown.text.find(" of 6 ranks are left, and more than half have to be, or half with "
+                               "rank 0") != std::string::npos);
+      }
+      done += 1;  // who ends is gone for the others
+      CHECK(comes_true([&] { return done == static_cast<int>(one.part.size()); }));
+    });
+  }
+  CHECK(digests.size() == 4);  // of {0, 1, 2} the same one twice
+}
+
 TEST_CASE("too few ranks, ranks that are none and deadlines that are none are refused") {
   test::on_meeting(2, [&](const Rendezvous& first) {
     CHECK(hear_each_other(first));
     CHECK(thrown_by([&] { first.regroup({.without = {}, .deadline = 0ms}); }).code ==
           ErrorCode::kInvalidArgument);
     CHECK(thrown_by([&] { first.regroup({.without = {2}}); }).code == ErrorCode::kInvalidArgument);
-    CHECK(thrown_by([&] { first.regroup({.without = {first.rank()}}); }).code ==
+    CHECK(thrown_by([&] { first.regroup({.without = {}, .at_least = -1}); }).code ==
           ErrorCode::kInvalidArgument);
+    const Thrown blamed = thrown_by([&] { first.regroup({.without = {first.rank()}}); });
+    CHECK(blamed.code == ErrorCode::kCommunication);
+    CHECK(blamed.text.find("it was at fault, and the others go on without it") !=
+          std::string::npos);
     CHECK(hear_each_other(first));
     if (first.rank() == 1) return;
     const Thrown thrown = thrown_by([&] { first.regroup({.without = {}, .at_least = 2}); });

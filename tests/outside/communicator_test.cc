@@ -94,6 +94,7 @@ TEST_CASE("of three ranks one ends: the others say so, regroup and go on") {
       options.without = first->blamed();
       const Rendezvous left = ranks.regroup(options);
       expect(left.generation() == 2 && left.members() == std::vector<int>{0, 2}, "generation 2");
+      expect(left.members_digest() != ranks.members_digest(), "the digest of other members");
       const Communicator second = Communicator::open(device, left);
       expect(second.wait(exchange(second)) == RunState::kGood, "the last run");
     });

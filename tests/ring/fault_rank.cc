@@ -124,7 +124,7 @@ int run(const char* file, int rank, int ranks, milliseconds deadline) {
     const Place place = {meeting->generation(), meeting->ranks(), meeting->rank()};
     say("met " + place.text());
     bool planned = false;
-    std::vector<int> blamed = compute(*meeting, place, deadline, &planned);
+    const std::vector<int> blamed = compute(*meeting, place, deadline, &planned);
     // Everything of a generation is gone but its rendezvous. The first that planned has loaded
     // whatever the process keeps.
     // Threads that were told to end may take a moment.
@@ -138,7 +138,6 @@ int run(const char* file, int rank, int ranks, milliseconds deadline) {
     if (!first && planned) first = left;
     if (first && left.files > first->files) say("kept " + place.text() + " files");
     if (first && left.threads > first->threads) say("kept " + place.text() + " threads");
-    std::erase(blamed, place.rank);
     try {
       meeting.emplace(
           meeting->regroup({.without = blamed, .at_least = 1, .deadline = milliseconds(6000)}));

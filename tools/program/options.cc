@@ -399,8 +399,8 @@ void add_options(CLI::App& app, RunArguments* arguments) {
       ->check(CLI::Range(0, 1000000000))
       ->needs(ranks);
   app.add_flag("--go-on", arguments->go_on,
-               "with --processes or --ranks env: where a rank is late or has died, those that are "
-               "left begin again without it")
+               "with --processes or --ranks env: if a rank is late or has died, those that are "
+               "left begin again without it, if they are more than half, or half with rank 0")
       ->needs(ranks);
   app.add_option("--seat", arguments->seat)->group("");  // for the processes that are started
   app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
