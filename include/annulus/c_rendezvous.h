@@ -38,7 +38,8 @@ typedef struct annulus_rendezvous_options {
   { sizeof(annulus_rendezvous_options), NULL, NULL, NULL, 0, 1, 30000 }
 
 // Meets the other ranks, which all call it with the same address, ranks and token. Errors are
-// ANNULUS_INVALID_ARGUMENT for wrong options, and where ranks differ in what they bring;
+// ANNULUS_INVALID_ARGUMENT for wrong options, where ranks differ in what they bring, and where one
+// may not open a descriptor for each other rank and eight besides (ulimit -n);
 // ANNULUS_FILE where the file cannot be written, or none came that can be trusted; and
 // ANNULUS_COMMUNICATION where ranks have not come within the deadline or have gone meanwhile, or
 // the address cannot be listened on. The text names the ranks.

@@ -102,7 +102,9 @@ class ANNULUS_EXPORT Rendezvous {
   // Meets the other ranks, which all call it with the same address, ranks and token. One rank alone
   // needs no socket and no address. Throws Error{kInvalidArgument} for wrong options, and where
   // ranks differ: two with one number, another number of ranks, another version of the protocol,
-  // another token; Error{kFile} where the file cannot be written, or none came that can be
+  // another token; on all ranks where one may not open as many descriptors as it has connections,
+  // one to each other rank and eight besides (ulimit -n; the library leaves the limit as it is);
+  // Error{kFile} where the file cannot be written, or none came that can be
   // trusted; and Error{kCommunication} where ranks have not come within the deadline or have gone
   // meanwhile, or the address cannot be listened on. The message names the ranks.
   static Rendezvous meet(const RendezvousOptions& options);

@@ -2,15 +2,52 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/fail.h"
 #include "exchange/names.h"
 
 namespace annulus::exchange {
+
+std::vector<int> News::named_by(int rank) const {
+  std::vector<int> named = missing;
+  std::erase(named, rank);
+  if (named.empty() || SteadyClock::now() - heard > 3 * kBeat) named = {0};
+  return named;
+}
+
+std::optional<Shortage> find_shortage(const Self& self) {
+  // Besides the connections: a listener, an event, a few guests, a file, a socket that is opened
+  // before another one is closed.
+  constexpr std::int64_t kOthers = 8, kToTell = 4;
+  rlimit limit{};
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/proc/self/fd", error);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  const auto most = static_cast<std::int64_t>(limit.rlim_cur);
+  std::int64_t open = most;
+  if (!error) {
+    open = std::distance(entry, std::filesystem::directory_iterator()) - 1;  // but the folder's own
+  } else if (error != std::errc::too_many_files_open) {
+    return std::nullopt;  // they cannot be counted
+  }
+  const std::int64_t needed = self.options.ranks - 1 + kOthers;
+  const std::int64_t free = std::max<std::int64_t>(most - open, 0);
+  if (free >= needed) return std::nullopt;
+  return Shortage{
+      {ErrorCode::kInvalidArgument,
+       fmt::format("{} needs {} descriptors for the sockets of a meeting, and {} of its "
+                   "limit of {} are free; raise the limit with ulimit -n to {} or more",
+                   self.name(), needed, free, most, open + needed)},
+      free >= kToTell};
+}
 
 Nonce new_nonce() {
   Nonce nonce{};

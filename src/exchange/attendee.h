@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ constexpr auto kFarewell = std::chrono::milliseconds(200);
 constexpr auto kConnect = std::chrono::seconds(2);      // for one attempt to connect
 constexpr auto kPause = std::chrono::milliseconds(20);  // between attempts
 constexpr char kLoopback[] = "127.0.0.1";
+constexpr char kReached[] = "reached all others";  // what not_within() says of a rank
 
 struct Self {
   const RendezvousOptions& options;
@@ -37,6 +39,25 @@ struct Self {
     return std::min(end, SteadyClock::now() + time);
   }
 };
+
+// What rank 0 says while others are missing, which it repeats.
+constexpr auto kBeat = std::chrono::milliseconds(500);
+struct News {
+  std::vector<int> missing;
+  TimePoint heard{};  // when it came last
+
+  // Whom the rank has to name that waits in vain: the missing ones but itself; rank 0 where there
+  // are none, or where it has stopped saying so.
+  std::vector<int> named_by(int rank) const;
+};
+
+// Why this process cannot take part in the meeting: it may not open as many descriptors as it has
+// connections. Nothing where it can.
+struct Shortage {
+  Refusal refusal;
+  bool can_tell = false;  // whether the descriptors are enough to tell rank 0
+};
+std::optional<Shortage> find_shortage(const Self& self);
 
 Nonce new_nonce();
 bool is_any(const std::string& host);  // the address of every interface

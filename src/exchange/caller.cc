@@ -24,6 +24,8 @@ class Caller {
       : self_(self), address_(address), files_(files) {}
 
   World join() {
+    const std::optional<Shortage> shortage = find_shortage(self_);
+    if (shortage && !shortage->can_tell) fail(shortage->refusal);
     std::optional<Link> leader;
     while (!(leader = attempt())) {
       if (self_.late()) {
@@ -33,12 +35,12 @@ class Caller {
       }
       std::this_thread::sleep_until(self_.within(kPause));
     }
-    const std::optional<Frame> frame = hear_leader(self_, &*leader, self_.end, &missing_);
+    if (shortage) fail(shortage->refusal, &*leader);
+    News news;
+    const std::optional<Frame> frame = hear_leader(self_, &*leader, self_.end, &news);
     if (!frame) {
-      const std::vector<int> none = {0};
-      const std::string text = not_within(missing_.empty() ? none : missing_, self_, "come");
-      tell_all({&*leader, 1}, {ErrorCode::kCommunication, text});
-      throw Error(ErrorCode::kCommunication, text);
+      const std::vector<int> named = news.named_by(self_.options.rank);
+      fail({ErrorCode::kCommunication, not_within(named, self_, "come")}, &*leader);
     }
     const std::optional<Roster> roster = parse_roster(frame->bytes, self_.options.ranks);
     if (frame->kind != FrameKind::kRoster || !roster) {
@@ -52,6 +54,12 @@ class Caller {
   }
 
  private:
+  // Tells rank 0, if it is known.
+  [[noreturn]] static void fail(const Refusal& refusal, Link* leader = nullptr) {
+    if (leader != nullptr) tell_all({leader, 1}, refusal);
+    throw Error(*refusal.code, refusal.text);
+  }
+
   // Where rank 0 may be.
   std::vector<SocketAddress> targets() {
     std::optional<MeetingFile> file;
@@ -150,7 +158,6 @@ class Caller {
   std::string host_;                  // from which rank 0 is reached
   Socket listener_;
   Endpoint endpoint_;  // where it listens
-  std::vector<int> missing_;
   bool tried_ = false;
   Problem problem_;  // of the last attempt
 };

@@ -8,7 +8,6 @@ namespace annulus::exchange {
 namespace {
 
 constexpr auto kGreeting = std::chrono::seconds(1);
-// Beyond so many, those that came first are dropped: ranks say hello at once.
 constexpr std::size_t kMostGuests = 256;
 constexpr int kMostAtOnce = 64;
 
@@ -23,25 +22,21 @@ SteadyClock::time_point Guests::next_end(SteadyClock::time_point end) const {
   return guests_.empty() ? end : std::min(end, guests_.front().end);
 }
 
-void Guests::let_in() {
+bool Guests::let_in() {
   for (int i = 0; i < kMostAtOnce; ++i) {
     Socket socket = accept_from(listener_);
-    if (!socket.is_open()) {
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      // No descriptors are left: whoever waits at the listener would wake us without a pause.
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      return;
-    }
+    if (!socket.is_open()) return errno != EMFILE && errno != ENFILE;
     guests_.push_back({std::move(socket), SteadyClock::now() + kGreeting, {}});
-    if (guests_.size() <= kMostGuests) continue;
-    guests_.pop_front();
-    ++strangers_;
   }
+  return true;
 }
 
-std::vector<Guests::Arrival> Guests::take() {
-  let_in();
-  std::vector<Arrival> arrivals;
+void Guests::drop_first() {
+  guests_.pop_front();
+  ++strangers_;
+}
+
+void Guests::hear(std::vector<Arrival>* arrivals) {
   std::deque<Guest> rest;
   for (Guest& guest : guests_) {
     std::byte chunk[kHelloBytes];
@@ -52,7 +47,7 @@ std::vector<Guests::Arrival> Guests::take() {
     if (guest.said.size() == kHelloBytes) {
       std::optional<Hello> hello = parse_hello(guest.said);
       if (hello) {
-        arrivals.push_back({std::move(guest.socket), std::move(*hello)});
+        arrivals->push_back({std::move(guest.socket), std::move(*hello)});
         continue;
       }
     } else if ((count > 0 || nothing) && SteadyClock::now() < guest.end) {
@@ -62,6 +57,24 @@ std::vector<Guests::Arrival> Guests::take() {
     ++strangers_;
   }
   guests_ = std::move(rest);
+}
+
+std::vector<Guests::Arrival> Guests::take() {
+  std::vector<Arrival> arrivals;
+  // A rank says hello at once, so that whoever has come is heard before somebody is dropped.
+  for (int dropped = 0; dropped < kMostAtOnce; ++dropped) {
+    const bool has_room = let_in();
+    hear(&arrivals);
+    while (guests_.size() > kMostGuests) drop_first();
+    if (has_room) break;
+    if (guests_.empty()) {
+      // Others of this process have the descriptors: whoever waits at the listener would wake us
+      // without a pause.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      break;
+    }
+    drop_first();
+  }
   return arrivals;
 }
 

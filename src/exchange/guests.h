@@ -2,7 +2,8 @@
 #define ANNULUS_EXCHANGE_GUESTS_H_
 
 // Whoever connects to a listener, until it has said hello. It has a second for that; more bytes
-// than a hello has are not read from it, and nobody waits for it.
+// than a hello has are not read from it, and nobody waits for it. If there are too many, or no
+// descriptor is left for the next one, those that came first are dropped.
 
 #include <deque>
 #include <vector>
@@ -34,7 +35,10 @@ class Guests {
     SteadyClock::time_point end;
     std::vector<std::byte> said;
   };
-  void let_in();
+  // False: no descriptor was left for the next one.
+  bool let_in();
+  void hear(std::vector<Arrival>* arrivals);
+  void drop_first();
 
   Socket listener_;
   std::deque<Guest> guests_;  // the one that came first is in front

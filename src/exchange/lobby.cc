@@ -30,6 +30,15 @@ void refuse(Socket socket, const Refusal& refusal) {
   tell_all({&link, 1}, refusal);
 }
 
+void tell_missing(std::span<Link> links, std::span<const int> missing) {
+  const auto frame = std::make_shared<const std::vector<std::byte>>(
+      encode(FrameKind::kMissing, 0, encode_list(missing)));
+  for (Link& link : links) {
+    if (link.is_open()) link.put(frame);
+  }
+  flush_all(links, SteadyClock::now());
+}
+
 const Refusal kForeign = {ErrorCode::kInvalidArgument, "rank 0 has another session token"};
 
 class Lobby {
@@ -53,8 +62,7 @@ class Lobby {
       for (const Link& link : world_.links) {
         if (link.is_open()) poller.add(link.handle(), POLLIN);
       }
-      poller.wait(told_ == missing ? guests_.next_end(self_.end)
-                                   : std::min(guests_.next_end(self_.end), next_news_));
+      poller.wait(std::min(guests_.next_end(self_.end), next_news_));
       arrived_ = guests_.take();
       while (!arrived_.empty()) judge(take_arrival());
       for (Link& link : world_.links) {
@@ -69,6 +77,29 @@ class Lobby {
     }
     flush_all(world_.links, self_.end);
     return std::move(world_);
+  }
+
+  // Tells those that are here, and the missing ones that come within a moment.
+  [[noreturn]] void turn_away(const Refusal& refusal, std::vector<int> missing) {
+    tell_all(world_.links, refusal);
+    const TimePoint end = self_.within(kLinger);
+    while (!missing.empty() && SteadyClock::now() < end) {
+      while (!arrived_.empty()) {
+        Guests::Arrival arrival = take_arrival();
+        const bool ours = same_token(arrival.hello.token, self_.options.token);
+        if (ours) std::erase(missing, arrival.hello.rank);
+        refuse(std::move(arrival.socket), ours ? refusal : kForeign);
+      }
+      if (missing.empty()) break;
+      Poller poller;
+      guests_.add_to(&poller);
+      poller.wait(guests_.next_end(end));
+      arrived_ = guests_.take();
+    }
+    throw Error(refusal.code.value_or(ErrorCode::kCommunication), refusal.text);
+  }
+  [[noreturn]] void turn_away(const Refusal& refusal) {
+    turn_away(refusal, closed_ones(world_, 1));
   }
 
  private:
@@ -134,8 +165,16 @@ class Lobby {
     const std::optional<Frame> frame = link->in().next();
     if (good && !frame && !link->in().broken()) return;
     const bool gives_up = frame && frame->kind == FrameKind::kRefusal;
-    if (gives_up) gave_up_.push_back(static_cast<int>(link - world_.links.data()));
+    const int rank = static_cast<int>(link - world_.links.data());
     link->close();
+    if (!gives_up) return;
+    gave_up_.push_back(rank);
+    const Refusal refusal = parse_refusal(frame->bytes).value_or(Refusal{});
+    // Its deadline is over; else it cannot take part, and there is no meeting without it.
+    if (refusal.code.value_or(ErrorCode::kCommunication) == ErrorCode::kCommunication) return;
+    std::vector<int> missing = closed_ones(world_, 1);
+    std::erase(missing, rank);
+    turn_away(refusal, std::move(missing));
   }
 
   // Those that are waited for. Who was here and gave up, since its deadline is over, waited for the
@@ -148,15 +187,13 @@ class Lobby {
   }
 
   void tell_news(const std::vector<int>& missing) {
-    if (missing.empty() || missing == told_ || SteadyClock::now() < next_news_) return;
+    const TimePoint now = SteadyClock::now();
+    if (missing != told_) next_news_ = std::min(next_news_, told_at_ + kNews);
+    if (missing.empty() || now < next_news_) return;
     told_ = missing;
-    next_news_ = SteadyClock::now() + kNews;
-    const auto frame = std::make_shared<const std::vector<std::byte>>(
-        encode(FrameKind::kMissing, 0, encode_list(missing)));
-    for (Link& link : world_.links) {
-      if (link.is_open()) link.put(frame);
-    }
-    flush_all(world_.links, SteadyClock::now());
+    told_at_ = now;
+    next_news_ = now + kBeat;
+    tell_missing(world_.links, missing);
   }
 
   [[noreturn]] void fail_for(const std::vector<int>& missing) {
@@ -177,22 +214,7 @@ class Lobby {
     const int others = std::min(offender.hello.ranks, kMostRanks);  // as it was told
     for (int rank = world_.ranks; rank < others; ++rank) missing.push_back(rank);
     std::erase(missing, offender.hello.rank);
-    tell_all(world_.links, refusal);
-    const TimePoint end = self_.within(kLinger);
-    while (!missing.empty() && SteadyClock::now() < end) {
-      while (!arrived_.empty()) {
-        Guests::Arrival arrival = take_arrival();
-        const bool ours = same_token(arrival.hello.token, self_.options.token);
-        if (ours) std::erase(missing, arrival.hello.rank);
-        refuse(std::move(arrival.socket), ours ? refusal : kForeign);
-      }
-      if (missing.empty()) break;
-      Poller poller;
-      guests_.add_to(&poller);
-      poller.wait(guests_.next_end(end));
-      arrived_ = guests_.take();
-    }
-    throw Error(ErrorCode::kInvalidArgument, text);
+    turn_away(refusal, std::move(missing));
   }
 
   const Self& self_;
@@ -201,7 +223,8 @@ class Lobby {
   World world_;
   Roster roster_;
   std::vector<Guests::Arrival> arrived_;  // not judged yet
-  std::vector<int> told_;
+  std::vector<int> told_;                 // of the missing ones
+  TimePoint told_at_ = SteadyClock::now();
   std::vector<int> gave_up_;
   TimePoint next_news_ = SteadyClock::now() + kNews;
   int other_tokens_ = 0;
@@ -213,6 +236,11 @@ World fill_lobby(const Self& self, Socket listener, std::optional<Nonce> nonce) 
   return Lobby(self, std::move(listener), nonce).fill();
 }
 
+void turn_all_away(const Self& self, Socket listener, std::optional<Nonce> nonce,
+                   const Refusal& refusal) {
+  Lobby(self, std::move(listener), nonce).turn_away(refusal);
+}
+
 void lead(const Self& self, World* world) {
   std::vector<int> waited_for;
   for (int rank = 1; rank < world->ranks; ++rank) waited_for.push_back(rank);
@@ -220,15 +248,20 @@ void lead(const Self& self, World* world) {
     tell_all(world->links, refusal);
     throw Error(refusal.code.value_or(ErrorCode::kCommunication), refusal.text);
   };
+  TimePoint next_news = SteadyClock::now();
   while (!waited_for.empty()) {
     if (self.late()) {
-      fail({ErrorCode::kCommunication, not_within(waited_for, self, "reached all others")});
+      fail({ErrorCode::kCommunication, not_within(waited_for, self, kReached)});
+    }
+    if (SteadyClock::now() >= next_news) {
+      tell_missing(world->links, waited_for);
+      next_news = SteadyClock::now() + kBeat;
     }
     Poller poller;
     for (const Link& link : world->links) {
       if (link.is_open()) poller.add(link.handle(), POLLIN);
     }
-    poller.wait(self.end);
+    poller.wait(std::min(self.end, next_news));
     for (int rank = 1; rank < world->ranks; ++rank) {
       Link& link = world->links[static_cast<std::size_t>(rank)];
       if (poller.events(link.handle()) == 0) continue;

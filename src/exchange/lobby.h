@@ -14,6 +14,10 @@ namespace annulus::exchange {
 // those that came are told.
 World fill_lobby(const Self& self, Socket listener, std::optional<Nonce> nonce);
 
+// Tells the ranks that come to `listener` within a moment why there is no meeting, and throws it.
+[[noreturn]] void turn_all_away(const Self& self, Socket listener, std::optional<Nonce> nonce,
+                                const Refusal& refusal);
+
 // Waits until all ranks are connected to all, and lets them go.
 void lead(const Self& self, World* world);
 

@@ -39,15 +39,24 @@ void check_options(const RendezvousOptions& options, bool needs_token) {
   }
 }
 
+// Rank 0's part of the meeting at `listener`.
+World hold_meeting(const Self& self, Socket listener, std::optional<Nonce> nonce,
+                   const std::optional<Shortage>& shortage) {
+  if (shortage) turn_all_away(self, std::move(listener), nonce, shortage->refusal);
+  World world = fill_lobby(self, std::move(listener), nonce);
+  lead(self, &world);
+  return world;
+}
+
 World serve(const Self& self, const Address& address, base::FileSystem& files) {
+  const std::optional<Shortage> shortage = find_shortage(self);
+  if (shortage && !shortage->can_tell) throw Error(*shortage->refusal.code, shortage->refusal.text);
   if (!address.path.empty()) {
     Endpoint endpoint;
     Socket listener = listen_somewhere(self, kLoopback, &endpoint);
     const MeetingFile file = {endpoint, new_nonce()};
     const PublishedFile published(files, address.path, file);
-    World world = fill_lobby(self, std::move(listener), file.nonce);
-    lead(self, &world);
-    return world;
+    return hold_meeting(self, std::move(listener), file.nonce, shortage);
   }
   std::string problem;
   const Endpoint& asked = address.endpoint;
@@ -58,9 +67,7 @@ World serve(const Self& self, const Address& address, base::FileSystem& files) {
     base::fail(ErrorCode::kCommunication, "{} cannot listen on {}: {}", self.name(), chosen.text(),
                problem);
   }
-  World world = fill_lobby(self, listen_at_one(self, addresses), std::nullopt);
-  lead(self, &world);
-  return world;
+  return hold_meeting(self, listen_at_one(self, addresses), std::nullopt, shortage);
 }
 
 // What the ranks brought to an all-gather, which all of them see alike.
@@ -95,8 +102,8 @@ Roster judge_all(const Self& self, const std::vector<std::vector<std::byte>>& al
     roster.endpoints.push_back(hello->endpoint);
   }
   if (!deaf.empty()) {
-    base::fail(ErrorCode::kCommunication, "{} {} no address to listen on", name_ranks(deaf, ranks),
-               have(deaf));
+    base::fail(ErrorCode::kCommunication, "{} {} no address to listen on; the error there says why",
+               name_ranks(deaf, ranks), have(deaf));
   }
   return roster;
 }
@@ -130,6 +137,9 @@ World meet_over(const AllGather& all_gather, const RendezvousOptions& options) {
   Socket listener;
   std::optional<Error> problem;  // told to the others, who would wait in the all-gather
   try {
+    if (const std::optional<Shortage> shortage = find_shortage(self)) {
+      throw Error(*shortage->refusal.code, shortage->refusal.text);
+    }
     listener = listen_somewhere(self, kLoopback, &endpoint);
   } catch (const Error& error) {
     problem = error;

@@ -14,8 +14,7 @@
 
 namespace annulus::exchange {
 
-std::optional<Frame> hear_leader(const Self& self, Link* leader, TimePoint end,
-                                 std::vector<int>* missing) {
+std::optional<Frame> hear_leader(const Self& self, Link* leader, TimePoint end, News* news) {
   std::string reason;
   for (bool good = true;;) {
     while (std::optional<Frame> frame = leader->in().next()) {
@@ -24,7 +23,8 @@ std::optional<Frame> hear_leader(const Self& self, Link* leader, TimePoint end,
         throw Error(refusal.code.value_or(ErrorCode::kCommunication), refusal.text);
       }
       if (frame->kind != FrameKind::kMissing) return frame;
-      *missing = parse_list(frame->bytes, self.options.ranks).value_or(std::vector<int>());
+      news->missing = parse_list(frame->bytes, self.options.ranks).value_or(std::vector<int>());
+      news->heard = SteadyClock::now();
     }
     if (leader->in().broken()) reason = "what it said is no message";
     if (!good || leader->in().broken()) {
@@ -44,11 +44,11 @@ namespace {
 // Connects to every rank below this one that is not connected yet, and waits for those above.
 void connect_all(const Self& self, const Roster& roster, Socket listener, World* world) {
   const int own = world->rank;
-  std::vector<int> missing;
+  News news;
   const auto hear = [&] {
     Link& leader = world->links[0];
     if (own != 0 && leader.is_open()) {
-      hear_leader(self, &leader, SteadyClock::now(), &missing);
+      hear_leader(self, &leader, SteadyClock::now(), &news);
     }
   };
   const auto hello =
@@ -107,9 +107,13 @@ void follow(const Self& self, World* world) {
   Link& leader = world->links[0];
   leader.put(encode(FrameKind::kReady, 0, {}));
   flush_all({&leader, 1}, self.end);
-  std::vector<int> missing;
-  const std::optional<Frame> frame = hear_leader(self, &leader, self.end, &missing);
+  News news;
+  const std::optional<Frame> frame = hear_leader(self, &leader, self.end, &news);
   if (frame && frame->kind == FrameKind::kGo) return;
+  const std::vector<int> named = news.named_by(world->rank);
+  if (named != std::vector<int>{0}) {
+    throw Error(ErrorCode::kCommunication, not_within(named, self, kReached));
+  }
   base::fail(ErrorCode::kCommunication, "rank 0 of {} has not let {} go within {} ms", world->ranks,
              self.name(), self.options.deadline.count());
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,9 +17,11 @@
 #include <atomic>
 #include <barrier>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <thread>
 
@@ -356,6 +359,82 @@ TEST_CASE("who says nothing is dropped after a second, and another token is told
                     "rank 1 of 2 has not come within 2000 ms; 1 that came had another session "
                     "token; 1 were strangers"));
   CHECK(served.took < kSoon);
+}
+
+TEST_CASE("who waits for the last ranks to connect names these, not rank 0") {
+  const std::string address = free_address();
+  std::string problem;
+  const exchange::Socket listener =
+      exchange::listen_at(*exchange::numeric_address({"127.0.0.1", 0}), &problem);
+  std::atomic<bool> done = false;
+  std::thread idle([&] {
+    exchange::Hello hello = hello_of(1, 3);
+    hello.endpoint = exchange::own_address(listener)->endpoint();
+    HandRank hand(endpoint_of(address), hello);
+    while (!done) std::this_thread::sleep_for(1ms);
+  });
+  const auto outcomes = on_threads(3, [&](int rank) {
+    if (rank != 1) Rendezvous::meet(options_of(address, rank, 3, rank == 0 ? 1500ms : 700ms));
+  });
+  done = true;
+  idle.join();
+  CHECK(outcomes[2].says(ErrorCode::kCommunication,
+                         "rank 1 of 3 has not reached all others within 700 ms"));
+}
+
+// Leaves this process so many descriptors to open.
+void leave_descriptors(std::int64_t count) {
+  const std::filesystem::directory_iterator open("/proc/self/fd"), end;
+  const auto most = static_cast<rlim_t>(std::distance(open, end) - 1 + count);
+  const rlimit limit = {most, most};
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST_CASE("strangers end no meeting of ranks that have few descriptors") {
+  const std::string address = free_address();
+  const pid_t zero = start([&] {
+    leave_descriptors(12);
+    const Outcome served = outcome_of([&] { Rendezvous::meet(options_of(address, 0, 3)); });
+    return served.says(static_cast<ErrorCode>(0), "") && served.took < kSoon ? 0 : 1;
+  });
+  std::vector<exchange::Socket> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(connected(endpoint_of(address)));
+  const auto outcomes = on_threads(3, [&](int rank) {
+    if (rank > 0) Rendezvous::meet(options_of(address, rank, 3));
+  });
+  for (const Outcome& outcome : outcomes) CHECK(outcome.text == "");
+  CHECK(end_of(zero) == 0);
+}
+
+TEST_CASE("a rank that has too few descriptors is named on all at once, with what it needs") {
+  for (const int poor : {0, 1}) {
+    CAPTURE(poor);
+    const std::string address = free_address();
+    const std::string says = fmt::format(
+        "rank {} of 40 needs 47 descriptors for the sockets of a meeting, and 20 of "
+        "its limit of ",
+        poor);
+    const pid_t child = start([&] {
+      leave_descriptors(20);
+      const Outcome own = outcome_of([&] { Rendezvous::meet(options_of(address, poor, 40, 30s)); });
+      return own.says(ErrorCode::kInvalidArgument, says) ? 0 : 1;
+    });
+    const Outcome other =
+        outcome_of([&] { Rendezvous::meet(options_of(address, 1 - poor, 40, 30s)); });
+    CHECK(other.says(ErrorCode::kInvalidArgument, says));
+    CHECK(other.took < kSoon);
+    CHECK(end_of(child) == 0);
+  }
+  const pid_t none = start([&] {
+    const std::string address = free_address();
+    leave_descriptors(1);
+    for (const int rank : {0, 1}) {
+      const Outcome own = outcome_of([&] { Rendezvous::meet(options_of(address, rank, 40, 30s)); });
+      if (!own.says(ErrorCode::kInvalidArgument, "ulimit -n") || own.took > kSoon) return 1;
+    }
+    return 0;
+  });
+  CHECK(end_of(none) == 0);
 }
 
 TEST_CASE("a port that is taken is named") {
