@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/math.h"
+#include "base/work.h"
 #include "ring/routes.h"
 
 namespace annulus::ring {
@@ -117,6 +118,7 @@ class Filling {
     while (open < bounds_.rounds && received(parcel.user, open) == capacity(parcel.user, open)) {
       ++open;
     }
+    base::charge(1);
     if (bounds_.halves) return put_in_halves(index);
     for (std::int64_t first = 0; first < parcel.rows;) {
       const std::int64_t left = parcel.rows - first;
@@ -135,8 +137,9 @@ class Filling {
   std::size_t first_round(const Parcel& parcel, std::int64_t rows) {
     std::size_t fresh = bounds_.rounds;
     std::size_t any = bounds_.rounds;
-    for (std::size_t round = open_[static_cast<std::size_t>(parcel.user)]; round < bounds_.rounds;
-         ++round) {
+    const std::size_t open = open_[static_cast<std::size_t>(parcel.user)];
+    base::charge(static_cast<std::int64_t>(1 + bounds_.rounds - open));
+    for (std::size_t round = open; round < bounds_.rounds; ++round) {
       const std::int64_t space = room(parcel, round);
       if (space >= rows) return round;
       if (fresh == bounds_.rounds && received(parcel.user, round) == 0 &&
@@ -158,8 +161,10 @@ class Filling {
   }
   bool put_whole(std::size_t index, std::int64_t first, std::int64_t rows) {
     const Parcel& parcel = parcels_[index];
-    std::size_t round = open_[static_cast<std::size_t>(parcel.user)];
+    const std::size_t open = open_[static_cast<std::size_t>(parcel.user)];
+    std::size_t round = open;
     while (round < bounds_.rounds && room(parcel, round) < rows) ++round;
+    base::charge(static_cast<std::int64_t>(1 + round - open));
     if (round == bounds_.rounds || rows == 0) return false;
     add(index, round, first, rows);
     return true;
@@ -277,6 +282,7 @@ class RoundSearch {
   }
 
   std::vector<Part> fill(std::int64_t quarters) {
+    base::charge(static_cast<std::int64_t>(bounds_.rounds * to_send_.size() / 8));
     bounds_.send.clear();
     for (std::size_t rank = 0; rank < to_send_.size(); ++rank) {
       if (quarters == std::numeric_limits<std::int64_t>::max()) {
@@ -303,6 +309,7 @@ class RoundSearch {
 
 // The messages of a part: one for each range of packed rows that it touches.
 void add_messages(const Parcel& parcel, const Part& part, std::vector<Message>* round) {
+  base::charge(4 * std::ssize(parcel.places));
   std::int64_t row = 0;  // of the parcel
   for (const Interval& places : parcel.places) {
     const Interval rows =

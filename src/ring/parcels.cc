@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/work.h"
+
 namespace annulus::ring {
 namespace {
 
@@ -74,6 +76,7 @@ class RowOrder {
     std::int64_t last = 0;
     bool any = false;
     for (const auto& [row, which] : edges) {
+      base::charge(8 + std::ssize(wanted));
       if (any && row > last) {
         const auto [at, added] = numbers.try_emplace(wanted, groups_.size());
         if (added) groups_.push_back(wanted);
@@ -88,6 +91,7 @@ class RowOrder {
   // The weight of the takers that want both groups.
   std::int64_t shared(std::size_t a, std::size_t b) const {
     std::int64_t weight = 0;
+    base::charge(std::ssize(groups_[a]));
     for (std::size_t word = 0; word < groups_[a].size(); ++word) {
       for (std::uint64_t bits = groups_[a][word] & groups_[b][word]; bits != 0; bits &= bits - 1) {
         weight += weights_[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))];
@@ -196,6 +200,7 @@ PackedRows::PackedRows(std::vector<Interval> pieces) : pieces_(std::move(pieces)
 IntervalSet PackedRows::places_of(const IntervalSet& rows) const {
   std::vector<Interval> places;
   auto at = ascending_.begin();
+  base::charge(4 * std::ssize(rows));
   for (const Interval& interval : rows) {
     at = std::partition_point(at, ascending_.end(),
                               [&](std::uint32_t i) { return pieces_[i].end <= interval.begin; });

@@ -6,6 +6,7 @@
 #include "attention/kernels/withheld.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "base/work.h"
 #include "ring/rank_error.h"
 
 namespace annulus::ring {
@@ -56,6 +57,7 @@ std::vector<Segment> all_positions(const std::vector<Segment>& shard, std::int64
 std::vector<Segment> arriving_positions(const World& world, int rank, int round) {
   std::vector<Segment> positions;
   const auto& messages = world.rounds.rounds[static_cast<std::size_t>(round)];
+  base::charge(4);
   for (const Message& message : std::ranges::equal_range(messages, rank, {}, &Message::to)) {
     const auto owner = static_cast<std::size_t>(message.owner);
     world.rounds.packed[owner].each_piece(

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "base/work.h"
 #include "ring/routes.h"
 
 namespace annulus::ring {
@@ -39,6 +40,7 @@ Way find_hops(const Demand& demand, int step) {
         pattern::unite(further, need->rows, &united);
         further.swap(united);
       }
+      base::charge(4 + std::ssize(further));
       if (!further.empty()) hops.push_back(further);
     }
     std::ranges::reverse(hops);
@@ -65,6 +67,7 @@ void add_phase(const Demand& demand, const Way& way, std::size_t first_round, in
     if (slice.empty()) continue;
     for (std::size_t hop = 0; hop < way.hops[at].size(); ++hop) {
       pattern::intersect(way.hops[at][hop], {slice}, &carried);
+      base::charge(4 + std::ssize(way.hops[at][hop]) + 4 * std::ssize(carried));
       if (carried.empty()) break;
       const auto hops_done = static_cast<int>(hop);
       const int from = ((owner + hops_done * way.step) % ranks + ranks) % ranks;
@@ -88,6 +91,7 @@ void add_phase(const Demand& demand, const Way& way, std::size_t first_round, in
 void find_sources(Rounds* rounds) {
   for (std::size_t t = 1; t < rounds->rounds.size(); ++t) {
     const std::vector<Message>& arrived = rounds->rounds[t - 1];
+    base::charge(8 * std::ssize(rounds->rounds[t]));
     for (Message& message : rounds->rounds[t]) {
       if (message.from_slot == kOwnRows) continue;
       // The message that brought the first row: the last one to this rank, of this owner, that

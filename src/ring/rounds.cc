@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
+#include "base/work.h"
 #include "ring/routes.h"
 
 namespace annulus::ring {
@@ -82,6 +84,7 @@ void place(Rounds* rounds) {
   rounds->slot_rows.assign(rounds->packed.size(), {0, 0});
   for (std::size_t t = 0; t < rounds->rounds.size(); ++t) {
     std::vector<Message>& round = rounds->rounds[t];
+    base::charge(2 * std::ssize(round) * std::bit_width(round.size()));
     std::ranges::sort(round, {}, [](const Message& message) {
       return std::tuple(message.to, message.owner, message.first);
     });

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/work.h"
+
 namespace annulus::ring {
 namespace {
 
@@ -31,7 +33,9 @@ class RankWriter {
  private:
   void exchange(int round) {
     Op op = {.kind = Op::Kind::kExchange, .round = round};
-    for (const Message& message : rounds_.rounds[static_cast<std::size_t>(round)]) {
+    const std::vector<Message>& messages = rounds_.rounds[static_cast<std::size_t>(round)];
+    base::charge(1 + std::ssize(messages) / 4);
+    for (const Message& message : messages) {
       if (message.from == rank_) {
         op.sends.push_back({message.to, message.owner, message.first, message.rows,
                             message.from_slot, message.from_row});
@@ -76,6 +80,7 @@ class RankWriter {
   bool sees(int round, int branch) const {
     if (round == kOwnKeys) return needs_.at(rank_, rank_, branch);
     const auto& messages = rounds_.rounds[static_cast<std::size_t>(round)];
+    base::charge(1 + std::ssize(messages) / 4);
     return std::ranges::any_of(messages, [&](const Message& message) {
       if (message.to != rank_) return false;
       const Need* need = needs_.find(rank_, message.owner, branch);

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/random.h"
+#include "base/work.h"
 #include "support/options.h"
 #include "support/ring_case.h"
 
@@ -402,6 +405,34 @@ TEST_CASE("auto says why it takes a route") {
       "1792 held");
   CHECK(reason(dense(), 2, Route::kRing) ==
         "ring was asked for: 4096 rows in 1 round, at most 4096 held");
+}
+
+TEST_CASE("making rounds is counted, ends at its limit and wherever it is cancelled") {
+  const int ranks = 96;
+  const Problem problem = long_problem(128 * ranks, causal());
+  const ShardMap shards = make_shards(Sharding::kZigzag, ranks, problem.seq_q, problem.seq_k);
+  const Needs needs = find_needs(problem, shards);
+  // How often it asked, and what it threw.
+  const auto ask = [&](const WorkLimit& given, int most) {
+    int asked = 0;
+    WorkLimit limit = given;
+    limit.cancelled = [&] { return ++asked > most; };
+    std::optional<ErrorCode> code;
+    try {
+      const base::Work work(limit, "planning a ring");
+      make_rounds(needs, lengths_of(shards.k), Route::kAuto);
+    } catch (const Error& error) {
+      code = error.code();
+    }
+    return std::pair(asked, code);
+  };
+  const auto [asked, none] = ask({.steps = 0}, 1 << 30);
+  CHECK(asked > 300);
+  CHECK(!none);
+  for (const int most : {1, asked / 2, asked - 1}) {
+    CHECK(ask({.steps = 0}, most) == std::pair(most + 1, std::optional(ErrorCode::kCancelled)));
+  }
+  CHECK(ask({.steps = 1'000'000}, 1 << 30).second == ErrorCode::kLimit);
 }
 
 }  // namespace
