@@ -26,6 +26,7 @@ using namespace std::chrono_literals;
 constexpr auto kIdle = std::chrono::hours(1);
 constexpr auto kEnding = 500ms;  // for what was sent to arrive
 constexpr auto kEndingPause = 1ms;
+constexpr auto kBetweenNews = 20ms;  // while a gather waits
 // More than the calls by which a rank that fails and tries again may be ahead of another.
 constexpr std::size_t kMostShares = 8;
 // Frames that wait for a rank which does not read.
@@ -202,7 +203,8 @@ void Control::tell(const Channel* channel, const Notice& notice) {
   say_to_all(FrameKind::kNotice, channel->number, bytes);
 }
 
-Gathered Control::gather(std::span<const std::byte> own, std::chrono::milliseconds deadline) {
+Gathered Control::gather(std::span<const std::byte> own, std::chrono::milliseconds deadline,
+                         const InVain& in_vain) {
   const base::Turn turn(&busy_, "another thread is inside a gather of this rendezvous; take turns");
   if (own.size() > Rendezvous::kMostBytes) {
     base::fail(ErrorCode::kInvalidArgument, "{} bytes for an all-gather; at most {} go", own.size(),
@@ -225,13 +227,28 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
     std::erase_if(peer.shares, [&](const Share& share) { return share.number < number; });
     return !peer.shares.empty() && peer.shares.front().number == number;
   };
-  came_.wait_until(lock, end, [&] {
-    return std::ranges::all_of(peers_, [&](Peer& peer) {
+  std::vector<int> awaited;
+  const auto have_all_come = [&] {
+    awaited.clear();
+    for (Peer& peer : peers_) {
       // Once the system has the own bytes, they arrive even if this process dies.
       const bool told = peer.link.queued() == 0;
-      return peer.rank == rank_ || peer.gone || (has_come(peer) && told) || peer.regroups();
-    });
-  });
+      if (peer.rank == rank_ || peer.gone || (has_come(peer) && told) || peer.regroups()) continue;
+      awaited.push_back(peer.rank);
+    }
+    return awaited.empty();
+  };
+  while (!have_all_come() && SteadyClock::now() < end) {
+    if (!in_vain) {
+      came_.wait_until(lock, end, have_all_come);
+      continue;
+    }
+    lock.unlock();
+    const bool ends = in_vain(awaited);
+    lock.lock();
+    if (ends) break;
+    came_.wait_until(lock, std::min(end, SteadyClock::now() + kBetweenNews), have_all_come);
+  }
   for (Peer& peer : peers_) {
     if (peer.rank == rank_) continue;
     if (has_come(peer)) {
@@ -248,7 +265,15 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
 std::vector<std::vector<std::byte>> Control::all_gather(std::span<const std::byte> own,
                                                         std::chrono::milliseconds deadline) {
   Gathered gathered = gather(own, deadline);
-  std::string text;
+  if (const std::optional<Notice> missing = missing_in(gathered, deadline)) {
+    throw Error(ErrorCode::kCommunication, missing->text);
+  }
+  return std::move(gathered.bytes);
+}
+
+std::optional<Notice> Control::missing_in(const Gathered& gathered,
+                                          std::chrono::milliseconds deadline) const {
+  if (gathered.gone.empty() && gathered.late.empty()) return std::nullopt;
   // Whoever has died is named before those that regroup for its sake.
   std::vector<int> dead;
   {
@@ -256,16 +281,20 @@ std::vector<std::vector<std::byte>> Control::all_gather(std::span<const std::byt
     std::ranges::copy_if(gathered.gone, std::back_inserter(dead),
                          [&](int rank) { return peers_[static_cast<std::size_t>(rank)].gone; });
   }
-  if (!dead.empty()) gathered.gone = dead;
-  if (!gathered.gone.empty()) {
-    text = fmt::format("{} {} gone", name_ranks(gathered.gone, ranks_), have(gathered.gone));
+  Notice missing;
+  missing.ranks = dead.empty() ? gathered.gone : dead;
+  if (!missing.ranks.empty()) {
+    missing.text =
+        fmt::format("{} {} gone", name_ranks(missing.ranks, ranks_), have(missing.ranks));
   }
   if (!gathered.late.empty()) {
-    text += fmt::format("{}{} {} not come within {} ms", text.empty() ? "" : ", and ",
-                        name_ranks(gathered.late, ranks_), have(gathered.late), deadline.count());
+    missing.text +=
+        fmt::format("{}{} {} not come within {} ms", missing.text.empty() ? "" : ", and ",
+                    name_ranks(gathered.late, ranks_), have(gathered.late), deadline.count());
+    missing.ranks.insert(missing.ranks.end(), gathered.late.begin(), gathered.late.end());
+    std::ranges::sort(missing.ranks);
   }
-  if (!text.empty()) throw Error(ErrorCode::kCommunication, text);
-  return std::move(gathered.bytes);
+  return missing;
 }
 
 void Control::drop(Peer* peer, const std::string& reason) {

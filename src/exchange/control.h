@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,9 +39,16 @@ class Control {
   std::int64_t generation() const { return generation_; }
   const std::vector<int>& members() const { return members_; }
   std::uint64_t members_digest() const { return members_digest_; }
-  Gathered gather(std::span<const std::byte> own, std::chrono::milliseconds deadline);
+  // Whether a wait for these ranks is in vain; it is asked now and then, and may throw.
+  using InVain = std::function<bool(std::span<const int> awaited)>;
+  // With `in_vain` the call ends where that says so; whoever had not come is late then.
+  Gathered gather(std::span<const std::byte> own, std::chrono::milliseconds deadline,
+                  const InVain& in_vain = {});
   std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> own,
                                                  std::chrono::milliseconds deadline);
+  // Who did not come to a gather, and a sentence that names them; nothing where all came.
+  std::optional<Notice> missing_in(const Gathered& gathered,
+                                   std::chrono::milliseconds deadline) const;
   // As Rendezvous::regroup; the connections to the members move into the world.
   World regroup(const RegroupOptions& options);
 

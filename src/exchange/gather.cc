@@ -43,10 +43,9 @@ std::vector<std::byte> gather_bytes(Rank& rank, const std::vector<std::byte>& ow
 }
 
 // Over the control channel, in as many calls as the longest text needs.
-std::vector<std::string> gather_over(Control& control, const std::string& own,
-                                     std::chrono::milliseconds deadline) {
+std::vector<std::string> gather_over_control(Rank& rank, const std::string& own) {
   constexpr std::size_t kPiece = Rendezvous::kMostBytes - 1;
-  std::vector<std::string> texts(static_cast<std::size_t>(control.ranks()));
+  std::vector<std::string> texts(static_cast<std::size_t>(rank.info().ranks));
   bool more = true;
   for (std::size_t at = 0; more; at += kPiece) {
     // Whether more follows, and the piece.
@@ -57,11 +56,11 @@ std::vector<std::string> gather_over(Control& control, const std::string& own,
       bytes.insert(bytes.end(), taken.begin(), taken.end());
     }
     more = false;
-    const std::vector<std::vector<std::byte>> all = control.all_gather(bytes, deadline);
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      if (all[rank].empty()) continue;
-      more = more || all[rank][0] != std::byte{0};
-      texts[rank].append(reinterpret_cast<const char*>(all[rank].data()) + 1, all[rank].size() - 1);
+    const std::vector<std::vector<std::byte>> all = rank.all_gather(bytes);
+    for (std::size_t one = 0; one < all.size(); ++one) {
+      if (all[one].empty()) continue;
+      more = more || all[one][0] != std::byte{0};
+      texts[one].append(reinterpret_cast<const char*>(all[one].data()) + 1, all[one].size() - 1);
     }
   }
   return texts;
@@ -71,10 +70,7 @@ std::vector<std::string> gather_over(Control& control, const std::string& own,
 
 std::vector<std::string> all_gather(Rank& rank, const std::string& own) {
   if (rank.info().ranks == 1) return {own};
-  if (rank.control() != nullptr) {
-    const bool endless = rank.planning().count() == 0;
-    return gather_over(*rank.control(), own, endless ? kLongestDeadline : rank.planning());
-  }
+  if (rank.control() != nullptr) return gather_over_control(rank, own);
   const auto ranks = static_cast<std::size_t>(rank.info().ranks);
   std::vector<std::byte> row(sizeof(std::uint64_t));
   const std::uint64_t length = own.size();

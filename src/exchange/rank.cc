@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <thread>
 #include <utility>
 
 #include "base/fail.h"
 #include "base/turn.h"
+#include "base/work.h"
 #include "exchange/inside_nccl.h"
 
 namespace annulus::exchange {
@@ -97,6 +99,7 @@ std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer ncc
   settings.blocking = options.blocking ? 1 : 0;
   settings.max_ctas = options.ctas;
   const device::ContextScope scope(*made->context_);
+  made->beat();
   const abi::NcclResult code =
       made->table().comm_init_rank_config(&made->comm_, ranks, unique, rank, settings.config());
   made->finish(code, "ncclCommInitRankConfig",
@@ -219,7 +222,10 @@ abi::NcclResult Rank::poll(Clock::time_point deadline, const InVain& in_vain) co
 
 void Rank::finish(abi::NcclResult code, const char* call, const Waiting& waiting) {
   if (code == abi::kNcclInProgress) {
-    code = poll(end_of(waiting.within), [&] { return bad_news(waiting.place).has_value(); });
+    code = poll(end_of(waiting.within), [&] {
+      beat();
+      return bad_news(waiting.place).has_value();
+    });
   }
   if (code == abi::kNcclSuccess) return;
   if (code == abi::kNcclInProgress) fail_waiting(waiting);
@@ -235,7 +241,10 @@ void Rank::wait(const device::Stream& stream, const char* what, std::chrono::mil
   constexpr int kBetweenNews = 50;
   for (int polls = 1; !stream.done(); ++polls) {
     if (Clock::now() >= end) fail_waiting(waiting);
-    if (polls % kBetweenNews == 0 && bad_news(waiting.place)) fail_waiting(waiting);
+    if (polls % kBetweenNews == 0) {
+      beat();
+      if (bad_news(waiting.place)) fail_waiting(waiting);
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   // Given up meanwhile, it has ended without the messages.
@@ -248,9 +257,43 @@ void Rank::fail_waiting(const Waiting& waiting) {
          fmt::format("{} waits in vain for {}: {}", name(), waiting.what, news->text),
          news->notice);
   }
-  const std::string text = fmt::format("{} waited {} ms for {}: a rank is late or has died", name(),
-                                       waiting.within.count(), waiting.what);
-  fail(ErrorCode::kCommunication, text, {{}, text});
+  const Notice late = blame_late(waiting);
+  const std::string text =
+      fmt::format("{} waited {} ms for {}: {}", name(), waiting.within.count(), waiting.what,
+                  late.ranks.empty() ? "a rank is late or has died" : late.text);
+  fail(ErrorCode::kCommunication, text, {late.ranks, late.ranks.empty() ? text : late.text});
+}
+
+std::vector<std::vector<std::byte>> Rank::all_gather(std::span<const std::byte> own) {
+  require_usable();
+  const bool endless = planning_.count() == 0 || planning_ > kLongestDeadline;
+  const std::chrono::milliseconds within = endless ? kLongestDeadline : planning_;
+  std::optional<News> news;
+  std::optional<Error> ended;
+  const auto in_vain = [&](std::span<const int> awaited) {
+    beat();
+    try {
+      base::settle();
+    } catch (const Error& error) {
+      ended = error;
+    }
+    news = bad_news(planning_place(), awaited);
+    return ended || news;
+  };
+  Gathered gathered = control_->gather(own, within, in_vain);
+  // Of those that are late, some may wait for another one.
+  const std::vector<int> silent = silent_ones(within);
+  std::vector<int> late;
+  std::ranges::set_intersection(gathered.late, silent, std::back_inserter(late));
+  if (!late.empty()) gathered.late = late;
+  const std::optional<Notice> missing = control_->missing_in(gathered, within);
+  if (!missing) return std::move(gathered.bytes);
+  const InsideNccl inside(&in_nccl_);
+  if (ended) fail(ended->code(), fmt::format("{}: {}", name(), ended->what()));
+  if (!news) fail(ErrorCode::kCommunication, missing->text, *missing);
+  fail(ErrorCode::kCommunication,
+       fmt::format("{} waits in vain for the other ranks to plan: {}", name(), news->text),
+       news->notice);
 }
 
 void Rank::fail(ErrorCode code, const std::string& text) { fail(code, text, {{info_.rank}, text}); }

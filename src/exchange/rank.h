@@ -100,6 +100,9 @@ class Rank {
   // While planning: no run, and nobody watches it but wait().
   void exchange_within(abi::CUstream stream, std::span<const SentBytes> sends,
                        std::span<const ReceivedBytes> receives, std::chrono::milliseconds within);
+  // Gathers bytes of all ranks over the control channel, which there has to be, and ends early
+  // where the base::Work of this thread is cancelled. Whoever does not come is blamed.
+  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> own);
   // A handle for deregister_memory(); null where NCCL does not register it, which costs speed
   // alone.
   void* register_memory(void* data, std::size_t bytes);
@@ -160,6 +163,8 @@ class Rank {
     std::string text;
   };
   std::optional<News> bad_news(const Place& place) const;
+  // The same where only these ranks are waited for.
+  std::optional<News> bad_news(const Place& place, std::span<const int> awaited) const;
   std::optional<News> notice_in(const std::vector<Control::Known>& known) const;
   static Clock::time_point end_of(std::chrono::milliseconds within);
   void wait_for_queued();
@@ -180,6 +185,13 @@ class Rank {
   [[noreturn]] void fail(ErrorCode code, const std::string& text);
   [[noreturn]] void fail(ErrorCode code, const std::string& text, const Notice& notice);
   [[noreturn]] void fail_waiting(const Waiting& waiting);
+  // Tells the others now and then that this rank is there, while it waits inside a call.
+  void beat();
+  // Whom a wait of the caller's has to blame whose time is over; nobody where that is not known.
+  Notice blame_late(const Waiting& waiting) const;
+  // The ranks that have not said for half of this time that they are there. While ranks plan,
+  // whoever waits for another one says so.
+  std::vector<int> silent_ones(std::chrono::milliseconds within) const;
   void note(CommunicatorEventKind kind, std::vector<int> ranks, const std::string& text);
 
   const device::ContextPointer context_;
@@ -208,7 +220,7 @@ class Rank {
   std::mutex look_mutex_;
   Track track_;
   Place passed_, posted_;
-  Clock::time_point said_;              // when the others were told
+  Clock::time_point said_{};            // when the others were told
   std::chrono::milliseconds beat_{50};  // they are told that often while something is under way
   std::uint32_t news_ = 0;              // the rings of the bell that were heard
   std::optional<Clock::time_point> gone_since_;  // since when a rank has been missed

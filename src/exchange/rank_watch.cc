@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "base/fail.h"
@@ -45,14 +46,53 @@ std::optional<Rank::News> Rank::notice_in(const std::vector<Control::Known>& kno
 }
 
 std::optional<Rank::News> Rank::bad_news(const Place& place) const {
+  std::vector<int> all(static_cast<std::size_t>(info_.ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return bad_news(place, all);
+}
+
+std::optional<Rank::News> Rank::bad_news(const Place& place, std::span<const int> awaited) const {
   if (!control_) return std::nullopt;
   if (const std::optional<std::string> ended = control_->ended()) return News{{{}, *ended}, *ended};
   const std::vector<Control::Known> known = control_->known(channel_);
   if (std::optional<News> said = notice_in(known)) return said;
-  const std::vector<RankState> states = states_of(known);
+  std::vector<RankState> states = states_of(known);
+  std::erase_if(states, [&](const RankState& state) {
+    return std::ranges::find(awaited, state.rank) == awaited.end();
+  });
   if (gone_before(states, place).empty()) return std::nullopt;
   const Notice notice = blame(states, info_.ranks, place, {});
   return News{notice, notice.text};
+}
+
+void Rank::beat() {
+  if (!control_) return;
+  const std::unique_lock lock(look_mutex_, std::try_to_lock);  // the watch has it and tells them
+  const Clock::time_point now = Clock::now();
+  if (!lock.owns_lock() || now - said_ < beat_) return;
+  said_ = now;
+  control_->post(channel_, {info_.generation, posted_.run, posted_.round});
+}
+
+std::vector<int> Rank::silent_ones(std::chrono::milliseconds within) const {
+  std::vector<int> silent;
+  for (const RankState& state : peers()) {
+    if (!state.posted || 2 * state.silent >= within) silent.push_back(state.rank);
+  }
+  return silent;
+}
+
+Notice Rank::blame_late(const Waiting& waiting) const {
+  if (!control_) return {};
+  if (waiting.place.round != Place::kBefore) {
+    return blame(peers(), info_.ranks, waiting.place, waiting.within);
+  }
+  Notice notice = {silent_ones(waiting.within), ""};
+  if (notice.ranks.empty()) return notice;
+  notice.text =
+      fmt::format("{} {} said nothing for {} ms or more", name_ranks(notice.ranks, info_.ranks),
+                  have(notice.ranks), waiting.within.count() / 2);
+  return notice;
 }
 
 bool Rank::look() {

@@ -275,6 +275,9 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
   // What goes over the communicator while planning has connected all ranks.
   if (rank->control() != nullptr) {
     exchange::connect(*rank, peers_of(prepared->driver().plan().schedule));
+    // Until all are connected, so that a rank which connects no more is told from one that has
+    // nobody to connect to.
+    exchange::all_gather(*rank, "");
   }
   planner.log.write(base::LogLevel::kInfo, "rank {} of a ring of {}, {}, {} ({:.1f} ms)", number,
                     shards.ranks(), prepared->info.config, prepared->info.route_reason,

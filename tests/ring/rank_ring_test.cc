@@ -176,6 +176,41 @@ TEST_CASE(
   CHECK(std::chrono::steady_clock::now() - begin < 3s);
 }
 
+TEST_CASE("a rank that does not plan is blamed by all, and planning ends where it is cancelled") {
+  const Case c = test::make_case(problem_of(128, causal()), 8);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 3, 128, 128);
+  for (const bool cancelled : {false, true}) {
+    CAPTURE(cancelled);
+    std::atomic<int> ended = 0;
+    test::on_meeting(3, [&](const Rendezvous& meeting) {
+      const Device device = test::rank_device(meeting.rank());
+      const auto planning = cancelled ? 60s : 600ms;
+      const Communicator communicator = Communicator::open(device, meeting, {.planning = planning});
+      if (meeting.rank() == 1) {
+        CHECK(test::comes_true([&] { return ended == 2; }));
+        return;
+      }
+      const bool cancels = cancelled && meeting.rank() == 2;
+      const auto begin = std::chrono::steady_clock::now();
+      RingOptions options;
+      options.work.cancelled = [&] {
+        return cancels && std::chrono::steady_clock::now() - begin > 100ms;
+      };
+      std::optional<ErrorCode> code;
+      try {
+        plan_ring(device, communicator, c.problem, shards, options);
+      } catch (const Error& error) {
+        code = error.code();
+      }
+      CHECK(code == (cancels ? ErrorCode::kCancelled : ErrorCode::kCommunication));
+      CHECK(communicator.blamed() == std::vector<int>{cancelled ? 2 : 1});
+      CHECK(std::chrono::steady_clock::now() - begin < 5s);
+      ended += 1;
+    });
+    CHECK(ended == 2);
+  }
+}
+
 TEST_CASE("a rank that does not run leaves the others within the deadline") {
   const Case c = test::make_case(problem_of(256, causal()), 3);
   const ShardMap shards = make_shards(Sharding::kZigzag, 3, 256, 256);
