@@ -67,7 +67,9 @@ ANNULUS_EXPORT ShardMap make_shards(Sharding sharding, int ranks, std::int64_t s
                                     std::int64_t seq_k, std::int64_t multiple = 0);
 
 // Throws Error{kInvalidArgument} where the map has no rank or more than kMaxRanks, or does not
-// hold every row of the problem exactly once; the message names the rank and the row.
+// hold every row of the problem exactly once; the message names the rank and the row. Throws
+// Error{kUnsupported} for a problem that no ring computes: e4m3 operands, a state that is carried
+// in or out.
 ANNULUS_EXPORT void validate(const ShardMap& shards, const Problem& problem);
 
 // The problem by whose tuned result (annulus/tune.h) a ring's configuration is chosen: a launch

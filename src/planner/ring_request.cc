@@ -21,15 +21,6 @@ void check_problem(const RankRequest& rank) {
   const Problem& problem = *rank.problem;
   validate(problem);
   validate(*rank.shards, problem);
-  if (problem.dtype == Dtype::kFloat8E4M3) {
-    base::fail(ErrorCode::kUnsupported,
-               "a ring has no scales to go with e4m3 operands; give it bf16 or fp16 ones");
-  }
-  if (problem.carry_in || problem.carry_out) {
-    base::fail(ErrorCode::kUnsupported,
-               "a ring carries its state from step to step itself; carry_in and carry_out of its "
-               "problem must be false");
-  }
 }
 
 void check_options(const RankRequest& rank, int number) {

@@ -147,6 +147,15 @@ void validate(const ShardMap& shards, const Problem& problem) {
   }
   check_partition("Q", shards.q, problem.seq_q);
   check_partition("K", shards.k, problem.seq_k);
+  if (problem.dtype == Dtype::kFloat8E4M3) {
+    base::fail(ErrorCode::kUnsupported,
+               "a ring has no scales to go with e4m3 operands; give it bf16 or fp16 ones");
+  }
+  if (problem.carry_in || problem.carry_out) {
+    base::fail(ErrorCode::kUnsupported,
+               "a ring carries its state from step to step itself; carry_in and carry_out of its "
+               "problem must be false");
+  }
 }
 
 }  // namespace annulus::inline v0

@@ -195,6 +195,9 @@ TEST_CASE("variables that are missing or contradict each other are named") {
   }
   test::refused("run -S 64 --ranks 2 --rendezvous file:x" + on_device(), 2,
                 "--rendezvous goes with --ranks env alone");
+  // Before operands are made, for which no machine has the memory.
+  test::refused("run -H 4096 -S 100000000 --dtype e4m3 --ranks 2" + on_device(), 2,
+                "a ring has no scales");
   test::refused("run -S 64 --ranks two" + on_device(), 2,
                 "neither a number from 1 to 4096 nor env");
 }

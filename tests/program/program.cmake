@@ -16,6 +16,7 @@ if(TARGET annulus_program)
     program/launcher_program_test.cc
     program/pattern_program_test.cc
     program/program_test.cc
+    program/stopped_program_test.cc
     program/tune_program_test.cc
     program/warm_program_test.cc)
   target_compile_definitions(test_program PRIVATE

@@ -393,8 +393,8 @@ void add_options(CLI::App& app, RunArguments* arguments) {
       ->type_name("PLACE")
       ->needs(ranks);
   app.add_option("--deadline", arguments->deadline,
-                 "with --processes or --ranks env: milliseconds that ranks wait for each other; "
-                 "0: any time; default: 30000")
+                 "with --processes or --ranks env: milliseconds that ranks wait for each other, "
+                 "whatever for; 0: any time; default: 30000")
       ->check(number_of_type<int>())
       ->check(CLI::Range(0, 1000000000))
       ->needs(ranks);

@@ -123,7 +123,8 @@ void make_operands(std::int64_t kv_batch, std::uint64_t seed, Dtype dtype, Probl
 
 }  // namespace
 
-ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
+ProblemInput make_input(const ProblemArguments& arguments, bool with_operands,
+                        const std::function<void(const Problem&)>& check) {
   ProblemInput input;
   Problem& problem = input.problem;
   input.order = arguments.layout == "bhsd" ? Order::kBhsd : Order::kBshd;
@@ -149,6 +150,7 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
   problem.lse_base = lse_base_of(arguments);
   problem.want_lse = true;
   validate(problem);
+  if (check) check(problem);
   if (arguments.input.empty() && with_operands) {
     make_operands(kv_batch, arguments.seed, made_as, &input);
   }

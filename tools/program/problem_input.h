@@ -3,6 +3,7 @@
 
 // From what the command line says of a problem to the problem, and to its operands.
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -23,7 +24,9 @@ struct ProblemInput {
   std::int64_t overflowed = 0;  // finite values of the file that its dtype here has no number for
   bool shares_kv = false;       // K and V are of one batch, which every batch of Q reads
 };
-ProblemInput make_input(const ProblemArguments& arguments, bool with_operands);
+// `check` throws for a problem that is not computed, before operands are made.
+ProblemInput make_input(const ProblemArguments& arguments, bool with_operands,
+                        const std::function<void(const Problem&)>& check = {});
 
 // plan_options() with the strides of operands that are not those of whole batches.
 PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& input);

@@ -23,6 +23,10 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLongest = std::chrono::hours(24);
 
+milliseconds longest_of(milliseconds deadline) {
+  return deadline.count() == 0 ? kLongest : deadline;
+}
+
 // What takes part in every step.
 struct Ranks {
   const Rendezvous& meeting;
@@ -192,13 +196,28 @@ std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
   return result;
 }
 
-// Ranks learn of a failure one after another, no later than a deadline from each other.
-RegroupOptions regroup_options(const std::optional<Communicator>& communicator,
-                               milliseconds longest) {
-  RegroupOptions options;
-  if (communicator) options.without = communicator->blamed();
-  options.deadline = std::min(kLongest, 2 * longest + std::chrono::seconds(5));
-  return options;
+// What a generation that failed leaves.
+struct Lost {
+  std::vector<CommunicatorEvent> events;  // of all generations
+  std::vector<int> blamed;                // of the last one
+};
+
+// One generation. Where it fails, the communicator ends while the error is on its way, and then
+// waits for no other rank.
+std::optional<RingAnswer> compute_once(const Rendezvous& meeting, const Device& device,
+                                       const RunArguments& arguments, const ProblemInput& input,
+                                       milliseconds deadline, Lost* lost) {
+  lost->blamed.clear();
+  // One bound for whatever a rank waits for.
+  const Communicator communicator =
+      Communicator::open(device, meeting, {.deadline = deadline, .planning = deadline});
+  try {
+    return go_around({meeting, communicator, longest_of(deadline)}, device, arguments, input);
+  } catch (const Error&) {
+    for (CommunicatorEvent& event : communicator.events()) lost->events.push_back(std::move(event));
+    lost->blamed = communicator.blamed();
+    throw;
+  }
 }
 
 }  // namespace
@@ -206,8 +225,8 @@ RegroupOptions regroup_options(const std::optional<Communicator>& communicator,
 std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
                                        const RunArguments& arguments, const ProblemInput& input) {
   const milliseconds deadline(arguments.deadline.value_or(kDefaultDeadline));
-  const milliseconds longest = deadline.count() == 0 ? kLongest : deadline;
-  std::vector<CommunicatorEvent> events;  // of generations that failed
+  const milliseconds longest = longest_of(deadline);
+  Lost lost;
   Rendezvous meeting = Rendezvous::meet({.address = seat.address,
                                          .rank = seat.rank,
                                          .ranks = seat.ranks,
@@ -215,23 +234,21 @@ std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
                                          .interface = "",
                                          .deadline = longest});
   while (true) {
-    std::optional<Communicator> communicator;
     try {
-      communicator.emplace(Communicator::open(device, meeting, {.deadline = deadline}));
       std::optional<RingAnswer> answer =
-          go_around({meeting, *communicator, longest}, device, arguments, input);
-      if (answer) answer->events.insert(answer->events.begin(), events.begin(), events.end());
+          compute_once(meeting, device, arguments, input, deadline, &lost);
+      if (answer) {
+        answer->events.insert(answer->events.begin(), lost.events.begin(), lost.events.end());
+      }
       return answer;
     } catch (const Error& error) {
       if (!arguments.go_on || error.code() != ErrorCode::kCommunication) throw;
       std::fprintf(stderr, "annulus run: %s; the ranks that are left go on\n", error.what());
     }
-    if (communicator) {
-      for (CommunicatorEvent& event : communicator->events()) events.push_back(std::move(event));
-    }
-    const RegroupOptions options = regroup_options(communicator, longest);
-    communicator.reset();
-    meeting = meeting.regroup(options);
+    // Ranks learn of a failure one after another, no later than a deadline from each other.
+    meeting =
+        meeting.regroup({.without = lost.blamed,
+                         .deadline = std::min(kLongest, 2 * longest + std::chrono::seconds(5))});
   }
 }
 

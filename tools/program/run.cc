@@ -137,10 +137,14 @@ Device device_of(const RunArguments& arguments, const std::optional<Seat>& seat)
   return numbered_device(arguments.device, kind_of_device(first), seat->on_host);
 }
 
+bool goes_around(const RunArguments& arguments) {
+  return arguments.ranks > 1 || !arguments.picture.empty();
+}
+
 // The answer of the ring, where one is asked for.
 std::optional<RingAnswer> go_around(const RunArguments& arguments, const std::optional<Seat>& seat,
                                     const Device& device, const ProblemInput& input) {
-  if (arguments.ranks == 1 && arguments.picture.empty()) return std::nullopt;
+  if (!goes_around(arguments)) return std::nullopt;
   if (seat) {
     std::optional<Waiting> waiting;
     if (seat->rank == 0) waiting.emplace(fmt::format("running as rank 0 of {}", seat->ranks));
@@ -236,7 +240,10 @@ Exit run(const RunArguments& given) {
   const bool reports = !seat || seat->rank == 0;
   if (reports) check_can_write(arguments);
   if (arguments.batch.requests) return run_batch(arguments);
-  ProblemInput input = make_input(arguments.problem, true);
+  ProblemInput input = make_input(arguments.problem, true, [&](const Problem& problem) {
+    if (!goes_around(arguments)) return;
+    validate(ring_shards(arguments.shard, problem, arguments.ranks), problem);
+  });
   const PlanOptions options = plan_options(arguments.problem, input);
   Clock::time_point start = Clock::now();
   const Device device = device_of(arguments, seat);
