@@ -171,6 +171,13 @@ typedef struct annulus_simulator_nccl_options {
 
 ANNULUS_EXPORT int annulusSimulatorNcclSetOptions(const annulus_simulator_nccl_options* options);
 
+// Ends the connections of `rank`, which has to be a rank of this process, to rank `peer`, or to all
+// ranks of other processes if `peer` is -1, in every communicator of that rank, as a network that
+// fails. Ranks on another host (NCCL_HOSTID) then find ncclRemoteError in ncclCommGetAsyncError, at
+// both ends; on one host nobody is told, and messages do not come. 500: there is no such
+// connection.
+ANNULUS_EXPORT int annulusSimulatorNcclCut(int rank, int peer);
+
 // What the ranks of this process have put on streams.
 typedef struct annulus_simulator_nccl_counters {
   uint32_t struct_size;

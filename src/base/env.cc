@@ -34,6 +34,7 @@ Environment read_environment() {
           .simulator_options = read("ANNULUS_SIMULATOR_OPTIONS"),
           .visible_devices = read("CUDA_VISIBLE_DEVICES"),
           .nccl_host_id = read("NCCL_HOSTID"),
+          .temporary = read("TMPDIR"),
           .nvtx = read("NVTX_INJECTION64_PATH"),
           .home = read("HOME"),
           .xdg_cache = read("XDG_CACHE_HOME"),

@@ -22,6 +22,7 @@ struct Environment {
   std::string simulator_options{};  // ANNULUS_SIMULATOR_OPTIONS: options of simulated devices
   std::string visible_devices{};    // CUDA_VISIBLE_DEVICES, for simulated devices
   std::string nccl_host_id{};       // NCCL_HOSTID: the host that ranks say they are on, likewise
+  std::string temporary{};          // TMPDIR: folder of sockets of the simulated NCCL
   std::string nvtx{};         // NVTX_INJECTION64_PATH: library of a profiler that takes ranges
   std::string home{};         // HOME, for the defaults below
   std::string xdg_cache{};    // XDG_CACHE_HOME, likewise

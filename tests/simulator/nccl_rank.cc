@@ -3,6 +3,7 @@
 //   nccl_rank ID RANK RANKS exchange   passes its numbers on, and says what it got
 //   nccl_rank ID RANK RANKS die        the same, and then ends as if it were killed
 //   nccl_rank ID RANK RANKS survive    the same, then waits for a second exchange that never ends
+//   nccl_rank ID RANK RANKS cut        ends its connection to the next rank, and is then a survivor
 //
 // A survivor says what NCCL tells it ("nothing" or "remote error"), aborts, and says what its
 // stream and its buffer are then.
@@ -52,6 +53,7 @@ int run(const std::string& id_text, int number, int ranks, const std::string& wh
   }
   std::fflush(stdout);
   if (what == "die") raise(SIGKILL);
+  if (what == "cut") need(nccl::interface_cut(number, next) == kCudaSuccess, "a connection to cut");
   need(pass_on(), "a second exchange");
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   NcclResult code = kNcclSuccess;

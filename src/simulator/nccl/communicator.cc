@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/hash.h"
+#include "simulator/nccl/entries.h"
 #include "simulator/nccl/options.h"
 
 namespace annulus::simulator::nccl {
@@ -70,7 +71,11 @@ void Communicator::meet(const FindSeat& find_seat) {
                         context_->device->ordinal(),
                         host_hash(),
                         getpid()};
-    wire = Wire::meet(seat.place, own, inbox_, stop_, &code);
+    std::string problem;
+    wire = Wire::meet(seat.place, own, inbox_, stop_, &code, &problem);
+    if (!problem.empty()) {
+      say(code, fmt::format("rank {} of {}: {}", seat.rank, seat.ranks, problem));
+    }
   }
   {
     const std::lock_guard lock(mutex_);
@@ -102,13 +107,15 @@ void Communicator::meet(const FindSeat& find_seat) {
   inbox_->wake();
 }
 
-bool Communicator::lost_remote_host() {
-  if (wire_ == nullptr) return false;
-  const std::set<int> lost = inbox_->lost();
-  return std::any_of(lost.begin(), lost.end(), [&](int rank) {
-    return !inbox_->has(Kind::kBye, rank, Channel::kPairs, 0) &&
-           wire_->members()[static_cast<std::size_t>(rank)].host != wire_->own().host;
-  });
+int Communicator::lost_remote_rank() {
+  if (wire_ == nullptr) return -1;
+  for (const int rank : inbox_->lost()) {
+    if (!inbox_->has(Kind::kBye, rank, Channel::kPairs, 0) &&
+        wire_->members()[static_cast<std::size_t>(rank)].host != wire_->own().host) {
+      return rank;
+    }
+  }
+  return -1;
 }
 
 bool Communicator::peers_came() {
@@ -157,7 +164,7 @@ bool Communicator::advance() {
       phase_ = failure_ == abi::kNcclSuccess ? Phase::kReady : Phase::kFailed;
       return true;
     case Phase::kQueueing:
-      if (lost_remote_host()) break;
+      if (lost_remote_rank() >= 0) break;
       if (!peers_came()) return false;
       queue_works();
       phase_ = Phase::kReady;
@@ -176,8 +183,11 @@ bool Communicator::advance() {
     case Phase::kFailed:
       break;
   }
-  if ((phase_ == Phase::kReady || phase_ == Phase::kQueueing) && lost_remote_host()) {
-    failure_ = abi::kNcclRemoteError;
+  if (phase_ != Phase::kReady && phase_ != Phase::kQueueing) return true;
+  if (const int lost = lost_remote_rank(); lost >= 0) {
+    failure_ =
+        say(abi::kNcclRemoteError,
+            fmt::format("rank {} of {} lost its connection to rank {}", rank_, ranks_, lost));
     phase_ = Phase::kFailed;
   }
   return true;
@@ -238,14 +248,27 @@ void Communicator::enqueue(std::vector<GroupWork> works, const std::vector<int>&
   for (const int peer : fresh) wire_->send(peer, {.kind = Kind::kConnect});
 }
 
+bool Communicator::cut(int peer) {
+  const std::lock_guard lock(mutex_);
+  bool any = false;
+  for (int rank = 0; wire_ != nullptr && rank < ranks_; ++rank) {
+    if ((peer < 0 || rank == peer) && wire_->cut(rank)) any = true;
+  }
+  return any;
+}
+
 void Communicator::give_up() {
   stop_ = true;
   inbox_->wake();
   if (meeting_.joinable()) meeting_.join();
   const std::lock_guard lock(mutex_);
   if (wire_ != nullptr) {
+    // Other hosts see no more than that the connections end.
     for (int rank = 0; rank < ranks_; ++rank) {
-      if (rank != rank_) wire_->send(rank, {.kind = Kind::kBye});
+      const Member& member = wire_->members()[static_cast<std::size_t>(rank)];
+      if (rank != rank_ && member.host == wire_->own().host) {
+        wire_->send(rank, {.kind = Kind::kBye});
+      }
     }
   }
   works_.clear();

@@ -68,6 +68,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // them).
   void enqueue(std::vector<GroupWork> works, const std::vector<int>& peers);
 
+  // Ends its connections to `peer`, or to all ranks of other processes if that is -1. Whether there
+  // was one.
+  bool cut(int peer);
+
   // Ends what is under way; the streams go on with whatever the buffers hold.
   void give_up();
   abi::NcclResult revoke();
@@ -93,8 +97,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void queue_works();
   bool peers_came();
   bool all_said_bye();
-  // A rank of another host was lost, which NCCL's network tells; of this host nothing is told.
-  bool lost_remote_host();
+  // The rank of another host that was lost, as NCCL's network tells it; of this host nothing is
+  // told. -1: there is none.
+  int lost_remote_rank();
 
   const std::shared_ptr<driver::Context> context_;
   const bool blocking_;

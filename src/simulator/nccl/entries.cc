@@ -28,12 +28,6 @@ LastError& last_error() {
   return *only;
 }
 
-NcclResult say(NcclResult code, std::string text) {
-  const std::lock_guard lock(last_error().mutex);
-  last_error().text = std::move(text);
-  return code;
-}
-
 // The body of an entry, unless the options let the call fail.
 template <typename Body>
 NcclResult guarded(const char* symbol, Body body) noexcept {
@@ -168,6 +162,11 @@ NcclResult start(const char* symbol, NcclComm* comm, int ranks, const std::strin
   return code;
 }
 
+NcclResult serve_derived(const std::string& place) {
+  std::string problem;
+  return serve(place, &problem) ? kNcclSuccess : say(kNcclSystemError, problem);
+}
+
 // A communicator made of an older one.
 NcclResult derive(const CommunicatorPointer& parent, NcclComm* created, const NcclConfig* config,
                   Communicator::FindSeat find_seat) {
@@ -188,6 +187,12 @@ NcclResult derive(const CommunicatorPointer& parent, NcclComm* created, const Nc
 }
 
 }  // namespace
+
+NcclResult say(NcclResult code, std::string text) {
+  const std::lock_guard lock(last_error().mutex);
+  last_error().text = std::move(text);
+  return code;
+}
 
 namespace entry {
 
@@ -222,8 +227,9 @@ const char* get_last_error(NcclComm) {
 NcclResult get_unique_id(NcclUniqueId* id) {
   return guarded("ncclGetUniqueId", [&]() -> NcclResult {
     if (id == nullptr) return kNcclInvalidArgument;
+    std::string problem;
     const std::string place = new_place();
-    if (!serve(place)) return say(kNcclSystemError, "no socket for the ranks to meet");
+    if (!serve(place, &problem)) return say(kNcclSystemError, problem);
     *id = id_of(place);
     return kNcclSuccess;
   });
@@ -253,8 +259,9 @@ NcclResult comm_init_rank_scalable(NcclComm* comm, int ranks, int rank, int ids,
 NcclResult comm_init_all(NcclComm* comms, int devices, const int* ordinals) {
   return guarded("ncclCommInitAll", [&]() -> NcclResult {
     if (comms == nullptr || devices < 1) return kNcclInvalidArgument;
+    std::string problem;
     const std::string place = new_place();
-    if (!serve(place)) return kNcclSystemError;
+    if (!serve(place, &problem)) return say(kNcclSystemError, problem);
     Group& group = Group::of_thread();
     group.begin();
     NcclResult code = kNcclSuccess;
@@ -481,7 +488,7 @@ NcclResult comm_split(NcclComm comm, int color, int key, NcclComm* created, Nccl
       seat->rank = static_cast<int>(own - members.begin());
       const auto of_color = static_cast<std::uint64_t>(color);
       seat->place = derived_place(parent->place(), number << 32 | of_color);
-      return seat->rank == 0 && !serve(seat->place) ? kNcclSystemError : kNcclSuccess;
+      return seat->rank == 0 ? serve_derived(seat->place) : kNcclSuccess;
     };
     return derive(parent, created, config, find_seat);
   });
@@ -515,7 +522,7 @@ NcclResult comm_shrink(NcclComm comm, int* excluded, int excluded_count, NcclCom
     return derive(parent, created, config,
                   [=](Communicator::Seat* seat, const std::atomic<bool>&) -> NcclResult {
                     *seat = {place, ranks, rank};
-                    return rank == 0 && !serve(place) ? kNcclSystemError : kNcclSuccess;
+                    return rank == 0 ? serve_derived(place) : kNcclSuccess;
                   });
   });
 }

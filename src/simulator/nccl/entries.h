@@ -6,6 +6,7 @@
 // simulated one adds, and where it differs.
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "abi/nccl_table.h"
@@ -24,6 +25,9 @@ using namespace annulus::abi;  // the declarations below use its types
 // The table of a program that has the simulator linked. Slots that NCCL of the version of the
 // options lacks are null.
 abi::NcclTable make_table();
+
+// Returns the code, and makes the text the one that ncclGetLastError gives.
+abi::NcclResult say(abi::NcclResult code, std::string text);
 
 // The entry of this symbol; null where there is none.
 void* find_entry(std::string_view symbol);

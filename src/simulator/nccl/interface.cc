@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simulator/nccl/communicator.h"
 #include "simulator/nccl/entries.h"
 #include "simulator/nccl/options.h"
 
@@ -37,6 +38,14 @@ int interface_set_options(const annulus_simulator_nccl_options* given) {
   if (all.version < kOldest || !ends) return abi::kCudaInvalidValue;
   set_options(all);
   return abi::kCudaSuccess;
+}
+
+int interface_cut(int rank, int peer) {
+  bool any = false;
+  for (const CommunicatorPointer& one : communicators().all()) {
+    if (one->rank() == rank && one->cut(peer)) any = true;
+  }
+  return any ? abi::kCudaSuccess : abi::kCudaNotFound;
 }
 
 int interface_counters(annulus_simulator_nccl_counters* given, int clear) {

@@ -10,6 +10,7 @@ namespace annulus::simulator::nccl {
 int interface_version(int* version);
 int interface_entry(const char* name, void** entry);
 int interface_set_options(const annulus_simulator_nccl_options* given);
+int interface_cut(int rank, int peer);
 int interface_counters(annulus_simulator_nccl_counters* given, int clear);
 
 }  // namespace annulus::simulator::nccl

@@ -12,6 +12,7 @@ int annulusSimulatorNcclEntry(const char* name, void** entry) {
 int annulusSimulatorNcclSetOptions(const annulus_simulator_nccl_options* options) {
   return nccl::interface_set_options(options);
 }
+int annulusSimulatorNcclCut(int rank, int peer) { return nccl::interface_cut(rank, peer); }
 int annulusSimulatorNcclCounters(annulus_simulator_nccl_counters* counters, int clear) {
   return nccl::interface_counters(counters, clear);
 }

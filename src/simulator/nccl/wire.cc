@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,10 +14,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "base/env.h"
+#include "base/files.h"
 #include "base/hash.h"
 
 namespace annulus::simulator::nccl {
@@ -53,21 +57,79 @@ struct FrameHead {
   std::uint64_t written;
 };
 
-// Names in Linux's abstract space go away with the process.
-int bound_socket(const std::string& name, bool listens) {
-  const int handle = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (handle < 0) return -1;
+constexpr const char* kPlacePrefix = "/annulus-nccl-";
+constexpr std::size_t kPlaceDigits = 32;
+constexpr std::size_t kMostLinkDigits = 5;  // ".4095"
+
+std::string folder_of_sockets() {
+  std::string folder = base::read_environment().temporary;
+  while (folder.ends_with('/')) folder.pop_back();
+  const std::string own = fmt::format("{}{}", kPlacePrefix, geteuid());
+  const std::size_t rest = own.size() + 1 + kPlaceDigits + kMostLinkDigits;
+  const bool fits = folder.size() + rest < sizeof(sockaddr_un::sun_path);
+  return (folder.starts_with('/') && fits ? folder : "/tmp") + own;
+}
+
+// A listening socket or a connected one; -1: errno says why there is none.
+int socket_at(const std::string& path, bool listens) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::size_t bytes = std::min(name.size(), sizeof(address.sun_path) - 1);
-  std::memcpy(address.sun_path + 1, name.data(), bytes);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
+  if (path.size() >= sizeof(address.sun_path)) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int handle = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (handle < 0) return -1;
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
-  const bool good = listens ? bind(handle, at, length) == 0 && listen(handle, 256) == 0
-                            : connect(handle, at, length) == 0;
+  const bool good = listens ? bind(handle, at, sizeof(address)) == 0 && listen(handle, 256) == 0
+                            : connect(handle, at, sizeof(address)) == 0;
   if (good) return handle;
+  const int error = errno;
   close(handle);
+  errno = error;
   return -1;
+}
+
+// A socket that listens at a path as long as it lives.
+class Listener {
+ public:
+  Listener(std::string path, std::string* problem) : path_(std::move(path)) {
+    handle_ = socket_at(path_, true);
+    if (handle_ >= 0) return;
+    *problem = fmt::format("no socket can listen at {}: {}; TMPDIR names the folder of sockets",
+                           path_, base::describe_errno(errno));
+  }
+  ~Listener() {
+    if (handle_ < 0) return;
+    close(handle_);
+    unlink(path_.c_str());
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  int handle() const { return handle_; }
+
+ private:
+  const std::string path_;
+  int handle_ = -1;
+};
+
+// Makes the folder, and takes away the sockets that killed processes have left there. False: the
+// folder is not this user's.
+bool prepare_folder(const std::string& folder) {
+  mkdir(folder.c_str(), S_IRWXU);
+  struct stat status = {};
+  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != geteuid()) {
+    return false;
+  }
+  std::error_code error;
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::days(1);
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const auto written = entry.last_write_time(error);
+    if (!error && written < old) unlink(entry.path().c_str());
+  }
+  return true;
 }
 
 // Moves all of the bytes, or returns false where the other side has gone or stopped() says so.
@@ -121,17 +183,22 @@ int accepted(int listener, Stopped stopped) {
 }
 
 template <typename Stopped>
-int connected(const std::string& name, Stopped stopped) {
+int connected(const std::string& path, Stopped stopped, std::string* problem) {
   const auto late = within(kPatience);
-  while (!stopped() && !late()) {
-    if (const int handle = bound_socket(name, false); handle >= 0) return handle;
+  while (true) {
+    if (const int handle = socket_at(path, false); handle >= 0) return handle;
+    if (stopped() || late()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMillis));
   }
+  *problem = fmt::format(
+      "nobody answers at {}: {}; ranks have to be processes of one machine that see this folder, "
+      "and the process that made the unique id has to live until all have come",
+      path, base::describe_errno(errno));
   return -1;
 }
 
 std::string link_name(const std::string& place, int rank) {
-  return fmt::format("{}/{}", place, rank);
+  return fmt::format("{}.{}", place, rank);
 }
 
 // The code with which ranks that differ are refused, as NCCL does.
@@ -145,12 +212,12 @@ NcclResult verdict(const std::vector<Member>& members) {
 }
 
 // Hears of all ranks and answers them.
-void serve_on(int listener) {
+void serve_on(const std::shared_ptr<const Listener>& listener) {
   std::vector<Member> members;
   std::map<int, int> handles;  // by rank
   NcclResult code = abi::kNcclSuccess;
   while (members.empty() || handles.size() < members.size()) {
-    const int handle = accepted(listener, [] { return false; });
+    const int handle = accepted(listener->handle(), [] { return false; });
     Hello hello;
     if (!read_bytes(handle, &hello, sizeof(hello), within(kGreeting)) ||
         std::memcmp(hello.magic, kMagic, sizeof(kMagic)) != 0 || hello.member.ranks < 1 ||
@@ -183,7 +250,6 @@ void serve_on(int listener) {
     }
     close(handle);
   }
-  close(listener);
 }
 
 // The inboxes of this process, by place and rank.
@@ -201,13 +267,14 @@ Inboxes& inboxes() {
 std::string new_place() {
   unsigned char bytes[16] = {};
   if (getrandom(bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) return "";
-  std::string place = "annulus-nccl-";
+  std::string place = folder_of_sockets() + "/";
   for (const unsigned char byte : bytes) place += fmt::format("{:02x}", byte);
   return place;
 }
 
 std::string derived_place(const std::string& place, std::uint64_t number) {
-  return fmt::format("annulus-nccl-{}", base::digest(fmt::format("{} {}", place, number)).hex());
+  const std::string folder = place.substr(0, place.rfind('/') + 1);
+  return folder + base::digest(fmt::format("{} {}", place, number)).hex().substr(0, kPlaceDigits);
 }
 
 abi::NcclUniqueId id_of(const std::string& place) {
@@ -218,19 +285,30 @@ abi::NcclUniqueId id_of(const std::string& place) {
 
 std::string place_of(const abi::NcclUniqueId& id) {
   const std::string place(id.bytes, strnlen(id.bytes, sizeof(id.bytes)));
-  return place.starts_with("annulus-nccl-") ? place : "";
+  return place.starts_with('/') && place.find(kPlacePrefix) != std::string::npos ? place : "";
 }
 
-bool serve(const std::string& place) {
-  const int listener = place.empty() ? -1 : bound_socket(place, true);
-  if (listener < 0) return false;
+bool serve(const std::string& place, std::string* problem) {
+  if (place.empty()) {
+    *problem = "the system gives no random numbers for a unique id";
+    return false;
+  }
+  const std::string folder = place.substr(0, place.rfind('/'));
+  if (!prepare_folder(folder)) {
+    *problem = fmt::format(
+        "the folder of sockets {} cannot be made, or is another user's; name another with TMPDIR",
+        folder);
+    return false;
+  }
+  const auto listener = std::make_shared<const Listener>(place, problem);
+  if (listener->handle() < 0) return false;
   std::thread(serve_on, listener).detach();
   return true;
 }
 
 std::unique_ptr<Wire> Wire::meet(const std::string& place, const Member& own,
                                  std::shared_ptr<Inbox> inbox, const std::atomic<bool>& stop,
-                                 NcclResult* code) {
+                                 NcclResult* code, std::string* problem) {
   const auto stopped = [&stop] { return stop.load(); };
   std::unique_ptr<Wire> wire(new Wire);
   wire->place_ = place;
@@ -241,11 +319,10 @@ std::unique_ptr<Wire> Wire::meet(const std::string& place, const Member& own,
     const std::lock_guard lock(inboxes().mutex);
     inboxes().all[link_name(place, own.rank)] = wire->inbox_;
   }
-  const int listener = bound_socket(link_name(place, own.rank), true);
-  const int handle = listener < 0 ? -1 : connected(place, stopped);
+  const Listener listener(link_name(place, own.rank), problem);
+  const int handle = listener.handle() < 0 ? -1 : connected(place, stopped, problem);
   const auto fail = [&]() -> std::unique_ptr<Wire> {
     if (handle >= 0) close(handle);
-    if (listener >= 0) close(listener);
     return nullptr;
   };
   if (handle < 0) return fail();
@@ -256,24 +333,31 @@ std::unique_ptr<Wire> Wire::meet(const std::string& place, const Member& own,
   if (!write_bytes(handle, &hello, sizeof(hello), stopped) ||
       !read_bytes(handle, &answer, sizeof(answer), stopped) ||
       std::memcmp(answer.magic, kMagic, sizeof(kMagic)) != 0) {
+    *problem = fmt::format("the process that made the unique id ended before all ranks had come");
     return fail();
   }
   *code = answer.code;
-  if (answer.code != abi::kNcclSuccess) return fail();
+  if (answer.code != abi::kNcclSuccess) {
+    *problem =
+        "two ranks have the same number or the same device, or ranks differ in their "
+        "number of ranks or their version";
+    return fail();
+  }
   *code = abi::kNcclSystemError;
   wire->members_.resize(static_cast<std::size_t>(own.ranks));
   if (!read_bytes(handle, wire->members_.data(), wire->members_.size() * sizeof(Member), stopped) ||
-      !wire->connect_all(place, listener, stop)) {
+      !wire->connect_all(place, listener.handle(), stop, problem)) {
+    if (problem->empty()) *problem = "a rank ended while the ranks connected to each other";
     return fail();
   }
   close(handle);
-  close(listener);
   *code = abi::kNcclSuccess;
   return wire;
 }
 
 // Of two ranks in different processes the higher one calls the lower one.
-bool Wire::connect_all(const std::string& place, int listener, const std::atomic<bool>& stop) {
+bool Wire::connect_all(const std::string& place, int listener, const std::atomic<bool>& stop,
+                       std::string* problem) {
   const auto stopped = [&stop] { return stop.load(); };
   links_.resize(members_.size());
   int callers = 0;
@@ -291,7 +375,7 @@ bool Wire::connect_all(const std::string& place, int listener, const std::atomic
       ++callers;
       continue;
     }
-    link.socket = connected(link_name(place, rank), stopped);
+    link.socket = connected(link_name(place, rank), stopped, problem);
     if (link.socket < 0 || !write_bytes(link.socket, &rank_, sizeof(rank_), stopped)) return false;
   }
   while (callers > 0) {
@@ -355,6 +439,11 @@ void Wire::send(int rank, Notice notice) {
     put(notice.written.data(), notice.written.size());
   }
   static_cast<void>(write(wake_[1], "s", 1));
+}
+
+bool Wire::cut(int rank) {
+  const Link& link = links_[static_cast<std::size_t>(rank)];
+  return link.socket >= 0 && shutdown(link.socket, SHUT_RDWR) == 0;
 }
 
 bool Wire::flushed() {

@@ -2,8 +2,9 @@
 #define ANNULUS_SIMULATOR_NCCL_WIRE_H_
 
 // How ranks find each other and how notices reach them: directly within a process, and over Unix
-// sockets between processes of one machine. A unique id names a socket, on which the process that
-// made the id hears of all ranks and tells each of them where the others are.
+// sockets between processes of one machine. The sockets are files, so that processes in different
+// network namespaces reach each other. A unique id is the path of a socket, on which the process
+// that made the id hears of all ranks and tells each of them who the others are.
 
 #include <atomic>
 #include <cstdint>
@@ -30,23 +31,26 @@ struct Member {
   std::int64_t process = 0;
 };
 
-// The name of a meeting place, drawn anew or derived from another one.
+// The path of a meeting place, drawn anew or derived from another one: a file of the folder
+// annulus-nccl-UID in $TMPDIR, or in /tmp if that is not set or too long for a socket. Empty: the
+// system gives no random numbers.
 std::string new_place();
 std::string derived_place(const std::string& place, std::uint64_t number);
 abi::NcclUniqueId id_of(const std::string& place);
 std::string place_of(const abi::NcclUniqueId& id);  // empty: not an id of the simulator
 
 // Opens the meeting place in this process and serves it on a thread of its own until all ranks have
-// come. False: there is no socket for it.
-bool serve(const std::string& place);
+// come. False: there is no socket for it, and *problem says why.
+bool serve(const std::string& place, std::string* problem);
 
 class Wire {
  public:
   // Meets the others at `place`; waits for all of them. `stop` ends the wait. Throws nothing but
-  // bad_alloc; *code says what went wrong, as NCCL would, and the result is null then.
+  // bad_alloc; *code says what went wrong, as NCCL would, *problem says it in words, and the result
+  // is null then.
   static std::unique_ptr<Wire> meet(const std::string& place, const Member& own,
                                     std::shared_ptr<Inbox> inbox, const std::atomic<bool>& stop,
-                                    abi::NcclResult* code);
+                                    abi::NcclResult* code, std::string* problem);
   ~Wire();
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
@@ -57,6 +61,9 @@ class Wire {
   bool remote() const { return carrier_.joinable(); }
   // Never waits. What is sent to a process that has ended is lost.
   void send(int rank, Notice notice);
+  // Ends the connection to a rank of another process, which then finds this rank lost, as this rank
+  // finds it. False: there is none.
+  bool cut(int rank);
   // Whether all that was sent would reach the others if this process died now.
   bool flushed();
 
@@ -70,7 +77,8 @@ class Wire {
     bool lost = false;
   };
   Wire() = default;
-  bool connect_all(const std::string& place, int listener, const std::atomic<bool>& stop);
+  bool connect_all(const std::string& place, int listener, const std::atomic<bool>& stop,
+                   std::string* problem);
   void carry();  // until wake_ says `end`
   bool receive(Link& link);
   bool flush(Link& link);  // sends what goes without waiting; false: the other side has gone
