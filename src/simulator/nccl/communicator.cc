@@ -262,6 +262,7 @@ void Communicator::give_up() {
   inbox_->wake();
   if (meeting_.joinable()) meeting_.join();
   const std::lock_guard lock(mutex_);
+  stop_serving(place_);
   if (wire_ != nullptr) {
     // Other hosts see no more than that the connections end.
     for (int rank = 0; rank < ranks_; ++rank) {

@@ -109,6 +109,8 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
   int handle() const { return handle_; }
 
+  std::atomic<bool> stops{false};  // whoever serves it ends
+
  private:
   const std::string path_;
   int handle_ = -1;
@@ -212,12 +214,13 @@ NcclResult verdict(const std::vector<Member>& members) {
 }
 
 // Hears of all ranks and answers them.
-void serve_on(const std::shared_ptr<const Listener>& listener) {
+void serve_on(const std::shared_ptr<Listener>& listener) {
   std::vector<Member> members;
   std::map<int, int> handles;  // by rank
   NcclResult code = abi::kNcclSuccess;
   while (members.empty() || handles.size() < members.size()) {
-    const int handle = accepted(listener->handle(), [] { return false; });
+    const int handle = accepted(listener->handle(), [&] { return listener->stops.load(); });
+    if (handle < 0) break;
     Hello hello;
     if (!read_bytes(handle, &hello, sizeof(hello), within(kGreeting)) ||
         std::memcmp(hello.magic, kMagic, sizeof(kMagic)) != 0 || hello.member.ranks < 1 ||
@@ -239,7 +242,8 @@ void serve_on(const std::shared_ptr<const Listener>& listener) {
     handles[member.rank] = handle;
     members[static_cast<std::size_t>(member.rank)] = member;
   }
-  code = verdict(members);
+  const bool all = !members.empty() && handles.size() == members.size();
+  code = all ? verdict(members) : abi::kNcclSystemError;
   Answer answer;
   std::memcpy(answer.magic, kMagic, sizeof(kMagic));
   answer.code = code;
@@ -250,6 +254,16 @@ void serve_on(const std::shared_ptr<const Listener>& listener) {
     }
     close(handle);
   }
+}
+
+// The meeting places that this process serves, by their paths.
+struct Served {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<Listener>> all;
+};
+Served& served() {
+  static Served* const only = new Served;  // used by threads of communicators until the end
+  return *only;
 }
 
 // The inboxes of this process, by place and rank.
@@ -300,10 +314,22 @@ bool serve(const std::string& place, std::string* problem) {
         folder);
     return false;
   }
-  const auto listener = std::make_shared<const Listener>(place, problem);
+  const auto listener = std::make_shared<Listener>(place, problem);
   if (listener->handle() < 0) return false;
+  {
+    const std::lock_guard lock(served().mutex);
+    std::erase_if(served().all, [](const auto& one) { return one.second.expired(); });
+    served().all[place] = listener;
+  }
   std::thread(serve_on, listener).detach();
   return true;
+}
+
+void stop_serving(const std::string& place) {
+  const std::lock_guard lock(served().mutex);
+  const auto found = served().all.find(place);
+  if (found == served().all.end()) return;
+  if (const std::shared_ptr<Listener> listener = found->second.lock()) listener->stops = true;
 }
 
 std::unique_ptr<Wire> Wire::meet(const std::string& place, const Member& own,

@@ -42,6 +42,8 @@ std::string place_of(const abi::NcclUniqueId& id);  // empty: not an id of the s
 // Opens the meeting place in this process and serves it on a thread of its own until all ranks have
 // come. False: there is no socket for it, and *problem says why.
 bool serve(const std::string& place, std::string* problem);
+// Ends that, if this process serves the place and not all ranks have come.
+void stop_serving(const std::string& place);
 
 class Wire {
  public:
