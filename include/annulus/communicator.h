@@ -22,7 +22,10 @@
 // received then hold anything, and every later call throws. Runs whose messages all came before
 // that are good, the others void (Communicator::state). Ranks that have met (annulus/rendezvous.h)
 // tell each other how far they are and why one gave up, so that all name the same rank; those that
-// are left may regroup and open a new communicator.
+// are left may regroup and open a new communicator. An error of NCCL is no fault of the rank that
+// gets it, since NCCL returns errors to the ranks that a dead one leaves: ranks whose connections
+// on the rendezvous have ended are blamed, else those that do not answer there by the deadline,
+// else nobody. Without a rendezvous nobody is blamed.
 
 #include <chrono>
 #include <cstddef>
@@ -62,8 +65,9 @@ struct CommunicatorOptions {
   // engine; here is what rings leave free.
   int ctas = 8;
   // Whether a thread of the library watches what is under way. It asks the driver once in a
-  // millisecond while something is, and sleeps otherwise. Without it the deadline of what the
-  // device does is kept only inside of Communicator::state and wait.
+  // millisecond while something is, and NCCL every 10 ms for errors that it has found, and sleeps
+  // otherwise. Without it the deadline of what the device does is kept, and such errors are found,
+  // only inside of Communicator::state and wait.
   bool watched = true;
 };
 
@@ -166,8 +170,11 @@ class ANNULUS_EXPORT Communicator {
 
   // Uses an engine's ncclComm_t, which stays the engine's: it is never finalized, destroyed,
   // revoked or aborted here, and no other thread may call NCCL with it during a call of this
-  // object. Throws Error{kInvalidArgument} where it is null, on another device than `device`, or
-  // not ready; `options.blocking` has to say whether it is blocking.
+  // object. The engine may call NCCL with it at any other time, so the library's thread does not:
+  // errors that NCCL finds while a group is on the device are the engine's to look for, and where
+  // it does not, the deadline ends the wait. Throws Error{kInvalidArgument} where it is null, on
+  // another device than `device`, or not ready; `options.blocking` has to say whether it is
+  // blocking.
   static Communicator borrow(const Device& device, void* nccl_comm,
                              const CommunicatorOptions& options);
   // Borrows it with a rendezvous, whose ranks are those of the ncclComm_t, and on which they tell

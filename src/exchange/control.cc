@@ -138,6 +138,7 @@ std::vector<Control::Known> Control::known(const Channel* channel) const {
     known.state.rank = peer.rank;
     known.state.gone = known.dead = peer.gone;
     known.state.reason = peer.reason;
+    known.answered = peer.answered;
     const Channel::Heard& heard = channel->heard[static_cast<std::size_t>(peer.rank)];
     known.state.posted = heard.posted;
     known.state.position = heard.position;
@@ -145,6 +146,7 @@ std::vector<Control::Known> Control::known(const Channel* channel) const {
       known.state.silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - heard.when);
     }
     known.notice = heard.notice;
+    known.left = heard.closed;
     if (!peer.gone && (heard.closed || peer.regroups())) {
       known.state.gone = true;
       known.state.reason =
@@ -181,20 +183,30 @@ void Control::ring_all() noexcept {
 }
 
 void Control::say_to_all(FrameKind kind, std::uint64_t number, std::span<const std::byte> bytes) {
-  const auto frame = std::make_shared<const std::vector<std::byte>>(encode(kind, number, bytes));
+  const Link::Bytes frame =
+      std::make_shared<const std::vector<std::byte>>(encode(kind, number, bytes));
   for (Peer& peer : peers_) {
-    if (!peer.link.is_open() || peer.deaf) continue;
-    peer.link.put(frame);
-    if (peer.link.queued() <= kMostQueued) continue;
-    // The carrier may not have come to them yet.
-    std::string reason;
-    if (!peer.link.flush(&reason)) {
-      peer.deaf = true;
-    } else if (peer.link.queued() > kMostQueued) {
-      drop(&peer, "it reads nothing");
-    }
+    if (peer.link.is_open() && !peer.deaf) put(&peer, frame);
   }
   if (ranks_ > 1) wake();
+}
+
+void Control::put(Peer* peer, Link::Bytes frame) {
+  peer->link.put(std::move(frame));
+  if (peer->link.queued() <= kMostQueued) return;
+  // The carrier may not have come to them yet.
+  std::string reason;
+  if (!peer->link.flush(&reason)) {
+    peer->deaf = true;
+  } else if (peer->link.queued() > kMostQueued) {
+    drop(peer, "it reads nothing");
+  }
+}
+
+std::uint64_t Control::ask() {
+  const std::lock_guard lock(mutex_);
+  say_to_all(FrameKind::kQuestion, ++asked_, {});
+  return asked_;
 }
 
 void Control::tell(const Channel* channel, const Notice& notice) {
@@ -342,6 +354,22 @@ bool Control::take_of_channel(Peer* peer, const Frame& frame) {
   return true;
 }
 
+// False: it is neither a question nor an answer.
+bool Control::take_of_question(Peer* peer, const Frame& frame) {
+  if (frame.kind == FrameKind::kQuestion) {
+    const auto answer = encode(FrameKind::kAnswer, frame.number, {});
+    if (!peer->deaf) put(peer, std::make_shared<const std::vector<std::byte>>(answer));
+    return true;
+  }
+  if (frame.kind != FrameKind::kAnswer) return false;
+  if (frame.number > asked_) {
+    drop(peer, "it answered what it was not asked");
+  } else {
+    peer->answered = std::max(peer->answered, frame.number);
+  }
+  return true;
+}
+
 void Control::take(Peer* peer, Frame frame) {
   const bool of_list = frame.kind == FrameKind::kSurvivors || frame.kind == FrameKind::kGeneration;
   if (peer->of_before) {
@@ -358,7 +386,7 @@ void Control::take(Peer* peer, Frame frame) {
     ring_all();
     return;
   }
-  if (take_of_channel(peer, frame)) return;
+  if (take_of_channel(peer, frame) || take_of_question(peer, frame)) return;
   if (frame.kind != FrameKind::kGather || frame.number != peer->last_share + 1) {
     return drop(peer, "it sent what does not belong there");
   }

@@ -63,11 +63,16 @@ class Control {
   // Neither waits nor allocates. One thread at a time for each channel.
   void post(Channel* channel, const Position& position) noexcept;
   void tell(const Channel* channel, const Notice& notice);
+  // Sends all other ranks a question, which the carrier of each answers, whatever its other threads
+  // do. Returns its number. Ranks that answer have been there since; Known::answered says which.
+  std::uint64_t ask();
   // What is known of the other ranks, in their order, and what they have told on the channel.
   struct Known {
     RankState state;  // gone also where it has left the channel
     std::optional<Notice> notice;
-    bool dead = false;  // its connection has ended
+    bool dead = false;           // its connection has ended
+    bool left = false;           // it has left the channel
+    std::uint64_t answered = 0;  // the newest question that it has answered; 0: none
   };
   std::vector<Known> known(const Channel* channel) const;
   // Why this object is of no use any more, where the ranks have gone on without it or one of them
@@ -87,6 +92,7 @@ class Control {
     std::deque<Share> shares;      // of calls that this rank has not finished
     std::uint64_t last_share = 0;  // the number of the newest
     bool deaf = false;             // nothing can be sent to it any more
+    std::uint64_t answered = 0;    // the newest question of this rank that it has answered
     // What it says of the next generation. Where it has decided, all that follows is of that one,
     // and is left for whoever takes the connection.
     std::optional<std::vector<int>> survivors, decided;
@@ -102,6 +108,8 @@ class Control {
   void take_frames(Peer* peer);
   void take(Peer* peer, Frame frame);
   bool take_of_channel(Peer* peer, const Frame& frame);
+  bool take_of_question(Peer* peer, const Frame& frame);
+  void put(Peer* peer, Link::Bytes frame);
   void tell_positions(Peer* peer);
   static void tell_position(Peer* peer, Channel* channel);
   void drop(Peer* peer, const std::string& reason);
@@ -131,6 +139,7 @@ class Control {
   Channel* engine_ = nullptr;
   std::uint64_t opened_ = 0;  // the number of the newest channel of this rank
   std::uint64_t calls_ = 0;   // of gather
+  std::uint64_t asked_ = 0;   // the number of the newest question of this rank
   std::optional<std::string> ended_;
   std::thread carrier_;
 };

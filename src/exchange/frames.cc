@@ -32,6 +32,8 @@ constexpr KindLimit kLimits[] = {
     {FrameKind::kClosed, 0},
     {FrameKind::kSurvivors, 4 * kMostRanks},
     {FrameKind::kGeneration, 4 * kMostRanks},
+    {FrameKind::kQuestion, 0},
+    {FrameKind::kAnswer, 0},
 };
 
 // What a refusal may say. The code of the protocol is its place in the list.

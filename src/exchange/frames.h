@@ -30,7 +30,7 @@
 
 namespace annulus::exchange {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr int kMostRanks = 1024;
 inline constexpr std::size_t kMostTokenBytes = 63;
 
@@ -63,6 +63,8 @@ enum class FrameKind : std::uint32_t {
   kClosed = 10,      // the channel of that number is
   kSurvivors = 11,   // who may be of the generation of that number, as one of them sees it: a list
   kGeneration = 12,  // who is; what follows is of that generation
+  kQuestion = 13,    // whether the other rank is there: the number of the question
+  kAnswer = 14,      // it is, to the question of that number
 };
 
 struct Frame {

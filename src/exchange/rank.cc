@@ -229,21 +229,55 @@ void Rank::finish(abi::NcclResult code, const char* call, const Waiting& waiting
   }
   if (code == abi::kNcclSuccess) return;
   if (code == abi::kNcclInProgress) fail_waiting(waiting);
-  const std::string text = fmt::format("{}: {}", name(), text_of(table(), code, call));
-  const std::optional<News> news = bad_news(waiting.place);
-  if (news) fail(error_of(code), fmt::format("{}; {}", text, news->text), news->notice);
-  fail(error_of(code), text);
+  fail_for(question_of(code, call), waiting);
+}
+
+Rank::Question Rank::question_of(abi::NcclResult code, const char* call) const {
+  Question question;
+  question.code = error_of(code);
+  question.error = fmt::format("{}: {}", name(), text_of(table(), code, call));
+  question.since = Clock::now();
+  if (control_) question.number = control_->ask();
+  return question;
+}
+
+void Rank::fail_for(const Question& question, const Waiting& waiting) {
+  const Clock::time_point end = std::min(end_of(deadline_), end_of(waiting.within));
+  while (true) {
+    const bool late = Clock::now() >= end;
+    if (const std::optional<News> news = verdict_on(question, waiting.place, late)) {
+      fail(question.code, news->text, news->notice);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::optional<Rank::Question> Rank::asynchronous_error() {
+  if (info_.borrowed) return std::nullopt;
+  const InsideNccl inside(&in_nccl_, std::try_to_lock);
+  // The thread that is inside NCCL gets the error itself.
+  if (!inside.entered() || !usable()) return std::nullopt;
+  abi::NcclResult found = abi::kNcclSuccess;
+  const abi::NcclResult code = table().comm_get_async_error(comm_, &found);
+  if (code != abi::kNcclSuccess && code != abi::kNcclInProgress) found = code;
+  if (found == abi::kNcclSuccess || found == abi::kNcclInProgress) return std::nullopt;
+  return question_of(found, "ncclCommGetAsyncError");
 }
 
 void Rank::wait(const device::Stream& stream, const char* what, std::chrono::milliseconds within) {
   const Waiting waiting = {what, planning_place(), within};
   const Clock::time_point end = end_of(within);
-  constexpr int kBetweenNews = 50;
+  constexpr int kBetweenNews = 50, kBetweenQuestions = 500;
   for (int polls = 1; !stream.done(); ++polls) {
     if (Clock::now() >= end) fail_waiting(waiting);
     if (polls % kBetweenNews == 0) {
       beat();
       if (bad_news(waiting.place)) fail_waiting(waiting);
+    }
+    if (polls % kBetweenQuestions == 0) {
+      if (const std::optional<Question> question = asynchronous_error()) {
+        fail_for(*question, waiting);
+      }
     }
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
@@ -289,14 +323,15 @@ std::vector<std::vector<std::byte>> Rank::all_gather(std::span<const std::byte> 
   const std::optional<Notice> missing = control_->missing_in(gathered, within);
   if (!missing) return std::move(gathered.bytes);
   const InsideNccl inside(&in_nccl_);
-  if (ended) fail(ended->code(), fmt::format("{}: {}", name(), ended->what()));
+  if (ended) {
+    const std::string text = fmt::format("{}: {}", name(), ended->what());
+    fail(ended->code(), text, {{info_.rank}, text});
+  }
   if (!news) fail(ErrorCode::kCommunication, missing->text, *missing);
   fail(ErrorCode::kCommunication,
        fmt::format("{} waits in vain for the other ranks to plan: {}", name(), news->text),
        news->notice);
 }
-
-void Rank::fail(ErrorCode code, const std::string& text) { fail(code, text, {{info_.rank}, text}); }
 
 void Rank::fail(ErrorCode code, const std::string& text, const Notice& notice) {
   drop(text, notice, true, true);
@@ -458,8 +493,7 @@ void Rank::queue(abi::CUstream stream, std::span<const SentBytes> sends,
   const InsideNccl inside(&in_nccl_);
   require_usable();
   abi::NcclResult code = table().group_start();
-  const char* call = "ncclGroupStart";
-  if (code != abi::kNcclSuccess) fail(error_of(code), text_of(table(), code, call));
+  if (code != abi::kNcclSuccess) fail_for(question_of(code, "ncclGroupStart"), waiting);
   // An error inside a group is kept to its end, which drops all of it.
   abi::NcclResult inner = abi::kNcclSuccess;
   const char* inner_call = nullptr;
@@ -478,7 +512,7 @@ void Rank::queue(abi::CUstream stream, std::span<const SentBytes> sends,
   }
   code = table().group_end();
   if (inner_call != nullptr) {
-    fail(error_of(inner), fmt::format("{}: {}", name(), text_of(table(), inner, inner_call)));
+    fail_for(question_of(inner, inner_call), waiting);
   }
   // A group of a non-blocking communicator may say success before it is queued.
   if (code == abi::kNcclSuccess && !info_.blocking) code = abi::kNcclInProgress;

@@ -151,6 +151,19 @@ class Rank {
              std::span<const ReceivedBytes> receives, const Waiting& waiting);
   // Waits until the operation in progress is done.
   void finish(abi::NcclResult code, const char* call, const Waiting& waiting);
+  // An error of NCCL's, until the control channel has decided whose fault it is.
+  struct Question {
+    ErrorCode code = ErrorCode::kCommunication;
+    std::string error;         // in words
+    Clock::time_point since;   // when NCCL returned it
+    std::uint64_t number = 0;  // of the question that all other ranks were asked then
+  };
+  Question question_of(abi::NcclResult code, const char* call) const;
+  // Waits for what the control channel says, gives up and throws.
+  [[noreturn]] void fail_for(const Question& question, const Waiting& waiting);
+  // The error that NCCL has found since its last call returned, if there is one. A communicator
+  // that is borrowed is not looked at: its owner may be inside NCCL.
+  std::optional<Question> asynchronous_error();
   // The code of the operation in progress when it is done, or kNcclInProgress at the deadline or
   // where in_vain().
   template <typename InVain>
@@ -165,6 +178,8 @@ class Rank {
   std::optional<News> bad_news(const Place& place) const;
   // The same where only these ranks are waited for.
   std::optional<News> bad_news(const Place& place, std::span<const int> awaited) const;
+  // Whose fault the error is. Nothing: other ranks have not answered yet, and it is not `late`.
+  std::optional<News> verdict_on(const Question& question, const Place& place, bool late) const;
   std::optional<News> notice_in(const std::vector<Control::Known>& known) const;
   static Clock::time_point end_of(std::chrono::milliseconds within);
   void wait_for_queued();
@@ -182,7 +197,6 @@ class Rank {
   // Calls drop() unless another thread is inside NCCL that will return; whether it did.
   bool try_drop(const std::string& reason, const Notice& notice, bool tell);
   void end_now();  // once
-  [[noreturn]] void fail(ErrorCode code, const std::string& text);
   [[noreturn]] void fail(ErrorCode code, const std::string& text, const Notice& notice);
   [[noreturn]] void fail_waiting(const Waiting& waiting);
   // Tells the others now and then that this rank is there, while it waits inside a call.
@@ -222,6 +236,8 @@ class Rank {
   Place passed_, posted_;
   Clock::time_point said_{};            // when the others were told
   std::chrono::milliseconds beat_{50};  // they are told that often while something is under way
+  Clock::time_point asked_nccl_;        // when NCCL was last asked for an error
+  std::optional<Question> question_;    // what it returned
   std::uint32_t news_ = 0;              // the rings of the bell that were heard
   std::optional<Clock::time_point> gone_since_;  // since when a rank has been missed
   std::vector<int> gone_;                        // noted

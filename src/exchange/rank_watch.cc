@@ -95,6 +95,30 @@ Notice Rank::blame_late(const Waiting& waiting) const {
   return notice;
 }
 
+std::optional<Rank::News> Rank::verdict_on(const Question& question, const Place& place,
+                                           bool late) const {
+  constexpr std::chrono::milliseconds kGrace(100);
+  using std::chrono::milliseconds;
+  if (!control_) return News{{{}, question.error}, question.error};
+  if (std::optional<News> news = bad_news(place)) {
+    news->text += fmt::format("; {}", question.error);
+    return news;
+  }
+  const auto waited = std::chrono::duration_cast<milliseconds>(Clock::now() - question.since);
+  std::vector<int> dead, silent;
+  for (const Control::Known& one : control_->known(channel_)) {
+    if (one.dead) {
+      // One that had ended its part is not missed.
+      if (!one.left) dead.push_back(one.state.rank);
+    } else if (one.answered < question.number && !one.state.gone) {
+      silent.push_back(one.state.rank);
+    }
+  }
+  if (dead.empty() && !late && (!silent.empty() || waited < kGrace)) return std::nullopt;
+  const Notice notice = blame_for_error(question.error, dead, silent, info_.ranks, waited);
+  return News{notice, notice.text};
+}
+
 bool Rank::look() {
   const std::lock_guard lock(look_mutex_);
   if (!usable()) return false;
@@ -117,6 +141,11 @@ bool Rank::look() {
     said_ = now;
   }
   posted_ = at;
+  constexpr std::chrono::milliseconds kBetweenQuestions(10);
+  if (seen.under_way && !question_ && now - asked_nccl_ >= kBetweenQuestions) {
+    asked_nccl_ = now;
+    question_ = asynchronous_error();
+  }
   const bool done = look_at_others(seen);
   return usable() && (seen.under_way || !done);
 }
@@ -128,7 +157,7 @@ bool Rank::look_at_others(const Track::Look& seen) {
   const auto waited =
       seen.at ? std::chrono::duration_cast<milliseconds>(now - seen.since) : milliseconds::zero();
   const std::uint32_t rung = bell_->rung();
-  if (rung == news_ && waited < kSoon) return true;
+  if (rung == news_ && waited < kSoon && !question_) return true;
   std::vector<Control::Known> known;
   if (control_) {
     if (const std::optional<std::string> ended = control_->ended()) {
@@ -147,6 +176,11 @@ bool Rank::look_at_others(const Track::Look& seen) {
     return try_drop(said->text, said->notice, true);
   }
   news_ = rung;
+  if (question_) {
+    const bool late = deadline_.count() > 0 && now - question_->since >= deadline_;
+    const std::optional<News> news = verdict_on(*question_, seen.at.value_or(seen.passed), late);
+    return news && try_drop(news->text, news->notice, true);
+  }
   if (!seen.at) return true;
   const std::vector<RankState> states = states_of(known);
   // Its last messages may still come.

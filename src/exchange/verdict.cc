@@ -68,4 +68,21 @@ Notice blame(std::span<const RankState> others, int ranks, const Place& place,
   return notice;
 }
 
+Notice blame_for_error(const std::string& error, std::span<const int> dead,
+                       std::span<const int> silent, int ranks, std::chrono::milliseconds waited) {
+  Notice notice;
+  const std::span<const int> blamed = dead.empty() ? silent : dead;
+  notice.ranks.assign(blamed.begin(), blamed.end());
+  const std::string names = name_ranks(blamed, ranks);
+  if (!dead.empty()) {
+    notice.text = fmt::format("{} {} gone", names, have(blamed));
+  } else if (!silent.empty()) {
+    notice.text = fmt::format("{} {} not answered for {} ms", names, have(blamed), waited.count());
+  } else {
+    notice.text = "all ranks answer, so that none is to blame";
+  }
+  notice.text += fmt::format("; {}", error);
+  return notice;
+}
+
 }  // namespace annulus::exchange

@@ -22,6 +22,14 @@ namespace annulus::exchange {
 Notice blame(std::span<const RankState> others, int ranks, const Place& place,
              std::chrono::milliseconds waited);
 
+// Says whom a rank has to blame for an error of NCCL's, which is `error` in words. NCCL returns
+// errors to ranks that are well, since their connections to one that has died end: the error alone
+// is no fault of the rank that got it. `dead` are ranks whose connections of the control channel
+// have ended, `silent` those that have not answered for `waited`. If there are neither, no rank is
+// to blame.
+Notice blame_for_error(const std::string& error, std::span<const int> dead,
+                       std::span<const int> silent, int ranks, std::chrono::milliseconds waited);
+
 // Ranks that have gone and have not passed the place.
 std::vector<int> gone_before(std::span<const RankState> others, const Place& place);
 

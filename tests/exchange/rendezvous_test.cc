@@ -485,7 +485,8 @@ TEST_CASE("a rank of another version or a second rank 0 ends the meeting") {
     if (version) hello.version = 7;
     HandRank other(endpoint_of(address), hello);
     const std::string expected =
-        version ? "rank 2 speaks version 7 of the protocol and rank 0 version 2"
+        version ? "rank 2 speaks version 7 of the protocol and rank 0 version " +
+                      std::to_string(exchange::kProtocolVersion)
                 : "two ranks are rank 0 of 3";
     const auto refusal = other.await(exchange::FrameKind::kRefusal);
     REQUIRE(refusal);
@@ -771,6 +772,7 @@ TEST_CASE("a rank that floods or says what does not belong there is dropped") {
       {exchange::encode(exchange::FrameKind::kNotice, 0, stranger), "it sent no notice"},
       {exchange::encode(exchange::FrameKind::kNotice, 1, Bytes(3)), "it sent no notice"},
       {exchange::encode(exchange::FrameKind::kClosed, ~std::uint64_t{0}, {}), "it tells of what"},
+      {exchange::encode(exchange::FrameKind::kAnswer, 1, {}), "it answered what it was not asked"},
       {list(exchange::FrameKind::kSurvivors, 2, {0, 2}), "it sent no list of ranks"},
       {list(exchange::FrameKind::kSurvivors, 3, {0, 1}), "it sent no list of ranks"},
       {list(exchange::FrameKind::kGeneration, 2, {1, 0}), "it sent no list of ranks"},

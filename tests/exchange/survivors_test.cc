@@ -228,5 +228,20 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   CHECK(notice.text == "rank 1 of 2 has not come to round 0 of run 0 within 300 ms");
 }
 
+TEST_CASE(
+    "an error of NCCL blames ranks that have gone, else those that do not answer, else nobody") {
+  constexpr std::chrono::milliseconds waited(300);
+  const std::vector<int> dead = {2}, silent = {1, 3}, none;
+  Notice notice = blame_for_error("rank 0 of 4: ncclSend failed", dead, silent, 4, waited);
+  CHECK(notice.ranks == dead);
+  CHECK(notice.text == "rank 2 of 4 has gone; rank 0 of 4: ncclSend failed");
+  notice = blame_for_error("an error", none, silent, 4, waited);
+  CHECK(notice.ranks == silent);
+  CHECK(notice.text == "ranks 1 and 3 of 4 have not answered for 300 ms; an error");
+  notice = blame_for_error("an error", none, none, 4, waited);
+  CHECK(notice.ranks.empty());
+  CHECK(notice.text == "all ranks answer, so that none is to blame; an error");
+}
+
 }  // namespace
 }  // namespace annulus::exchange

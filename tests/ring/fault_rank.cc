@@ -1,33 +1,46 @@
-// One rank of a ring, in a process of its own, that computes over and over, tells what became of
-// each run, and goes on with those that are left where a rank is lost.
+// COUNT ranks of a ring, from RANK on, in a process of their own, each on a thread. They compute
+// over and over, tell what became of each run, and go on with those that are left where a rank is
+// lost.
 //
-//   fault_rank FILE RANK RANKS DEADLINE_MS
+//   fault_rank ADDRESS RANK RANKS DEADLINE_MS COUNT
 //
-// It writes a line for each of these, with the number of the generation, of its ranks and of this
-// one among them:
+// Each writes a line for each of these, with the number of the generation, of its ranks and of this
+// one among them, and the number N that this one had first:
 //
-//   met G P R
-//   planned G P R
-//   good G P R HASH              a run whose messages have all come, and the hash of O and LSE
-//   lost G P R T BLAMED TEXT     a generation has ended T ms after what it could not do had begun
-//   out G P R TEXT               the others have gone on without this rank
-//   kept G P R WHAT              something of the generation that ended is still there
+//   met G P R N
+//   planned G P R N
+//   good G P R N HASH            a run whose messages have all come, and the hash of O and LSE
+//   lost G P R N T BLAMED TEXT   a generation has ended T ms after what it could not do had begun
+//   out G P R N TEXT             the others have gone on without this rank
+//   kept G P R N WHAT            something of the generation that ended is still there
 //
-// SIGUSR1 makes it late before its next run, SIGUSR2 lets a call of its NCCL fail.
+// SIGUSR1 makes them late before their next run, SIGUSR2 lets a call of their NCCL fail. The lines
+// of the input are orders:
+//
+//   cut A B    ends NCCL's connection between rank A of this process and rank B of another one
+//   off        ends all connections of this process to others
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "annulus/error.h"
 #include "annulus/simulator.h"
@@ -71,8 +84,10 @@ struct Place {
   std::int64_t generation = 0;
   int ranks = 0;
   int rank = 0;
+  int first = 0;
   std::string text() const {
-    return std::to_string(generation) + " " + std::to_string(ranks) + " " + std::to_string(rank);
+    return std::to_string(generation) + " " + std::to_string(ranks) + " " + std::to_string(rank) +
+           " " + std::to_string(first);
   }
 };
 
@@ -113,15 +128,73 @@ std::vector<int> compute(const Rendezvous& meeting, const Place& place, millisec
   }
 }
 
-int run(const char* file, int rank, int ranks, milliseconds deadline) {
-  std::optional<Rendezvous> meeting = Rendezvous::meet({.address = std::string("file:") + file,
-                                                        .rank = rank,
-                                                        .ranks = ranks,
-                                                        .token = "faults",
-                                                        .interface = ""});
+// Both ends of a connected TCP socket, as text; empty for any other descriptor.
+struct Ends {
+  std::string own, peer;
+};
+Ends ends_of(int descriptor) {
+  const auto text = [&](auto name) {
+    sockaddr_in address{};
+    socklen_t size = sizeof(address);
+    const bool good = name(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+                      address.sin_family == AF_INET && size == sizeof(address);
+    return good ? std::string(inet_ntoa(address.sin_addr)) + ":" +
+                      std::to_string(ntohs(address.sin_port))
+                : std::string();
+  };
+  return {text(getsockname), text(getpeername)};
+}
+
+bool is_stopped(pid_t process) {
+  const int file = open(("/proc/" + std::to_string(process) + "/stat").c_str(), O_RDONLY);
+  char text[256] = {};
+  static_cast<void>(!read(file, text, sizeof(text) - 1));
+  close(file);
+  const char* const name_end = std::strrchr(text, ')');
+  return name_end != nullptr && name_end[2] == 'T';
+}
+
+// Ends all connections to other processes, of the control channel before those of NCCL. No thread
+// of this process runs meanwhile, which would tell those that are still connected of the others.
+void cut_off() {
+  constexpr int kMostRanks = 8, kMostDescriptors = 1024;
+  std::vector<std::string> own;
+  for (int one = 3; one < kMostDescriptors; ++one) own.push_back(ends_of(one).own);
+  std::vector<int> connections;
+  for (int one = 3; one < kMostDescriptors; ++one) {
+    const std::string peer = ends_of(one).peer;
+    if (!peer.empty() && std::ranges::find(own, peer) == own.end()) connections.push_back(one);
+  }
+  const pid_t process = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    kill(process, SIGSTOP);
+    while (!is_stopped(process)) usleep(100);
+    for (const int one : connections) shutdown(one, SHUT_RDWR);
+    kill(process, SIGCONT);
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  for (int rank = 0; rank < kMostRanks; ++rank) cut_nccl(rank, -1);
+}
+
+void follow_orders() {
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string verb;
+    int rank = 0, peer = 0;
+    words >> verb >> rank >> peer;
+    if (verb == "cut") cut_nccl(rank, peer);
+    if (verb == "off") cut_off();
+  }
+}
+
+int run(const std::string& address, int rank, int ranks, milliseconds deadline, bool alone) {
+  std::optional<Rendezvous> meeting = Rendezvous::meet(
+      {.address = address, .rank = rank, .ranks = ranks, .token = "faults", .interface = ""});
   std::optional<Left> first;
   while (true) {
-    const Place place = {meeting->generation(), meeting->ranks(), meeting->rank()};
+    const Place place = {meeting->generation(), meeting->ranks(), meeting->rank(), rank};
     say("met " + place.text());
     bool planned = false;
     const std::vector<int> blamed = compute(*meeting, place, deadline, &planned);
@@ -129,13 +202,14 @@ int run(const char* file, int rank, int ranks, milliseconds deadline) {
     // whatever the process keeps.
     // Threads that were told to end may take a moment.
     Left left = what_is_left();
-    for (int wait = 0;
-         wait < 400 && first && (left.files > first->files || left.threads > first->threads);
+    // Other ranks of the process have files and threads of their own.
+    for (int wait = 0; alone && wait < 400 && first &&
+                       (left.files > first->files || left.threads > first->threads);
          ++wait) {
       std::this_thread::sleep_for(milliseconds(5));
       left = what_is_left();
     }
-    if (!first && planned) first = left;
+    if (!first && planned && alone) first = left;
     if (first && left.files > first->files) say("kept " + place.text() + " files");
     if (first && left.threads > first->threads) say("kept " + place.text() + " threads");
     try {
@@ -153,18 +227,28 @@ int run(const char* file, int rank, int ranks, milliseconds deadline) {
 }  // namespace annulus::test
 
 int main(int count, char** words) {
-  if (count != 5) return 2;
+  if (count != 6) return 2;
   struct sigaction action = {};
   action.sa_flags = SA_RESTART;
   action.sa_handler = [](int) { annulus::test::late = 1; };
   sigaction(SIGUSR1, &action, nullptr);
   action.sa_handler = [](int) { annulus::test::refused = 1; };
   sigaction(SIGUSR2, &action, nullptr);
-  try {
-    return annulus::test::run(words[1], std::atoi(words[2]), std::atoi(words[3]),
-                              std::chrono::milliseconds(std::atoi(words[4])));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "a rank ended with: %s\n", error.what());
-    return 1;
+  std::thread(annulus::test::follow_orders).detach();
+  const int first = std::atoi(words[2]), ranks = std::atoi(words[3]), own = std::atoi(words[5]);
+  std::atomic<int> code = 0;
+  std::vector<std::thread> threads;
+  for (int rank = first; rank < first + own; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        annulus::test::run(words[1], rank, ranks, std::chrono::milliseconds(std::atoi(words[4])),
+                           own == 1);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "rank %d ended with: %s\n", rank, error.what());
+        code = 1;
+      }
+    });
   }
+  for (std::thread& thread : threads) thread.join();
+  std::_Exit(code);  // a thread waits for orders
 }

@@ -7,13 +7,25 @@
 
 namespace annulus::test {
 
-// Sets the options of the simulator's NCCL, as the program finds it. False: they are none.
-inline bool set_nccl(const annulus_simulator_nccl_options& options) {
+// A function of annulus/simulator.h about the simulator's NCCL, as the program finds it.
+inline void* simulated_nccl_symbol(const char* name) {
   static const abi::NcclLibrary library =
       abi::find_simulated_nccl(abi::default_search(base::read_environment()));
+  return library.library.symbol(name);
+}
+
+// Sets the options of the simulator's NCCL. False: they are none.
+inline bool set_nccl(const annulus_simulator_nccl_options& options) {
   const auto set = reinterpret_cast<int (*)(const annulus_simulator_nccl_options*)>(
-      library.library.symbol("annulusSimulatorNcclSetOptions"));
+      simulated_nccl_symbol("annulusSimulatorNcclSetOptions"));
   return set != nullptr && set(&options) == 0;
+}
+
+// As annulusSimulatorNcclCut. False: there is no such connection.
+inline bool cut_nccl(int rank, int peer) {
+  const auto cut =
+      reinterpret_cast<int (*)(int, int)>(simulated_nccl_symbol("annulusSimulatorNcclCut"));
+  return cut != nullptr && cut(rank, peer) == 0;
 }
 
 }  // namespace annulus::test
