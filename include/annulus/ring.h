@@ -221,7 +221,8 @@ class ANNULUS_EXPORT RingRankPlan {
 // configuration. Where rows travel and PlanOptions::max_multiprocessors is 0, the launches leave
 // CommunicatorOptions::ctas multiprocessors to NCCL. Throws as plan_ring() of all ranks, the same
 // code on every rank, with the rank that failed or differs in the message, and
-// Error{kCommunication}.
+// Error{kCommunication} if a rank does not come. The communicator is given up then, and if its
+// ranks have met, Communicator::blamed() has the rank.
 ANNULUS_EXPORT RingRankPlan plan_ring(const Device& device, const Communicator& communicator,
                                       const Problem& problem, const ShardMap& shards,
                                       const RingOptions& options = {});

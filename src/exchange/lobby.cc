@@ -34,7 +34,8 @@ void tell_missing(std::span<Link> links, std::span<const int> missing) {
   const auto frame = std::make_shared<const std::vector<std::byte>>(
       encode(FrameKind::kMissing, 0, encode_list(missing)));
   for (Link& link : links) {
-    if (link.is_open()) link.put(frame);
+    // A rank that does not read gets the next list.
+    if (link.is_open() && link.queued() == 0) link.put(frame);
   }
   flush_all(links, SteadyClock::now());
 }
