@@ -55,9 +55,9 @@ class Campaign:
         environment = dict(self.runner.environment(dict(checked=1, reading="proven")), CUDA_VISIBLE_DEVICES="0")
         found, seconds = engine.run(case, program, environment, ENGINE_SECONDS)
         self.keep(case, operators=found, cpu_seconds=seconds)
-        bad = sum(of["wrong"] + len(of["refused"]) for of in found.values())
-        print(f"{case.name}: {sum(of['right'] for of in found.values())} right, {bad} not; "
-              f"{seconds} s of CPU", flush=True)
+        bad = engine.failures(case, found)
+        right, cases = (sum(of[name] for of in found.values()) for name in ("right", "cases"))
+        print(f"{case.name}: {right} of {cases} right, {bad} failures; {seconds} s of CPU", flush=True)
         return bad != 0
 
     def run(self, case, program, ptx):
