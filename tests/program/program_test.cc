@@ -117,6 +117,8 @@ TEST_CASE("explain shows the choice, the reasons and the source") {
   CHECK(brief.out.find("predicted") != std::string::npos);
   CHECK(brief.out.find("not taken") == std::string::npos);
   refused("explain --brief --json -S 1000 -D 128" + on_device(), 2, "--brief");
+  refused("run --sq 64", 2, "--sq is no option; did you mean --seq?");
+  refused("run --headz=2 -S 64", 2, "--headz is no option; did you mean --heads?");
   const std::string config = json["config"].get<std::string>();
   CHECK(json_of("explain --json -S 1000 -D 128 --config '" + config + "'" +
                 on_device())["config"] == config);

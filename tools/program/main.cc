@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "program/command_line.h"
@@ -103,6 +106,43 @@ bool asks_for_json(int count, char** words) {
   return false;
 }
 
+// The fewest characters to insert, remove or replace that make one word of the other (Levenshtein).
+std::size_t edits_between(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> edits(to.size() + 1);
+  std::iota(edits.begin(), edits.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t diagonal = std::exchange(edits[0], i + 1);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = edits[j + 1];
+      edits[j + 1] = std::min({replaced, diagonal + 1, edits[j] + 1});
+    }
+  }
+  return edits.back();
+}
+
+// What is wrong with the first option of `words` that is none of the program's: the nearest one is
+// named. Empty where there is no such word, or no option is near.
+std::string text_of_unknown(const CLI::App& app, const std::vector<std::string>& words) {
+  constexpr std::size_t kNear = 2;
+  for (const std::string& word : words) {
+    if (!word.starts_with("--")) continue;
+    const std::string given = word.substr(0, word.find('='));
+    std::string nearest;
+    std::size_t fewest = kNear + 1;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        const std::size_t edits = edits_between(given, "--" + name);
+        if (edits < fewest) fewest = edits, nearest = name;
+      }
+    }
+    if (!nearest.empty()) {
+      return fmt::format("{} is no option; did you mean --{}?", given, nearest);
+    }
+  }
+  return {};
+}
+
 // What the parser threw: help that was asked for, or words that it does not take.
 int refuse(const CLI::App& parser, const CLI::ParseError& error, bool json) {
   if (error.get_exit_code() == 0) return delivered(parser.exit(error));  // --help, --version
@@ -110,6 +150,9 @@ int refuse(const CLI::App& parser, const CLI::ParseError& error, bool json) {
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
   const bool top = app == &parser;
   std::string text = error.what();
+  if (const std::string unknown = text_of_unknown(*app, app->remaining()); !unknown.empty()) {
+    text = unknown;
+  }
   if (app->get_require_subcommand_min() > 0) {
     const std::vector<std::string> words = app->remaining();
     const char* kind = top ? "verb" : "subcommand";

@@ -124,10 +124,11 @@ std::string dims_text(std::int64_t dim_qk, std::int64_t dim_v) {
 }
 
 std::string problem_text(const Problem& problem) {
-  return fmt::format("B{} H{} Hkv{} Sq{} Sk{} D{} {}, {}", problem.batch, problem.heads,
+  const std::string score = problem.score.to_string();
+  return fmt::format("B{} H{} Hkv{} Sq{} Sk{} D{} {}, {}{}", problem.batch, problem.heads,
                      problem.kv_heads, problem.seq_q, problem.seq_k,
                      dims_text(problem.dim_qk, problem.dim_v), to_string(problem.dtype),
-                     problem.pattern.to_string());
+                     problem.pattern.to_string(), score.empty() ? "" : ", score " + score);
 }
 
 Progress::Progress(std::string what)
