@@ -158,6 +158,13 @@ TEST_CASE("forms of bulk copies that are not modelled are refused by name") {
                    "tensormap");
 }
 
+TEST_CASE("products of types that are not modelled are refused where they stand") {
+  const std::string tf32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 ";
+  check_unmodelled(statement(tf32 + "{d0, d1, d2, d3}, {d0, d1, d2, d3}, {d0, d1}, "
+                                    "{d0, d1, d2, d3};"),
+                   "types");
+}
+
 TEST_CASE("setmaxnreg and wgmma have few constants, and no others") {
   for (const char* count : {"20", "36", "100", "264"}) {
     check_refused(statement(std::string("setmaxnreg.inc.sync.aligned.u32 ") + count + ";"),

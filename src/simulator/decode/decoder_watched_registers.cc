@@ -141,8 +141,8 @@ bool is_register(const ptx::Operand& operand) {
   return operand.kind == ptx::OperandKind::kRegister;
 }
 
-// What a mov, a cvt or a selp moves, where it changes no bits: a whole register, one of two, the
-// halves of one to or from others, or the lower half. Nothing for any other instruction.
+// What a mov, a cvt, a shift or a selp moves, where it changes no bits: a whole register, one of
+// two, the halves of one to or from others, or one half. Nothing for any other instruction.
 class MovesOf {
  public:
   MovesOf(const ptx::Function& function, const ptx::Instruction& source, std::uint32_t first)
@@ -151,7 +151,7 @@ class MovesOf {
   // Splits the registers whose halves are moved.
   void split(Parts& parts) const {
     if (packs() || unpacks()) parts.split(number(whole()));
-    if (truncates()) parts.split(number(source_.operands[1]));
+    if (truncates() || takes_upper()) parts.split(number(source_.operands[1]));
     if (copies()) parts.join(number(source_.operands[0]), number(source_.operands[1]));
     if (selects()) {
       for (const std::size_t i : {1, 2}) {
@@ -209,6 +209,9 @@ class MovesOf {
     } else if (truncates()) {
       const std::uint32_t low = parts.low(number(source_.operands[1]));
       add_all(source_.operands[0], {low, low});
+    } else if (takes_upper()) {
+      const std::uint32_t high = parts.high(number(source_.operands[1]));
+      add_all(source_.operands[0], {high, high});
     }
     return merged(std::move(moves));
   }
@@ -266,6 +269,13 @@ class MovesOf {
            ((to.substr(1) == "32" && from.substr(1) == "64") ||
             (to.substr(1) == "16" && from.substr(1) == "32")) &&
            bits(source_.operands[1]) == 2 * bits(source_.operands[0]);
+  }
+  // shr.u64 by 32 brings the upper half down and fills with zeros.
+  bool takes_upper() const {
+    return source_.opcode == "shr" && (source_.has("u64") || source_.has("b64")) &&
+           is_register(source_.operands[0]) && is_register(source_.operands[1]) &&
+           source_.operands[2].kind == ptx::OperandKind::kImmediate &&
+           source_.operands[2].bits == 32;
   }
   const ptx::Operand& whole() const { return source_.operands[packs() ? 0 : 1]; }
   int bits(const ptx::Operand& operand) const {

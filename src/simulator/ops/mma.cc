@@ -122,6 +122,9 @@ void decode_mma(Decoder& decoder) {
   if ((!k16 && !decoder.has("m16n8k8")) || !decoder.has("row") || !decoder.has("col")) {
     decoder.unsupported("this shape is not modelled");
   }
+  if (decoder.has("tf32") || decoder.has("e4m3") || decoder.has("e5m2")) {
+    decoder.unsupported("these types are not modelled");
+  }
   // .dtype.atype.btype.ctype
   const Type d = decoder.type_from_end(3);
   const Type a = decoder.type_from_end(2);
