@@ -105,7 +105,9 @@ def mutant_count(results):
 
 
 def put_into(path, tables, count):
-    """Replaces the tables of a document by those with the same head, and the count of mutants."""
+    """Replaces the tables of a document by those with the same head, and the count of mutants.
+
+    A table of which nothing was run here stays."""
     text = path.read_text()
     for table in tables:
         head = table.split("\n")[0]
@@ -113,7 +115,9 @@ def put_into(path, tables, count):
             raise SystemExit(f"proven: {path} has no table that begins with {head}")
         begin = text.index(head)
         text = text[:begin] + table + text[text.index("\n\n", begin):]
-    path.write_text(re.sub(r"^\d+ mutants: .*$", count, text, flags=re.M))
+    if not count.startswith("0 "):
+        text = re.sub(r"^\d+ mutants: .*$", count, text, flags=re.M)
+    path.write_text(text)
 
 
 def write(cases, programs, folder, kernels, into):
@@ -121,10 +125,14 @@ def write(cases, programs, folder, kernels, into):
     libraries = {case.name: case.table["library"] for case in cases}
     run = [case for case in cases if case.name in results]
     rows = [case_row(case, results[case.name], programs) for case in run if not case.is_engine]
-    tables = [markdown(["library", "case", "version", "loads", "fast: right", "checked: right",
-                        "faults, proven", "faults, strict", "mutants named / wrong / missed"], rows)]
-    tables.append(markdown(["engine", "case", "operator", "tests of it", "run", "right", "wrong", "refused"],
-                           [row for case in run if case.is_engine for row in operator_rows(case, results[case.name])]))
+    tables = []
+    if rows:
+        tables.append(markdown(["library", "case", "version", "loads", "fast: right", "checked: right",
+                                "faults, proven", "faults, strict", "mutants named / wrong / missed"], rows))
+    operators = [row for case in run if case.is_engine for row in operator_rows(case, results[case.name])]
+    if operators:
+        tables.append(markdown(["engine", "case", "operator", "tests of it", "run", "right", "wrong", "refused"],
+                               operators))
     by_form, by_protocol = confirmed(results, libraries)
     shipped, shipped_protocols = collections.Counter(), collections.Counter()
     if kernels:
