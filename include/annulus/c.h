@@ -75,8 +75,9 @@ ANNULUS_EXPORT const char* annulus_version_text(void);  // "0.1.0"
 // "ok", "invalid argument", ...; "unknown error" for any other number.
 ANNULUS_EXPORT const char* annulus_status_text(int status);
 
-// The text of the last error on this thread; "" before the first. It stays until the next error on
-// this thread; a call that succeeds does not change it.
+// The text of the last error on this thread, complete; "" before the first. If the host has no
+// memory for the text, another text is returned, which reports that. It stays until the next error
+// on this thread, or the thread's end; a call that succeeds does not change it.
 ANNULUS_EXPORT const char* annulus_last_error(void);
 
 // ---- Devices

@@ -115,9 +115,12 @@ std::string open(const std::string& path) {
 
 std::string open_nvtx(const std::string& library) {
   if (library.empty()) return "";
-  static std::once_flag once;
-  std::string problem;
-  std::call_once(once, [&] { problem = open(library); });
+  static std::mutex mutex;
+  static bool opened = false;
+  const std::lock_guard lock(mutex);
+  if (opened) return "";
+  const std::string problem = open(library);
+  opened = true;
   if (problem.empty()) return "";
   return fmt::format("NVTX_INJECTION64_PATH is '{}', but ranges are not passed on: {}", library,
                      problem);

@@ -3,10 +3,19 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 
 #include "base/fail.h"
+#include "base/of_thread.h"
+
+// A variable of threads of the C++ library, declared by <mutex>. A library whose variable is used
+// so has all of its own in each thread's first block (base/of_thread.h), also if the program that
+// opens it is not C++; an exception needs some.
+namespace std {
+extern __thread void* __once_callable [[gnu::tls_model("initial-exec")]];
+}
 
 namespace annulus::api {
 namespace {
@@ -31,23 +40,25 @@ static_assert(is_listed(ANNULUS_OK));
 // A larger struct_size is a mistake, and reading that far could leave the caller's memory.
 constexpr std::size_t kMaxStructBytes = 4096;
 
-// The text of the last error. Where there is no memory for it, `shown` is a literal.
-struct LastError {
+// The text of this thread's last error: a literal, or what its ErrorText holds.
+ANNULUS_THREAD_LOCAL const char* last_error = "";
+struct ErrorText {
   std::string text;
-  const char* shown = "";
+  ~ErrorText() { last_error = ""; }
 };
-LastError& last_error() {
-  thread_local LastError last;
-  return last;
+
+annulus_status keep_literal(ErrorCode code, const char* text) noexcept {
+  last_error = text;
+  return static_cast<annulus_status>(code);
 }
 
 annulus_status keep(ErrorCode code, const char* text) noexcept {
-  LastError& last = last_error();
   try {
-    last.text = text;
-    last.shown = last.text.c_str();
+    std::string& kept = base::of_thread<ErrorText>().text;
+    kept = text;
+    last_error = kept.c_str();
   } catch (...) {
-    last.shown = "out of memory, also for the text of this error";
+    last_error = "the host is out of memory, and has none for the text of this error";
   }
   return static_cast<annulus_status>(code);
 }
@@ -72,18 +83,19 @@ std::size_t size_of(const StructName& name, const void* given) {
 // Rethrows the exception that is being handled to find its type. An allocation that failed is
 // ANNULUS_OUT_OF_MEMORY, and an exception that is no Error is a defect of this library.
 annulus_status failed() noexcept {
+  static_cast<void>(*const_cast<void* volatile*>(&std::__once_callable));
   try {
     throw;
   } catch (const Error& error) {
     return keep(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    return keep(ErrorCode::kOutOfMemory, "the host is out of memory");
+    return keep_literal(ErrorCode::kOutOfMemory, "the host is out of memory");
   } catch (const std::length_error&) {
-    return keep(ErrorCode::kOutOfMemory, "a count is larger than any memory");
+    return keep_literal(ErrorCode::kOutOfMemory, "a count is larger than any memory");
   } catch (const std::exception& error) {
     return keep(ErrorCode::kInternal, error.what());
   } catch (...) {
-    return keep(ErrorCode::kInternal, "something unknown was thrown");
+    return keep_literal(ErrorCode::kInternal, "something unknown was thrown");
   }
 }
 
@@ -164,6 +176,6 @@ const char* annulus_status_text(int status) {
   return status == ANNULUS_OK ? "ok" : annulus::to_string(static_cast<annulus::ErrorCode>(status));
 }
 
-const char* annulus_last_error(void) { return annulus::api::last_error().shown; }
+const char* annulus_last_error(void) { return annulus::api::last_error; }
 
 }  // extern "C"

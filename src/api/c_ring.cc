@@ -98,7 +98,7 @@ struct RingObject {
   RingPlan ring;
   std::string schedule;
   std::vector<RankShard> shard;
-  std::once_flag drawn;
+  std::mutex drawing;
   std::string picture;
   // Memory in which a run converts its arguments without allocating; used by one run at a time.
   std::vector<RingCall> calls;
@@ -275,7 +275,8 @@ annulus_status annulus_ring_get_picture(annulus_ring* ring, const char** svg) {
   return guarded([&] {
     const RingPin pin(rings(), number(ring));
     check_pointer("svg (where the picture goes)", svg);
-    std::call_once(pin->drawn, [&] { pin->picture = pin->ring.picture_svg(); });
+    const std::lock_guard lock(pin->drawing);
+    if (pin->picture.empty()) pin->picture = pin->ring.picture_svg();
     *svg = pin->picture.c_str();
   });
 }

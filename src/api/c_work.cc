@@ -4,13 +4,13 @@
 
 #include "annulus/work_limit.h"
 #include "api/c_functions.h"
+#include "base/of_thread.h"
 
 namespace annulus::api {
 namespace {
 
 std::optional<WorkScope>& scope_of_thread() {
-  thread_local std::optional<WorkScope> scope;
-  return scope;
+  return base::of_thread<std::optional<WorkScope>>();
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/of_thread.h"
 #include "base/process.h"
 
 namespace annulus::base {
@@ -68,7 +69,7 @@ Recorder& recorder() {
 
 // A number of the thread that tools show, and that top and gdb show too.
 std::int32_t thread_number() noexcept {
-  thread_local const auto number = static_cast<std::int32_t>(::syscall(SYS_gettid));
+  ANNULUS_THREAD_LOCAL const auto number = static_cast<std::int32_t>(::syscall(SYS_gettid));
   return number;
 }
 

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/of_thread.h"
+
 namespace annulus::base {
 
 // The counted metrics by their names in annulus/metrics.def.
@@ -58,7 +60,8 @@ class Tally {
   // Threads take the stripes in turn.
   static std::size_t stripe() noexcept {
     static std::atomic<std::size_t> next{0};
-    thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
+    ANNULUS_THREAD_LOCAL const std::size_t mine =
+        next.fetch_add(1, std::memory_order_relaxed) % kStripes;
     return mine;
   }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/of_thread.h"
 
 namespace annulus::base {
 namespace {
@@ -18,7 +19,7 @@ struct Share {
 };
 
 Share& share() {
-  thread_local Share mine;
+  ANNULUS_THREAD_LOCAL Share mine;
   return mine;
 }
 

@@ -5,18 +5,19 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace annulus::jit {
 namespace {
 
 struct Search {
   std::uintptr_t address;
-  std::string found;
+  std::string_view found;  // the bytes of the id
 };
 
 // Notes follow one another. Each has the sizes of name and description, a type, the name and the
 // description, the latter two padded to four bytes.
-std::string id_in_notes(const char* notes, std::size_t bytes) {
+std::string_view id_in_notes(const char* notes, std::size_t bytes) {
   while (bytes >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) note;
     std::memcpy(&note, notes, sizeof(note));
@@ -26,19 +27,17 @@ std::string id_in_notes(const char* notes, std::size_t bytes) {
     if (whole > bytes) break;
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
         std::memcmp(notes + sizeof(note), "GNU", 4) == 0) {
-      std::string hex;
-      for (std::size_t i = 0; i < note.n_descsz; ++i) {
-        hex += fmt::format("{:02x}", static_cast<unsigned char>(notes[sizeof(note) + name + i]));
-      }
-      return hex;
+      return {notes + sizeof(note) + name, note.n_descsz};
     }
     notes += whole;
     bytes -= whole;
   }
-  return "";
+  return {};
 }
 
-int visit(dl_phdr_info* library, std::size_t, void* argument) {
+// Throws nothing: an exception that passes through a function of the C library makes it load more
+// code, and if there is no memory for that, it ends the process.
+int visit(dl_phdr_info* library, std::size_t, void* argument) noexcept {
   Search& search = *static_cast<Search*>(argument);
   bool holds = false;
   for (int i = 0; i < library->dlpi_phnum; ++i) {
@@ -60,9 +59,14 @@ int visit(dl_phdr_info* library, std::size_t, void* argument) {
 }  // namespace
 
 std::string build_id(const void* address) {
-  Search search{reinterpret_cast<std::uintptr_t>(address), ""};
+  Search search{reinterpret_cast<std::uintptr_t>(address), {}};
   dl_iterate_phdr(visit, &search);
-  return search.found.empty() ? "no build id" : search.found;
+  if (search.found.empty()) return "no build id";
+  std::string hex;
+  for (const char byte : search.found) {
+    hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return hex;
 }
 
 }  // namespace annulus::jit

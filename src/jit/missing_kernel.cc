@@ -6,11 +6,12 @@
 #include "abi/libraries.h"
 #include "base/fail.h"
 #include "base/join.h"
+#include "base/of_thread.h"
 
 namespace annulus::jit {
 namespace {
 
-thread_local const KernelsFor* innermost_of_thread = nullptr;
+ANNULUS_THREAD_LOCAL const KernelsFor* innermost_of_thread = nullptr;
 
 // "kernels: 12, of this version for compute_80: 3".
 std::string contents(const std::vector<ListedKernel>& kernels, const KernelOrigin& wanted) {

@@ -1,12 +1,16 @@
-// Makes allocations of the library fail, one in each pass, in whole public flows:
+// Makes allocations of the library fail in whole public flows, in each pass one alone or all from
+// one on:
 //
 //   fault_allocations --for 3600 [--flow NAME]... [--seed N] [--cache FOLDER]
 //   fault_allocations --list                                                  names of the flows
-//   fault_allocations --flow plan_disk --stack 0123456789abcdef --visit 2     one pass again
+//   fault_allocations --flow plan_disk --stack 0123456789abcdef --visit 2 --for-good 1
+//                                                                         one pass again
 //
-// Each distinct call stack of ours fails at its first, a middle and its last visit. A pass is right
-// where the failure is an answer (out of memory) or costs nothing, and the same flow, run again on
-// the same device, then gives the same bits and leaves as much device memory free as before. The
+// Each distinct call stack of ours fails at its first, a middle and its last visit, alone and with
+// all allocations after it, on a thread that has not called the library before. A pass is right if
+// the failure is an answer (out of memory) or costs nothing, and the same flow, run again on
+// the same device, then gives the same bits and leaves as much device memory free as before. While
+// all allocations fail, a wrong C call must return an error with a text. The
 // passes run in a child, so that the end of a process is one more outcome. Exit code 1: something
 // was wrong, and each such pass is printed with the arguments that repeat it.
 
@@ -25,8 +29,11 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <vector>
 
+#include "annulus/c.h"
 #include "annulus/device.h"
 #include "annulus/error.h"
 #include "faults/failing_malloc.h"
@@ -48,6 +55,7 @@ struct Arguments {
   std::string cache;
   std::uint64_t stack = 0;
   std::uint32_t visit = 1;
+  std::uint32_t for_good = 0;
 };
 
 // Free device memory, by functions of the driver that the device uses.
@@ -112,41 +120,61 @@ class Passes {
 
  private:
   std::vector<test::AllocationPoint> points_of(const std::vector<test::CountedStack>& stacks) {
-    if (arguments_.stack != 0) return {{arguments_.stack, arguments_.visit}};
+    if (arguments_.stack != 0) {
+      return {{arguments_.stack, arguments_.visit, arguments_.for_good != 0}};
+    }
     std::vector<test::AllocationPoint> points;
     for (const test::CountedStack& each : stacks) {
       std::uint32_t last = 0;
       for (const std::uint32_t visit : {1u, (each.visits + 1) / 2, each.visits}) {
-        if (visit > last) points.push_back({each.stack, visit});
-        last = std::max(last, visit);
+        if (visit <= last) continue;
+        points.push_back({each.stack, visit, false});
+        points.push_back({each.stack, visit, true});
+        last = visit;
       }
     }
-    std::ranges::sort(points, {}, [](const auto& p) { return std::pair(p.stack, p.visit); });
+    std::ranges::sort(points, {},
+                      [](const auto& p) { return std::tuple(p.stack, p.visit, p.for_good); });
     std::mt19937_64 random(arguments_.seed);
     std::ranges::shuffle(points, random);
     if (points.size() > arguments_.points) points.resize(arguments_.points);
     return points;
   }
 
-  void pass(const std::function<Answer()>& body, const Answer& expected, const Device& keeper,
-            const FreeMemory& free_memory, std::size_t free_before) {
-    std::string wrong;
+  struct Failed {
+    bool reached = false;
     bool refused = false;
+    std::string wrong;
+  };
+
+  // On a thread of its own.
+  Failed fail(const std::function<Answer()>& body, const Answer& expected) const {
+    Failed failed;
+    std::string& wrong = failed.wrong;
     test::begin_failing(shared_.at);
     try {
       const Answer answer = body();
       if (answer != expected) wrong = "another answer";
     } catch (const Error& error) {
-      refused = true;
-      test::end_failing();
+      failed.refused = true;
       if (error.code() != ErrorCode::kOutOfMemory) wrong = error.what();
     } catch (const std::bad_alloc&) {
-      refused = true;
+      failed.refused = true;
     } catch (const std::exception& error) {
-      test::end_failing();
       wrong = error.what();
     }
-    const bool reached = test::end_failing();
+    if (annulus_device_close(nullptr) == ANNULUS_OK || annulus_last_error()[0] == '\0') {
+      wrong = "a wrong call of C without an error or without a text";
+    }
+    failed.reached = test::end_failing();
+    return failed;
+  }
+
+  void pass(const std::function<Answer()>& body, const Answer& expected, const Device& keeper,
+            const FreeMemory& free_memory, std::size_t free_before) {
+    Failed failed;
+    std::thread([&] { failed = fail(body, expected); }).join();
+    auto& [reached, refused, wrong] = failed;
     // Work that was queued before the failure may have been refused with it: the next wait says so,
     // once.
     try {
@@ -174,9 +202,9 @@ class Passes {
 
  public:
   void tell(const std::string& what, const std::string& stack) const {
-    std::printf("WRONG --flow %s --stack %016llx --visit %u: %s\n     %s\n", flow_.name,
-                static_cast<unsigned long long>(shared_.at.stack), shared_.at.visit, what.c_str(),
-                stack.c_str());
+    std::printf("WRONG --flow %s --stack %016llx --visit %u --for-good %d: %s\n     %s\n",
+                flow_.name, static_cast<unsigned long long>(shared_.at.stack), shared_.at.visit,
+                shared_.at.for_good, what.c_str(), stack.c_str());
     std::fflush(stdout);
   }
 
@@ -229,11 +257,12 @@ std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_p
 Arguments parse(int argc, char** argv) {
   using test::option;
   Arguments arguments;
-  test::read_options(argc, argv,
-                     {option("--flow", &arguments.flows), option("--for", &arguments.seconds),
-                      option("--seed", &arguments.seed), option("--points", &arguments.points),
-                      option("--cache", &arguments.cache), option("--stack", &arguments.stack, 16),
-                      option("--visit", &arguments.visit)});
+  test::read_options(
+      argc, argv,
+      {option("--flow", &arguments.flows), option("--for", &arguments.seconds),
+       option("--seed", &arguments.seed), option("--points", &arguments.points),
+       option("--cache", &arguments.cache), option("--stack", &arguments.stack, 16),
+       option("--visit", &arguments.visit), option("--for-good", &arguments.for_good)});
   return arguments;
 }
 

@@ -119,10 +119,12 @@ bool refuse(const Walk& walk) {
     while (table[at].stack != 0 && table[at].stack != hash) at = (at + 1) % kTable;
     table[at].stack = hash;
     ++table[at].visits;
-  } else if (hash != 0 && mode == Mode::kFailing && hash == wanted.stack &&
-             ++visits == wanted.visit) {
-    refused = reached = true;
-    failed_frames = frames;
+  } else if (hash != 0 && mode == Mode::kFailing) {
+    if (hash == wanted.stack && ++visits == wanted.visit) {
+      refused = reached = true;
+      failed_frames = frames;
+    }
+    refused = refused || (reached && wanted.for_good);
   }
   busy.clear(std::memory_order_release);
   return refused;

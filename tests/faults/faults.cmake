@@ -34,6 +34,16 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     --flow run --flow prefetch --flow ring --flow import)
 endif()
 
+# Threads that begin while memory is exhausted, in a program without the C++ library.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  add_executable(fault_exhausted ${faults}/exhausted.c)
+  target_include_directories(fault_exhausted PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(fault_exhausted PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  add_dependencies(fault_exhausted annulus)
+  annulus_warnings(fault_exhausted)
+  fault_test(fault_exhausted $<TARGET_FILE:annulus>)
+endif()
+
 # Calls of the driver and of NVRTC. Libraries that make them fail stand before the real ones: the
 # program uses libannulus.so by a link in a folder of theirs, where the simulator is looked for
 # first.

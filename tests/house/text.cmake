@@ -72,6 +72,15 @@ refuse("${library}" "(^|[^A-Za-z_.>])(printf|fprintf|puts|fputs|perror|vprintf|v
 refuse("${library}" "std::(abort|exit|terminate|quick_exit|_Exit)[ ]*\\(|(^|[^A-Za-z_.>])(abort|_exit)[ ]*\\("
   "the library does not end the process")
 
+# A variable of threads that has a destructor or needs an allocation ends the process if there is no
+# memory when a thread first uses it.
+set(elsewhere ${library})
+list(FILTER elsewhere EXCLUDE REGEX "/src/base/of_thread\\.h$")
+refuse("${elsewhere}" "(^|[^A-Za-z_])(thread_local|__thread) "
+  "what a thread has of its own is declared as src/base/of_thread.h describes")
+refuse("${library}" "std::call_once"
+  "an exception that leaves it passes through the C library, which then may end the process")
+
 # One style of guard, named by the path. Headers that are meant to be included several times say so.
 foreach(file IN LISTS library)
   if(file MATCHES "\\.h$")

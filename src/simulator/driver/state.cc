@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/of_thread.h"
 #include "simulator/driver/graph.h"
 #include "simulator/driver/host_memory.h"
 #include "simulator/driver/libraries.h"
@@ -127,21 +128,7 @@ State& state() {
 }
 
 std::vector<std::shared_ptr<Context>>& context_stack() {
-  // The stack is destroyed with its thread. That of the main thread is destroyed before objects of
-  // static duration, one of which may hold a device and still call the driver. It gets a new stack,
-  // which stays reachable until the process ends.
-  using Stack = std::vector<std::shared_ptr<Context>>;
-  thread_local Stack* stack = nullptr;
-  struct Owner {
-    ~Owner() {
-      delete stack;
-      stack = nullptr;
-    }
-  };
-  thread_local Owner owner;
-  static_cast<void>(owner);
-  if (stack == nullptr) stack = new Stack;
-  return *stack;
+  return base::of_thread<std::vector<std::shared_ptr<Context>>>();
 }
 
 Device& device_at(abi::CUdevice device) {
@@ -356,7 +343,7 @@ bool alone_between_devices(const Stream& stream, const GlobalMemory& to, const G
 }
 
 int& capture_mode() {
-  thread_local int mode = abi::kCaptureGlobal;
+  ANNULUS_THREAD_LOCAL int mode = abi::kCaptureGlobal;
   return mode;
 }
 

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/of_thread.h"
+
 namespace annulus::simulator {
 
 namespace {
@@ -40,7 +42,7 @@ constexpr Name kNames[] = {
     {FaultKind::kSharedCommunicator, "shared communicator"},
 };
 
-thread_local FaultKinds ignored = 0;
+ANNULUS_THREAD_LOCAL FaultKinds ignored = 0;
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/of_thread.h"
 #include "simulator/driver/entries.h"
 #include "simulator/nccl/group.h"
 #include "simulator/nccl/options.h"
@@ -218,10 +219,14 @@ const char* get_error_string(NcclResult result) {
 }
 
 const char* get_last_error(NcclComm) {
-  thread_local std::string text;
-  const std::lock_guard lock(last_error().mutex);
-  text = last_error().text;
-  return text.c_str();
+  try {
+    std::string& text = base::of_thread<std::string>();
+    const std::lock_guard lock(last_error().mutex);
+    text = last_error().text;
+    return text.c_str();
+  } catch (const std::bad_alloc&) {
+    return "the host is out of memory, and has none for the text of the last error";
+  }
 }
 
 NcclResult get_unique_id(NcclUniqueId* id) {
@@ -452,7 +457,12 @@ NcclResult group_end() {
     ended = true;
     return Group::of_thread().end();
   });
-  if (!ended) Group::of_thread().leave();
+  if (ended) return code;
+  try {
+    Group::of_thread().leave();
+  } catch (const std::bad_alloc&) {
+    // The thread has no group yet, so that it is inside none.
+  }
   return code;
 }
 

@@ -4,14 +4,13 @@
 #include <iterator>
 #include <utility>
 
+#include "base/of_thread.h"
+
 namespace annulus::simulator::nccl {
 
 using abi::NcclResult;
 
-Group& Group::of_thread() {
-  thread_local Group group;
-  return group;
-}
+Group& Group::of_thread() { return base::of_thread<Group>(); }
 
 NcclResult Group::end() {
   if (depth_ == 0) return abi::kNcclInvalidUsage;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/of_thread.h"
 #include "simulator/machine/cta.h"
 #include "simulator/ops/handlers.h"
 #include "simulator/ops/wgmma.h"
@@ -202,7 +203,7 @@ void multiply_into_halves(std::byte* registers, const MatrixForm& form, Operands
 
 void compute(Cta& cta, int warpgroup, const MatrixProduct& product, std::uint32_t warps) {
   static const WgmmaProduct kProduct = best_wgmma_product();
-  thread_local Operands operands;
+  auto& operands = base::of_thread<Operands>();
   const MatrixForm& form = *product.form;
   const std::size_t a_chunks = form.a_in_registers ? 0 : form.transpose_a ? 16 * 8 : 64 * 2;
   const std::uint32_t* chunks = product.offsets.data();

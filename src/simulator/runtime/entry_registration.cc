@@ -57,17 +57,18 @@ extern "C" char __cudaInitModule(void** handle) {
 
 extern "C" unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, std::size_t shared_bytes,
                                                 CUstream stream) {
-  thread().configurations.push_back({grid, block, shared_bytes, stream});
+  Thread& mine = thread();
+  if (mine.configuration_count == mine.configurations.size()) return 1;
+  mine.configurations[mine.configuration_count++] = {grid, block, shared_bytes, stream};
   return 0;
 }
 
 namespace entry {
 
 Error pop_call_configuration(Dim3* grid, Dim3* block, std::size_t* shared_bytes, void* stream) {
-  auto& configurations = thread().configurations;
-  if (configurations.empty()) return cudaErrorMissingConfiguration;
-  const Configuration last = configurations.back();
-  configurations.pop_back();
+  Thread& mine = thread();
+  if (mine.configuration_count == 0) return cudaErrorMissingConfiguration;
+  const Configuration last = mine.configurations[--mine.configuration_count];
   *grid = last.grid;
   *block = last.block;
   *shared_bytes = last.shared_bytes;

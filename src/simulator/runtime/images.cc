@@ -126,14 +126,15 @@ void Image::add_managed(void** host, const char* name) {
 }
 
 void Image::place_managed(CUcontext context) {
-  std::call_once(placed_, [&] {
-    for (const Managed& one : managed_) {
-      std::size_t bytes = 0;
-      *one.host = variable(context, one.name, &bytes, cudaErrorInvalidSymbol);
-      // As a symbol the variable is known by its own address.
-      add_variable(*one.host, {this, one.name, bytes});
-    }
-  });
+  const std::lock_guard lock(placing_);
+  if (placed_) return;
+  for (const Managed& one : managed_) {
+    std::size_t bytes = 0;
+    *one.host = variable(context, one.name, &bytes, cudaErrorInvalidSymbol);
+    // As a symbol the variable is known by its own address.
+    add_variable(*one.host, {this, one.name, bytes});
+  }
+  placed_ = true;
 }
 
 Image* add_image(std::unique_ptr<Image> image) {

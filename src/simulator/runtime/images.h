@@ -78,7 +78,8 @@ class Image {
   std::map<CUcontext, Loaded> loaded_;
   std::map<std::string, Kernel*> kernels_;
   std::vector<Managed> managed_;
-  std::once_flag placed_;
+  std::mutex placing_;
+  bool placed_ = false;  // guarded by placing_
 };
 
 Image* add_image(std::unique_ptr<Image> image);

@@ -4,7 +4,9 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <type_traits>
 
+#include "base/of_thread.h"
 #include "simulator/runtime/images.h"
 #include "simulator/runtime/log.h"
 
@@ -39,19 +41,10 @@ Primary& retained(int device) {
 }  // namespace
 
 Thread& thread() {
-  // The main thread's objects end before those of static duration, whose destructors call cudaFree;
-  // what comes then gets a new record, which stays reachable.
-  thread_local Thread* mine = nullptr;
-  struct Owner {
-    ~Owner() {
-      delete mine;
-      mine = nullptr;
-    }
-  };
-  thread_local Owner owner;
-  static_cast<void>(owner);
-  if (mine == nullptr) mine = new Thread;
-  return *mine;
+  // Without a destructor it costs no allocation, and serves destructors of static duration too.
+  static_assert(std::is_trivially_destructible_v<Thread>);
+  ANNULUS_THREAD_LOCAL Thread mine;
+  return mine;
 }
 
 CUcontext primary_context(int device) {

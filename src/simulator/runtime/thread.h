@@ -4,7 +4,8 @@
 // What the runtime keeps for each thread of the program, and the primary contexts of the devices,
 // which it retains when a thread first needs them.
 
-#include <vector>
+#include <array>
+#include <cstddef>
 
 #include "simulator/runtime/driver.h"
 
@@ -24,7 +25,9 @@ struct Thread {
   unsigned generation = 0;    // that of the device at that time
   Error last_error = cudaSuccess;
   bool default_stream_of_thread = false;  // in a function with the ending _ptsz or _ptds
-  std::vector<Configuration> configurations;
+  // Those between their two calls, the newest last: a launch among the arguments of another.
+  std::array<Configuration, 4> configurations = {};
+  std::size_t configuration_count = 0;
 };
 Thread& thread();
 
