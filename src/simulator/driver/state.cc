@@ -128,7 +128,13 @@ State& state() {
 }
 
 std::vector<std::shared_ptr<Context>>& context_stack() {
-  return base::of_thread<std::vector<std::shared_ptr<Context>>>();
+  // With room for the depths that programs have, so that a thread which has called the driver
+  // before can make a context current to free memory, also if the host has none left.
+  struct Stack {
+    Stack() { contexts.reserve(16); }
+    std::vector<std::shared_ptr<Context>> contexts;
+  };
+  return base::of_thread<Stack>().contexts;
 }
 
 Device& device_at(abi::CUdevice device) {

@@ -132,26 +132,28 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
 
 bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operation> by) {
   std::lock_guard lock(mutex_);
-  // A pool that is freed as a whole takes its blocks with it.
+  // Nothing here may need memory that cannot be had: whoever frees has no other way.
+  std::uint64_t own_end = 0;
   if (const auto pool = pools_.find(pointer); pool != pools_.end()) {
-    const std::uint64_t pool_end = pool->second;
-    live_.erase(live_.lower_bound(pointer), live_.lower_bound(pool_end));
-    pools_.erase(pools_.lower_bound(pointer), pools_.lower_bound(pool_end));
-    live_.emplace(pointer, Live{pool_end, nullptr});
+    // A pool that is freed as a whole takes its blocks with it.
+    own_end = pool->second;
+    live_.erase(live_.lower_bound(pointer), live_.lower_bound(own_end));
+    pools_.erase(pools_.lower_bound(pointer), pools_.lower_bound(own_end));
+  } else {
+    const auto found = live_.find(pointer);
+    if (found == live_.end()) return false;
+    own_end = found->second.end;
+    live_.erase(found);
   }
-  const auto found = live_.find(pointer);
-  if (found == live_.end()) return false;
-  const std::uint64_t bytes = found->second.end - pointer;
-  const std::uint64_t end =
-      adopted_ ? found->second.end : base::round_up(found->second.end, kAlignment);
+  const std::uint64_t bytes = own_end - pointer;
+  const std::uint64_t end = adopted_ ? own_end : base::round_up(own_end, kAlignment);
   used_ -= bytes;
   try {
-    if (by != nullptr) freed_.push_back({pointer, found->second.end, std::move(by)});
+    if (by != nullptr) freed_.push_back({pointer, own_end, std::move(by)});
     if (freed_.size() > kMaxFreed) freed_.pop_front();
   } catch (const std::bad_alloc&) {
     // A use after this free is still found, but not told who freed.
   }
-  live_.erase(found);
   forget(pointer, end);
   try {
     if (!adopted_) released_.emplace(span(bytes), pointer);
