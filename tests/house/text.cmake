@@ -76,7 +76,7 @@ refuse("${library}" "std::(abort|exit|terminate|quick_exit|_Exit)[ ]*\\(|(^|[^A-
 # memory when a thread first uses it.
 set(elsewhere ${library})
 list(FILTER elsewhere EXCLUDE REGEX "/src/base/of_thread\\.h$")
-refuse("${elsewhere}" "(^|[^A-Za-z_])(thread_local|__thread) "
+refuse("${elsewhere}" "(^|[^A-Za-z_])thread_local |static __thread "
   "what a thread has of its own is declared as src/base/of_thread.h describes")
 refuse("${library}" "std::call_once"
   "an exception that leaves it passes through the C library, which then may end the process")
