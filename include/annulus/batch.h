@@ -165,6 +165,11 @@ struct BatchMetadata {
   // bits are set; bit i is key k_length - 1 - i. Trees of drafts (Cai et al., Medusa, 2024) are
   // said so: a row's bits are those of its ancestors and its own. Older keys are seen as ever.
   const std::uint64_t* tree_bits = nullptr;
+
+  // With `begin` of that table: how many entries its `ids` have, so that begins beyond them are
+  // found and nothing outside is read. 0: as many as the begins name, whatever they are.
+  std::int64_t k_entries = 0;
+  std::int64_t v_entries = 0;
 };
 
 // Distances in elements. Those of K and V: key j of those of a request that are at hand, head h, is
@@ -204,7 +209,9 @@ struct BatchOperands {
   RowStrides o_strides;
   RowStrides lse_strides;
   // Pages that K and V have. A page number outside is no page: its keys are not seen, and the
-  // status names the request. 0: 2^31 - 1, whatever the numbers.
+  // status names the request. Without pages: rows that K and V have, with k_begin; of a request
+  // whose keys go beyond them none is seen, and the status names it (BatchRule::kPages). 0: 2^31 -
+  // 1, whatever the numbers. Nothing outside is read or written if these are given.
   std::int64_t k_pages = 0;
   std::int64_t v_pages = 0;
   // Contiguous [rows, H, Dv] and [rows, H]: as annulus/state.h, with rows in place of batches.
@@ -220,7 +227,9 @@ enum class BatchRule : int {
                    // that an earlier request has
   kRowsOfOne = 3,  // more rows than BatchBounds::rows_of_one
   kKeys = 4,       // a length that is negative or beyond BatchBounds::keys_of_one
-  kPages = 5,      // keys beyond the entries of the request's pages, or a negative begin
+  kPages = 5,      // keys beyond the entries of the request's pages, entries beyond k_entries or
+                   // v_entries, or a negative begin; found by run(): without pages, keys beyond
+                   // the rows of K or V
   kAllKeys = 6,    // with this request the keys of all are beyond BatchBounds::keys
   kPosition = 7,   // positions beyond 2^30
   kPage = 8,       // a page number beyond BatchOperands::k_pages or v_pages; found by run()

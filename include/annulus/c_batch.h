@@ -227,12 +227,16 @@ typedef struct annulus_batch_metadata {
   // bits are set; bit i is key k_length - 1 - i. A tree of drafts gives each row its ancestors'
   // bits and its own.
   const uint64_t* tree_bits;
+  // With `begin` of that table: how many entries its `ids` have, so that begins beyond them are
+  // found and nothing outside is read. 0: as many as the begins name, whatever they are.
+  int64_t k_entries;
+  int64_t v_entries;
 } annulus_batch_metadata;
 
 #define ANNULUS_BATCH_METADATA_INIT                                                           \
   {                                                                                           \
     sizeof(annulus_batch_metadata), NULL, NULL, NULL, NULL, {NULL, NULL, 0}, {NULL, NULL, 0}, \
-        NULL, NULL, NULL, NULL, NULL                                                          \
+        NULL, NULL, NULL, NULL, NULL, 0, 0                                                    \
   }
 
 // Puts one launch on `stream`, two with lists of blocks, that make the lists of works of a step,
@@ -278,7 +282,9 @@ typedef struct annulus_batch_operands {
   annulus_row_strides o_strides;
   annulus_row_strides lse_strides;
   // Pages that K and V have. A page number outside is no page: its keys are not seen, and the
-  // status names the request. 0: 2^31 - 1, whatever the numbers.
+  // status names the request. Without pages: rows that K and V have, with k_begin; of a request
+  // whose keys go beyond them none is seen, and the status names it (ANNULUS_RULE_PAGES). 0: 2^31
+  // - 1, whatever the numbers. Nothing outside is read or written if these are given.
   int64_t k_pages;
   int64_t v_pages;
   // Contiguous, fp32: acc [rows, H, Dv], m and l [rows, H].
@@ -313,7 +319,9 @@ typedef enum annulus_batch_rule {
                                  // rows that an earlier request has
   ANNULUS_RULE_ROWS_OF_ONE = 3,  // more rows than rows_of_one
   ANNULUS_RULE_KEYS = 4,         // a length that is negative or beyond keys_of_one
-  ANNULUS_RULE_PAGES = 5,        // keys beyond the entries of its pages, or a negative begin
+  ANNULUS_RULE_PAGES = 5,        // keys beyond the entries of its pages, entries beyond k_entries
+                                 // or v_entries, or a negative begin; found by a run: without
+                                 // pages, keys beyond the rows of K or V
   ANNULUS_RULE_ALL_KEYS = 6,     // with this request the keys of all are beyond the bound
   ANNULUS_RULE_POSITION = 7,     // positions beyond 2^30
   ANNULUS_RULE_PAGE = 8,         // a page number that is no page; found by a run

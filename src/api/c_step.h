@@ -41,7 +41,9 @@ inline BatchMetadata metadata_of(const annulus_batch_metadata* given) {
           .v_begin = c.v_begin,
           .blocks = c.blocks,
           .row_end = c.row_end,
-          .tree_bits = c.tree_bits};
+          .tree_bits = c.tree_bits,
+          .k_entries = c.k_entries,
+          .v_entries = c.v_entries};
 }
 
 }  // namespace annulus::api

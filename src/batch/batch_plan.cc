@@ -530,7 +530,7 @@ const char* to_string(BatchRule rule) {
     case BatchRule::kKeys:
       return "a number of keys that is negative or beyond the bound";
     case BatchRule::kPages:
-      return "more keys than its pages hold, or a negative begin";
+      return "more keys than its pages or the rows of K or V hold, or a begin outside";
     case BatchRule::kAllKeys:
       return "more keys than all requests together may have";
     case BatchRule::kPosition:

@@ -14,6 +14,14 @@ using attention::check_address;
 using attention::check_unused;
 
 constexpr std::int64_t kMostPages = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostEntries = std::numeric_limits<std::int32_t>::max();  // as begins are
+
+void check_entries(const char* name, std::int64_t entries, const PageTable& table) {
+  attention::check_count(name, entries, 0, kMostEntries);
+  if (entries == 0 || table.begin != nullptr) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "{} is {}, but its page table has no begins; give 0, or the begins", name, entries);
+}
 
 }  // namespace
 
@@ -74,6 +82,8 @@ void check_metadata(const BatchMetadata& metadata, std::int64_t page_rows) {
   check_address("k_length", metadata.k_length, 4);
   check_optional("requests", metadata.requests, 4);
   check_optional("k_position", metadata.k_position, 4);
+  check_entries("k_entries", metadata.k_entries, metadata.k_pages);
+  check_entries("v_entries", metadata.v_entries, metadata.v_pages);
   if (page_rows == 0) {
     constexpr const char* kReason = "the problem has no pages (page_rows)";
     check_unused("k_pages.ids", metadata.k_pages.ids, kReason);
@@ -134,11 +144,13 @@ Divisor divisor_of(std::int64_t number) {
 }
 
 kernels::KeyPlaces places_of(const BatchMetadata& metadata) {
-  const auto table = [](const PageTable& pages) -> kernels::PageTableParams {
-    return {pages.ids, pages.begin, pages.width};
+  const auto table = [](const PageTable& pages, std::int64_t entries) -> kernels::PageTableParams {
+    return {pages.ids, pages.begin, pages.width, entries == 0 ? kMostEntries : entries};
   };
-  return {.k_pages = table(metadata.k_pages),
-          .v_pages = table(metadata.v_pages.ids != nullptr ? metadata.v_pages : metadata.k_pages),
+  const kernels::PageTableParams k_pages = table(metadata.k_pages, metadata.k_entries);
+  return {.k_pages = k_pages,
+          .v_pages = metadata.v_pages.ids == nullptr ? k_pages
+                                                     : table(metadata.v_pages, metadata.v_entries),
           .k_begin = metadata.k_begin,
           .v_begin = metadata.v_begin != nullptr ? metadata.v_begin : metadata.k_begin};
 }

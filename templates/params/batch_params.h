@@ -303,6 +303,7 @@ struct PageTableParams {
   const int* ids;
   const int* begin;  // [requests + 1]
   long long width;
+  long long entries;  // of `ids`, where `begin` is given
 };
 
 // Where the keys of a step lie, as the caller has said to prepare_batch.
@@ -324,7 +325,7 @@ enum Rule : unsigned {
   kWrongRows = 2,  // q_begin descends, is negative, ends beyond the bound, or is another's row
   kTooManyRowsOfOne = 3,
   kWrongKeys = 4,    // a length that is negative or beyond the bound of one request
-  kTooFewPages = 5,  // a length beyond what the request's entries or slab hold
+  kTooFewPages = 5,  // a length beyond the request's entries, or beyond the rows of K or V
   kTooManyKeys = 6,  // of all requests up to this one
   kWrongPosition = 7,
   kNoSuchPage = 8,   // found by a run, in the entry of a key that is seen
@@ -480,7 +481,7 @@ struct BatchParams {
   unsigned page_factor;
   int page_shift;
   int page_rows;
-  int k_page_count;  // pages of K; a number outside is no page
+  int k_page_count;  // pages of K, or rows where there are no pages; a number outside is none
   int v_page_count;
 
   int heads;        // H

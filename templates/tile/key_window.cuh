@@ -11,6 +11,7 @@
 #include "params/batch_params.h"
 #include "ptx/memory.cuh"
 #include "tile/element.cuh"
+#include "tile/key_rows.cuh"
 #include "tile/part_tiles.cuh"
 
 namespace annulus::tile {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -102,6 +103,12 @@ TEST_CASE("a step with wrong lengths or pages harms the requests that are wrong,
   check_wrong("entries that begin below 0", BatchRule::kPages, 2, {2, 3},
               [](BatchMetadata* metadata, BatchOperands*) { poke(metadata->k_pages.begin, 3, -4); },
               {.listed = true});
+  check_wrong("entries beyond the ids", BatchRule::kPages, 4, {4},
+              [](BatchMetadata* metadata, BatchOperands*) {
+                poke(metadata->k_pages.begin, 5,
+                     static_cast<std::int32_t>(metadata->k_entries + 1));
+              },
+              {.listed = true});
   check_wrong("a page below 0", BatchRule::kPage, 3, {3},
               [](BatchMetadata* metadata, BatchOperands*) {
                 poke(metadata->k_pages.ids, 3 * metadata->k_pages.width + 2, -1);
@@ -111,6 +118,38 @@ TEST_CASE("a step with wrong lengths or pages harms the requests that are wrong,
                 poke(metadata->k_pages.ids, 4 * metadata->k_pages.width + 1,
                      static_cast<std::int32_t>(operands->k_pages));
               });
+}
+
+TEST_CASE("keys beyond the rows of K or V are not read, and their request is named") {
+  BatchProblem problem = problem_for(kRequests);
+  problem.page_rows = 0;
+  const BatchPlan plan = plan_batch(device(), problem, in_parts());
+  const test::Placing placing = {.nan = true};
+  const BatchCase right(device(), plan, kRequests, placing);
+  right.run();
+  const auto rows = static_cast<std::int32_t>(right.operands().k_pages);
+  // Requests of few and of many queries: each class has kernels of its own.
+  for (const std::int64_t r : {1, 4}) {
+    const auto keys = static_cast<std::int32_t>(kRequests[static_cast<std::size_t>(r)].keys);
+    for (const std::int32_t begin :
+         {rows - keys, rows - keys + 1, rows, 1'000'000'000, 2'147'483'647, -1}) {
+      CAPTURE(r);
+      CAPTURE(begin);
+      const BatchCase step(device(), plan, kRequests, placing);
+      poke(step.metadata().k_begin, r, begin);
+      step.run();
+      const std::vector<Answer> answers = step.answers();
+      const BatchStatus status = plan.status(step.workspace());
+      const bool is_inside = begin == rows - keys;
+      CHECK(status.rule == (is_inside ? BatchRule::kNone : BatchRule::kPages));
+      CHECK(status.request == (is_inside ? 0 : r));
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        if (static_cast<std::int64_t>(i) != r) CHECK(answers[i] == right.answers()[i]);
+      }
+      const std::vector<std::uint16_t>& o = answers[static_cast<std::size_t>(r)].o;
+      if (!is_inside) CHECK(std::ranges::count(o, 0) == std::ssize(o));
+    }
+  }
 }
 
 TEST_CASE("requests that have more keys together than planned lose those of the last ones") {
@@ -309,6 +348,8 @@ TEST_CASE("what the host can see is a typed error") {
   bad_prepare([](BatchMetadata* m) { m->k_length = nullptr; });
   bad_prepare([](BatchMetadata* m) { m->k_pages.ids = nullptr; });
   bad_prepare([](BatchMetadata* m) { m->k_pages.width = 0; });
+  bad_prepare([](BatchMetadata* m) { m->k_entries = -1; });
+  bad_prepare([](BatchMetadata* m) { m->k_entries = 4; });  // the table has no begins
   bad_prepare([](BatchMetadata* m) { m->k_begin = m->k_length; });
   bad_prepare([](BatchMetadata* m) { m->blocks = m->k_length; });
   bad_prepare([](BatchMetadata* m) { m->row_end = m->k_length; });

@@ -4,9 +4,12 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -156,6 +159,111 @@ TEST_CASE("random batches give the oracle's answers") {
     // No entry of a page that nobody owns was taken for one.
     if (plan.status(step.workspace()).rule != BatchRule::kNone)
       FAIL_CHECK(name << ": a wrong rule");
+  }
+}
+
+// Memory whose first and last numbers belong to nobody.
+class Fenced {
+ public:
+  Fenced(const Device& device, std::int64_t bytes)
+      : device_(device), words_(static_cast<std::size_t>((bytes + 7) / 8 + 2 * kFence), kNobody) {
+    memory_ = device_.allocate(words_.size() * 8);
+    device_.copy_to_device(memory_.data(), words_.data(), words_.size() * 8);
+  }
+  void* data() const { return static_cast<std::uint64_t*>(memory_.data()) + kFence; }
+  bool is_whole() {
+    device_.copy_to_host(words_.data(), memory_.data(), words_.size() * 8);
+    const auto is_nobodys = [](std::uint64_t word) { return word == kNobody; };
+    return std::all_of(words_.begin(), words_.begin() + kFence, is_nobodys) &&
+           std::all_of(words_.end() - kFence, words_.end(), is_nobodys);
+  }
+
+ private:
+  static constexpr std::int64_t kFence = 8192;
+  static constexpr std::uint64_t kNobody = 0x5a17c0de5a17c0de;
+  Device device_;
+  std::vector<std::uint64_t> words_;
+  DeviceMemory memory_;
+};
+
+TEST_CASE("hostile numbers in the device memory of a step reach nothing outside") {
+  const Device device = Device::open(test::device_name());
+  const bool many = test::options().problems > 0;
+  const int count = many ? test::options().problems : 12;
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t first = test::seed_of(901) * 100000;
+    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
+    CAPTURE(seed);
+    const Structure structure(first + static_cast<std::uint64_t>(i / (many ? 20 : 4)));
+    Draw draw(seed);
+    base::Random& random = draw.random;
+    BatchProblem problem = structure.problem(random);
+    problem.carry_in = problem.carry_out = false;
+    const std::vector<Request> requests = draw.requests();
+    Placing placing = draw.placing();
+    placing.nan = true;  // numbers may name rows that belong to nobody
+    problem.most = test::bounds_of(requests);
+    problem.most.rows += 2 * placing.gap;
+    const BatchPlan plan = plan_batch(device, problem, draw.options());
+    const BatchCase step(device, plan, requests, placing);
+    BatchOperands operands = step.operands();
+    Fenced o(device, problem.most.rows * problem.heads * problem.dim_v * 2);
+    Fenced lse(device, problem.most.rows * problem.heads * 4);
+    Fenced workspace(device, static_cast<std::int64_t>(plan.workspace_bytes()));
+    operands.o = o.data();
+    operands.o_strides = {problem.heads * problem.dim_v, problem.dim_v};
+    if (problem.want_lse) {
+      operands.lse = static_cast<float*>(lse.data());
+      operands.lse_strides = {problem.heads, 1};
+    }
+    // What the device reads, and how many numbers each array has.
+    const BatchMetadata& metadata = step.metadata();
+    const std::int64_t most = problem.most.requests;
+    const auto entries = [&](const PageTable& table, std::int64_t with_begin) {
+      return table.begin != nullptr ? with_begin : most * table.width;
+    };
+    const std::pair<const std::int32_t*, std::int64_t> arrays[] = {
+        {metadata.q_begin, most + 1},
+        {metadata.k_length, most},
+        {metadata.requests, 1},
+        {metadata.k_position, most},
+        {metadata.k_begin, most},
+        {metadata.k_pages.begin, most + 1},
+        {metadata.v_pages.begin, most + 1},
+        {metadata.k_pages.ids, entries(metadata.k_pages, metadata.k_entries)},
+        {metadata.v_pages.ids, entries(metadata.v_pages, metadata.v_entries)},
+        {metadata.blocks, most * problem.kv_heads * problem.most_blocks},
+        {metadata.row_end, problem.most.rows}};
+    const auto hostile = [&]() -> std::int32_t {
+      const auto pages = static_cast<std::int32_t>(operands.k_pages);
+      switch (random.below(7)) {
+        case 0:
+          return static_cast<std::int32_t>(random.below(0x80000000u));
+        case 1:
+          return -static_cast<std::int32_t>(random.below(0x80000000u)) - 1;
+        case 2:
+          return pages;
+        case 3:
+          return pages - static_cast<std::int32_t>(random.below(64));
+        case 4:
+          return static_cast<std::int32_t>(random.below(4)) - 2;
+        case 5:
+          return 0x7fffffff;
+        default:
+          return static_cast<std::int32_t>(random.below(1000));
+      }
+    };
+    for (int n = 1 + static_cast<int>(random.below(6)); n > 0; --n) {
+      const auto& [array, length] = arrays[random.below(std::size(arrays))];
+      if (array == nullptr || length == 0) continue;
+      const std::int32_t value = hostile();
+      const auto at = static_cast<std::ptrdiff_t>(random.below(static_cast<std::uint32_t>(length)));
+      device.copy_to_device(const_cast<std::int32_t*>(array) + at, &value, sizeof(value));
+    }
+    plan.prepare(nullptr, metadata, workspace.data());
+    plan.run(nullptr, operands, workspace.data());
+    REQUIRE_NOTHROW(device.synchronize());
+    CHECK((o.is_whole() && lse.is_whole() && workspace.is_whole()));
   }
 }
 

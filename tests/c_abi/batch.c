@@ -121,17 +121,21 @@ static void in_place(const sample_batch* batch) {
   check_answer(batch);
 }
 
-// The same keys without pages, and the scale by itself.
+// The same keys without pages, and the scale by itself. Then keys that begin beyond K.
 static void without_pages(sample_batch* batch) {
   static const int32_t k_begin[] = {0, 0};
+  static const int32_t beyond[] = {0, 1000000000};
   static const int32_t too_long[] = {kCut, kRows + 1};
   annulus_batch_problem problem = batch->problem;
   annulus_batch_metadata metadata = ANNULUS_BATCH_METADATA_INIT;
   annulus_batch_options options = ANNULUS_BATCH_OPTIONS_INIT;
+  annulus_batch_operands operands = batch->operands;
+  annulus_batch_status status = ANNULUS_BATCH_STATUS_INIT;
   annulus_batch_plan* plan = NULL;
   size_t bytes = 0;
   void* workspace = NULL;
   problem.page_rows = 0;
+  operands.k_pages = operands.v_pages = kRows;
   problem.has_scale = 1;
   problem.scale = 0.17677669529663687;
   options.part_keys = 128;
@@ -146,8 +150,13 @@ static void without_pages(sample_batch* batch) {
   CHECK_OK(annulus_device_allocate(batch->made->device, bytes, &workspace));
   sample_clear(batch->made);
   CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
-  CHECK_OK(annulus_batch_plan_run(plan, NULL, &batch->operands, workspace));
+  CHECK_OK(annulus_batch_plan_run(plan, NULL, &operands, workspace));
   check_answer(batch);
+  metadata.k_begin = put(batch->made, beyond, 2);
+  CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
+  CHECK_OK(annulus_batch_plan_run(plan, NULL, &operands, workspace));
+  CHECK_OK(annulus_batch_plan_get_status(plan, workspace, &status));
+  CHECK(status.rule == ANNULUS_RULE_PAGES && status.request == 1);
   metadata.k_pages = batch->metadata.k_pages;
   CHECK_FAILS(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace),
               ANNULUS_INVALID_ARGUMENT, "k_pages.ids is given");
@@ -156,7 +165,7 @@ static void without_pages(sample_batch* batch) {
   metadata.k_pages.ids = NULL;
   metadata.k_length = put(batch->made, too_long, 2);
   CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
-  CHECK_FAILS(annulus_batch_plan_run(plan, NULL, &batch->operands, workspace),
+  CHECK_FAILS(annulus_batch_plan_run(plan, NULL, &operands, workspace),
               ANNULUS_INVALID_ARGUMENT, "request 1 of the step has a number of keys");
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }

@@ -265,7 +265,8 @@ void BatchStep::place_rows() {
   }
 }
 
-PageTable BatchStep::put_table(const std::vector<std::vector<std::int32_t>>& names) {
+PageTable BatchStep::put_table(const std::vector<std::vector<std::int32_t>>& names,
+                               std::int64_t* entries) {
   const BatchProblem& problem = plan_.problem();
   std::vector<std::int32_t> ids, begin = {0};
   if (placing_.listed) {
@@ -276,6 +277,7 @@ PageTable BatchStep::put_table(const std::vector<std::vector<std::int32_t>>& nam
     }
     begin.resize(size(problem.most.requests + 1), kUnused);
     ids.push_back(kUnused);
+    *entries = std::ssize(ids);
     return {put(ids), put(begin), 0};
   }
   const std::int64_t width = base::ceil_div(problem.most.keys_of_one, problem.page_rows) + 2;
@@ -336,11 +338,11 @@ void BatchStep::place_keys() {
   const auto* const base = static_cast<const std::uint16_t*>(keep(image.on(device_, placing_.nan)));
   operands_.k = base;
   operands_.v = base + v_begin;
-  operands_.k_pages = operands_.v_pages = paged ? pages : 0;
+  operands_.k_pages = operands_.v_pages = pages;
 
   if (paged) {
-    metadata_.k_pages = put_table(k_names);
-    if (own_tables) metadata_.v_pages = put_table(v_names);
+    metadata_.k_pages = put_table(k_names, &metadata_.k_entries);
+    if (own_tables) metadata_.v_pages = put_table(v_names, &metadata_.v_entries);
   } else if (!slabs) {
     std::vector<std::int32_t> begin;
     for (const auto& of_request : k_names) {

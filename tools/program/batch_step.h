@@ -55,8 +55,9 @@ class BatchStep {
   void* put_nan(std::size_t bytes);
   void place_rows();
   void place_keys();
-  // A table of these pages of each request, in which all other entries are no pages.
-  PageTable put_table(const std::vector<std::vector<std::int32_t>>& names);
+  // A table of these pages of each request, in which all other entries are no pages. The number of
+  // entries goes to *entries where the table has begins.
+  PageTable put_table(const std::vector<std::vector<std::int32_t>>& names, std::int64_t* entries);
   void place_blocks();
   void place_limits();
 

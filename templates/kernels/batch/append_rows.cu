@@ -119,7 +119,8 @@ __device__ __forceinline__ bool find_place(const AppendParams& params, const Pla
     begin = pages.begin[request];
     entries = pages.begin[request + 1] - begin;
   }
-  if (begin < 0 || entry >= entries) {
+  const bool is_beyond = pages.begin != nullptr && begin + entry >= pages.entries;
+  if (begin < 0 || entry >= entries || is_beyond) {
     report(params, row, kNoSuchEntry);
     return false;
   }

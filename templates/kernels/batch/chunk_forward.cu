@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     if (thread == 0)
       tiles = tile::PartTiles<kRuns, kColumns, kListed>(params, row, column, first_tile);
     __syncthreads();
-    const int left = row.tiles - first_tile;
+    const int left = tile::has_rows<Shape>(params, places, row) ? row.tiles - first_tile : 0;
     const int count = left < params.part_tiles ? left : params.part_tiles;
 
     tile::start_packed_query<kDimQk, kRows, kThreads>(params, row, column, query_tile, thread);

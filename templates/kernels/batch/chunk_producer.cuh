@@ -16,6 +16,7 @@
 #include "kernels/wgmma/ring_place.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/tensor_copy.cuh"
+#include "tile/key_rows.cuh"
 
 namespace annulus::kernels {
 
@@ -102,7 +103,8 @@ class ChunkProducer {
     }
     __syncwarp();
     if (lane_ == 0) {
-      const int left = to->row.tiles - work.part * params_.part_tiles;
+      const bool exists = tile::has_rows<Shape>(params_, params_.tables.header->places, to->row);
+      const int left = exists ? to->row.tiles - work.part * params_.part_tiles : 0;
       to->work = work;
       to->column = to->row.column + column;
       to->steps = left < params_.part_tiles ? left : params_.part_tiles;

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     const BatchRow row = params.tables.rows[work.row];
     const int column = row.column + at % params.row_columns;
     const int first_tile = work.part * params.part_tiles;
-    const int left = row.tiles - first_tile;
+    const int left = tile::has_rows<Shape>(params, places, row) ? row.tiles - first_tile : 0;
     const int count = left < params.part_tiles ? left : params.part_tiles;
 
     tile::start_packed_query<kDimQk, kPackedRows, kThreads>(params, row, column, query_tile,

@@ -64,7 +64,8 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
     if (params.page_rows == 0) return row_begin == nullptr || row_begin[r] >= 0;
     if (pages.begin == nullptr) return held <= pages.width * params.page_rows;
     const long long begin = pages.begin[r];
-    return begin >= 0 && held <= (pages.begin[r + 1] - begin) * params.page_rows;
+    const long long end = pages.begin[r + 1];
+    return begin >= 0 && end <= pages.entries && held <= (end - begin) * params.page_rows;
   };
   if (!fit(params.places.k_pages, params.places.k_begin) ||
       !fit(params.places.v_pages, params.places.v_begin)) {
