@@ -9,9 +9,7 @@
 namespace annulus::api {
 namespace {
 
-std::optional<WorkScope>& scope_of_thread() {
-  return base::of_thread<std::optional<WorkScope>>();
-}
+std::optional<WorkScope>& scope_of_thread() { return base::of_thread<std::optional<WorkScope>>(); }
 
 }  // namespace
 }  // namespace annulus::api

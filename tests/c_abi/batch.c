@@ -165,8 +165,8 @@ static void without_pages(sample_batch* batch) {
   metadata.k_pages.ids = NULL;
   metadata.k_length = put(batch->made, too_long, 2);
   CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
-  CHECK_FAILS(annulus_batch_plan_run(plan, NULL, &operands, workspace),
-              ANNULUS_INVALID_ARGUMENT, "request 1 of the step has a number of keys");
+  CHECK_FAILS(annulus_batch_plan_run(plan, NULL, &operands, workspace), ANNULUS_INVALID_ARGUMENT,
+              "request 1 of the step has a number of keys");
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 

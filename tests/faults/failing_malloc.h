@@ -2,12 +2,12 @@
 #define ANNULUS_TESTS_FAULTS_FAILING_MALLOC_H_
 
 // Stands before malloc in a program that links it, and refuses one allocation of this library, or
-// all of them from one on, on whichever thread they happen. An allocation is ours where the first code above the runtime's that
-// asked for it is in libannulus.so or libannulus_simulator.so; those of NVRTC and of the program
-// itself are left alone. It is named by its call stack, up to 8 return addresses of ours as offsets
-// in their file, and by which visit of that stack it is. So a name holds for one build, whatever
-// the addresses of a process and the order of its threads. It cannot be used together with a
-// sanitizer, which stands before malloc too.
+// all of them from one on, on whichever thread they happen. An allocation is ours where the first
+// code above the runtime's that asked for it is in libannulus.so or libannulus_simulator.so; those
+// of NVRTC and of the program itself are left alone. It is named by its call stack, up to 8 return
+// addresses of ours as offsets in their file, and by which visit of that stack it is. So a name
+// holds for one build, whatever the addresses of a process and the order of its threads. It cannot
+// be used together with a sanitizer, which stands before malloc too.
 
 #include <cstdint>
 #include <string>

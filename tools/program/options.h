@@ -139,7 +139,7 @@ struct TuneArguments {
   bool force = false;
   bool dry_run = false;
   bool cold_cache = false;
-  bool keep_journal = true;
+  bool keep_journal = false;
   std::string model;    // of annulus/models.h, in place of shapes
   bool models = false;  // list them
   std::string replay;   // a journal to decide again from; empty: tune

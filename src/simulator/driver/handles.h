@@ -5,9 +5,9 @@
 // it is looked up and never followed, so that a stale or invented one gives an error code. A lookup
 // returns a shared pointer, so destroying the object in another thread meanwhile is harmless.
 
+#include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 namespace annulus::simulator::driver {
@@ -46,26 +46,21 @@ class Handles {
     return objects;
   }
 
-  // Removes and returns all objects for which `wanted` holds, so that the caller destroys them
-  // outside of the lock.
+  // Removes all objects for which `wanted` holds, and destroys them outside of the lock. It
+  // allocates nothing, as it serves functions that give something back.
   template <typename Wanted>
-  std::vector<std::shared_ptr<T>> remove_if(Wanted wanted) {
-    std::vector<std::shared_ptr<T>> removed;
+  void remove_if(Wanted wanted) {
+    std::map<Handle, std::shared_ptr<T>> removed;
     std::lock_guard lock(mutex_);
     for (auto at = objects_.begin(); at != objects_.end();) {
-      if (wanted(*at->second)) {
-        removed.push_back(std::move(at->second));
-        at = objects_.erase(at);
-      } else {
-        ++at;
-      }
+      const auto here = at++;
+      if (wanted(*here->second)) removed.insert(objects_.extract(here));
     }
-    return removed;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<Handle, std::shared_ptr<T>> objects_;
+  std::map<Handle, std::shared_ptr<T>> objects_;
 };
 
 }  // namespace annulus::simulator::driver
