@@ -488,9 +488,9 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
   add_number(app, "--seed", &arguments->shape.seed, "of random operands");
   app.add_flag("--models", arguments->models, "list the models that --model knows; tune nothing");
   app.add_flag(
-      "--keep-journal,!--no-keep-journal", arguments->keep_journal,
-      "leave the journal of a search that ended beside its result, for annulus tune report "
-      "(the default)");
+      "--keep-journal", arguments->keep_journal,
+      "leave the journal of a search that ended beside its result, from which annulus tune "
+      "report draws");
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 
