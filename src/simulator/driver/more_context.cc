@@ -249,8 +249,8 @@ CUresult device_get_pci_bus_id(char* text, int bytes, CUdevice device) {
 }
 
 // Returns tables of functions that NVIDIA's libraries share and do not document; here there are
-// none. NVRTC calls it in any loaded libcuda.so.1, to keep its compiler's cache in such a table, and
-// works without one; if this function were missing, NVRTC would follow a null pointer. NVIDIA's
+// none. NVRTC calls it in any loaded libcuda.so.1, to keep its compiler's cache in such a table,
+// and works without one; if this function were missing, NVRTC would follow a null pointer. NVIDIA's
 // runtime does not start without the table whose number is here.
 CUresult get_export_table(const void** table, const Uuid* id) {
   static constexpr unsigned char kOfRuntime[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
