@@ -166,8 +166,8 @@ struct BatchMetadata {
   // said so: a row's bits are those of its ancestors and its own. Older keys are seen as ever.
   const std::uint64_t* tree_bits = nullptr;
 
-  // With `begin` of that table: how many entries its `ids` have, so that begins beyond them are
-  // found and nothing outside is read. 0: as many as the begins name, whatever they are.
+  // The number of entries of `ids` of a page table that has `begin`. Begins beyond it are found,
+  // and nothing outside is read. If it is 0, begins are not bounded.
   std::int64_t k_entries = 0;
   std::int64_t v_entries = 0;
 };

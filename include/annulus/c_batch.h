@@ -227,8 +227,8 @@ typedef struct annulus_batch_metadata {
   // bits are set; bit i is key k_length - 1 - i. A tree of drafts gives each row its ancestors'
   // bits and its own.
   const uint64_t* tree_bits;
-  // With `begin` of that table: how many entries its `ids` have, so that begins beyond them are
-  // found and nothing outside is read. 0: as many as the begins name, whatever they are.
+  // The number of entries of `ids` of a page table that has `begin`. Begins beyond it are found,
+  // and nothing outside is read. If it is 0, begins are not bounded.
   int64_t k_entries;
   int64_t v_entries;
 } annulus_batch_metadata;

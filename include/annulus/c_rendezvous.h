@@ -152,8 +152,9 @@ typedef struct annulus_regroup_options {
   // (annulus_communicator_failure.blamed). A rank that finds its own number here does not go on.
   const int32_t* without;
   size_t without_count;
-  // With fewer ranks nobody goes on. 0: more than half of the ranks have to be left, or half of
-  // them with rank 0 among them, so that of two parts of a ring that was cut at most one goes on.
+  // With fewer ranks none goes on. If it is 0, more than half of the ranks have to be left, or half
+  // of them with rank 0 among them, so that of two parts of a ring that was cut at most one goes
+  // on.
   int64_t at_least;
   // From 1 to a day. Ranks that have not come by half of it are left out too.
   int64_t deadline_ms;

@@ -25,7 +25,7 @@
 // are left may regroup and open a new communicator. An error of NCCL is no fault of the rank that
 // gets it, since NCCL returns errors to the ranks that a dead one leaves: ranks whose connections
 // on the rendezvous have ended are blamed, else those that do not answer there by the deadline,
-// else nobody. Without a rendezvous nobody is blamed.
+// else no rank. Without a rendezvous no rank is blamed.
 
 #include <chrono>
 #include <cstddef>

@@ -79,8 +79,9 @@ struct RegroupOptions {
   // Ranks that are left out although they are there, as those that were late
   // (Communicator::blamed). A rank that finds its own number here does not go on.
   std::vector<int> without;
-  // With fewer ranks nobody goes on. 0: more than half of the ranks have to be left, or half of
-  // them with rank 0 among them, so that of two parts of a ring that was cut at most one goes on.
+  // With fewer ranks none goes on. If it is 0, more than half of the ranks have to be left, or half
+  // of them with rank 0 among them, so that of two parts of a ring that was cut at most one goes
+  // on.
   int at_least = 0;
   // From 1 ms to a day. Ranks that have not come by half of it are left out too.
   std::chrono::milliseconds deadline{5000};
