@@ -97,6 +97,10 @@ struct StatePointers {
 // elements of Q in one place), and state_out may be state_in.
 struct Operands {
   const void* q = nullptr;  // [B, Sq, H, Dqk] in the order of q_strides
+  // Rows of K and V before the first key and after the last key that any row of the problem sees
+  // are not read, as the unused rest of a static cache. Between these keys tiles are read whole: a
+  // NaN or an infinity in a key or a value reaches every row of the tile rows that read its tile,
+  // whether the row sees the key or not, as where two packed sequences meet within a tile.
   const void* k = nullptr;  // [B, Sk, Hkv, Dqk]
   const void* v = nullptr;  // [B, Sk, Hkv, Dv]
   void* o = nullptr;        // [B, Sq, H, Dv]; no two elements in one place. Null with carry_out.

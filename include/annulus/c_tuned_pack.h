@@ -88,8 +88,9 @@ typedef struct annulus_tuned_filter {
 #define ANNULUS_TUNED_FILTER_INIT \
   { sizeof(annulus_tuned_filter), NULL, NULL, 0, 0 }
 
-// Writes the entries of a search path to a pack. Null filter: all. ANNULUS_INVALID_ARGUMENT where
-// the pack would be larger than 64 MiB, which is the most that is read; nothing is then written.
+// Writes the entries of a search path to a pack. Null filter: all. ANNULUS_INVALID_ARGUMENT if
+// no entry is meant, or if the pack would be larger than 64 MiB, which is the most that is read;
+// nothing is then written.
 ANNULUS_EXPORT annulus_status annulus_tuned_export(const char* pack,
                                                    const annulus_tuned_filter* filter,
                                                    const char* tuned_path,

@@ -86,8 +86,8 @@ struct TunedFilter {
 
 // Writes the entries of a search path to a pack, which is replaced where it exists: packs of the
 // path too, without what was installed with the library. Not given: the default path. Throws
-// Error{kInvalidArgument}, and writes nothing, where the pack would be larger than 64 MiB, which is
-// the most that is read.
+// Error{kInvalidArgument}, and writes nothing, if no entry is meant, or if the pack would be larger
+// than 64 MiB, which is the most that is read.
 ANNULUS_EXPORT TunedReport export_tuned(const std::string& pack, const TunedFilter& filter = {},
                                         const std::optional<std::string>& tuned_path = {});
 

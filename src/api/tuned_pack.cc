@@ -73,6 +73,21 @@ TunedReport report_of(const autotune::Pack& pack, const std::string& path, Listi
   return report;
 }
 
+// Writes what was listed, `found` entries before some were left out. Without an entry nothing is
+// written: a pack of an earlier time may be there.
+TunedReport write_listed(base::FileSystem& files, const std::string& path, Listing listing,
+                         std::size_t found) {
+  const autotune::Pack made = pack_of(listing.entries);
+  if (made.empty()) {
+    base::fail(ErrorCode::kInvalidArgument, "{}, so that no pack was written to '{}'; {}",
+               found == 0 ? "there is no tuned result"
+                          : fmt::format("none of the {} tuned results is asked for", found),
+               path, found == 0 ? "tune first, or name another search path" : "ask for others");
+  }
+  autotune::write_pack(files, path, made);
+  return report_of(made, path, std::move(listing));
+}
+
 // What a path names: one pack, wherever it is, or a search path. Throws Error{kFile} where nothing
 // is there.
 Listing list_source(base::FileSystem& files, const std::string& source) {
@@ -158,10 +173,9 @@ TunedReport export_tuned(const std::string& pack, const TunedFilter& filter,
                          const std::optional<std::string>& tuned_path) {
   base::FileSystem files;
   autotune::Listing listing = api::list_path(files, tuned_path);
+  const std::size_t found = listing.entries.size();
   std::erase_if(listing.entries, [&](const auto& each) { return !api::is_meant(each, filter); });
-  const autotune::Pack made = api::pack_of(listing.entries);
-  autotune::write_pack(files, pack, made);
-  return api::report_of(made, pack, std::move(listing));
+  return api::write_listed(files, pack, std::move(listing), found);
 }
 
 TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilter& filter,
@@ -202,9 +216,8 @@ TunedReport merge_tuned(const std::vector<std::string>& packs, const std::string
   if (packs.empty()) base::fail(ErrorCode::kInvalidArgument, "there is no pack to merge");
   base::FileSystem files;
   autotune::Listing listing = autotune::read_packs(files, packs);
-  const autotune::Pack made = api::pack_of(listing.entries);
-  autotune::write_pack(files, to, made);
-  return api::report_of(made, to, std::move(listing));
+  const std::size_t found = listing.entries.size();
+  return api::write_listed(files, to, std::move(listing), found);
 }
 
 TunedReport diff_tuned(const std::string& first, const std::string& second) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/tiles/tile_list.h"
+#include "attention/tiles/visible_keys.h"
 #include "base/half.h"
 #include "base/math.h"
 #include "selection/selection_plan.h"
@@ -69,7 +71,7 @@ std::vector<float> masses_of(const std::vector<std::vector<float>>& logs,
 }
 
 HostRows rows_of(const void* data, const Strides& strides, std::int64_t b, std::int64_t head,
-                 std::int64_t rows, const Problem& problem) {
+                 const pattern::Interval& rows, const Problem& problem) {
   return {static_cast<const std::uint16_t*>(data) + b * strides.batch + head * strides.head,
           strides.row, rows, problem.dim_qk, problem.dtype};
 }
@@ -97,12 +99,13 @@ float larger(float a, float b) {
 }
 
 float HostRows::element(std::int64_t row, std::int64_t d) const {
-  return row < rows ? base::to_float(dtype, data[row * stride + d]) : 0.0f;
+  return row >= rows.begin && row < rows.end ? base::to_float(dtype, data[row * stride + d]) : 0.0f;
 }
 
-std::vector<float> HostRows::pooled(std::int64_t begin, std::int64_t block, Pool pool) const {
-  const std::int64_t end = std::min(begin + block, rows);
+std::vector<float> HostRows::pooled(std::int64_t first, std::int64_t block, Pool pool) const {
+  const auto [begin, end] = intersection(rows, {first, first + block});
   std::vector<float> vector(static_cast<std::size_t>(dim));
+  if (begin >= end) return vector;
   for (std::int64_t d = 0; d < dim; ++d) {
     float& to = vector[static_cast<std::size_t>(d)];
     if (pool == Pool::kMax) {
@@ -120,9 +123,9 @@ ListScores::ListScores(const Problem& problem, const Selection& selection, const
                        std::int64_t b, std::int64_t head)
     : problem_(problem),
       selection_(selection),
-      q_(rows_of(inputs.q, inputs.q_strides, b, head, problem.seq_q, problem)),
+      q_(rows_of(inputs.q, inputs.q_strides, b, head, {0, problem.seq_q}, problem)),
       k_(rows_of(inputs.k, inputs.k_strides, b, head / (problem.heads / problem.kv_heads),
-                 problem.seq_k, problem)) {
+                 attention::visible_keys(problem, attention::placement_of(problem)), problem)) {
   if (selection.pool == Pool::kAntidiagonal) {
     parts_ = selection.block_rows / selection.stride;
     return;
@@ -161,9 +164,9 @@ std::vector<float> ListScores::cell_logs(std::int64_t cell_row) const {
   const float scale = base_two_scale(problem_) / static_cast<float>(stride);
   std::vector<float> logs;
   for (std::int64_t first = 0; first < problem_.seq_k; first += selection_.block_columns) {
-    const std::int64_t end = std::min(first + selection_.block_columns, problem_.seq_k);
     std::vector<float> cells;
-    for (std::int64_t begin = first; begin < end; begin += stride) {
+    for (std::int64_t begin = first; begin < first + selection_.block_columns; begin += stride) {
+      if (intersection(k_.rows, {begin, begin + stride}).empty()) continue;
       float sum = 0;
       for (std::int64_t s = 0; s < stride; ++s) {
         const std::int64_t i = cell_row * stride + stride - 1 - s;
@@ -172,6 +175,10 @@ std::vector<float> ListScores::cell_logs(std::int64_t cell_row) const {
         }
       }
       cells.push_back(finite(sum * scale));
+    }
+    if (cells.empty()) {  // no candidate
+      logs.push_back(0);
+      continue;
     }
     float peak = cells.front();
     for (const float cell : cells) peak = larger(peak, cell);

@@ -9,6 +9,7 @@
 
 #include "annulus/selection.h"
 #include "attention/oracle/reference.h"
+#include "pattern/interval.h"
 
 namespace annulus::selection {
 
@@ -22,13 +23,13 @@ float larger(float a, float b);
 struct HostRows {
   const std::uint16_t* data = nullptr;
   std::int64_t stride = 0;  // of rows
-  std::int64_t rows = 0;
+  pattern::Interval rows;   // those that count
   std::int64_t dim = 0;
   Dtype dtype = Dtype::kBfloat16;
 
-  float element(std::int64_t row, std::int64_t d) const;  // 0 for rows past the last one
-  // The vector of the rows [begin, begin + block), as far as they exist.
-  std::vector<float> pooled(std::int64_t begin, std::int64_t block, Pool pool) const;
+  float element(std::int64_t row, std::int64_t d) const;  // 0 for rows that do not count
+  // The vector of the rows [first, first + block), as far as they count; 0 if none does.
+  std::vector<float> pooled(std::int64_t first, std::int64_t block, Pool pool) const;
 };
 
 // The scores of one batch's head. Requires: the selection scores blocks. Problem, selection and

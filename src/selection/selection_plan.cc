@@ -240,6 +240,7 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
                                   const attention::LaunchPlan& launch) {
   SelectionPlan plan;
   plan.problem = problem;
+  plan.keys = launch.keys;
   plan.blocks = make_pass(problem, selection, nullptr);
   if (selection.coarse_factor > 0) {
     plan.coarse = make_pass(problem, coarse_selection(selection), &plan.blocks);

@@ -61,6 +61,7 @@ struct Pass {
 
 struct SelectionPlan {
   Problem problem;
+  pattern::Interval keys;  // the rows of K that are read
   Pass blocks;
   std::optional<Pass> coarse;
 

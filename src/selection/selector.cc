@@ -22,12 +22,14 @@ T* of_batch(T* data, std::int64_t batch, std::int64_t each) {
 }
 
 kernels::SelectionTensor tensor(const void* data, const Strides& strides, std::int64_t first_batch,
-                                std::int64_t rows, std::int64_t heads, std::int64_t block) {
+                                std::int64_t rows, const pattern::Interval& read,
+                                std::int64_t heads, std::int64_t block) {
   return {.data = static_cast<const std::uint16_t*>(data) + first_batch * strides.batch,
           .batch = strides.batch,
           .head = strides.head,
           .row = strides.row,
-          .rows = static_cast<int>(rows),
+          .begin = static_cast<int>(read.begin),
+          .end = static_cast<int>(read.end),
           .heads = static_cast<int>(heads),
           .block = static_cast<int>(block),
           .blocks = static_cast<int>(base::ceil_div(rows, block))};
@@ -47,11 +49,12 @@ struct Selector::Call {
     return of_batch(at<T>(workspace, offset), range.first_batch, each_batch);
   }
   kernels::SelectionTensor queries(const Problem& problem, std::int64_t block) const {
-    return tensor(operands.q, operands.q_strides, range.first_batch, problem.seq_q, problem.heads,
-                  block);
+    return tensor(operands.q, operands.q_strides, range.first_batch, problem.seq_q,
+                  {0, problem.seq_q}, problem.heads, block);
   }
-  kernels::SelectionTensor keys(const Problem& problem, std::int64_t block) const {
-    return tensor(operands.k, operands.k_strides, range.first_batch, problem.seq_k,
+  kernels::SelectionTensor keys(const SelectionPlan& plan, std::int64_t block) const {
+    const Problem& problem = plan.problem;
+    return tensor(operands.k, operands.k_strides, range.first_batch, problem.seq_k, plan.keys,
                   problem.kv_heads, block);
   }
 };
@@ -192,7 +195,7 @@ void Selector::score_pooled(const Call& call, const Pass& pass) const {
   float* const k =
       call.part<float>(pass.pooled_k, problem.kv_heads * pass.columns * problem.dim_qk);
   kernels::PoolParams pool = {.tensors = {call.queries(problem, pass.selection.block_rows),
-                                          call.keys(problem, pass.selection.block_columns)},
+                                          call.keys(plan_, pass.selection.block_columns)},
                               .pooled = {q, k},
                               .dim = static_cast<int>(problem.dim_qk),
                               .bfloat16 = problem.dtype == Dtype::kBfloat16,
@@ -225,7 +228,7 @@ void Selector::score_antidiagonals(const Call& call) const {
   kernels::AntidiagonalParams params = {
       .candidates = candidates(call, pass),
       .q = call.queries(problem, stride),
-      .k = call.keys(problem, stride),
+      .k = call.keys(plan_, stride),
       .scores =
           call.part<float>(pass.scores, problem.heads * pass.rows * pass.parts * pass.words * 32),
       .dim = static_cast<int>(problem.dim_qk),

@@ -175,6 +175,8 @@ struct AttentionParams {
   int group;               // H / Hkv
   int seq_q;               // Sq
   int seq_k;               // Sk
+  int key_begin;           // first row of K and V that any row of Q sees
+  int key_count;           // rows from there to the last that any row of Q sees; no others are read
   int q_position;          // pos_q of row 0
   int k_position;          // pos_k of row 0
   SecondSegment q_second;  // Positions::kTwoSegments

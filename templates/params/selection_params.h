@@ -22,11 +22,12 @@ enum : int {
   kOrderThreads = 256,
 };
 
-// A [B, S, H, D] tensor of 16-bit elements, in any order of the first three.
+// A [B, S, H, D] tensor of 16-bit elements, in any order of the first three. Rows [begin, end) are
+// read and count, others do not.
 struct SelectionTensor {
   const void* data;
   long long batch, head, row;
-  int rows;    // S
+  int begin, end;
   int heads;   // H of this tensor
   int block;   // R or C
   int blocks;  // ceil(S / block)

@@ -35,19 +35,37 @@ class TileCopier {
         base_(tensor_ + first * kElementBytes + row_ * row_bytes_ + thread % Layout::kPhases * 16),
         slot_(Layout::offset(row_, thread % Layout::kPhases)) {}
 
-  // Starts the copy of the kRows rows from first_row on into the tile at `shared`. Rows from `rows`
-  // on (the length of the matrix) are not read; they become zero, because 0 times a NaN left in
-  // shared memory would reach the output.
-  // Requires: first_row < rows.
+  // Starts the copy of the kRows rows from first_row on into the tile at `shared`. Rows from `end`
+  // on are not read; they become zero, because 0 times a NaN left in shared memory would reach the
+  // output.
   template <int kRows>
-  __device__ __forceinline__ void start(unsigned shared, int first_row, int rows) const {
+  __device__ __forceinline__ void start(unsigned shared, int first_row, int end) const {
+    const int left = end - first_row - row_;
+    copy<kRows>(shared, first_row, [left](int rows) { return left > rows; });
+  }
+
+  // The same for `count` rows from `begin` on.
+  template <int kRows>
+  __device__ __forceinline__ void start(unsigned shared, int first_row, int begin,
+                                        int count) const {
+    // One comparison for both ends: a row in front of `begin` is a large unsigned number.
+    const int row = first_row + row_ - begin;
+    copy<kRows>(shared, first_row, [=](int rows) {
+      return static_cast<unsigned>(row + rows) < static_cast<unsigned>(count);
+    });
+  }
+
+ private:
+  // `exists_at` returns whether the row of the thread, moved on by a number of rows, is to be read.
+  template <int kRows, typename Exists>
+  __device__ __forceinline__ void copy(unsigned shared, int first_row,
+                                       const Exists& exists_at) const {
     static_assert(kRows % kRowsPerPass == 0,
                   "the rows of a tile must be a multiple of the rows of one pass of all threads");
-    const int left = rows - first_row - row_;
     const char* source = base_ + first_row * row_bytes_;
 #pragma unroll
     for (int pass = 0; pass < kRows / kRowsPerPass; ++pass) {
-      const bool exists = left > pass * kRowsPerPass;
+      const bool exists = exists_at(pass * kRowsPerPass);
       const char* from = exists ? source : tensor_;
       const unsigned bytes = exists ? 16 : 0;
       const unsigned to = shared + slot_ + pass * kRowsPerPass * Layout::kPitch;
@@ -60,7 +78,6 @@ class TileCopier {
     }
   }
 
- private:
   int row_;
   long long row_bytes_;
   const char* tensor_;  // a valid address for rows that do not exist

@@ -158,6 +158,33 @@ TEST_CASE("a NaN in a query stays in its own row") {
   }
 }
 
+TEST_CASE("what a static cache holds beside the keys that rows see reaches nothing") {
+  // make_case() fills it with NaN. Lengths, q0 and the keys that are seen, in no whole tiles.
+  struct Cache {
+    std::int64_t seq_q, seq_k, q0;
+    Pattern pattern;
+  };
+  const std::vector<Cache> caches = {{1, 300, 76, causal()},
+                                     {100, 300, 0, causal()},
+                                     {100, 600, 300, causal() & window(90, 0)},
+                                     {1, 600, 301, causal() & window(70, 0)},
+                                     {40, 300, 10, keys(3, 5) | keys(70, 71)},
+                                     {64, 300, 500, keys(400, 500)}};
+  for (const PlanOptions& options : families()) {
+    for (const Cache& cache : caches) {
+      Problem problem = problem_of(cache.seq_q, cache.seq_k, 64, 64, cache.pattern);
+      problem.q0 = cache.q0;
+      const Case c = test::make_case(problem, 15);
+      const DeviceAnswer answer = test::run_case(device(), c, options);
+      check(c, answer);
+      CHECK(test::compare(c, answer).checked_rows == cache.seq_q);
+      PlanOptions split = options;
+      split.kv_splits = 3;
+      check(c, test::run_case(device(), c, split));
+    }
+  }
+}
+
 TEST_CASE("rows that see nothing give 0 and -inf, whatever lies around them") {
   Problem problem = problem_of(200, 100, 96, 96, causal());  // the first 100 rows are empty
   problem.heads = 2;

@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "pattern/classify.h"
 #include "pattern/random_pattern.h"
 #include "pattern/rows_alike.h"
+#include "pattern/visible_hull.h"
 #include "support/options.h"
 
 namespace annulus::pattern {
@@ -42,6 +45,49 @@ TEST_CASE("visible pairs are counted exactly") {
     }
     CHECK(visible_pairs(pattern, head, extent, kContext) == expected);
   }
+}
+
+TEST_CASE("the first and the last key that any row of a placement sees are found") {
+  Random random(test::seed_of(27));
+  int cut = 0;  // hulls that leave out keys at both ends
+  for (int i = 0; i < 600; ++i) {
+    const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 80, 100));
+    Pattern pattern =
+        random_pattern(&random, 1 + static_cast<int>(random.below(4)), i % 2 ? layout : nullptr);
+    if (i % 3 == 0) pattern = pattern & keys(20, 60) & ~queries(-40, between(&random, -40, 90));
+    Placement placement;
+    placement.context = kContext;
+    for (auto* segments : {&placement.q, &placement.k}) {
+      for (std::uint32_t n = 0; n <= random.below(3); ++n) {
+        segments->push_back({between(&random, -200, 120), between(&random, 0, 300)});
+      }
+    }
+    const std::int64_t head = random.below(7);
+    std::set<std::int64_t> seen;
+    std::int64_t row = 0;
+    for (const Segment& part : placement.k) {
+      for (std::int64_t k = part.start; k < part.start + part.length; ++k, ++row) {
+        for (const Segment& queries : placement.q) {
+          for (std::int64_t q = queries.start; q < queries.start + queries.length; ++q) {
+            if (pattern.visible(head, q, k, kContext)) {
+              seen.insert(row);
+              q = queries.start + queries.length;
+            }
+          }
+        }
+      }
+    }
+    const Interval found = visible_hull(pattern, head, placement);
+    CAPTURE(pattern.to_string());
+    CHECK(found.empty() == seen.empty());
+    if (seen.empty()) continue;
+    CHECK(found == Interval{*seen.begin(), *seen.rbegin() + 1});
+    cut += found.begin > 0 && found.end < row;
+    const Interval held = {row / 3, row / 2 + 1};
+    const Interval wider = visible_hull(pattern, head, placement, held);
+    CHECK(wider == Interval{std::min(held.begin, found.begin), std::max(held.end, found.end)});
+  }
+  CHECK(cut > 20);
 }
 
 TEST_CASE("rows that go on in the same way are an arithmetic progression") {

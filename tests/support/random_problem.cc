@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "attention/problem/dims.h"
+#include "attention/tiles/tile_list.h"
+#include "attention/tiles/visible_keys.h"
 #include "base/half.h"
 #include "support/random_score.h"
 
@@ -279,6 +282,41 @@ std::string text_of(const Problem& problem) {
       problem.carry_in ? "in" : "", problem.carry_out ? "out" : "", problem.pattern.to_string());
 }
 
+namespace {
+
+// Makes NaN of what lies in front of the first and behind the last key that any row sees, as the
+// unused rest of a static cache may hold.
+void spoil_unseen(Case& c) {
+  const pattern::Interval keys =
+      attention::visible_keys(c.problem, attention::placement_of(c.problem));
+  const bool is_float8 = c.problem.dtype == Dtype::kFloat8E4M3;
+  for (HostTensor* tensor : {&c.k, &c.v}) {
+    for (std::int64_t i = 0; i < tensor->batch * tensor->rows * tensor->heads; ++i) {
+      const std::int64_t row = i / tensor->heads % tensor->rows;
+      if (row >= keys.begin && row < keys.end) continue;
+      const std::int64_t at =
+          tensor->offset(i / tensor->heads / tensor->rows, row, i % tensor->heads);
+      for (std::int64_t d = 0; d < tensor->dim; ++d) tensor->set(at + d, is_float8 ? 0x7f : 0x7fff);
+    }
+  }
+}
+
+// The same for the scales of blocks of rows.
+void spoil_unseen(const Case& c, std::int64_t block, std::vector<float>& scales) {
+  if (block == 0) return;
+  const pattern::Interval keys =
+      attention::visible_keys(c.problem, attention::placement_of(c.problem));
+  const std::int64_t blocks = blocks_of(c.problem.seq_k, block);
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const std::int64_t first = static_cast<std::int64_t>(i) % blocks * block;
+    if (intersection(keys, {first, first + block}).empty()) {
+      scales[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+}
+
+}  // namespace
+
 Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
   base::Random random(seed);
   Case made;
@@ -303,7 +341,10 @@ Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
     // Smaller scales keep scores about as large as without scales.
     for (float& scale : made.scale_q) scale *= 0.1f;
     for (float& scale : made.scale_k) scale *= 0.1f;
+    spoil_unseen(made, blocks.k, made.scale_k);
+    spoil_unseen(made, blocks.v, made.scale_v);
   }
+  spoil_unseen(made);
   if (problem.carry_in) {
     made.state_in = HostState::empty(problem.batch * problem.heads * problem.seq_q, problem.dim_v);
     fill_state(made.state_in, random);

@@ -67,7 +67,9 @@ Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limi
 Problem random_problem(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits = {});
 // One line that names everything of a problem.
 std::string text_of(const Problem& problem);
-// Makes operands and text for a problem that is already chosen. e4m3 has scales from 2^-6 to 2^6.
+// Makes operands and text for a problem that is already chosen. Keys and values are NaN in front of
+// the first and behind the last key that any row sees, since nothing reads them. e4m3 has scales
+// from 2^-6 to 2^6.
 Case make_case(const Problem& problem, std::uint64_t seed, Order order = Order::kBshd);
 
 }  // namespace annulus::test

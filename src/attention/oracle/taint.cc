@@ -5,18 +5,19 @@
 
 #include "attention/oracle/host_rows.h"
 #include "attention/tiles/tile_grid.h"
+#include "attention/tiles/visible_keys.h"
 #include "base/fail.h"
 #include "base/work.h"
 
 namespace annulus::attention {
 namespace {
 
-// Marks the groups of rows of one (batch, head) that hold a value or a scale that is not finite;
-// row i is in group i / rows_together. Returns whether there is any.
-bool mark(const HostRows& from, std::int64_t rows, std::int64_t dim, std::int64_t rows_together,
-          std::uint8_t* groups) {
+// Marks the groups of these rows of one (batch, head) that hold a value or a scale that is not
+// finite; row i is in group i / rows_together. Returns whether there is any.
+bool mark(const HostRows& from, const pattern::Interval& rows, std::int64_t dim,
+          std::int64_t rows_together, std::uint8_t* groups) {
   bool any = false;
-  for (std::int64_t row = 0; row < rows; ++row) {
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     bool finite = std::isfinite(from.scale(row));
     for (std::int64_t d = 0; finite && d < dim; ++d) finite = std::isfinite(from.element(row, d));
     if (finite) continue;
@@ -34,7 +35,9 @@ std::vector<std::uint8_t> rows_reached(const Problem& problem, const HostInputs&
   std::vector<std::uint8_t> reached(
       static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
   // A row is reached by its own query, and every row of a tile row by the keys and values of all
-  // tiles that the tile row reads, whether the row sees them or not.
+  // tiles that the tile row reads, whether the row sees them or not. Keys in front of the first and
+  // behind the last that any row sees are never read.
+  const pattern::Interval keys = visible_keys(problem, placement_of(problem));
   bool any = false;
   std::vector<std::uint8_t> columns;
   for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {
@@ -42,11 +45,11 @@ std::vector<std::uint8_t> rows_reached(const Problem& problem, const HostInputs&
     const std::int64_t head = bh % problem.heads;
     const std::int64_t kv_head = head / (problem.heads / problem.kv_heads);
     std::uint8_t* rows = reached.data() + bh * problem.seq_q;
-    any |= mark(q_rows(problem, inputs, batch, head), problem.seq_q, problem.dim_qk, 1, rows);
+    any |= mark(q_rows(problem, inputs, batch, head), {0, problem.seq_q}, problem.dim_qk, 1, rows);
     columns.assign(static_cast<std::size_t>(tiles.column_tiles), 0);
-    bool in_keys = mark(k_rows(problem, inputs, batch, kv_head), problem.seq_k, problem.dim_qk,
+    bool in_keys = mark(k_rows(problem, inputs, batch, kv_head), keys, problem.dim_qk,
                         tiles.tile_columns, columns.data());
-    in_keys |= mark(v_rows(problem, inputs, batch, kv_head), problem.seq_k, problem.dim_v,
+    in_keys |= mark(v_rows(problem, inputs, batch, kv_head), keys, problem.dim_v,
                     tiles.tile_columns, columns.data());
     if (!in_keys) continue;
     any = true;

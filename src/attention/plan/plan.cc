@@ -11,6 +11,7 @@
 #include "attention/plan/describe.h"
 #include "attention/plan/group.h"
 #include "attention/tiles/tile_grid.h"
+#include "attention/tiles/visible_keys.h"
 #include "base/fail.h"
 #include "base/math.h"
 #include "base/work.h"
@@ -233,6 +234,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   Choice taken = choice;
   Tiled tiled =
       tile_choice({problem, placement, plan.mask, form.general}, &taken, form.list, cache);
+  plan.keys = visible_keys(problem, placement);
   plan.config = tiled.config;
   plan.reason = std::move(taken.reason);
   plan.rejected = std::move(taken.rejected);

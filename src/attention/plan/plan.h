@@ -43,6 +43,7 @@ struct LaunchPlan {
   std::shared_ptr<const TileList> tiles;  // other plans may share it; never null
   KvSplit split;                          // empty: a CTA takes whole rows
   jit::KernelSpec combine_spec;           // if rows are split: the combine that follows each launch
+  pattern::Interval keys;                 // the rows of K and V that are read
   HeadStart head_start;                   // if features.draws_work, of a plan with one launch
   LaunchShape shape;                      // grid_z is that of the largest launch
   Launches launches;                      // empty where B or Sq is 0

@@ -46,6 +46,8 @@ void set_numbers(const LaunchPlan& plan, kernels::AttentionParams* parameters) {
   parameters->group = static_cast<int>(problem.heads / problem.kv_heads);
   parameters->seq_q = static_cast<int>(problem.seq_q);
   parameters->seq_k = static_cast<int>(problem.seq_k);
+  parameters->key_begin = static_cast<int>(plan.keys.begin);
+  parameters->key_count = static_cast<int>(plan.keys.size());
   parameters->q_position = static_cast<int>(problem.q_position());
   parameters->k_position = static_cast<int>(problem.k_position());
   if (plan.features.positions == kernels::Positions::kTwoSegments) {

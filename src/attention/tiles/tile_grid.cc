@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "attention/tiles/tile_band.h"
+#include "attention/tiles/visible_keys.h"
 #include "base/fail.h"
 #include "base/math.h"
 #include "base/work.h"
@@ -52,6 +53,7 @@ TileGrid grid_of(const Problem& problem, const pattern::Placement& placement,
   TileGrid grid = {placement, tile_rows};
   const pattern::Node& node = problem.pattern.node();
   if (placement.q.size() != 1 || placement.k.size() != 1 || has_blocks(node)) return grid;
+  if (visible_keys(problem, placement).empty()) return grid;
   // Keys are filled up to whole tiles. Queries of more than a tile are too; fewer are extended on
   // both sides to multiples of M, so that the list stays the same while a decode moves through
   // them.

@@ -15,8 +15,9 @@
 namespace annulus::attention {
 
 struct TileGrid {
-  // The placement extended to whole tiles. If the tensors are several segments, or the pattern has
-  // blocks(), whose layout has lengths of its own, it is the problem's own placement.
+  // The placement extended to whole tiles. If the tensors are several segments, if the pattern has
+  // blocks(), whose layout has lengths of its own, or if no row sees a key, it is the problem's own
+  // placement.
   pattern::Placement placement;
   // Rows of one tile row of the list: M; or for fewer queries than a tile, which need not begin at
   // a multiple of M, as many rows from a multiple of M on as hold them.

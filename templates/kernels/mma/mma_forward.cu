@@ -82,12 +82,12 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const auto start_keys = [&](const tile::ColumnTile& at, int stage) {
     keys.template start<kColumns>(key_tiles + stage * kKeyBytes,
                                   tile::key_place<Shape, kColumns>(params, at.column).first,
-                                  params.seq_k);
+                                  params.key_begin, params.key_count);
   };
   const auto start_values = [&](const tile::ColumnTile& at, int stage) {
     values.template start<kColumns>(value_tiles + stage * kValueBytes,
                                     tile::key_place<Shape, kColumns>(params, at.column).first,
-                                    params.seq_k);
+                                    params.key_begin, params.key_count);
   };
 
   // Start the first copies: Q, even if the row has no tile, because that is known only after a load

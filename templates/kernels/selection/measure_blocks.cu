@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
     const int first_column = entry.column * kColumns;
     // There is one buffer: all warps must have read the last tile before the next is copied.
     __syncthreads();
-    keys.template start<kColumns>(key_tile, first_column, params.seq_k);
+    keys.template start<kColumns>(key_tile, first_column, params.key_begin, params.key_count);
     ptx::commit_copies();
     ptx::wait_copies<0>();
     __syncthreads();

@@ -1,5 +1,6 @@
 // One vector for each block of rows of Q and of K: the mean or the maximum of its rows, element by
-// element, in fp32. Rows are added in ascending order, so that the host gets the same bits.
+// element, in fp32. Rows are added in ascending order, so that the host gets the same bits. A block
+// without rows that count gets NaN or 0, and is no candidate.
 //
 //   pool_blocks<<<(most blocks of the two, H + Hkv, B), kSelectionThreads>>>(PoolParams)
 
@@ -18,9 +19,10 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const int block = static_cast<int>(blockIdx.x);
   const int pair = static_cast<int>(threadIdx.x);
   if (block >= tensor.blocks || 2 * pair >= params.dim) return;
-  const int first = block * tensor.block;
-  const int left = tensor.rows - first;
-  const int rows = left < tensor.block ? left : tensor.block;
+  const int block_begin = block * tensor.block;
+  const int block_end = block_begin + tensor.block;
+  const int first = block_begin > tensor.begin ? block_begin : tensor.begin;
+  const int rows = (block_end < tensor.end ? block_end : tensor.end) - first;
   const unsigned short* from = static_cast<const unsigned short*>(tensor.data) +
                                blockIdx.z * tensor.batch + head * tensor.head + first * tensor.row +
                                2 * pair;

@@ -1,9 +1,9 @@
 // Scores of blocks from the products on the antidiagonals of their cells of S x S: cell (a, b) has
 // the sum over s of q[a S + S - 1 - s] . k[b S + s], as one chain of fused multiply-adds over
 // ascending s and elements. For each row of cells and each block it writes the base-2 logarithm of
-// the sum of exp2 of the block's cells; select_blocks makes a softmax of each row. Rows that do not
-// exist count as zeros, cells that do not exist not at all. Tiles without a candidate are left as
-// they are; nobody reads their scores.
+// the sum of exp2 of the block's cells; select_blocks makes a softmax of each row. Rows outside of
+// [begin, end) count as zeros, cells without other rows not at all. Tiles without a candidate are
+// left as they are; nobody reads their scores.
 //
 //   score_antidiagonals<<<(cell row tiles * cell column tiles, H, B), kScoreThreads>>>(
 //       AntidiagonalParams)
@@ -53,13 +53,14 @@ __global__ void __launch_bounds__(kScoreThreads)
         panels, params.dim,
         [&](int line, int d) {
           const int row = (first_row + line) * stride + stride - 1 - s;
-          return row < params.q.rows ? element_of(q + row * params.q.row + d, params.bfloat16)
-                                     : 0.0f;
+          return row < params.q.end ? element_of(q + row * params.q.row + d, params.bfloat16)
+                                    : 0.0f;
         },
         [&](int line, int d) {
           const int column = (first_column + line) * stride + s;
-          return column < params.k.rows ? element_of(k + column * params.k.row + d, params.bfloat16)
-                                        : 0.0f;
+          return column >= params.k.begin && column < params.k.end
+                     ? element_of(k + column * params.k.row + d, params.bfloat16)
+                     : 0.0f;
         });
   }
 #pragma unroll
@@ -72,23 +73,25 @@ __global__ void __launch_bounds__(kScoreThreads)
   }
   __syncthreads();
   // A thread joins the cells of one row and one block: their largest, then the sum relative to it.
+  const int first_cell = params.k.begin / stride - first_column;
+  const int end_cell = (params.k.end + stride - 1) / stride - first_column;
   const int pitch = params.candidates.words * 32;
   const long long list = batch * params.candidates.heads + head;
   float* scores = params.scores + list * params.candidates.rows * params.parts * pitch;
   for (int i = thread; i < kScoreTile * of_tile; i += kScoreThreads) {
     const int line = i / of_tile;
     const int row = first_row + line;
-    const int begin = i % of_tile * params.cells;
-    const int left = params.k.blocks - first_column - begin;
-    const int count = left < params.cells ? left : params.cells;
-    if (row >= params.q.blocks || count <= 0) continue;
+    const int block = i % of_tile * params.cells;
+    const int begin = block > first_cell ? block : first_cell;
+    const int end = block + params.cells < end_cell ? block + params.cells : end_cell;
+    if (row >= params.q.blocks || begin >= end) continue;
     float peak = cells[line][begin];
-    for (int b = 1; b < count; ++b) peak = fmaxf(peak, cells[line][begin + b]);
+    for (int b = begin + 1; b < end; ++b) peak = fmaxf(peak, cells[line][b]);
     float sum = 0.0f;
-    for (int b = 0; b < count; ++b) {
-      sum = __fadd_rn(sum, tile::exact_exp2(__fadd_rn(cells[line][begin + b], -peak)));
+    for (int b = begin; b < end; ++b) {
+      sum = __fadd_rn(sum, tile::exact_exp2(__fadd_rn(cells[line][b], -peak)));
     }
-    scores[static_cast<long long>(row) * pitch + (first_column + begin) / params.cells] =
+    scores[static_cast<long long>(row) * pitch + (first_column + block) / params.cells] =
         tile::finite_score(__fadd_rn(peak, tile::exact_log2(sum)));
   }
 }

@@ -103,17 +103,26 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         return static_cast<unsigned>(now.row.tile(entry).column);
       }
     };
+    // The tiles of a list are found one step ahead, because that is a load, which the address of
+    // the copy depends on.
     unsigned words[kWords];
+    if constexpr (kIsList) {
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) words[i] = steps > 0 ? find_word(0, i) : 0;
+      for (int i = 0; i < kWords; ++i) words[i] = steps > 0 ? find_word(0, i) : 0;
+    }
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      // Tiles are found one step ahead: with TileOrder::kList that is a load, which the address of
-      // the copy depends on.
       unsigned next[kWords];
 #pragma unroll
-      for (int i = 0; i < kWords; ++i) next[i] = find_word(step + 1, i);
-      // The first row of K and V of a box.
+      for (int i = 0; i < kWords; ++i) {
+        if constexpr (kIsList) {
+          next[i] = find_word(step + 1, i);
+        } else {
+          words[i] = find_word(step, i);
+        }
+      }
+      // The first row of a box, counted from params.key_begin, where the tensor maps of K and V
+      // begin.
       const auto first_row = [&](int box) {
         const int number = box * kCluster + rank_in_cluster<Shape>();
         int column;
@@ -124,7 +133,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
           column = static_cast<int>(words[box]);
         }
         return tile::key_place<Shape, kBlockRows>(params, column).first +
-               number % kBoxesOfBlock * kBoxRows;
+               number % kBoxesOfBlock * kBoxRows - params.key_begin;
       };
       const unsigned barriers =
           shared + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes;
@@ -163,8 +172,10 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         load(values + panel * Layout::Values::kPanelBytes, Layout::Values::kRowBytes, maps.v,
              barriers + 2 * ptx::kBarrierBytes, panel * Layout::Values::kPanelColumns);
       }
+      if constexpr (kIsList) {
 #pragma unroll
-      for (int i = 0; i < kWords; ++i) words[i] = next[i];
+        for (int i = 0; i < kWords; ++i) words[i] = next[i];
+      }
       place.advance();
     }
   }

@@ -106,7 +106,7 @@ class Scales<Shape, true> {
 
   // Loads the scales of a step, and updates the unit and its correction. Called before the
   // products, so that the loads run beside them. A last step that lacks a tile reads the scales of
-  // the row's last tile, and keys behind Sk that of the last key.
+  // the row's last tile, and keys that no row sees that of the nearest key that one sees.
   template <typename Row>
   __device__ __forceinline__ void read(const AttentionParams& params, const Row& row, int step) {
     static_assert(static_cast<Positions>(Shape::kPositions) != Positions::kTwoSegments,
@@ -121,8 +121,9 @@ class Scales<Shape, true> {
       for (int i = 0; i < kBlockGroups; ++i) {
         const int g = b * kBlockGroups + i;
         const int column = first + i * Shape::kScaleColumns;
-        const int last = params.seq_k - 1;
-        const int key = column < last ? column : last;
+        const int last = params.key_begin + params.key_count - 1;
+        const int from = column > params.key_begin ? column : params.key_begin;
+        const int key = from < last ? from : last;
         const float of_keys =
             scales.k ? checked(scales.k[static_cast<long long>(key_head_) * scales.k_blocks +
                                         (key >> scales.k_shift)])

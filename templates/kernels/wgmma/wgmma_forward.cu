@@ -55,7 +55,7 @@ template <typename Shape>
 __device__ __forceinline__ void prefetch_maps(const AttentionParams& params,
                                               const TensorMaps& maps) {
   ptx::prefetch_map(&maps.q);
-  if (params.seq_k > 0) {
+  if (params.key_count > 0) {
     ptx::prefetch_map(&maps.k);
     ptx::prefetch_map(&maps.v);
   }

@@ -48,10 +48,12 @@ LaunchShape wgmma_shape(const KernelConfig& any, const Problem& problem, const W
 }
 
 void wgmma_bind(const BindRequest& request, BoundLaunch* launch) {
+  const kernels::AttentionParams& parameters = request.parameters;
   launch->grid = {request.shape.grid_x};
-  launch->arguments.add(request.parameters);
-  launch->arguments.add(tensor_maps(request.context, wgmma_config(request.config), request.problem,
-                                    request.operands, request.range));
+  launch->arguments.add(parameters);
+  launch->arguments.add(tensor_maps(
+      request.context, wgmma_config(request.config), request.problem, request.operands,
+      request.range, {parameters.key_begin, parameters.key_begin + parameters.key_count}));
   launch->arguments.add(work_params(request));
 }
 

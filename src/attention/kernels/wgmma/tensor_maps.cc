@@ -20,13 +20,14 @@ kernels::TensorMap encode(const device::Context& context, const device::BoxedTen
 }
 
 device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchRange& range,
-                          std::int64_t rows, std::int64_t heads, std::int64_t columns,
+                          const pattern::Interval& rows, std::int64_t heads, std::int64_t columns,
                           std::int64_t box_rows, Dtype dtype) {
   const auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
-  return {.data = static_cast<const std::byte*>(data) + range.first_batch * strides.batch * bytes,
+  const std::int64_t first = range.first_batch * strides.batch + rows.begin * strides.row;
+  return {.data = static_cast<const std::byte*>(data) + first * bytes,
           .element_bytes = bytes,
           .columns = columns,
-          .rows = rows,
+          .rows = rows.size(),
           .heads = heads,
           .batches = range.batches,
           .row_stride = strides.row,
@@ -77,26 +78,26 @@ std::optional<std::string> why_no_tensor_maps(const Problem& problem,
 
 kernels::TensorMaps tensor_maps(const device::Context& context, const WgmmaConfig& config,
                                 const Problem& problem, const Operands& operands,
-                                const BatchRange& range) {
+                                const BatchRange& range, const pattern::Interval& keys) {
   constexpr std::int64_t kQueryRows = 64;  // of a warpgroup
   // Each CTA of a cluster copies one of a step's tiles, or half of the only one. produce() in
   // templates/kernels/wgmma/producer.cuh has the same sizes (kBoxRows).
   const std::int64_t key_rows = config.tile_columns / std::max(1, config.cluster / config.blocks);
   kernels::TensorMaps maps{};
-  maps.q = encode(context, boxed(operands.q, operands.q_strides, range, problem.seq_q,
+  maps.q = encode(context, boxed(operands.q, operands.q_strides, range, {0, problem.seq_q},
                                  problem.heads, problem.dim_qk, kQueryRows, problem.dtype));
-  if (problem.seq_k > 0) {  // else nothing is copied, and there may be nothing to copy from
-    maps.k = encode(context, boxed(operands.k, operands.k_strides, range, problem.seq_k,
-                                   problem.kv_heads, problem.dim_qk, key_rows, problem.dtype));
-    device::BoxedTensor v = boxed(operands.v, operands.v_strides, range, problem.seq_k,
-                                  problem.kv_heads, problem.dim_v, key_rows, problem.dtype);
+  if (!keys.empty()) {  // else nothing is copied, and there may be nothing to copy from
+    maps.k = encode(context, boxed(operands.k, operands.k_strides, range, keys, problem.kv_heads,
+                                   problem.dim_qk, key_rows, problem.dtype));
+    device::BoxedTensor v = boxed(operands.v, operands.v_strides, range, keys, problem.kv_heads,
+                                  problem.dim_v, key_rows, problem.dtype);
     v.box_row_bytes = value_row_bytes(problem.dim_v, v.element_bytes);
     maps.v = encode(context, v);
   }
   if (operands.o != nullptr) {
     maps.o =
-        encode(context, boxed(operands.o, operands.o_strides, range, problem.seq_q, problem.heads,
-                              problem.dim_v, kQueryRows, problem.output_dtype()));
+        encode(context, boxed(operands.o, operands.o_strides, range, {0, problem.seq_q},
+                              problem.heads, problem.dim_v, kQueryRows, problem.output_dtype()));
   }
   return maps;
 }

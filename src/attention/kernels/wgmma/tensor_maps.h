@@ -11,6 +11,7 @@
 #include "attention/kernels/wgmma/config.h"
 #include "device/context.h"
 #include "params/wgmma_params.h"
+#include "pattern/interval.h"
 
 namespace annulus::attention {
 
@@ -19,10 +20,11 @@ namespace annulus::attention {
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                                               const OperandStrides& strides);
 
-// The maps of the batches of a launch. Throws as device::encode_tensor_map does.
+// The maps of the batches of a launch. Those of K and V have the rows `keys` alone: copies of
+// others are zeros. Throws as device::encode_tensor_map does.
 kernels::TensorMaps tensor_maps(const device::Context& context, const WgmmaConfig& config,
                                 const Problem& problem, const Operands& operands,
-                                const BatchRange& range);
+                                const BatchRange& range, const pattern::Interval& keys);
 
 }  // namespace annulus::attention
 
