@@ -63,13 +63,15 @@ typedef struct annulus_append_problem {
   // With ANNULUS_APPEND_REQUESTS: K and V of a new key go to the rank that has it, and Q is rotated
   // on all.
   annulus_key_interleave interleave;
+  // Entries of `frequencies`, compared with the pairs that are rotated; 0: not compared.
+  size_t frequency_count;
 } annulus_append_problem;
 
 #define ANNULUS_APPEND_PROBLEM_INIT                                                   \
   {                                                                                   \
     sizeof(annulus_append_problem), 0, 1, 0, 0, {0, 0, 0, 0, 0}, 0, 0, 10000.0, NULL, \
         ANNULUS_BFLOAT16, ANNULUS_APPEND_SLOTS, ANNULUS_ROTARY_NONE, 0,               \
-        ANNULUS_KEY_INTERLEAVE_INIT                                                   \
+        ANNULUS_KEY_INTERLEAVE_INIT, 0                                                \
   }
 
 // Whether the problem is valid, without a device; the error names the wrong value.

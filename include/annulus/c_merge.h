@@ -115,14 +115,14 @@ typedef struct annulus_merge_operands {
   // [H], with annulus_merge_problem.sink_logits: each counts once, as a key without a value.
   const float* sink_logits;
   annulus_state state;  // with carry_out in place of O and LSE: contiguous
+  // Entries of `inputs`, compared with those of the problem; 0: not compared.
+  size_t input_count;
 } annulus_merge_operands;
 
 #define ANNULUS_MERGE_OPERANDS_INIT                                                               \
   {                                                                                               \
     sizeof(annulus_merge_operands), NULL, {0, 0}, {0, 0}, NULL, NULL, {0, 0}, {0, 0}, NULL, NULL, \
-    {                                                                                             \
-      NULL, NULL, NULL                                                                            \
-    }                                                                                             \
+        {NULL, NULL, NULL}, 0                                                                     \
   }
 
 // Puts one launch on `stream`, whose size depends on the bounds alone. It allocates nothing, takes

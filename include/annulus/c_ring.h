@@ -59,10 +59,12 @@ typedef struct annulus_ring_options {
   // not. No rows are split: kv_splits over 1 is ANNULUS_UNSUPPORTED. Null: the defaults.
   const annulus_plan_options* plans;
   int64_t route;  // annulus_route
+  // Entries of `shards`, compared with the ranks; 0: not compared.
+  size_t shard_count;
 } annulus_ring_options;
 
 #define ANNULUS_RING_OPTIONS_INIT \
-  { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL, NULL, ANNULUS_ROUTE_AUTO }
+  { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL, NULL, ANNULUS_ROUTE_AUTO, 0 }
 
 // Decides, compiles and uploads for all ranks. `devices` has one handle for each rank; a device may
 // occur several times. Null options are the defaults. The ring keeps what it needs of the devices.

@@ -74,6 +74,7 @@ AppendProblem problem_of(const annulus_append_problem* given) {
     unread.rotary.base = 1;
     validate(unread);
     const std::int64_t dims = c.rotary_dims == 0 ? c.dim_qk : c.rotary_dims;
+    check_array_count("frequencies", c.frequency_count, dims / 2);
     problem.rotary.frequencies.assign(c.frequencies, c.frequencies + dims / 2);
   }
   if (c.table_dtype != 0) problem.rotary.tables = static_cast<Dtype>(c.table_dtype);

@@ -132,6 +132,12 @@ void check_pointer(const char* name, const void* pointer) {
   if (pointer == nullptr) base::fail(ErrorCode::kInvalidArgument, "{} is null", name);
 }
 
+void check_array_count(const char* name, std::size_t count, std::int64_t read) {
+  if (count == 0 || count == static_cast<std::size_t>(read)) return;
+  base::fail(ErrorCode::kInvalidArgument, "{} has {} entries, but {} are read; give as many", name,
+             count, read);
+}
+
 bool truth(const char* name, std::int64_t value) {
   if (value != 0 && value != 1) {
     base::fail(ErrorCode::kInvalidArgument, "{} is {}; give 0 or 1", name, value);

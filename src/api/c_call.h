@@ -107,6 +107,9 @@ std::string lines(const std::vector<std::string>& parts);  // without a line end
 
 // Throws Error{kInvalidArgument} "`name` is null".
 void check_pointer(const char* name, const void* pointer);
+// Throws Error{kInvalidArgument} if an array has another number of entries than are read. A count
+// of 0 is one that the caller has not given.
+void check_array_count(const char* name, std::size_t count, std::int64_t read);
 // 0 or 1. Throws Error{kInvalidArgument} for another number.
 bool truth(const char* name, std::int64_t value);
 

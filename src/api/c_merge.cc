@@ -86,6 +86,7 @@ annulus_status annulus_merge_plan_run(annulus_merge_plan* plan, void* stream,
         read_struct(kMergeOperands, operands, annulus_merge_operands ANNULUS_MERGE_OPERANDS_INIT);
     check_pointer("inputs", c.inputs);
     std::array<MergeInput, kMostMergeInputs> inputs;
+    check_array_count("inputs", c.input_count, pin->problem().inputs);
     const auto count = static_cast<std::size_t>(pin->problem().inputs);
     for (std::size_t i = 0; i < count; ++i) {
       inputs[i] = {c.inputs[i].o, c.inputs[i].lse, state_of(c.inputs[i].state)};

@@ -46,6 +46,7 @@ ShardMap shards_of(const annulus_ring_options& c, int ranks, const Problem& prob
     return make_shards(static_cast<Sharding>(c.sharding), ranks, problem.seq_q, problem.seq_k,
                        c.multiple);
   }
+  check_array_count("shards", c.shard_count, ranks);
   ShardMap shards;
   for (int rank = 0; rank < ranks; ++rank) {
     const annulus_shard& shard = c.shards[rank];

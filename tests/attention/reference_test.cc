@@ -296,6 +296,25 @@ TEST_CASE("a carried state is compared by its meaning, and m by itself") {
   other = state;
   other.m[0] = -1e30f;  // the stand-in of an empty row must not leak
   CHECK(annulus::compare(c.problem, oracle, result).error_lse == kInfinity);
+  // A state, or a reference, whose arrays are not those of the problem is not read.
+  const auto refused = [&](const Reference& expected, const char* part) {
+    CHECK_THROWS_WITH_AS(annulus::compare(c.problem, expected, result), doctest::Contains(part),
+                         Error);
+  };
+  other = state;
+  other.l.pop_back();
+  refused(oracle, "says 80 rows of 32, but holds 2560 acc, 80 m and 79 l");
+  other = HostState::empty(79, 32);
+  refused(oracle, "state of the result has 79 rows of 32 values; the problem has 80 of 32");
+  other = state;
+  Reference wrong = oracle;
+  wrong.rows.back() = 80;
+  refused(wrong, "rows[79] of the reference is 80");
+  wrong.rows.back() = 3;
+  refused(wrong, "rows[79] of the reference is 3");
+  wrong = oracle;
+  wrong.m.pop_back();
+  refused(wrong, "79 in m");
 }
 
 TEST_CASE("an answer may lose what fp32 cannot hold, and no more") {

@@ -230,6 +230,9 @@ static void wrong_problems(const sample_append* append) {
   problem.table_dtype = 0;
   CHECK_FAILS(annulus_append_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
               "rotary.frequencies has 100");
+  problem.frequency_count = kDim;
+  CHECK_FAILS(annulus_append_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
+              "frequencies has 32 entries, but 16 are read");
   problem.dim_qk = -1;
   CHECK_FAILS(annulus_append_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT, "dim_qk is -1");
   problem.frequencies = NULL;

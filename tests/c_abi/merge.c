@@ -119,6 +119,10 @@ static void wrong_runs(const sample_merge* merge) {
   annulus_merge_operands operands = merge->operands;
   CHECK_FAILS(annulus_merge_plan_run(merge->plan, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_merge_operands is null");
+  operands.input_count = (size_t)merge->problem.inputs + 1;
+  CHECK_FAILS(annulus_merge_plan_run(merge->plan, NULL, &operands), ANNULUS_INVALID_ARGUMENT,
+              "entries, but");
+  operands.input_count = (size_t)merge->problem.inputs;
   CHECK_FAILS(annulus_merge_plan_run(merge->plan, NULL, &operands), ANNULUS_INVALID_ARGUMENT,
               "O is null");
   operands.o = (void*)merge->inputs[1].o;

@@ -34,6 +34,7 @@ static void make(sample_ring* ring, const sample* made) {
   ring->made = made;
   ring->options = options;
   ring->options.shards = ring->shards;
+  ring->options.shard_count = kRanks;
   ring->problem = made->problem;
   ring->problem.pattern = "causal";
   for (rank = 0; rank < kRanks; ++rank) {
@@ -195,6 +196,10 @@ static void wrong_rings(sample_ring* ring) {
   ring->shards[1].q = NULL;
   refused(ring, kRanks, &problem, &ring->options, ANNULUS_INVALID_ARGUMENT, "q of a shard is null");
   ring->shards[1] = shard;
+  ring->options.shard_count = kRanks - 1;
+  refused(ring, kRanks, &problem, &ring->options, ANNULUS_INVALID_ARGUMENT,
+          "shards has 2 entries, but 3 are read");
+  ring->options.shard_count = kRanks;
   problem.carry_in = 1;
   refused(ring, kRanks, &problem, NULL, ANNULUS_UNSUPPORTED, "carry_in");
   problem.carry_in = 0;

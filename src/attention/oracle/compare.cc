@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "annulus/oracle.h"
+#include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/half.h"
 
@@ -173,16 +174,25 @@ void check_comparable(const Problem& problem, const Reference& reference,
       reference.m.size() != rows || reference.l.size() != rows ||
       reference.tainted.size() != rows) {
     base::fail(ErrorCode::kInvalidArgument,
-               "the reference is of B {}, H {}, Sq {}, Dv {}, the problem of B {}, H {}, Sq {}, Dv "
-               "{}: compute it for this problem",
-               reference.batch, reference.heads, reference.seq_q, reference.dim_v, problem.batch,
-               problem.heads, problem.seq_q, problem.dim_v);
+               "the reference is of B {}, H {}, Sq {}, Dv {} and has {} rows with {} numbers in o, "
+               "{} in m, {} in l and {} in tainted; the problem is of B {}, H {}, Sq {}, Dv {}: "
+               "compute it for this problem",
+               reference.batch, reference.heads, reference.seq_q, reference.dim_v, rows,
+               reference.o.size(), reference.m.size(), reference.l.size(), reference.tainted.size(),
+               problem.batch, problem.heads, problem.seq_q, problem.dim_v);
   }
   if (rows == 0) return;
   if (result.state == nullptr && result.o == nullptr) {
     base::fail(ErrorCode::kInvalidArgument, "the result has neither O nor a state to compare");
   }
   const std::int64_t all = problem.batch * problem.heads * problem.seq_q;
+  for (std::size_t at = 0; at < rows; ++at) {
+    const std::int64_t row = reference.rows[at];
+    if (row >= 0 && row < all && (at == 0 || row > reference.rows[at - 1])) continue;
+    base::fail(ErrorCode::kInvalidArgument,
+               "rows[{}] of the reference is {}; rows ascend and are below B H Sq = {}", at, row,
+               all);
+  }
   if (result.state == nullptr && result.o_strides == Strides{} && all > 1) {
     const Strides contiguous = Strides::bshd(problem.seq_q, problem.heads, problem.dim_v);
     base::fail(
@@ -191,11 +201,8 @@ void check_comparable(const Problem& problem, const Reference& reference,
         "{} and {} for batch, head and row where O is contiguous in the order B, S, H, D",
         all, contiguous.batch, contiguous.head, contiguous.row);
   }
-  if (result.state != nullptr &&
-      (result.state->rows != all || result.state->dim_v != problem.dim_v)) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "the result's state has {} rows of {} values, the problem {} of {}",
-               result.state->rows, result.state->dim_v, all, problem.dim_v);
+  if (result.state != nullptr) {
+    attention::check_host_state("of the result", *result.state, all, problem.dim_v);
   }
 }
 

@@ -75,18 +75,7 @@ void check_inputs(const Problem& problem, const HostInputs& inputs) {
     base::fail(ErrorCode::kInvalidArgument,
                "the problem carries a state in, and the oracle was given none");
   }
-  const auto size = [](const std::vector<float>& values) {
-    return static_cast<std::int64_t>(values.size());
-  };
-  if (state->rows != query_rows || state->dim_v != problem.dim_v ||
-      size(state->acc) != query_rows * problem.dim_v || size(state->m) != query_rows ||
-      size(state->l) != query_rows) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "the oracle's state has {} rows of {} values (acc {}, m {}, l {} in all); the "
-               "problem has {} rows of {}",
-               state->rows, state->dim_v, state->acc.size(), state->m.size(), state->l.size(),
-               query_rows, problem.dim_v);
-  }
+  check_host_state("that the oracle carries in", *state, query_rows, problem.dim_v);
 }
 
 }  // namespace annulus::attention

@@ -26,6 +26,12 @@ void check_rows_given(const char* name, const Strides& strides, const RowExtents
 // The same for strides that are told before there are operands.
 void check_rows_given(const Problem& problem, const OperandStrides& strides);
 
+// Throw Error{kInvalidArgument} where the arrays of a state in host memory have not the sizes that
+// it says, where it has another version, and where it has not these rows and values.
+void check_host_state(const char* name, const HostState& state);
+void check_host_state(const char* name, const HostState& state, std::int64_t rows,
+                      std::int64_t dim_v);
+
 // The checks of Q and K, for kernels that read nothing else.
 void check_queries_and_keys(const Problem& problem, const Operands& operands);
 

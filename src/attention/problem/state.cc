@@ -4,14 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/problem/operands.h"
 #include "base/fail.h"
 
-namespace annulus::inline v0 {
-namespace {
+namespace annulus::attention {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-void check(const HostState& state, const char* name) {
+void check_host_state(const char* name, const HostState& state) {
   if (state.version != kStateVersion) {
     base::fail(ErrorCode::kInvalidArgument,
                "state {} has version {}; this library reads version {}", name, state.version,
@@ -25,6 +23,24 @@ void check(const HostState& state, const char* name) {
                state.dim_v, state.acc.size(), state.m.size(), state.l.size());
   }
 }
+
+void check_host_state(const char* name, const HostState& state, std::int64_t rows,
+                      std::int64_t dim_v) {
+  check_host_state(name, state);
+  if (state.rows == rows && state.dim_v == dim_v) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "state {} has {} rows of {} values; the problem has {} of {}", name, state.rows,
+             state.dim_v, rows, dim_v);
+}
+
+}  // namespace annulus::attention
+
+namespace annulus::inline v0 {
+namespace {
+
+using attention::check_host_state;
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
@@ -43,8 +59,8 @@ HostState HostState::empty(std::int64_t rows, std::int64_t dim_v) {
 }
 
 HostState merge(const HostState& a, const HostState& b) {
-  check(a, "a");
-  check(b, "b");
+  check_host_state("a", a);
+  check_host_state("b", b);
   if (a.rows != b.rows || a.dim_v != b.dim_v) {
     base::fail(ErrorCode::kInvalidArgument,
                "states of {} rows of {} and {} rows of {} do not merge", a.rows, a.dim_v, b.rows,
@@ -77,7 +93,7 @@ HostState merge(const HostState& a, const HostState& b) {
 }
 
 FinishedRows finish(const HostState& state, LseBase base) {
-  check(state, "to finish");
+  check_host_state("to finish", state);
   FinishedRows rows;
   rows.o.assign(state.acc.size(), 0.0f);
   rows.lse.assign(state.l.size(), kMinusInfinity);
