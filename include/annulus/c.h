@@ -354,7 +354,9 @@ typedef struct annulus_problem {
   int64_t dim_qk;    // Dqk and Dv: 32, 64, 96, 128, 192, 256, or 192 and 128
   int64_t dim_v;
   // Which keys a query sees, as text (docs/patterns.md): "causal & window(511,0)". Null: dense, or
-  // "blocks()" where a layout is given.
+  // "blocks()" where a layout is given. "blocks(hide_outside)" says that the problem may have
+  // queries and keys at positions that the layout was not made for; the layout hides them, and
+  // without this word such a problem is ANNULUS_INVALID_ARGUMENT.
   const char* pattern;
   const annulus_block_layout* layout;  // what blocks() in the text stands for; null: none
   double scale;                        // of the scores, where has_scale; else 1 / sqrt(Dqk)

@@ -83,8 +83,9 @@ struct LayoutOptions {
 
 // The blocks of a pattern: those that hold a visible pair, partial where not all pairs are visible.
 // Heads that the pattern cannot tell apart are stored once. Throws Error{kInvalidArgument} for
-// sizes out of range and where the pattern has layouts for another number of heads. Rows are shared
-// out among threads; the result is the same bit for bit. Throws Error{kLimit, kCancelled}.
+// sizes out of range and where the pattern has layouts for another number of heads or for lengths
+// that do not cover these (OutsideLayout). Rows are shared out among threads; the result is the
+// same bit for bit. Throws Error{kLimit, kCancelled}.
 ANNULUS_EXPORT BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
                                        const LayoutOptions& options = {});
 

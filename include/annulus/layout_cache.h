@@ -80,9 +80,10 @@ class ANNULUS_EXPORT LayoutCache {
   LayoutCache(const LayoutCache&) = delete;
   LayoutCache& operator=(const LayoutCache&) = delete;
 
-  // Never null. Throws what making the layout throws, to every thread that waited for it; the next
-  // call tries again. A thread that waited for one whose limit or flag ended it makes the layout
-  // itself, within its own limit.
+  // Never null. Throws Error{kInvalidArgument} where a layout of the pattern does not cover the
+  // lengths (OutsideLayout), and what making the layout throws, to every thread that waited for it;
+  // the next call tries again. A thread that waited for one whose limit or flag ended it makes the
+  // layout itself, within its own limit.
   std::shared_ptr<const GridLayout> get(const LayoutQuery& query, std::int64_t seq_q,
                                         std::int64_t seq_k, const WorkLimit& limit = {});
 

@@ -169,11 +169,21 @@ ANNULUS_EXPORT Pattern global(std::initializer_list<std::int64_t> positions);
 // before the first start are one document too.
 ANNULUS_EXPORT Pattern documents(std::span<const std::int64_t> starts);
 ANNULUS_EXPORT Pattern documents(std::initializer_list<std::int64_t> starts);
-// The pairs of the kept blocks. Outside the Sq x Sk positions that the layout was made for nothing
-// is visible.
-ANNULUS_EXPORT Pattern blocks(std::shared_ptr<const BlockLayout> layout);
-ANNULUS_EXPORT Pattern blocks(BlockLayout layout);
-ANNULUS_EXPORT Pattern blocks(const std::string& path);
+// What becomes of queries and keys at positions that a layout was not made for. The layout hides
+// them: such a query sees nothing through it, and such a key is not seen.
+enum class OutsideLayout {
+  kRefused,  // a problem that has such queries or keys is refused: its lengths or positions are
+             // most likely not those that the layout is for
+  kHidden,   // they are meant; in text blocks("file", hide_outside)
+};
+// The pairs of the kept blocks. The layout has queries at the positions from Sk - Sq to before Sk
+// and keys at those from 0 to before Sk, with its own lengths. A problem may have fewer: a step of
+// a decode, a chunk or a shard. `outside` says whether it may have others.
+ANNULUS_EXPORT Pattern blocks(std::shared_ptr<const BlockLayout> layout,
+                              OutsideLayout outside = OutsideLayout::kRefused);
+ANNULUS_EXPORT Pattern blocks(BlockLayout layout, OutsideLayout outside = OutsideLayout::kRefused);
+ANNULUS_EXPORT Pattern blocks(const std::string& path,
+                              OutsideLayout outside = OutsideLayout::kRefused);
 
 // Leaves that are defined by blocks name the block size b >= 1 in tokens; i = floor(pos_q / b) and
 // j = floor(pos_k / b). This size is independent of compute tiles and of the sparse blocks of a

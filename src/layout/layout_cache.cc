@@ -162,6 +162,7 @@ LayoutCache::~LayoutCache() = default;
 std::shared_ptr<const GridLayout> LayoutCache::get(const LayoutQuery& query, std::int64_t seq_q,
                                                    std::int64_t seq_k, const WorkLimit& limit) {
   const base::Work work(limit, "making a layout");
+  pattern::check_layouts(query.impl_->pattern.node(), pattern::Extent::whole(seq_q, seq_k));
   const Impl::Key key = {query.impl_, query.impl_->grid(seq_q, seq_k)};
   return impl_->here().get(
       key, [&] { return Impl::make(key); },

@@ -34,8 +34,9 @@ BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
   if (threads > 1 || (threads == 0 && like.rows() >= kManyRows)) {
     pool = std::make_unique<base::ThreadPool>(threads);
   }
-  return pattern::make_layout(pattern, pattern::Extent::whole(sizes.seq_q, sizes.seq_k),
-                              sizes.block_rows, sizes.block_columns, sizes.heads,
+  const auto extent = pattern::Extent::whole(sizes.seq_q, sizes.seq_k);
+  pattern::check_layouts(pattern.node(), extent);
+  return pattern::make_layout(pattern, extent, sizes.block_rows, sizes.block_columns, sizes.heads,
                               {sizes.seq_k, options.layer}, pool.get());
 }
 

@@ -51,6 +51,31 @@ Extent Extent::whole(std::int64_t seq_q, std::int64_t seq_k) {
   return extent;
 }
 
+void check_layouts(const Node& node, const Extent& extent) {
+  if (extent.seq_q == 0 || extent.seq_k == 0) return;
+  const auto covers = [](Interval made_for, Interval asked) {
+    return intersection(made_for, asked) == asked;
+  };
+  const auto text_of = [](Interval positions) {
+    return positions.empty() ? "none" : fmt::format("{} to {}", positions.begin, positions.end - 1);
+  };
+  each_leaf(node, [&](const leaves::Leaf& leaf) {
+    const leaves::Structure structure = leaves::structure_of(leaf);
+    if (structure.layout == nullptr || structure.outside == OutsideLayout::kHidden) return;
+    const Extent of = Extent::whole(structure.layout->seq_q, structure.layout->seq_k);
+    if (covers(of.queries(), extent.queries()) && covers(of.keys(), extent.keys())) return;
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "the pattern has a layout of Sq {} x Sk {}, outside of which the problem of Sq {} x Sk {} "
+        "has positions. Positions of the layout: queries {}, keys {}; of the problem: queries {}, "
+        "keys {}. Give a layout for the lengths of the problem, or the positions (q0, k0) that the "
+        "problem has in the layout; or, if queries and keys outside of the layout are to be "
+        "hidden, write blocks(\"file\", hide_outside), in C++ OutsideLayout::kHidden",
+        of.seq_q, of.seq_k, extent.seq_q, extent.seq_k, text_of(of.queries()), text_of(of.keys()),
+        text_of(extent.queries()), text_of(extent.keys()));
+  });
+}
+
 std::int64_t total_length(const std::vector<Segment>& segments) {
   std::int64_t total = 0;
   for (const Segment& segment : segments) total += segment.length;

@@ -36,6 +36,11 @@ struct Extent {
 // Throws Error{kInvalidArgument}: lengths in [0, 2^48], positions within +-2^48.
 void check_extent(const Extent& extent);
 
+// Throws Error{kInvalidArgument} where a query or a key of the extent lies outside of a layout of
+// the tree that does not say it may (OutsideLayout). An extent without queries or keys has no pairs
+// that a layout could hide, and passes.
+void check_layouts(const Node& node, const Extent& extent);
+
 // The positions of tensors whose rows are several parts of the sequence, as in a shard of a ring:
 // row i of the queries has the i-th position that the segments name, one segment after another.
 struct Placement {

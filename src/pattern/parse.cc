@@ -114,6 +114,20 @@ class Parser final : public leaves::Arguments {
     fail_at(at_, "expected '{}' {}, found {}", c, where, shown(text_[at_]));
   }
 
+  bool next_is_word(std::string_view word) override {
+    if (at_end() || !text_.substr(at_).starts_with(word)) return false;
+    const std::size_t end = at_ + word.size();
+    return end == text_.size() || (!is_letter(text_[end]) && !is_digit(text_[end]));
+  }
+
+  void expect_word(std::string_view word, std::string_view where) override {
+    if (!next_is_word(word)) {
+      if (at_end()) fail_at(at_, "expected '{}' {}, but the text ends", word, where);
+      fail_at(at_, "expected '{}' {}, found {}", word, where, shown(text_[at_]));
+    }
+    at_ += word.size();
+  }
+
   // any_of = all_of { '|' all_of }
   Pattern any_of() {
     return chain('|', Kind::kOr, [this] { return all_of(); });

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/math.h"
 #include "base/work.h"
+#include "pattern/node.h"
 #include "ring/rank_error.h"
 
 namespace annulus::ring {
@@ -211,6 +212,10 @@ Problem largest_hop(const Problem& problem, const ShardMap& shards) {
   Problem largest = problem;
   largest.seq_q = max_rows(shards.q);
   largest.seq_k = max_rows(shards.k);
+  // A layout has the positions of the whole problem, so the first query stays where it is.
+  const bool placed = pattern::any_leaf(problem.pattern.node(),
+                                        [](const auto& leaf) { return leaf.layout != nullptr; });
+  if (placed) largest.q0 = problem.q_position();
   return largest;
 }
 

@@ -264,7 +264,7 @@ Pattern coarse_leaf(base::Random* random, const std::shared_ptr<const BlockLayou
     case 3:
       return random->below(4) == 0 ? causal() : annulus::random(3, 2, block);
     default:
-      return blocks(layout);
+      return blocks(layout, OutsideLayout::kHidden);
   }
 }
 

@@ -129,6 +129,66 @@ TEST_CASE("every wrong number of a problem is named") {
       "Q would hold");
 }
 
+// A layout of Sq x Sk, each of whose row blocks keeps block column 0.
+BlockLayout layout_of(std::int64_t seq_q, std::int64_t seq_k) {
+  BlockLayout layout;
+  layout.block_rows = layout.block_columns = 32;
+  layout.seq_q = seq_q;
+  layout.seq_k = seq_k;
+  layout.indptr = {0};
+  for (std::int64_t row = 0; row < layout.rows(); ++row) {
+    layout.indices.push_back(0);
+    layout.indptr.push_back(row + 1);
+  }
+  return layout;
+}
+
+TEST_CASE("a layout covers the queries and the keys of the problem, or is told that it need not") {
+  struct Use {
+    std::int64_t seq_q, seq_k, first_query, first_key;
+  };
+  const Pattern square = blocks(layout_of(120, 120));  // its last block is cut
+  const Pattern wide = blocks(layout_of(20, 120));     // queries at positions 100 to 119
+  const auto make = [](const Pattern& pattern, const Use& use) {
+    Problem problem = good();
+    problem.pattern = pattern;
+    problem.seq_q = use.seq_q;
+    problem.seq_k = use.seq_k;
+    problem.q0 = use.first_query;
+    problem.k0 = use.first_key;
+    return problem;
+  };
+  // The whole, a chunk of a prompt, a step of a decode, a shard, and what has no pairs.
+  for (const Use& use : {Use{120, 120, 0, 0}, Use{50, 100, 50, 0}, Use{1, 70, 69, 0},
+                         Use{40, 40, 80, 40}, Use{0, 500, 0, 0}, Use{500, 0, 0, 0}}) {
+    CHECK_NOTHROW(validate(make(square, use)));
+    CHECK_NOTHROW(validate(make(causal() & ~square, use)));
+  }
+  CHECK_NOTHROW(validate(make(wide, {20, 120, 100, 0})));
+  CHECK_NOTHROW(validate(make(wide, {1, 30, 119, 90})));
+  const auto refuse = [&](const Pattern& pattern, const Use& use, const std::string& part) {
+    for (const Pattern& whole : {pattern, pattern | window(8, 0), ~heads({causal(), pattern}),
+                                 sum({causal(), batches({pattern, dense()})})}) {
+      refused([&] { validate(make(whole, use)); }, ErrorCode::kInvalidArgument, part);
+    }
+  };
+  refuse(
+      square, {121, 121, 0, 0},
+      "layout of Sq 120 x Sk 120, outside of which the problem of Sq 121 x Sk 121 has positions. "
+      "Positions of the layout: queries 0 to 119, keys 0 to 119; of the problem: queries 0 to "
+      "120, keys 0 to 120");
+  refuse(square, {1, 120, 120, 0}, "queries 120 to 120");
+  refuse(square, {100, 100, -1, 0}, "queries -1 to 98");
+  refuse(square, {100, 100, 0, 21}, "keys 21 to 120");
+  refuse(square, {100, 100, 0, -1}, "keys -1 to 98");
+  refuse(wide, {20, 120, 99, 0},
+         "queries 100 to 119, keys 0 to 119; of the problem: queries 99 to 118");
+  refuse(wide, {120, 120, 0, 0}, "write blocks(\"file\", hide_outside)");
+  refuse(blocks(layout_of(0, 120)), {20, 120, 100, 0}, "Positions of the layout: queries none");
+  CHECK_NOTHROW(
+      validate(make(blocks(layout_of(20, 120), OutsideLayout::kHidden), {500, 500, -9, 7})));
+}
+
 TEST_CASE("every wrong address or stride is named") {
   refused_memory([](Problem&, Operands& o) { o.q = nullptr; }, "Q is null");
   refused_memory([](Problem&, Operands& o) { o.k = address(0x20008); },

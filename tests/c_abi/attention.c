@@ -1,5 +1,6 @@
 // Answers: patterns as text and as arrays, LSE, a carried state, O over Q.
 
+#include <annulus/c_inspect.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,10 @@ static void layouts(const sample* made) {
   problem.pattern = "causal & blocks() | window(0,0)";
   sample_clear(made);
   CHECK(run(made, &problem, &made->operands, block_and_causal, NULL) < 1e-2);
+  layout.seq_q = layout.seq_k = kRows - 1;
+  CHECK_FAILS(annulus_problem_validate(&problem, NULL), ANNULUS_INVALID_ARGUMENT, "hide_outside");
+  problem.pattern = "causal & blocks(hide_outside) | window(0,0)";
+  CHECK_OK(annulus_problem_validate(&problem, NULL));
 }
 
 // Blocks of 20 x 16: the first distinct head keeps the diagonal, the second the last column.

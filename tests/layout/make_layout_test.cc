@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "annulus/layout_cache.h"
 #include "layout/sample_layout.h"
 #include "pattern/classify.h"
 
@@ -61,6 +62,23 @@ TEST_CASE("a layout of many heads stores what differs, and each head is right") 
   CHECK(segments.heads == 4);
   CHECK(segments.query_heads() == 32);
   CHECK(share_heads(part_heads(segments)).heads <= 4);
+}
+
+TEST_CASE("a layout is made from one that covers its lengths") {
+  const BlockLayout layout = make_layout(causal(), {16, 16, 100, 100});
+  CHECK(make_layout(blocks(layout), {8, 8, 40, 90}).seq_q == 40);
+  CHECK(statistics(blocks(layout, OutsideLayout::kHidden), {8, 8, 101, 101}).pairs.value > 0);
+  const auto refused = [](const std::function<void()>& call) {
+    std::string message;
+    CHECK(code_of(call, &message) == ErrorCode::kInvalidArgument);
+    CHECK_MESSAGE(message.find("layout of Sq 100 x Sk 100") != std::string::npos, message);
+  };
+  refused([&] { make_layout(blocks(layout), {8, 8, 101, 101}); });
+  refused([&] { statistics(causal() & blocks(layout), {8, 8, 101, 101}); });
+  // Its grid of blocks is that of 104 x 104, but the lengths count.
+  LayoutCache cache;
+  CHECK(cache.get(LayoutQuery(blocks(layout), 8, 8), 100, 100)->layout.rows() == 13);
+  refused([&] { cache.get(LayoutQuery(blocks(layout), 8, 8), 101, 101); });
 }
 
 TEST_CASE("a layout that cannot be made is an error from every number of threads") {

@@ -99,7 +99,9 @@ TEST_CASE("a block layout is a pattern, from memory, from a file and in a text")
   CHECK(load_layout(path) == layout);
   const auto shared = std::make_shared<const BlockLayout>(layout);
   for (const Pattern& pattern :
-       {blocks(layout), blocks(shared), blocks(path), Pattern::parse("blocks()", shared)}) {
+       {blocks(layout), blocks(shared), blocks(path), Pattern::parse("blocks()", shared),
+        blocks(layout, OutsideLayout::kHidden), blocks(shared, OutsideLayout::kHidden),
+        blocks(path, OutsideLayout::kHidden)}) {
     CHECK(pattern.visible(0, 20, 3));
     CHECK_FALSE(pattern.visible(0, 3, 20));
   }

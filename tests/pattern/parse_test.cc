@@ -84,6 +84,26 @@ TEST_CASE("blocks() is the layout that is given beside the text") {
   refuse("blocks()", std::make_shared<const BlockLayout>(layout), "indices[0] = 2");
 }
 
+TEST_CASE("a layout's text says whether a problem may lie outside of it") {
+  const test::ScratchFolder scratch;
+  const std::string path = scratch / "a.layout";
+  Random random(3);
+  const BlockLayout layout = test::random_layout(&random, 20, 20);
+  save_layout(layout, path);
+  const auto shared = std::make_shared<const BlockLayout>(layout);
+  const Pattern hiding = blocks(path, OutsideLayout::kHidden);
+  CHECK(hiding.to_string() == "blocks(\"" + path + "\", hide_outside)");
+  CHECK(Pattern::parse(hiding.to_string()) == hiding);
+  CHECK_FALSE(Pattern::parse("blocks(\"" + path + "\")") == hiding);
+  CHECK(Pattern::parse("blocks( hide_outside )", shared) == hiding);
+  CHECK(Pattern::parse("blocks(hide_outside) | blocks()", shared) == (hiding | blocks(shared)));
+  refused("blocks(hide_outsides)", 8, "'\"'");
+  refused("blocks(\"" + path + "\", outside)", path.size() + 12, "expected 'hide_outside'");
+  refused("blocks(\"" + path + "\",", path.size() + 11, "text ends");
+  CHECK(code_of([&] { blocks(shared, static_cast<OutsideLayout>(7)); }) ==
+        ErrorCode::kInvalidArgument);
+}
+
 TEST_CASE("not binds tighter than and, and tighter than or") {
   CHECK(Pattern::parse("~causal & sink(1) | sink(2)") == ((~causal() & sink(1)) | sink(2)));
   CHECK(Pattern::parse("sink(2) | ~causal & sink(1)") == (sink(2) | (~causal() & sink(1))));

@@ -118,7 +118,7 @@ inline Pattern random_leaf(base::Random* random, const std::shared_ptr<const Blo
     case 17:
       return hierarchical(random_levels(random));
     default:
-      return blocks(layout);
+      return blocks(layout, OutsideLayout::kHidden);
   }
 }
 

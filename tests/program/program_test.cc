@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "annulus/layout.h"
 #include "base/json.h"
 #include "base/safetensors.h"
 #include "program/run_program.h"
@@ -446,6 +447,11 @@ TEST_CASE("files that are none, damaged or of other tensors") {
   }
   refused("run -i " + folder.path(), 5, folder.path());
   refused("run -p 'blocks(\"" + path + "\")' -S 10", 5, path);
+  const std::string layout = folder / "short.layout";
+  save_layout(make_layout(causal(), {8, 8, 16, 16}), layout);
+  refused("run --device sim:sm_80 -p 'blocks(\"" + layout + "\")' -S 17", 2,
+          "layout of Sq 16 x Sk 16");
+  refused("pattern stats -p 'blocks(\"" + layout + "\")' -S 17 --block 8x8", 2, "Sq 17 x Sk 17");
 }
 
 TEST_CASE("every option that is wrong is one line and the exit code of its kind") {

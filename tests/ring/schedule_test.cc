@@ -497,6 +497,26 @@ TEST_CASE("ranks that disagree are told who brought what") {
   CHECK_FALSE(digest_of(a) == digest_of(b));
 }
 
+TEST_CASE("the step that a ring is tuned by lies inside the layouts of its pattern") {
+  Problem problem;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.seq_q = 64;  // at positions 192 to 255
+  problem.seq_k = 256;
+  BlockLayout layout;
+  layout.block_rows = layout.block_columns = 64;
+  layout.seq_q = problem.seq_q;
+  layout.seq_k = problem.seq_k;
+  layout.indptr = {0, 2};
+  layout.indices = {0, 3};
+  problem.pattern = causal() & blocks(layout);
+  for (const int ranks : {1, 4}) {
+    const ShardMap shards = make_shards(Sharding::kZigzag, ranks, problem.seq_q, problem.seq_k);
+    const Problem step = tuned_step(problem, shards);
+    CHECK_NOTHROW(validate(step));
+    CHECK(step.pattern.visible(0, step.q_position(), step.k_position()));
+  }
+}
+
 TEST_CASE("a sum sends what any branch needs, and each branch computes with what it needs") {
   const Problem problem = problem_of(400, sum({window(20, 0), sink(4) & causal()}));
   const ShardMap shards = make_shards(Sharding::kContiguous, 4, 400, 400, 1);

@@ -115,7 +115,7 @@ struct PatternMaker {
       default:
         if (has_blocks || seq_q == 0 || seq_k == 0) return window(most / 4, 0);
         has_blocks = true;
-        return blocks(random_layout(random, seq_q, seq_k, heads));
+        return blocks(random_layout(random, seq_q, seq_k, heads), OutsideLayout::kHidden);
     }
   }
 

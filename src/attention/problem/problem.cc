@@ -352,6 +352,8 @@ void validate(const Problem& problem) {
   if (problem.total_k) check_count("total_k", *problem.total_k, 0, kMaxPosition);
   check_count("layer", problem.layer, 0, std::numeric_limits<std::int32_t>::max());
   problem.pattern.distinct_heads(problem.heads);  // throws if the pattern has other heads
+  pattern::check_layouts(problem.pattern.node(), {problem.seq_q, problem.seq_k,
+                                                  problem.q_position(), problem.k_position()});
   attention::check_elements("Q", {problem.batch, problem.seq_q, problem.heads, problem.dim_qk});
   attention::check_elements("K", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk});
   attention::check_elements("V", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v});

@@ -23,6 +23,8 @@ class Arguments {
   virtual std::int64_t number() = 0;
   virtual std::vector<std::int64_t> list() = 0;  // in brackets
   virtual std::string quoted() = 0;              // a file name
+  virtual bool next_is_word(std::string_view word) = 0;
+  virtual void expect_word(std::string_view word, std::string_view where) = 0;
   // The layout of a file, or with an empty path the one that was given beside the text.
   virtual Pattern load_blocks(const std::string& path) = 0;
   // Runs a function that builds the leaf, and puts the column of the leaf's word before its error.

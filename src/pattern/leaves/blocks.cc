@@ -16,11 +16,29 @@ namespace {
 
 constexpr DeviceFunction kBlocksFunctions[] = {{"blocks", true}};
 
+constexpr std::string_view kHideOutside = "hide_outside";
+
+// [ "file" ] [ "," "hide_outside" ], without the comma where no file is named.
+Pattern parse_blocks(Arguments* read) {
+  std::string path;
+  bool hides = read->next_is_word(kHideOutside);
+  if (!hides && !read->next_is(')')) {
+    path = read->quoted();
+    hides = read->next_is(',');
+    if (hides) read->expect(',', "after the file of blocks");
+  }
+  if (hides) read->expect_word(kHideOutside, "as the last argument of blocks");
+  return read->built([&] {
+    const Pattern read_layout = read->load_blocks(path);
+    if (!hides) return read_layout;
+    Blocks hiding = std::get<Blocks>(read_layout.node().leaf);
+    hiding.outside = OutsideLayout::kHidden;
+    return make_leaf(std::move(hiding));
+  });
+}
+
 constexpr Word kBlocksWords[] = {
-    {"blocks", "blocks(\"file\")", "the blocks that a layout in a file keeps", [](Arguments* read) {
-       const std::string path = read->next_is(')') ? std::string() : read->quoted();
-       return read->built([&] { return read->load_blocks(path); });
-     }}};
+    {"blocks", "blocks(\"file\")", "the blocks that a layout in a file keeps", parse_blocks}};
 
 std::string in_quotes(std::string_view name) {
   std::string text = "\"";
@@ -50,10 +68,17 @@ void append_kept(std::span<const std::int32_t> kept, const BlockLayout& layout, 
 
 void Blocks::check() {
   if (layout == nullptr) base::fail(ErrorCode::kInvalidArgument, "blocks: the layout is null");
+  if (outside != OutsideLayout::kRefused && outside != OutsideLayout::kHidden) {
+    base::fail(ErrorCode::kInvalidArgument, "blocks: {} is no value of OutsideLayout",
+               static_cast<int>(outside));
+  }
 }
 
 void Blocks::print(std::string* text) const {
-  fmt::format_to(std::back_inserter(*text), "blocks({})", in_quotes(name));
+  fmt::format_to(std::back_inserter(*text), "blocks({}", in_quotes(name));
+  if (outside == OutsideLayout::kHidden)
+    fmt::format_to(std::back_inserter(*text), ", {}", kHideOutside);
+  text->push_back(')');
 }
 
 bool Blocks::visible(const Pair& pair) const {
@@ -108,7 +133,8 @@ Structure Blocks::structure() const {
           .is_scattered = true,
           .heads = layout->query_heads(),
           .blocks = BlockSize{layout->block_rows, layout->block_columns, false},
-          .layout = layout.get()};
+          .layout = layout.get(),
+          .outside = outside};
 }
 
 std::span<const Word> Blocks::words() { return kBlocksWords; }
@@ -119,20 +145,20 @@ std::span<const DeviceFunction> Blocks::functions() { return kBlocksFunctions; }
 
 namespace annulus::inline v0 {
 
-Pattern blocks(std::shared_ptr<const BlockLayout> layout) {
+Pattern blocks(std::shared_ptr<const BlockLayout> layout, OutsideLayout outside) {
   if (layout == nullptr) base::fail(ErrorCode::kInvalidArgument, "blocks: the layout is null");
   layout->validate();
   std::string name = "#" + pattern::layout_digest(*layout).hex();
-  return pattern::make_leaf(pattern::leaves::Blocks{std::move(layout), std::move(name)});
+  return pattern::make_leaf(pattern::leaves::Blocks{std::move(layout), std::move(name), outside});
 }
 
-Pattern blocks(BlockLayout layout) {
-  return blocks(std::make_shared<const BlockLayout>(std::move(layout)));
+Pattern blocks(BlockLayout layout, OutsideLayout outside) {
+  return blocks(std::make_shared<const BlockLayout>(std::move(layout)), outside);
 }
 
-Pattern blocks(const std::string& path) {
-  return pattern::make_leaf(
-      pattern::leaves::Blocks{std::make_shared<const BlockLayout>(load_layout(path)), path});
+Pattern blocks(const std::string& path, OutsideLayout outside) {
+  return pattern::make_leaf(pattern::leaves::Blocks{
+      std::make_shared<const BlockLayout>(load_layout(path)), path, outside});
 }
 
 }  // namespace annulus::inline v0

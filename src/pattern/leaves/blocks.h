@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PATTERN_LEAVES_BLOCKS_H_
 #define ANNULUS_PATTERN_LEAVES_BLOCKS_H_
 
-// blocks("file"): the block of (q, k) is kept.
+// blocks("file"): the block of (q, k) is kept. blocks("file", hide_outside) is the same, for
+// problems whose queries or keys may lie outside of the layout.
 
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@ namespace annulus::pattern::leaves {
 struct Blocks {
   std::shared_ptr<const BlockLayout> layout = {};  // valid
   std::string name = {};                           // the file, or "#digest"
+  OutsideLayout outside = OutsideLayout::kRefused;
 
   void check();
   void print(std::string* text) const;
@@ -31,7 +33,7 @@ struct Blocks {
 
   // Layouts are compared by content, not by name.
   friend bool operator==(const Blocks& a, const Blocks& b) {
-    return a.layout == b.layout || *a.layout == *b.layout;
+    return a.outside == b.outside && (a.layout == b.layout || *a.layout == *b.layout);
   }
 };
 

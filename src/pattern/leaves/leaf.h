@@ -119,7 +119,8 @@ struct Structure {
   std::int64_t heads = 1;  // H of a layout for each head, or 1
   std::optional<BlockSize> blocks = {};
   std::optional<KeyBand> band = {};
-  const BlockLayout* layout = nullptr;  // whose blocks it keeps
+  const BlockLayout* layout = nullptr;              // whose blocks it keeps
+  OutsideLayout outside = OutsideLayout::kRefused;  // of that layout
 };
 
 // A word of the language that names a leaf.
