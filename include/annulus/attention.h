@@ -60,8 +60,9 @@ struct Problem {
   std::optional<std::int64_t> q0;  // position of query row 0; Sk - Sq unless given
   std::optional<std::int64_t> k0;  // position of key row 0; 0 unless given
   // What leaves of the pattern may depend on; both are the same for all chunks of one sequence.
-  std::optional<std::int64_t> total_k;  // keys of the whole sequence; k0 + Sk unless given
-  std::int64_t layer = 0;               // layer of the model; >= 0
+  // Keys of the whole sequence, at least k0 + Sk, which it is unless given.
+  std::optional<std::int64_t> total_k;
+  std::int64_t layer = 0;  // layer of the model; >= 0
 
   bool want_lse = false;                 // write LSE; needs the state not to be carried out
   LseBase lse_base = LseBase::kNatural;  // base of the LSE that is written

@@ -374,7 +374,7 @@ typedef struct annulus_problem {
   // The score as text (docs/patterns.md): "softcap(30), alibi([0.5, 0.25])". It must not state a
   // scale or a soft-cap that has_scale or softcap states as well. Null: nothing more.
   const char* score;
-  int64_t total_k;      // keys of the whole sequence, where has_total_k; else k0 + Sk
+  int64_t total_k;      // keys of the whole sequence, >= k0 + Sk, where has_total_k; else k0 + Sk
   int64_t layer;        // layer of the model
   int32_t has_total_k;  // 0 or 1
   // annulus_dtype of O; 0: that of Q, K and V, or bf16 with e4m3. Only with e4m3 it may be another.

@@ -118,6 +118,10 @@ TEST_CASE("every wrong number of a problem is named") {
   refused([](Problem& p) { p.q0 = kMaxPosition; }, "q0 is 1073741824");
   refused([](Problem& p) { p.q0 = std::numeric_limits<std::int64_t>::min(); }, "q0 is -9223");
   refused([](Problem& p) { p.k0 = -kMaxPosition - 1; }, "k0 is -1073741825");
+  refused([](Problem& p) { p.total_k = 119; },
+          "total_k is 119, but the problem has keys at positions 0 to 119; give the number of keys "
+          "of the whole sequence, at least 120");
+  refused([](Problem& p) { p.k0 = 30, p.total_k = 149; }, "at least 150");
   refused([](Problem& p) { p.lse_base = static_cast<LseBase>(9); }, "lse_base 9");
   refused([](Problem& p) { p.want_lse = p.carry_out = true; }, "exclude each other");
   refused(

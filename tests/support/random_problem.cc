@@ -405,6 +405,9 @@ Problem random_problem(base::Random& random, const CaseLimits& limits) {
   problem.score = random_score(random, problem.score, problem.heads);
   if (random.below(6) == 0) problem.q0 = pick(random, -50, 300);
   if (random.below(6) == 0) problem.k0 = pick(random, -50, 300);
+  if (problem.total_k) {
+    problem.total_k = std::max(*problem.total_k, problem.k_position() + problem.seq_k);
+  }
   problem.carry_in = random.below(4) == 0;
   problem.carry_out = random.below(4) == 0;
   problem.want_lse = !problem.carry_out && random.below(2) == 0;

@@ -349,7 +349,17 @@ void validate(const Problem& problem) {
   };
   check_positions("q0", problem.q_position(), problem.seq_q);
   check_positions("k0", problem.k_position(), problem.seq_k);
-  if (problem.total_k) check_count("total_k", *problem.total_k, 0, kMaxPosition);
+  if (problem.total_k) {
+    check_count("total_k", *problem.total_k, 0, kMaxPosition);
+    const std::int64_t end = problem.k_position() + problem.seq_k;
+    if (problem.seq_k > 0 && end > *problem.total_k) {
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "total_k is {}, but the problem has keys at positions {} to {}; give the number of "
+          "keys of the whole sequence, at least {}, or leave total_k out",
+          *problem.total_k, problem.k_position(), end - 1, end);
+    }
+  }
   check_count("layer", problem.layer, 0, std::numeric_limits<std::int32_t>::max());
   problem.pattern.distinct_heads(problem.heads);  // throws if the pattern has other heads
   pattern::check_layouts(problem.pattern.node(), {problem.seq_q, problem.seq_k,
