@@ -221,7 +221,7 @@ TunedReport why_tuned(const Device& device, const Problem& problem, const Select
 TunedReport why_tuned(const Device& device, const BatchProblem& problem,
                       const BatchOptions& options) {
   validate(problem);
-  batch::check_plannable(problem, options);
+  batch::check_options(options);
   const Device::Impl& impl = api::inside(device);
   const attention::DeviceLimits limits = api::limits_of(impl);
   const auto named = batch::named_configs(options.config, {problem.dim_qk, problem.dim_v});

@@ -143,6 +143,8 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
   return best;
 }
 
+}  // namespace
+
 void check_options(const BatchOptions& options) {
   using attention::check_count;
   check_count("max_multiprocessors", options.max_multiprocessors, 0, kInt);
@@ -155,8 +157,6 @@ void check_options(const BatchOptions& options) {
                options.part_keys, kLeastPart);
   }
 }
-
-}  // namespace
 
 BatchProblem with_bounds(BatchProblem problem) {
   BatchBounds& most = problem.most;
@@ -370,14 +370,9 @@ std::string describe(const ClassPlan& of, kernels::Pages pages) {
 
 }  // namespace
 
-void check_plannable(const BatchProblem& problem, const BatchOptions& options) {
-  check_options(options);
-  check_has_forms(problem.pattern);
-}
-
 BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
                         const attention::DeviceLimits& limits) {
-  check_plannable(given, options);
+  check_options(options);
   BatchPlanData plan;
   plan.problem = with_bounds(given);
   const BatchProblem& problem = plan.problem;
@@ -508,6 +503,7 @@ void validate(const BatchProblem& given) {
                "dtype {} ({}) of Q, K, V and O has no kernel for batches; convert to fp16 or bf16",
                static_cast<int>(given.dtype), to_string(given.dtype));
   }
+  batch::check_has_forms(given.pattern);
   validate(batch::largest_request(batch::with_bounds(given)));
   if (given.block_keys > 0 && most.requests * given.kv_heads > batch::kInt) {
     base::fail(ErrorCode::kUnsupported,

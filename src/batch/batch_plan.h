@@ -101,9 +101,8 @@ struct BatchPlanData {
   std::vector<std::string> decisions;
 };
 
-// Throws as plan_batch() does where no device and no search changes that: for options out of range,
-// and a pattern of which no kernel is made. Requires: the problem is valid.
-void check_plannable(const BatchProblem& problem, const BatchOptions& options);
+// Throws Error{kInvalidArgument} for options out of range.
+void check_options(const BatchOptions& options);
 
 // Requires: validate(problem) passes. Throws as plan_batch, but for kCompile and kDevice.
 BatchPlanData make_plan(const BatchProblem& problem, const BatchOptions& options,

@@ -147,7 +147,7 @@ TEST_CASE("a batch that cannot be planned is refused with a reason") {
   problem = batch_problem();
   problem.pattern = strided(8, 4, 16);
   test::check_fails(ErrorCode::kUnsupported, "has no kernel for batches",
-                    [&] { plan_batch(test::device(), problem); });
+                    [&] { validate(problem); });
   problem = batch_problem();
   test::check_fails(ErrorCode::kOutOfMemory, "max_workspace_bytes is 1024",
                     [&] { plan_batch(test::device(), problem, {.max_workspace_bytes = 1024}); });

@@ -451,6 +451,8 @@ TEST_CASE("files that are none, damaged or of other tensors") {
   save_layout(make_layout(causal(), {8, 8, 16, 16}), layout);
   refused("run --device sim:sm_80 -p 'blocks(\"" + layout + "\")' -S 17", 2,
           "layout of Sq 16 x Sk 16");
+  refused("run --device sim:sm_80 -p 'blocks(\"" + layout + "\")' --requests 1/16", 2,
+          "has no kernel for batches");
   refused("pattern stats -p 'blocks(\"" + layout + "\")' -S 17 --block 8x8", 2, "Sq 17 x Sk 17");
 }
 

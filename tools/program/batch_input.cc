@@ -139,6 +139,7 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
   }
   ProblemArguments shape = arguments;
   shape.k0.reset();
+  shape.pattern = "dense";  // the pattern is for the lengths of the requests
   const Problem one = make_shape(shape, carry);
   BatchProblem& problem = input.problem;
   problem.heads = one.heads;
@@ -146,7 +147,7 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
   problem.dim_qk = one.dim_qk;
   problem.dim_v = one.dim_v;
   problem.dtype = one.dtype;
-  problem.pattern = one.pattern;
+  problem.pattern = parse_pattern(arguments.pattern);
   problem.score = one.score;
   problem.page_rows = batch.page;
   problem.block_keys = batch.block_keys;
