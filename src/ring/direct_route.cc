@@ -7,6 +7,7 @@
 // largest on. A first fit by one of these orders is tried with few rounds and little sending in a
 // round first, then with more.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -15,6 +16,7 @@
 
 #include "base/math.h"
 #include "base/work.h"
+#include "ring/free_rounds.h"
 #include "ring/routes.h"
 
 namespace annulus::ring {
@@ -23,19 +25,21 @@ namespace {
 using pattern::Interval;
 using pattern::IntervalSet;
 
+constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max();
+
+// The rows that a user needs of an owner. A ring may have as many parcels as the square of its
+// ranks.
 struct Parcel {
   int owner = 0;
   int user = 0;
-  int distance = 0;    // from the owner to the user, upwards around the ring
-  IntervalSet places;  // among the owner's packed rows
   std::int64_t rows = 0;
 };
 
-// `rows` rows of a parcel from its row `first` on, in a round.
+// Rows of a parcel that go in a round. The parts of a parcel are next to each other, in the order
+// of its rows.
 struct Part {
-  std::size_t parcel = 0;
-  std::size_t round = 0;
-  std::int64_t first = 0;
+  std::uint32_t parcel = 0;
+  std::uint32_t round = 0;
   std::int64_t rows = 0;
 };
 
@@ -51,19 +55,47 @@ void pack_rows(const Demand& demand, Rounds* rounds) {
   }
 }
 
-// In the order of distance, then of users.
-std::vector<Parcel> parcels_of(const Demand& demand, const Rounds& rounds) {
-  std::vector<Parcel> parcels;
-  for (int user = 0; user < demand.ranks(); ++user) {
-    for (const Need& need : demand.needs.of(user)) {
-      if (need.owner == user) continue;
-      const int distance = (user - need.owner + demand.ranks()) % demand.ranks();
-      parcels.push_back({need.owner, user, distance,
-                         rounds.packed[static_cast<std::size_t>(need.owner)].places_of(need.rows),
-                         pattern::size(need.rows)});
+// The order of all parcels: by the distance from owner to user, upwards around the ring, then by
+// users. Parcels that follow each other go into neighbouring places of what is known of rounds.
+class ParcelOrder {
+ public:
+  explicit ParcelOrder(const Demand& demand) : demand_(demand) {
+    first_.assign(static_cast<std::size_t>(demand.ranks()) + 1, 0);
+    each_need([&](std::size_t distance, int, const Need&) { ++first_[distance + 1]; });
+    for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+  }
+
+  std::size_t size() const { return first_.back(); }
+  // Calls f(index in the order, user, need) by ascending users, then owners.
+  template <typename F>
+  void each(const F& f) const {
+    std::vector<std::uint32_t> next = first_;
+    each_need(
+        [&](std::size_t distance, int user, const Need& need) { f(next[distance]++, user, need); });
+  }
+
+ private:
+  template <typename F>
+  void each_need(const F& f) const {
+    const int ranks = demand_.ranks();
+    for (int user = 0; user < ranks; ++user) {
+      base::charge(4 * std::ssize(demand_.needs.of(user)));
+      for (const Need& need : demand_.needs.of(user)) {
+        const int distance = (user - need.owner + ranks) % ranks;
+        if (distance > 0) f(static_cast<std::size_t>(distance), user, need);
+      }
     }
   }
-  std::ranges::stable_sort(parcels, {}, &Parcel::distance);
+
+  const Demand& demand_;
+  std::vector<std::uint32_t> first_;  // [distance]: the index of the first parcel
+};
+
+std::vector<Parcel> parcels_of(const ParcelOrder& order) {
+  std::vector<Parcel> parcels(order.size());
+  order.each([&](std::uint32_t index, int user, const Need& need) {
+    parcels[index] = {need.owner, user, pattern::size(need.rows)};
+  });
   return parcels;
 }
 
@@ -72,8 +104,8 @@ class Filling {
  public:
   struct Bounds {
     std::size_t rounds = 1;
-    std::vector<std::int64_t> receive[2];  // [slot][rank]: rows in a round
-    std::vector<std::int64_t> send;        // [rank]: rows in a round
+    // [round % 2][rank]: rows in a round
+    std::array<std::vector<std::int64_t>, 2> receive, send;
     std::int64_t grain = 1;
     bool halves = false;  // parcels are cut in halves or not at all
   };
@@ -81,16 +113,22 @@ class Filling {
   Filling(const std::vector<Parcel>& parcels, const Bounds& bounds)
       : parcels_(parcels),
         bounds_(bounds),
-        ranks_(bounds.send.size()),
-        received_(bounds.rounds * ranks_, 0),
-        sent_(bounds.rounds * ranks_, 0),
-        open_(ranks_, 0) {}
+        receiving_(bounds.rounds, bounds.receive),
+        sending_(bounds.rounds, bounds.send) {}
+
+  // How many of so many rows are the first half, of which a slot takes `most`.
+  static std::int64_t first_half(std::int64_t rows, std::int64_t most, std::int64_t grain) {
+    const std::int64_t first = rows - base::round_down(rows / 2, grain);
+    return first <= most ? first : base::round_down(most, grain);
+  }
 
   // The parts in the order in which they were put, or none where they do not fit. Requires: there
   // are parcels.
-  std::vector<Part> fill(const std::vector<std::size_t>& order) {
-    for (const std::size_t parcel : order) {
-      if (!put(parcel)) return {};
+  std::vector<Part> fill(const std::vector<std::uint32_t>& order) {
+    parts_.reserve(parcels_.size());
+    for (const std::uint32_t parcel : order) {
+      base::charge(2);
+      if (!(bounds_.halves ? put_in_halves(parcel) : put_in_pieces(parcel))) return {};
     }
     return std::move(parts_);
   }
@@ -99,34 +137,33 @@ class Filling {
   std::int64_t capacity(int user, std::size_t round) const {
     return bounds_.receive[round % 2][static_cast<std::size_t>(user)];
   }
-  std::int64_t& received(int user, std::size_t round) {
-    return received_[round * ranks_ + static_cast<std::size_t>(user)];
-  }
-  std::int64_t& sent(int owner, std::size_t round) {
-    return sent_[round * ranks_ + static_cast<std::size_t>(owner)];
-  }
   // How much more the round takes of the parcel.
-  std::int64_t room(const Parcel& parcel, std::size_t round) {
-    return std::min(
-        capacity(parcel.user, round) - received(parcel.user, round),
-        bounds_.send[static_cast<std::size_t>(parcel.owner)] - sent(parcel.owner, round));
+  std::int64_t room(const Parcel& parcel, std::size_t round) const {
+    return std::min(receiving_.room(parcel.user, round), sending_.room(parcel.owner, round));
   }
 
-  bool put(std::size_t index) {
+  // The first round with room for so many rows of the parcel, for which accepts() is true too.
+  template <typename Accepts>
+  std::size_t first_round(const Parcel& parcel, std::int64_t rows, const Accepts& accepts) {
+    if (rows > capacity(parcel.user, 0)) return bounds_.rounds;
+    return first_common(
+        receiving_.at_least(parcel.user, rows), sending_.at_least(parcel.owner, rows),
+        bounds_.rounds,
+        [&](std::size_t round) { return room(parcel, round) >= rows && accepts(round); });
+  }
+  std::size_t first_round(const Parcel& parcel, std::int64_t rows) {
+    return first_round(parcel, rows, [](std::size_t) { return true; });
+  }
+
+  bool put_in_pieces(std::uint32_t index) {
     const Parcel& parcel = parcels_[index];
-    std::size_t& open = open_[static_cast<std::size_t>(parcel.user)];
-    while (open < bounds_.rounds && received(parcel.user, open) == capacity(parcel.user, open)) {
-      ++open;
-    }
-    base::charge(1);
-    if (bounds_.halves) return put_in_halves(index);
     for (std::int64_t first = 0; first < parcel.rows;) {
       const std::int64_t left = parcel.rows - first;
-      const std::size_t round = first_round(parcel, left);
+      const std::size_t round = round_of_piece(parcel, left);
       if (round == bounds_.rounds) return false;
       const std::int64_t space = room(parcel, round);
       const std::int64_t rows = space >= left ? left : base::round_down(space, bounds_.grain);
-      add(index, round, first, rows);
+      add(index, round, rows);
       first += rows;
     }
     return true;
@@ -134,53 +171,38 @@ class Filling {
 
   // The first round that takes so many rows of the parcel; else the first one that the user has to
   // itself; else the first one that takes any.
-  std::size_t first_round(const Parcel& parcel, std::int64_t rows) {
-    std::size_t fresh = bounds_.rounds;
-    std::size_t any = bounds_.rounds;
-    const std::size_t open = open_[static_cast<std::size_t>(parcel.user)];
-    base::charge(static_cast<std::int64_t>(1 + bounds_.rounds - open));
-    for (std::size_t round = open; round < bounds_.rounds; ++round) {
-      const std::int64_t space = room(parcel, round);
-      if (space >= rows) return round;
-      if (fresh == bounds_.rounds && received(parcel.user, round) == 0 &&
-          space == capacity(parcel.user, round)) {
-        fresh = round;
-      }
-      if (any == bounds_.rounds && space >= bounds_.grain) any = round;
-    }
-    return fresh < bounds_.rounds ? fresh : any;
+  std::size_t round_of_piece(const Parcel& parcel, std::int64_t rows) {
+    std::size_t round = first_round(parcel, rows);
+    if (round < bounds_.rounds) return round;
+    round = first_round(parcel, capacity(parcel.user, 1), [&](std::size_t at) {
+      return room(parcel, at) == capacity(parcel.user, at);
+    });
+    return round < bounds_.rounds ? round : first_round(parcel, bounds_.grain);
   }
 
-  bool put_in_halves(std::size_t index) {
+  bool put_in_halves(std::uint32_t index) {
     const Parcel& parcel = parcels_[index];
-    if (put_whole(index, 0, parcel.rows)) return true;
-    std::int64_t first = parcel.rows - base::round_down(parcel.rows / 2, bounds_.grain);
-    const std::int64_t most = capacity(parcel.user, 0);
-    if (first > most) first = base::round_down(most, bounds_.grain);
-    return put_whole(index, 0, first) && put_whole(index, first, parcel.rows - first);
+    if (put_whole(index, parcel.rows)) return true;
+    const std::int64_t first = first_half(parcel.rows, capacity(parcel.user, 0), bounds_.grain);
+    return put_whole(index, first) && put_whole(index, parcel.rows - first);
   }
-  bool put_whole(std::size_t index, std::int64_t first, std::int64_t rows) {
-    const Parcel& parcel = parcels_[index];
-    const std::size_t open = open_[static_cast<std::size_t>(parcel.user)];
-    std::size_t round = open;
-    while (round < bounds_.rounds && room(parcel, round) < rows) ++round;
-    base::charge(static_cast<std::int64_t>(1 + round - open));
-    if (round == bounds_.rounds || rows == 0) return false;
-    add(index, round, first, rows);
+  bool put_whole(std::uint32_t index, std::int64_t rows) {
+    if (rows == 0) return false;
+    const std::size_t round = first_round(parcels_[index], rows);
+    if (round == bounds_.rounds) return false;
+    add(index, round, rows);
     return true;
   }
 
-  void add(std::size_t index, std::size_t round, std::int64_t first, std::int64_t rows) {
-    parts_.push_back({index, round, first, rows});
-    received(parcels_[index].user, round) += rows;
-    sent(parcels_[index].owner, round) += rows;
+  void add(std::uint32_t index, std::size_t round, std::int64_t rows) {
+    parts_.push_back({index, static_cast<std::uint32_t>(round), rows});
+    receiving_.take(parcels_[index].user, round, rows);
+    sending_.take(parcels_[index].owner, round, rows);
   }
 
   const std::vector<Parcel>& parcels_;
   const Bounds& bounds_;
-  const std::size_t ranks_;
-  std::vector<std::int64_t> received_, sent_;  // [round][rank]
-  std::vector<std::size_t> open_;              // [rank]: rounds before this one are full
+  FreeRounds receiving_, sending_;
   std::vector<Part> parts_;
 };
 
@@ -195,21 +217,17 @@ class RoundSearch {
       to_receive_[static_cast<std::size_t>(parcel.user)] += parcel.rows;
       to_send_[static_cast<std::size_t>(parcel.owner)] += parcel.rows;
     }
-    by_distance_.resize(parcels.size());
-    std::iota(by_distance_.begin(), by_distance_.end(), std::size_t{0});
-    by_size_ = by_distance_;
-    std::ranges::stable_sort(by_size_, std::greater<>(),
-                             [&](std::size_t i) { return parcels[i].rows; });
   }
 
   std::vector<Part> find() {
     if (fits_one_round()) return in_one_round();
     set_slots();
+    by_distance_.resize(parcels_.size());
+    std::iota(by_distance_.begin(), by_distance_.end(), std::uint32_t{0});
     const std::size_t fewest = fewest_rounds();
-    std::vector<Part> parts = find(fewest, std::numeric_limits<std::size_t>::max());
+    std::vector<Part> parts = find(fewest);
     if (!is_crowded(parts)) return parts;
-    bounds_.halves = true;
-    std::vector<Part> halves = find(fewest, bounds_.rounds + 1 + bounds_.rounds / 50);
+    std::vector<Part> halves = find_halves(fewest, bounds_.rounds + 1 + bounds_.rounds / 50);
     return halves.empty() || is_crowded(halves) ? parts : halves;
   }
 
@@ -219,24 +237,55 @@ class RoundSearch {
     return most_held_rows(demand_.largest, packed) - packed;
   }
 
-  // With as few rounds as possible, and then as little sending in a round; none where more than
-  // `most` rounds are needed.
-  std::vector<Part> find(std::size_t fewest, std::size_t most) {
-    for (bounds_.rounds = fewest; bounds_.rounds <= most; ++bounds_.rounds) {
-      std::vector<Part> parts = fill(std::numeric_limits<std::int64_t>::max());
-      if (parts.empty()) continue;
-      // What a rank sends in a round, in quarters of its share.
-      for (const std::int64_t quarters : {4, 5, 6, 8, 12, 16}) {
-        std::vector<Part> bounded = fill(quarters);
-        if (!bounded.empty()) return bounded;
-      }
-      return parts;
+  // With as few rounds as possible, and then as little sending in a round.
+  std::vector<Part> find(std::size_t fewest) {
+    for (std::size_t rounds = fewest;; ++rounds) {
+      std::vector<Part> parts = fill(rounds, kNoBound);
+      if (!parts.empty()) return send_less(rounds, std::move(parts));
     }
-    return {};
+  }
+
+  // The same for parcels in halves; none where more than `most` rounds are needed. More rounds have
+  // more room, and so ever larger numbers are tried until one is enough, and then those in between:
+  // a fill for each number would take a time in the cube of the ranks.
+  std::vector<Part> find_halves(std::size_t fewest, std::size_t most) {
+    bounds_.halves = true;
+    fewest = std::max(fewest, fewest_rounds_of_halves());
+    std::vector<Part> parts;
+    std::size_t enough = fewest;
+    for (std::size_t step = 1; parts.empty(); step *= 2) {
+      if (fewest > most) return {};
+      enough = std::min(fewest + step - 1, most);
+      parts = fill(enough, kNoBound);
+      if (parts.empty()) fewest = enough + 1;
+    }
+    while (fewest < enough) {
+      const std::size_t middle = fewest + (enough - fewest) / 2;
+      std::vector<Part> fewer = fill(middle, kNoBound);
+      if (fewer.empty()) {
+        fewest = middle + 1;
+      } else {
+        enough = middle;
+        parts = std::move(fewer);
+      }
+    }
+    return send_less(enough, std::move(parts));
+  }
+
+  // Parts in so many rounds where no rank sends much more in a round than its share, as far as that
+  // is found; else those that are given.
+  std::vector<Part> send_less(std::size_t rounds, std::vector<Part> parts) {
+    // What a rank sends in a round, in quarters of its share.
+    for (const std::int64_t quarters : {4, 5, 6, 8, 12, 16}) {
+      std::vector<Part> bounded = fill(rounds, quarters);
+      if (!bounded.empty()) return bounded;
+    }
+    return parts;
   }
 
   // Whether some rank receives parts of more than two parcels in a round.
   bool is_crowded(const std::vector<Part>& parts) const {
+    base::charge(std::ssize(parts));
     std::vector<int> count(bounds_.rounds * to_receive_.size(), 0);
     return std::ranges::any_of(parts, [&](const Part& part) {
       const auto user = static_cast<std::size_t>(parcels_[part.parcel].user);
@@ -253,7 +302,9 @@ class RoundSearch {
   }
   std::vector<Part> in_one_round() const {
     std::vector<Part> parts;
-    for (std::size_t i = 0; i < parcels_.size(); ++i) parts.push_back({i, 0, 0, parcels_[i].rows});
+    for (std::uint32_t i = 0; i < parcels_.size(); ++i) {
+      parts.push_back({i, 0, parcels_[i].rows});
+    }
     return parts;
   }
 
@@ -281,39 +332,75 @@ class RoundSearch {
     return static_cast<std::size_t>(most);
   }
 
-  std::vector<Part> fill(std::int64_t quarters) {
-    base::charge(static_cast<std::int64_t>(bounds_.rounds * to_send_.size() / 8));
-    bounds_.send.clear();
+  // A round takes no two halves of which each is more than half a slot.
+  std::size_t fewest_rounds_of_halves() const {
+    std::vector<std::size_t> large(to_receive_.size(), 0);  // [user]
+    base::charge(std::ssize(parcels_));
+    for (const Parcel& parcel : parcels_) {
+      const auto user = static_cast<std::size_t>(parcel.user);
+      const std::int64_t slot = bounds_.receive[0][user];
+      if (parcel.rows <= slot) continue;
+      const std::int64_t first = Filling::first_half(parcel.rows, slot, bounds_.grain);
+      for (const std::int64_t rows : {first, parcel.rows - first}) {
+        if (2 * rows > slot) ++large[user];
+      }
+    }
+    return std::ranges::max(large);
+  }
+
+  // A rank sends in a round at most so many quarters of its share.
+  std::vector<Part> fill(std::size_t rounds, std::int64_t quarters) {
+    bounds_.rounds = rounds;
+    std::vector<std::int64_t> send;
     for (std::size_t rank = 0; rank < to_send_.size(); ++rank) {
-      if (quarters == std::numeric_limits<std::int64_t>::max()) {
-        bounds_.send.push_back(quarters);
+      if (quarters == kNoBound) {
+        send.push_back(kNoBound);
         continue;
       }
       const std::int64_t share =
           base::ceil_div(to_send_[rank], static_cast<std::int64_t>(bounds_.rounds));
       // No less than the largest message, which fills a slot.
-      bounds_.send.push_back(std::max(base::round_up(share * quarters / 4, bounds_.grain),
-                                      std::ranges::max(bounds_.receive[0])));
+      send.push_back(std::max(base::round_up(share * quarters / 4, bounds_.grain),
+                              std::ranges::max(bounds_.receive[0])));
     }
+    bounds_.send = {send, send};
     std::vector<Part> parts = Filling(parcels_, bounds_).fill(by_distance_);
-    return parts.empty() ? Filling(parcels_, bounds_).fill(by_size_) : parts;
+    return parts.empty() ? Filling(parcels_, bounds_).fill(by_size()) : parts;
+  }
+
+  const std::vector<std::uint32_t>& by_size() {
+    if (by_size_.empty()) {
+      base::charge(8 * std::ssize(parcels_));
+      by_size_ = by_distance_;
+      std::ranges::stable_sort(by_size_, std::greater<>(),
+                               [&](std::uint32_t i) { return parcels_[i].rows; });
+    }
+    return by_size_;
   }
 
   const Demand& demand_;
   const Rounds& rounds_;
   const std::vector<Parcel>& parcels_;
-  std::vector<std::int64_t> to_receive_, to_send_;  // [rank]
-  std::vector<std::size_t> by_distance_, by_size_;  // indices of parcels
+  std::vector<std::int64_t> to_receive_, to_send_;    // [rank]
+  std::vector<std::uint32_t> by_distance_, by_size_;  // indices of parcels
   Filling::Bounds bounds_;
 };
 
-// The messages of a part: one for each range of packed rows that it touches.
-void add_messages(const Parcel& parcel, const Part& part, std::vector<Message>* round) {
-  base::charge(4 * std::ssize(parcel.places));
+// Where the parts of each parcel begin.
+std::vector<std::size_t> starts_of(const std::vector<Part>& parts, std::size_t parcels) {
+  std::vector<std::size_t> starts(parcels);
+  for (std::size_t i = parts.size(); i-- > 0;) starts[parts[i].parcel] = i;
+  return starts;
+}
+
+// The messages of `part` of a parcel, whose rows are at `all_places` of the packed rows: one for
+// each range of them that it touches.
+void add_messages(const Parcel& parcel, const IntervalSet& all_places, const Interval& part,
+                  std::vector<Message>* round) {
+  base::charge(4 * std::ssize(all_places));
   std::int64_t row = 0;  // of the parcel
-  for (const Interval& places : parcel.places) {
-    const Interval rows =
-        pattern::intersection({part.first, part.first + part.rows}, {row, row + places.size()});
+  for (const Interval& places : all_places) {
+    const Interval rows = pattern::intersection(part, {row, row + places.size()});
     if (!rows.empty()) {
       const std::int64_t first = places.begin + rows.begin - row;
       round->push_back({.from = parcel.owner,
@@ -327,26 +414,42 @@ void add_messages(const Parcel& parcel, const Part& part, std::vector<Message>* 
   }
 }
 
+// Makes the rounds, with room for the messages of all parts.
+void reserve_rounds(const std::vector<Part>& parts, Rounds* rounds) {
+  std::vector<std::size_t> counts;  // [round]: of parts
+  for (const Part& part : parts) {
+    if (counts.size() <= part.round) counts.resize(part.round + std::size_t{1});
+    ++counts[part.round];
+  }
+  rounds->rounds.resize(counts.size());
+  for (std::size_t t = 0; t < counts.size(); ++t) rounds->rounds[t].reserve(counts[t]);
+}
+
 }  // namespace
 
 void route_directly(const Demand& demand, Rounds* rounds) {
   pack_rows(demand, rounds);
-  const std::vector<Parcel> parcels = parcels_of(demand, *rounds);
-  if (parcels.empty()) return place(rounds);
-  std::vector<Part> parts = RoundSearch(demand, *rounds, parcels).find();
-  std::ranges::stable_sort(parts, {},
-                           [](const Part& part) { return std::pair(part.round, part.parcel); });
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    Part part = parts[i];
-    // Parts of a parcel that go in one round and follow each other are one.
-    for (; i + 1 < parts.size() && parts[i + 1].round == part.round &&
-           parts[i + 1].parcel == part.parcel && parts[i + 1].first == part.first + part.rows;
-         ++i) {
-      part.rows += parts[i + 1].rows;
+  const ParcelOrder order(demand);
+  if (order.size() == 0) return place(rounds);
+  const std::vector<Parcel> parcels = parcels_of(order);
+  const std::vector<Part> parts = RoundSearch(demand, *rounds, parcels).find();
+  const std::vector<std::size_t> starts = starts_of(parts, parcels.size());
+  reserve_rounds(parts, rounds);
+  order.each([&](std::uint32_t index, int, const Need& need) {
+    const Parcel& parcel = parcels[index];
+    const IntervalSet places =
+        rounds->packed[static_cast<std::size_t>(need.owner)].places_of(need.rows);
+    Interval rows;
+    for (std::size_t i = starts[index]; i < parts.size() && parts[i].parcel == index; ++i) {
+      rows.end += parts[i].rows;
+      // Parts that follow each other and go in one round are one.
+      const bool goes_on = i + 1 < parts.size() && parts[i + 1].parcel == index &&
+                           parts[i + 1].round == parts[i].round;
+      if (goes_on) continue;
+      add_messages(parcel, places, rows, &rounds->rounds[parts[i].round]);
+      rows.begin = rows.end;
     }
-    if (rounds->rounds.size() <= part.round) rounds->rounds.resize(part.round + 1);
-    add_messages(parcels[part.parcel], part, &rounds->rounds[part.round]);
-  }
+  });
   place(rounds);
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/work.h"
 #include "pattern/batches.h"
 #include "pattern/evaluate.h"
 
@@ -150,6 +151,7 @@ std::vector<Need> deal(const std::vector<OwnedKeys>& owned, const IntervalSet& p
       pieces.push_back({each->owner, {first, first + part.size()}});
     }
   }
+  base::charge(16 * std::ssize(pieces));
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::pair(a.owner, a.rows.begin) < std::pair(b.owner, b.rows.begin);
   });

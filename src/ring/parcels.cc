@@ -33,6 +33,7 @@ class RowOrder {
     // Takers of the same rows count as one that is as many times as important.
     std::map<IntervalSet, std::int64_t, Less> distinct;
     for (const IntervalSet* taker : takers) {
+      base::charge(2 + std::ssize(*taker));
       if (!taker->empty()) ++distinct[*taker];
     }
     for (const auto& [rows, times] : distinct) {

@@ -58,7 +58,7 @@ std::vector<Segment> all_positions(const std::vector<Segment>& shard, std::int64
 std::vector<Segment> arriving_positions(const World& world, int rank, int round) {
   std::vector<Segment> positions;
   const auto& messages = world.rounds.rounds[static_cast<std::size_t>(round)];
-  base::charge(4);
+  base::charge(8);
   for (const Message& message : std::ranges::equal_range(messages, rank, {}, &Message::to)) {
     const auto owner = static_cast<std::size_t>(message.owner);
     world.rounds.packed[owner].each_piece(

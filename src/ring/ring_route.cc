@@ -17,74 +17,76 @@ namespace {
 using pattern::Interval;
 using pattern::IntervalSet;
 
-// One way around: what hop h carries of an owner, h from 1.
-struct Way {
-  int step = 1;                                // upwards or downwards
-  std::vector<std::vector<IntervalSet>> hops;  // [owner][h - 1]: rows of its shard, then places
+// The rank that is `hops` above an owner around the ring, or below it for a negative number.
+int rank_at(int owner, int hops, int ranks) { return ((owner + hops) % ranks + ranks) % ranks; }
+
+// What one user needs of an owner's rows.
+struct Use {
+  int user = 0;
+  const IntervalSet* rows = nullptr;
 };
 
-int neighbour(int rank, int step, int ranks) { return (rank + step + ranks) % ranks; }
-
-// What each hop carries in rows of the shards. Of two ways of one length the upward one is taken.
-Way find_hops(const Demand& demand, int step) {
-  const int ranks = demand.ranks();
-  const int farthest = step > 0 ? ranks / 2 : (ranks - 1) / 2;
-  Way way = {step, std::vector<std::vector<IntervalSet>>(static_cast<std::size_t>(ranks))};
-  IntervalSet united;
-  for (int owner = 0; owner < ranks; ++owner) {
-    std::vector<IntervalSet>& hops = way.hops[static_cast<std::size_t>(owner)];
-    IntervalSet further;  // what ranks from the end of the hop on need
-    for (int hop = farthest; hop > 0; --hop) {
-      const int user = ((owner + hop * step) % ranks + ranks) % ranks;
-      if (const Need* need = demand.needs.find(user, owner)) {
-        pattern::unite(further, need->rows, &united);
-        further.swap(united);
-      }
-      base::charge(4 + std::ssize(further));
-      if (!further.empty()) hops.push_back(further);
+std::vector<std::vector<Use>> uses_of_owners(const Demand& demand) {
+  std::vector<std::vector<Use>> uses(static_cast<std::size_t>(demand.ranks()));
+  for (int user = 0; user < demand.ranks(); ++user) {
+    base::charge(2 * std::ssize(demand.needs.of(user)));
+    for (const Need& need : demand.needs.of(user)) {
+      if (need.owner == user) continue;
+      uses[static_cast<std::size_t>(need.owner)].push_back({user, &need.rows});
     }
-    std::ranges::reverse(hops);
+  }
+  return uses;
+}
+
+// The legs of each owner's rows, in rows of its shard. Of two ways of one length the upward one is
+// taken.
+RingWay find_legs(const std::vector<std::vector<Use>>& uses, int step) {
+  const int ranks = static_cast<int>(uses.size());
+  const int farthest = step > 0 ? ranks / 2 : (ranks - 1) / 2;
+  RingWay way = {step, std::vector<std::vector<RingLeg>>(uses.size())};
+  std::vector<const IntervalSet*> needed(static_cast<std::size_t>(farthest) + 1);  // [hop]
+  for (int owner = 0; owner < ranks; ++owner) {
+    std::ranges::fill(needed, nullptr);
+    base::charge(farthest);
+    for (const Use& use : uses[static_cast<std::size_t>(owner)]) {
+      const int hop = rank_at(0, (use.user - owner) * step, ranks);
+      if (hop <= farthest) needed[static_cast<std::size_t>(hop)] = use.rows;
+    }
+    std::vector<RingLeg>& legs = way.legs[static_cast<std::size_t>(owner)];
+    IntervalSet further, united;  // what ranks from the end of the hop on need
+    for (int hop = farthest; hop > 0; --hop) {
+      const IntervalSet* rows = needed[static_cast<std::size_t>(hop)];
+      if (rows == nullptr) continue;
+      pattern::unite(further, *rows, &united);
+      base::charge(8 + std::ssize(united));
+      if (united == further) continue;
+      further.swap(united);
+      legs.push_back({hop, further});
+    }
+    std::ranges::reverse(legs);
   }
   return way;
 }
 
-// Packed rows of an owner that go around in a phase.
-Interval slice_of(std::int64_t packed, int phase, int phases, std::int64_t grain) {
-  const auto edge = [&](int at) {
-    return at == phases ? packed : packed * at / phases / grain * grain;
-  };
-  return {edge(phase), edge(phase + 1)};
-}
-
-// The rounds of one phase: in round h - 1 of it all owners' hop h goes over.
-void add_phase(const Demand& demand, const Way& way, std::size_t first_round, int phase, int phases,
-               std::int64_t grain, Rounds* rounds) {
-  const int ranks = demand.ranks();
-  IntervalSet carried;
-  for (int owner = 0; owner < ranks; ++owner) {
-    const auto at = static_cast<std::size_t>(owner);
-    const Interval slice = slice_of(rounds->packed[at].count(), phase, phases, grain);
-    if (slice.empty()) continue;
-    for (std::size_t hop = 0; hop < way.hops[at].size(); ++hop) {
-      pattern::intersect(way.hops[at][hop], {slice}, &carried);
-      base::charge(4 + std::ssize(way.hops[at][hop]) + 4 * std::ssize(carried));
-      if (carried.empty()) break;
-      const auto hops_done = static_cast<int>(hop);
-      const int from = ((owner + hops_done * way.step) % ranks + ranks) % ranks;
-      const std::size_t round = first_round + hop;
-      if (rounds->rounds.size() <= round) rounds->rounds.resize(round + 1);
-      for (const Interval& places : carried) {
-        rounds->rounds[round].push_back(
-            {.from = from,
-             .to = neighbour(from, way.step, ranks),
-             .owner = owner,
-             .from_slot = hop == 0 ? kOwnRows : static_cast<int>((round - 1) % 2),
-             .first = places.begin,
-             .rows = places.size(),
-             .from_row = places.begin});
+// Packs each owner's rows so that what a hop carries is one range, where an order allows it, and
+// turns the rows of legs into places among the packed rows.
+std::vector<PackedRows> pack_rows(std::array<RingWay, 2>* ways) {
+  std::vector<PackedRows> packed;
+  for (std::size_t owner = 0; owner < ways->front().legs.size(); ++owner) {
+    std::vector<const IntervalSet*> takers;  // of each hop
+    for (const RingWay& way : *ways) {
+      int hops = 0;
+      for (const RingLeg& leg : way.legs[owner]) {
+        takers.insert(takers.end(), static_cast<std::size_t>(leg.last - hops), &leg.rows);
+        hops = leg.last;
       }
     }
+    packed.push_back(pack_rows_of(takers));
+    for (RingWay& way : *ways) {
+      for (RingLeg& leg : way.legs[owner]) leg.rows = packed.back().places_of(leg.rows);
+    }
   }
+  return packed;
 }
 
 // Finds where relayed rows begin in the slots of those who pass them on. Requires: place().
@@ -99,50 +101,151 @@ void find_sources(Rounds* rounds) {
       const auto key = [](const Message& other) {
         return std::tuple(other.to, other.owner, other.first);
       };
-      const auto behind = std::ranges::upper_bound(
+      const auto after = std::ranges::upper_bound(
           arrived, std::tuple(message.from, message.owner, message.first), {}, key);
-      const Message& source = *std::prev(behind);
+      const Message& source = *std::prev(after);
       message.from_row = source.to_row + message.first - source.first;
     }
   }
 }
 
-bool fits(const Demand& demand, const Rounds& rounds) {
-  for (int rank = 0; rank < demand.ranks(); ++rank) {
-    const std::int64_t packed = rounds.packed[static_cast<std::size_t>(rank)].count();
-    if (rounds.held_rows(rank) > most_held_rows(demand.largest, packed)) return false;
+}  // namespace
+
+RingRoute::RingRoute(const Demand& demand) : ranks_(demand.ranks()), largest_(demand.largest) {
+  const std::vector<std::vector<Use>> uses = uses_of_owners(demand);
+  ways_ = {find_legs(uses, 1), find_legs(uses, -1)};
+  packed_ = pack_rows(&ways_);
+  // Slices of a single row fit, and so the loop ends.
+  do {
+    ++phases_;
+    measure();
+  } while (!fits() && phases_ < largest_);
+  for (std::size_t rank = 0; rank < packed_.size(); ++rank) {
+    size_.most_held = std::max(size_.most_held, held_rows(rank));
+  }
+}
+
+Interval RingRoute::slice_of(std::size_t owner, int phase) const {
+  const std::int64_t rows = packed_[owner].count(), grain = grain_of(largest_ / phases_);
+  const auto edge = [&](int at) {
+    return at == phases_ ? rows : rows * at / phases_ / grain * grain;
+  };
+  return {edge(phase), edge(phase + 1)};
+}
+
+std::int64_t RingRoute::held_rows(std::size_t rank) const {
+  return packed_[rank].count() + slot_rows_[rank][0] + slot_rows_[rank][1];
+}
+
+bool RingRoute::fits() const {
+  for (std::size_t rank = 0; rank < packed_.size(); ++rank) {
+    if (held_rows(rank) > most_held_rows(largest_, packed_[rank].count())) return false;
   }
   return true;
 }
 
-}  // namespace
-
-void route_around(const Demand& demand, Rounds* rounds) {
-  const auto ranks = static_cast<std::size_t>(demand.ranks());
-  std::vector<Way> ways = {find_hops(demand, 1), find_hops(demand, -1)};
-  for (std::size_t owner = 0; owner < ranks; ++owner) {
-    std::vector<const IntervalSet*> takers;
-    for (const Way& way : ways) {
-      for (const IntervalSet& rows : way.hops[owner]) takers.push_back(&rows);
-    }
-    rounds->packed[owner] = pack_rows_of(takers);
-    for (Way& way : ways) {
-      for (IntervalSet& rows : way.hops[owner]) rows = rounds->packed[owner].places_of(rows);
-    }
-  }
-  // Slices of a single row fit, and so the loop ends.
-  for (int phases = 1;; ++phases) {
-    rounds->rounds.clear();
-    const std::int64_t grain = grain_of(demand.largest / phases);
-    for (int phase = 0; phase < phases; ++phase) {
-      const std::size_t first_round = rounds->rounds.size();
-      for (const Way& way : ways) {
-        add_phase(demand, way, first_round, phase, phases, grain, rounds);
+// Finds the size of the route and of the slots for the present number of phases.
+void RingRoute::measure() {
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  size_ = {};
+  hops_.clear();
+  slot_rows_.assign(ranks, {0, 0});
+  std::vector<std::int64_t> received;  // [hop - 1][rank], of a phase
+  IntervalSet carried;
+  for (int phase = 0; phase < phases_; ++phase) {
+    received.assign(static_cast<std::size_t>(ranks_ / 2 + 1) * ranks, 0);
+    int most_hops = 0;
+    for (const RingWay& way : ways_) {
+      for (int owner = 0; owner < ranks_; ++owner) {
+        const Interval slice = slice_of(static_cast<std::size_t>(owner), phase);
+        if (slice.empty()) continue;
+        int hop = 0;
+        for (const RingLeg& leg : way.legs[static_cast<std::size_t>(owner)]) {
+          pattern::intersect(leg.rows, {slice}, &carried);
+          base::charge(8 + std::ssize(leg.rows) + (leg.last - hop) / 2);
+          if (carried.empty()) break;
+          const std::int64_t rows = pattern::size(carried);
+          size_.rows_sent += rows * (leg.last - hop);
+          while (hop < leg.last) {
+            const std::size_t first = static_cast<std::size_t>(hop) * ranks;
+            ++hop;
+            received[first + static_cast<std::size_t>(rank_at(owner, hop * way.step, ranks_))] +=
+                rows;
+          }
+        }
+        most_hops = std::max(most_hops, hop);
       }
     }
-    place(rounds);
-    if (fits(demand, *rounds) || phases >= demand.largest) break;
+    base::charge(static_cast<std::int64_t>(received.size() / 4));
+    for (std::size_t hop = 0; hop < static_cast<std::size_t>(most_hops); ++hop) {
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        std::int64_t& slot = slot_rows_[rank][(size_.rounds + hop) % 2];
+        slot = std::max(slot, received[hop * ranks + rank]);
+      }
+    }
+    size_.rounds += static_cast<std::size_t>(most_hops);
+    hops_.push_back(most_hops);
   }
+}
+
+// Appends the rounds of a phase: in round h - 1 of it all owners' hop h goes over.
+void RingRoute::write_phase(int phase, Rounds* rounds) const {
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  // What the present hop carries of an owner.
+  struct Carried {
+    std::size_t leg = 0;
+    IntervalSet places;
+  };
+  std::array<std::vector<Carried>, 2> carried;  // [way][owner]
+  const auto set_places = [&](std::size_t way, std::size_t owner) {
+    Carried& at = carried[way][owner];
+    const std::vector<RingLeg>& legs = ways_[way].legs[owner];
+    const Interval slice = slice_of(owner, phase);
+    if (at.leg == legs.size() || slice.empty()) return at.places.clear();
+    base::charge(8 + std::ssize(legs[at.leg].rows));
+    pattern::intersect(legs[at.leg].rows, {slice}, &at.places);
+  };
+  for (const std::size_t way : {std::size_t{0}, std::size_t{1}}) {
+    carried[way].resize(ranks);
+    for (std::size_t owner = 0; owner < ranks; ++owner) set_places(way, owner);
+  }
+  for (int hop = 1; hop <= hops_[static_cast<std::size_t>(phase)]; ++hop) {
+    const std::size_t round = rounds->rounds.size();
+    std::vector<Message>& messages = rounds->rounds.emplace_back();
+    for (int to = 0; to < ranks_; ++to) {
+      // The two owners whose rows arrive, the lower one first.
+      std::array<std::pair<int, std::size_t>, 2> arriving;
+      for (const std::size_t way : {std::size_t{0}, std::size_t{1}}) {
+        arriving[way] = {rank_at(to, -hop * ways_[way].step, ranks_), way};
+      }
+      std::ranges::sort(arriving);
+      for (const auto& [owner, way] : arriving) {
+        const auto at = static_cast<std::size_t>(owner);
+        Carried& now = carried[way][at];
+        const std::vector<RingLeg>& legs = ways_[way].legs[at];
+        base::charge(2 + 2 * std::ssize(now.places));
+        for (const Interval& places : now.places) {
+          messages.push_back({.from = rank_at(to, -ways_[way].step, ranks_),
+                              .to = to,
+                              .owner = owner,
+                              .from_slot = hop == 1 ? kOwnRows : static_cast<int>((round + 1) % 2),
+                              .first = places.begin,
+                              .rows = places.size(),
+                              .from_row = places.begin});
+        }
+        if (now.leg < legs.size() && legs[now.leg].last == hop) {
+          ++now.leg;
+          set_places(way, at);
+        }
+      }
+    }
+  }
+}
+
+void RingRoute::write(Rounds* rounds) const {
+  rounds->packed = packed_;
+  for (int phase = 0; phase < phases_; ++phase) write_phase(phase, rounds);
+  place(rounds);
   find_sources(rounds);
 }
 

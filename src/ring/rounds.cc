@@ -3,8 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
-#include <tuple>
+#include <utility>
 
 #include "base/work.h"
 #include "ring/routes.h"
@@ -27,34 +26,42 @@ void count(const Demand& demand, Rounds* rounds) {
   rounds->rows_relayed = rounds->rows_sent - rounds->rows_needed - rounds->rows_unneeded;
 }
 
-Rounds make_route(const Demand& demand, Route route) {
+Rounds direct_rounds(const Demand& demand) {
   Rounds rounds;
-  rounds.route = route;
+  rounds.route = Route::kDirect;
   rounds.packed.resize(static_cast<std::size_t>(demand.ranks()));
-  route == Route::kRing ? route_around(demand, &rounds) : route_directly(demand, &rounds);
+  route_directly(demand, &rounds);
   count(demand, &rounds);
   return rounds;
 }
 
-std::int64_t most_held(const Rounds& rounds) {
-  std::int64_t most = 0;
-  for (int rank = 0; rank < rounds.ranks(); ++rank) most = std::max(most, rounds.held_rows(rank));
-  return most;
+Rounds ring_rounds(const Demand& demand, const RingRoute& route) {
+  Rounds rounds;
+  rounds.route = Route::kRing;
+  route.write(&rounds);
+  count(demand, &rounds);
+  return rounds;
 }
 
-std::string numbers(const Rounds& rounds) {
-  const std::size_t count = rounds.rounds.size();
-  return fmt::format("{} rows in {} round{}, at most {} held", rounds.rows_sent, count,
-                     count == 1 ? "" : "s", most_held(rounds));
+RouteSize size_of(const Rounds& rounds) {
+  RouteSize size = {rounds.rows_sent, rounds.rounds.size(), 0};
+  for (int rank = 0; rank < rounds.ranks(); ++rank) {
+    size.most_held = std::max(size.most_held, rounds.held_rows(rank));
+  }
+  return size;
+}
+
+std::string text_of(const RouteSize& size) {
+  return fmt::format("{} rows in {} round{}, at most {} held", size.rows_sent, size.rounds,
+                     size.rounds == 1 ? "" : "s", size.most_held);
 }
 
 // Whether `direct` is to be preferred, by the rule of make_rounds.
-bool prefer_direct(const Rounds& direct, const Rounds& ring) {
+bool prefer_direct(const RouteSize& direct, const RouteSize& ring) {
   const auto much_more = [](std::int64_t a, std::int64_t b) { return a > b + b / 50; };
   if (much_more(ring.rows_sent, direct.rows_sent)) return true;
   if (much_more(direct.rows_sent, ring.rows_sent)) return false;
-  return std::pair(direct.rounds.size(), most_held(direct)) <=
-         std::pair(ring.rounds.size(), most_held(ring));
+  return std::pair(direct.rounds, direct.most_held) <= std::pair(ring.rounds, ring.most_held);
 }
 
 }  // namespace
@@ -84,10 +91,7 @@ void place(Rounds* rounds) {
   rounds->slot_rows.assign(rounds->packed.size(), {0, 0});
   for (std::size_t t = 0; t < rounds->rounds.size(); ++t) {
     std::vector<Message>& round = rounds->rounds[t];
-    base::charge(2 * std::ssize(round) * std::bit_width(round.size()));
-    std::ranges::sort(round, {}, [](const Message& message) {
-      return std::tuple(message.to, message.owner, message.first);
-    });
+    base::charge(std::ssize(round));
     std::int64_t row = 0;
     for (std::size_t i = 0; i < round.size(); ++i) {
       if (i > 0 && round[i].to != round[i - 1].to) row = 0;
@@ -102,29 +106,31 @@ void place(Rounds* rounds) {
 Rounds make_rounds(const Needs& needs, const std::vector<std::int64_t>& shard_rows, Route route) {
   const Demand demand = {needs, shard_rows.empty() ? 0 : std::ranges::max(shard_rows)};
   if (route != Route::kAuto) {
-    Rounds rounds = make_route(demand, route);
-    rounds.reason = fmt::format("{} was asked for: {}", to_string(route), numbers(rounds));
+    Rounds rounds =
+        route == Route::kRing ? ring_rounds(demand, RingRoute(demand)) : direct_rounds(demand);
+    rounds.reason = fmt::format("{} was asked for: {}", to_string(route), text_of(size_of(rounds)));
     return rounds;
   }
-  Rounds direct = make_route(demand, Route::kDirect);
+  Rounds direct = direct_rounds(demand);
   if (direct.messages == 0) {
     direct.reason = "direct: no rank needs a row of another";
     return direct;
   }
+  const RouteSize size = size_of(direct);
   // A ring takes a round for each hop, and sends no fewer rows than are needed.
-  const int hops = farthest(demand);
-  if (direct.rounds.size() <= static_cast<std::size_t>(hops)) {
-    direct.reason = fmt::format("direct: {}; a ring takes no fewer rounds", numbers(direct));
+  if (size.rounds <= static_cast<std::size_t>(farthest(demand))) {
+    direct.reason = fmt::format("direct: {}; a ring takes no fewer rounds", text_of(size));
     return direct;
   }
-  Rounds ring = make_route(demand, Route::kRing);
-  const bool takes_direct = prefer_direct(direct, ring);
-  std::string reason = takes_direct
-                           ? fmt::format("direct: {}; a ring: {}", numbers(direct), numbers(ring))
-                           : fmt::format("ring: {}; direct: {}", numbers(ring), numbers(direct));
-  Rounds& taken = takes_direct ? direct : ring;
-  taken.reason = std::move(reason);
-  return std::move(taken);
+  const RingRoute around(demand);
+  if (prefer_direct(size, around.size())) {
+    direct.reason = fmt::format("direct: {}; a ring: {}", text_of(size), text_of(around.size()));
+    return direct;
+  }
+  direct = {};
+  Rounds ring = ring_rounds(demand, around);
+  ring.reason = fmt::format("ring: {}; direct: {}", text_of(around.size()), text_of(size));
+  return ring;
 }
 
 }  // namespace annulus::ring

@@ -3,6 +3,8 @@
 
 // The routes of rounds.h, and what they share.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,12 +23,58 @@ struct Demand {
 // holds sixteen, so that little of a slot stays empty.
 std::int64_t grain_of(std::int64_t slot_rows);
 
-// The two routes: they fill in `packed`, `rounds` and `slot_rows`.
-void route_directly(const Demand& demand, Rounds* rounds);
-void route_around(const Demand& demand, Rounds* rounds);
+// What two routes are compared by.
+struct RouteSize {
+  std::int64_t rows_sent = 0;
+  std::size_t rounds = 0;
+  std::int64_t most_held = 0;  // rows, of the rank that holds most
+};
 
-// Sorts the messages of each round and finds where they begin in the receivers' slots, and how much
-// the slots must hold.
+// Fills in `packed`, `rounds` and `slot_rows`.
+void route_directly(const Demand& demand, Rounds* rounds);
+
+// Hops of an owner's rows after those of the leg before it, up to hop `last`; the first hop is 1.
+// All of them carry the same rows, a part of what the leg before it carries.
+struct RingLeg {
+  int last = 0;
+  pattern::IntervalSet rows;  // of the owner's shard at first, then places among its packed rows
+};
+
+struct RingWay {
+  int step = 1;                            // to the next rank, upwards or downwards
+  std::vector<std::vector<RingLeg>> legs;  // [owner], by ascending hops
+};
+
+// The route from neighbour to neighbour. It has more messages than the direct route, and so its
+// size is found without writing them.
+class RingRoute {
+ public:
+  explicit RingRoute(const Demand& demand);
+
+  const RouteSize& size() const { return size_; }
+  // Fills in `packed`, `rounds` and `slot_rows`.
+  void write(Rounds* rounds) const;
+
+ private:
+  void measure();
+  bool fits() const;
+  std::int64_t held_rows(std::size_t rank) const;
+  // The packed rows of an owner that go around in a phase.
+  pattern::Interval slice_of(std::size_t owner, int phase) const;
+  void write_phase(int phase, Rounds* rounds) const;
+
+  int ranks_;
+  std::int64_t largest_;
+  std::array<RingWay, 2> ways_;
+  std::vector<PackedRows> packed_;
+  int phases_ = 0;
+  RouteSize size_;
+  std::vector<int> hops_;  // [phase]
+  std::vector<std::array<std::int64_t, 2>> slot_rows_;
+};
+
+// Finds where the messages of each round begin in the receivers' slots, and how much the slots must
+// hold. Requires: the messages of each round are sorted by receiver, owner and first row.
 void place(Rounds* rounds);
 
 // The largest distance that a parcel goes around the ring, the shorter way.

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,6 +14,8 @@
 
 #include "base/random.h"
 #include "base/work.h"
+#include "ring/free_rounds.h"
+#include "ring/routes.h"
 #include "support/options.h"
 #include "support/ring_case.h"
 
@@ -289,6 +292,17 @@ void check_rounds(const Rounds& rounds, const Needs& needs, const ShardMap& shar
   }
 }
 
+// The size of a ring is found without its messages.
+void check_size(const RingRoute& route, const Rounds& rounds) {
+  std::int64_t most_held = 0;
+  for (int rank = 0; rank < rounds.ranks(); ++rank) {
+    most_held = std::max(most_held, rounds.held_rows(rank));
+  }
+  CHECK(route.size().rows_sent == rounds.rows_sent);
+  CHECK(route.size().rounds == rounds.rounds.size());
+  CHECK(route.size().most_held == most_held);
+}
+
 TEST_CASE("rounds of random worlds bring every rank what it needs, once") {
   base::Random random(test::seed_of(38));
   for (int i = 0; i < 120; ++i) {
@@ -303,6 +317,7 @@ TEST_CASE("rounds of random worlds bring every rank what it needs, once") {
       const Rounds rounds = make_rounds(needs, lengths, route);
       CAPTURE(rounds.reason);
       if (route != Route::kAuto) CHECK(rounds.route == route);
+      if (route == Route::kRing) check_size(RingRoute({needs, std::ranges::max(lengths)}), rounds);
       check_rounds(rounds, needs, shards);
       CHECK(rounds == make_rounds(needs, lengths, route));
     }
@@ -407,8 +422,56 @@ TEST_CASE("auto says why it takes a route") {
         "ring was asked for: 4096 rows in 1 round, at most 4096 held");
 }
 
+TEST_CASE("the first round with room for a message is found") {
+  base::Random random(test::seed_of(40));
+  for (int i = 0; i < 40; ++i) {
+    // Capacities from a few rows to many: sets of rounds also hold rounds with a little less room.
+    const std::size_t rounds = 1 + random.below(200);
+    const std::int64_t most = std::int64_t{1} << random.below(12);
+    std::array<std::vector<std::int64_t>, 2> capacity;
+    for (auto& of_rank : capacity) of_rank = {1 + random.below(most), 1 + random.below(most)};
+    FreeRounds receiving(rounds, capacity), sending(rounds, capacity);
+    for (int message = 0; message < 300; ++message) {
+      const int to = static_cast<int>(random.below(2)), from = 1 - to;
+      const std::int64_t rows = 1 + random.below(most);
+      std::size_t expected = 0;
+      const auto fits = [&](std::size_t round) {
+        return receiving.room(to, round) >= rows && sending.room(from, round) >= rows;
+      };
+      while (expected < rounds && !fits(expected)) ++expected;
+      const FreeSet set = receiving.at_least(to, rows);
+      for (std::size_t round = 0; round < rounds; ++round) {
+        const bool in_set = (set.word(round / 64) >> round % 64 & 1) != 0;
+        const std::int64_t room = receiving.room(to, round);
+        REQUIRE((in_set ? 8 * room > 7 * rows : room < rows));
+      }
+      REQUIRE(first_common(set, sending.at_least(from, rows), rounds, fits) == expected);
+      if (expected == rounds) continue;
+      receiving.take(to, expected, rows);
+      sending.take(from, expected, rows);
+    }
+  }
+}
+
+TEST_CASE("the steps to plan a causal ring grow as its messages") {
+  const auto steps = [](const Pattern& pattern, int ranks, Sharding sharding) {
+    const Problem problem = long_problem(1000 * ranks, pattern);
+    const ShardMap shards = make_shards(sharding, ranks, problem.seq_q, problem.seq_k);
+    const base::Work work({}, "planning a ring");
+    make_rounds(find_needs(problem, shards), lengths_of(shards.k), Route::kAuto);
+    return work.steps();
+  };
+  for (const Sharding sharding : {Sharding::kContiguous, Sharding::kZigzag}) {
+    // Four times as many ranks have 16 times as many messages. So 1,024 ranks need less than the
+    // limit of a call that names none, if 512 need less than a quarter of it.
+    const std::int64_t of_512 = steps(causal(), 512, sharding);
+    CHECK(of_512 < 20 * steps(causal(), 128, sharding));
+    CHECK(of_512 < kDefaultWorkSteps / 4);
+  }
+}
+
 TEST_CASE("making rounds is counted, ends at its limit and wherever it is cancelled") {
-  const int ranks = 96;
+  const int ranks = 192;
   const Problem problem = long_problem(128 * ranks, causal());
   const ShardMap shards = make_shards(Sharding::kZigzag, ranks, problem.seq_q, problem.seq_k);
   const Needs needs = find_needs(problem, shards);

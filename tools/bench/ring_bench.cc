@@ -240,6 +240,8 @@ int main(int argc, char** argv) {
             [=] { return plan_millis(both, Sharding::kZigzag, 64); });
   bench.add({"needs and rounds alone, 64 ranks, causal, zigzag", "ms", 0, true},
             [=] { return world_millis(all, Sharding::kZigzag, 64); });
+  bench.add({"the same, 512 ranks", "ms", 0, true},
+            [=] { return world_millis(all, Sharding::kZigzag, 512); });
   for (const int ranks : {1, 2, 4, 8}) {
     for (const NamedPattern& named : {NamedPattern{"dense", dense()}, {"causal", causal()}}) {
       Problem problem = million(named.pattern);
