@@ -163,6 +163,13 @@ void Bench::measure_round(bool keep) {
 }
 
 int Bench::run() {
+  const auto measured =
+      std::ranges::count_if(entries_, [](const Entry& entry) { return entry.measure != nullptr; });
+  if (measured == 0) {
+    std::fprintf(stderr, "%s: no measurement has '%s' in its name\n", program_.c_str(),
+                 filter_.c_str());
+    return 1;
+  }
   try {
     measure_round(false);
     for (int round = 0; round < rounds_; ++round) measure_round(true);
@@ -172,8 +179,8 @@ int Bench::run() {
   }
   if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K");
   if (rounds_ == 0) {
-    std::printf("%s: each of %zu measurements ran once\n", program_.c_str(), entries_.size());
-    return entries_.empty() ? 1 : 0;
+    std::printf("%s: each of %td measurements ran once\n", program_.c_str(), measured);
+    return 0;
   }
   print();
   if (!output_.empty()) write();

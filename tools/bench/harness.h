@@ -13,8 +13,7 @@
 //   }
 //
 // Options of every program: --output FILE, --rounds N (default 5), --filter TEXT, --commit TEXT.
-// With
-// --rounds 0 every measurement only warms up, so that a test can run the program to its end.
+// With --rounds 0 every measurement only warms up, so that a test can run the program to its end.
 
 #include <functional>
 #include <string>
@@ -42,7 +41,8 @@ class Bench {
   void add_ratio(Figure figure, std::string first, std::string second);
 
   // Measures, prints, writes. Returns the exit code of the program: 0 also where a target is
-  // missed, because a loaded machine is not a defect; 1 where a measurement throws.
+  // missed, because a loaded machine is not a defect; 1 where a measurement throws or the filter
+  // leaves none.
   int run();
 
  private:

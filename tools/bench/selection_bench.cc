@@ -3,7 +3,9 @@
 // table in Markdown and draws the curves. There are no times in it, so the table is the same on
 // every machine and on a simulated device.
 //
-//   selection_bench [--device NAME] [--input FILE] [--svg FILE]
+//   selection_bench [--device NAME] [--input FILE] [--svg FILE] [--filter TEXT]
+//
+// --filter: only ways to choose blocks that have TEXT in their names.
 
 #include <annulus/device.h>
 #include <annulus/recall.h>
@@ -16,6 +18,7 @@
 #include <map>
 #include <numbers>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/fail.h"
@@ -98,15 +101,19 @@ struct Point {
 
 class Study {
  public:
-  Study(const Device& device, const std::string& path)
-      : device_(device), data_(device, path), meter_(device, data_.problem()) {
+  Study(const Device& device, const std::string& path, std::string filter)
+      : device_(device),
+        data_(device, path),
+        meter_(device, data_.problem()),
+        filter_(std::move(filter)) {
     const Plan dense = device.plan(data_.problem());
     const DeviceMemory workspace = device.allocate(dense.workspace_bytes());
     dense.run(nullptr, data_.operands(), workspace.data());
     dense_ = data_.output();
   }
 
-  void pattern(const char* method, const std::string& text) {
+  void pattern(const std::string& method, const std::string& text) {
+    if (!wanted(method)) return;
     Problem problem = data_.problem();
     problem.pattern = Pattern::parse(text);
     PlanOptions options;
@@ -117,7 +124,8 @@ class Study {
     add(method, text, plan.info().block_density.value);
   }
 
-  void chosen(const char* method, const std::string& setting, Selection selection) {
+  void chosen(const std::string& method, const std::string& setting, Selection selection) {
+    if (!wanted(method)) return;
     selection.block_rows = selection.block_columns = kBlock;
     const Problem& problem = data_.problem();
     const Plan plan = device_.plan(problem, selection);
@@ -139,8 +147,10 @@ class Study {
   const std::vector<Point>& points() const { return points_; }
 
  private:
+  bool wanted(const std::string& method) const { return method.find(filter_) != method.npos; }
+
   // Adds a line for the run that is on the default stream.
-  void add(const char* method, const std::string& setting, double density) {
+  void add(const std::string& method, const std::string& setting, double density) {
     const DeviceMemory workspace = device_.allocate(meter_.workspace_bytes());
     meter_.run(nullptr, data_.operands(), data_.recall(), workspace.data());
     device_.synchronize();
@@ -155,12 +165,13 @@ class Study {
     const RecallSummary summary = summarise_recall(recall);
     points_.push_back(
         {method, setting, density, std::sqrt(difference / norm), summary.mean, summary.least});
-    std::fprintf(stderr, "%s %s\n", method, setting.c_str());
+    std::fprintf(stderr, "%s %s\n", method.c_str(), setting.c_str());
   }
 
   Device device_;
   Activations data_;
   RecallMeter meter_;
+  std::string filter_;
   std::vector<float> dense_;
   std::vector<Point> points_;
 };
@@ -306,10 +317,13 @@ int run(int argc, char** argv) {
   std::map<std::string, std::string> options = {
       {"--device", "sim:sm_80"},
       {"--input", "docs/examples/data/minilm_alice.safetensors"},
-      {"--svg", ""}};
+      {"--svg", ""},
+      {"--filter", ""}};
   for (int i = 1; i < argc; i += 2) {
     if (!options.contains(argv[i]) || i + 1 == argc) {
-      std::fprintf(stderr, "usage: selection_bench [--device NAME] [--input FILE] [--svg FILE]\n");
+      std::fprintf(stderr,
+                   "usage: selection_bench [--device NAME] [--input FILE] [--svg FILE] "
+                   "[--filter TEXT]\n");
       return 2;
     }
     options[argv[i]] = argv[i + 1];
@@ -317,8 +331,13 @@ int run(int argc, char** argv) {
   DeviceOptions of_device;
   of_device.name = options["--device"];
   of_device.simulation.checked = false;
-  Study study(Device::open(of_device), options["--input"]);
+  Study study(Device::open(of_device), options["--input"], options["--filter"]);
   measure(&study);
+  if (study.points().empty()) {
+    std::fprintf(stderr, "selection_bench: no way to choose blocks has '%s' in its name\n",
+                 options["--filter"].c_str());
+    return 1;
+  }
   print(study.points());
   if (options["--svg"].empty()) return 0;
   std::ofstream file(options["--svg"]);
