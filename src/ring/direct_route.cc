@@ -56,7 +56,7 @@ void pack_rows(const Demand& demand, Rounds* rounds) {
 }
 
 // The order of all parcels: by the distance from owner to user, upwards around the ring, then by
-// users. Parcels that follow each other go into neighbouring places of what is known of rounds.
+// users. Parcels that follow each other use neighbouring numbers of FreeRounds.
 class ParcelOrder {
  public:
   explicit ParcelOrder(const Demand& demand) : demand_(demand) {
@@ -245,9 +245,9 @@ class RoundSearch {
     }
   }
 
-  // The same for parcels in halves; none where more than `most` rounds are needed. More rounds have
-  // more room, and so ever larger numbers are tried until one is enough, and then those in between:
-  // a fill for each number would take a time in the cube of the ranks.
+  // The same for parcels in halves; none if no number of rounds up to `most` is enough. As a rule a
+  // number is enough if a smaller one is. So ever larger numbers are tried until one is enough, and
+  // then some in between: a fill for each number would take a time in the cube of the ranks.
   std::vector<Part> find_halves(std::size_t fewest, std::size_t most) {
     bounds_.halves = true;
     fewest = std::max(fewest, fewest_rounds_of_halves());
@@ -272,10 +272,10 @@ class RoundSearch {
     return send_less(enough, std::move(parts));
   }
 
-  // Parts in so many rounds where no rank sends much more in a round than its share, as far as that
-  // is found; else those that are given.
+  // Parts in so many rounds of which no rank sends much more in a round than its share; the given
+  // ones if none are found.
   std::vector<Part> send_less(std::size_t rounds, std::vector<Part> parts) {
-    // What a rank sends in a round, in quarters of its share.
+    // The most that a rank sends in a round, in quarters of its share.
     for (const std::int64_t quarters : {4, 5, 6, 8, 12, 16}) {
       std::vector<Part> bounded = fill(rounds, quarters);
       if (!bounded.empty()) return bounded;
