@@ -154,6 +154,9 @@ Result boxes_outside(const Bench& bench) {
           });
         };
         note_elements(result, of + "before the first row", wrong({-rows, 1, 0}));
+        if (rows > 1) {
+          note_elements(result, of + "from before the first row on", wrong({-rows / 2, 1, 0}));
+        }
         note_elements(result, of + "in no batch", wrong({0, 1, -1}));
         if (!ends) continue;
         note_elements(result, of + "after the last row", wrong({40, 0, 1}));

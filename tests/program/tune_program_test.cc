@@ -230,14 +230,15 @@ TEST_CASE("results travel in packs, and why says which is used") {
   json_of("tune --json" + device + shape + tuned);
   const base::Json exported = json_of("tuned export --json " + pack + tuned);
   REQUIRE(exported["notes"].size() == 1);
-  CHECK(
-      json_of("tuned export --json --measured " + (folder / "none.pack") + tuned)["notes"].empty());
+  const Outcome none = annulus_with("tuned export --measured " + (folder / "none.pack") + tuned);
+  CHECK(none.code == 2);
+  CHECK(none.err.find("none of the 1 tuned results is asked for") != std::string::npos);
   CHECK(json_of("tuned merge --json " + pack + " " + pack + " -o " + (folder / "b.pack"))["notes"]
             .size() == 1);
   const Outcome same = annulus_with("tuned diff " + pack + " " + (folder / "b.pack"));
   CHECK(same.code == 0);
   CHECK(same.out.find("none") != std::string::npos);
-  const Outcome fewer = annulus_with("tuned diff " + pack + " " + (folder / "none.pack"));
+  const Outcome fewer = annulus_with("tuned diff " + pack + " /");
   CHECK(fewer.out.find("first only") != std::string::npos);
   // The pack as an element of the path.
   const base::Json run = json_of("run --json --no-check" + device + shape + " --tuned " + pack);

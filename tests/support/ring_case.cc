@@ -50,7 +50,7 @@ Pattern ring_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_
         }
         layout.indptr.push_back(static_cast<std::int64_t>(layout.indices.size()));
       }
-      return blocks(layout);
+      return blocks(layout, OutsideLayout::kHidden);
     }
     case 7:  // random() chooses by the whole sequence; a shard must not choose among its own blocks
       return causal() & (annulus::random(3, near, 16) | window(near / 4, 0));
