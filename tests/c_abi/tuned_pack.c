@@ -48,6 +48,7 @@ static int is_one(annulus_tuned_report* report, annulus_tuned_verdict verdict) {
 static void travelled(annulus_device* device, const annulus_problem* problem, const place* at) {
   annulus_tuned_filter filter = ANNULUS_TUNED_FILTER_INIT;
   annulus_tuned_verify_options options = ANNULUS_TUNED_VERIFY_OPTIONS_INIT;
+  annulus_tuned_note note = ANNULUS_TUNED_NOTE_INIT;
   annulus_tuned_report* report = NULL;
   const char* packs[2];
   packs[0] = at->pack;
@@ -70,7 +71,10 @@ static void travelled(annulus_device* device, const annulus_problem* problem, co
   CHECK_FAILS(annulus_tuned_export(at->copy, &filter, at->folder, &report),
               ANNULUS_INVALID_ARGUMENT, "none of the 1 tuned results is asked for");
   CHECK_OK(annulus_tuned_diff(at->pack, "/", &report));
-  CHECK(is_one(report, ANNULUS_TUNED_FIRST_ONLY));
+  CHECK(info_of(report).notes == 1);
+  CHECK_OK(annulus_tuned_report_get_note(report, 0, &note, NULL));
+  CHECK(note.verdict == ANNULUS_TUNED_FIRST_ONLY);
+  CHECK_OK(annulus_tuned_report_destroy(report));
 
   CHECK_OK(annulus_tuned_verify(device, NULL, &report));
   CHECK(is_one(report, ANNULUS_TUNED_USED));
