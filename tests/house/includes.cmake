@@ -9,6 +9,7 @@
 # - docs/examples/ see the public headers only.
 # - tools/program sees public headers, its own, and base/.
 # - No file under include/ or src/ includes itself through others.
+# - The table of floors in docs/architecture.md has every room of the plan, above what it uses.
 cmake_minimum_required(VERSION 3.25)
 
 set(errors "")
@@ -51,6 +52,31 @@ foreach(line IN LISTS plan)
   endforeach()
   list(APPEND rooms ${room})
 endforeach()
+
+# --- The floors of docs/architecture.md are those of the plan, each above what its rooms use.
+if(EXISTS ${ROOT}/docs/architecture.md)
+  file(STRINGS ${ROOT}/docs/architecture.md rows REGEX "^\\| [0-9]* ?\\| `")
+  set(written "")
+  foreach(row IN LISTS rows)
+    string(REGEX MATCH "^\\| ([0-9]*) ?\\| `([^`]*)`" unused "${row}")
+    list(APPEND written ${CMAKE_MATCH_2})
+    set(floor_${CMAKE_MATCH_2} "${CMAKE_MATCH_1}")
+    if(NOT CMAKE_MATCH_2 IN_LIST rooms)
+      string(APPEND errors "  docs/architecture.md: ${CMAKE_MATCH_2} is no room\n")
+    endif()
+  endforeach()
+  foreach(room IN LISTS rooms)
+    if(NOT room IN_LIST written)
+      string(APPEND errors "  docs/architecture.md: the floors lack ${room}\n")
+    endif()
+    foreach(other IN LISTS closure_${room})
+      if(NOT other STREQUAL room AND floor_${room} MATCHES "." AND floor_${other} MATCHES "." AND
+         NOT floor_${room} GREATER floor_${other})
+        string(APPEND errors "  docs/architecture.md: ${room} is not above ${other}\n")
+      endif()
+    endforeach()
+  endforeach()
+endif()
 
 # --- Rooms.
 set(everything "")
