@@ -40,7 +40,12 @@ void AheadCompiler::work() {
     if (ending_) return;
     const attention::KernelConfig config = queue_.front();
     queue_.pop_front();
-    if (!begun_.insert(to_string(config)).second) continue;
+    bool is_new = false;
+    try {
+      is_new = begun_.insert(to_string(config)).second;
+    } catch (const std::exception&) {  // out of memory: the search compiles it
+    }
+    if (!is_new) continue;
     lock.unlock();
     compile(config);
     lock.lock();

@@ -228,9 +228,12 @@ void TuningWork::run() {
   try {
     work();
   } catch (const std::exception& error) {
-    note(fmt::format("background tuning has ended: {}", error.what()));
-    const std::lock_guard lock(mutex_);
-    status_.last_error = error.what();
+    try {
+      note(fmt::format("background tuning has ended: {}", error.what()));
+      const std::lock_guard lock(mutex_);
+      status_.last_error = error.what();
+    } catch (const std::bad_alloc&) {  // there is no memory for the reason either
+    }
   }
   const std::lock_guard lock(mutex_);
   running_ = false;

@@ -1,12 +1,47 @@
 #include "base/json.h"
 
+#include <cstddef>
+#include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::base {
+namespace {
+
+// Memory is taken from it in order, and it begins anew when all of it was given back: vectors of
+// destructors live shortly.
+struct Reserve {
+  std::mutex mutex;
+  alignas(std::max_align_t) std::byte bytes[64 << 10] = {};
+  std::size_t used = 0;
+  int blocks = 0;  // not given back
+
+  bool holds(const void* memory) const { return memory >= bytes && memory < bytes + sizeof(bytes); }
+};
+constinit Reserve reserve;
+
+}  // namespace
+
+void* allocate_with_reserve(std::size_t bytes) {
+  if (void* const memory = ::operator new(bytes, std::nothrow)) return memory;
+  const std::lock_guard lock(reserve.mutex);
+  if (bytes > sizeof(reserve.bytes) - reserve.used) throw std::bad_alloc();
+  void* const memory = reserve.bytes + reserve.used;
+  reserve.used += round_up(bytes, alignof(std::max_align_t));
+  ++reserve.blocks;
+  return memory;
+}
+
+void release_with_reserve(void* memory) {
+  if (!reserve.holds(memory)) return ::operator delete(memory);
+  const std::lock_guard lock(reserve.mutex);
+  if (--reserve.blocks == 0) reserve.used = 0;
+}
 
 Json parse_json(std::string_view text, std::string_view what, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {

@@ -4,13 +4,69 @@
 // The only use of the JSON parser for text that comes from outside: size and depth are bounded (a
 // deep document overflows the stack of the library behind it, and its objects search their keys one
 // by one), duplicate keys are refused.
+//
+// The destructor of that library's values allocates: it moves the children of a value to a vector
+// of its own, so that a deep document does not overflow the stack. If that allocation failed it
+// would end the process, because a destructor must not throw. So such vectors have a reserve.
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace annulus::base {
 
-using Json = nlohmann::ordered_json;
+// The allocator of arrays and objects, which are made where an error can be thrown.
+template <typename T>
+struct JsonAllocator {
+  using value_type = T;
+  JsonAllocator() = default;
+  template <typename U>
+  JsonAllocator(const JsonAllocator<U>&) {}
+  T* allocate(std::size_t count) { return std::allocator<T>().allocate(count); }
+  void deallocate(T* memory, std::size_t count) { std::allocator<T>().deallocate(memory, count); }
+  template <typename U>
+  bool operator==(const JsonAllocator<U>&) const {
+    return true;
+  }
+};
+
+using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
+                                  std::int64_t, std::uint64_t, double, JsonAllocator>;
+
+// Memory of the host, or if there is none that of a reserve of 64 KiB; the values of one document
+// of this library take a small part of it. Throws std::bad_alloc if the reserve is in use too.
+void* allocate_with_reserve(std::size_t bytes);
+void release_with_reserve(void* memory);
+
+}  // namespace annulus::base
+
+// What std::vector<Json> allocates with. The C++ standard allows it for types of the program's own
+// ([namespace.std]).
+template <>
+class std::allocator<annulus::base::Json> {
+ public:
+  using value_type = annulus::base::Json;
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  using propagate_on_container_move_assignment = std::true_type;
+  using is_always_equal = std::true_type;
+
+  allocator() = default;
+  template <typename U>
+  allocator(const allocator<U>&) {}
+  value_type* allocate(std::size_t count);
+  void deallocate(value_type* memory, std::size_t) { annulus::base::release_with_reserve(memory); }
+  friend bool operator==(const allocator&, const allocator&) { return true; }
+};
+
+inline annulus::base::Json* std::allocator<annulus::base::Json>::allocate(std::size_t count) {
+  return static_cast<value_type*>(
+      annulus::base::allocate_with_reserve(count * sizeof(annulus::base::Json)));
+}
+
+namespace annulus::base {
 
 struct JsonLimits {
   std::size_t bytes = 16u << 20;

@@ -146,7 +146,10 @@ void ShapeLog::write_or_note() {
   try {
     write();
   } catch (const std::exception& error) {
-    noted_->write_once(log_, fmt::format("the shape log is not written: {}", error.what()));
+    try {
+      noted_->write_once(log_, fmt::format("the shape log is not written: {}", error.what()));
+    } catch (const std::bad_alloc&) {  // there is no memory for the line either
+    }
   }
 }
 

@@ -157,6 +157,8 @@ std::vector<Flow> flows() {
            Answer answer = text_answer(result.config);
            for (const TuneCandidate& each : result.trials) answer.told += each.outcome + "\n";
            answer.told += result.problem;
+           // How much empty memory a device keeps depends on what its threads did at once.
+           device.trim();
            return answer;
          };
        }},

@@ -2,8 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "base/of_thread.h"
 
 namespace annulus::simulator {
@@ -84,20 +83,20 @@ std::string Fault::message() const {
 }
 
 std::string Fault::json() const {
-  const nlohmann::ordered_json object = {{"kind", to_string(kind)},
-                                         {"detail", detail},
-                                         {"kernel", kernel},
-                                         {"file", file},
-                                         {"line", line},
-                                         {"trace", trace},
-                                         {"ptx_line", ptx_line},
-                                         {"ptx", instruction},
-                                         {"block", {block[0], block[1], block[2]}},
-                                         {"warp", warp},
-                                         {"lane", lane},
-                                         {"message", message()}};
+  const base::Json object = {{"kind", to_string(kind)},
+                             {"detail", detail},
+                             {"kernel", kernel},
+                             {"file", file},
+                             {"line", line},
+                             {"trace", trace},
+                             {"ptx_line", ptx_line},
+                             {"ptx", instruction},
+                             {"block", {block[0], block[1], block[2]}},
+                             {"warp", warp},
+                             {"lane", lane},
+                             {"message", message()}};
   // A file of the PTX may have a name that is no UTF-8.
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return object.dump(-1, ' ', false, base::Json::error_handler_t::replace);
 }
 
 void raise(FaultKind kind, std::string detail, int lane) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "simulator/machine/cluster.h"
 #include "simulator/ops/access.h"
 #include "simulator/ops/atomic_vector.h"
 #include "simulator/ops/handlers.h"
