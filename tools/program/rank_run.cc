@@ -142,14 +142,22 @@ void receive_answers(const Ranks& ranks, const Device& device, const Stream& str
   }
 }
 
-// Until rank 0 has the answers of all; else they are computed again without it.
+// Until rank 0 has the answers of all; else they are computed again without it. If other ranks are
+// late too, rank 0 may wait for their answers or they for rank 0, so all are named.
 void wait_for_rank_0(const Ranks& ranks) {
   const Gathered gathered = ranks.meeting.gather({}, ranks.longest);
-  for (const std::vector<int>* missing : {&gathered.gone, &gathered.late}) {
-    if (std::ranges::count(*missing, 0) == 0) continue;
-    base::fail(ErrorCode::kCommunication, "rank 0 of {} {} before it had the answers of all ranks",
-               ranks.meeting.ranks(), missing == &gathered.gone ? "has gone" : "has not come");
+  const int count = ranks.meeting.ranks();
+  if (std::ranges::count(gathered.gone, 0) > 0) {
+    base::fail(ErrorCode::kCommunication,
+               "rank 0 of {} has gone before it had the answers of all ranks", count);
   }
+  if (std::ranges::count(gathered.late, 0) == 0) return;
+  std::string late;
+  for (const int rank : gathered.late) {
+    late += fmt::format("{}rank {} of {}", late.empty() ? "" : ", ", rank, count);
+  }
+  base::fail(ErrorCode::kCommunication, "late before rank 0 had the answers of all ranks: {}",
+             late);
 }
 
 // Plans, runs and brings the answers together, among ranks that have all come.
