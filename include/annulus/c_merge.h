@@ -115,7 +115,8 @@ typedef struct annulus_merge_operands {
   // [H], with annulus_merge_problem.sink_logits: each counts once, as a key without a value.
   const float* sink_logits;
   annulus_state state;  // with carry_out in place of O and LSE: contiguous
-  // Entries of `inputs`, compared with those of the problem; 0: not compared.
+  // The number of entries of `inputs`. It must be the problem's number of inputs, or 0 if it is not
+  // to be compared.
   size_t input_count;
 } annulus_merge_operands;
 

@@ -152,9 +152,9 @@ typedef struct annulus_regroup_options {
   // (annulus_communicator_failure.blamed). A rank that finds its own number here does not go on.
   const int32_t* without;
   size_t without_count;
-  // With fewer ranks none goes on. If it is 0, more than half of the ranks have to be left, or half
-  // of them with rank 0 among them, so that of two parts of a ring that was cut at most one goes
-  // on.
+  // The least number of ranks that may go on. If it is 0, the ranks that are left go on only if
+  // they are more than half of all ranks, or half of them and one is rank 0. If a ring was cut into
+  // two parts, at most one part goes on.
   int64_t at_least;
   // From 1 to a day. Ranks that have not come by half of it are left out too.
   int64_t deadline_ms;

@@ -123,8 +123,8 @@ ANNULUS_EXPORT Comparison compare(const Problem& problem, const Reference& expec
 // and after the last that any row of the problem sees are not read and reach nothing, as the unused
 // rest of a static cache. No other row may change. Returns [B H Sq], 1 where the row may be
 // reached, or an empty vector where all operands are finite. `tile_rows` and `tile_columns` are
-// those of the plan (PlanInfo). A carried state is ignored: it reaches only its own row, which the
-// reference marks as tainted. Throws as reference() does.
+// the tile sizes of the plan (PlanInfo). A carried state is ignored: it reaches only its own row,
+// which the reference marks as tainted. Throws as reference() does.
 ANNULUS_EXPORT std::vector<std::uint8_t> reached_rows(const Problem& problem,
                                                       const HostInputs& inputs,
                                                       std::int64_t tile_rows,

@@ -169,8 +169,8 @@ ANNULUS_EXPORT Pattern global(std::initializer_list<std::int64_t> positions);
 // before the first start are one document too.
 ANNULUS_EXPORT Pattern documents(std::span<const std::int64_t> starts);
 ANNULUS_EXPORT Pattern documents(std::initializer_list<std::int64_t> starts);
-// What becomes of queries and keys at positions that a layout was not made for. The layout hides
-// them: such a query sees nothing through it, and such a key is not seen.
+// Whether a problem may have queries and keys at positions that a layout was not made for. The
+// layout hides them: such a query sees nothing through it, and such a key is not seen.
 enum class OutsideLayout {
   kRefused,  // a problem that has such queries or keys is refused: its lengths or positions are
              // most likely not those that the layout is for

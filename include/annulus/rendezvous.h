@@ -79,9 +79,9 @@ struct RegroupOptions {
   // Ranks that are left out although they are there, as those that were late
   // (Communicator::blamed). A rank that finds its own number here does not go on.
   std::vector<int> without;
-  // With fewer ranks none goes on. If it is 0, more than half of the ranks have to be left, or half
-  // of them with rank 0 among them, so that of two parts of a ring that was cut at most one goes
-  // on.
+  // The least number of ranks that may go on. If it is 0, the ranks that are left go on only if
+  // they are more than half of all ranks, or half of them and one is rank 0. If a ring was cut into
+  // two parts, at most one part goes on.
   int at_least = 0;
   // From 1 ms to a day. Ranks that have not come by half of it are left out too.
   std::chrono::milliseconds deadline{5000};

@@ -35,15 +35,16 @@ struct JsonAllocator {
 using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
                                   std::int64_t, std::uint64_t, double, JsonAllocator>;
 
-// Memory of the host, or if there is none that of a reserve of 64 KiB; the values of one document
-// of this library take a small part of it. Throws std::bad_alloc if the reserve is in use too.
+// Allocates host memory, or takes it from a reserve of 64 KiB if the host has no more. The values
+// of one document of this library need a small part of the reserve. Throws std::bad_alloc if the
+// reserve is used up.
 void* allocate_with_reserve(std::size_t bytes);
 void release_with_reserve(void* memory);
 
 }  // namespace annulus::base
 
-// What std::vector<Json> allocates with. The C++ standard allows it for types of the program's own
-// ([namespace.std]).
+// The allocator of std::vector<Json>. The C++ standard allows a specialisation for types that the
+// program defines ([namespace.std]).
 template <>
 class std::allocator<annulus::base::Json> {
  public:

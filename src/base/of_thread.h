@@ -1,9 +1,9 @@
 #ifndef ANNULUS_BASE_OF_THREAD_H_
 #define ANNULUS_BASE_OF_THREAD_H_
 
-// What each thread has of its own. The library declares it in these two ways alone, because with
-// glibc a plain thread_local variable ends the process if memory is exhausted when a thread first
-// uses it.
+// Variables of which each thread has a copy. The library declares them in these two ways alone,
+// because with glibc a plain thread_local variable ends the process if memory is exhausted when a
+// thread first uses it.
 
 #include <pthread.h>
 
