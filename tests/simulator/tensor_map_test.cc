@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "simulator/driver/entries.h"
@@ -66,6 +67,15 @@ TEST_CASE("tensor maps: what is good is taken") {
     a.box = {64, 2, 2, 2, 2};
     a.element_strides = {1, 1, 1, 1, 1};
   }));
+}
+
+TEST_CASE("tensor maps: a thread needs a context") {
+  const OnDevice on;
+  CUtensorMap map;
+  CHECK(encode(on.cuda, {}, &map) == kCudaSuccess);
+  CUresult elsewhere = kCudaSuccess;
+  std::thread([&] { elsewhere = encode(on.cuda, {}, &map); }).join();
+  CHECK(elsewhere == kCudaInvalidContext);
 }
 
 TEST_CASE("tensor maps: what is bad is refused") {

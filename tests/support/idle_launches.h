@@ -42,6 +42,12 @@ struct IdleLaunches {
       ++context_calls;
       return abi::kCudaSuccess;
     };
+    // Where the library finds a driver below that has tensor maps.
+    if (below.tensor_map_encode_tiled != nullptr) {
+      wrapped.tensor_map_encode_tiled = [](auto... arguments) -> abi::CUresult {
+        return idle ? abi::kCudaSuccess : below.tensor_map_encode_tiled(arguments...);
+      };
+    }
     wrapped.event_record = [](abi::CUevent event, abi::CUstream stream) -> abi::CUresult {
       return idle ? abi::kCudaSuccess : below.event_record(event, stream);
     };

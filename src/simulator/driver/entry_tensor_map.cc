@@ -1,4 +1,6 @@
-// Tensor maps are made by arithmetic on the host. The tensor's memory is not touched.
+// Tensor maps are made by arithmetic on the host. The tensor's memory is not touched. The
+// documentation does not say that a context must be current: driver 580.159 on an H200 returns
+// CUDA_ERROR_INVALID_CONTEXT if none is.
 
 #include <span>
 
@@ -20,6 +22,7 @@ CUresult tensor_map_encode_tiled(CUtensorMap* map, int type, std::uint32_t rank,
                                  const std::uint32_t* box, const std::uint32_t* element_strides,
                                  int interleave, int swizzle, int promotion, int fill) {
   return guarded([&]() -> CUresult {
+    (void)current_context();
     if (map == nullptr || dims == nullptr || box == nullptr || element_strides == nullptr ||
         reinterpret_cast<std::uintptr_t>(map) % kMapAlignment != 0 || rank == 0 ||
         rank > kMaxTensorRank || (strides == nullptr && rank > 1)) {

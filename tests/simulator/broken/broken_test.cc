@@ -75,6 +75,7 @@ void encode_tensor_map(const device::Context& context, abi::CUdeviceptr address,
   const std::uint64_t strides[] = {128};
   const std::uint32_t box[] = {32, 8};
   const std::uint32_t ones[] = {1, 1};
+  const device::ContextScope scope(context);
   REQUIRE(context.driver().table().tensor_map_encode_tiled(map, kWords, 2,
                                                            reinterpret_cast<void*>(address), dims,
                                                            strides, box, ones, 0, kSwizzle128, 0,
