@@ -179,7 +179,19 @@ std::vector<Group> right_groups(const Kit& kit, Results& results) {
   }
   groups.push_back(std::move(questions));
 
-  // What the golden programs give is compared with the simulator's results at home.
+  // As ordinary runs, here and on a GPU: the kernels of more random problems are not in the pack.
+  Group tests{.name = "test", .width = 4, .steps = {}};
+  for (const std::string& file : test_files(kit)) {
+    std::vector<std::string> words = {kit.path("device_tests"), "--device", kit.device,
+                                      "--no-colors=true", "--source-file=*/tests/" + file};
+    tests.steps.push_back({.name = "test " + file,
+                           .command = kit.command(std::move(words)),
+                           .max_seconds = kit.rehearsal ? 900.0 : 120.0});
+  }
+  groups.push_back(std::move(tests));
+
+  // Last, since a kernel is judged by the steps before. What the golden programs give is compared
+  // with the simulator's results at home.
   const std::string golden = kit.scratch + "/golden_device.json";
   Group programs{.name = "golden", .width = 1, .steps = {}};
   // A program that hangs or faults ends the process; the next one goes on after it.
@@ -196,17 +208,6 @@ std::vector<Group> right_groups(const Kit& kit, Results& results) {
                             .max_seconds = 20,
                             .after = [golden, &results] { keep(results, golden + ".gz"); }});
   groups.push_back(std::move(programs));
-
-  // As ordinary runs, here and on a GPU: the kernels of more random problems are not in the pack.
-  Group tests{.name = "test", .width = 4, .steps = {}};
-  for (const std::string& file : test_files(kit)) {
-    std::vector<std::string> words = {kit.path("device_tests"), "--device", kit.device,
-                                      "--no-colors=true", "--source-file=*/tests/" + file};
-    tests.steps.push_back({.name = "test " + file,
-                           .command = kit.command(std::move(words)),
-                           .max_seconds = kit.rehearsal ? 900.0 : 120.0});
-  }
-  groups.push_back(std::move(tests));
   return groups;
 }
 

@@ -90,6 +90,7 @@ bool is_lost(const device::Context& context) {
 int run_programs(const std::string& device, const std::string& json_path, const std::string& ptx,
                  const std::string& only, bool goes_on) {
   constexpr unsigned kMostSeconds = 10;  // of one program on a GPU; most take milliseconds
+  constexpr std::chrono::seconds kBetweenWrites{5};  // each writes all results so far
   const device::ContextPointer context = open_device(device);
   base::Json report;
   report["device"] = device;
@@ -124,7 +125,7 @@ int run_programs(const std::string& device, const std::string& json_path, const 
     report["programs"].push_back(std::move(entry));
     const bool lost = goes_on && !outcome.error.empty() && is_lost(*context);
     const auto now = std::chrono::steady_clock::now();
-    if (lost || (goes_on && now - written > std::chrono::seconds(1))) {
+    if (lost || (goes_on && now - written > kBetweenWrites)) {
       write_report(report, json_path);
       written = now;
     }
