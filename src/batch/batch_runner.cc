@@ -319,7 +319,7 @@ void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
     }
     if (!of.joins) continue;
     to.launch(made.combine.kernel->function, {static_cast<unsigned>(of.ctas)},
-              {kernels::kPackedRows * kernels::kRowThreads}, 0, params);
+              {kernels::kCombineThreads}, 0, params);
   }
 }
 

@@ -39,10 +39,11 @@
 namespace annulus::kernels {
 
 enum : int {
-  kPackedRows = 16,  // rows of a tile of decode_forward: one m16n8k16
-  kRowThreads = 8,   // threads that write a row
-  kMostRuns = 3,     // runs of keys that a tile of rows may have
-  kMostForms = 16,   // of a pattern
+  kPackedRows = 16,       // rows of a tile of decode_forward: one m16n8k16
+  kRowThreads = 8,        // threads that write a row
+  kCombineThreads = 128,  // threads of a CTA of combine_parts
+  kMostRuns = 3,          // runs of keys that a tile of rows may have
+  kMostForms = 16,        // of a pattern
   kPrepareThreads = 512,
   kPartBins = 64,  // of parts by length, which are listed longest first
 };

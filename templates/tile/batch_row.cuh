@@ -2,8 +2,9 @@
 #define ANNULUS_TILE_BATCH_ROW_CUH_
 
 // Joins states of a row of a batch, and writes what a row leaves: O and LSE, or the state. Eight
-// threads share a row; a thread has 4 columns at a time, so that they move whole lines. Where the
-// accumulators of wgmma are written as they are, two lanes of a quad share a row.
+// threads share a row, or more that are neighbours; a thread has 4 columns at a time, so that they
+// move whole lines. Where the accumulators of wgmma are written as they are, two lanes of a quad
+// share a row.
 
 #include "params/batch_params.h"
 #include "ptx/async_copy.cuh"
@@ -16,12 +17,15 @@ namespace annulus::tile {
 
 using kernels::kRowThreads;
 
-// The lanes of a warp that share a row with this one: eight neighbours, or two that are two apart.
+// The lanes of a warp that share a row with this one: neighbours, or two that are two apart.
 template <int kThreads>
 __device__ __forceinline__ unsigned lanes_of_row() {
-  static_assert(kThreads == kRowThreads || kThreads == 2, "threads that share a row");
+  static_assert(kThreads == 2 || kThreads == kRowThreads || kThreads == 16 || kThreads == 32,
+                "threads that share a row");
   const unsigned lane = threadIdx.x % 32;
-  return kThreads == 2 ? 5u << (lane & ~2u) : 0xffu << lane / 8 * 8;
+  if constexpr (kThreads == 2) return 5u << (lane & ~2u);
+  if constexpr (kThreads == 32) return 0xffffffffu;
+  return ((1u << kThreads % 32) - 1) << lane / kThreads * kThreads;
 }
 
 __device__ __forceinline__ void load_columns(float (&acc)[4], const float* from) {
@@ -86,6 +90,24 @@ __device__ __forceinline__ JoinedRow join(const Each& each, float unit = 1.0f) {
   return row;
 }
 
+// The same where each of kThreads neighbours, which are the lanes of `lanes`, has some of the
+// states. All of them get the result.
+template <int kThreads, typename Each>
+__device__ __forceinline__ JoinedRow join_over_lanes(unsigned lanes, const Each& each) {
+  JoinedRow row;
+  each([&](float m, float) { row.row_max = fmaxf(row.row_max, m); });
+#pragma unroll
+  for (int apart = kThreads / 2; apart > 0; apart /= 2) {
+    row.row_max = fmaxf(row.row_max, __shfl_xor_sync(lanes, row.row_max, apart));
+  }
+  each([&](float m, float l) { row.sum += row.weight(m) * l; });
+#pragma unroll
+  for (int apart = kThreads / 2; apart > 0; apart /= 2) {
+    row.sum += __shfl_xor_sync(lanes, row.sum, apart);
+  }
+  return row;
+}
+
 // Writes a row whose state is complete but for a state that came in. `thread` is one of those that
 // share it; columns(first, acc) sets the joined acc of 4 columns from `first` on, which is not
 // divided by the sum, and is called with ascending numbers.
@@ -138,7 +160,7 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
   }
 // Not unrolled, nor is the loop of leave_row(): both are in every kernel, once for each thing that
 // a row may leave, and a quarter of its time to compile. But what is taken from registers must be.
-#pragma unroll kThreads == kRowThreads ? 1 : kDim
+#pragma unroll kThreads == 2 ? kDim : 1
   for (int first = 0; first < kDim; first += 4 * kThreads) {
     const int column = first + thread * 4;
     float acc[4];
@@ -182,7 +204,7 @@ __device__ __forceinline__ void leave_row(const kernels::BatchParams& params,
     params.tables.m[slot] = row.row_max;
     params.tables.l[slot] = row.sum;
   }
-#pragma unroll kThreads == kRowThreads ? 1 : Shape::kDimV
+#pragma unroll kThreads == 2 ? Shape::kDimV : 1
   for (int first = 0; first < Shape::kDimV; first += 4 * kThreads) {
     const int begin = first + thread * 4;
     float acc[4];

@@ -101,8 +101,7 @@ std::vector<Mutant> mutants() {
        kEarly},
       // Parts.
       {"the last part is joined twice",
-       {{kCombine, "for (int part = 0; part < row.parts; ++part) {\n        take",
-         "for (int part = 0; part <= row.parts; ++part) {\n        take"}},
+       {{kCombine, "part < parts; part += kThreads", "part <= parts; part += kThreads"}},
        kElsewhere},
       {"every part is the first",
        {{kRow, "slot_row(params, tile, work.part, column, packed)",

@@ -1,49 +1,81 @@
 // Joins the states of the parts of rows that have several (decode_forward), in the order of their
 // keys, and writes what a whole row writes. Launched after it, on the same stream.
 //
-//   combine_parts<Shape><<<CTAs, kPackedRows * tile::kRowThreads>>>(BatchParams)
+//   combine_parts<Shape><<<CTAs, kCombineThreads>>>(BatchParams)
 //
-// A CTA takes the rows of a tile for the heads of one column, and then those of the next. Any
-// number of CTAs gives the same bits. Shape gives the constants; README.md lists what it must
-// define.
+// What a row costs is the time of loads that wait for one another, so a row has up to a warp of
+// threads, with 4 columns each, and many loads are under way: the parts' maxima and sums at a time,
+// a part to each thread, and then acc of kAtATime parts. A CTA takes some rows of a tile for the
+// heads of one column, and then others. Any number of CTAs gives the same bits. Shape gives the
+// constants; README.md lists what it must define.
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
 
 namespace annulus::kernels {
 
+// The threads that share a row: as many as have 4 columns each at once.
+template <int kDim>
+constexpr int combine_row_threads() {
+  return kDim % 128 == 0 ? 32 : kDim % 64 == 0 ? 16 : 8;
+}
+
 template <typename Shape>
-__global__ void __launch_bounds__(kPackedRows* tile::kRowThreads)
+__global__ void __launch_bounds__(kCombineThreads)
     combine_parts(const __grid_constant__ BatchParams params) {
   constexpr int kDim = Shape::kDimV;
-  const int packed = static_cast<int>(threadIdx.x / tile::kRowThreads);
-  const int thread = static_cast<int>(threadIdx.x % tile::kRowThreads);
+  constexpr int kThreads = combine_row_threads<kDim>();
+  constexpr int kRows = kCombineThreads / kThreads;  // of a CTA at a time
+  constexpr int kAtATime = 8;
+  const int thread = static_cast<int>(threadIdx.x) % kThreads;
+  const unsigned lanes = tile::lanes_of_row<kThreads>();
   const int works = params.tables.header->joined * params.row_columns;
-  for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
-    const BatchRow& row = params.tables.rows[params.tables.joined[at / params.row_columns]];
-    const int column = row.column + at % params.row_columns;
+  const int groups = (params.slot_rows + kRows - 1) / kRows;
+  for (int at = static_cast<int>(blockIdx.x); at < works * groups;
+       at += static_cast<int>(gridDim.x)) {
+    const int work = at % works;
+    const int packed = at / works * kRows + static_cast<int>(threadIdx.x) / kThreads;
+    const BatchRow& row = params.tables.rows[params.tables.joined[work / params.row_columns]];
+    const int column = row.column + work % params.row_columns;
     const tile::PackedRow here(params, row, column, packed);
     if (!here.exists) continue;
-    const auto slot = [&](int part) { return tile::slot_row(params, row, part, column, packed); };
-    const tile::JoinedRow joined = tile::join([&](const auto& take) {
-#pragma unroll 4
-      for (int part = 0; part < row.parts; ++part) {
-        take(params.tables.m[slot(part)], params.tables.l[slot(part)]);
+    const int parts = row.parts;
+    const long long first_slot = tile::slot_row(params, row, 0, column, packed);
+    const long long stride = static_cast<long long>(params.row_columns) * params.slot_rows;
+    const float* const part_m = params.tables.m + first_slot;
+    const float* const part_l = params.tables.l + first_slot;
+    const tile::JoinedRow joined = tile::join_over_lanes<kThreads>(lanes, [&](const auto& take) {
+      for (int part = thread; part < parts; part += kThreads) {
+        take(part_m[part * stride], part_l[part * stride]);
       }
     });
     const auto columns = [&](int first, float(&acc)[4]) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) acc[i] = 0.0f;
-#pragma unroll 4
-      for (int part = 0; part < row.parts; ++part) {
-        const float weight = joined.weight(params.tables.m[slot(part)]);
-        float of_part[4];
-        tile::load_columns(of_part, params.tables.acc + slot(part) * kDim + first);
+      const float* const of_row = params.tables.acc + first_slot * kDim + first;
+      for (int chunk = 0; chunk < parts; chunk += kThreads) {
+        const int own = chunk + thread;
+        const float weight = own < parts ? joined.weight(part_m[own * stride]) : 0.0f;
+        const int end = parts - chunk < kThreads ? parts - chunk : kThreads;
+        for (int part = 0; part < end; part += kAtATime) {
+          float of_part[kAtATime][4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) acc[i] += weight * of_part[i];
+          for (int i = 0; i < kAtATime; ++i) {
+            // Beyond the end the last part is loaded again.
+            const int safe = part + i < end ? part + i : end - 1;
+            tile::load_columns(of_part[i], of_row + (chunk + safe) * stride * kDim);
+          }
+#pragma unroll
+          for (int i = 0; i < kAtATime; ++i) {
+            const float of_lane = __shfl_sync(lanes, weight, part + i, kThreads);
+            if (part + i >= end) continue;
+#pragma unroll
+            for (int c = 0; c < 4; ++c) acc[c] += of_lane * of_part[i][c];
+          }
+        }
       }
     };
-    tile::finish_row<Shape>(params, row, here, thread, joined, columns);
+    tile::finish_row<Shape, kThreads>(params, row, here, thread, joined, columns);
   }
 }
 
