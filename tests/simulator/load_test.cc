@@ -159,10 +159,16 @@ TEST_CASE("forms of bulk copies that are not modelled are refused by name") {
 }
 
 TEST_CASE("products of types that are not modelled are refused where they stand") {
-  const std::string tf32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 ";
-  check_unmodelled(statement(tf32 + "{d0, d1, d2, d3}, {d0, d1, d2, d3}, {d0, d1}, "
-                                    "{d0, d1, d2, d3};"),
+  const auto product = [](const std::string& form, const char* operands) {
+    return statement("mma" + form + operands);
+  };
+  // 8-bit floats have sums of fp32 alone, and A is never sparse.
+  check_unmodelled(product(".sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16 ",
+                           "{d0, d1}, {d0, d1, d2, d3}, {d0, d1}, {d0, d1};"),
                    "types");
+  check_unmodelled(product(".sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 ",
+                           "{d0, d1, d2, d3}, {d0, d1}, {d0, d1}, {d0, d1, d2, d3}, d0, 0;"),
+                   "sparse");
 }
 
 TEST_CASE("setmaxnreg and wgmma have few constants, and no others") {

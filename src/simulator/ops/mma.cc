@@ -1,4 +1,4 @@
-// mma.sync on 16-bit floats (PTX ISA 9.0, section 9.7.14.5). Tensor cores round in ways that no
+// mma.sync of 16-bit floats (PTX ISA 9.0, section 9.7.14.5). Tensor cores round in ways that no
 // manual describes; here every product is added in fp32, k ascending.
 
 #include <immintrin.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "simulator/ops/access.h"
-#include "simulator/ops/handlers.h"
+#include "simulator/ops/mma.h"
 #include "simulator/ops/mma_product.h"
 
 namespace annulus::simulator {
@@ -59,11 +59,7 @@ inline void transpose_quads(const float* x, float (&even)[4][4], float (&odd)[4]
 template <typename T, int kRegisters, bool kNarrowAccumulator>
 void mma(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
-  // All lanes that have a thread are here, which in the last warp of a CTA may be fewer than 32.
-  if (mask != kFull) {
-    raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
-             "mma needs all 32 lanes, the warp has {:#010x}", mask);
-  }
+  require_mma_warp(mask);
   const std::uint32_t* slots = &cta.program->slots[inst.aux];
   constexpr int kAccumulators = kNarrowAccumulator ? 2 : 4;
   MmaOperands operands;
@@ -112,18 +108,43 @@ void mma(Warp& warp, const Inst& inst, Mask mask) {
 
 }  // namespace
 
+void take_mma_fragment(Decoder& decoder, std::size_t operand, int registers,
+                       std::vector<std::uint32_t>& slots) {
+  const ptx::Operand& whole = decoder.operand(operand);
+  std::vector<ptx::Operand> parts = {whole};
+  if (whole.kind == ptx::OperandKind::kVector) parts = whole.elements;
+  if (parts.size() != static_cast<std::size_t>(registers)) {
+    decoder.malformed("a fragment has another number of registers");
+  }
+  const Type word{Type::kBits, 32};
+  for (const ptx::Operand& part : parts) {
+    slots.push_back(operand == 0 ? decoder.out(part, word) : decoder.in(part, word));
+  }
+}
+
+void require_mma_warp(Mask mask) {
+  if (mask != kFull) {
+    raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
+             "mma needs all 32 lanes, the warp has {:#010x}", mask);
+  }
+}
+
 // Modelled are m16n8k8 and m16n8k16 of f16 and bf16, A by rows and B by columns, with accumulators
-// of fp32, or of f16 for f16.
+// of fp32, or of f16 for f16, and the forms of mma_words.cc.
 void decode_mma(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kMatrix;
   inst.convergence = Convergence::kWarp;
+  if (decoder.has("sp") || decoder.has("sp::ordered_metadata")) {
+    decoder.unsupported("sparse matrices are not modelled");
+  }
+  if (decode_mma_of_words(decoder)) return;
+  if (decoder.has("tf32") || decoder.has("e4m3") || decoder.has("e5m2")) {
+    decoder.unsupported("this shape is not modelled with these types");
+  }
   const bool k16 = decoder.has("m16n8k16");
   if ((!k16 && !decoder.has("m16n8k8")) || !decoder.has("row") || !decoder.has("col")) {
     decoder.unsupported("this shape is not modelled");
-  }
-  if (decoder.has("tf32") || decoder.has("e4m3") || decoder.has("e5m2")) {
-    decoder.unsupported("these types are not modelled");
   }
   // .dtype.atype.btype.ctype
   const Type d = decoder.type_from_end(3);
@@ -137,22 +158,12 @@ void decode_mma(Decoder& decoder) {
     decoder.unsupported("these types are not modelled");
   }
   const bool narrow = d == f16;
-  const std::size_t registers = k16 ? 4 : 2;
+  const int registers = k16 ? 4 : 2;
   std::vector<std::uint32_t> slots;
-  const Type word{Type::kBits, 32};
-  const auto take = [&](std::size_t index, std::size_t count, bool output) {
-    const ptx::Operand& operand = decoder.operand(index);
-    std::vector<ptx::Operand> parts = {operand};
-    if (operand.kind == ptx::OperandKind::kVector) parts = operand.elements;
-    if (parts.size() != count) decoder.malformed("a fragment has another number of registers");
-    for (const ptx::Operand& part : parts) {
-      slots.push_back(output ? decoder.out(part, word) : decoder.in(part, word));
-    }
-  };
-  take(0, narrow ? 2 : 4, true);
-  take(1, registers, false);
-  take(2, registers / 2, false);
-  take(3, narrow ? 2 : 4, false);
+  take_mma_fragment(decoder, 0, narrow ? 2 : 4, slots);
+  take_mma_fragment(decoder, 1, registers, slots);
+  take_mma_fragment(decoder, 2, registers / 2, slots);
+  take_mma_fragment(decoder, 3, narrow ? 2 : 4, slots);
   inst.aux = decoder.list(slots);
   if (narrow) {
     decoder.handler(k16 ? mma<Half, 4, true> : mma<Half, 2, true>);

@@ -1,13 +1,11 @@
 // wmma.mma.
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <type_traits>
 
+#include "simulator/ops/small_product.h"
 #include "simulator/ops/wmma.h"
 
 namespace annulus::simulator {
@@ -46,28 +44,9 @@ void write_fragment(const Warp& warp, const std::uint32_t* slots, std::size_t co
   }
 }
 
-inline float multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
-inline double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
-inline std::int32_t multiply_add(std::int32_t a, std::int32_t b, std::int32_t c) {
-  return a * b + c;
-}
-
 // sum += a b, k ascending.
-template <int kN, typename T>
-void add_product(const T* a, const T* b, T* sum, int m, int k) {
-  for (int row = 0; row < m; ++row) {
-    T* to = sum + row * kN;
-    for (int i = 0; i < k; ++i) {
-      const T factor = a[row * k + i];
-      for (int column = 0; column < kN; ++column) {
-        to[column] = multiply_add(factor, b[i * kN + column], to[column]);
-      }
-    }
-  }
-}
-
 template <typename T>
-void add_product(const T* a, const T* b, T* sum, int m, int n, int k) {
+void add_fragment_product(const T* a, const T* b, T* sum, int m, int n, int k) {
   switch (n) {
     case 8:
       return add_product<8>(a, b, sum, m, k);
@@ -121,16 +100,10 @@ void multiply_fragments(Warp& warp, const Inst& inst, Mask mask) {
   if constexpr (kInteger) {
     // No sum of 16 products overflows; with c it may.
     std::int32_t products[256] = {};
-    add_product(elements_a, elements_b, products, m, n, k);
-    constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min();
-    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t exact = std::int64_t{sum[i]} + products[i];
-      sum[i] = static_cast<std::int32_t>(
-          (inst.small[3] & kSaturated) ? std::clamp(exact, kLeast, kMost) : exact);
-    }
+    add_fragment_product(elements_a, elements_b, products, m, n, k);
+    accumulate(products, sum, count, (inst.small[3] & kSaturated) != 0);
   } else {
-    add_product(elements_a, elements_b, sum, m, n, k);
+    add_fragment_product(elements_a, elements_b, sum, m, n, k);
   }
   if constexpr (std::is_same_v<T, Half>) {
     if (inst.small[3] & kNarrowD) {

@@ -290,6 +290,7 @@ std::vector<Golden> all_programs() {
   add_memory(set);
   add_atomic(set);
   add_matrix(set);
+  add_matrix_words(set);
   add_control(set);
   add_async(set);
   add_mbarrier(set);

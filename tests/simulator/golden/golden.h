@@ -331,6 +331,7 @@ void add_warp(Set& set);
 void add_memory(Set& set);
 void add_atomic(Set& set);
 void add_matrix(Set& set);
+void add_matrix_words(Set& set);
 void add_control(Set& set);
 void add_async(Set& set);
 void add_mbarrier(Set& set);

@@ -14,7 +14,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "simulator/golden/golden.h"
+#include "simulator/golden/fragments.h"
 
 namespace annulus::golden {
 namespace {
@@ -28,46 +28,13 @@ struct Shape {
   int b() const { return k / 8; }
   int c() const { return half ? 2 : 4; }
 };
-constexpr int kRecord = 16;  // 32-bit words per lane in `in`: A at 0, B at 4, C at 8
-
-// One warp's operands: word i of lane l.
-u32 word(Words in, int lane, int index) {
-  const u64 pair = in[static_cast<std::size_t>(lane * kRecord + index) / 2];
-  return static_cast<u32>(index % 2 ? pair >> 32 : pair);
-}
-void set_word(std::vector<u64>& in, int lane, int index, u32 value) {
-  u64& pair = in[static_cast<std::size_t>(lane * kRecord + index) / 2];
-  const int shift = index % 2 * 32;
-  pair = (pair & ~(0xffffffffull << shift)) | static_cast<u64>(value) << shift;
-}
-
 std::string mma_text(const Shape& shape) {
-  const auto list = [](char name, int count) {
-    std::string text = "{";
-    for (int i = 0; i < count; ++i) text += fmt::format("{}{}{}", i ? ", " : "", name, i);
-    return text + "}";
-  };
-  const auto load = [](char name, int count, int first) {
-    std::string text;
-    for (int i = 0; i < count; ++i)
-      text += fmt::format("  ld.global.b32 {}{}, [src+{}];\n", name, i, (first + i) * 4);
-    return text;
-  };
-  std::string stores;
-  for (int i = 0; i < shape.c(); ++i)
-    stores += fmt::format("  st.global.b32 [dst+{}], d{};\n", i * 4, i);
   const char* operand = shape.bfloat ? "bf16" : "f16";
   const char* sum = shape.half ? "f16" : "f32";
-  return ".version 7.8\n.target sm_80\n.address_size 64\n\n"
-         ".visible .entry golden(.param .u64 in, .param .u64 out)\n{\n"
-         "  .reg .b64 src, dst;\n  .reg .b32 t, a<4>, b<2>, c<4>, d<4>;\n"
-         "  ld.param.u64 src, [in];\n  ld.param.u64 dst, [out];\n  mov.u32 t, %tid.x;\n"
-         "  mad.wide.u32 src, t, 64, src;\n  mad.wide.u32 dst, t, 16, dst;\n" +
-         load('a', shape.a(), 0) + load('b', shape.b(), 4) + load('c', shape.c(), 8) +
-         fmt::format("  mma.sync.aligned.m16n8k{}.row.col.{}.{}.{}.{} {}, {}, {}, {};\n", shape.k,
-                     sum, operand, operand, sum, list('d', shape.c()), list('a', shape.a()),
-                     shape.b() == 1 ? std::string("{b0}") : list('b', 2), list('c', shape.c())) +
-         stores + "  ret;\n}\n";
+  return mma_program(
+      "7.8", "sm_80",
+      fmt::format("m16n8k{}.row.col.{}.{}.{}.{}", shape.k, sum, operand, operand, sum),
+      {shape.a(), shape.b(), shape.c()});
 }
 
 struct Matrices {
@@ -86,15 +53,16 @@ Matrices gather(const Shape& shape, Words in) {
     const int p = lane % 4 * 2;
     for (int i = 0; i < 2; ++i) {
       for (int r = 0; r < shape.a(); ++r) {
-        m.a[g + r % 2 * 8][p + i + r / 2 * 8] = half(shape.format(), word(in, lane, r), i);
+        m.a[g + r % 2 * 8][p + i + r / 2 * 8] = half(shape.format(), record_word(in, lane, r), i);
       }
       for (int r = 0; r < shape.b(); ++r) {
-        m.b[p + i + r * 8][g] = half(shape.format(), word(in, lane, 4 + r), i);
+        m.b[p + i + r * 8][g] = half(shape.format(), record_word(in, lane, 4 + r), i);
       }
       for (int r = 0; r < 2; ++r) {
         m.c[g + r * 8][p + i] =
-            shape.half ? half(kHalfFormat, word(in, lane, 8 + r), i)
-                       : static_cast<double>(std::bit_cast<float>(word(in, lane, 8 + r * 2 + i)));
+            shape.half
+                ? half(kHalfFormat, record_word(in, lane, 8 + r), i)
+                : static_cast<double>(std::bit_cast<float>(record_word(in, lane, 8 + r * 2 + i)));
       }
     }
   }
@@ -153,17 +121,18 @@ std::vector<u64> operands(const Shape& shape, bool exact, bool special, u64 seed
     return low | high << 16;
   };
   for (int lane = 0; lane < 32; ++lane) {
-    for (int i = 0; i < 4; ++i) set_word(in, lane, i, pack(shape.format()));
-    for (int i = 4; i < 6; ++i) set_word(in, lane, i, pack(shape.format()));
+    for (int i = 0; i < 4; ++i) set_record_word(in, lane, i, pack(shape.format()));
+    for (int i = 4; i < 6; ++i) set_record_word(in, lane, i, pack(shape.format()));
     for (int i = 8; i < 12; ++i) {
-      set_word(in, lane, i,
-               shape.half ? pack(kHalfFormat) : std::bit_cast<u32>(static_cast<float>(draw())));
+      set_record_word(
+          in, lane, i,
+          shape.half ? pack(kHalfFormat) : std::bit_cast<u32>(static_cast<float>(draw())));
     }
   }
   if (special) {  // an infinity in row 0 of A, a NaN in column 1 of B, an infinite accumulator
-    set_word(in, 0, 0, encode16(shape.format(), HUGE_VAL));
-    set_word(in, 5, 4, encode16(shape.format(), std::nan("")));
-    set_word(in, 31, 11, std::bit_cast<u32>(-HUGE_VALF));
+    set_record_word(in, 0, 0, encode16(shape.format(), HUGE_VAL));
+    set_record_word(in, 5, 4, encode16(shape.format(), std::nan("")));
+    set_record_word(in, 31, 11, std::bit_cast<u32>(-HUGE_VALF));
   }
   return in;
 }
