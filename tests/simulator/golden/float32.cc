@@ -265,8 +265,12 @@ void add_selection(Set& set) {
       "testp.number.f32", +[](float a) -> bool { return !std::isnan(a); });
   test(
       "testp.notanumber.f32", +[](float a) -> bool { return std::isnan(a); });
+  // "Positive and negative zero are considered normal numbers" (testp).
   test(
-      "testp.normal.f32", +[](float a) -> bool { return std::isnormal(a); });
+      "testp.normal.f32", +[](float a) -> bool { return std::isnormal(a) || a == 0.0f; });
+  set.form(
+      "testp.normal.f64", "testp.normal.f64 d, a;",
+      +[](double a) -> bool { return std::isnormal(a) || a == 0.0; });
   test(
       "testp.subnormal.f32", +[](float a) -> bool { return std::fpclassify(a) == FP_SUBNORMAL; });
 }
