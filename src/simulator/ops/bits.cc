@@ -8,6 +8,14 @@
 namespace annulus::simulator {
 namespace {
 
+// The position or length of a bit field. The manual restricts both to 0..255. Of larger ones the
+// forms of 32 bits take the lowest byte, and those of 64 bits end at the end of the word, as an
+// H200 does.
+template <typename T>
+std::uint32_t field_amount(std::uint32_t amount) {
+  return sizeof(T) == 4 ? amount & 0xff : std::min(amount, 64u);
+}
+
 // bfe d, a, position, length: the bits of a from position on. For signed types the sign is the
 // field's topmost bit, or the topmost bit of a where the field reaches past it, and it fills all
 // bits that a does not give. `present` counts the bits that a has from position on, and `known` is
@@ -19,8 +27,8 @@ void bfe(Warp& warp, const Inst& inst, Mask mask) {
   each_lane(
       mask, warp.lanes<T>(inst.d),
       [](T a, std::uint32_t position, std::uint32_t length) -> T {
-        position &= 0xff;
-        length &= 0xff;
+        position = field_amount<T>(position);
+        length = field_amount<T>(length);
         const U value = static_cast<U>(a);
         if constexpr (std::is_unsigned_v<T>) {
           if (length == 0 || position >= kBits) return 0;
@@ -58,8 +66,8 @@ void bfi(Warp& warp, const Inst& inst, Mask mask) {
   const auto* length = warp.lanes<std::uint32_t>(inst.aux);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
-    const std::uint32_t at = position[lane] & 0xff;
-    const std::uint32_t count = length[lane] & 0xff;
+    const std::uint32_t at = field_amount<T>(position[lane]);
+    const std::uint32_t count = field_amount<T>(length[lane]);
     T field = count >= kBits ? ~T{0} : (T{1} << count) - 1;
     field = at >= kBits ? 0 : static_cast<T>(field << at);
     const T moved = at >= kBits ? 0 : static_cast<T>(a[lane] << at);

@@ -57,27 +57,34 @@ void add_logic(Set& set, const char* type) {
       +[](S a, Shift b) -> S { return shift_right(a, b.amount); });
 }
 
+// The manual restricts positions and lengths of fields to 0..255. What larger ones mean was
+// measured on an H200: of 32-bit words the lowest byte counts, of 64-bit words the whole number.
+template <typename T>
+u64 field_number(u32 number) {
+  return sizeof(T) == 4 ? number % 256 : number;
+}
+
 template <typename T>
 T extract(T a, u32 b, u32 c) {
-  const u32 last = sizeof(T) * 8 - 1;
-  const u32 position = b & 0xff;
-  const u32 length = c & 0xff;
-  const auto bit = [&](u32 i) { return (static_cast<u64>(a) >> i) & 1u; };
+  const u64 last = sizeof(T) * 8 - 1;
+  const u64 position = field_number<T>(b);
+  const u64 length = field_number<T>(c);
+  const auto bit = [&](u64 i) { return (static_cast<u64>(a) >> i) & 1u; };
   const u64 sign =
       std::is_signed_v<T> && length != 0 ? bit(std::min(position + length - 1, last)) : 0;
   u64 result = 0;
-  for (u32 i = 0; i <= last; ++i) {
+  for (u64 i = 0; i <= last; ++i) {
     result |= (i < length && position + i <= last ? bit(position + i) : sign) << i;
   }
   return static_cast<T>(result);
 }
 template <typename T>
 T insert(T a, T b, u32 c, u32 d) {
-  const u32 last = sizeof(T) * 8 - 1;
-  const u32 position = c & 0xff;
-  const u32 length = d & 0xff;
+  const u64 last = sizeof(T) * 8 - 1;
+  const u64 position = field_number<T>(c);
+  const u64 length = field_number<T>(d);
   u64 result = b;
-  for (u32 i = 0; i < length && position + i <= last; ++i) {
+  for (u64 i = 0; i < length && position + i <= last; ++i) {
     const u64 one = u64{1} << (position + i);
     result = ((static_cast<u64>(a) >> i) & 1) ? result | one : result & ~one;
   }
