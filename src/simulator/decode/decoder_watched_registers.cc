@@ -331,7 +331,7 @@ void Decoder::watch_registers() {
     const std::uint32_t first = frames_.at(program_->functions[pc]->name).first_register;
     std::vector<std::uint32_t> registers;
     if (source.guard >= 0) registers.push_back(first + static_cast<std::uint32_t>(source.guard));
-    if (sources[pc].selects()) {
+    if (sources[pc].selects() && is_register(source.operands[3])) {
       registers.push_back(first + static_cast<std::uint32_t>(source.operands[3].reg));
     }
     return registers;

@@ -211,6 +211,8 @@ void add_compare(Set& set) {
   set.form(
       "selp.s32 immediates", "selp.s32 d, 5, -5, a;", +[](bool a) -> i32 { return a ? 5 : -5; });
   set.form(
+      "selp.b32 constant predicate", "selp.b32 d, a, b, 1;", +[](u32 a, u32) -> u32 { return a; });
+  set.form(
       "selp.f32 bits", "selp.f32 d, a, 0fFF800000, b;",
       +[](u32 a, bool b) -> u32 { return b ? a : 0xff800000u; });
   // For an f32 selector NaN picks the second operand, and negative zero counts as >= 0.
