@@ -12,7 +12,20 @@ template <bool kFlush>
 struct Fp32 {
   static float in(float value) { return kFlush ? flush(value) : value; }
   static float out(float value) { return canonical(kFlush ? flush(value) : value); }
+  // `tiny`: the exact result is below the least normal number, whatever it was rounded to.
+  static float out(float value, bool tiny) {
+    return canonical(kFlush && tiny ? std::copysign(0.0f, value) : value);
+  }
 };
+
+// Whether |product + addend| < 2^-126, in every rounding mode. Requires: the product is exact. If
+// the sum is rounded to 2^-126, the difference of the sum and the addend is exact, and what the
+// product lacks to it has the sign of the sum if the exact result is smaller.
+inline bool tiny_sum(double product, double addend) {
+  const double sum = product + addend;
+  const double rest = product - (sum - addend);
+  return std::fabs(sum) < 0x1p-126 || (std::fabs(sum) == 0x1p-126 && rest * sum < 0);
+}
 template <bool kFlush>
 struct AddFloat {
   float operator()(float a, float b) const {
@@ -28,20 +41,30 @@ struct SubFloat {
 template <bool kFlush>
 struct MulFloat {
   float operator()(float a, float b) const {
-    return Fp32<kFlush>::out(Fp32<kFlush>::in(a)*Fp32<kFlush>::in(b));
+    const float x = Fp32<kFlush>::in(a);
+    const float y = Fp32<kFlush>::in(b);
+    const double exact = static_cast<double>(x) * static_cast<double>(y);
+    return Fp32<kFlush>::out(x * y, std::fabs(exact) < 0x1p-126);
   }
 };
 template <bool kFlush>
 struct FmaFloat {
   float operator()(float a, float b, float c) const {
-    return Fp32<kFlush>::out(
-        __builtin_fmaf(Fp32<kFlush>::in(a), Fp32<kFlush>::in(b), Fp32<kFlush>::in(c)));
+    const float x = Fp32<kFlush>::in(a);
+    const float y = Fp32<kFlush>::in(b);
+    const float z = Fp32<kFlush>::in(c);
+    const double product = static_cast<double>(x) * static_cast<double>(y);
+    return Fp32<kFlush>::out(__builtin_fmaf(x, y, z), tiny_sum(product, z));
   }
 };
 template <bool kFlush>
 struct DivFloat {
   float operator()(float a, float b) const {
-    return Fp32<kFlush>::out(Fp32<kFlush>::in(a) / Fp32<kFlush>::in(b));
+    const float x = Fp32<kFlush>::in(a);
+    const float y = Fp32<kFlush>::in(b);
+    // A quotient of two fp32 below 2^-126 is so by 2^-150 or more, which fp64 does not round away.
+    const double quotient = static_cast<double>(x) / static_cast<double>(y);
+    return Fp32<kFlush>::out(x / y, std::fabs(quotient) < 0x1p-126);
   }
 };
 template <bool kFlush>
@@ -158,15 +181,16 @@ struct NarrowRelu {
     return result.bits & 0x8000u ? T{0} : result;
   }
 };
+// .ftz of f16. As in fp32, a result is flushed if it is subnormal before it is rounded.
 template <typename T, typename F>
 struct NarrowFlushed {
-  static T flushed(T value) {
-    return (value.bits & 0x7c00u) == 0 ? T{static_cast<std::uint16_t>(value.bits & 0x8000u)}
-                                       : value;
-  }
+  static T signed_zero(T value) { return T{static_cast<std::uint16_t>(value.bits & 0x8000u)}; }
+  static T flushed(T value) { return (value.bits & 0x7c00u) == 0 ? signed_zero(value) : value; }
   template <typename... S>
   T operator()(S... s) const {
-    return flushed(Narrow<T, F>{}(flushed(s)...));
+    const T result = Narrow<T, F>{}(flushed(s)...);
+    const double exact = F{}(static_cast<double>(widen(flushed(s)))...);
+    return std::fabs(exact) < 0x1p-14 ? signed_zero(result) : result;
   }
 };
 template <typename T2, typename F>
