@@ -155,8 +155,26 @@ struct MaxNanDouble {
   }
 };
 
-// Arithmetic on 16-bit floats in fp64. Sums and products are exact there, or so far from a tie of
-// the short format that fp64's own rounding cannot matter. What remains is one rounding to 16 bits.
+// product + addend, rounded to odd: an inexact sum gets an odd last bit, so that rounding it once
+// more to a shorter format gives what rounding once would have given. Requires: the product is
+// exact.
+inline double sum_to_odd(double product, double addend) {
+  const double sum = product + addend;
+  const double of_addend = sum - product;
+  const double rest = (product - (sum - of_addend)) + (addend - of_addend);
+  const auto bits = std::bit_cast<std::int64_t>(sum);
+  const bool exact = !(rest < 0 || rest > 0);
+  const std::int64_t away = (rest > 0) == (sum > 0) ? 1 : -1;
+  return std::bit_cast<double>(exact || (bits & 1) != 0 ? bits : bits + away);
+}
+// The products of 16-bit floats are exact in fp64.
+struct FmaShort {
+  double operator()(double a, double b, double c) const { return sum_to_odd(a * b, c); }
+};
+
+// Arithmetic on 16-bit floats in fp64. Products are exact there. Sums are exact or rounded to odd,
+// or so far from a tie of the short format that fp64's own rounding cannot matter. What remains is
+// one rounding to 16 bits.
 template <typename T, typename F>
 struct Narrow {
   template <typename... S>
@@ -320,16 +338,16 @@ void decode_fma(Decoder& decoder) {
   take_ternary(decoder, type, Class::kFloat32);
   if (type.bits == 16) {
     if (decoder.has("sat")) {
-      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowSaturated, FmaDouble));
+      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowSaturated, FmaShort));
     }
     if (decoder.has("relu")) {
       if (decoder.has("ftz")) decoder.unsupported();
-      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowRelu, FmaDouble));
+      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowRelu, FmaShort));
     }
     if (decoder.has("ftz")) {
-      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowFlushed, FmaDouble));
+      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowFlushed, FmaShort));
     }
-    return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, Narrow, FmaDouble));
+    return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, Narrow, FmaShort));
   }
   if (decoder.has("rz")) return use(decoder, directed_fma<FE_TOWARDZERO>(decoder, type));
   if (decoder.has("rm")) return use(decoder, directed_fma<FE_DOWNWARD>(decoder, type));

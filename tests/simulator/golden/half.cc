@@ -1,6 +1,6 @@
-// 16-bit arithmetic: "Half Precision Floating Point Instructions" and their bf16 forms. All exact
-// results fit into a double, so one rounding to the format is the definition. (For fma the double
-// may be rounded first; the operands are so short that this cannot change the second rounding.)
+// 16-bit arithmetic: "Half Precision Floating Point Instructions" and their bf16 forms. Results are
+// exact in a double, or have a last bit that is set if bits follow it, so one rounding to the
+// format is the definition.
 
 #include <fmt/core.h>
 
@@ -12,7 +12,33 @@
 namespace annulus::golden {
 namespace {
 
-double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
+// a b + c of 16-bit floats, in integers of 128 bits of which the larger term has those from bit 64
+// on. Bits below them, and later those that a double does not hold, are joined to the last bit.
+double multiply_add(double a, double b, double c) {
+  const double nearest = std::fma(a, b, c);
+  if (nearest == 0 || !std::isfinite(nearest)) return nearest;
+  int exponents[2];
+  i128 terms[2];
+  const double values[2] = {a * b, c};
+  for (int i = 0; i < 2; ++i) {
+    terms[i] = static_cast<i64>(std::ldexp(std::frexp(values[i], &exponents[i]), 53));
+    if (terms[i] == 0) exponents[i] = -10000;
+  }
+  const int high = exponents[0] >= exponents[1] ? 0 : 1;
+  const auto shift_right = [](i128 value, int count) -> i128 {
+    const i128 size = value < 0 ? -value : value;
+    const i128 kept = count < 127 ? size >> count : 0;
+    const i128 joined = count < 127 && kept << count == size ? kept : kept | 1;
+    return value < 0 ? -joined : joined;
+  };
+  i128 sum = terms[high] << 64;
+  if (terms[1 - high] != 0) {
+    sum += shift_right(terms[1 - high] << 64, exponents[high] - exponents[1 - high]);
+  }
+  int exponent = exponents[high] - 53 - 64;
+  for (; sum >= (i128{1} << 53) || sum <= -(i128{1} << 53); ++exponent) sum = shift_right(sum, 1);
+  return std::ldexp(static_cast<double>(static_cast<i64>(sum)), exponent);
+}
 double saturate(double value) {
   return std::isnan(value) || value <= 0 ? 0.0 : std::fmin(value, 1.0);
 }
