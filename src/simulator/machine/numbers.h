@@ -83,6 +83,9 @@ inline float flush(float value) {
   return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : value;
 }
 
+// a + b with .ftz. A sum that is subnormal is exact.
+inline float add_flushed(float a, float b) { return canonical(flush(flush(a) + flush(b))); }
+
 // .sat: clamped to [0, 1], NaN to +0.
 inline float saturate(float value) { return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; }
 

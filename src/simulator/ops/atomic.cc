@@ -61,7 +61,8 @@ std::uint32_t add_pairs(std::uint32_t a, std::uint32_t b) {
   return std::bit_cast<std::uint32_t>(T2{add(x.lo, y.lo), add(x.hi, y.hi)});
 }
 
-template <typename T>
+// Sums of fp32 in global memory flush subnormal numbers, and those in shared memory do not.
+template <bool kGlobal, typename T>
 T apply(Operation operation, Type::Kind kind, bool pairs, T old, T b, T c) {
   if constexpr (sizeof(T) == 4) {
     if (pairs) return kind == Type::kBrain ? add_pairs<Brain2>(old, b) : add_pairs<Half2>(old, b);
@@ -70,7 +71,9 @@ T apply(Operation operation, Type::Kind kind, bool pairs, T old, T b, T c) {
     if constexpr (sizeof(T) == 2) {
       return old;  // refused by the decoder
     } else if constexpr (sizeof(T) == 4) {
-      return std::bit_cast<T>(canonical(std::bit_cast<float>(old) + std::bit_cast<float>(b)));
+      const auto x = std::bit_cast<float>(old);
+      const auto y = std::bit_cast<float>(b);
+      return std::bit_cast<T>(kGlobal ? add_flushed(x, y) : canonical(x + y));
     } else {
       return std::bit_cast<T>(canonical(std::bit_cast<double>(old) + std::bit_cast<double>(b)));
     }
@@ -131,7 +134,7 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
       }
       T old;
       std::memcpy(&old, place, sizeof(T));
-      const T fresh = apply<T>(operation, kind, inst.small[4], old, b[lane], c[lane]);
+      const T fresh = apply<false>(operation, kind, inst.small[4], old, b[lane], c[lane]);
       std::memcpy(place, &fresh, sizeof(T));
       cta.changes += fresh != old;
       results[lane] = old;
@@ -145,7 +148,7 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
       T old = place.load(std::memory_order_relaxed);
       T fresh;
       do {
-        fresh = apply<T>(operation, kind, inst.small[4], old, b[lane], c[lane]);
+        fresh = apply<true>(operation, kind, inst.small[4], old, b[lane], c[lane]);
       } while (!place.compare_exchange_weak(old, fresh));
       cta.changes += fresh != old;
       results[lane] = old;

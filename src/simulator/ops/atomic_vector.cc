@@ -24,21 +24,14 @@ enum class Combine : std::uint8_t { kAdd, kMin, kMax };
 
 template <typename E>
 E combine(Combine how, E old, E value) {
-  const auto wide = [](E one) {
-    if constexpr (std::is_same_v<E, float>) {
-      return one;
-    } else {
-      return widen(one);
-    }
-  };
-  const float a = wide(old);
-  const float b = wide(value);
-  const float result = how == Combine::kAdd   ? a + b
-                       : how == Combine::kMin ? min_number(a, b)
-                                              : max_number(a, b);
   if constexpr (std::is_same_v<E, float>) {
-    return canonical(result);
+    return add_flushed(old, value);  // the only operation on vectors of fp32
   } else {
+    const float a = widen(old);
+    const float b = widen(value);
+    const float result = how == Combine::kAdd   ? a + b
+                         : how == Combine::kMin ? min_number(a, b)
+                                                : max_number(a, b);
     return result != result ? E{0x7fff} : narrow<E>(result);
   }
 }
