@@ -1,10 +1,12 @@
 # Golden PTX programs with their definitions, and broken kernels: the simulator against the manual.
 add_library(annulus_golden STATIC
   simulator/golden/async.cc simulator/golden/atomic.cc simulator/golden/bits.cc simulator/golden/bulk.cc
-  simulator/golden/cluster.cc simulator/golden/compare.cc simulator/golden/control.cc simulator/golden/convert.cc
-  simulator/golden/float32.cc simulator/golden/float64.cc simulator/golden/golden.cc simulator/golden/half.cc
-  simulator/golden/fragments.cc simulator/golden/integer.cc simulator/golden/matrix.cc simulator/golden/matrix_words.cc simulator/golden/mbarrier.cc simulator/golden/memory.cc
-  simulator/golden/move.cc simulator/golden/open.cc simulator/golden/runner.cc simulator/golden/tensor.cc simulator/golden/tensor_store.cc
+  simulator/golden/cluster.cc simulator/golden/compare.cc simulator/golden/control.cc
+  simulator/golden/convert.cc simulator/golden/float32.cc simulator/golden/float64.cc
+  simulator/golden/fragments.cc simulator/golden/golden.cc simulator/golden/half.cc
+  simulator/golden/integer.cc simulator/golden/matrix.cc simulator/golden/matrix_words.cc
+  simulator/golden/mbarrier.cc simulator/golden/memory.cc simulator/golden/move.cc simulator/golden/open.cc
+  simulator/golden/runner.cc simulator/golden/tensor.cc simulator/golden/tensor_store.cc
   simulator/golden/warp.cc simulator/golden/wgmma.cc simulator/golden/wmma.cc)
 target_include_directories(annulus_golden PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(annulus_golden PUBLIC annulus_device annulus_simulator)
