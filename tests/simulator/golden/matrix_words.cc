@@ -2,12 +2,12 @@
 // lanes' fragments by the manual's figures, as those of matrix.cc do.
 //
 //   g = lane / 4, t = lane % 4
-//   8 bits, k32   a0 (g, 4t)  a1 (g+8, 4t)  a2 (g, 4t+16)  a3 (g+8, 4t+16)   b0 (4t, g)  b1 (4t+16, g)
-//   8 bits, k16   a0 (g, 4t)  a1 (g+8, 4t), of m8 a0 alone                   b0 (4t, g)
-//   tf32, k8      a0 (g, t)   a1 (g+8, t)   a2 (g, t+4)    a3 (g+8, t+4)     b0 (t, g)   b1 (t+4, g)
-//   tf32, k4      a0 (g, t)   a1 (g+8, t)                                    b0 (t, g)
-//   C, D          c0 (g, 2t)  c1 (g, 2t+1)  c2 (g+8, 2t)  c3 (g+8, 2t+1)
-//   a register of 8-bit elements holds four columns of A, or four rows of B, lowest byte first
+//   8 bits, k32  a0 (g, 4t)  a1 (g+8, 4t)  a2 (g, 4t+16)  a3 (g+8, 4t+16)  b0 (4t, g) b1 (4t+16, g)
+//   8 bits, k16  a0 (g, 4t)  a1 (g+8, 4t), of m8 a0 alone                  b0 (4t, g)
+//   tf32, k8     a0 (g, t)   a1 (g+8, t)   a2 (g, t+4)    a3 (g+8, t+4)    b0 (t, g)  b1 (t+4, g)
+//   tf32, k4     a0 (g, t)   a1 (g+8, t)                                   b0 (t, g)
+//   C, D         c0 (g, 2t)  c1 (g, 2t+1)  c2 (g+8, 2t)   c3 (g+8, 2t+1)
+// A register of 8-bit elements holds four columns of A, or four rows of B, lowest byte first.
 
 #include <fmt/core.h>
 
