@@ -14,14 +14,22 @@ using attention::KernelWork;
 using attention::Pace;
 using attention::PipeDevice;
 
-// Loads of a part that wait for one another: its record, its tile of rows, the pages, the keys.
-constexpr double kPartLoads = 4;
-// Loads that wait for one another before combine_parts loads states of a row, and how many parts it
-// loads at a time.
-constexpr double kJoinLoads = 3;
-constexpr std::int64_t kJoinedAtATime = 4;
+// Loads of a part that wait for one another (its record, its tile of rows, the pages, the keys), in
+// latencies of memory that is not busy. Fitted to an H200, where a second part for each CTA of a
+// step of 32 requests costs 5 to 6 us.
+constexpr double kPartLoads = 12;
+// CTAs that have begun together pause together between their first works, so that nobody uses the
+// memory meanwhile. Later they pause at other times. Fitted to the same H200, where 16 works for
+// each CTA cost about five pauses.
+constexpr double kPausesTogether = 5;
+// Loads that wait for one another before combine_parts loads acc of a row's parts (the header, the
+// number of the row, the row, its maxima and sums), and of how many parts it loads acc at a time.
+constexpr double kJoinLoads = 4;
+constexpr std::int64_t kJoinedAtATime = 8;
 // Columns of acc that the threads of a row load at a time.
-constexpr double kJoinedColumns = 32;
+std::int64_t joined_columns(std::int64_t dim_v) {
+  return dim_v % 128 == 0 ? 128 : dim_v % 64 == 0 ? 64 : 32;
+}
 
 // A warp's share of a tile of keys.
 struct WarpStep {
@@ -142,15 +150,18 @@ double cycles_of(const PipeDevice& device, const std::vector<Load>& loads, doubl
     double cycles, rate;
   };
   std::vector<Alone> alone;
-  double asked = 0;
+  double asked = 0, most_together = 0;
   for (const Load& load : loads) {
     if (load.works == 0) continue;
-    const double cycles = std::max(1.0, (load.works - 1) * pause + load.steps * step);
+    const double pauses = load.works - 1;
+    const double together = std::min(pauses, kPausesTogether);
+    most_together = std::max(most_together, together);
+    const double cycles = std::max(1.0, (pauses - together) * pause + load.steps * step);
     alone.push_back({cycles, load.bytes / cycles});
     asked += alone.back().rate;
   }
   std::ranges::sort(alone, {}, &Alone::cycles);
-  double cycles = 0, done = 0;
+  double cycles = most_together * pause, done = 0;
   for (const Alone& of : alone) {
     cycles += (of.cycles - done) * std::max(1.0, asked / device.memory_bytes);
     done = of.cycles;
@@ -164,7 +175,7 @@ double join_cycles(const PipeDevice& device, const ClassPlan& plan, const Works&
                    const RowBytes& bytes, std::int64_t dim_v) {
   if (works.joined == 0) return 0;
   const auto loads = static_cast<double>(base::ceil_div(works.most_parts, kJoinedAtATime));
-  const double chain = kJoinLoads + loads * (1 + static_cast<double>(dim_v) / kJoinedColumns);
+  const double chain = kJoinLoads + loads * static_cast<double>(dim_v / joined_columns(dim_v));
   const std::int64_t columns = plan.packing.columns;
   const auto waves = static_cast<double>(base::ceil_div(works.joined * columns, plan.ctas));
   return waves * chain * device.latency_cycles +

@@ -92,15 +92,15 @@ std::int64_t numbered_keys(const BatchProblem& problem) {
                   pattern::product(problem.most_blocks, problem.block_keys));
 }
 
-// How long parts are where the caller leaves it open. By the pipe model steps that are as large as
-// the bounds take the least time. How evenly unlike requests are dealt out, and the time of one
-// request alone, decide where that differs little: short parts serve both. Lists and states fit
+// How long parts are if the caller leaves it open: those by which typical steps take the least time
+// by the pipe model, above all steps that are as large as the bounds. Unlike requests, and one
+// request alone, decide if that differs little: short parts serve both. Lists and states fit
 // `most_bytes` and kMostStateBytes.
 std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
                          std::int64_t most_bytes, const attention::DeviceLimits& limits) {
   constexpr std::int64_t kShortest = 256;
   constexpr std::int64_t kMostStateBytes = std::int64_t{48} << 20;
-  constexpr double kOfUnlike = 1.0 / 2, kOfOne = 1.0 / 8;
+  constexpr double kOfUnlike = 1.0 / 4, kOfOne = 1.0 / 8;
   const attention::PipeDevice device = attention::pipe_device(limits);
   // The CTAs of the whole device count, because BatchOptions::max_multiprocessors changes no bit.
   const std::int64_t resident =
@@ -111,10 +111,6 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
   const TypicalSteps steps = typical_steps(most);
   const std::int64_t whole =
       std::clamp(base::round_up(most.keys_of_one, kLeastPart), kShortest, kMostPart);
-  // With fewer than eight of the shortest parts for each CTA no length deals them out evenly.
-  std::int64_t unlike_keys = 0;
-  for (const StepRequest& request : steps.unlike) unlike_keys += request.keys;
-  const bool enough = unlike_keys * given.packing.columns >= 8 * kShortest * resident;
   std::int64_t best = whole;
   double least = std::numeric_limits<double>::infinity();
   const auto consider = [&](std::int64_t part) {
@@ -124,13 +120,11 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
     if (plan.lists.end > std::min(most_bytes, kMostStateBytes)) return;
     plan.joins = plan.lists.slots > 0;
     plan.ctas = persistent_ctas(plan, resident);
-    const auto predicted = [&](const std::vector<StepRequest>& requests) {
-      return predict_step(device, problem, plan, requests);
+    const auto time = [&](const std::vector<StepRequest>& requests) {
+      return std::log(predict_step(device, problem, plan, requests).predicted_micros);
     };
-    const double cost = std::log(predicted(steps.longest).predicted_micros) +
-                        std::log(predicted(steps.even).predicted_micros) +
-                        (enough ? kOfUnlike * std::log(predicted(steps.unlike).busiest) : 0) +
-                        kOfOne * std::log(predicted(steps.one).predicted_micros);
+    const double cost = time(steps.longest) + time(steps.even) + kOfUnlike * time(steps.unlike) +
+                        kOfOne * time(steps.one);
     if (cost >= least) return;
     least = cost;
     best = part;

@@ -95,12 +95,17 @@ __device__ __forceinline__ JoinedRow join(const Each& each, float unit = 1.0f) {
 template <int kThreads, typename Each>
 __device__ __forceinline__ JoinedRow join_over_lanes(unsigned lanes, const Each& each) {
   JoinedRow row;
-  each([&](float m, float) { row.row_max = fmaxf(row.row_max, m); });
+  each([&](float m, float l) {
+    const float before = row.row_max;
+    row.row_max = fmaxf(before, m);
+    row.sum = row.sum * row.weight(before) + row.weight(m) * l;
+  });
+  const float own = row.row_max;
 #pragma unroll
   for (int apart = kThreads / 2; apart > 0; apart /= 2) {
     row.row_max = fmaxf(row.row_max, __shfl_xor_sync(lanes, row.row_max, apart));
   }
-  each([&](float m, float l) { row.sum += row.weight(m) * l; });
+  row.sum *= row.weight(own);
 #pragma unroll
   for (int apart = kThreads / 2; apart > 0; apart /= 2) {
     row.sum += __shfl_xor_sync(lanes, row.sum, apart);

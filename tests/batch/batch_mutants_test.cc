@@ -101,7 +101,7 @@ std::vector<Mutant> mutants() {
        kEarly},
       // Parts.
       {"the last part is joined twice",
-       {{kCombine, "part < parts; part += kThreads", "part <= parts; part += kThreads"}},
+       {{kCombine, "if (thread < parts) take(", "if (thread <= parts) take("}},
        kElsewhere},
       {"every part is the first",
        {{kRow, "slot_row(params, tile, work.part, column, packed)",

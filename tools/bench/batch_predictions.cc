@@ -47,7 +47,7 @@ std::vector<PublishedBatch> published_batches() {
 }
 
 constexpr const char* kSources =
-    "[1] TileOPs pull request 2136: contiguous keys, cold L2; it sets memory_share; [2] TileOPs "
+    "[1] TileOPs pull request 2136: contiguous keys, cold L2; [2] TileOPs "
     "pull request 2132; [3] vllm-project/flash-attention pull request 63, pages of 16: its device "
     "is not named, and an H100 is assumed; [4] onnxruntime pull request 21414: a kernel of its "
     "own, "

@@ -44,8 +44,11 @@ __global__ void __launch_bounds__(kCombineThreads)
     const long long stride = static_cast<long long>(params.row_columns) * params.slot_rows;
     const float* const part_m = params.tables.m + first_slot;
     const float* const part_l = params.tables.l + first_slot;
+    const float first_m = thread < parts ? part_m[thread * stride] : tile::minus_infinity();
     const tile::JoinedRow joined = tile::join_over_lanes<kThreads>(lanes, [&](const auto& take) {
-      for (int part = thread; part < parts; part += kThreads) {
+      if (thread < parts) take(first_m, part_l[thread * stride]);
+#pragma unroll 1
+      for (int part = thread + kThreads; part < parts; part += kThreads) {
         take(part_m[part * stride], part_l[part * stride]);
       }
     });
@@ -53,10 +56,13 @@ __global__ void __launch_bounds__(kCombineThreads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) acc[i] = 0.0f;
       const float* const of_row = params.tables.acc + first_slot * kDim + first;
+#pragma unroll 1
       for (int chunk = 0; chunk < parts; chunk += kThreads) {
         const int own = chunk + thread;
-        const float weight = own < parts ? joined.weight(part_m[own * stride]) : 0.0f;
+        const float m = chunk == 0 || own >= parts ? first_m : part_m[own * stride];
+        const float weight = own < parts ? joined.weight(m) : 0.0f;
         const int end = parts - chunk < kThreads ? parts - chunk : kThreads;
+#pragma unroll 1
         for (int part = 0; part < end; part += kAtATime) {
           float of_part[kAtATime][4];
 #pragma unroll
