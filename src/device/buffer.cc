@@ -3,6 +3,18 @@
 #include <utility>
 
 namespace annulus::device {
+namespace {
+
+// Whether work for `stream` is recorded in a graph now. False if the driver has no
+// cuStreamIsCapturing.
+bool capturing(const abi::CudaTable& cuda, abi::CUstream stream) {
+  if (cuda.stream_is_capturing == nullptr) return false;
+  int status = 0;
+  abi::check(cuda, cuda.stream_is_capturing(stream, &status), "cuStreamIsCapturing");
+  return status != 0;
+}
+
+}  // namespace
 
 Buffer::Buffer(ContextPointer context, std::size_t bytes, MemoryUse use)
     : context_(std::move(context)), bytes_(bytes) {
@@ -98,19 +110,15 @@ void copy_to_host_async(const Context& context, void* to, abi::CUdeviceptr from,
              "cuMemcpyDtoHAsync");
 }
 
-void copy_on_device_async(const Context& context, abi::CUdeviceptr to, abi::CUdeviceptr from,
-                          std::size_t bytes, abi::CUstream stream) {
-  if (bytes == 0) return;
-  const ContextScope scope(context);
-  abi::check(context.table(), context.table().memcpy_dtod_async(to, from, bytes, stream),
-             "cuMemcpyDtoDAsync");
-}
-
 void copy_peer_async(const Context& to_context, abi::CUdeviceptr to, const Context& from_context,
                      abi::CUdeviceptr from, std::size_t bytes, abi::CUstream stream) {
   if (bytes == 0) return;
   const ContextScope scope(to_context);
   const abi::CudaTable& cuda = to_context.table();
+  if (to_context.handle() == from_context.handle() || capturing(cuda, stream)) {
+    abi::check(cuda, cuda.memcpy_dtod_async(to, from, bytes, stream), "cuMemcpyDtoDAsync");
+    return;
+  }
   abi::check(
       cuda,
       cuda.memcpy_peer_async(to, to_context.handle(), from, from_context.handle(), bytes, stream),

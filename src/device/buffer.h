@@ -66,12 +66,12 @@ void copy_to_device_async(const Context& context, abi::CUdeviceptr to, const voi
                           std::size_t bytes, abi::CUstream stream);
 void copy_to_host_async(const Context& context, void* to, abi::CUdeviceptr from, std::size_t bytes,
                         abi::CUstream stream);
-void copy_on_device_async(const Context& context, abi::CUdeviceptr to, abi::CUdeviceptr from,
-                          std::size_t bytes, abi::CUstream stream);
-// Copies from the memory of one device to that of another, or within one where the contexts are the
-// same. `stream` belongs to `to_context`, so the receiver queues the copy. The caller orders it
-// with the sender's streams by events, which may be waited for across devices. It needs no peer
-// access, but with it a GPU copies directly and not through the host.
+// Copies from the memory of one device to the memory of another one, or within one device if the
+// contexts are the same. `stream` belongs to `to_context`, so the receiver queues the copy. The
+// caller orders it with the sender's streams by events, which may be waited for across devices. It
+// needs no peer access, but with peer access a GPU copies directly and not through the host. It can
+// be captured. During a capture, memory of another device's pool (cuMemAllocAsync) has to be
+// accessible from `to_context`: cuMemcpyPeerAsync, which needs no such access, cannot be captured.
 void copy_peer_async(const Context& to_context, abi::CUdeviceptr to, const Context& from_context,
                      abi::CUdeviceptr from, std::size_t bytes, abi::CUstream stream);
 

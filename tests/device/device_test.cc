@@ -54,7 +54,8 @@ TEST_CASE("bytes survive the way to the device and back") {
   const Buffer first = upload<std::uint32_t>(context, values);
   const Buffer second(context, first.bytes());
   const Stream stream(context);
-  copy_on_device_async(*context, second.address(), first.address(), first.bytes(), stream.handle());
+  copy_peer_async(*context, second.address(), *context, first.address(), first.bytes(),
+                  stream.handle());
   fill_words_async(*context, second.address() + 40, 7, 3, stream.handle());
   fill_bytes_async(*context, second.address() + 60, 0xff, 2, stream.handle());
   HostBuffer back(context, first.bytes());

@@ -83,6 +83,32 @@ TEST_CASE("a copy within one device is a peer copy like any other") {
   CHECK(enable_peer_access(*context, *context));
 }
 
+TEST_CASE("copies within a device and between devices can be captured") {
+  const auto two = open_two();
+  if (!two) return;
+  const auto& [from, to] = *two;
+  if (!enable_peer_access(*to, *from)) return;
+  const abi::CudaTable& cuda = to->table();
+  const std::vector<float> values = {4, 5};
+  const Buffer source = upload<float>(from, values);
+  const Buffer first(to, source.bytes());
+  const Buffer second(to, source.bytes());
+  const Stream stream(to);
+  const ContextScope scope(*to);
+  abi::CUgraph graph = nullptr;
+  abi::CUgraphExec exec = nullptr;
+  REQUIRE(cuda.stream_begin_capture(stream.handle(), abi::kCaptureGlobal) == abi::kCudaSuccess);
+  copy_peer_async(*to, first.address(), *from, source.address(), 8, stream.handle());
+  copy_peer_async(*to, second.address(), *to, first.address(), 8, stream.handle());
+  REQUIRE(cuda.stream_end_capture(stream.handle(), &graph) == abi::kCudaSuccess);
+  REQUIRE(cuda.graph_instantiate(&exec, graph, 0) == abi::kCudaSuccess);
+  REQUIRE(cuda.graph_launch(exec, stream.handle()) == abi::kCudaSuccess);
+  stream.synchronize();
+  CHECK(read(*to, second.address() + 4) == 5);
+  CHECK(cuda.graph_exec_destroy(exec) == abi::kCudaSuccess);
+  CHECK(cuda.graph_destroy(graph) == abi::kCudaSuccess);
+}
+
 TEST_CASE("a kernel writes to a peer that it may access") {
   const auto two = open_two();
   if (!two) return;

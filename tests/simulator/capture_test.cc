@@ -5,7 +5,9 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "simulator/driver/copies.h"
 #include "simulator/driver/driver.h"
+#include "simulator/driver/entries.h"
 #include "support/kernels.h"
 
 namespace annulus::simulator {
@@ -227,6 +229,33 @@ TEST_CASE("calls that wait or allocate are refused during a capture") {
   CHECK(on.cuda.stream_end_capture(on.origin, &graph) == kCudaCaptureInvalidated);
   CHECK(on.cuda.stream_end_capture(on.origin, &graph) == kCudaIllegalState);
   CHECK(on.cuda.stream_begin_capture(nullptr, kCaptureGlobal) == kCudaCaptureUnsupported);
+}
+
+TEST_CASE("a copy that names its contexts cannot be captured, even within one context") {
+  Capturing on;
+  CUdeviceptr other = 0;
+  REQUIRE(on.cuda.mem_alloc(&other, 4) == kCudaSuccess);
+  const auto copy = [&](int way) {
+    if (way == 0) {
+      return on.cuda.memcpy_peer_async(other, on.context, on.value, on.context, 4, on.origin);
+    }
+    driver::Copy3d asked =
+        driver::bytes_copy(other, driver::kMemoryDevice, on.value, driver::kMemoryDevice, 4);
+    asked.to_context = asked.from_context = on.context;
+    return driver::entry::memcpy_3d_peer_async(&asked, on.origin);
+  };
+  for (const int way : {0, 1}) {
+    CAPTURE(way);
+    CUgraph graph = nullptr;
+    CHECK(copy(way) == kCudaSuccess);
+    REQUIRE(on.cuda.stream_begin_capture(on.origin, kCaptureRelaxed) == kCudaSuccess);
+    CHECK(copy(way) == kCudaCaptureUnsupported);
+    CHECK(on.cuda.stream_end_capture(on.origin, &graph) == kCudaCaptureInvalidated);
+    REQUIRE(on.cuda.stream_begin_capture(on.origin, kCaptureRelaxed) == kCudaSuccess);
+    CHECK(on.cuda.memcpy_dtod_async(other, on.value, 4, on.origin) == kCudaSuccess);
+    REQUIRE(on.cuda.stream_end_capture(on.origin, &graph) == kCudaSuccess);
+    CHECK(on.cuda.graph_destroy(graph) == kCudaSuccess);
+  }
 }
 
 }  // namespace

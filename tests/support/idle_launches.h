@@ -66,6 +66,10 @@ struct IdleLaunches {
       if (idle) return abi::kCudaSuccess;
       return below.memcpy_peer_async(to, to_context, from, from_context, bytes, stream);
     };
+    wrapped.memcpy_dtod_async = [](abi::CUdeviceptr to, abi::CUdeviceptr from, std::size_t bytes,
+                                   abi::CUstream stream) -> abi::CUresult {
+      return idle ? abi::kCudaSuccess : below.memcpy_dtod_async(to, from, bytes, stream);
+    };
     wrapped.memset_d32_async = [](abi::CUdeviceptr to, unsigned value, std::size_t count,
                                   abi::CUstream stream) -> abi::CUresult {
       return idle ? abi::kCudaSuccess : below.memset_d32_async(to, value, count, stream);

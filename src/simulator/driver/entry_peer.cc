@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "simulator/driver/accesses.h"
+#include "simulator/driver/capture.h"
 #include "simulator/driver/entries.h"
 #include "simulator/driver/graph.h"
 #include "simulator/driver/state.h"
@@ -82,11 +83,14 @@ CUresult ctx_disable_peer_access(CUcontext peer) {
   });
 }
 
-// Copies between two devices, or two contexts of one.
+// Copies between two devices, or two contexts of one. It cannot be captured, even if the two
+// contexts are the same: driver 580.159 on an H200 returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+// CUDA's manual does not say so. A node of a graph holds a CUDA_MEMCPY3D, which has no contexts.
 CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                            CUcontext from_context, std::size_t bytes, CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
+    refuse_capturing(*on);
     const auto target_context = find_context(to_context);
     const auto source_context = find_context(from_context);
     if (bytes == 0) return kCudaSuccess;

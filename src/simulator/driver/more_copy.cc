@@ -110,9 +110,11 @@ CUresult memcpy_3d_peer(const Copy3d* asked) {
   });
 }
 
+// As with cuMemcpyPeerAsync, no node of a graph can hold the copy.
 CUresult memcpy_3d_peer_async(const Copy3d* asked, CUstream stream) {
   return guarded([&]() -> CUresult {
     if (asked == nullptr) return kCudaInvalidValue;
+    refuse_capturing(*find_stream(stream));
     check_contexts(*asked);
     return copy("cuMemcpy3DPeerAsync", *asked, stream, kAsync);
   });
