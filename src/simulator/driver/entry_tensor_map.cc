@@ -1,6 +1,7 @@
 // Tensor maps are made by arithmetic on the host. The tensor's memory is not touched. The
-// documentation does not say that a context must be current: driver 580.159 on an H200 returns
-// CUDA_ERROR_INVALID_CONTEXT if none is.
+// documentation does not say two things that driver 580.159 on an H200 does: it returns
+// CUDA_ERROR_INVALID_CONTEXT if no context is current, and CUDA_ERROR_INVALID_VALUE for a null
+// pointer to strides, of which a tensor of one dimension has none.
 
 #include <span>
 
@@ -23,9 +24,9 @@ CUresult tensor_map_encode_tiled(CUtensorMap* map, int type, std::uint32_t rank,
                                  int interleave, int swizzle, int promotion, int fill) {
   return guarded([&]() -> CUresult {
     (void)current_context();
-    if (map == nullptr || dims == nullptr || box == nullptr || element_strides == nullptr ||
-        reinterpret_cast<std::uintptr_t>(map) % kMapAlignment != 0 || rank == 0 ||
-        rank > kMaxTensorRank || (strides == nullptr && rank > 1)) {
+    if (map == nullptr || dims == nullptr || strides == nullptr || box == nullptr ||
+        element_strides == nullptr || reinterpret_cast<std::uintptr_t>(map) % kMapAlignment != 0 ||
+        rank == 0 || rank > kMaxTensorRank) {
       return kCudaInvalidValue;
     }
     const TensorMapRequest request{.type = type,

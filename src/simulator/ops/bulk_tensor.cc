@@ -7,6 +7,10 @@ namespace annulus::simulator::bulk {
 namespace {
 
 constexpr std::uint32_t kMapAlignment = 64;
+// A box begins at a multiple of this many bytes from the first element of a row of the tensor. An
+// H200 raises an illegal instruction otherwise, and Triton's documentation of such copies has the
+// rule.
+constexpr std::int64_t kStartAlignment = 16;
 
 TensorMap load_map(Warp& warp, std::uint64_t address, int lane) {
   Cta& cta = *warp.cta;
@@ -51,6 +55,16 @@ void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy
   }
   for (std::size_t d = 0; d < copy.map.rank; ++d) {
     copy.start[d] = warp.lanes<std::int32_t>(slots[kCoordinates + d])[copy.lane];
+  }
+  const std::int64_t first_byte =
+      std::int64_t{copy.start[0]} * std::int64_t{bytes_of(copy.map.type)};
+  if (first_byte % kStartAlignment != 0) {
+    raise_at(
+        FaultKind::kInvalidOperand, copy.lane,
+        "coordinate {} of dimension 0 is byte {} of a row, no multiple of {}: with elements of "
+        "{} bytes it has to be a multiple of {}",
+        copy.start[0], first_byte, kStartAlignment, bytes_of(copy.map.type),
+        kStartAlignment / std::int64_t{bytes_of(copy.map.type)});
   }
   if (copy.map.swizzle != Swizzle::kNone &&
       copy.map.row_bytes() != swizzle_span(copy.map.swizzle)) {

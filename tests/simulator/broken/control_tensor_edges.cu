@@ -17,7 +17,7 @@ extern "C" __global__ void broken(const u32* in, u32* out, const __grid_constant
   for (int i = 0; i < 6; ++i) {
     if (threadIdx.x == 0) {
       expect(bar, 1024);
-      load_box(tile, map, i * 9 - 20, i * 25 - 4, bar);
+      load_box(tile, map, i * 8 - 20, i * 25 - 4, bar);
     }
     wait(bar, i & 1);
     total = total * 3 + tile[threadIdx.x * 4 + i % 4];

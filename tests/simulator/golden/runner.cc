@@ -117,10 +117,13 @@ void encode(const device::Context& context, const Tensor& tensor, abi::CUdevicep
   if (encode_tiled == nullptr) base::fail(ErrorCode::kDevice, "the driver knows no tensor maps");
   std::vector<std::uint32_t> element_strides = tensor.element_strides;
   if (element_strides.empty()) element_strides.assign(tensor.dims.size(), 1);
+  // A driver refuses a null pointer, which an empty vector may have.
+  std::vector<std::uint64_t> strides = tensor.strides;
+  strides.resize(tensor.dims.size());
   const device::ContextScope scope(context);
   const abi::CUresult code =
       encode_tiled(&map, tensor.type, static_cast<std::uint32_t>(tensor.dims.size()),
-                   reinterpret_cast<void*>(address), tensor.dims.data(), tensor.strides.data(),
+                   reinterpret_cast<void*>(address), tensor.dims.data(), strides.data(),
                    tensor.box.data(), element_strides.data(), 0, tensor.swizzle, 0, tensor.fill);
   if (code != abi::kCudaSuccess) {
     base::fail(ErrorCode::kDevice, "cuTensorMapEncodeTiled returns {}", code);

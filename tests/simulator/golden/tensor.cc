@@ -99,11 +99,11 @@ Golden& add_load(Set& set, const std::string& name, Tensor tensor, std::vector<i
 }
 
 void add_loads(Set& set) {
-  add_load(set, "cp.async.bulk.tensor.1d", tensor(kU32, {100}, {}, {32}), {7});
-  add_load(set, "cp.async.bulk.tensor.1d beyond the end", tensor(kU8, {100}, {}, {64}), {60});
-  add_load(set, "cp.async.bulk.tensor.2d", tensor(kU64, {20, 9}, {160}, {8, 5}), {3, 2});
+  add_load(set, "cp.async.bulk.tensor.1d", tensor(kU32, {100}, {}, {32}), {8});
+  add_load(set, "cp.async.bulk.tensor.1d beyond the end", tensor(kU8, {100}, {}, {64}), {64});
+  add_load(set, "cp.async.bulk.tensor.2d", tensor(kU64, {20, 9}, {160}, {8, 5}), {4, 2});
   add_load(set, "cp.async.bulk.tensor.3d", tensor(kU8, {64, 7, 5}, {80, 640}, {48, 4, 3}),
-           {5, 1, 2});
+           {32, 1, 2});
   add_load(set, "cp.async.bulk.tensor.4d",
            tensor(kF32, {40, 6, 5, 4}, {160, 960, 4800}, {8, 3, 2, 2}), {12, 2, 3, 1});
   add_load(set, "cp.async.bulk.tensor.5d",
@@ -115,9 +115,9 @@ void add_loads(Set& set) {
     const std::string name = fmt::format("cp.async.bulk.tensor.2d swizzle {}", 16 << swizzle);
     add_load(set, name, tensor(kBf16, {128, 40}, {256}, {columns, 24}, swizzle), {64, 8});
     add_load(set, name + " over the edges", tensor(kF16, {120, 40}, {256}, {columns, 24}, swizzle),
-             {110, 30});
+             {112, 30});
     add_load(set, name + " before the start",
-             tensor(kBf16, {120, 40}, {256}, {columns, 24}, swizzle), {-5, -9});
+             tensor(kBf16, {120, 40}, {256}, {columns, 24}, swizzle), {-8, -9});
     add_load(set, name + " wholly outside", tensor(kBf16, {120, 40}, {256}, {columns, 24}, swizzle),
              {0, 1000});
   }
@@ -129,11 +129,11 @@ void add_loads(Set& set) {
   Tensor skipping = tensor(kU32, {32, 30, 8}, {128, 3840}, {16, 12, 5});
   skipping.element_strides = {1, 3, 2};
   add_load(set, "cp.async.bulk.tensor.3d with element strides", skipping, {4, 20, 2});
-  add_load(set, "cp.async.bulk.tensor.2d.shared::cta", tensor(kU32, {20, 9}, {80}, {8, 5}), {3, 2},
+  add_load(set, "cp.async.bulk.tensor.2d.shared::cta", tensor(kU32, {20, 9}, {80}, {8, 5}), {4, 2},
            {.space = ".shared::cta"});
   add_load(set, "cp.async.bulk.tensor.2d with a cache hint", tensor(kU32, {20, 9}, {80}, {8, 5}),
-           {3, 2}, {.hint = ".L2::cache_hint"});
-  add_load(set, "cp.async.bulk.prefetch.tensor.2d", tensor(kU32, {20, 9}, {80}, {8, 5}), {3, 2},
+           {4, 2}, {.hint = ".L2::cache_hint"});
+  add_load(set, "cp.async.bulk.prefetch.tensor.2d", tensor(kU32, {20, 9}, {80}, {8, 5}), {4, 2},
            {.prefetch = true});
 }
 
