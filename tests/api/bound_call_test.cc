@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <thread>
 
 #include "annulus/device.h"
 #include "annulus/error.h"
 #include "base/random.h"
+#include "support/threads.h"
 
 namespace annulus {
 namespace {
@@ -140,13 +140,9 @@ TEST_CASE("threads run bound calls side by side") {
     expected.push_back(memory.take());
     calls.push_back(plan.bind(memory.operands));
   }
-  std::vector<std::thread> threads;
-  for (const BoundCall& call : calls) {
-    threads.emplace_back([&call] {
-      for (int i = 0; i < 3; ++i) call.run(nullptr);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::on_threads(calls.size(), [&](std::size_t i) {
+    for (int run = 0; run < 3; ++run) calls[i].run(nullptr);
+  });
   for (std::size_t i = 0; i < memories.size(); ++i) CHECK(memories[i].take() == expected[i]);
 }
 

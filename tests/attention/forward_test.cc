@@ -4,11 +4,11 @@
 
 #include <cstdio>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "attention/on_device.h"
 #include "support/options.h"
+#include "support/threads.h"
 
 namespace {
 
@@ -51,11 +51,7 @@ TEST_CASE("the same call twice gives the same bits, and so do threads that share
 
   std::vector<std::unique_ptr<DeviceCase>> cases;
   for (int i = 0; i < 4; ++i) cases.push_back(std::make_unique<DeviceCase>(device(), c));
-  std::vector<std::thread> threads;
-  for (auto& one : cases) {
-    threads.emplace_back([&plan, &one] { plan.run(nullptr, one->operands()); });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::on_threads(cases.size(), [&](std::size_t i) { plan.run(nullptr, cases[i]->operands()); });
   for (auto& one : cases) CHECK(one->answer() == first);
 }
 

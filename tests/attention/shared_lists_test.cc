@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "attention/on_device.h"
+#include "support/threads.h"
 
 namespace annulus {
 namespace {
@@ -86,14 +86,10 @@ TEST_CASE("threads plan, fetch ahead and run lengths of one grid and of others")
   std::vector<std::unique_ptr<Case>> cases;
   for (int i = 0; i < 4; ++i) cases.push_back(std::make_unique<Case>(decode(200 + 50 * i, 6)));
   std::vector<test::DeviceAnswer> answers(cases.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    threads.emplace_back([&, i] {
-      device.prefetch(cases[(i + 1) % cases.size()]->problem);
-      for (int round = 0; round < 3; ++round) answers[i] = test::run_case(device, *cases[i]);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::on_threads(cases.size(), [&](std::size_t i) {
+    device.prefetch(cases[(i + 1) % cases.size()]->problem);
+    for (int round = 0; round < 3; ++round) answers[i] = test::run_case(device, *cases[i]);
+  });
   for (std::size_t i = 0; i < cases.size(); ++i) test::check(*cases[i], answers[i]);
 }
 
