@@ -400,7 +400,12 @@ TEST_CASE("plans with a selection use what was tuned for it") {
   const TuneResult result = tune(opened.device, whole, selection);
   CHECK(result.status == TuneStatus::kTuned);
   CHECK(result.tried > 2);
-  CHECK(result.dropped == 0);
+  for (const TuneCandidate& trial : result.trials) {
+    if (trial.outcome == "tried" || trial.outcome == "not tried") continue;
+    // A GPU's search drops what ptxas makes spill. A simulated device assembles nothing.
+    const bool spills = trial.outcome.find(" registers, spills ") != std::string::npos;
+    CHECK_MESSAGE((spills && !test::on_simulator()), trial.config, ": ", trial.outcome);
+  }
   CHECK(result.shape.find("chosen blocks of 64 x 64") != std::string::npos);
   const PlanInfo info = opened.device.plan(whole, selection).info();
   CHECK(info.tuned == result.path);
