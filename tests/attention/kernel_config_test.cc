@@ -192,6 +192,14 @@ TEST_CASE("8-bit elements take half the room, and V a second time") {
              "1 x 80 columns: a product of 8-bit elements has 32 keys"));
   CHECK(says(sentence(good, d128, {90, '\0'}), "sm_90 has no wgmma"));
   CHECK(says(sentence(good, {32, 32}, kSm90a), "from 64 on"));
+  // Two tiles to a step leave fewer registers.
+  const Dims d256 = {256, 256};
+  CHECK(sentence(WgmmaConfig{64, 96, 4, 2}.of(wgmma8_family), d256, kSm90a) == "legal");
+  CHECK(says(sentence(WgmmaConfig{64, 48, 4, 2, false, 2}.of(wgmma8_family), d256, kSm90a),
+             "188 registers of a thread, and beyond 180 it spills"));
+  CHECK(sentence(WgmmaConfig{128, 64, 8, 2}.of(wgmma8_family), d256, kSm90a) == "legal");
+  CHECK(says(sentence(WgmmaConfig{128, 32, 8, 2, false, 2}.of(wgmma8_family), d256, kSm90a),
+             "168 registers of a thread, and beyond 156 it spills"));
 }
 
 }  // namespace

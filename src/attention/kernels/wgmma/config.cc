@@ -66,18 +66,22 @@ std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
 
 // A thread has 256, 240 or 160 registers if one, two or three warpgroups compute. The numbers here
 // are how many of them may hold fragments; the rest is for addresses, rows and masks, and with
-// 8-bit elements for scales. Near the bound only masks that compare positions fit, which is why
-// configurations with Q in registers have a lower one.
+// 8-bit elements for scales, of which two tiles to a step take more. Near the bound only masks that
+// compare positions fit, which is why configurations with Q in registers have a lower one. With
+// 8-bit elements a few configurations between 160 and 168 spill up to 28 bytes.
 int max_fragment_registers(const KernelConfig& any) {
   constexpr int kMax[] = {200, 196, 128};
   constexpr int kMaxWithQuery[] = {200, 180, 104};
   constexpr int kMaxScaled[] = {188, 168, 92};
+  constexpr int kMaxScaledOfTwoTiles[] = {180, 156, 92};
   const WgmmaConfig config = wgmma_config(any);
   constexpr int kMaxOfTwo = 180;  // of two CTAs, whose threads have 232 registers
   if (config.resident == 2) return kMaxOfTwo;
-  return (any.family->element_bytes == 1 ? kMaxScaled
-          : config.query_in_registers    ? kMaxWithQuery
-                                         : kMax)[config.warpgroups() - 1];
+  const bool scaled = any.family->element_bytes == 1;
+  return (scaled && config.blocks == 2 ? kMaxScaledOfTwoTiles
+          : scaled                     ? kMaxScaled
+          : config.query_in_registers  ? kMaxWithQuery
+                                       : kMax)[config.warpgroups() - 1];
 }
 
 // Why there is no CTA with such numbers of warps, rows and heads, or nothing.
