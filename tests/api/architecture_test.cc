@@ -41,7 +41,7 @@ TEST_CASE("an architecture's own features are for devices and drivers with tenso
 TEST_CASE("the simulated H200 has the wgmma family, and what is no more than sm_90 has not") {
   const Device hopper = open_on(test::simulator_table(), "sim:sm_90a");
   CHECK(hopper.info().architecture == "sm_90a");
-  CHECK(hopper.plan(hopper_problem()).info().kernel == "wgmma_cluster_forward");
+  CHECK(hopper.plan(hopper_problem()).info().kernel == "wgmma_forward");
 
   const Device plain = open_on(test::simulator_table(), "sim:sm_90");
   CHECK(plain.info().architecture == "sm_90");

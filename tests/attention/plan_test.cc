@@ -97,7 +97,7 @@ TEST_CASE("few rows or few CTAs take a lower tile") {
   problem = problem_of(128, 128, 4096);  // 16 heads, 4 of K and V
   problem.seq_q = 1;
   problem.batch = 64;
-  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2 c2");
+  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
   problem.kv_heads = 16;
   CHECK(attention::cta_shape(attention::choose_config(problem, kH100).config).packed_heads() == 1);
 }
@@ -107,10 +107,8 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
     return attention::to_string(attention::choose_config(problem, kH100).config);
   };
   Problem problem = problem_of(128, 128, 16384);  // 16 heads, 4 of K and V
-  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2 c2");
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
   problem.pattern = causal() & strided(8, 2, 64);
-  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2 c2");
-  problem.kv_heads = 8;  // a CTA has all who share K and V
   CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
   problem.kv_heads = 16;  // no two heads share K and V
   CHECK(config_of(problem) == "wgmma m128 n64 w8 s2 b2");
@@ -120,9 +118,9 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   problem.pattern = causal() & random(3, 1, 96);
   CHECK(config_of(problem) == "wgmma m64 n48 w4 s2 q b2 x2");
   problem.pattern = causal() & strided(8, 2, 128);  // which is finer at the diagonal
-  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2 c2");
+  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
   problem.pattern = strided(8, 2, 256);
-  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2 c2");
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
   problem = problem_of(192, 192, 4096);
   CHECK(config_of(problem) == "wgmma m128 n96 w8 s2");
   problem.pattern = strided(8, 2, 64);
@@ -182,8 +180,9 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   const auto config_of = [](const Problem& problem) {
     return attention::to_string(attention::choose_config(problem, kH100).config);
   };
+  // Of head dims of which a configuration in twos goes before the one alone.
   const std::string alone = "wgmma m128 n128 w8 s2", in_twos = alone + " c2";
-  Problem problem = problem_of(128, 128, 16384);  // 16 heads, 4 of K and V
+  Problem problem = problem_of(192, 128, 16384);  // 16 heads, 4 of K and V
   problem.pattern = causal();
   CHECK(config_of(problem) == in_twos);  // heads
   problem.kv_heads = 16;
@@ -200,7 +199,7 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   CHECK(config_of(problem) == alone);
 
   // Blocks of rows that hold whole pairs, for every head its own; and those that do not.
-  problem = problem_of(128, 128, 4096);
+  problem = problem_of(192, 128, 4096);
   problem.kv_heads = 16;
   problem.pattern = random(3, 1, 256);
   CHECK(config_of(problem) == in_twos);
@@ -226,7 +225,7 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   problem.pattern = blocks(everything);
   CHECK(config_of(problem) == alone);
 
-  problem = problem_of(128, 128, 4096);
+  problem = problem_of(192, 128, 4096);
   problem.pattern = dense();
   const auto plan_of = [&](const Problem& of) {
     return attention::make_plan(of, attention::forced_config(of, kH100, in_twos), kH100);
@@ -275,7 +274,8 @@ TEST_CASE("what the heuristic chooses can be planned, pairs of tile rows include
   for (int i = 0; i < 600; ++i) {
     Problem problem;
     problem.heads = problem.kv_heads = 2;
-    problem.dim_qk = problem.dim_v = 128;
+    problem.dim_qk = 192;
+    problem.dim_v = 128;
     const auto length = [&] {
       return 128 * (1 + static_cast<std::int64_t>(random.below(12))) -
              (random.below(3) == 0 ? random.below(100) : 0);

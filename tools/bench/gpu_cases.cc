@@ -118,14 +118,18 @@ std::vector<GpuCase> gpu_cases(bool tiny) {
         attention_case(fmt::format("D128 {} {} e4m3", s, is_causal ? "causal" : "full"), e4m3));
   }
 
-  const auto decode = [&](std::int64_t requests, std::int64_t keys, double bar) {
+  const auto decode = [&](std::int64_t requests, std::int64_t keys, double bar,
+                          std::int64_t part_keys = 0) {
     const std::int64_t length = tiny ? keys / 64 : keys,
                        count = tiny ? (requests + 15) / 16 : requests;
     const std::string text = tiny ? fmt::format("{}", length) : fmt::format("{}k", length / 1024);
-    all.push_back(batch_case(GpuCaseKind::kDecode,
-                             fmt::format("decode B{} 32/8 {} D128", count, text),
-                             decoding(count, length)));
+    all.push_back(batch_case(
+        GpuCaseKind::kDecode,
+        fmt::format("decode B{} 32/8 {} D128{}", count, text,
+                    part_keys > 0 ? fmt::format(", parts of {}", part_keys) : std::string()),
+        decoding(count, length)));
     all.back().bar_memory = bar;
+    all.back().part_keys = part_keys;
   };
   decode(32, 4096, 0);
   decode(64, 8192, 0.90);  // the share that decode_shapes() asks for
@@ -149,6 +153,12 @@ std::vector<GpuCase> gpu_cases(bool tiny) {
   // The rest of the list, and first the dense problem that sparse ones are compared with.
   all.push_back(take(fmt::format("D128 {} full", m)));
   for (GpuProblem& one : known) all.push_back(attention_case(std::move(one)));
+  // Whether parts are as long as they should be.
+  for (const std::int64_t part : {1024, 2048, 4096}) {
+    decode(1, 32768, 0, part);
+    decode(32, 4096, 0, part);
+  }
+  for (const std::int64_t part : {1024, 4096, 8192}) decode(64, 8192, 0, part);
   return all;
 }
 

@@ -31,6 +31,7 @@ struct GpuCase {
   BatchProblem batch;             // of kDecode, kChunk and kPrepare
   AppendProblem append;           // of kAppend
   std::vector<Request> requests;  // of a batch; they are all alike
+  std::int64_t part_keys = 0;     // BatchOptions::part_keys
   double least_bytes = 0;         // each operand and the output, moved once
   double bar_memory = 0;          // the target for the share of a copy's rate; 0: none
   bool late_peers = false;        // peers that say "late" are asked for it

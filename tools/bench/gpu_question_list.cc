@@ -58,6 +58,7 @@ std::vector<GpuQuestion> gpu_questions(bool tiny) {
       about(dense_64, "pin_d64", "the same at D 64", {{wide, {}}, {wide, no_pin}}),
       about(causal_128, "causal_tiles", "192 rows and 80 keys, or 128 and 128",
             {{three, {}}, {two, {}}}),
+      about(dense, "dense_tiles", "the same without a mask", {{two, {}}, {three, {}}}),
   };
 }
 

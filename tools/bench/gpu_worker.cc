@@ -64,6 +64,12 @@ Json facts_of(const Plan& plan) {
           {"predicted_range", {predicted.least_micros, predicted.most_micros}}};
 }
 
+BatchOptions options_of(const GpuCase& one) {
+  BatchOptions options;
+  options.part_keys = one.part_keys;
+  return options;
+}
+
 // The pipe model knows decoding and prepare().
 Json facts_of(const Device& device, const GpuCase& one, const BatchInfo& info) {
   Json facts = {{"config", info.config},
@@ -72,7 +78,8 @@ Json facts_of(const Device& device, const GpuCase& one, const BatchInfo& info) {
                 {"compile_ms", info.compile_ms}};
   if (one.kind == GpuCaseKind::kChunk) return facts;
   const Device::Impl& inside = api::inside(device);
-  const batch::BatchPlanData plan = batch::make_plan(one.batch, {}, api::limits_of(inside));
+  const batch::BatchPlanData plan =
+      batch::make_plan(one.batch, options_of(one), api::limits_of(inside));
   std::vector<batch::StepRequest> step;
   for (const Request& request : one.requests) step.push_back({request.queries, request.keys});
   const auto micros = [&](const attention::PipeDevice& on) {
@@ -120,9 +127,9 @@ class AttentionSubject : public Subject {
 class BatchSubject : public Subject {
  public:
   BatchSubject(const Device& device, const GpuCase& one)
-      : facts_(facts_of(device, one, plan_batch(device, one.batch).info())),
+      : facts_(facts_of(device, one, plan_batch(device, one.batch, options_of(one)).info())),
         prepares_(one.kind == GpuCaseKind::kPrepare),
-        step_(device, one.batch, one.requests, {}, Contents::kRandom) {
+        step_(device, one.batch, one.requests, options_of(one), Contents::kRandom) {
     const BatchStatus status = step_.status();
     if (status.rule != BatchRule::kNone) {
       base::fail(ErrorCode::kInternal, "request {} of the step has {}", status.request,
