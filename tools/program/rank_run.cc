@@ -142,22 +142,22 @@ void receive_answers(const Ranks& ranks, const Device& device, const Stream& str
   }
 }
 
-// Until rank 0 has the answers of all; else they are computed again without it. If other ranks are
-// late too, rank 0 may wait for their answers or they for rank 0, so all are named.
+// Until rank 0 has the answers of all; else they are computed again without it. If other ranks have
+// gone or are late too, rank 0 may have ended because of them, so all are named.
 void wait_for_rank_0(const Ranks& ranks) {
   const Gathered gathered = ranks.meeting.gather({}, ranks.longest);
-  const int count = ranks.meeting.ranks();
-  if (std::ranges::count(gathered.gone, 0) > 0) {
-    base::fail(ErrorCode::kCommunication,
-               "rank 0 of {} has gone before it had the answers of all ranks", count);
-  }
-  if (std::ranges::count(gathered.late, 0) == 0) return;
-  std::string late;
-  for (const int rank : gathered.late) {
-    late += fmt::format("{}rank {} of {}", late.empty() ? "" : ", ", rank, count);
-  }
-  base::fail(ErrorCode::kCommunication, "late before rank 0 had the answers of all ranks: {}",
-             late);
+  if (std::ranges::count(gathered.gone, 0) + std::ranges::count(gathered.late, 0) == 0) return;
+  std::string missing;
+  const auto name = [&](const std::vector<int>& missed, const char* how) {
+    for (const int rank : missed) {
+      missing += fmt::format("{}rank {} of {} {}", missing.empty() ? "" : ", ", rank,
+                             ranks.meeting.ranks(), how);
+    }
+  };
+  name(gathered.gone, "has gone");
+  name(gathered.late, "is late");
+  base::fail(ErrorCode::kCommunication,
+             "rank 0 did not get the answers of all ranks, or died after it got them: {}", missing);
 }
 
 // Plans, runs and brings the answers together, among ranks that have all come.
