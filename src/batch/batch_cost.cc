@@ -18,8 +18,8 @@ using attention::PipeDevice;
 // latencies of memory that is not busy. Fitted to an H200, where a second part for each CTA of a
 // step of 32 requests costs 5 to 6 us.
 constexpr double kPartLoads = 12;
-// CTAs that have begun together pause together between their first works, so that nobody uses the
-// memory meanwhile. Later they pause at other times. Fitted to the same H200, where 16 works for
+// CTAs that begin together also pause together between their first works, and the memory is idle
+// then. Later they pause at other times. Fitted to the same H200, where 16 works for
 // each CTA cost about five pauses.
 constexpr double kPausesTogether = 5;
 // Loads that wait for one another before combine_parts loads acc of a row's parts (the header, the

@@ -110,7 +110,7 @@ CUresult memcpy_3d_peer(const Copy3d* asked) {
   });
 }
 
-// As with cuMemcpyPeerAsync, no node of a graph can hold the copy.
+// No node of a graph can hold the copy, so it is refused as cuMemcpyPeerAsync is.
 CUresult memcpy_3d_peer_async(const Copy3d* asked, CUstream stream) {
   return guarded([&]() -> CUresult {
     if (asked == nullptr) return kCudaInvalidValue;

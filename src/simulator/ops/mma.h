@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_OPS_MMA_H_
 #define ANNULUS_SIMULATOR_OPS_MMA_H_
 
-// What the forms of mma.sync share.
+// The operands of mma.sync, which all its forms take in the same way.
 
 #include <cstdint>
 #include <vector>
