@@ -15,13 +15,10 @@
 #include "attention/kernels/kernel_source.h"
 #include "attention/kernels/mma/config.h"
 #include "attention/tiles/kv_split.h"
-#include "base/env.h"
 #include "base/thread_pool.h"
-#include "jit/compiler.h"
-#include "jit/disk_cache.h"
-#include "jit/kernel_cache.h"
 #include "support/nvrtc.h"
 #include "support/options.h"
+#include "support/recorded_usages.h"
 
 namespace annulus::attention {
 namespace {
@@ -193,28 +190,13 @@ std::vector<Case> every_case() {
   return cases;
 }
 
-// What NVRTC says of a kernel, kept on disk as the library keeps kernels: compiling takes longer
-// than any other test, and says the same again until a template, an option or NVRTC changes.
-class Usages {
- public:
-  explicit Usages(const std::shared_ptr<const abi::NvrtcLibrary>& library)
-      : compiler_(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin),
-        disk_({.folder = base::read_environment().cache_dir}) {}
-
-  jit::ResourceUsage of(jit::KernelSpec spec) {
-    const jit::KernelRequest request = compiler_.prepare(std::move(spec));
-    return jit::obtain_kernel(disk_, request.key, [&] { return compiler_.compile(request); })
-        .kernel.usage;
-  }
-
- private:
-  const jit::Compiler compiler_;
-  jit::DiskCache disk_;
-};
+test::RecordedUsages& usages(const std::shared_ptr<const abi::NvrtcLibrary>& library) {
+  static test::RecordedUsages all(ANNULUS_KERNEL_USAGES, library);
+  return all;
+}
 
 // Every other case: of the two that a configuration has, one, and of all configurations together
-// each kind. The next seed takes the others, and tools/campaign kernels both, because all of them
-// take NVRTC minutes.
+// each kind. The next seed takes the others, because all of them take NVRTC minutes.
 std::vector<Case> half_of(std::vector<Case> cases) {
   std::vector<Case> half;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -227,13 +209,14 @@ std::vector<Case> half_of(std::vector<Case> cases) {
 TEST_CASE("nothing that ships spills or uses local memory") {
   const auto library = test::nvrtc();
   if (!library) return;
-  Usages usages(library);
-  std::vector<Case> cases = half_of(every_case());
+  test::RecordedUsages& recorded = usages(library);
+  std::vector<Case> cases = every_case();
+  if (!recorded.knows_nvrtc() && !test::options().record) cases = half_of(std::move(cases));
   base::ThreadPool pool;
   pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
     Case& at = cases[static_cast<std::size_t>(index)];
     const jit::ResourceUsage usage =
-        usages.of(kernel_spec(at.shipped.config, at.features, at.arch));
+        recorded.of(kernel_spec(at.shipped.config, at.features, at.arch));
     const int residents = cta_shape(at.shipped.config).resident * threads(at.shipped.config);
     const bool good = usage.known && usage.spill_store_bytes == 0 && usage.spill_load_bytes == 0 &&
                       usage.local_bytes == 0 && usage.notes.empty() &&
@@ -249,6 +232,7 @@ TEST_CASE("nothing that ships spills or uses local memory") {
     CAPTURE(at.features.score_mod.text);
     CHECK(at.outcome == "");
   }
+  recorded.finish();
 }
 
 // One of those that differ in resident CTAs alone, with one and with two stages: more change
@@ -272,14 +256,14 @@ std::vector<Case> cases_that_may_spill() {
 TEST_CASE("what may spill does so by no more than a tuner takes") {
   const auto library = test::nvrtc();
   if (!library) return;
-  Usages usages(library);
+  test::RecordedUsages& recorded = usages(library);
   std::vector<Case> cases = cases_that_may_spill();
   std::vector<int> spilled(cases.size());
   base::ThreadPool pool;
   pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
     const Case& at = cases[static_cast<std::size_t>(index)];
     const jit::ResourceUsage usage =
-        usages.of(kernel_spec(at.shipped.config, at.features, at.arch));
+        recorded.of(kernel_spec(at.shipped.config, at.features, at.arch));
     spilled[static_cast<std::size_t>(index)] = usage.spill_store_bytes + usage.spill_load_bytes;
   });
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -289,23 +273,25 @@ TEST_CASE("what may spill does so by no more than a tuner takes") {
     CHECK(spilled[i] <= kMaxSpilledBytes);
   }
   CHECK(std::ranges::count_if(spilled, [](int bytes) { return bytes > 0; }) > 5);
+  recorded.finish();
 }
 
 TEST_CASE("what joins the parts of rows compiles for every head dim, without spills") {
   const auto library = test::nvrtc();
   if (!library) return;
-  Usages usages(library);
+  test::RecordedUsages& recorded = usages(library);
   bool carry_out = false;
   for (const Dims& dims : supported_dims()) {
     KernelFeatures features = plain(dims, carry_out ? Dtype::kFloat16 : Dtype::kBfloat16);
     features.sink_logit = features.carry_out = carry_out;
     carry_out = !carry_out;
     const jit::ResourceUsage usage =
-        usages.of(combine_spec({.tile_rows = 128}, features, {80, '\0'}));
+        recorded.of(combine_spec({.tile_rows = 128}, features, {80, '\0'}));
     CAPTURE(dims.v);
     CHECK(usage.known);
     CHECK(usage.spill_store_bytes + usage.spill_load_bytes + usage.local_bytes == 0);
   }
+  recorded.finish();
 }
 
 }  // namespace
