@@ -111,7 +111,8 @@ cores() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 build_tree() {
   cd "$root" || exit 1
   [ -f build/build.ninja ] || say "configuring (the first build takes a few minutes)"
-  cmake --preset release -DANNULUS_BENCH=ON -DANNULUS_PRECOMPILE=ON -DANNULUS_UNITY=ON >.cache/configure.log 2>&1 || {
+  cmake --preset release -DANNULUS_BENCH=ON -DANNULUS_PRECOMPILE=ON -DANNULUS_UNITY=ON \
+    -DANNULUS_WERROR="${CI:+ON}" >.cache/configure.log 2>&1 || {
     cat .cache/configure.log >&2
     fail "configuring failed"
   }

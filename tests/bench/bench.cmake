@@ -1,5 +1,5 @@
 # What the programs of tools/bench compute without a GPU, where they are built.
 if(ANNULUS_BENCH)
-  annulus_test(bench LABEL unit LIBRARIES annulus_bench_kernels
+  annulus_test(bench FULL LABEL unit LIBRARIES annulus_bench_kernels
     SOURCES bench/sass_test.cc bench/sub_core_test.cc)
 endif()

@@ -23,6 +23,8 @@ set_tests_properties(c_abi_environment PROPERTIES LABELS unit
   PASS_REGULAR_EXPRESSION "ANNULUS_CACHE_DIR is not set; set it.*ANNULUS_TUNED is 'here'; set it"
   FAIL_REGULAR_EXPRESSION "conditions")
 
+annulus_quick(TESTS c_abi c_abi_environment TARGETS test_c_abi)
+
 annulus_test(c_header LABEL unit LIBRARIES annulus SOURCES c_abi/header_test.cc)
 
 # With a CUDA driver of the program's own: the simulator behind libcuda.so.1.

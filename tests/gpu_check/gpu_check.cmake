@@ -1,5 +1,5 @@
 # tools/gpu_check: its program with steps that go wrong, and the script on simulated devices.
-annulus_test(gpu_check LABEL unit LIBRARIES annulus_gpu_check annulus_base SEPARATE SOURCES gpu_check/gpu_check_test.cc)
+annulus_test(gpu_check FULL LABEL unit LIBRARIES annulus_gpu_check annulus_base SEPARATE SOURCES gpu_check/gpu_check_test.cc)
 if(NOT ANNULUS_SIMULATOR OR NOT ANNULUS_BENCH)
   return()
 endif()

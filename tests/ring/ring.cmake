@@ -15,10 +15,10 @@ if(ANNULUS_SIMULATOR)
     annulus_warnings(${program})
     annulus_opens_simulator(${program})
   endforeach()
-  annulus_test(ring_faults LABEL device SIMULATED LIBRARIES annulus_test_devices SOURCES
+  annulus_test(ring_faults FULL LABEL device SIMULATED LIBRARIES annulus_test_devices SOURCES
     ring/apart_test.cc ring/faults_test.cc ALONE ring/apart_test.cc)
   add_dependencies(test_ring_faults fault_rank)
-  annulus_test(ring_processes LABEL device SIMULATED LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+  annulus_test(ring_processes FULL LABEL device SIMULATED LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
     ring/processes_test.cc)
   add_dependencies(test_ring_processes case_rank)
 endif()

@@ -57,6 +57,6 @@ add_test(NAME golden_goes_on COMMAND bash -c
 set_tests_properties(golden_goes_on PROPERTIES LABELS unit)
 
 # Mistakes made on purpose in the templates themselves.
-annulus_test(mutants LABEL device SIMULATED LIBRARIES annulus_test_devices
+annulus_test(mutants FULL LABEL device SIMULATED LIBRARIES annulus_test_devices
   SOURCES simulator/broken/merge_mutants_test.cc simulator/broken/mma_mutants_test.cc
           simulator/broken/wgmma_mutants_test.cc support/mutant.cc SEPARATE)
