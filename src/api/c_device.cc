@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "api/c_functions.h"
+#include "api/impl.h"
 
 namespace annulus::api {
 namespace {

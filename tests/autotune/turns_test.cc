@@ -5,13 +5,18 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "attention/kernels/kernel_config.h"
 #include "autotune/fake_bench.h"
 #include "base/fail.h"
 
 namespace annulus::autotune {
 namespace {
+
+using attention::KernelConfig;
 
 struct CountedTurns : Turns {
   void begin() override {

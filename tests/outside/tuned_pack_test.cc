@@ -92,7 +92,9 @@ TEST_CASE("results are exported, merged, compared, brought in and used from a pa
   test::check_fails(ErrorCode::kInvalidArgument, "there is no tuned result",
                     [&] { export_tuned(pack, {}, of.scratch.path("empty")); });
   test::check_fails(ErrorCode::kInvalidArgument, "none of the 1 tuned results is asked for", [&] {
-    export_tuned(pack, {.name = "nothing like it"}, of.scratch.path("tuned"));
+    TunedFilter other;
+    other.name = "nothing like it";
+    export_tuned(pack, other, of.scratch.path("tuned"));
   });
   const TunedReport came =
       diff_tuned(of.scratch.path("nowhere") + ":" + of.scratch.path("empty"), pack);
