@@ -115,6 +115,28 @@ class GpuReport(unittest.TestCase):
         fast.write_text(fast.read_text().replace('"tflops":720.0,', '"error":"no peer",'))
         self.assertNotIn("7. First timing", self.expect(0, [folder]))
 
+    def test_what_is_kept_has_no_path_of_a_machine(self):
+        folder = self.folder("failed")
+        (self.root / "tests" / "ring").mkdir(parents=True)
+        (self.root / "tests" / "ring" / "ring_test.cc").write_text("")
+        step = {"step": "test ring", "outcome": "fail",
+                "tail": "32/8 heads\n/home/a.b/annulus/tests/ring/ring_test.cc:34: ERROR: \"/opt/kit/x\""}
+        call = {"kernels": "/opt/kit/kernels", "libraries": ":/opt/kit:/usr/lib64/libcuda.so.1"}
+        with (folder / "right.jsonl").open("a") as file:
+            file.write(json.dumps(step) + "\n" + json.dumps({"of": "x", "says": call}) + "\n")
+        (folder / "failures.txt").write_text("/srv/annulus/tests/ring/ring_test.cc:34:\n(/opt/kit)\n")
+        for _ in range(2):  # the second time it finds what it has kept
+            self.expect(1, [folder])
+        (kept,) = self.kept.glob("*/*")
+        self.assertEqual((kept / "failures.txt").read_text(), "tests/ring/ring_test.cc:34:\n(kit)\n")
+        lines = (kept / "right.jsonl").read_text().splitlines()
+        self.assertEqual(json.loads(lines[-2])["tail"],
+                         "32/8 heads\ntests/ring/ring_test.cc:34: ERROR: \"x\"")
+        self.assertEqual(json.loads(lines[-1])["says"],
+                         {"kernels": "kernels", "libraries": ":kit:libcuda.so.1"})
+        for path in (TREE / "tools" / "bench" / "results").glob("nvidia-*/*/*"):
+            self.assertIsNone(gpu_report.keeping.PATH.search(path.read_text()), path)
+
     def test_nothing_that_is_kept_is_overwritten(self):
         folder = self.folder()
         whole = (folder / "fast.jsonl").read_bytes()

@@ -1,12 +1,15 @@
 """Which GPU results are of, and where the repository keeps them."""
 
+import functools
 import re
 from typing import NamedTuple
 
-from .folder import GOLDEN, NAMES, Problem, object_of, read_bytes, text_of
+from .folder import GOLDEN, NAMES, PACK, Problem, object_of, read_bytes, text_of
 
 
 DIFFERENCES = "golden_differences.txt"
+# An absolute path, at the beginning of a word or after an escaped line end of JSON.
+PATH = re.compile(r"""(?:(?<![^\s"'`=:;,<(\[{])|(?<=\\[nrt]))(?:/[\w.+@~-]+)+/?""")
 
 
 class Origin(NamedTuple):
@@ -53,6 +56,21 @@ def origin_of(results):
     return origin
 
 
+def without_paths(data, checkout):
+    """A text in which no absolute path of a machine is left.
+
+    It keeps the end of a path that the folder `checkout` has too, or else its last name.
+    """
+    @functools.cache
+    def shortened(path):
+        parts = path.strip("/").split("/")
+        ends = ("/".join(parts[first:]) for first in range(len(parts)))
+        return next((end for end in ends if (checkout / end).exists()), parts[-1])
+
+    text = data.decode("utf-8", "surrogateescape")
+    return PATH.sub(lambda found: shortened(found[0]), text).encode("utf-8", "surrogateescape")
+
+
 def takes(folder, contents):
     """Whether each file that `folder` has is the beginning of the new one, or the reverse."""
     for name, data in contents.items():
@@ -65,11 +83,12 @@ def takes(folder, contents):
     return True
 
 
-def keep(results, origin, root, differences):
+def keep(results, origin, root, differences, checkout):
     """Copies the files of results below `root` and gives the folder that holds them now.
 
-    In place of the results of golden programs, which are megabytes that a simulated device can make
-    again, it holds a text, `differences`, of those that differ; nothing if that is None.
+    Texts are copied as without_paths() has them. In place of the results of golden programs, which
+    are megabytes that a simulated device can make again, it holds a text, `differences`, of those
+    that differ; nothing if that is None.
 
     The folder is GPU/DATE-COMMIT. If that holds other results, it is GPU/DATE-COMMIT-2 and so on:
     nothing is overwritten, except by the same file with more at its end.
@@ -78,7 +97,8 @@ def keep(results, origin, root, differences):
     contents.pop(GOLDEN, None)
     if differences is not None:
         contents[DIFFERENCES] = differences.encode()
-    contents = {name: data for name, data in contents.items() if data is not None}
+    contents = {name: data if name == PACK else without_paths(data, checkout)
+                for name, data in contents.items() if data is not None}
     base = f"{origin.date}-{origin.commit}"
     number = 1
     folder = root / origin.words / base
