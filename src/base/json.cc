@@ -13,13 +13,13 @@
 namespace annulus::base {
 namespace {
 
-// Memory is taken from it in order, and it begins anew when all of it was given back: vectors of
-// destructors live shortly.
+// Blocks are taken from it in order. When all blocks were given back, it begins anew. The vectors
+// of destructors do not live long.
 struct Reserve {
   std::mutex mutex;
-  alignas(std::max_align_t) std::byte bytes[64 << 10] = {};
+  alignas(std::max_align_t) std::byte bytes[1 << 20] = {};
   std::size_t used = 0;
-  int blocks = 0;  // not given back
+  int blocks = 0;  // blocks that were not given back
 
   bool holds(const void* memory) const { return memory >= bytes && memory < bytes + sizeof(bytes); }
 };

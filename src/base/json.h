@@ -35,9 +35,9 @@ struct JsonAllocator {
 using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
                                   std::int64_t, std::uint64_t, double, JsonAllocator>;
 
-// Allocates host memory, or takes it from a reserve of 64 KiB if the host has no more. The values
-// of one document of this library need a small part of the reserve. Throws std::bad_alloc if the
-// reserve is used up.
+// Allocates host memory, or takes it from a reserve of 1 MiB if the host has no more. That is
+// enough to destroy a document with up to JsonLimits::keys values in any object or array. Throws
+// std::bad_alloc if the reserve is used up.
 void* allocate_with_reserve(std::size_t bytes);
 void release_with_reserve(void* memory);
 

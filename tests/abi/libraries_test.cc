@@ -8,8 +8,8 @@
 
 #include "abi/check.h"
 #include "annulus/error.h"
-#include "support/failing_new.h"
 #include "support/faulty_files.h"
+#include "support/replaced_new.h"
 
 namespace annulus::abi {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "annulus/error.h"
+#include "support/failing_new.h"
 
 namespace annulus::base {
 namespace {
@@ -24,6 +25,21 @@ std::string nested(char open, char close, int depth) {
   std::string text;
   for (int i = 0; i < depth; ++i) text += open == '{' && i > 0 ? "\"k\":{" : std::string(1, open);
   return text + std::string(static_cast<std::size_t>(depth), close);
+}
+
+// The destructor allocates, and an error that left it would end the process.
+TEST_CASE("a document can be destroyed if no memory is left") {
+  std::string text;
+  for (std::size_t i = 0; i < JsonLimits{}.keys; ++i) {
+    text += (i > 0 ? ",\"" : "{\"") + std::to_string(i) + "\":{\"shape\":[1,2],\"bytes\":8}";
+  }
+  for (int round = 0; round < 3; ++round) {
+    Json json = parse_json(text + "}", "test");
+    test::no_memory = true;
+    json = nullptr;
+    test::no_memory = false;
+    CHECK(json.is_null());
+  }
 }
 
 TEST_CASE("valid JSON is read in order") {

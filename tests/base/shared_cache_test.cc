@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "support/failing_new.h"
+#include "support/replaced_new.h"
 
 namespace annulus::base {
 namespace {

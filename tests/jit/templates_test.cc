@@ -6,8 +6,8 @@
 #include <set>
 
 #include "annulus/error.h"
-#include "support/failing_new.h"
 #include "support/faulty_files.h"
+#include "support/replaced_new.h"
 
 namespace annulus::jit {
 namespace {

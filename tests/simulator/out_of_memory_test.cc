@@ -7,7 +7,7 @@
 
 #include "simulator/driver/image.h"
 #include "simulator/on_device.h"
-#include "support/failing_new.h"
+#include "support/replaced_new.h"
 
 namespace annulus::simulator {
 namespace {
