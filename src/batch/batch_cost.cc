@@ -14,22 +14,18 @@ using attention::KernelWork;
 using attention::Pace;
 using attention::PipeDevice;
 
-// Loads of a part that wait for one another (its record, its tile of rows, the pages, the keys), in
-// latencies of memory that is not busy. Fitted to an H200, where a second part for each CTA of a
-// step of 32 requests costs 5 to 6 us.
-constexpr double kPartLoads = 12;
+// The time of a pause of a CTA, from one work to the first keys of the next, in latencies of
+// PipeDevice. Four loads wait for one another (the record of the part, its tile of rows, the pages,
+// the keys). The number is fitted to an H200, where a second part for each CTA of a step of 32
+// requests costs 5 to 6 us, which is more than four latencies.
+constexpr double kPauseLatencies = 12;
 // CTAs that begin together also pause together between their first works, and the memory is idle
-// then. Later they pause at other times. Fitted to the same H200, where 16 works for
-// each CTA cost about five pauses.
+// during these pauses. Later the CTAs pause at different times. The number of pauses that are
+// together is fitted to the same H200, where 16 works for each CTA cost about five pauses.
 constexpr double kPausesTogether = 5;
-// Loads that wait for one another before combine_parts loads acc of a row's parts (the header, the
-// number of the row, the row, its maxima and sums), and of how many parts it loads acc at a time.
+// Loads that wait for one another before combine_parts loads acc of a row's parts: the header, the
+// number of the row, the row, its maxima and sums.
 constexpr double kJoinLoads = 4;
-constexpr std::int64_t kJoinedAtATime = 8;
-// Columns of acc that the threads of a row load at a time.
-std::int64_t joined_columns(std::int64_t dim_v) {
-  return dim_v % 128 == 0 ? 128 : dim_v % 64 == 0 ? 64 : 32;
-}
 
 // A warp's share of a tile of keys.
 struct WarpStep {
@@ -66,6 +62,7 @@ struct Works {
   std::int64_t joined = 0;       // tiles of rows that have several parts
   std::int64_t joined_rows = 0;  // rows of all their parts
   std::int64_t most_parts = 1;
+  std::int64_t most_rows = 0;  // rows of a tile of rows that has several parts
 
   std::int64_t count() const { return full + std::ssize(last); }
 };
@@ -89,6 +86,7 @@ Works works_of(const ClassPlan& plan, std::span<const StepRequest> requests) {
       ++made.joined;
       made.joined_rows += parts * rows;
       made.most_parts = std::max(made.most_parts, parts);
+      made.most_rows = std::max(made.most_rows, rows);
     }
   }
   // Bins of lengths, as prepare_batch has them.
@@ -170,14 +168,21 @@ double cycles_of(const PipeDevice& device, const std::vector<Load>& loads, doubl
   return cycles;
 }
 
-// Cycles of combine_parts beside its launch.
+// Cycles of combine_parts beside its launch. A CTA joins as many rows at a time as its threads are
+// enough for, one group of rows after another.
 double join_cycles(const PipeDevice& device, const ClassPlan& plan, const Works& works,
                    const RowBytes& bytes, std::int64_t dim_v) {
   if (works.joined == 0) return 0;
-  const auto loads = static_cast<double>(base::ceil_div(works.most_parts, kJoinedAtATime));
-  const double chain = kJoinLoads + loads * static_cast<double>(dim_v / joined_columns(dim_v));
+  const std::int64_t row_threads = kernels::combine_row_threads(static_cast<int>(dim_v));
+  const std::int64_t loads =
+      base::ceil_div(works.most_parts, std::int64_t{kernels::kCombineParts}) *
+      (dim_v / (4 * row_threads));
+  const double chain = kJoinLoads + static_cast<double>(loads);
   const std::int64_t columns = plan.packing.columns;
-  const auto waves = static_cast<double>(base::ceil_div(works.joined * columns, plan.ctas));
+  const std::int64_t groups =
+      base::ceil_div(works.most_rows, kernels::kCombineThreads / row_threads);
+  const auto waves =
+      static_cast<double>(base::ceil_div(works.joined * groups * columns, plan.ctas));
   return waves * chain * device.latency_cycles +
          static_cast<double>(works.joined_rows * columns) * bytes.state / device.memory_bytes;
 }
@@ -244,8 +249,10 @@ StepPrediction predict_step(const PipeDevice& device, const BatchProblem& proble
                  static_cast<double>(attention::cta_shape(plan.config).resident));
   KernelWork tile = decode_tile_work(plan.config, dims);
   tile.read_bytes *= element_bytes / 2;
-  const Pace pace = {
-      .barriers = 0, .overlap = 1, .frame_latencies = kPartLoads, .deal = attention::Deal::kStride};
+  const Pace pace = {.barriers = 0,
+                     .overlap = 1,
+                     .frame_latencies = kPauseLatencies,
+                     .deal = attention::Deal::kStride};
   const attention::StepPace of_steps =
       attention::pace_steps(device, attention::cta_shape(plan.config), pace, tile, 1, together);
   constexpr double kPartBarriers = 3;

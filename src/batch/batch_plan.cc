@@ -224,9 +224,11 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
     layout.slots = std::min(whole_parts + rows_of_one * split, all_parts);
   }
   layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
-  const std::int64_t states =
-      pattern::product(layout.slots, packing.row_columns * layout.slot_rows * problem.dim_v * 4);
-  if (layout.works > kInt / packing.row_columns || states > kEndless) {
+  // Numbers of works have 31 bits in the kernels, and those of combine_parts are groups of rows of
+  // states.
+  const std::int64_t state_rows =
+      pattern::product(layout.slots, packing.row_columns * layout.slot_rows);
+  if (layout.works > kInt / packing.row_columns || state_rows > kInt) {
     layout.end = std::numeric_limits<std::int64_t>::max();
     return layout;
   }
@@ -242,7 +244,6 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
   layout.rows_at = place(layout.rows, sizeof(kernels::BatchRow));
   layout.works_at = place(layout.works, sizeof(kernels::BatchWork));
   layout.joined_at = place(layout.rows, sizeof(std::int32_t));
-  const std::int64_t state_rows = layout.slots * packing.row_columns * layout.slot_rows;
   layout.acc_at = place(state_rows * problem.dim_v, sizeof(float));
   layout.m_at = place(state_rows, sizeof(float));
   layout.l_at = place(state_rows, sizeof(float));
@@ -413,8 +414,9 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
     if (of.lists.end == std::numeric_limits<std::int64_t>::max()) {
       base::fail(ErrorCode::kUnsupported,
                  "a step within the bounds may have {} parts of {} keys for {} tiles of heads "
-                 "each, and a launch takes 2^31 - 1; give smaller bounds or longer parts",
-                 of.lists.works, of.part_keys, of.packing.row_columns);
+                 "each, of {} rows if they are joined, and a launch takes 2^31 - 1 of either; give "
+                 "smaller bounds or longer parts",
+                 of.lists.works, of.part_keys, of.packing.row_columns, of.lists.slot_rows);
     }
     of.joins = of.lists.slots > 0;
     of.ctas = persistent_ctas(of, resident);

@@ -42,11 +42,18 @@ enum : int {
   kPackedRows = 16,       // rows of a tile of decode_forward: one m16n8k16
   kRowThreads = 8,        // threads that write a row
   kCombineThreads = 128,  // threads of a CTA of combine_parts
+  kCombineParts = 8,      // parts of a row whose acc combine_parts loads at a time
   kMostRuns = 3,          // runs of keys that a tile of rows may have
-  kMostForms = 16,        // of a pattern
+  kMostForms = 16,        // forms that a pattern may have
   kPrepareThreads = 512,
-  kPartBins = 64,  // of parts by length, which are listed longest first
+  kPartBins = 64,  // bins of parts by length; parts are listed longest first
 };
+
+// The threads of combine_parts that share a row with `dim_v` columns: each has 4 columns at a time,
+// and at most a warp shares a row.
+constexpr int combine_row_threads(int dim_v) {
+  return dim_v % 128 == 0 ? 32 : dim_v % 64 == 0 ? 16 : 8;
+}
 
 // How the rows of K and V are found; a constant of the kernel. The number is how many neighbouring
 // keys, counted from a multiple of it, are known to lie in one page behind one another.

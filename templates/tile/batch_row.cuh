@@ -1,10 +1,10 @@
 #ifndef ANNULUS_TILE_BATCH_ROW_CUH_
 #define ANNULUS_TILE_BATCH_ROW_CUH_
 
-// Joins states of a row of a batch, and writes what a row leaves: O and LSE, or the state. Eight
-// threads share a row, or more that are neighbours; a thread has 4 columns at a time, so that they
-// move whole lines. Where the accumulators of wgmma are written as they are, two lanes of a quad
-// share a row.
+// Joins states of a row of a batch, and writes what a row leaves: O and LSE, or the state. Eight or
+// more neighbouring threads share a row; a thread has 4 columns at a time, so that the threads move
+// whole lines. If the accumulators of wgmma are written as they are, two lanes of a quad share a
+// row.
 
 #include "params/batch_params.h"
 #include "ptx/async_copy.cuh"
@@ -17,7 +17,8 @@ namespace annulus::tile {
 
 using kernels::kRowThreads;
 
-// The lanes of a warp that share a row with this one: neighbours, or two that are two apart.
+// The lanes of a warp that share a row with this lane, this lane included: kThreads neighbours, or
+// two lanes that are two apart.
 template <int kThreads>
 __device__ __forceinline__ unsigned lanes_of_row() {
   static_assert(kThreads == 2 || kThreads == kRowThreads || kThreads == 16 || kThreads == 32,
@@ -90,8 +91,8 @@ __device__ __forceinline__ JoinedRow join(const Each& each, float unit = 1.0f) {
   return row;
 }
 
-// The same where each of kThreads neighbours, which are the lanes of `lanes`, has some of the
-// states. All of them get the result.
+// The same if each of kThreads neighbouring lanes has some of the states. `lanes` is the mask of
+// these lanes, which all call it and all get the result.
 template <int kThreads, typename Each>
 __device__ __forceinline__ JoinedRow join_over_lanes(unsigned lanes, const Each& each) {
   JoinedRow row;

@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
 #include <vector>
+
+#include "annulus/error.h"
 
 namespace annulus::batch {
 namespace {
@@ -78,12 +81,40 @@ TEST_CASE("parts cost a launch and loads that wait, and serve few requests") {
   CHECK(joined(131072).busiest == doctest::Approx(1));  // of the eight that there are
 }
 
+// 32 threads join a row of 128 columns, so a CTA joins the four rows of a query with four heads at
+// a time, and those of three more queries after them.
+TEST_CASE("joining takes as long as a CTA has rows one after another") {
+  BatchPlanData plan = plan_of(8, 131072, 8192);
+  REQUIRE(plan.classes.front().packing.tile_heads == 4);
+  plan.classes.front().packing.tile_queries = 4;
+  plan.classes.front().ctas = 64;  // one for each head of keys of each request
+  attention::PipeDevice device = attention::pipe_device(kH200);
+  device.memory_bytes *= 1e6;  // so that only the loads that wait for one another take time
+  const auto joining = [&](std::int64_t queries) {
+    return predict(plan, std::vector<StepRequest>(8, {queries, 131072}), device).join_micros;
+  };
+  CHECK(joining(1) > 0);
+  CHECK(joining(4) == doctest::Approx(4 * joining(1)));
+}
+
 TEST_CASE("requests of unlike lengths are dealt out as the device deals them") {
   const BatchPlanData plan = plan_of(64, 65536, 1024);
   REQUIRE(plan.classes.front().ctas == 264);
   // 64 parts of full length for each of eight heads, and eight short ones: two parts for most CTAs.
   const StepPrediction made = predict(plan, {{1, 65536}, {1, 64}});
   CHECK(made.busiest == doctest::Approx(2 * 16 * 264 / (64.0 * 8 * 16 + 8)));
+}
+
+TEST_CASE("rows of the states of parts are counted in 31 bits") {
+  const std::int64_t keys = 1 << 20;
+  CHECK(plan_of(4096, keys, 128).classes.front().lists.slots > 0);
+  try {
+    plan_of(16384, keys, 128);  // 2^30 parts of tiles, of four rows each
+    FAIL("a plan of 2^32 rows");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnsupported);
+    CHECK(std::string(error.what()).find("of 4 rows if they are joined") != std::string::npos);
+  }
 }
 
 TEST_CASE("the length of parts is what the model finds best within the bounds") {

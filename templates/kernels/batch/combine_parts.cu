@@ -1,32 +1,26 @@
-// Joins the states of the parts of rows that have several (decode_forward), in the order of their
-// keys, and writes what a whole row writes. Launched after it, on the same stream.
+// Joins the states of the parts of rows that have several parts, in the order of their keys, and
+// writes what decode_forward writes for a row with one part. It is launched after decode_forward on
+// the same stream.
 //
 //   combine_parts<Shape><<<CTAs, kCombineThreads>>>(BatchParams)
 //
-// What a row costs is the time of loads that wait for one another, so a row has up to a warp of
-// threads, with 4 columns each, and many loads are under way: the parts' maxima and sums at a time,
-// a part to each thread, and then acc of kAtATime parts. A CTA takes some rows of a tile for the
-// heads of one column, and then others. Any number of CTAs gives the same bits. Shape gives the
-// constants; README.md lists what it must define.
+// A row takes the time of loads that wait for one another, so many loads are under way at a time.
+// combine_row_threads() threads share a row. Each of them loads the maximum and the sum of one
+// part, and then 4 columns of acc of kCombineParts parts. A CTA joins a few rows of a tile for the
+// heads of one column, and then rows of other tiles, columns or places. Any number of CTAs gives
+// the same bits. Shape gives the constants; README.md lists what it must define.
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
 
 namespace annulus::kernels {
 
-// The threads that share a row: as many as have 4 columns each at once.
-template <int kDim>
-constexpr int combine_row_threads() {
-  return kDim % 128 == 0 ? 32 : kDim % 64 == 0 ? 16 : 8;
-}
-
 template <typename Shape>
 __global__ void __launch_bounds__(kCombineThreads)
     combine_parts(const __grid_constant__ BatchParams params) {
   constexpr int kDim = Shape::kDimV;
-  constexpr int kThreads = combine_row_threads<kDim>();
-  constexpr int kRows = kCombineThreads / kThreads;  // of a CTA at a time
-  constexpr int kAtATime = 8;
+  constexpr int kThreads = combine_row_threads(kDim);
+  constexpr int kRows = kCombineThreads / kThreads;  // rows that a CTA joins at a time
   const int thread = static_cast<int>(threadIdx.x) % kThreads;
   const unsigned lanes = tile::lanes_of_row<kThreads>();
   const int works = params.tables.header->joined * params.row_columns;
@@ -63,16 +57,16 @@ __global__ void __launch_bounds__(kCombineThreads)
         const float weight = own < parts ? joined.weight(m) : 0.0f;
         const int end = parts - chunk < kThreads ? parts - chunk : kThreads;
 #pragma unroll 1
-        for (int part = 0; part < end; part += kAtATime) {
-          float of_part[kAtATime][4];
+        for (int part = 0; part < end; part += kCombineParts) {
+          float of_part[kCombineParts][4];
 #pragma unroll
-          for (int i = 0; i < kAtATime; ++i) {
+          for (int i = 0; i < kCombineParts; ++i) {
             // Beyond the end the last part is loaded again.
             const int safe = part + i < end ? part + i : end - 1;
             tile::load_columns(of_part[i], of_row + (chunk + safe) * stride * kDim);
           }
 #pragma unroll
-          for (int i = 0; i < kAtATime; ++i) {
+          for (int i = 0; i < kCombineParts; ++i) {
             const float of_lane = __shfl_sync(lanes, weight, part + i, kThreads);
             if (part + i >= end) continue;
 #pragma unroll
