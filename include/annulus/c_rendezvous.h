@@ -153,8 +153,8 @@ typedef struct annulus_regroup_options {
   const int32_t* without;
   size_t without_count;
   // The least number of ranks that may go on. If it is 0, the ranks that are left go on only if
-  // they are more than half of all ranks, or half of them and one is rank 0. If a ring was cut into
-  // two parts, at most one part goes on.
+  // they are more than half of all ranks, or half of them with rank 0 among them. Then at most one
+  // of the two parts goes on if a ring was cut into two.
   int64_t at_least;
   // From 1 to a day. Ranks that have not come by half of it are left out too.
   int64_t deadline_ms;

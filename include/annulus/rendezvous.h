@@ -80,8 +80,8 @@ struct RegroupOptions {
   // (Communicator::blamed). A rank that finds its own number here does not go on.
   std::vector<int> without;
   // The least number of ranks that may go on. If it is 0, the ranks that are left go on only if
-  // they are more than half of all ranks, or half of them and one is rank 0. If a ring was cut into
-  // two parts, at most one part goes on.
+  // they are more than half of all ranks, or half of them with rank 0 among them. Then at most one
+  // of the two parts goes on if a ring was cut into two.
   int at_least = 0;
   // From 1 ms to a day. Ranks that have not come by half of it are left out too.
   std::chrono::milliseconds deadline{5000};

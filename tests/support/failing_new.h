@@ -2,7 +2,7 @@
 #define ANNULUS_SUPPORT_FAILING_NEW_H_
 
 // Lets allocations of an operation fail, on the thread that calls it. One file of the program
-// includes replaced_new.h. Every allocation in turn:
+// includes replaced_new.h. This makes every allocation fail in turn:
 //
 //   for (int n = 0; test::with_failing_new(n, [&] { operation(); }); ++n) ...
 

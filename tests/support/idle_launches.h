@@ -42,7 +42,7 @@ struct IdleLaunches {
       ++context_calls;
       return abi::kCudaSuccess;
     };
-    // Where the library finds a driver below that has tensor maps.
+    // A driver without tensor maps keeps its null pointer, which is how the library knows it.
     if (below.tensor_map_encode_tiled != nullptr) {
       wrapped.tensor_map_encode_tiled = [](auto... arguments) -> abi::CUresult {
         return idle ? abi::kCudaSuccess : below.tensor_map_encode_tiled(arguments...);

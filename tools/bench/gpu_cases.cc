@@ -153,7 +153,7 @@ std::vector<GpuCase> gpu_cases(bool tiny) {
   // The rest of the list, and first the dense problem that sparse ones are compared with.
   all.push_back(take(fmt::format("D128 {} full", m)));
   for (GpuProblem& one : known) all.push_back(attention_case(std::move(one)));
-  // Whether parts are as long as they should be.
+  // Parts of other lengths than the model chooses show whether its choice is the best.
   for (const std::int64_t part : {1024, 2048, 4096}) {
     decode(1, 32768, 0, part);
     decode(32, 4096, 0, part);

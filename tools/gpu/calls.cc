@@ -67,7 +67,8 @@ std::string check_run(const std::string& expected, const Json& json) {
 std::string check_outcome(const Json& json) {
   const std::string outcome = json.value("outcome", "pass");
   if (outcome == "pass" || outcome == "skipped") return "";
-  // What a failure tells holds of wrong results alone, and not of a program that stopped before.
+  // `tells` explains wrong results. If the program stopped before it had any, `error` is the
+  // reason.
   return json.value("error", json.value("tells", outcome));
 }
 

@@ -142,8 +142,9 @@ void receive_answers(const Ranks& ranks, const Device& device, const Stream& str
   }
 }
 
-// Until rank 0 has the answers of all; else they are computed again without it. If other ranks have
-// gone or are late too, rank 0 may have ended because of them, so all are named.
+// Waits until rank 0 has the answers of all ranks. Throws if rank 0 has gone or is late, so that
+// the other ranks can compute the answers again without it. The error names all ranks that are
+// missing, because rank 0 may have ended for lack of another one.
 void wait_for_rank_0(const Ranks& ranks) {
   const Gathered gathered = ranks.meeting.gather({}, ranks.longest);
   if (std::ranges::count(gathered.gone, 0) + std::ranges::count(gathered.late, 0) == 0) return;

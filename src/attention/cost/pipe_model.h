@@ -2,9 +2,9 @@
 #define ANNULUS_ATTENTION_COST_PIPE_MODEL_H_
 
 // From work to time, on paper: how many cycles a kernel would take on a device, and what it would
-// be bound by. Everything it returns is a prediction and is called so. Its constants
-// (pipe_constants.def) are set by four published times of other projects' kernels;
-// docs/performance.md shows what it makes of those and of others that had no say.
+// be bound by. Everything it returns is a prediction and is called so. Some of its constants
+// (pipe_constants.def) are set by published times of other projects' kernels; docs/performance.md
+// shows what it predicts for those kernels, and for others whose times set no constant.
 //
 //   const PipeDevice device = pipe_device(info);
 //   const Prediction made = predict(device, config, dims, tiles, estimate_work(...), bytes);

@@ -1,7 +1,7 @@
-// Tensor maps are made by arithmetic on the host. The tensor's memory is not touched. The
-// documentation does not say two things that driver 580.159 on an H200 does: it returns
-// CUDA_ERROR_INVALID_CONTEXT if no context is current, and CUDA_ERROR_INVALID_VALUE for a null
-// pointer to strides, of which a tensor of one dimension has none.
+// Tensor maps are made by arithmetic on the host. The tensor's memory is not touched. Two results
+// are as driver 580.159 on an H200 has them and not in CUDA's documentation:
+// CUDA_ERROR_INVALID_CONTEXT if no context is current, and CUDA_ERROR_INVALID_VALUE if the pointer
+// to strides is null, even for a tensor of one dimension, which has no strides.
 
 #include <span>
 

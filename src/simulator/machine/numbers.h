@@ -83,7 +83,7 @@ inline float flush(float value) {
   return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : value;
 }
 
-// a + b with .ftz. A sum that is subnormal is exact.
+// a + b with .ftz. A subnormal sum of two fp32 is exact, so rounding hides none of them.
 inline float add_flushed(float a, float b) { return canonical(flush(flush(a) + flush(b))); }
 
 // .sat: clamped to [0, 1], NaN to +0.

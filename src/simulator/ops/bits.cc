@@ -8,9 +8,9 @@
 namespace annulus::simulator {
 namespace {
 
-// The position or length of a bit field. The manual restricts both to 0..255. Of larger ones the
-// forms of 32 bits take the lowest byte, and those of 64 bits end at the end of the word, as an
-// H200 does.
+// The position or length of a bit field. The manual restricts both to 0..255. An H200 takes the
+// lowest byte of a larger number for fields of 32-bit words. For fields of 64-bit words it takes
+// the whole number, and every number from 64 on has the same effect.
 template <typename T>
 std::uint32_t field_amount(std::uint32_t amount) {
   return sizeof(T) == 4 ? amount & 0xff : std::min(amount, 64u);

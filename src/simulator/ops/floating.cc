@@ -12,15 +12,17 @@ template <bool kFlush>
 struct Fp32 {
   static float in(float value) { return kFlush ? flush(value) : value; }
   static float out(float value) { return canonical(kFlush ? flush(value) : value); }
-  // `tiny`: the exact result is below the least normal number, whatever it was rounded to.
+  // `tiny` says whether the exact result is below the least normal number. `value` is that result
+  // rounded, which may be the least normal number.
   static float out(float value, bool tiny) {
     return canonical(kFlush && tiny ? std::copysign(0.0f, value) : value);
   }
 };
 
 // Whether |product + addend| < 2^-126, in every rounding mode. Requires: the product is exact. If
-// the sum is rounded to 2^-126, the difference of the sum and the addend is exact, and what the
-// product lacks to it has the sign of the sum if the exact result is smaller.
+// the sum is rounded to 2^-126 or -2^-126, sum - addend is exact. The product minus this difference
+// is then what was rounded away, and its sign is not the sign of the sum if the exact result is
+// smaller.
 inline bool tiny_sum(double product, double addend) {
   const double sum = product + addend;
   const double rest = product - (sum - addend);
@@ -62,7 +64,8 @@ struct DivFloat {
   float operator()(float a, float b) const {
     const float x = Fp32<kFlush>::in(a);
     const float y = Fp32<kFlush>::in(b);
-    // A quotient of two fp32 below 2^-126 is so by 2^-150 or more, which fp64 does not round away.
+    // A quotient of two fp32 that is below 2^-126 differs from it by 2^-150 or more, so it is still
+    // below after it is rounded to fp64.
     const double quotient = static_cast<double>(x) / static_cast<double>(y);
     return Fp32<kFlush>::out(x / y, std::fabs(quotient) < 0x1p-126);
   }

@@ -1,5 +1,5 @@
 // mma.sync of integers and floats of 8 bits and of tf32 (PTX ISA 9.0, section 9.7.14.5). A register
-// holds E elements: four of 8 bits, or one of tf32. They lie thus:
+// holds E elements: four of 8 bits, or one of tf32. The elements of a lane's registers are these:
 //
 //   A: register r of lane 4 g + t    row g + 8 (r mod 2), k = E t + i + 4 E (r / 2)
 //   B: register r of lane 4 g + t    k = E t + i + 4 E r, column g
@@ -92,7 +92,7 @@ void multiply_words(Warp& warp, const Inst& inst, Mask mask) {
   warp.cta->counts.matrix_flop += std::uint64_t{2} * static_cast<std::uint64_t>(rows) * kColumns *
                                   static_cast<std::uint64_t>(depth);
   if constexpr (std::is_integral_v<Sum>) {
-    // No sum of 32 products overflows. With c it may.
+    // A sum of 32 products does not overflow, but with c it may.
     std::int32_t products[kMostRows * kColumns] = {};
     add_product<kColumns>(elements_a, elements_b, products, rows, depth);
     accumulate(products, sum, static_cast<std::size_t>(rows * kColumns), inst.small[2] != 0);

@@ -98,7 +98,7 @@ void multiply_fragments(Warp& warp, const Inst& inst, Mask mask) {
   }
   warp.cta->counts.matrix_flop += std::uint64_t{2} * count * static_cast<std::uint64_t>(k);
   if constexpr (kInteger) {
-    // No sum of 16 products overflows; with c it may.
+    // A sum of 16 products does not overflow, but with c it may.
     std::int32_t products[256] = {};
     add_fragment_product(elements_a, elements_b, products, m, n, k);
     accumulate(products, sum, count, (inst.small[3] & kSaturated) != 0);

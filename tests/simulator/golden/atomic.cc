@@ -71,8 +71,9 @@ T exchange(T, T b) {
   return b;
 }
 
-// "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero", of
-// current implementations, and an H200 is one. In shared memory subnormal numbers are kept.
+// "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero": the
+// manual says so of current implementations, and an H200 does it. In shared memory subnormal
+// numbers are kept.
 float add_in_global(float a, float b) { return flush(flush(a) + flush(b)); }
 
 // Vectors of which the last element is looked at; the others are combined alike, and their place

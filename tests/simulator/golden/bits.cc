@@ -57,8 +57,8 @@ void add_logic(Set& set, const char* type) {
       +[](S a, Shift b) -> S { return shift_right(a, b.amount); });
 }
 
-// The manual restricts positions and lengths of fields to 0..255. What larger ones mean was
-// measured on an H200: of 32-bit words the lowest byte counts, of 64-bit words the whole number.
+// The manual restricts positions and lengths of fields to 0..255. An H200 takes the lowest byte of
+// a larger number for fields of 32-bit words, and the whole number for fields of 64-bit words.
 template <typename T>
 u64 field_number(u32 number) {
   return sizeof(T) == 4 ? number % 256 : number;

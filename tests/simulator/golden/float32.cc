@@ -34,8 +34,9 @@ float fused(float a, float b, float c) { return std::fma(a, b, c); }
 float divide(float a, float b, float) { return a / b; }
 float root(float a, float, float) { return std::sqrt(a); }
 
-// .ftz of a result. A result is flushed if it is subnormal before it is rounded to nearest, which
-// it is if it is subnormal when it is cut. An H200 does so, and the manual does not say it.
+// The result of an operation with .ftz. An H200 flushes a result that is subnormal before it is
+// rounded to nearest, which the manual leaves open. Such a result is also subnormal if it is
+// rounded toward zero.
 float flushed(float (*operation)(float, float, float), float a, float b, float c) {
   const float cut = directed<FE_TOWARDZERO>(operation, a, b, c);
   const float value = operation(a, b, c);

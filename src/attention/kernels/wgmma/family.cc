@@ -37,8 +37,9 @@ constexpr KernelConfig twice(KernelConfig config) {
 // blocks are smaller than the tile that keeps the tensor cores busy. Clusters are for kernels that
 // would be bound by L2: on an H200 they gain 3 % at head dim 256 and nothing at head dim 128, where
 // a configuration without one, which can also draw its works, goes first. Three warpgroups keep
-// tensor cores busier at head dim 64 than two with Q in registers: 573 against 485 TFLOP/s there.
-// Elsewhere Q is kept in registers if some are left, so that products read less of shared memory.
+// tensor cores busier at head dim 64 than two with Q in registers: 542 against 450 TFLOP/s in one
+// run of the H200. Elsewhere Q is kept in registers if some are left, so that products read less of
+// shared memory.
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, wgmma(192, 128, 12, 2), Reach::kHopper},
     {{64, 64}, with_query(wgmma(128, 128, 8, 2)), Reach::kHopper},
