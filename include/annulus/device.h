@@ -304,7 +304,8 @@ struct PlanInfo {
 };
 
 // How long the pipe model (docs/tuning.md) predicts a run to take, from the plan and the data sheet
-// of its device, without running it. docs/performance.md compares predictions with times of an H200.
+// of its device, without running it. docs/performance.md compares predictions with times of an
+// H200.
 struct PlanPrediction {
   double predicted_micros = 0;  // infinite where not one CTA fits
   // The range in which the time lies if each constant of the model lies in its own interval
