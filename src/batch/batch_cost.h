@@ -7,10 +7,11 @@
 //
 // The model. The works of a step are listed and dealt out as prepare_batch and decode_forward do. A
 // CTA takes a work's first loads one after another (its record, its tile of rows, the page, the
-// keys), then its steps at the pace that the pipes of its multiprocessor allow. While all CTAs
-// together ask for more bytes than memory gives, they share what it gives; when so many have ended
-// that they ask for less, each goes on at its own pace. Joining is a launch whose threads load the
-// states of a row's parts a few at a time.
+// keys), then its steps at the pace that the pipes of its multiprocessor allow. The pauses before
+// the first few works of all CTAs are at the same time, and memory is idle during them. While all
+// CTAs together ask for more bytes than memory gives, they share what it gives. When so many have
+// ended that they ask for less, each goes on at its own pace. Joining is a launch whose threads
+// load the states of a row's parts a few at a time.
 
 #include <cstdint>
 #include <span>
