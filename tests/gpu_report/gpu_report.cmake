@@ -1,12 +1,5 @@
 # tools/gpu_report: recorded folders of results, and that docs/performance.md shows those that are
 # kept. Both are skipped on a machine without Python 3.
-function(python_test name label)
-  add_test(NAME ${name} COMMAND sh -c
-    "command -v python3 >/dev/null || { echo 'skipped: there is no python3'; exit 77; }; exec python3 \"$@\""
-    sh ${ARGN})
-  set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77)
-endfunction()
-
 python_test(gpu_report unit ${CMAKE_CURRENT_SOURCE_DIR}/gpu_report/gpu_report_test.py)
 set_tests_properties(gpu_report PROPERTIES TIMEOUT 300 ENVIRONMENT
   "ANNULUS_BUILD=${PROJECT_BINARY_DIR};ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache")

@@ -1,5 +1,6 @@
 # Tests of the house itself: the floor plan, the text of the sources, what is installed and what
-# the shared library exports. Each is a CMake script, so that they need no further tool.
+# the shared library exports. Each is a CMake script, so that they need no further tool; gates.py,
+# which reads all comments and documents, needs Python 3.
 
 # The floor plan as a file: one line "room|folder|direct dependencies" per add_floor.
 get_property(floors GLOBAL PROPERTY ANNULUS_FLOORS)
@@ -19,6 +20,31 @@ function(house_test name)
     annulus_quick(TESTS house_${name})
   endif()
 endfunction()
+
+# A test in Python. It is skipped on a machine without Python 3.
+function(python_test name label)
+  add_test(NAME ${name} COMMAND sh -c
+    "command -v python3 >/dev/null || { echo 'skipped: there is no python3'; exit 77; }; exec python3 \"$@\""
+    sh ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77)
+endfunction()
+
+# The compiler and the options that decide the size of the shared library, and its path: gates.py
+# compares the size with a gate of the same compiler and options alone.
+set(toolchain ${CMAKE_CXX_COMPILER_ID}-${CMAKE_CXX_COMPILER_VERSION}-${CMAKE_SYSTEM_PROCESSOR}-${CMAKE_BUILD_TYPE})
+if(ANNULUS_UNITY)
+  string(APPEND toolchain -unity)
+endif()
+if(NOT ANNULUS_TUNER)
+  string(APPEND toolchain -no_tuner)
+endif()
+if(NOT CMAKE_CXX_FLAGS STREQUAL "")
+  string(APPEND toolchain -other_flags)
+endif()
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/generated/gates_build.txt
+  CONTENT "${toolchain}\n$<TARGET_FILE:annulus>\n")
+python_test(house_gates house ${CMAKE_CURRENT_SOURCE_DIR}/house/gates.py --build ${PROJECT_BINARY_DIR})
+annulus_quick(TESTS house_gates)
 
 house_test(includes
   -DROOT=${PROJECT_SOURCE_DIR} -DPLAN=${PROJECT_BINARY_DIR}/generated/floors.txt
