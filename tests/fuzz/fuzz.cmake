@@ -2,8 +2,9 @@
 # inputs without an end, or with replay.cc as replay_NAME, which runs the inputs of corpus/NAME: the
 # regression of what campaigns have found.
 #
-#   annulus_fuzz(NAME LIBRARIES target...)     the target is NAME.cc; NAME_mutator.cc, where it is
-#                                              there, changes inputs for libFuzzer
+#   annulus_fuzz(NAME LIBRARIES target...)     the target is NAME.cc, with all files of the folder
+#                                              NAME if there is one; NAME_mutator.cc, if there is
+#                                              one, changes inputs for libFuzzer
 if(ANNULUS_FUZZ AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   message(FATAL_ERROR "annulus: ANNULUS_FUZZ needs libFuzzer, which is clang's: configure an empty build folder with "
     "CXX=clang++-16 CC=clang-16 cmake --preset fuzz")
@@ -24,7 +25,11 @@ function(annulus_fuzz name)
   else()
     set(program replay_${name})
   endif()
-  add_executable(${program} fuzz/${name}.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/${name}/*.cc)
+  add_executable(${program} fuzz/${name}.cc ${sources})
+  if(sources)
+    annulus_unity(${program})
+  endif()
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${program} PRIVATE ${FUZZ_LIBRARIES})
   annulus_warnings(${program})

@@ -1,0 +1,246 @@
+#ifndef ANNULUS_TESTS_FUZZ_C_CALLS_PROGRAM_H_
+#define ANNULUS_TESTS_FUZZ_C_CALLS_PROGRAM_H_
+
+// An input of the fuzz target c_calls, run as a sequence of calls. Each file of this folder has the
+// calls of one subject.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "annulus/c.h"
+#include "annulus/c_append.h"
+#include "annulus/c_batch.h"
+#include "annulus/c_communicator.h"
+#include "annulus/c_inspect.h"
+#include "annulus/c_installation.h"
+#include "annulus/c_layout.h"
+#include "annulus/c_layout_formats.h"
+#include "annulus/c_metrics.h"
+#include "annulus/c_oracle.h"
+#include "annulus/c_pattern.h"
+#include "annulus/c_rendezvous.h"
+#include "annulus/c_ring.h"
+#include "annulus/c_selection.h"
+#include "annulus/c_tune.h"
+#include "annulus/c_tuned_pack.h"
+#include "fuzz/c_calls/setting.h"
+#include "fuzz/fuzz.h"
+
+namespace annulus::fuzz {
+
+// A flag that cancels.
+inline const volatile std::int32_t kCancel = 1;
+
+enum class Kind {
+  kDevice,
+  kPlan,
+  kBound,
+  kText,
+  kLayout,
+  kArrays,
+  kCache,
+  kQuery,
+  kReference,
+  kTuning,
+  kTuned,
+  kRing,
+  kMeter,
+  kTracker,
+  kInstallation,
+  kBatch,
+  kAppend,
+  kRendezvous,
+  kCommunicator,
+  kRankPlan,
+  kTunedReport
+};
+
+// A struct of the interface with room behind it, for callers that are newer than the library.
+template <typename T>
+struct Sized {
+  T value;
+  std::byte more[64] = {};
+
+  Sized(const T& initial, Bytes& bytes) : value(initial) {
+    switch (bytes.below(24)) {
+      case 0:
+        value.struct_size = static_cast<std::size_t>(bytes.number());
+        if (value.struct_size > sizeof(T)) value.struct_size = 0;
+        break;
+      case 1:
+        value.struct_size = sizeof(T) - static_cast<std::size_t>(bytes.below(sizeof(T)));
+        break;
+      case 2:
+        value.struct_size = sizeof(T) + static_cast<std::size_t>(bytes.below(64));
+        break;
+      case 3:
+        value.struct_size = sizeof(T) + 64;
+        more[bytes.below(64)] = std::byte{1};
+        break;
+      default:
+        break;
+    }
+  }
+  T* operator->() { return &value; }
+  T* get() { return &value; }
+};
+
+// A scope of work around calls that take no limit: a hundredth of a second.
+struct Bounded {
+  Bounded() {
+    annulus_work_limit limit = ANNULUS_WORK_LIMIT_INIT;
+    limit.max_work = 2'000'000;
+    if (annulus_work_scope_begin(&limit) != ANNULUS_OK) wrong("a scope does not begin");
+  }
+  ~Bounded() {
+    std::int64_t steps = -1;
+    if (annulus_work_scope_end(&steps) != ANNULUS_OK) wrong("a scope does not end");
+    if (steps < 0) wrong("a scope has no steps");
+  }
+  Bounded(const Bounded&) = delete;
+  Bounded& operator=(const Bounded&) = delete;
+};
+
+class Program {
+ public:
+  explicit Program(Bytes* bytes) : bytes_(*bytes) {}
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void run();
+
+ private:
+  struct Held {
+    void* handle;
+    Kind kind;
+    bool live;
+  };
+
+  // ---- Handles and results
+
+  // A handle that is meant to be of a kind; `good_` becomes false if it is not.
+  template <typename T>
+  T* pick(Kind kind) {
+    return static_cast<T*>(pick_any(kind));
+  }
+  void* pick_any(Kind kind);
+  bool is_live(Kind kind, const void* handle) const;
+  // A new handle of a kind of which there is none, so that calls find more than null. Null if the
+  // second device is out of memory, and for kinds that inputs have to make themselves.
+  void* provide(Kind kind);
+  // Checks the result of a call. True if it succeeded.
+  bool returned(annulus_status status, const char* function);
+  // Checks the result of a call that makes a handle, and keeps the handle. It is read after the
+  // call has stored it.
+  template <typename T>
+  void made(annulus_status status, T* const& handle, Kind kind, const char* function) {
+    if (!returned(status, function)) {
+      if (handle != nullptr) wrong("{} failed and made a handle", function);
+      return;
+    }
+    if (handle == nullptr || is_live(kind, handle)) wrong("{} made no new handle", function);
+    held_.push_back({handle, kind, true});
+  }
+  static annulus_status destroy(Kind kind, void* handle);
+  // Any kind but devices, which only an input that opened one closes.
+  void give_back();
+  void give_back(Kind kind);
+
+  // ---- Drawn arguments
+
+  std::int64_t small(std::int64_t most);
+  int tiny(std::int64_t most) { return static_cast<int>(small(most)); }
+  std::size_t count(std::int64_t below) { return static_cast<std::size_t>(bytes_.below(below)); }
+  // A flag of cancellation.
+  const volatile std::int32_t* flag();
+  const char* pattern();
+  // A path, or null. Two of them can be written to.
+  const char* path();
+  Sized<annulus_layout_sizes> sizes();
+  // One that the kernels of plans are compiled for, or anything.
+  Sized<annulus_problem> problem(bool planned);
+  Sized<annulus_problem> problem_with_lse();
+  Sized<annulus_plan_options> plan_options();
+  static annulus_operands whole_operands();
+  // With `host_too`, Q, K, V and O may also be host memory, which runs of plans find out and
+  // refuse.
+  Sized<annulus_operands> operands(bool host_too = true);
+  Sized<annulus_operands> operands_with_lse(bool host_too);
+  // Memory for a workspace: mostly large enough for every plan here.
+  void* scratch();
+  // One of the memories of the setting, null, or an address that is not a multiple of 4.
+  template <typename T>
+  T* place(int index) {
+    const std::int64_t choice = bytes_.below(24);
+    auto* const bytes = static_cast<std::byte*>(setting().memory[index]);
+    return reinterpret_cast<T*>(choice == 0 ? nullptr : choice == 1 ? bytes + 2 : bytes);
+  }
+  Sized<annulus_selection> selection(std::int32_t rule);
+  // Lists of block columns with any numbers, in device memory.
+  const std::int32_t* listed();
+  static annulus_batch_problem batch_problem();
+  static annulus_append_problem append_problem();
+  // One that can be planned, or anything.
+  Sized<annulus_append_problem> drawn_append(bool any);
+  // Mostly what the problem that was planned last needs.
+  bool needed(bool is_needed) { return bytes_.below(16) == 0 ? !is_needed : is_needed; }
+  static annulus_rendezvous_options alone_options();
+
+  // Launches are by far the slowest part of an input. True if one more is in the budget.
+  bool may_launch() { return launches_++ < 1; }
+  // Waiting for ranks that do not come takes milliseconds, once in an input.
+  bool may_wait() { return waits_++ < 1; }
+
+  // ---- Calls
+
+  void call();
+  void call_pattern();
+  void call_layout();
+  void call_formats();
+  void call_files();
+  void call_device();
+  void call_metrics();
+  void call_rest();
+  void call_plan();
+  void call_states();
+  void create_ring();
+  void run_ring();
+  void call_ring();
+  void check_batch();
+  void create_batch();
+  void run_batch();
+  void call_batch();
+  void run_append();
+  void call_append();
+  void create_rendezvous();
+  void regroup();
+  void call_rendezvous();
+  void create_communicator();
+  void ask_communicator();
+  void call_communicator();
+  void create_rank_plan();
+  void call_ranks();
+  void call_selected();
+  void call_meter();
+  void call_tracker();
+  void tune_batch(annulus_device* device, const annulus_tune_options& options);
+  void call_tuning();
+  void call_packs();
+
+  annulus_append_problem appended_ = append_problem();  // the one that was planned last
+  Bytes& bytes_;
+  std::vector<Held> held_;
+  int launches_ = 0;
+  int waits_ = 0;
+  int planned_ = 0;  // handles that were provided and took a plan
+  bool traced_ = false;
+  bool examined_ = false;  // looking at an installation takes milliseconds
+  bool good_ = true;       // all handles of the current call are what they should be
+};
+
+}  // namespace annulus::fuzz
+
+#endif  // ANNULUS_TESTS_FUZZ_C_CALLS_PROGRAM_H_
