@@ -342,7 +342,10 @@ SliceRange slice_of(std::int64_t count, int ranks, int rank) {
     base::fail(ErrorCode::kInvalidArgument, "slice {} of {} of {} rows or heads", rank, ranks,
                count);
   }
-  return {rank * count / ranks, (rank + 1) * count / ranks};
+  // floor(n * count / ranks), without the product of n and count, which may overflow.
+  const std::int64_t whole = count / ranks, rest = count % ranks;
+  const auto bound = [&](std::int64_t n) { return n * whole + n * rest / ranks; };
+  return {bound(rank), bound(std::int64_t{rank} + 1)};
 }
 
 void validate(const JoinProblem& problem) {

@@ -422,6 +422,9 @@ TEST_CASE("what a join is given is checked") {
     queries.rows = 1;
     CHECK(code_of([&] { gather.run(nullptr, queries, nullptr); }) == ErrorCode::kInvalidArgument);
     CHECK(code_of([] { slice_of(4, 2, 2); }) == ErrorCode::kInvalidArgument);
+    CHECK(slice_of(INT64_MAX, 4, 2).end == slice_of(INT64_MAX, 4, 3).begin);
+    CHECK(slice_of(INT64_MAX, 4, 3).begin == INT64_MAX / 4 * 3 + 2);
+    CHECK(slice_of(INT64_MAX, INT32_MAX, INT32_MAX - 1).end == INT64_MAX);
   });
 }
 
