@@ -1,8 +1,9 @@
-// Sequences of calls of the C interface. The test house_gates counts the functions that no call
-// here has. Each byte of an input chooses a function, its handles (live ones, released ones, ones
-// of another kind, null, any number), sizes of structs, small numbers, flags that cancel, and when
-// the caller's allocator begins to refuse. Whatever the order, each call returns a code that the
-// header knows, with a text if it failed. A handle that does not exist, or no longer, is refused.
+// Sequences of calls of the C interface. Every function of the interface occurs, which the number
+// not_fuzzed of the test house_gates checks. Each byte of an input chooses a function, its handles
+// (live ones, released ones, ones of another kind, null, any number), sizes of structs, small
+// numbers, flags that cancel, and when the caller's allocator begins to refuse. Whatever the order,
+// each call returns a code that the header knows, with a text if it failed. A handle that does not
+// exist, or no longer, is refused.
 
 #include "fuzz/c_calls/program.h"
 

@@ -7,9 +7,9 @@
 namespace annulus::fuzz {
 namespace {
 
-constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::kTunedReport) + 1;
+constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::kTask) + 1;
 
-// How each kind is given back, in the order of the kinds.
+// The destroy functions of all kinds, in the order of the kinds.
 template <typename Handle, annulus_status (*kFunction)(Handle*)>
 annulus_status destroy_as(void* handle) {
   return kFunction(static_cast<Handle*>(handle));
@@ -36,17 +36,26 @@ constexpr annulus_status (*kDestroy[])(void*) = {
     destroy_as<annulus_communicator, annulus_communicator_destroy>,
     destroy_as<annulus_ring_rank_plan, annulus_ring_rank_plan_destroy>,
     destroy_as<annulus_tuned_report, annulus_tuned_report_destroy>,
+    destroy_as<annulus_merge_plan, annulus_merge_plan_destroy>,
+    destroy_as<annulus_join_plan, annulus_join_plan_destroy>,
+    destroy_as<annulus_gather_plan, annulus_gather_plan_destroy>,
+    destroy_as<annulus_warm_work, annulus_warm_work_destroy>,
+    destroy_as<annulus_background_tuning, annulus_background_tuning_destroy>,
+    destroy_as<annulus_tuning_report, annulus_tuning_report_destroy>,
+    destroy_as<annulus_task, annulus_task_drop>,
 };
 static_assert(std::size(kDestroy) == kKinds);
 
 }  // namespace
 
 Program::~Program() {
-  // Whatever is left; plans and layouts may go before what they were made of.
+  keep_tasks();
+  // Plans and layouts may be destroyed before the handles that they were made of.
   for (const Held& held : held_) {
     if (held.live && held.kind != Kind::kDevice) destroy(held.kind, held.handle);
   }
   setting().allocator.left = INT64_MAX;
+  setting().tasks.refuse(false);
   if (traced_) annulus_trace_stop();
 }
 
@@ -97,7 +106,9 @@ void* Program::provide(Kind kind) {
   const bool planned = kind == Kind::kPlan || kind == Kind::kBound || kind == Kind::kRing ||
                        kind == Kind::kMeter || kind == Kind::kTracker || kind == Kind::kTuning ||
                        kind == Kind::kBatch || kind == Kind::kAppend ||
-                       kind == Kind::kCommunicator || kind == Kind::kRankPlan;
+                       kind == Kind::kCommunicator || kind == Kind::kRankPlan ||
+                       kind == Kind::kMerge || kind == Kind::kJoin || kind == Kind::kGather ||
+                       kind == Kind::kBackgroundTuning;
   if (planned && planned_++ >= 2) return nullptr;
   switch (kind) {
     case Kind::kPlan: {
@@ -242,7 +253,57 @@ void* Program::provide(Kind kind) {
       handle = plan;
       break;
     }
-    default:  // texts, references and devices
+    case Kind::kMerge: {
+      annulus_merge_problem merge = merge_problem();
+      merge.form = static_cast<std::int32_t>(bytes_.between(1, 2));
+      annulus_merge_plan* plan = nullptr;
+      annulus_merge_plan_create(device, &merge, &plan);
+      merged_ = merge;
+      handle = plan;
+      break;
+    }
+    case Kind::kJoin: {
+      auto* const communicator = static_cast<annulus_communicator*>(provide(Kind::kCommunicator));
+      annulus_join_problem join = join_problem();
+      join.form = static_cast<std::int32_t>(bytes_.between(1, 2));
+      annulus_join_plan* plan = nullptr;
+      annulus_join_plan_create(device, communicator, &join, &plan);
+      joined_ = join;
+      handle = plan;
+      break;
+    }
+    case Kind::kGather: {
+      auto* const communicator = static_cast<annulus_communicator*>(provide(Kind::kCommunicator));
+      annulus_gather_problem gather = ANNULUS_GATHER_PROBLEM_INIT;
+      gather.heads = 2, gather.dim = kSide, gather.most_rows = kSide;
+      annulus_gather_plan* plan = nullptr;
+      annulus_gather_plan_create(device, communicator, &gather, &plan);
+      handle = plan;
+      break;
+    }
+    case Kind::kWarmWork: {
+      annulus_warm_work* work = nullptr;
+      annulus_warm_work_create(&work);
+      handle = work;
+      break;
+    }
+    case Kind::kTuningReport: {
+      annulus_tuning_report* report = nullptr;
+      annulus_tuning_report_make(nullptr, 0, with.folder.c_str(), &report);
+      handle = report;
+      break;
+    }
+    case Kind::kBackgroundTuning: {
+      const annulus_problem* const problems[] = {&problem};
+      annulus_background_tuning_options tunes = background_options();
+      tunes.problems = problems, tunes.problem_count = 1;
+      annulus_background_tuning* tuning = nullptr;
+      annulus_background_tuning_create(device, &tunes, &tuning);
+      keep_tasks();
+      handle = tuning;
+      break;
+    }
+    default:  // texts, references, devices and tasks
       break;
   }
   if (handle != nullptr) held_.push_back({handle, kind, true});
@@ -265,7 +326,7 @@ annulus_status Program::destroy(Kind kind, void* handle) {
 }
 
 void Program::give_back() {
-  give_back(static_cast<Kind>(bytes_.between(1, static_cast<int>(std::size(kDestroy)) - 1)));
+  give_back(static_cast<Kind>(bytes_.between(1, static_cast<int>(kLastDrawn))));
 }
 
 void Program::give_back(Kind kind) {
@@ -283,7 +344,30 @@ void Program::call() {
   if (choice >= 252) return call_append();
   if (choice >= 244) return call_batch();
   if (choice >= 232) return call_ranks();
-  switch (choice < 140 ? choice % 10 : 10 + choice % 10) {
+  if (choice >= 128 && choice < 140) {
+    switch (choice) {
+      case 128:
+        return call_merge();
+      case 129:
+        return call_join();
+      case 130:
+        return call_gather();
+      case 131:
+        return call_slices();
+      case 132:
+      case 133:
+        return call_kernels();
+      case 134:
+      case 135:
+      case 136:
+        return call_late_plan();
+      case 137:
+        return call_background_tuning();
+      default:
+        return call_tuned_reports();
+    }
+  }
+  switch (choice < 128 ? choice % 10 : 10 + choice % 10) {
     case 0:
     case 10:
       return give_back();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "annulus/c.h"
@@ -15,8 +16,11 @@
 #include "annulus/c_communicator.h"
 #include "annulus/c_inspect.h"
 #include "annulus/c_installation.h"
+#include "annulus/c_join.h"
+#include "annulus/c_kernels.h"
 #include "annulus/c_layout.h"
 #include "annulus/c_layout_formats.h"
+#include "annulus/c_merge.h"
 #include "annulus/c_metrics.h"
 #include "annulus/c_oracle.h"
 #include "annulus/c_pattern.h"
@@ -54,8 +58,18 @@ enum class Kind {
   kRendezvous,
   kCommunicator,
   kRankPlan,
-  kTunedReport
+  kTunedReport,
+  kMerge,
+  kJoin,
+  kGather,
+  kWarmWork,
+  kBackgroundTuning,
+  kTuningReport,
+  kTask
 };
+// Without an argument give_back() draws a kind up to this one, so that older inputs of the corpus
+// keep their meaning. Handles of each later kind are destroyed by the calls of their subject.
+constexpr Kind kLastDrawn = Kind::kTunedReport;
 
 // A struct of the interface with room behind it, for callers that are newer than the library.
 template <typename T>
@@ -188,6 +202,15 @@ class Program {
   // Mostly what the problem that was planned last needs.
   bool needed(bool is_needed) { return bytes_.below(16) == 0 ? !is_needed : is_needed; }
   static annulus_rendezvous_options alone_options();
+  static annulus_merge_problem merge_problem();
+  static annulus_join_problem join_problem();
+  // Three memories of the setting, from one on.
+  annulus_state state_at(int first);
+  // One that can be planned, or anything.
+  Sized<annulus_join_problem> drawn_join(bool any);
+  // A folder of kernels with a damaged one, or a path of path(). Never null, which would be the
+  // folder of the user.
+  std::string kernel_folder();
 
   // Launches are by far the slowest part of an input. True if one more is in the budget.
   bool may_launch() { return launches_++ < 1; }
@@ -229,8 +252,31 @@ class Program {
   void tune_batch(annulus_device* device, const annulus_tune_options& options);
   void call_tuning();
   void call_packs();
+  void call_tuned_reports();
+  void check_merge();
+  void create_merge();
+  void run_merge();
+  void call_merge();
+  void run_join();
+  void call_join();
+  void call_gather();
+  void call_slices();
+  void add_warm_work();
+  void warm();
+  void call_kernels();
+  void create_late_plan();
+  // Tasks that the library has handed out become handles of the input.
+  void keep_tasks();
+  void run_task();
+  void call_late_plan();
+  // No measurement begins, and the task is kept.
+  static annulus_background_tuning_options background_options();
+  void create_background_tuning();
+  void call_background_tuning();
 
-  annulus_append_problem appended_ = append_problem();  // the one that was planned last
+  annulus_append_problem appended_ = append_problem();  // those that were planned last
+  annulus_merge_problem merged_ = merge_problem();
+  annulus_join_problem joined_ = join_problem();
   Bytes& bytes_;
   std::vector<Held> held_;
   int launches_ = 0;

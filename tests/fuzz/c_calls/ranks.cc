@@ -139,7 +139,7 @@ void Program::create_communicator() {
   }
 }
 
-// What has become of runs.
+// Calls that read the states of runs and the events of a communicator.
 void Program::ask_communicator() {
   auto* const communicator = pick<annulus_communicator>(Kind::kCommunicator);
   std::int64_t runs = 0;

@@ -7,7 +7,7 @@
 
 namespace annulus::fuzz {
 
-// Sizes of blocks are part of the kernels, so that others than 16 are here only where they are
+// Sizes of blocks are part of the kernels, so that sizes other than 16 are given only if they are
 // refused.
 Sized<annulus_selection> Program::selection(std::int32_t rule) {
   static constexpr std::int64_t kSizes[] = {0, -1, INT64_MIN, INT64_MAX};

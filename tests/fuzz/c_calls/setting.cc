@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 #include <vector>
 
 #include "annulus/c_inspect.h"
@@ -29,7 +30,31 @@ void Allocator::give(void* user, void* address, std::size_t) {
   static_cast<Allocator*>(user)->release(reinterpret_cast<unsigned long long>(address));
 }
 
+int TaskQueue::keep(void* user, annulus_task* task) {
+  auto* const queue = static_cast<TaskQueue*>(user);
+  const std::lock_guard lock(queue->mutex_);
+  if (queue->refuses_) return 1;
+  queue->kept_.push_back(task);
+  return 0;
+}
+
+std::vector<annulus_task*> TaskQueue::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(kept_, {});
+}
+
+void TaskQueue::refuse(bool refuses) {
+  const std::lock_guard lock(mutex_);
+  refuses_ = refuses;
+}
+
 Setting::Setting() {
+  std::string made = (std::filesystem::temp_directory_path() / "annulus_c_calls_XXXXXX").string();
+  if (mkdtemp(made.data()) == nullptr) wrong("no folder {}", made);
+  folder = made;
+  std::ofstream(folder + "/damaged.tuned") << "annulus-tuned 4 0\n{}";
+  std::ofstream(folder + "/damaged.pack") << "annulus-tuned-pack 4 0\n{}";
+  std::filesystem::create_directory(folder + "/kernels");
   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
   options.name = "sim:sm_80";
   options.tuned_path = "";
@@ -52,6 +77,10 @@ Setting::Setting() {
   };
   options.log_level = ANNULUS_LOG_DEBUG;
   options.time_every_nth_run = 1;
+  options.execute = TaskQueue::keep;
+  options.execute_user = &tasks;
+  const std::string shapes = folder + "/log.shapes";
+  options.shape_log = shapes.c_str();
   if (annulus_device_open(&options, &limited) != ANNULUS_OK) {
     wrong("no second device: {}", annulus_last_error());
   }
@@ -60,11 +89,6 @@ Setting::Setting() {
     annulus_device_allocate(device, kBytes, &place);
     annulus_device_copy_to_device(device, place, zeros.data(), kBytes);
   }
-  std::string made = (std::filesystem::temp_directory_path() / "annulus_c_calls_XXXXXX").string();
-  if (mkdtemp(made.data()) == nullptr) wrong("no folder {}", made);
-  folder = made;
-  std::ofstream(folder + "/damaged.tuned") << "annulus-tuned 4 0\n{}";
-  std::ofstream(folder + "/damaged.pack") << "annulus-tuned-pack 4 0\n{}";
 }
 
 Setting::~Setting() {

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "annulus/c.h"
 
@@ -26,15 +28,32 @@ struct Allocator {
   static void give(void* user, void* address, std::size_t bytes);
 };
 
-// Two devices, memory for operands, and a folder. The second device has the caller's allocator
-// and log.
+// The caller's thread for tasks of the library. It keeps them until an input runs or drops them.
+class TaskQueue {
+ public:
+  // An annulus_execute_callback; `user` is the queue.
+  static int keep(void* user, annulus_task* task);
+  // The kept tasks, which are the caller's from now on.
+  std::vector<annulus_task*> take();
+  // From now on keep() refuses each task.
+  void refuse(bool refuses);
+
+ private:
+  std::mutex mutex_;  // tasks come from threads of the library too
+  std::vector<annulus_task*> kept_;
+  bool refuses_ = false;
+};
+
+// Two devices, memory for operands, and a folder. The second device has the caller's allocator,
+// log, thread for tasks and file of shapes.
 struct Setting {
   annulus_device* device = nullptr;
   annulus_device* limited = nullptr;
   Allocator allocator;
+  TaskQueue tasks;
   void* memory[13] = {};  // zeros
   std::string folder;
-  static constexpr std::size_t kBytes = std::size_t{1} << 18;  // of each memory
+  static constexpr std::size_t kBytes = std::size_t{1} << 18;  // size of each memory
 
   Setting();
   ~Setting();

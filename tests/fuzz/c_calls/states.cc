@@ -91,7 +91,7 @@ void Program::call_states() {
       returned(annulus_tolerance_get(tiny(5), tolerance.get()), "annulus_tolerance_get");
       return;
     }
-    case 4: {  // what is compared has the sizes of the problem of the reference
+    case 4: {  // the result has the sizes of the problem of the reference
       static const std::uint16_t zeros[kSide * kSide] = {};
       static const std::uint8_t excused[kSide] = {0, 1};
       static const float lse[kSide] = {};

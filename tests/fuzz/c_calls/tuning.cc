@@ -150,4 +150,62 @@ void Program::call_packs() {
   }
 }
 
+void Program::call_tuned_reports() {
+  annulus_tuned_report* report = nullptr;
+  switch (bytes_.below(8)) {
+    case 0: {
+      const int verdict = tiny(14);
+      if (annulus_tuned_verdict_text(verdict)[0] == '\0') wrong("verdict {} has no text", verdict);
+      return;
+    }
+    case 1:
+    case 2: {
+      auto* const device = pick<annulus_device>(Kind::kDevice);
+      auto described = problem(bytes_.below(2) == 0);
+      if (!may_launch()) return;
+      if (bytes_.below(2) == 0) {
+        return made(annulus_tuned_why(device, described.get(), &report), report, Kind::kTunedReport,
+                    "annulus_tuned_why");
+      }
+      auto chosen = selection(static_cast<std::int32_t>(bytes_.between(0, 4)));
+      return made(annulus_tuned_why_selected(device, described.get(), chosen.get(), &report),
+                  report, Kind::kTunedReport, "annulus_tuned_why_selected");
+    }
+    case 3: {
+      auto* const device = pick<annulus_device>(Kind::kDevice);
+      Sized<annulus_batch_problem> batch(batch_problem(), bytes_);
+      batch->most.requests = small(4), batch->page_rows = small(64);
+      Sized<annulus_batch_options> options(ANNULUS_BATCH_OPTIONS_INIT, bytes_);
+      if (!may_launch()) return;
+      return made(annulus_tuned_why_batch(device, batch.get(),
+                                          bytes_.below(2) == 0 ? nullptr : options.get(), &report),
+                  report, Kind::kTunedReport, "annulus_tuned_why_batch");
+    }
+    case 4: {
+      annulus_tuning* tuning = nullptr;
+      annulus_tune_callback progress = nullptr;
+      if (bytes_.below(2) == 0) progress = [](void*, const annulus_tune_progress*) {};
+      return made(annulus_tune_replay(path(), progress, nullptr, &tuning), tuning, Kind::kTuning,
+                  "annulus_tune_replay");
+    }
+    case 5: {
+      const char* const paths[2] = {path(), path()};
+      const std::size_t paths_given = count(3);
+      const char* const* const given = bytes_.below(8) == 0 ? nullptr : paths;
+      annulus_tuning_report* page = nullptr;
+      return made(annulus_tuning_report_make(given, paths_given, path(), &page), page,
+                  Kind::kTuningReport, "annulus_tuning_report_make");
+    }
+    case 6: {
+      Sized<annulus_tuning_report_info> info(ANNULUS_TUNING_REPORT_INFO_INIT, bytes_);
+      returned(
+          annulus_tuning_report_get(pick<annulus_tuning_report>(Kind::kTuningReport), info.get()),
+          "annulus_tuning_report_get");
+      return;
+    }
+    default:
+      return give_back(Kind::kTuningReport);
+  }
+}
+
 }  // namespace annulus::fuzz
