@@ -105,6 +105,9 @@ ensure_nvrtc() {
   nvrtc_folder=$(find_nvrtc) || fail "no libnvrtc.so in .cache/nvrtc"
 }
 
+# The rooms whose tests run under sanitizers.
+sanitized_rooms=(base pattern layout ptx sim_driver jit attention autotune ring planner api)
+
 cores() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 
 # build_tree [TARGET...]: configures the preset release into build/ and builds.
@@ -143,6 +146,8 @@ ensure_clang() {
 }
 
 # build_preset PRESET [TARGET...]: configures a preset into its folder, by clang for the fuzz targets, and builds.
+# `preset_options` are CMake's.
+preset_options=()
 build_preset() {
   local preset=$1 compilers=()
   shift
@@ -154,7 +159,8 @@ build_preset() {
       compilers=(-DCMAKE_C_COMPILER="$clang" -DCMAKE_CXX_COMPILER="$clangxx")
     fi
   fi
-  cmake --preset "$preset" -DANNULUS_BENCH=OFF "${compilers[@]}" >".cache/configure-$preset.log" 2>&1 || {
+  cmake --preset "$preset" -DANNULUS_BENCH=OFF ${compilers[@]+"${compilers[@]}"} \
+    ${preset_options[@]+"${preset_options[@]}"} >".cache/configure-$preset.log" 2>&1 || {
     cat ".cache/configure-$preset.log" >&2
     fail "configuring $preset failed"
   }

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -96,6 +97,12 @@ Score score_of(const char* text, bool has_scale, double scale, double softcap);
 std::function<bool()> cancelled_by(const volatile std::int32_t* flag);
 WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* cancel);
 WorkLimit work_limit_of(const annulus_work_limit* given);  // null: the defaults
+// A path that the caller may leave out by a null pointer.
+inline std::optional<std::string> path_of(const char* given) {
+  if (given == nullptr) return std::nullopt;
+  return given;
+}
+
 inline Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
 inline StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
 

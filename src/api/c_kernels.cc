@@ -27,11 +27,6 @@ HandleTable<WarmObject>& works() {
 }
 using WarmPin = HandleTable<WarmObject>::Pin;
 
-std::optional<std::string> path_of(const char* given) {
-  if (given == nullptr) return std::nullopt;
-  return given;
-}
-
 WarmOptions options_of(const annulus_warm_options& c) {
   WarmOptions options;
   if (c.folder != nullptr) options.folder = c.folder;

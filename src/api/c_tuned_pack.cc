@@ -51,11 +51,6 @@ void give_report(annulus_tuned_report** to, TunedReport report) {
 
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
-std::optional<std::string> path_of(const char* path) {
-  if (path == nullptr) return std::nullopt;
-  return path;
-}
-
 TunedFilter filter_of(const annulus_tuned_filter* given) {
   const annulus_tuned_filter defaults = ANNULUS_TUNED_FILTER_INIT;
   const annulus_tuned_filter c =

@@ -224,7 +224,7 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
     layout.slots = std::min(whole_parts + rows_of_one * split, all_parts);
   }
   layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
-  // Numbers of works have 31 bits in the kernels, and those of combine_parts are groups of rows of
+  // Numbers of works have 31 bits in the kernels. A work of combine_parts is a group of rows of
   // states.
   const std::int64_t state_rows =
       pattern::product(layout.slots, packing.row_columns * layout.slot_rows);

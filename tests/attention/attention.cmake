@@ -3,7 +3,8 @@ annulus_test(attention LABEL unit LIBRARIES annulus_attention annulus_test_probl
   attention/problem_test.cc attention/reference_test.cc attention/kv_split_test.cc
   attention/score_expression_test.cc attention/score_test.cc attention/state_test.cc attention/taint_test.cc
   attention/tile_cache_test.cc attention/tile_list_test.cc attention/row_groups_test.cc attention/tile_runs_test.cc
-  attention/work_test.cc)
+  attention/work_test.cc
+  ALONE attention/score_test.cc attention/state_test.cc attention/work_test.cc)
 annulus_test(attention_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/block_sizes_test.cc attention/branches_test.cc attention/edges_test.cc
   attention/dealing_test.cc attention/examples_test.cc attention/forward_calls_test.cc attention/forward_test.cc

@@ -21,7 +21,7 @@ using test::sample_entry;
 
 constexpr char kDevice[] = "a device";
 
-std::string text_of(const Entry& entry) {
+std::string entry_text(const Entry& entry) {
   const auto bytes = encode_entry(entry, kDevice);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -68,9 +68,9 @@ TEST_CASE("an entry reads back as it was, with its device") {
         entry.shape.pattern = static_cast<PatternClass>(pattern);
         entry.shape.expression = static_cast<ExpressionClass>((pattern + score) % 4);
         entry.shape.carry_in = pattern % 2 == 1;
-        CHECK(read(text_of(entry)) == entry);
+        CHECK(read(entry_text(entry)) == entry);
         entry.shape.branches = 2 + score;
-        CHECK(read(text_of(entry)) == entry);
+        CHECK(read(entry_text(entry)) == entry);
       }
     }
   }
@@ -82,14 +82,14 @@ TEST_CASE("an entry found under a clock that is far off reads back") {
     Entry entry = sample_entry(1);
     entry.origin.when = when;
     std::string why;
-    const auto found = read(text_of(entry), &why);
+    const auto found = read(entry_text(entry), &why);
     REQUIRE_MESSAGE(found, why);
     CHECK(*found == entry);
   }
 }
 
 TEST_CASE("a file with any bit of it changed, cut anywhere or longer is none") {
-  const std::string whole = text_of(sample_entry(1));
+  const std::string whole = entry_text(sample_entry(1));
   REQUIRE(read(whole));
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (int bit = 0; bit < 8; ++bit) {
@@ -107,16 +107,16 @@ TEST_CASE("a file with any bit of it changed, cut anywhere or longer is none") {
 TEST_CASE("another schema is named as such") {
   std::string why;
   CHECK_FALSE(
-      read(with_digest(body_of(text_of(sample_entry(1))), std::to_string(kEntrySchema + 1)), &why));
+      read(with_digest(body_of(entry_text(sample_entry(1))), std::to_string(kEntrySchema + 1)), &why));
   CHECK(why.find("another schema") != std::string::npos);
-  CHECK_FALSE(read(with_digest(body_of(text_of(sample_entry(1))), "0"), &why));
+  CHECK_FALSE(read(with_digest(body_of(entry_text(sample_entry(1))), "0"), &why));
   CHECK(why.find("another schema") != std::string::npos);
   CHECK_FALSE(read("#!/bin/sh\n", &why));
   CHECK(why.find("no tuned entry") != std::string::npos);
 }
 
 TEST_CASE("a file whose digest agrees is still held to every range and type") {
-  const std::string body = body_of(text_of(sample_entry(1)));
+  const std::string body = body_of(entry_text(sample_entry(1)));
   REQUIRE(read(with_digest(body)) == sample_entry(1));
   const std::vector<std::pair<std::string, std::string>> wrongs = {
       {"\"tile_rows\": 128", "\"tile_rows\": -128"},
@@ -163,7 +163,7 @@ TEST_CASE("a file whose digest agrees is still held to every range and type") {
 TEST_CASE("an entry of a sum says so where builds without sums read the class") {
   Entry entry = sample_entry(1);
   entry.shape.branches = 2;
-  const std::string body = body_of(text_of(entry));
+  const std::string body = body_of(entry_text(entry));
   CHECK(body.find("\"pattern\": \"sum\"") != body.npos);
   for (const char* wrong : {"1", "-2", "2.0", "\"2\"", "99999999999"}) {
     CAPTURE(wrong);
@@ -180,12 +180,12 @@ TEST_CASE("an entry of chosen blocks has their size") {
   entry.shape.pattern = PatternClass::kChosen;
   entry.shape.block_rows = 64;
   entry.shape.block_columns = 128;
-  const std::string text = text_of(entry), body = body_of(text);
+  const std::string text = entry_text(entry), body = body_of(text);
   CHECK(read(text) == entry);
   CHECK_FALSE(read(with_digest(replaced(body, "\"block_rows\": 64", "\"block_rows\": 0"))));
   CHECK_FALSE(read(with_digest(replaced(body, "\"block_columns\": 128", "\"other\": 128"))));
   entry.shape.branches = 2;  // which no selection takes
-  CHECK_FALSE(read(text_of(entry)));
+  CHECK_FALSE(read(entry_text(entry)));
 }
 
 TEST_CASE("families of problems and of batches have names of their own, and an order") {
@@ -211,7 +211,7 @@ TEST_CASE("an entry of requests has their class, their pages and a kernel of bat
   entry.shape.block_columns = 64;
   entry.config = parse_any_config("decode m16 n64 w4 s2 q x2").value();
   entry.revision = entry.config.family->revision;
-  const std::string text = text_of(entry), body = body_of(text);
+  const std::string text = entry_text(entry), body = body_of(text);
   CHECK(read(text) == entry);
   const std::string mma = std::to_string(find_config_family("mma")->revision);
   CHECK(kernels_text(entry) == "decode" + std::to_string(entry.revision) + "-mma" + mma);
@@ -232,20 +232,20 @@ TEST_CASE("an entry of requests has their class, their pages and a kernel of bat
 }
 
 TEST_CASE("members that are not known are left alone") {
-  const std::string body = body_of(text_of(sample_entry(1)));
+  const std::string body = body_of(entry_text(sample_entry(1)));
   CHECK(read(with_digest(replaced(body, "\"shape\": {",
                                   "\"later\": [1], \"shape\": {\"new\": 2, "))) == sample_entry(1));
 }
 
 // The fields are those that every configuration had before each family had its own.
 TEST_CASE("entries of before stay readable") {
-  const std::string body = body_of(text_of(sample_entry(1)));
+  const std::string body = body_of(entry_text(sample_entry(1)));
   CHECK(read(with_digest(replaced(body, "\"family\": \"mma\"",
                                   "\"blocks\": 1, \"heads\": 1, \"cluster\": 1, "
                                   "\"family\": \"mma\""))) == sample_entry(1));
   Entry clustered = sample_entry(1);
   clustered.config = *attention::parse_config("wgmma m64 n64 w8 s2 q b2 h2 c2");
-  const std::string of_clustered = body_of(text_of(clustered));
+  const std::string of_clustered = body_of(entry_text(clustered));
   REQUIRE(of_clustered.find("\"without_turns\": false") != std::string::npos);
   CHECK(read(with_digest(replaced(of_clustered, "\"without_turns\": false", "\"other\": 0"))) ==
         clustered);
@@ -253,7 +253,7 @@ TEST_CASE("entries of before stay readable") {
 }
 
 TEST_CASE("a family that this build lacks is named, with those there are") {
-  const std::string body = body_of(text_of(sample_entry(1)));
+  const std::string body = body_of(entry_text(sample_entry(1)));
   std::string why;
   CHECK_FALSE(
       read(with_digest(replaced(body, "\"family\": \"mma\"", "\"family\": \"tcgen05\"")), &why));
@@ -271,7 +271,7 @@ TEST_CASE("deep and large files cost nothing") {
 
 TEST_CASE("random bytes under a right digest are never taken for an entry") {
   base::Random random(3);
-  const std::string body = body_of(text_of(sample_entry(1)));
+  const std::string body = body_of(entry_text(sample_entry(1)));
   int taken = 0;
   for (int i = 0; i < 20'000; ++i) {
     std::string damaged = body;

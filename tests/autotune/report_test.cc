@@ -30,7 +30,7 @@ using test::ScratchFolder;
 using test::smooth;
 
 // What a journal is made of.
-struct Told {
+struct ReportInput {
   double noise = 0.002;  // 0: the times are predicted
   std::string device = test::sample_device().identity;
   std::string shape = to_string(sample_entry(1).shape);
@@ -44,7 +44,7 @@ struct Written {
   std::string text() const { return fmt::format("{}", fmt::join(lines, "")); }
 };
 
-Written write_journal(const Told& told) {
+Written write_journal(const ReportInput& told) {
   const std::vector<Trial> trials = test::trials(smooth);
   const std::size_t at = test::default_of(trials);
   base::Json about = {

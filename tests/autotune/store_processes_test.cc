@@ -42,7 +42,7 @@ TEST_CASE("killed writers leave no entry that is damaged, and no lock that stays
         Entry entry = sample_entry(i % kShapes);
         entry.rounds = 1 + i % 1000;
         store.store(entry, true);
-        if (i == round && write(stored[1], "x", 1) != 1) _exit(2);
+        if (i == round && ::write(stored[1], "x", 1) != 1) _exit(2);
       }
     });
     // Half of the writers die in their first file or even before; the others have stored one, on

@@ -15,7 +15,7 @@ c_abi_program(test_c_abi c_abi/main.c c_abi/append.c c_abi/arguments.c c_abi/att
 target_link_libraries(test_c_abi PRIVATE Threads::Threads m)
 add_test(NAME c_abi COMMAND test_c_abi)
 set_tests_properties(c_abi PROPERTIES LABELS unit TIMEOUT 900
-  ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache;ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
+  ENVIRONMENT "ANNULUS_CACHE_DIR=${ANNULUS_TEST_CACHE};ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
 # A person who starts it by hand reads what it lacks.
 add_test(NAME c_abi_environment COMMAND test_c_abi)
 set_tests_properties(c_abi_environment PROPERTIES LABELS unit
@@ -34,6 +34,6 @@ add_dependencies(c_abi_driver annulus_libcuda)
 add_test(NAME c_abi_driver
   COMMAND c_abi_driver $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1)
 set_tests_properties(c_abi_driver PROPERTIES LABELS unit
-  ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache;ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned"
+  ENVIRONMENT "ANNULUS_CACHE_DIR=${ANNULUS_TEST_CACHE};ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned"
   ENVIRONMENT_MODIFICATION
     "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")

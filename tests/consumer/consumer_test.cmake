@@ -34,7 +34,7 @@ endif()
 
 # Whether this finds a simulator: the library in the moved folder, never the one of the build tree.
 set(window ${CMAKE_COMMAND} -E env --unset=ANNULUS_LIBRARY_PATH ANNULUS_DEVICE=sim:sm_80
-  ANNULUS_CACHE_DIR=${BUILD}/test_cache ${WORK}/build/window)
+  ANNULUS_CACHE_DIR=${CACHE} ${WORK}/build/window)
 if(SIMULATOR_EXAMPLE)
   run(${window})
   if(NOT output MATCHES "0x4000")

@@ -30,7 +30,7 @@ endfunction()
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   fault_program(fault_allocations allocations.cc failing_malloc.cc)
   fault_test(fault_allocations --for 40 --points 25 --seed 1
-    --cache ${PROJECT_BINARY_DIR}/test_cache --flow open --flow plan_memory --flow plan_disk
+    --cache ${ANNULUS_TEST_CACHE} --flow open --flow plan_memory --flow plan_disk
     --flow run --flow prefetch --flow ring --flow import)
 endif()
 
@@ -74,27 +74,27 @@ foreach(link "$<TARGET_SONAME_FILE:annulus>|$<TARGET_SONAME_FILE_NAME:annulus>"
   add_custom_command(TARGET fault_driver_calls POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E create_symlink ${file} ${failing_folder}/${name})
 endforeach()
-fault_test(fault_driver_calls --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
+fault_test(fault_driver_calls --seed 1 --cache ${ANNULUS_TEST_CACHE}
   --flow open --flow plan_memory --flow run --flow prefetch)
 
 # Calls of files, which a program's own functions stand before.
 fault_program(fault_file_calls file_calls.cc failing_files.cc)
-fault_test(fault_file_calls --only-code 4 --cache ${PROJECT_BINARY_DIR}/test_cache
+fault_test(fault_file_calls --only-code 4 --cache ${ANNULUS_TEST_CACHE}
   --flow run --flow import --flow export)
 
 # Forks, and dlopen.
 fault_program(fault_forks forks.cc)
-fault_test(fault_forks --children 40 --cache ${PROJECT_BINARY_DIR}/test_cache)
+fault_test(fault_forks --children 40 --cache ${ANNULUS_TEST_CACHE})
 fault_program(fault_reload reload.cc)
-fault_test(fault_reload $<TARGET_FILE:annulus> --rounds 20 --cache ${PROJECT_BINARY_DIR}/test_cache)
+fault_test(fault_reload $<TARGET_FILE:annulus> --rounds 20 --cache ${ANNULUS_TEST_CACHE})
 
 # Folders that are not as they should be.
 fault_program(fault_folders folders.cc)
-fault_test(fault_folders --entries 300 --cache ${PROJECT_BINARY_DIR}/test_cache
+fault_test(fault_folders --entries 300 --cache ${ANNULUS_TEST_CACHE}
   --only "results: a pipe" --only "results: pipes for entries" --only "results: a link to itself"
   --only "results: links to /dev/zero for entries" --only "results: many entries"
   --only "results: sparse entries of 2^40 bytes" --only "results: names with line ends")
 
 # Sizes at the edges of the integers.
 fault_program(fault_sizes sizes.cc)
-fault_test(fault_sizes --for 20 --passes 300 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache)
+fault_test(fault_sizes --for 20 --passes 300 --seed 1 --cache ${ANNULUS_TEST_CACHE})

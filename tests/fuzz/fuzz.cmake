@@ -48,7 +48,7 @@ function(annulus_fuzz name)
   target_compile_options(${program} PRIVATE ${ANNULUS_TEST_OPTIONS})
   add_test(NAME fuzz_${name} COMMAND ${program} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name})
   set_tests_properties(fuzz_${name} PROPERTIES LABELS unit TIMEOUT 300
-    ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache;ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
+    ENVIRONMENT "ANNULUS_CACHE_DIR=${ANNULUS_TEST_CACHE};ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
 endfunction()
 
 annulus_fuzz(pattern LIBRARIES annulus_pattern)

@@ -18,4 +18,4 @@ add_test(NAME gpu_check_rehearsal COMMAND bash -c
    grep -q '\"programs\":{' \"$1/fast.jsonl\" && grep -q '\"rehearsal\":true' \"$1/right.jsonl\""
   ${PROJECT_SOURCE_DIR}/tools/gpu_check ${PROJECT_BINARY_DIR}/gpu_check_rehearsal ${PROJECT_BINARY_DIR})
 set_tests_properties(gpu_check_rehearsal PROPERTIES LABELS device TIMEOUT 200 RESOURCE_LOCK gpu_kit
-  ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache")
+  ENVIRONMENT "ANNULUS_CACHE_DIR=${ANNULUS_TEST_CACHE}")

@@ -73,7 +73,7 @@ if(ANNULUS_SIMULATOR)
   set(simulator_example -DSIMULATOR_EXAMPLE=${PROJECT_SOURCE_DIR}/docs/examples/simulator.c)
 endif()
 house_test(consumer ${simulator_example}
-  -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${PROJECT_BINARY_DIR}/consumer
+  -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${PROJECT_BINARY_DIR}/consumer -DCACHE=${ANNULUS_TEST_CACHE}
   -DCC=${CMAKE_C_COMPILER} -DCXX=${CMAKE_CXX_COMPILER}
   "-DC_FLAGS=${CMAKE_C_FLAGS}" "-DCXX_FLAGS=${CMAKE_CXX_FLAGS}"
   -DEXAMPLE=${PROJECT_SOURCE_DIR}/docs/examples/window.c -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)

@@ -37,7 +37,7 @@ if(TARGET annulus_program)
       --config ${config} -H 2 --kv-heads 1 -S 300 --seq-k 400 -D 64 -p causal)
     set_tests_properties(libcuda_${name} PROPERTIES LABELS unit
       PASS_REGULAR_EXPRESSION "configuration ${config}.*within tolerance"
-      ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache"
+      ENVIRONMENT "ANNULUS_CACHE_DIR=${ANNULUS_TEST_CACHE}"
       ENVIRONMENT_MODIFICATION
       "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
   endforeach()
@@ -50,7 +50,7 @@ if(TARGET annulus_program)
       -H 2 -S 300 -D 64 -p causal)
     set_tests_properties(libcuda_${name} PROPERTIES LABELS unit
       PASS_REGULAR_EXPRESSION "cuda:0\",[ \n]*\"cuda:1\",[ \n]*\"cuda:2\".*within_law\": true"
-      ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache"
+      ENVIRONMENT "ANNULUS_CACHE_DIR=${ANNULUS_TEST_CACHE}"
       ENVIRONMENT_MODIFICATION
       "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libnccl>;ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
   endforeach()

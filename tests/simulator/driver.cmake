@@ -2,7 +2,9 @@
 annulus_test(sim_driver LABEL unit LIBRARIES annulus_simulator
   SOURCES simulator/absent_test.cc simulator/assign_slots_test.cc simulator/capture_test.cc simulator/driver_launch_test.cc simulator/driver_memory_test.cc simulator/driver_test.cc
           simulator/fatbin_test.cc simulator/graph_test.cc simulator/host_memory_test.cc simulator/library_test.cc simulator/link_test.cc simulator/load_test.cc simulator/options_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/policies_test.cc simulator/race_order_test.cc simulator/race_test.cc simulator/residents_test.cc
-          simulator/streams_test.cc simulator/tensor_map_test.cc simulator/vector_atomics_test.cc SEPARATE)
+          simulator/streams_test.cc simulator/tensor_map_test.cc simulator/vector_atomics_test.cc
+  ALONE simulator/load_test.cc simulator/peer_test.cc simulator/policies_test.cc simulator/race_order_test.cc simulator/race_test.cc simulator/residents_test.cc
+    simulator/streams_test.cc simulator/vector_atomics_test.cc)
 
 # Its NCCL, with ranks of one process.
 annulus_test(sim_nccl LABEL unit LIBRARIES annulus_simulator

@@ -37,7 +37,7 @@ class RecordedUsages {
   jit::ResourceUsage of(jit::KernelSpec spec);
 
   // Fails the running test case if kernels were compiled that the file should have. With --record
-  // it writes the file instead: the kernels of this process, and those of other versions of NVRTC.
+  // it writes the file instead: the kernels of this process, and the lines of other versions of NVRTC.
   void finish();
 
  private:

@@ -64,7 +64,7 @@ void wait(Warp& warp, const Inst& inst, Mask mask) {
 
 // In the Inst: a base, imm offset, small[0] base has 64 bits, small[1] ShareSpace, small[2]
 // .noinc. Without .noinc the mbarrier expects one arrival more in this phase, which this one is.
-void arrive(Warp& warp, const Inst& inst, Mask mask) {
+void arrive_after_copies(Warp& warp, const Inst& inst, Mask mask) {
   std::uint32_t offsets[kLanes] = {};
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
@@ -90,7 +90,7 @@ void decode_arrive(Decoder& decoder) {
   inst.small[0] = address.base_bits == 64;
   inst.small[1] = static_cast<std::uint8_t>(share_space(decoder, address));
   inst.small[2] = decoder.has("noinc");
-  decoder.handler(arrive);
+  decoder.handler(arrive_after_copies);
 }
 
 }  // namespace

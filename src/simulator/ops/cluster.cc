@@ -46,7 +46,7 @@ void rank_of(Warp& warp, const Inst& inst, Mask mask) {
 // --- barrier.cluster ---
 // In the Inst: small[0] relaxed.
 
-void arrive(Warp& warp, const Inst& inst, Mask mask) {
+void arrive_at_cluster(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
   if ((warp.cluster_unwaited & mask) != 0) {
     raise(FaultKind::kBarrierMisuse,
@@ -83,7 +83,7 @@ void decode_cluster_barrier(Decoder& decoder) {
   inst.flow = Flow::kBarrier;
   inst.small[0] = decoder.has("relaxed");
   decoder.program().orders_blocks = true;
-  if (decoder.has("arrive")) return decoder.handler(arrive);
+  if (decoder.has("arrive")) return decoder.handler(arrive_at_cluster);
   if (!decoder.has("wait")) decoder.unsupported();
   decoder.handler(wait);
 }

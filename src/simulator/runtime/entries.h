@@ -11,6 +11,17 @@
 
 namespace annulus::simulator::runtime::entry {
 
+// CUpointer_attribute.
+enum : int {
+  kPointerMemoryType = 2,
+  kPointerDevice = 3,
+  kPointerHost = 4,
+  kPointerManaged = 8,
+  kPointerOrdinal = 9,
+};
+
+inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
 #define ENTRY(name, symbol, parameters) Error name parameters;
 #define FORWARD(name, symbol, driver_symbol, parameters)
 #include "simulator/runtime/functions.def"

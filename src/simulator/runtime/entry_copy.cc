@@ -10,10 +10,6 @@
 namespace annulus::simulator::runtime::entry {
 namespace {
 
-constexpr int kPointerMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-
-CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
-
 bool is_known(const void* pointer) {
   unsigned type = 0;
   return driver().pointer_get_attribute(&type, kPointerMemoryType, address(pointer)) == cudaSuccess;

@@ -9,17 +9,6 @@ namespace {
 
 constexpr std::size_t kPitch = 512;  // rows of cudaMallocPitch begin at its multiples
 
-// CUpointer_attribute
-enum : int {
-  kPointerMemoryType = 2,
-  kPointerDevice = 3,
-  kPointerHost = 4,
-  kPointerManaged = 8,
-  kPointerOrdinal = 9,
-};
-
-CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
-
 // Gives the program what an allocation of the driver returned.
 Error give(void** pointer, CUresult code, CUdeviceptr allocated) {
   if (code == cudaSuccess) *pointer = reinterpret_cast<void*>(allocated);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kRowsOfWarpgroup = 64;
 constexpr double kDepthBytes = 32;  // bytes of K's depth that one product instruction takes
-constexpr double kOutputBytes = 2;  // of an element of O
+constexpr double kBytesOfOutput = 2;  // of an element of O
 constexpr double kWavefrontBytes = 128;
 constexpr double kPartColumns = 32;  // columns of V in a part (templates/kernels/wgmma/parts.cuh)
 
@@ -85,7 +85,7 @@ KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& feature
   const auto qk = static_cast<double>(features.dims.qk);
   const auto v = static_cast<double>(features.dims.v);
   const double query_bytes = static_cast<double>(any.family->element_bytes) * rows * qk;
-  const double output_bytes = kOutputBytes * rows * v;
+  const double output_bytes = kBytesOfOutput * rows * v;
   const double state_bytes = 4 * rows * (v + 2);
   KernelWork work;
   work.read_bytes = query_bytes;
