@@ -1,5 +1,5 @@
 # Fuzz targets. Each is linked with libFuzzer as fuzz_NAME (-DANNULUS_FUZZ=ON, clang), which makes
-# inputs without an end, or with replay.cc as replay_NAME, which runs the inputs of corpus/NAME: the
+# inputs without an end, or with replay.cc as replay_NAME, which runs the inputs of NAME.corpus: the
 # regression of what campaigns have found.
 #
 #   annulus_fuzz(NAME LIBRARIES target...)     the target is NAME.cc, with all files of the folder
@@ -16,6 +16,15 @@ if(NOT ANNULUS_FUZZ)
   target_link_libraries(annulus_fuzz_replay PUBLIC annulus_base)
   target_compile_options(annulus_fuzz_replay PRIVATE ${ANNULUS_TEST_OPTIONS})
   annulus_warnings(annulus_fuzz_replay)
+
+  # replay.cc itself, and the campaigns that unpack a corpus for libFuzzer.
+  add_executable(replay_test fuzz/replay_test.cc)
+  target_include_directories(replay_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(replay_test PRIVATE annulus_fuzz_replay)
+  annulus_warnings(replay_test)
+  add_test(NAME fuzz_replay COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/replay_test $<TARGET_FILE:replay_test>
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/fuzz_replay)
+  set_tests_properties(fuzz_replay PROPERTIES LABELS unit)
 endif()
 
 function(annulus_fuzz name)
@@ -46,7 +55,7 @@ function(annulus_fuzz name)
   target_link_libraries(${program} PRIVATE annulus_fuzz_replay)
   target_link_options(${program} PRIVATE ${ANNULUS_PORTABLE_LINK})
   target_compile_options(${program} PRIVATE ${ANNULUS_TEST_OPTIONS})
-  add_test(NAME fuzz_${name} COMMAND ${program} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name})
+  add_test(NAME fuzz_${name} COMMAND ${program} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/${name}.corpus)
   set_tests_properties(fuzz_${name} PROPERTIES LABELS unit TIMEOUT 300
     ENVIRONMENT "ANNULUS_CACHE_DIR=${ANNULUS_TEST_CACHE};ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
 endfunction()

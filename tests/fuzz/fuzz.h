@@ -2,7 +2,7 @@
 #define ANNULUS_TESTS_FUZZ_FUZZ_H_
 
 // What the fuzz targets share. A target is one function, LLVMFuzzerTestOneInput, which libFuzzer
-// calls with inputs that it makes (-DANNULUS_FUZZ=ON), and replay.cc with the files of a corpus.
+// calls with inputs that it makes (-DANNULUS_FUZZ=ON), and replay.cc with the inputs of a corpus.
 //
 // Whatever the bytes are, an execution ends in one of two ways: with a result that is right, or
 // with annulus::Error of a code other than kInternal. Everything else ends the process, which is

@@ -1,8 +1,8 @@
 // Descriptions of problems. Every field of a problem and of the options of its plan is drawn, most
 // of them small, some at an edge of what is allowed or of a type. A description is refused with a
-// reason or planned within its limits of work and of memory, twice alike. So is now and then that
-// of a batch. Now and then a small problem that needs one of a few kernels is run and compared with
-// the oracle.
+// reason or planned within its limits of work and of memory, twice alike. Now and then a
+// description of a batch is planned too, and a small problem that needs one of a few kernels is run
+// and compared with the oracle.
 
 #include <algorithm>
 #include <cmath>

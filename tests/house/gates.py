@@ -100,16 +100,13 @@ def numbers(root, build):
         folder = line.split('|')[1]
         if folder:
             rooms.add(Path(folder).relative_to(root).as_posix())
-    made, groups, counts = {}, {}, {'files': [], 'files/fuzz_corpus': []}
-    for file in files_of(root):
-        counts['files/fuzz_corpus' if file.startswith('tests/fuzz/corpus/') else 'files'].append(file)
-        if file.startswith('tests/fuzz/corpus/'):
-            continue
+    files = list(files_of(root))
+    made = {'files': Number('files of the repository', len(files), files, step=10)}
+    groups = {}
+    for file in files:
         lines = lines_of(root, file)
         if lines is not None:
             groups.setdefault(group_of(file, rooms), []).append((lines, file))
-    for name, files in counts.items():
-        made[name] = Number('files of the repository', len(files), files, step=10)
     for group, files in sorted(groups.items()):
         shown = [f'{lines:6} {file}' for lines, file in sorted(files, reverse=True)]
         what = f'lines of code in {group}' if group != '.' else 'lines of code in the root folder'

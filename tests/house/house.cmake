@@ -116,7 +116,7 @@ find_program(SHELLCHECK shellcheck)
 if(SHELLCHECK)
   add_test(NAME house_scripts
     COMMAND ${SHELLCHECK} -x -e SC2034,SC2065,SC2119,SC2120 tools/test tools/demo tools/format tools/get_nvrtc tools/run_benches tools/gpu_check tools/get_nvdisasm
-      tools/campaign tests/program/kill_processes .ci/run
+      tools/campaign tests/fuzz/replay_test tests/program/kill_processes .ci/run
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(house_scripts PROPERTIES LABELS house)
 endif()

@@ -13,7 +13,7 @@ C_SUFFIXES = ('.h', '.cc', '.c', '.cu', '.cuh', '.def')
 HASH_SUFFIXES = ('.cmake', '.py', '.txt', '')
 # Messages of errors are among the string literals of these folders.
 PRODUCT = ('src/', 'autotune/', 'include/', 'tools/program/')
-NOT_READ = ('tests/fuzz/corpus/', 'tools/bench/results/')
+NOT_READ = ('tools/bench/results/',)
 
 
 class Passage:

@@ -107,7 +107,7 @@ void Program::call_metrics() {
     }
     case 3: {
       std::int64_t spans = bytes_.below(4) == 0 ? bytes_.number() : bytes_.byte();
-      if (spans > 256 && spans <= 1 << 24) spans = 256;  // memory is taken for all of them
+      if (spans > 256 && spans <= 1 << 24) spans = 256;  // memory is taken for all spans
       if (spans == 0) spans = 1;
       traced_ = returned(annulus_trace_start(spans), "annulus_trace_start") || traced_;
       return;
