@@ -1,10 +1,10 @@
 #include "simulator/broken/broken.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace annulus::test {
 namespace {
@@ -36,15 +36,13 @@ std::set<std::string> read_kinds(const std::string& text) {
   return kinds;
 }
 
-BrokenKernel read_kernel(const std::filesystem::path& path) {
-  BrokenKernel kernel;
-  kernel.name = path.filename().string();
-  std::ifstream file(path);
+// Reads the head and the marks of the kernel's source.
+void read_marks(BrokenKernel& kernel) {
+  std::istringstream source(kernel.source);
   bool says_what = false;
   int number = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (std::string line; std::getline(source, line);) {
     ++number;
-    kernel.source += line + "\n";
     if (line.starts_with("// EXPECT ")) {
       says_what = true;
       kernel.expected = kernel.proven = read_kinds(line.substr(10));
@@ -68,20 +66,45 @@ BrokenKernel read_kernel(const std::filesystem::path& path) {
   if (!kernel.expected.empty() && kernel.lines.empty() && !kernel.any_line) {
     throw std::runtime_error(kernel.name + " marks no line as FAULT");
   }
-  return kernel;
+}
+
+std::vector<BrokenKernel> read_kernels(const std::filesystem::path& path) {
+  std::vector<BrokenKernel> kernels;
+  std::string head;
+  int number = 0, head_lines = 0;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line); ++number) {
+    if (line.starts_with("// KERNEL ")) {
+      BrokenKernel& kernel = kernels.emplace_back();
+      kernel.name = trimmed(line.substr(10));
+      kernel.file = path.filename().string();
+      kernel.source = head + std::string(number - head_lines, '\n');
+    }
+    if (kernels.empty()) ++head_lines;
+    (kernels.empty() ? head : kernels.back().source) += line + "\n";
+  }
+  if (kernels.empty()) throw std::runtime_error(path.string() + " has no KERNEL line");
+  for (BrokenKernel& kernel : kernels) read_marks(kernel);
+  return kernels;
 }
 
 }  // namespace
 
 std::vector<BrokenKernel> read_broken_kernels(const std::string& folder) {
-  std::vector<BrokenKernel> kernels;
+  std::map<std::string, BrokenKernel> kernels;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string extension = entry.path().extension().string();
-    if (extension == ".cu" || extension == ".ptx") kernels.push_back(read_kernel(entry.path()));
+    if (extension != ".cu" && extension != ".ptx") continue;
+    for (BrokenKernel& kernel : read_kernels(entry.path())) {
+      const std::string name = kernel.name, file = kernel.file;
+      if (!kernels.emplace(name, std::move(kernel)).second) {
+        throw std::runtime_error(file + ": another kernel is called " + name + " too");
+      }
+    }
   }
-  std::sort(kernels.begin(), kernels.end(),
-            [](const BrokenKernel& a, const BrokenKernel& b) { return a.name < b.name; });
-  return kernels;
+  std::vector<BrokenKernel> sorted;
+  for (auto& [name, kernel] : kernels) sorted.push_back(std::move(kernel));
+  return sorted;
 }
 
 }  // namespace annulus::test

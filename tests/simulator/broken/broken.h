@@ -1,9 +1,12 @@
 #ifndef ANNULUS_TESTS_SIMULATOR_BROKEN_BROKEN_H_
 #define ANNULUS_TESTS_SIMULATOR_BROKEN_BROKEN_H_
 
-// Deliberately broken kernels, and correct ones that look suspicious. The head of each file says
-// what the checked mode must report, and the lines at which it may do so are marked:
+// Deliberately broken kernels, and correct ones that look suspicious. Each file of the folder holds
+// the kernels of one subject. A kernel is compiled on its own, together with the lines before the
+// first kernel of its file, whose marks hold for all kernels of the file. Marks state what the checked
+// mode must report, and at which lines it may do so:
 //
+//   // KERNEL missing_syncwarp                   the name, which begins the kernel
 //   // EXPECT shared memory race | deadlock     any of these kinds; "nothing" for a correct kernel
 //   // PROVEN nothing                            in the reading `proven`; without this line as EXPECT
 //   // FAST nothing                              in the fast mode; without this line it is not run there,
@@ -27,8 +30,9 @@
 namespace annulus::test {
 
 struct BrokenKernel {
-  std::string name;  // of the file
-  std::string source;
+  std::string name;
+  std::string file;    // its name without the folder
+  std::string source;  // with the lines of the other kernels of the file left blank
   std::set<std::string> expected;  // names of fault kinds; empty: none may be reported
   std::set<std::string> proven;    // the same in the reading `proven`
   bool fast = false;               // the fast mode runs it without a fault
@@ -39,10 +43,11 @@ struct BrokenKernel {
   std::map<std::string, unsigned> launch = {{"grid", 1},   {"block", 32},  {"shared", 0},
                                             {"in", 16384}, {"out", 16384}, {"freed", 0},
                                             {"map", 0}};
-  bool is_ptx() const { return name.ends_with(".ptx"); }
+  bool is_ptx() const { return file.ends_with(".ptx"); }
 };
 
-// All files of the folder, by name. Throws std::runtime_error for a head that lacks something.
+// The kernels of all files of the folder. Throws std::runtime_error for a file without a kernel, for
+// a head that lacks something and for a name of two kernels.
 std::vector<BrokenKernel> read_broken_kernels(const std::string& folder);
 
 }  // namespace annulus::test

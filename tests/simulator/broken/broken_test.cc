@@ -41,7 +41,7 @@ std::string compile(const abi::NvrtcTable& nvrtc, const BrokenKernel& kernel) {
   static const std::string header = read_file(ANNULUS_BROKEN_KERNELS "/ptx/hopper.cuh");
   const char* header_text = header.c_str();
   const char* header_name = "broken/ptx/hopper.cuh";
-  REQUIRE(nvrtc.create_program(&program, kernel.source.c_str(), kernel.name.c_str(), 1,
+  REQUIRE(nvrtc.create_program(&program, kernel.source.c_str(), kernel.file.c_str(), 1,
                                &header_text, &header_name) == 0);
   const std::string architecture = "--gpu-architecture=compute_" + kernel.architecture.substr(3);
   const char* options[] = {architecture.c_str(), "--generate-line-info", "--std=c++17"};
@@ -140,11 +140,11 @@ bool at_marked_line(const BrokenKernel& kernel, const base::Json& fault) {
   if (kernel.any_line) return true;
   if (kernel.is_ptx()) return kernel.lines.contains(fault.at("ptx_line").get<int>());
   const std::string file = fault.at("file").get<std::string>();
-  if (!file.ends_with(kernel.name)) return false;
+  if (!file.ends_with(kernel.file)) return false;
   if (kernel.lines.contains(fault.at("line").get<int>())) return true;
   const std::string trace = fault.at("trace").get<std::string>();
   for (const int line : kernel.lines) {
-    const std::string place = kernel.name + ":" + std::to_string(line);
+    const std::string place = kernel.file + ":" + std::to_string(line);
     for (std::size_t at = trace.find(place); at != std::string::npos;
          at = trace.find(place, at + 1)) {
       const std::size_t end = at + place.size();
