@@ -106,8 +106,8 @@ TEST_CASE("a file with any bit of it changed, cut anywhere or longer is none") {
 
 TEST_CASE("another schema is named as such") {
   std::string why;
-  CHECK_FALSE(
-      read(with_digest(body_of(entry_text(sample_entry(1))), std::to_string(kEntrySchema + 1)), &why));
+  CHECK_FALSE(read(
+      with_digest(body_of(entry_text(sample_entry(1))), std::to_string(kEntrySchema + 1)), &why));
   CHECK(why.find("another schema") != std::string::npos);
   CHECK_FALSE(read(with_digest(body_of(entry_text(sample_entry(1))), "0"), &why));
   CHECK(why.find("another schema") != std::string::npos);

@@ -63,9 +63,9 @@ std::string to_line(const jit::ResourceUsage& usage) {
 
 jit::ResourceUsage from_line(const std::string& line) {
   jit::ResourceUsage usage;
-  usage.known = std::sscanf(line.c_str(), "%d %d %d %d %d", &usage.registers,
-                            &usage.spill_store_bytes, &usage.spill_load_bytes, &usage.local_bytes,
-                            &usage.static_shared_bytes) == 5;
+  usage.known =
+      std::sscanf(line.c_str(), "%d %d %d %d %d", &usage.registers, &usage.spill_store_bytes,
+                  &usage.spill_load_bytes, &usage.local_bytes, &usage.static_shared_bytes) == 5;
   return usage;
 }
 
@@ -114,9 +114,9 @@ jit::ResourceUsage RecordedUsages::of(jit::KernelSpec spec) {
       return from_line(found->second);
     }
   }
-  const jit::ResourceUsage usage =
-      jit::obtain_kernel(disk_, request.key, [&] { return compiler.compile(request); })
-          .kernel.usage;
+  const jit::ResourceUsage usage = jit::obtain_kernel(disk_, request.key, [&] {
+                                     return compiler.compile(request);
+                                   }).kernel.usage;
   const std::lock_guard lock(mutex_);
   if (const std::string line = to_line(usage); !line.empty()) used_[digest] = line;
   missing_.insert(name);

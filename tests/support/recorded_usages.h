@@ -5,8 +5,9 @@
 // them for kernels that have been compiled, because NVRTC needs minutes for all that ships.
 //
 // A kernel is found in the file by the digest of its specialised source, the templates that this
-// source includes (without their comments), the compiler's options and NVRTC's identity. So a kernel
-// is compiled again if any of these changes, and the file need not be trusted for anything else.
+// source includes (without their comments), the compiler's options and NVRTC's identity. So a
+// kernel is compiled again if any of these changes, and the file need not be trusted for anything
+// else.
 //
 // After a change of kernels the test fails until their record is renewed:
 //   build/tests/test_NAME --record yes      compiles all that is not in the file and rewrites it
@@ -37,7 +38,8 @@ class RecordedUsages {
   jit::ResourceUsage of(jit::KernelSpec spec);
 
   // Fails the running test case if kernels were compiled that the file should have. With --record
-  // it writes the file instead: the kernels of this process, and the lines of other versions of NVRTC.
+  // it writes the file instead: the kernels of this process, and the lines of other versions of
+  // NVRTC.
   void finish();
 
  private:
