@@ -70,6 +70,26 @@ struct KnownGpu {
 };
 ANNULUS_EXPORT std::vector<KnownGpu> known_gpus();
 
+// A plan that Device::plan would make on a GPU that is not here.
+struct PlanPreview {
+  // The GPU by its data sheet: name ("h100"), description, architecture, multiprocessors,
+  // shared_bytes_per_block and memory_bytes. Other fields are empty.
+  DeviceInfo device;
+  // Without what needs a compiled kernel: source is empty; compile_ms, registers, local_bytes and
+  // blocks_per_multiprocessor are 0.
+  PlanInfo info;
+  PlanPrediction predicted;
+};
+// Decides the plan of a problem for each GPU that `device.name` names: one of known_gpus() by its
+// name, or all of them that have an architecture. Compiles nothing, and needs neither a driver nor
+// NVRTC; a kernel that does not compile there is not noticed. Reads tuned_path, template_dir, log
+// and log_level of `device` too: tuned results of the same chip are used. Throws as
+// Device::memory_needed, and Error{kInvalidArgument} for a name that is neither. Any thread may
+// call it.
+ANNULUS_EXPORT std::vector<PlanPreview> preview_plan(const DeviceOptions& device,
+                                                     const Problem& problem,
+                                                     const PlanOptions& options = {});
+
 struct WarmProgress {
   std::int64_t done = 0;  // kernels that are there by now, or failed
   std::int64_t kernels = 0;

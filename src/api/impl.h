@@ -128,6 +128,9 @@ namespace annulus::api {
 // public function asks before it takes a lock, which another thread of the parent may have held.
 const Device::Impl& inside(const Device& device);
 
+// Fills in the fields that the chip and the architecture of its kernels decide.
+void describe_chip(const device::DeviceInfo& chip, jit::Arch arch, DeviceInfo* info);
+
 // The limits of a device that planning depends on.
 attention::DeviceLimits limits_of(const device::DeviceInfo& info, jit::Arch arch);
 attention::DeviceLimits limits_of(const Device::Impl& device);

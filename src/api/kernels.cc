@@ -52,20 +52,26 @@ struct Workshop {
   }
 };
 
-Target target_of(Workshop& shop, std::string name, const device::DeviceInfo& info, jit::Arch arch,
-                 int driver_version) {
-  Target target{std::move(name),
-                shop.compiler(info.simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin),
-                {}};
-  target.planner.device = target.name;
-  target.planner.limits = limits_of(info, arch);
-  target.planner.tuned = std::make_shared<autotune::TunedStore>(
-      store_options(tuned_places(shop.options.tuned_path, shop.environment), info,
-                    target.planner.limits, driver_version, *shop.templates),
-      shop.log);
-  target.planner.tiles = std::make_shared<attention::TileCache>(base::CacheLimits{});
-  target.planner.log = shop.log;
-  return target;
+// Plans for a device without touching one.
+planner::Planner planner_for(const std::string& name, const device::DeviceInfo& info,
+                             jit::Arch arch, int driver_version, const TunedPlaces& places,
+                             const jit::TemplateSet& templates, const base::Log& log) {
+  planner::Planner planner;
+  planner.device = name;
+  planner.limits = limits_of(info, arch);
+  planner.tuned = std::make_shared<autotune::TunedStore>(
+      store_options(places, info, planner.limits, driver_version, templates), log);
+  planner.tiles = std::make_shared<attention::TileCache>(base::CacheLimits{});
+  planner.log = log;
+  return planner;
+}
+
+Target target_of(Workshop& shop, const std::string& name, const device::DeviceInfo& info,
+                 jit::Arch arch, int driver_version) {
+  return {name, shop.compiler(info.simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin),
+          planner_for(name, info, arch, driver_version,
+                      tuned_places(shop.options.tuned_path, shop.environment), *shop.templates,
+                      shop.log)};
 }
 
 // A device that is here, real or simulated, with its own limits. No context is made.
@@ -79,35 +85,15 @@ Target target_here(Workshop& shop, const DeviceName& name) {
       driver->version());
 }
 
-// The GPUs that a word names: one by its name, or all of an architecture. A GPU of sm_90a takes
-// kernels for sm_90, where its driver has no tensor maps.
-std::vector<Target> known_targets(Workshop& shop, std::string_view word) {
-  std::vector<Target> targets;
-  for (const GpuModel& model : gpu_models()) {
-    const device::DeviceInfo info = info_of(model);
-    const jit::Arch plain = jit::arch_of_capability(info.major, info.minor);
-    const jit::Arch arch = word == jit::to_string(plain) ? plain : architecture_of(model);
-    if (word != model.name && word != jit::to_string(arch)) continue;
-    targets.push_back(target_of(shop, model.name, info, arch, 0));
-  }
-  return targets;
-}
-
 std::vector<Target> targets_of(Workshop& shop, const std::string& word) {
-  std::vector<Target> known = known_targets(shop, word);
-  if (!known.empty()) return known;
-  if (!word.starts_with("cuda") && !word.starts_with("sim:")) {
-    std::string names;
-    for (const GpuModel& model : gpu_models()) {
-      names += fmt::format("{} ({}), ", model.name, jit::to_string(architecture_of(model)));
-    }
-    base::fail(ErrorCode::kInvalidArgument,
-               "'{}' is nothing to compile for; give a GPU that is known, {}its architecture, a "
-               "device of this machine, as cuda:0, or a simulated one, as sim:sm_80",
-               word, names);
-  }
   std::vector<Target> targets;
-  targets.push_back(target_here(shop, parse_device_name(word)));
+  if (word.starts_with("cuda") || word.starts_with("sim:")) {
+    targets.push_back(target_here(shop, parse_device_name(word)));
+    return targets;
+  }
+  for (const auto& [model, arch] : known_targets(word)) {
+    targets.push_back(target_of(shop, model->name, info_of(*model), arch, 0));
+  }
   return targets;
 }
 
@@ -353,6 +339,28 @@ std::vector<KnownGpu> known_gpus() {
                     jit::to_string(api::architecture_of(model))});
   }
   return gpus;
+}
+
+std::vector<PlanPreview> preview_plan(const DeviceOptions& device, const Problem& problem,
+                                      const PlanOptions& options) {
+  const base::Environment environment = base::read_environment();
+  const base::Log log = api::log_of(device, environment);
+  const api::TunedPlaces places = api::tuned_places(device.tuned_path, environment);
+  const auto templates = device.template_dir.empty()
+                             ? jit::TemplateSet::embedded()
+                             : jit::TemplateSet::from_folder(device.template_dir);
+  std::vector<PlanPreview> previews;
+  for (const auto& [model, arch] : api::known_targets(device.name)) {
+    const device::DeviceInfo info = api::info_of(*model);
+    const planner::Planner planner =
+        api::planner_for(model->name, info, arch, 0, places, *templates, log);
+    planner::Preview made = planner.preview(problem, options, info);
+    DeviceInfo on;
+    on.name = model->name;
+    api::describe_chip(info, arch, &on);
+    previews.push_back({std::move(on), std::move(made.info), std::move(made.predicted)});
+  }
+  return previews;
 }
 
 WarmResult warm(const WarmWork& work, const WarmOptions& options) {

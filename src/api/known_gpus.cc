@@ -1,5 +1,7 @@
 #include "api/known_gpus.h"
 
+#include "base/fail.h"
+
 namespace annulus::api {
 namespace {
 
@@ -196,12 +198,39 @@ device::DeviceInfo info_of(const GpuModel& model) {
   info.tensor_maps = model.compute_capability == 90;
   info.multiprocessors = model.multiprocessors;
   info.shared_bytes_per_block_optin = model.shared_bytes_per_block;
+  // All devices of a compute capability have these (CUDA C++ Programming Guide, technical
+  // specifications per compute capability).
+  const int capability = model.compute_capability;
+  const bool large = capability == 80 || capability == 90 || capability / 10 == 10;
+  info.max_threads_per_multiprocessor = large ? 2048 : 1536;
+  info.max_blocks_per_multiprocessor = large ? 32 : capability == 86 ? 16 : 24;
+  info.registers_per_multiprocessor = 65536;
+  info.shared_bytes_reserved_per_block = 1024;
+  info.shared_bytes_per_multiprocessor =
+      model.shared_bytes_per_block + info.shared_bytes_reserved_per_block;
   info.l2_bytes = model.l2_bytes;
   info.memory_bytes = model.memory_bytes;
   info.clock_kilohertz = model.clock_kilohertz;
   info.memory_clock_kilohertz = model.memory_clock_kilohertz;
   info.memory_bus_bits = model.memory_bus_bits;
   return info;
+}
+
+std::vector<KnownTarget> known_targets(std::string_view word) {
+  std::vector<KnownTarget> targets;
+  std::string names;
+  for (const GpuModel& model : gpu_models()) {
+    const jit::Arch best = architecture_of(model);
+    const jit::Arch plain = jit::arch_of_capability(info_of(model).major, info_of(model).minor);
+    const jit::Arch arch = word == jit::to_string(plain) ? plain : best;
+    if (word == model.name || word == jit::to_string(arch)) targets.push_back({&model, arch});
+    names += fmt::format("{} ({}), ", model.name, jit::to_string(best));
+  }
+  if (!targets.empty()) return targets;
+  base::fail(ErrorCode::kInvalidArgument,
+             "'{}' names no GPU that is known; give {}or an architecture of these; devices of this "
+             "machine are named as cuda:0, simulated ones as sim:sm_80",
+             word, names);
 }
 
 jit::Arch architecture_of(const GpuModel& model) {

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "device/device_info.h"
 #include "jit/arch.h"
@@ -27,8 +29,19 @@ struct GpuModel {
 };
 std::span<const GpuModel> gpu_models();
 
-// The facts of a model that planning and tuned results need; the others are 0.
+// The facts of a model that planning, predictions and tuned results need; the others are 0.
 device::DeviceInfo info_of(const GpuModel& model);
+
+// A GPU that kernels are compiled or planned for.
+struct KnownTarget {
+  const GpuModel* model;
+  jit::Arch arch;
+};
+
+// The GPUs that a word names: one by its name, or all of an architecture. A GPU of sm_90a takes
+// kernels for sm_90 if its driver has no tensor maps. Throws Error{kInvalidArgument} for any other
+// word.
+std::vector<KnownTarget> known_targets(std::string_view word);
 
 // The best architecture that a GPU of this model runs, with a driver that takes tensor maps.
 jit::Arch architecture_of(const GpuModel& model);

@@ -150,19 +150,13 @@ void make_caches(const DeviceOptions& options, Device::Impl* impl) {
       impl->context, base::CacheLimits{options.device_lists.bytes, options.device_lists.entries});
 }
 
-// What people are told of the device. Requires: the architecture is chosen.
+// Requires: the architecture is chosen.
 void describe(const DeviceName& name, Device::Impl* impl) {
   const device::DeviceInfo& found = impl->context->info();
-  DeviceInfo& info = impl->info;
-  info.name = to_string(name);
-  info.description = found.name;
-  info.architecture = jit::to_string(impl->arch);
-  info.simulated = found.simulated;
-  info.multiprocessors = found.multiprocessors;
-  info.shared_bytes_per_block = found.shared_bytes_per_block_optin;
-  info.memory_bytes = found.memory_bytes;
-  info.ordinal = found.ordinal;
-  info.driver_version = impl->context->driver().version();
+  describe_chip(found, impl->arch, &impl->info);
+  impl->info.name = to_string(name);
+  impl->info.ordinal = found.ordinal;
+  impl->info.driver_version = impl->context->driver().version();
 }
 
 // Requires: the device is described.
@@ -197,6 +191,15 @@ void open_shape_log(const std::string& path, Device::Impl* impl) {
 }
 
 }  // namespace
+
+void describe_chip(const device::DeviceInfo& chip, jit::Arch arch, DeviceInfo* info) {
+  info->description = chip.name;
+  info->architecture = jit::to_string(arch);
+  info->simulated = chip.simulated;
+  info->multiprocessors = chip.multiprocessors;
+  info->shared_bytes_per_block = chip.shared_bytes_per_block_optin;
+  info->memory_bytes = chip.memory_bytes;
+}
 
 base::Log log_of(const DeviceOptions& options, const base::Environment& environment) {
   if (!options.log) return {};

@@ -154,7 +154,10 @@ void Plan::swap() const {
 
 bool Plan::can_swap() const { return impl_->late != nullptr && impl_->late->can_swap(); }
 
-PlanPrediction Plan::predict() const { return planner::predict(impl_->now().forward); }
+PlanPrediction Plan::predict() const {
+  return planner::predict(planner::plans_of(impl_->now().forward), impl_->context->info());
+}
+
 std::size_t Plan::workspace_bytes() const { return impl_->workspace_bytes; }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace) const {

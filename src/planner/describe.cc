@@ -28,8 +28,6 @@ double block_density(const Problem& problem, const PlanOptions& options,
 void add_kernel(const attention::Forward& forward, PlanInfo* info) {
   const auto& kernel = forward.lookup().kernel;
   if (kernel == nullptr) return;
-  const attention::LaunchPlan& plan = forward.plan();
-  info->ctas += attention::launched_rows(plan) * plan.problem.heads * plan.problem.batch;
   const device::FunctionAttributes attributes = kernel->function.attributes();
   const int fit = kernel->function.blocks_per_multiprocessor(
       info->threads, static_cast<std::size_t>(info->shared_bytes));
@@ -46,9 +44,8 @@ void add_kernel(const attention::Forward& forward, PlanInfo* info) {
   }
 }
 
-// Adds the launches, tiles and kernel of one branch.
-void add_branch(const attention::Forward& forward, const PlanOptions& options, PlanInfo* info) {
-  const attention::LaunchPlan& plan = forward.plan();
+// Adds the launches and tiles of one branch.
+void add_branch(const attention::LaunchPlan& plan, const PlanOptions& options, PlanInfo* info) {
   info->decisions.insert(info->decisions.end(), plan.decisions.begin(), plan.decisions.end());
   info->specialised_source += jit::source_text(plan.spec);
   if (!plan.split.empty()) info->specialised_source += jit::source_text(plan.combine_spec);
@@ -57,7 +54,8 @@ void add_branch(const attention::Forward& forward, const PlanOptions& options, P
   info->partial_tiles += plan.tiles->partial_tiles;
   info->block_density.value += block_density(plan.problem, options, *plan.tiles);
   info->device_bytes += plan.device_bytes;
-  add_kernel(forward, info);
+  if (plan.launches.empty()) return;
+  info->ctas += attention::launched_rows(plan) * plan.problem.heads * plan.problem.batch;
 }
 
 RingRankInfo describe_rank(const ring::RankPlan& planned, const RankOfRing& on) {
@@ -90,14 +88,18 @@ RingRankInfo describe_rank(const ring::RankPlan& planned, const RankOfRing& on) 
 
 }  // namespace
 
-PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& options) {
-  const std::vector<attention::Forward>& branches = forward.branches();
-  const attention::LaunchPlan& first = branches.front().plan();
+BranchPlans plans_of(const attention::BranchedForward& forward) {
+  BranchPlans plans;
+  for (const attention::Forward& branch : forward.branches()) plans.push_back(&branch.plan());
+  return plans;
+}
+
+PlanInfo describe(const BranchPlans& plans, const PlanOptions& options) {
+  const attention::LaunchPlan& first = *plans.front();
   PlanInfo info;
   info.kernel = first.spec.family;
   info.config = attention::to_string(first.config);
   info.general = first.features.general;
-  info.source = "none";
   info.tile_rows = first.config.tile_rows;
   info.tile_columns = first.config.tile_columns;
   info.threads = static_cast<int>(first.shape.threads);
@@ -106,13 +108,20 @@ PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& 
     info.rejected.push_back(
         fmt::format("{}: {}", attention::to_string(rejected.config), rejected.reason));
   }
-  for (std::size_t i = 0; i < branches.size(); ++i) {
-    if (branches.size() > 1) {
-      info.decisions.push_back(fmt::format("branch {} of {}: {}", i + 1, branches.size(),
-                                           branches[i].plan().problem.pattern.to_string()));
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans.size() > 1) {
+      info.decisions.push_back(fmt::format("branch {} of {}: {}", i + 1, plans.size(),
+                                           plans[i]->problem.pattern.to_string()));
     }
-    add_branch(branches[i], options, &info);
+    add_branch(*plans[i], options, &info);
   }
+  return info;
+}
+
+PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& options) {
+  PlanInfo info = describe(plans_of(forward), options);
+  info.source = "none";
+  for (const attention::Forward& branch : forward.branches()) add_kernel(branch, &info);
   return info;
 }
 
@@ -168,14 +177,13 @@ std::vector<std::vector<std::int64_t>> count_tiles(const ring::PlannedRing& plan
   return tiles;
 }
 
-PlanPrediction predict(const attention::BranchedForward& forward) {
+PlanPrediction predict(const BranchPlans& plans, const device::DeviceInfo& device) {
   PlanPrediction whole;
   std::array<double, 6> busy{};
   double cycles = 0;
   double longest = 0;
-  for (const attention::Forward& branch : forward.branches()) {
-    const attention::Prediction made =
-        attention::predict(attention::pipe_device(branch.context()->info()), branch.plan());
+  for (const attention::LaunchPlan* plan : plans) {
+    const attention::Prediction made = attention::predict(attention::pipe_device(device), *plan);
     whole.predicted_micros += made.predicted_micros;
     cycles += made.predicted_cycles;
     for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += made.predicted_busy[i];
@@ -184,19 +192,16 @@ PlanPrediction predict(const attention::BranchedForward& forward) {
       whole.predicted_limit = attention::to_string(made.predicted_limit);
     }
   }
-  if (!forward.branches().empty()) {
-    const attention::PredictedRange range = attention::predict_range(
-        forward.branches().front().context()->info(), whole.predicted_micros,
-        [&](const attention::PipeDevice& device) {
-          double all = 0;
-          for (const attention::Forward& branch : forward.branches()) {
-            all += attention::predict(device, branch.plan()).predicted_micros;
-          }
-          return all;
-        });
-    whole.least_micros = range.least;
-    whole.most_micros = range.most;
-  }
+  const attention::PredictedRange range = attention::predict_range(
+      device, whole.predicted_micros, [&](const attention::PipeDevice& varied) {
+        double all = 0;
+        for (const attention::LaunchPlan* plan : plans) {
+          all += attention::predict(varied, *plan).predicted_micros;
+        }
+        return all;
+      });
+  whole.least_micros = range.least;
+  whole.most_micros = range.most;
   for (std::size_t i = 0; i < busy.size(); ++i) {
     whole.predicted_busy.emplace_back(attention::to_string(static_cast<attention::Limit>(i)),
                                       cycles > 0 ? busy[i] / cycles : 0);

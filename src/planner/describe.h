@@ -16,8 +16,17 @@
 
 namespace annulus::planner {
 
-// Fills in all fields but tuned, plan_ms and compile_ms. Throws Error{kInvalidArgument} for blocks
-// that PlanOptions::block_rows and block_columns cannot count.
+// The plans of a problem, one for each branch. At least one.
+using BranchPlans = std::vector<const attention::LaunchPlan*>;
+BranchPlans plans_of(const attention::BranchedForward& forward);
+
+// Fills in all fields that follow from the plans alone: not tuned, plan_ms and compile_ms, and not
+// source, registers, local_bytes and blocks_per_multiprocessor, which need the compiled kernel.
+// Throws Error{kInvalidArgument} for blocks that PlanOptions::block_rows and block_columns cannot
+// count.
+PlanInfo describe(const BranchPlans& plans, const PlanOptions& options);
+
+// Fills in the fields that need the compiled kernel as well.
 PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& options);
 
 // The device of a rank: what it is called, and what the pipe model takes it for.
@@ -30,15 +39,15 @@ struct RankOfRing {
 // Fills in all fields but tuned, plan_ms, compile_ms and the ranks' device_bytes.
 RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ranks);
 
-// The same of one rank alone, which is the only one of RingInfo::ranks and of its schedule.
+// One rank alone, which is the only one of RingInfo::ranks and of its schedule.
 RingInfo describe(const ring::World& world, const attention::Choice& choice,
                   const ring::RankPlan& plan, const RankOfRing& on);
 
 // The number of tiles of each launch: [rank][launch]. Count before a LocalRing takes the launches.
 std::vector<std::vector<std::int64_t>> count_tiles(const ring::PlannedRing& plan);
 
-// The predicted time of a run, whose branches run one after another.
-PlanPrediction predict(const attention::BranchedForward& forward);
+// The predicted time of a run on such a device. The branches run one after another.
+PlanPrediction predict(const BranchPlans& plans, const device::DeviceInfo& device);
 
 }  // namespace annulus::planner
 

@@ -15,7 +15,7 @@
 namespace annulus::planner {
 namespace {
 
-// What was made since `start`, with its description.
+// The plan that was made since `start`, with its description.
 Prepared finish(const Planner& planner, const Request& request, Made made, Clock::time_point start,
                 std::int64_t work_steps) {
   const Clock::time_point ready = Clock::now();
@@ -100,6 +100,29 @@ MemoryNeeded Planner::memory_needed(const Problem& problem, const PlanOptions& o
         }
         needed.workspace_bytes = attention::workspace_of(problem, fitted.plans).bytes;
         return needed;
+      });
+}
+
+Preview Planner::preview(const Problem& problem, const PlanOptions& options,
+                         const device::DeviceInfo& chip) const {
+  check_request({problem, options});
+  const base::Work work(options.work, "planning");
+  const std::int64_t before = work.steps();
+  const Clock::time_point start = Clock::now();
+  const attention::DeviceLimits left = limits_for(limits, options);
+  const Choices choices = choose({problem}, left, options, *tuned);
+  return with_first_that_works(
+      choices, *tuned, log, [&](const attention::Choice& choice, const std::string& origin) {
+        const FittedPlans fitted = plans_for(*this, problem, options, choice, left);
+        BranchPlans plans;
+        for (const attention::LaunchPlan& plan : fitted.plans) plans.push_back(&plan);
+        Preview made{describe(plans, options), predict(plans, chip)};
+        made.info.tuned = origin;
+        made.info.plan_ms = millis(Clock::now() - start);
+        made.info.work_steps = work.steps() - before;
+        made.info.decisions.insert(made.info.decisions.end(), fitted.steps.begin(),
+                                   fitted.steps.end());
+        return made;
       });
 }
 

@@ -52,6 +52,12 @@ struct PreparedLate {
 // A plan that has its kernel for good.
 PreparedLate for_good(Prepared prepared);
 
+// A plan without its kernels.
+struct Preview {
+  PlanInfo info;
+  PlanPrediction predicted;
+};
+
 // The parts of an opened device that planning uses. Copies share; any thread may use one at any
 // time.
 struct Planner {
@@ -85,12 +91,17 @@ struct Planner {
   // Throws as Device::memory_needed.
   MemoryNeeded memory_needed(const Problem& problem, const PlanOptions& options) const;
 
+  // The plan that prepare() would make, without the fields of PlanInfo that need a compiled kernel.
+  // `chip` is what the time is predicted for. Touches no device: context, kernels and
+  // device_tiles may be null. Throws as Device::memory_needed.
+  Preview preview(const Problem& problem, const PlanOptions& options,
+                  const device::DeviceInfo& chip) const;
+
   // Leaves kernels and lists where prepare() finds them. Throws as Device::prefetch.
   void prefetch(const Problem& problem, const PlanOptions& options) const;
 
-  // The kernels that prepare() would get, those of a plan that was made to need less memory
-  // included. Touches no device: context, kernels and device_tiles may be null. Throws as
-  // Device::memory_needed.
+  // The kernels that prepare() would get, and the kernels of a plan that needs less memory. Touches
+  // no device: context, kernels and device_tiles may be null. Throws as Device::memory_needed.
   std::vector<jit::KernelSpec> kernels_of(const Request& request) const;
 };
 

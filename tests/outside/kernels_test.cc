@@ -256,7 +256,7 @@ TEST_CASE("warm compiles what plans, selections and batches will ask for") {
   test::check_fails(ErrorCode::kInvalidArgument, "absolute", [&] { warm(work, options); });
   options.folder = folder;
   options.devices = {"tpu"};
-  test::check_fails(ErrorCode::kInvalidArgument, "'tpu' is nothing to compile for",
+  test::check_fails(ErrorCode::kInvalidArgument, "'tpu' names no GPU that is known",
                     [&] { warm(work, options); });
 }
 
@@ -281,6 +281,41 @@ TEST_CASE("GPUs that are known by name have kernels without being here") {
   }
   CHECK(std::ranges::count(architectures, "sm_80") == 2);
   CHECK(std::ranges::count(architectures, "sm_90a") == 4);
+}
+
+TEST_CASE("a plan is decided for a GPU that is not here") {
+  const Problem problem = problem_of(causal());
+  DeviceOptions on;
+  on.name = "a100";
+  on.tuned_path = "";
+  const std::vector<PlanPreview> previews = preview_plan(on, problem);
+  REQUIRE(previews.size() == 1);
+  const PlanPreview& made = previews.front();
+  CHECK(made.device.multiprocessors == 108);
+  CHECK(made.device.architecture == "sm_80");
+  CHECK(made.predicted.predicted_micros > made.predicted.least_micros);
+  CHECK(made.info.source.empty());
+  CHECK(made.info.registers == 0);
+  // A plan with its kernel has the same tiles and the same launch.
+  PlanOptions options;
+  options.config = made.info.config;
+  const PlanInfo real = test::device().plan(problem, options).info();
+  CHECK(made.info.config == real.config);
+  CHECK(made.info.full_tiles == real.full_tiles);
+  CHECK(made.info.partial_tiles == real.partial_tiles);
+  CHECK(made.info.ctas == real.ctas);
+  CHECK(made.info.threads == real.threads);
+  CHECK(made.info.shared_bytes == real.shared_bytes);
+  on.name = "sm_90";  // without tensor maps
+  for (const PlanPreview& each : preview_plan(on, problem)) {
+    CHECK(each.info.kernel.starts_with("mma"));
+  }
+  on.name = "cuda:0";
+  test::check_fails(ErrorCode::kInvalidArgument, "'cuda:0' names no GPU that is known",
+                    [&] { preview_plan(on, problem); });
+  on.name = "a100";
+  options.config = "wgmma m128 n128 w8 s2";
+  CHECK_THROWS_AS(preview_plan(on, problem, options), Error);
 }
 
 TEST_CASE("a set of kernels says why it does not serve a device") {

@@ -125,6 +125,27 @@ TEST_CASE("explain shows the choice, the reasons and the source") {
                 on_device())["config"] == config);
 }
 
+TEST_CASE("explain knows what GPUs that are not here would be given") {
+  const base::Json json = json_of("explain --json -S 4096 -D 128 -p causal --device h100");
+  CHECK(json["device"] == "h100");
+  CHECK(json["architecture"] == "sm_90a");
+  CHECK_FALSE(json["here"].get<bool>());
+  CHECK(json["kernel"].get<std::string>().starts_with("wgmma"));
+  CHECK(json["registers"].is_null());
+  CHECK(json["predicted_micros"] > 0);  // null if it is infinite
+  // All GPUs of an architecture: the same kernel, and each its own time.
+  const base::Json plans =
+      json_of("explain --json -S 4096 -D 128 -p causal --device sm_89")["plans"];
+  REQUIRE(plans.size() == 3);
+  CHECK(plans[0]["device"] == "l4");
+  CHECK(plans[0]["predicted_micros"] > plans[1]["predicted_micros"]);
+  const Outcome text = annulus_with("explain --brief -S 4096 -D 128 -p causal --device sm_89");
+  CHECK(text.code == 0);
+  CHECK(text.out.find("l40s, sm_89, not here: NVIDIA L40S") != std::string::npos);
+  refused("explain -S 64 --device h101", 2, "'h101' names no GPU");
+  refused("explain --requests 1/64 --device h100", 2, "sim:sm_90a");
+}
+
 TEST_CASE("doctor says what would be used") {
   const test::ScratchFolder cache;
   const base::Json json = json_of("doctor --json --cache-dir " + cache.path() + on_device());

@@ -27,6 +27,7 @@ constexpr Example kExamples[] = {
     {"run", "annulus run -H 2 -S 512 -D 64 -p 'causal & window(127, 0)'"},
     {"run", "annulus run -H 2 -S 256 -D 64 -p causal --ranks 4 --shard zigzag --json"},
     {"explain", "annulus explain -H 32 --kv-heads 8 -S 8192 -p 'preset(longformer)'"},
+    {"explain", "annulus explain --device h100 -S 16384 -p causal --brief"},
     {"explain", "annulus explain --device sim:sm_90a --requests '1/4096 x 8, 512/2048' -p causal"},
     {"tune", "annulus tune --heads 32 --kv-heads 8 --seq 4096 --pattern causal --time-limit 10m"},
     {"tune", "annulus tune --shapes common --dry-run"},

@@ -20,10 +20,10 @@
 namespace annulus::program {
 namespace {
 
-void add_device(CLI::App& app, DeviceArguments* to) {
+void add_device(CLI::App& app, DeviceArguments* to, const std::string& others = "") {
   app.add_option("--device", to->name,
-                 "cuda:N, sim:sm_80 or sim:sm_90a, with :N for one of several; default: "
-                 "ANNULUS_DEVICE, else the first GPU, else a simulated one")
+                 "cuda:N, sim:sm_80 or sim:sm_90a, with :N for one of several" + others +
+                     "; default: ANNULUS_DEVICE, else the first GPU, else a simulated one")
       ->type_name("DEVICE");
   app.add_option("--mode,--twin", to->mode,
                  with_default("how a simulated device runs: checked or fast", to->mode))
@@ -417,7 +417,9 @@ void add_options(CLI::App& app, RunArguments* arguments) {
 }
 
 void add_options(CLI::App& app, ExplainArguments* arguments) {
-  add_device(app, &arguments->device);
+  add_device(app, &arguments->device,
+             "; or a GPU that need not be here, by name (a100, l4, rtx4090, h100, ...) or by "
+             "architecture (sm_89)");
   add_problem(app, &arguments->problem);
   add_batch(app, &arguments->batch);
   CLI::Option* source =
