@@ -151,12 +151,6 @@ std::optional<std::string> why_not(const attention::KernelConfig& config) {
         "configuration '{}' computes {} heads together, but each head chooses its blocks",
         attention::to_string(config), together);
   }
-  if (family_of(config).lists == attention::ListSource::kHost) {
-    return fmt::format(
-        "configuration '{}' visits tiles that the host lists, but those of chosen blocks are "
-        "listed on the device",
-        attention::to_string(config));
-  }
   return std::nullopt;
 }
 

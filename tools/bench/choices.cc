@@ -162,7 +162,7 @@ Best best_of(Judge& judge) {
     }
   };
   for (const attention::Family* family : attention::families()) {
-    if (family->pass == attention::Pass::kForward) family->enumerate(look);
+    family->enumerate(look);
   }
   return best;
 }

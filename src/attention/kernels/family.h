@@ -25,22 +25,6 @@
 
 namespace annulus::attention {
 
-// Which direction of attention a family computes.
-enum class Pass { kForward, kBackward };
-
-// Who makes the list of the tiles that a CTA visits.
-enum class ListSource {
-  kHost,          // the plan, once
-  kHostOrKernel,  // the plan, or at each run a kernel that writes the same arrays
-  kKernel,        // always a kernel
-};
-
-// How a kernel learns the numbers of queries and keys.
-enum class LengthSource {
-  kHost,    // from its parameters: a plan is for its lengths
-  kDevice,  // from device memory: a plan is for lengths up to its own
-};
-
 // Who gives a CTA its next work.
 enum class Deal {
   kFree,    // the hardware: CTAs of a grid go to whoever is free first
@@ -81,9 +65,6 @@ struct ProblemKernels {
   // have tiles of one segment alone, or read positions row by row (Positions::kTwoSegments).
   std::int64_t second_segment_rows = 0;
 
-  Pass pass = Pass::kForward;
-  ListSource lists = ListSource::kHostOrKernel;
-  LengthSource lengths = LengthSource::kHost;
   // Persistent CTAs: each takes work until none is left. Otherwise there is one CTA for each tile
   // row, or part of one, of each head and batch.
   bool persistent = false;

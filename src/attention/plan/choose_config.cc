@@ -314,9 +314,6 @@ std::string shipped_names(const Problem& problem) {
 std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype) {
   const auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
   const Family& family = family_of(config);
-  if (family.pass != Pass::kForward) {
-    return fmt::format("the {} family computes no forward pass", family.name);
-  }
   if (bytes == family.element_bytes) return std::nullopt;
   return fmt::format("the {} family has elements of {} bits, and {} has {}", family.name,
                      8 * family.element_bytes, to_string(dtype), 8 * bytes);
