@@ -295,6 +295,11 @@ class Engine {
 }  // namespace
 
 int main(int count, char** arguments) {
-  Engine engine(count > 1 ? arguments[1] : "docs/examples/data/minilm_alice.safetensors");
-  return engine.serve() ? 0 : 1;
+  try {
+    Engine engine(count > 1 ? arguments[1] : "docs/examples/data/minilm_alice.safetensors");
+    return engine.serve() ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "serve: %s\n", error.what());
+    return 1;
+  }
 }

@@ -4,8 +4,9 @@
 // The C interface, for C99 and for every language that can call C: devices, problems and plans, as
 // in annulus/device.h. Beside it are c_batch.h, c_append.h, c_merge.h, c_selection.h,
 // c_rendezvous.h, c_communicator.h, c_join.h, c_ring.h, c_pattern.h, c_layout.h,
-// c_layout_formats.h, c_tune.h, c_oracle.h, c_inspect.h, c_metrics.h, c_kernels.h and
-// c_installation.h. The C++ headers and docs/ explain what a problem, a pattern or a plan means.
+// c_layout_formats.h, c_tune.h, c_tuned_pack.h, c_oracle.h, c_inspect.h, c_metrics.h, c_kernels.h
+// and c_installation.h. The C++ headers and docs/ explain what a problem, a pattern or a plan
+// means.
 //
 //   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
 //   annulus_device* device = NULL;

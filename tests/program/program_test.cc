@@ -153,12 +153,13 @@ TEST_CASE("doctor says what would be used") {
   CHECK(json["device"]["problem"] == "");
   CHECK(json["libraries"]["nvrtc"]["usable"] == true);
   CHECK(json["cache"]["usable"] == true);
-  CHECK(json["environment"].size() == 8);
+  CHECK(json["environment"].size() == 9);
   CHECK(json["compiled_ahead"].is_array());
   CHECK(json["device"]["compile_problem"] == "");
   const Outcome words = annulus_with("doctor" + on_device());
   CHECK(words.code == 0);
-  CHECK(words.out.find("(nothing uses it yet)") != std::string::npos);  // NCCL
+  const bool nccl = json["libraries"]["nccl"]["usable"] == true;
+  CHECK((words.out.find("needed only by communicators") == std::string::npos) == nccl);
   const Outcome broken = annulus_with("doctor --device sim:sm_80:77");
   CHECK(broken.code == 4);
   CHECK(broken.out.find("does not open") != std::string::npos);

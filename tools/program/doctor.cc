@@ -272,7 +272,10 @@ void print_findings(const Findings& found, const std::string& asked_for) {
   print_line("NVRTC",
              (nvrtc.usable() ? "" : "not there, and needed only to compile what is not on disk: ") +
                  library_text(nvrtc));
-  print_line("NCCL", library_text(found.libraries.nccl) + " (nothing uses it yet)");
+  const LibraryReport& nccl = found.libraries.nccl;
+  print_line("NCCL",
+             (nccl.usable() ? "" : "not there, and needed only by communicators of GPUs: ") +
+                 library_text(nccl));
   print_gpus(found.gpus);
   print_folders(found);
   for (const auto& [variable, value] : found.variables) {

@@ -18,6 +18,8 @@ constexpr Variable kVariables[] = {
     {"ANNULUS_LOG", &Environment::log, "error, warning, info or debug"},
     {"ANNULUS_LIBRARY_PATH", &Environment::library_path,
      "folders where libcuda, libnvrtc, libnccl and the simulator are looked for first"},
+    {"ANNULUS_SIMULATOR_OPTIONS", &Environment::simulator_options,
+     "options with which simulated devices start, unless the program sets them: checked=0,seed=3"},
     {"ANNULUS_REQUIRE_GPU", &Environment::require_gpu, "1: a simulated device is an error"},
 };
 

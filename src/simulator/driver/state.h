@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_STATE_H_
 #define ANNULUS_SIMULATOR_DRIVER_STATE_H_
 
-// The objects of the simulated driver, and State, which holds them all. Only the files of this
-// folder include it.
+// The objects of the simulated driver, and State, which holds them all. The files of this folder
+// and of simulator/nccl include it, as communicators belong to contexts.
 //
 // Locks: each object guards itself. Where two locks are held, they are taken in the order device,
 // context, handles. None is held while work runs.
@@ -46,7 +46,7 @@ struct Library;
 struct LinkState;  // more_link.cc
 struct MemoryPool;
 
-// Thrown inside an entry to end it with a code. It never leaves this folder.
+// Thrown inside an entry of the driver or of NCCL, which catches it and returns a code.
 struct Refusal {
   abi::CUresult code;
 };
