@@ -28,7 +28,7 @@ std::string text_of(const abi::NcclTable& table, abi::NcclResult code, const cha
   const char* const last = table.get_last_error(nullptr);
   std::string text =
       fmt::format("{} returned {} ({})", call, name == nullptr ? "an unknown code" : name, code);
-  if (last != nullptr && *last != '\0') text += fmt::format(": {}", last);
+  if (last != nullptr && *last != '\0') text += fmt::format("; NCCL's last message: {}", last);
   return text;
 }
 

@@ -36,7 +36,8 @@ struct Settings {
   abi::NcclConfig* config() { return reinterpret_cast<abi::NcclConfig*>(this); }
 };
 
-// "ncclGroupEnd returned remote process exited (6): ..." with NCCL's last message.
+// "ncclGroupEnd returned remote process exited (6); NCCL's last message: ...". NCCL keeps the last
+// message of any call of the process, so it may be older than this error.
 std::string text_of(const abi::NcclTable& table, abi::NcclResult code, const char* call);
 
 // What an error of NCCL is for the caller of the library.

@@ -178,7 +178,8 @@ TEST_CASE("memory of a communicator is exchanged like any other, and none is too
     CHECK(rank.allocate(0).data() == nullptr);
     std::string text;
     CHECK(code_of([&] { rank.allocate(std::size_t{1} << 60); }, &text) == ErrorCode::kOutOfMemory);
-    CHECK(text.find("ncclMemAlloc") != std::string::npos);
+    CHECK(text.find("NCCL's last message: ncclMemAlloc: cuMemAlloc of 1152921504606846976 bytes") !=
+          std::string::npos);
     const int peer = 1 - rank.rank();
     on.copy_to_device(memory.data(), numbers(rank.rank()).data(), 128);
     const SentBytes sent = {peer, memory.data(), 128};

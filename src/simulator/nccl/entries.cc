@@ -543,7 +543,11 @@ NcclResult mem_alloc(void** pointer, std::size_t bytes) {
     constexpr std::size_t kStep = std::size_t{2} << 20;  // memory is given in steps of 2 MiB
     CUdeviceptr address = 0;
     const CUresult code = driver::entry::mem_alloc(&address, (bytes + kStep - 1) / kStep * kStep);
-    if (code != kCudaSuccess) return kNcclUnhandledCudaError;
+    if (code != kCudaSuccess) {
+      return say(kNcclUnhandledCudaError,
+                 fmt::format("ncclMemAlloc: cuMemAlloc of {} bytes returned {}", bytes,
+                             static_cast<int>(code)));
+    }
     *pointer = reinterpret_cast<void*>(address);
     return kNcclSuccess;
   });
