@@ -20,10 +20,6 @@ using attention::check_unused;
 
 static_assert(kMostMergeInputs == kernels::kMostMerged);
 
-constexpr std::int64_t kMostMergedDim = 1024;
-// Threads count rows of heads by 32 bits, up to the end of the last CTA.
-constexpr std::int64_t kMostHeadsOfRows = (std::int64_t{1} << 31) - kernels::kMergeHeads;
-
 // "O of input 0", "O of input 1", ...: errors name operands, and a run that has none makes no text.
 template <std::size_t N>
 constexpr auto names_of_inputs(const char (&what)[N]) {
@@ -85,6 +81,19 @@ jit::KernelSpec merge_spec(const MergeProblem& problem, jit::Arch arch) {
           .file = "kernels/batch/merge_outputs.cu",
           .entry = "merge_outputs",
           .structs = {std::move(shape)}};
+}
+
+void check_moved(const char* tensor, const char* dim_name, const MovedRows& rows) {
+  constexpr std::int64_t kMostMovedDim = 1024;
+  // Threads count rows of heads by 32 bits, up to the end of the last CTA.
+  constexpr std::int64_t kMostHeadsOfRows = (std::int64_t{1} << 31) - kernels::kMergeHeads;
+  attention::check_count("heads", rows.heads, 1, kMaxHeads);
+  check_row_dim(dim_name, rows.dim, kMostMovedDim);
+  if (rows.dtype != Dtype::kFloat16 && rows.dtype != Dtype::kBfloat16) {
+    base::fail(ErrorCode::kUnsupported, "{} of {} has no kernel; convert to fp16 or bf16", tensor,
+               to_string(rows.dtype));
+  }
+  attention::check_count("most_rows", rows.most_rows, 1, kMostHeadsOfRows / rows.heads);
 }
 
 Merger::Merger(jit::KernelCache& kernels, jit::Arch arch, const MergeProblem& problem)
@@ -219,13 +228,8 @@ namespace annulus::inline v0 {
 
 void validate(const MergeProblem& problem) {
   using attention::check_count;
-  check_count("heads", problem.heads, 1, kMaxHeads);
-  batch::check_row_dim("dim_v", problem.dim_v, batch::kMostMergedDim);
-  if (problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
-    base::fail(ErrorCode::kUnsupported,
-               "O of {} has no kernel that merges it; convert to fp16 or bf16",
-               to_string(problem.dtype));
-  }
+  batch::check_moved("O", "dim_v",
+                     {problem.heads, problem.dim_v, problem.dtype, problem.most_rows});
   check_count("lse_base", static_cast<int>(problem.lse_base), static_cast<int>(LseBase::kNatural),
               static_cast<int>(LseBase::kTwo));
   check_count("inputs", problem.inputs, 2, kMostMergeInputs);
@@ -242,7 +246,6 @@ void validate(const MergeProblem& problem) {
         "a state is carried out (carry_out), which no sink logit is part of; give the logits "
         "(sink_logits) where O is written");
   }
-  check_count("most_rows", problem.most_rows, 1, batch::kMostHeadsOfRows / problem.heads);
 }
 
 }  // namespace annulus::inline v0

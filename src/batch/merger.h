@@ -14,6 +14,17 @@ namespace annulus::batch {
 // The kernel's template arguments.
 jit::KernelSpec merge_spec(const MergeProblem& problem, jit::Arch arch);
 
+// A tensor [most_rows, heads, dim] that merges, joins or gathers move.
+struct MovedRows {
+  std::int64_t heads;
+  std::int64_t dim;
+  Dtype dtype;
+  std::int64_t most_rows;
+};
+// Throws Error{kInvalidArgument} and Error{kUnsupported} for what no kernel moves. `tensor` and
+// `dim_name` are the names of the tensor and of its head dim in errors: "O", "dim_v".
+void check_moved(const char* tensor, const char* dim_name, const MovedRows& rows);
+
 // Immutable; any number of threads may use it at a time.
 class Merger {
  public:

@@ -1,6 +1,7 @@
 #include "join/gatherer.h"
 
 #include "attention/problem/operands.h"
+#include "batch/merger.h"
 #include "batch/step_operands.h"
 
 namespace annulus::join {
@@ -63,10 +64,7 @@ void Gatherer::run(device::LaunchSink& to, const GatherOperands& operands, void*
 namespace annulus::inline v0 {
 
 void validate(const GatherProblem& problem) {
-  validate(MergeProblem{.heads = problem.heads,
-                        .dim_v = problem.dim,
-                        .dtype = problem.dtype,
-                        .most_rows = problem.most_rows});
+  batch::check_moved("Q", "dim", {problem.heads, problem.dim, problem.dtype, problem.most_rows});
 }
 
 }  // namespace annulus::inline v0

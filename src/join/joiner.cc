@@ -339,8 +339,11 @@ const char* to_string(JoinedSlices slices) {
 
 SliceRange slice_of(std::int64_t count, int ranks, int rank) {
   if (count < 0 || ranks < 1 || rank < 0 || rank >= ranks) {
-    base::fail(ErrorCode::kInvalidArgument, "slice {} of {} of {} rows or heads", rank, ranks,
-               count);
+    base::fail(ErrorCode::kInvalidArgument,
+               "slice {} of {} of {} rows or heads; give 0 or more rows or heads, 1 or more slices "
+               "(ranks), "
+               "and a slice (rank) from 0 to ranks - 1",
+               rank, ranks, count);
   }
   // floor(n * count / ranks), without the product of n and count, which may overflow.
   const std::int64_t whole = count / ranks, rest = count % ranks;

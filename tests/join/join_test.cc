@@ -412,6 +412,9 @@ TEST_CASE("what a join is given is checked") {
     CHECK(refused(wrong) == ErrorCode::kInvalidArgument);
     CHECK(code_of([&] { plan_gather(on, rank, {.heads = 2, .dim = 12, .most_rows = 1}); }) ==
           ErrorCode::kUnsupported);
+    CHECK_THROWS_WITH_AS(
+        plan_gather(on, rank, {.heads = 2, .dim = 16, .dtype = Dtype::kFloat32, .most_rows = 1}),
+        doctest::Contains("Q of fp32 has no kernel"), Error);
     CHECK(code_of([&] {
             plan_gather(test::rank_device(1), rank, {.heads = 2, .dim = 16, .most_rows = 1});
           }) == ErrorCode::kInvalidArgument);
