@@ -206,6 +206,8 @@ struct BatchOperands {
   RowStrides q_strides;  // multiples of 8
   BatchStrides k_strides;
   BatchStrides v_strides;
+  // Rows and heads of O and LSE do not overlap. If the bounds allow several rows, these strides are
+  // checked for two, but equal strides of LSE for one: [H, rows] has them in a step with one row.
   RowStrides o_strides;
   RowStrides lse_strides;
   // Pages that K and V have. A page number outside is no page: its keys are not seen, and the

@@ -76,6 +76,8 @@ struct MergeOperands {
 
   void* o = nullptr;     // [rows, H, Dv]; null with carry_out
   float* lse = nullptr;  // [rows, H] in any order; null: not written
+  // Rows and heads of what is written do not overlap. If `rows` is given, these strides are checked
+  // as BatchOperands has it.
   RowStrides o_strides;  // multiples of 8
   RowStrides lse_strides;
 

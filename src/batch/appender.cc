@@ -198,7 +198,8 @@ void Appender::check(const AppendOperands& operands) const {
   if (takes_q) {
     check_rows("Q", operands.q, operands.q_strides);
     check_rows("rotated_q", operands.rotated_q, operands.rotated_q_strides);
-    check_distinct("rotated_q", operands.rotated_q_strides, problem_.most.rows, problem_.heads);
+    check_distinct("rotated_q", operands.rotated_q_strides, certain_rows(problem_.most.rows),
+                   problem_.heads, problem_.dim_qk);
     const bool same_strides = operands.q_strides.row == operands.rotated_q_strides.row &&
                               operands.q_strides.head == operands.rotated_q_strides.head;
     if (operands.q == operands.rotated_q && !same_strides) {
@@ -216,12 +217,15 @@ void Appender::check(const AppendOperands& operands) const {
   const bool one_row = problem_.page_rows == 1;
   check_keys("K", operands.k_strides, operands.k_pages, one_row);
   check_keys("V", operands.v_strides, operands.v_pages, one_row);
-  if (problem_.kv_heads > 1 && (operands.k_strides.head == 0 || operands.v_strides.head == 0)) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "the head strides of K and V are {} and {} elements, so that heads would be written "
-               "over one another; give them",
-               operands.k_strides.head, operands.v_strides.head);
-  }
+  // K and V are written too. Pages may overlap, because page tables name the pages that are used.
+  const auto check_page = [&](const char* name, const BatchStrides& strides, std::int64_t pages,
+                              std::int64_t dim) {
+    const std::int64_t pool = pages > 0 ? certain_rows(pages) : kSomeRows;
+    const std::int64_t rows = problem_.page_rows > 0 ? problem_.page_rows : pool;
+    check_distinct(name, {.row = strides.row, .head = strides.head}, rows, problem_.kv_heads, dim);
+  };
+  check_page("K", operands.k_strides, operands.k_pages, problem_.dim_qk);
+  check_page("V", operands.v_strides, operands.v_pages, problem_.dim_v);
   check_places(operands);
   check_rotation(operands);
   check_optional("the status", operands.status, 4);

@@ -261,7 +261,8 @@ void BatchRunner::check(const BatchOperands& operands) const {
     check_address("O", operands.o, 16);
     check_stride("O", "row", operands.o_strides.row);
     check_stride("O", "head", operands.o_strides.head);
-    check_distinct("O", operands.o_strides, problem.most.rows, problem.heads);
+    check_distinct("O", operands.o_strides, certain_rows(problem.most.rows), problem.heads,
+                   problem.dim_v);
     const bool same_strides = operands.q_strides.row == operands.o_strides.row &&
                               operands.q_strides.head == operands.o_strides.head;
     if (operands.q == operands.o && (!same_strides || problem.dim_qk != problem.dim_v)) {
@@ -272,7 +273,7 @@ void BatchRunner::check(const BatchOperands& operands) const {
   }
   if (problem.want_lse) {
     check_address("LSE", operands.lse, 4);
-    check_distinct("LSE", operands.lse_strides, problem.most.rows, problem.heads);
+    check_distinct_lse(operands.lse_strides, problem.most.rows, problem.heads);
   } else {
     check_unused("LSE", operands.lse, "the problem does not ask for it (want_lse)");
   }

@@ -112,13 +112,15 @@ Merger::Merger(jit::KernelCache& kernels, jit::Arch arch, const MergeProblem& pr
   params_.chunks = static_cast<int>(problem.dim_v / 8);
 }
 
-void Merger::check(const MergeOperands& operands) const {
+void Merger::check(const MergeOperands& operands, std::int64_t launched) const {
   if (std::ssize(operands.inputs) != problem_.inputs) {
     base::fail(ErrorCode::kInvalidArgument,
                "{} inputs were given; the plan merges {} (MergeProblem::inputs)",
                operands.inputs.size(), problem_.inputs);
   }
-  const std::int64_t rows = problem_.most_rows, heads = problem_.heads;
+  const std::int64_t heads = problem_.heads;
+  // The number in device memory, if there is one, is not known here.
+  const std::int64_t rows = operands.rows == nullptr ? launched : certain_rows(launched);
   const bool states = problem_.form == PartialForm::kStates;
   if (problem_.carry_out) {
     constexpr const char* kReason = "the state is carried out (carry_out)";
@@ -128,13 +130,17 @@ void Merger::check(const MergeOperands& operands) const {
   } else {
     check_unused("state.acc", operands.state.acc, "no state is carried out (carry_out)");
     check_rows("O", operands.o, operands.o_strides);
-    check_distinct("O", operands.o_strides, rows, heads);
+    check_distinct("O", operands.o_strides, rows, heads, problem_.dim_v);
     check_optional("LSE", operands.lse, 4);
-    if (operands.lse != nullptr) check_distinct("LSE", operands.lse_strides, rows, heads);
+    if (operands.lse != nullptr && operands.rows != nullptr) {
+      check_distinct_lse(operands.lse_strides, launched, heads);
+    } else if (operands.lse != nullptr) {
+      check_distinct("LSE", operands.lse_strides, rows, heads, 1);
+    }
   }
   if (!states) {
-    check_distinct("O of the inputs", operands.input_o_strides, rows, heads);
-    check_distinct("LSE of the inputs", operands.input_lse_strides, rows, heads);
+    check_given("O of the inputs", operands.input_o_strides, rows, heads);
+    check_given("LSE of the inputs", operands.input_lse_strides, rows, heads);
   }
   check_optional("rows", operands.rows, 4);
   if (problem_.sink_logits) {
@@ -189,7 +195,7 @@ void Merger::run(device::LaunchSink& to, const MergeOperands& operands) const {
 }
 
 void Merger::run(device::LaunchSink& to, const MergeOperands& operands, std::int64_t rows) const {
-  check(operands);
+  check(operands, rows);
   kernels::MergeParams params = params_;
   params.most_rows = static_cast<int>(rows);
   const bool states = problem_.form == PartialForm::kStates;

@@ -38,11 +38,11 @@ class Merger {
 
   // As MergePlan. No allocation, no lock, no waiting.
   void run(device::LaunchSink& to, const MergeOperands& operands) const;
-  // The same for so many rows, which are 1 to most_rows, by a launch of their size.
+  // Merges `rows` rows, 1 to most_rows, by a launch of their size.
   void run(device::LaunchSink& to, const MergeOperands& operands, std::int64_t rows) const;
 
  private:
-  void check(const MergeOperands& operands) const;
+  void check(const MergeOperands& operands, std::int64_t rows) const;
 
   MergeProblem problem_;
   jit::KernelSpec spec_;

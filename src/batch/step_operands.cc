@@ -51,7 +51,18 @@ void check_rows(const char* name, const void* data, const RowStrides& strides) {
 }
 
 void check_distinct(const char* name, const RowStrides& strides, std::int64_t rows,
-                    std::int64_t heads) {
+                    std::int64_t heads, std::int64_t dim) {
+  attention::check_distinct(name, {{{"row", rows, strides.row}, {"head", heads, strides.head}}},
+                            dim);
+}
+
+void check_distinct_lse(const RowStrides& strides, std::int64_t most_rows, std::int64_t heads) {
+  const bool one_row = strides.row == strides.head && strides.row != 0;
+  check_distinct("LSE", strides, one_row ? 1 : certain_rows(most_rows), heads, 1);
+}
+
+void check_given(const char* name, const RowStrides& strides, std::int64_t rows,
+                 std::int64_t heads) {
   if ((strides.row != 0 || rows == 1) && (strides.head != 0 || heads == 1)) return;
   base::fail(ErrorCode::kInvalidArgument,
              "the strides of {} are {} and {} elements for row and head, so that rows or heads "

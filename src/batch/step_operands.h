@@ -4,6 +4,8 @@
 // What all kernels of batches ask of the metadata of a step and of K and V in pages, and how they
 // are told of them.
 
+#include <algorithm>
+
 #include "annulus/batch.h"
 #include "params/batch_params.h"
 
@@ -22,13 +24,24 @@ void check_stride(const char* tensor, const char* axis, std::int64_t stride);
 void check_row_dim(const char* name, std::int64_t dim, std::int64_t most);
 // A tensor [rows, heads, dim] of such rows.
 void check_rows(const char* name, const void* data, const RowStrides& strides);
-// Rows and heads that need places of their own, as all do that are written.
+// Refuses forgotten strides of a tensor that is read: strides of 0, by which all rows or all heads
+// would be one.
+void check_given(const char* name, const RowStrides& strides, std::int64_t rows,
+                 std::int64_t heads);
+// A tensor [rows, heads, dim] that is written: none of its elements may overlap.
 void check_distinct(const char* name, const RowStrides& strides, std::int64_t rows,
-                    std::int64_t heads);
-// K or V of so many pages. `one_row` says that no page has a second row, whose stride would matter.
+                    std::int64_t heads, std::int64_t dim);
+// The rows with which check_distinct is called if their number is in device memory: a step that may
+// have more than one row is taken to have two.
+inline constexpr std::int64_t kSomeRows = 2;
+inline std::int64_t certain_rows(std::int64_t most) { return std::min(most, kSomeRows); }
+// LSE [rows, heads] that is written, of steps whose number of rows is in device memory. An LSE in
+// the order [heads, rows] has equal strides in a step with one row, so equal strides mean one row.
+void check_distinct_lse(const RowStrides& strides, std::int64_t most_rows, std::int64_t heads);
+// K or V of `pages` pages. `one_row` says that no page has a second row, whose stride would matter.
 // Throws Error{kUnsupported} for row strides that no kernel takes.
 void check_keys(const char* name, const BatchStrides& strides, std::int64_t pages, bool one_row);
-// The metadata of a step whose pages have so many rows; 0: there are none.
+// The metadata of a step whose pages have `page_rows` rows; 0: there are no pages.
 void check_metadata(const BatchMetadata& metadata, std::int64_t page_rows);
 
 // Throws Error{kInvalidArgument} for what is no rank, and Error{kUnsupported} beyond what kernels

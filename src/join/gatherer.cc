@@ -23,10 +23,11 @@ Slices Gatherer::cut(std::int64_t rows) const {
 void Gatherer::check(const GatherOperands& operands, const void* workspace) const {
   if (heads_ > 0) {
     batch::check_rows("Q", operands.q, operands.q_strides);
-    batch::check_distinct("Q", operands.q_strides, operands.rows, heads_);
+    batch::check_given("Q", operands.q_strides, operands.rows, heads_);
   }
   batch::check_rows("gathered Q", operands.gathered, operands.gathered_strides);
-  batch::check_distinct("gathered Q", operands.gathered_strides, operands.rows, problem_.heads);
+  batch::check_distinct("gathered Q", operands.gathered_strides, operands.rows, problem_.heads,
+                        problem_.dim);
   attention::check_address("the workspace", workspace, kSliceAlignment);
   const std::array<attention::Place, 3> places = {{{"gathered Q", operands.gathered, true, 0},
                                                    {"the workspace", workspace, true, 0},

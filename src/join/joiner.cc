@@ -141,8 +141,8 @@ void Joiner::check_partial(const JoinOperands& operands) const {
                           "the partial answers are O and LSE (form)");
   batch::check_rows("O", operands.o, operands.o_strides);
   attention::check_address("LSE", operands.lse, 4);
-  batch::check_distinct("O", operands.o_strides, operands.rows, problem_.heads);
-  batch::check_distinct("LSE", operands.lse_strides, operands.rows, problem_.heads);
+  batch::check_given("O", operands.o_strides, operands.rows, problem_.heads);
+  batch::check_given("LSE", operands.lse_strides, operands.rows, problem_.heads);
 }
 
 void Joiner::check_joined(const JoinOperands& operands, std::int64_t rows,
@@ -161,10 +161,10 @@ void Joiner::check_joined(const JoinOperands& operands, std::int64_t rows,
                           "no state is carried out (carry_out)");
   if (rows * heads == 0) return;
   batch::check_rows("joined O", operands.joined_o, operands.joined_o_strides);
-  batch::check_distinct("joined O", operands.joined_o_strides, rows, heads);
+  batch::check_distinct("joined O", operands.joined_o_strides, rows, heads, problem_.dim_v);
   batch::check_optional("joined LSE", operands.joined_lse, 4);
   if (operands.joined_lse != nullptr) {
-    batch::check_distinct("joined LSE", operands.joined_lse_strides, rows, heads);
+    batch::check_distinct("joined LSE", operands.joined_lse_strides, rows, heads, 1);
   }
 }
 

@@ -340,7 +340,9 @@ TEST_CASE("what the host can see is a typed error") {
        [](AppendOperands* o) { o->k_strides.row = std::int64_t{1} << 31; },
        [](AppendOperands* o) { o->q_strides.head += 1; },
        [](AppendOperands* o) { o->rotated_q_strides.head = 0; },
-       [](AppendOperands* o) { o->k_pages = -1; }, [](AppendOperands* o) { o->slots = nullptr; },
+       [](AppendOperands* o) { o->rotated_q_strides.row = 8; },  // rows overlap
+       [](AppendOperands* o) { o->k_strides.row = 8; }, [](AppendOperands* o) { o->k_pages = -1; },
+       [](AppendOperands* o) { o->slots = nullptr; },
        [](AppendOperands* o) { o->slots_32 = o->rows; },
        [](AppendOperands* o) { o->positions = nullptr; },
        [](AppendOperands* o) { o->cosines = o->q; },

@@ -363,6 +363,8 @@ TEST_CASE("what the host can see is a typed error") {
   bad_run([](BatchOperands* o) { o->o = nullptr; });
   bad_run([](BatchOperands* o) { o->lse = nullptr; });
   bad_run([](BatchOperands* o) { o->o_strides.head = 0; });
+  bad_run([](BatchOperands* o) { o->o_strides.row = o->o_strides.head; });  // rows overlap
+  bad_run([](BatchOperands* o) { o->lse_strides = {.row = 1, .head = -1}; });
   bad_run([](BatchOperands* o) { o->lse_strides = {}; });
   bad_run([](BatchOperands* o) { o->k_strides.row += 4; });
   bad_run([](BatchOperands* o) { o->v_strides.row = std::int64_t{1} << 31; });

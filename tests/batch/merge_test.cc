@@ -209,6 +209,10 @@ TEST_CASE("what the host can see is a typed error") {
       [](MergeOperands* o, auto*) { o->o = static_cast<std::byte*>(o->o) + 8; },
       [](MergeOperands* o, auto*) { o->o_strides.row = 0; },
       [](MergeOperands* o, auto*) { o->o_strides.head += 4; },
+      // Rows or heads that overlap.
+      [](MergeOperands* o, auto*) { o->o_strides.row = o->o_strides.head; },
+      [](MergeOperands* o, auto*) { o->o_strides.head = 8; },
+      [](MergeOperands* o, auto*) { o->lse_strides = {.row = 1, .head = -1}; },
       [](MergeOperands* o, auto*) { o->lse_strides = {}; },
       [](MergeOperands* o, auto*) { o->input_o_strides = {}; },
       [](MergeOperands* o, auto*) { o->input_o_strides.row += 1; },

@@ -361,6 +361,11 @@ TEST_CASE("every rank gets the queries of all heads") {
       operands.q = heads > 0 ? q.data() : nullptr;
       operands.gathered = gathered.data();
       operands.q_strides = strides;
+      operands.gathered_strides = {problem.dim, problem.dim};  // rows overlap
+      if (rows > 1 && problem.heads > 1) {
+        CHECK_THROWS_WITH_AS(plan.run(nullptr, operands, workspace.data()),
+                             doctest::Contains("elements would overlap; give at least"), Error);
+      }
       operands.gathered_strides = {problem.heads * problem.dim, problem.dim};
       plan.run(nullptr, operands, workspace.data());
       on.synchronize();

@@ -3,6 +3,8 @@
 
 // Parts of validate(), the checks of a problem and its operands.
 
+#include <array>
+#include <cstdint>
 #include <span>
 
 #include "annulus/attention.h"
@@ -31,6 +33,17 @@ void check_rows_given(const Problem& problem, const OperandStrides& strides);
 void check_host_state(const char* name, const HostState& state);
 void check_host_state(const char* name, const HostState& state, std::int64_t rows,
                       std::int64_t dim_v);
+
+// An axis of a tensor, with its stride in elements.
+struct Axis {
+  const char* name;
+  std::int64_t extent;
+  std::int64_t stride;
+};
+// Throws Error{kInvalidArgument} if writers of two elements of a tensor would race because both
+// have the same address. `dim` elements of the innermost axis are contiguous. The axes have to
+// nest: each stride is at least what the axes of smaller strides span.
+void check_distinct(const char* name, std::array<Axis, 3> axes, std::int64_t dim);
 
 // The checks of Q and K, for kernels that read nothing else.
 void check_queries_and_keys(const Problem& problem, const Operands& operands);

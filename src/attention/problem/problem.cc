@@ -49,12 +49,6 @@ bool empty(const Tensor& tensor) {
   return tensor.batch == 0 || tensor.rows == 0 || tensor.heads == 0;
 }
 
-struct Axis {
-  const char* name;
-  std::int64_t extent;
-  std::int64_t stride;
-};
-
 std::array<Axis, 3> axes_of(const Tensor& tensor) {
   return {Axis{"batch", tensor.batch, tensor.strides.batch},
           Axis{"row", tensor.rows, tensor.strides.row},
@@ -93,25 +87,8 @@ void check_rows(const Tensor& tensor, bool broadcast_rows) {
                               broadcast_rows);
 }
 
-// Checks that no two elements of a tensor that is written have the same address, or writers of both
-// would race.
 void check_distinct(const Tensor& tensor) {
-  if (empty(tensor)) return;
-  std::array<Axis, 3> axes = axes_of(tensor);
-  std::sort(axes.begin(), axes.end(),
-            [](const Axis& a, const Axis& b) { return std::abs(a.stride) < std::abs(b.stride); });
-  // Axes in ascending order of stride: each stride has to be at least what the inner axes span.
-  std::int64_t inner = tensor.dim;
-  for (const Axis& axis : axes) {
-    if (axis.extent <= 1) continue;
-    if (std::abs(axis.stride) < inner) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the {} stride of {} is {} elements, less than the {} that lie inside one step; "
-                 "elements would overlap",
-                 axis.name, tensor.name, axis.stride, inner);
-    }
-    inner += std::abs(axis.stride) * (axis.extent - 1);
-  }
+  if (!empty(tensor)) attention::check_distinct(tensor.name, axes_of(tensor), tensor.dim);
 }
 
 // O may be Q itself if the two have the same strides: a CTA reads its rows of Q before it writes
@@ -240,6 +217,27 @@ void check_address(const char* name, const void* data, std::uintptr_t alignment)
 void check_unused(const char* name, const void* data, const char* why) {
   if (data != nullptr) {
     base::fail(ErrorCode::kInvalidArgument, "{} is given although {}; leave it null", name, why);
+  }
+}
+
+void check_distinct(const char* name, std::array<Axis, 3> axes, std::int64_t dim) {
+  // abs() of the least int64 does not exist.
+  const auto size = [](const Axis& axis) {
+    return axis.stride == std::numeric_limits<std::int64_t>::min() ? kMax : std::abs(axis.stride);
+  };
+  std::ranges::sort(axes, {}, size);
+  std::int64_t inner = dim;
+  for (const Axis& axis : axes) {
+    if (axis.extent <= 1) continue;
+    if (size(axis) < inner) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} stride of {} is {} elements, less than the {} that lie inside one step; "
+                 "elements would overlap; give at least {}",
+                 axis.name, name, axis.stride, inner, inner);
+    }
+    std::int64_t span = 0;
+    if (!multiply(size(axis), axis.extent - 1, &span) || span > kMax - inner) span = kMax - inner;
+    inner += span;
   }
 }
 
