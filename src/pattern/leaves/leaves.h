@@ -10,23 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "pattern/leaves/axial.h"
-#include "pattern/leaves/band.h"
-#include "pattern/leaves/blocks.h"
-#include "pattern/leaves/causal.h"
-#include "pattern/leaves/dense.h"
-#include "pattern/leaves/documents.h"
-#include "pattern/leaves/every.h"
-#include "pattern/leaves/global.h"
-#include "pattern/leaves/keys.h"
-#include "pattern/leaves/natten.h"
-#include "pattern/leaves/queries.h"
-#include "pattern/leaves/random.h"
-#include "pattern/leaves/segment.h"
-#include "pattern/leaves/sink.h"
-#include "pattern/leaves/strided.h"
-#include "pattern/leaves/vertical_slash.h"
-#include "pattern/leaves/window.h"
+// The headers of all leaves.
+#define ANNULUS_LEAF(Name)
+#include "pattern/leaves/leaves.def"
+#undef ANNULUS_LEAF
 
 namespace annulus::pattern::leaves {
 
