@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -15,27 +14,12 @@
 #include "attention/plan/general.h"
 #include "params/attention_params.h"
 #include "params/mask_program_params.h"
-#include "pattern/leaves/leaves.h"
 
 namespace annulus::attention {
 namespace {
 
 std::optional<pattern::MaskCode> program_of(const std::string& text) {
   return emit_program(Pattern::parse(text), kernels::kMaskNumbers, {2, {0, 64}, {.seq_k = 64}});
-}
-
-TEST_CASE("every function of a leaf is in the list of those that programs call") {
-  std::map<std::string, bool> listed;  // whether it is long
-#define ANNULUS_COMPARED_LEAF(name, slots) listed[#name] = false;
-#define ANNULUS_SEARCHED_LEAF(name, slots) listed[#name] = true;
-#include "params/mask_leaves_params.h"
-#undef ANNULUS_COMPARED_LEAF
-#undef ANNULUS_SEARCHED_LEAF
-  std::map<std::string, bool> called;
-  for (const pattern::leaves::DeviceFunction& function : pattern::leaves::all_functions()) {
-    called[std::string(function.name)] = function.is_long;
-  }
-  CHECK(listed == called);
 }
 
 TEST_CASE("a program is numbers alone: patterns of one form differ in nothing else") {

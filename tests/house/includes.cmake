@@ -102,8 +102,10 @@ foreach(room IN LISTS rooms)
       elseif(name MATCHES "\\.\\./")
         report(${file} "\"${name}\": paths start at src/ or include/")
       elseif(name MATCHES "^params/[a-z_]+_params\\.h$")
-        # What the host and the kernels share.
-        if(NOT "jit" IN_LIST closure_${room})
+        # The host and the kernels share these. The room pattern writes the text of masks, so it may
+        # include the list of the functions that masks call.
+        if(NOT "jit" IN_LIST closure_${room} AND NOT
+           (name STREQUAL "params/mask_leaves_params.h" AND "pattern" IN_LIST closure_${room}))
           report(${file} "\"${name}\": only rooms above jit know kernels")
         endif()
       elseif(name MATCHES "^([^/]+)/")

@@ -92,7 +92,7 @@ class ProgramEmitter {
     if (written.piece.constant) return fixed(*written.piece.constant);
     Instructions part;
     append(&part, op_of(written.piece.function));
-    part.uses_blocks = written.piece.function == leaves::kBlocksFunction;
+    part.uses_blocks = written.piece.function == leaves::functions::blocks.name;
     for (const std::size_t slot : written.piece.slots) part.words.push_back(written.numbers[slot]);
     return part;
   }

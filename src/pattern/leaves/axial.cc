@@ -14,8 +14,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kAxialFunctions[] = {{"axial", true}};
-
 constexpr Word kAxialWords[] = {{"axial", "axial(height, width)",
                                  "the same row or column of a grid of height x width cells",
                                  [](Arguments* read) {
@@ -129,8 +127,8 @@ std::int64_t Axial::next_end(std::int64_t, std::int64_t position) const { return
 MovingEnds Axial::moving_ends(std::int64_t) const { return {}; }
 
 Piece Axial::code(MaskWriter* write) const {
-  return write->call(kAxialFunctions[0], {write->slot("height of axial", height),
-                                          write->slot("width of axial", width)});
+  return write->call(functions::axial, {write->slot("height of axial", height),
+                                        write->slot("width of axial", width)});
 }
 
 Structure Axial::structure() const {
@@ -138,8 +136,6 @@ Structure Axial::structure() const {
 }
 
 std::span<const Word> Axial::words() { return kAxialWords; }
-
-std::span<const DeviceFunction> Axial::functions() { return kAxialFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -24,7 +24,6 @@ struct Axial {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Axial&, const Axial&) = default;
 };

@@ -11,11 +11,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kDilated = {"dilated", true};
-constexpr DeviceFunction kBand = {"band", true};
-constexpr DeviceFunction kLevel = {"level", true};
-constexpr DeviceFunction kBandFunctions[] = {kDilated, kBand, kLevel};
-
 constexpr Word kBandWords[] = {
     {"dilated", "dilated(r)", "every r-th key, counted from the query",
      [](Arguments* read) {
@@ -114,10 +109,10 @@ MovingEnds Band::moving_ends(std::int64_t) const { return {}; }
 
 Piece Band::code(MaskWriter* write) const {
   const std::size_t r = write->slot("a stride", stride);
-  if (window == kUnbounded && block == 1) return write->call(kDilated, {r});
-  if (window == kUnbounded) return write->call(kBand, {r, write->slot("a block", block)});
-  return write->call(
-      kLevel, {r, write->slot("a window of hierarchical", window), write->slot("a block", block)});
+  if (window == kUnbounded && block == 1) return write->call(functions::dilated, {r});
+  if (window == kUnbounded) return write->call(functions::band, {r, write->slot("a block", block)});
+  return write->call(functions::level, {r, write->slot("a window of hierarchical", window),
+                                        write->slot("a block", block)});
 }
 
 Structure Band::structure() const {
@@ -131,8 +126,6 @@ Structure Band::structure() const {
 }
 
 std::span<const Word> Band::words() { return kBandWords; }
-
-std::span<const DeviceFunction> Band::functions() { return kBandFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -28,7 +28,6 @@ struct Band {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Band&, const Band&) = default;
 };

@@ -14,8 +14,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kBlocksFunctions[] = {{"blocks", true}};
-
 constexpr std::string_view kHideOutside = "hide_outside";
 
 // [ "file" ] [ "," "hide_outside" ], without the comma where no file is named.
@@ -138,8 +136,6 @@ Structure Blocks::structure() const {
 }
 
 std::span<const Word> Blocks::words() { return kBlocksWords; }
-
-std::span<const DeviceFunction> Blocks::functions() { return kBlocksFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

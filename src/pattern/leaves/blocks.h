@@ -29,7 +29,6 @@ struct Blocks {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   // Layouts are compared by content, not by name.
   friend bool operator==(const Blocks& a, const Blocks& b) {

@@ -12,7 +12,6 @@ namespace {
 constexpr Word kCausalWords[] = {{"causal", "causal",
                                   "the query's own position and those before it",
                                   [](Arguments*) { return causal(); }, true}};
-constexpr DeviceFunction kCausalFunctions[] = {{"causal", false}};
 
 }  // namespace
 
@@ -39,7 +38,7 @@ std::int64_t Causal::next_end(std::int64_t, std::int64_t) const { return kNever;
 
 MovingEnds Causal::moving_ends(std::int64_t q) const { return {1, {q + 1}}; }
 
-Piece Causal::code(MaskWriter* write) const { return write->call(kCausalFunctions[0], {}); }
+Piece Causal::code(MaskWriter* write) const { return write->call(functions::causal, {}); }
 
 Structure Causal::structure() const {
   return {.head_period = 1,
@@ -51,8 +50,6 @@ Structure Causal::structure() const {
 }
 
 std::span<const Word> Causal::words() { return kCausalWords; }
-
-std::span<const DeviceFunction> Causal::functions() { return kCausalFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -21,7 +21,6 @@ struct Causal {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Causal&, const Causal&) = default;
 };

@@ -49,8 +49,6 @@ Structure Dense::structure() const {
 
 std::span<const Word> Dense::words() { return kDenseWords; }
 
-std::span<const DeviceFunction> Dense::functions() { return {}; }
-
 }  // namespace annulus::pattern::leaves
 
 namespace annulus::inline v0 {

@@ -21,7 +21,6 @@ struct Dense {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Dense&, const Dense&) = default;
 };

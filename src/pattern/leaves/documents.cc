@@ -15,8 +15,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kDocumentsFunctions[] = {{"documents", false}};
-
 constexpr Word kDocumentsWords[] = {
     {"documents", "documents([start, ...])",
      "the query's own document; documents begin at these positions", [](Arguments* read) {
@@ -71,7 +69,7 @@ MovingEnds Documents::moving_ends(std::int64_t) const { return {}; }
 
 Piece Documents::code(MaskWriter* write) const {
   const auto [offset, length] = write->list_slots("a start of documents", starts);
-  return write->call(kDocumentsFunctions[0], {offset, length});
+  return write->call(functions::documents, {offset, length});
 }
 
 Structure Documents::structure() const {
@@ -83,8 +81,6 @@ Structure Documents::structure() const {
 }
 
 std::span<const Word> Documents::words() { return kDocumentsWords; }
-
-std::span<const DeviceFunction> Documents::functions() { return kDocumentsFunctions; }
 
 Interval Documents::document_of(std::int64_t q) const {
   const auto next = std::upper_bound(starts.begin(), starts.end(), q);

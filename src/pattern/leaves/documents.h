@@ -25,7 +25,6 @@ struct Documents {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   // From the start of q's document (or the least number) to the start of the next one (or the
   // largest number).

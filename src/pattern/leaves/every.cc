@@ -12,8 +12,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kEveryFunctions[] = {{"every", true}};
-
 constexpr Word kEveryWords[] = {
     {"every", "every(s, r)", "keys whose position is r modulo s", [](Arguments* read) {
        const auto [s, r] = read->numbers<2>("every");
@@ -70,7 +68,7 @@ std::int64_t Every::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Every::moving_ends(std::int64_t) const { return {}; }
 
 Piece Every::code(MaskWriter* write) const {
-  return write->call(kEveryFunctions[0],
+  return write->call(functions::every,
                      {write->slot("s of every", stride), write->slot("r of every", remainder)});
 }
 
@@ -82,8 +80,6 @@ Structure Every::structure() const {
 }
 
 std::span<const Word> Every::words() { return kEveryWords; }
-
-std::span<const DeviceFunction> Every::functions() { return kEveryFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -24,7 +24,6 @@ struct Every {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Every&, const Every&) = default;
 };

@@ -15,9 +15,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFirst[] = {{"global_first", false}};
-constexpr DeviceFunction kListed[] = {{"global_listed", false}};
-
 // Both leaves have one word, which takes a number or a list.
 constexpr Word kGlobalWords[] = {
     {"global", "global(n) or global([p, ...])",
@@ -60,7 +57,7 @@ std::int64_t GlobalFirst::next_end(std::int64_t q, std::int64_t position) const 
 MovingEnds GlobalFirst::moving_ends(std::int64_t) const { return {}; }
 
 Piece GlobalFirst::code(MaskWriter* write) const {
-  return write->call(kFirst[0], {write->slot("n of global", n)});
+  return write->call(functions::global_first, {write->slot("n of global", n)});
 }
 
 Structure GlobalFirst::structure() const {
@@ -68,8 +65,6 @@ Structure GlobalFirst::structure() const {
 }
 
 std::span<const Word> GlobalFirst::words() { return kGlobalWords; }
-
-std::span<const DeviceFunction> GlobalFirst::functions() { return kFirst; }
 
 void GlobalListed::check() {
   check_positions("global", positions);
@@ -113,7 +108,7 @@ MovingEnds GlobalListed::moving_ends(std::int64_t) const { return {}; }
 
 Piece GlobalListed::code(MaskWriter* write) const {
   const auto [offset, length] = write->list_slots("a position of global", positions);
-  return write->call(kListed[0], {offset, length});
+  return write->call(functions::global_listed, {offset, length});
 }
 
 Structure GlobalListed::structure() const {
@@ -121,8 +116,6 @@ Structure GlobalListed::structure() const {
 }
 
 std::span<const Word> GlobalListed::words() { return {}; }
-
-std::span<const DeviceFunction> GlobalListed::functions() { return kListed; }
 
 }  // namespace annulus::pattern::leaves
 

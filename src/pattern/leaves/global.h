@@ -25,7 +25,6 @@ struct GlobalFirst {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const GlobalFirst&, const GlobalFirst&) = default;
 };
@@ -46,7 +45,6 @@ struct GlobalListed {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const GlobalListed&, const GlobalListed&) = default;
 };

@@ -12,8 +12,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kKeysFunctions[] = {{"keys", false}};
-
 constexpr Word kKeysWords[] = {
     {"keys", "keys(a, b)", "keys at positions a to b - 1", [](Arguments* read) {
        const auto [a, b] = read->numbers<2>("keys");
@@ -58,7 +56,7 @@ std::int64_t Keys::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Keys::moving_ends(std::int64_t) const { return {}; }
 
 Piece Keys::code(MaskWriter* write) const {
-  return write->call(kKeysFunctions[0],
+  return write->call(functions::keys,
                      {write->slot("a of keys", begin), write->slot("b of keys", end)});
 }
 
@@ -72,8 +70,6 @@ Structure Keys::structure() const {
 }
 
 std::span<const Word> Keys::words() { return kKeysWords; }
-
-std::span<const DeviceFunction> Keys::functions() { return kKeysFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

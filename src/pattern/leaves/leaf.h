@@ -132,14 +132,6 @@ struct Word {
   bool is_bare = false;               // has no parentheses: `dense`
 };
 
-// A function of templates/tile/mask.cuh that the text of a mask calls. Long ones search in memory
-// or divide for each element (ANNULUS_SEARCHED_LEAF of params/mask_leaves_params.h), in a loop over
-// a row's columns; the others give the bits of a row by arithmetic.
-struct DeviceFunction {
-  std::string_view name;
-  bool is_long;
-};
-
 template <typename L>
 concept IsLeaf = std::equality_comparable<L> &&
     requires(L leaf, const L& made, const Pair& pair, const Question& question, std::string* text,
@@ -170,11 +162,10 @@ concept IsLeaf = std::equality_comparable<L> &&
   // effects.
   { made.next_end(number, number) } -> std::same_as<std::int64_t>;
   { made.moving_ends(number) } -> std::same_as<MovingEnds>;
-  // The leaf's call of a device function, or a constant.
+  // The leaf's call of a device function (leaves::functions of mask_writer.h), or a constant.
   { made.code(write) } -> std::same_as<Piece>;
   { made.structure() } -> std::same_as<Structure>;
   { L::words() } -> std::same_as<std::span<const Word>>;
-  { L::functions() } -> std::same_as<std::span<const DeviceFunction>>;
 };
 
 }  // namespace annulus::pattern::leaves

@@ -1,6 +1,7 @@
 #include "pattern/leaves/leaves.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "pattern/leaves/mask_writer.h"
 
@@ -22,19 +23,15 @@ const std::vector<Word>& all_words() {
   return words;
 }
 
-const std::vector<DeviceFunction>& all_functions() {
-  static const std::vector<DeviceFunction> functions = [] {
-    std::vector<DeviceFunction> all;
-#define ANNULUS_LEAF(Name) \
-  all.insert(all.end(), Name::functions().begin(), Name::functions().end());
-#include "pattern/leaves/leaves.def"
-#undef ANNULUS_LEAF
-    return all;
-  }();
-  return functions;
-}
-
 namespace {
+
+constexpr DeviceFunction kFunctions[] = {
+#define ANNULUS_COMPARED_LEAF(name, slots) functions::name,
+#define ANNULUS_SEARCHED_LEAF(name, slots) functions::name,
+#include "params/mask_leaves_params.h"
+#undef ANNULUS_COMPARED_LEAF
+#undef ANNULUS_SEARCHED_LEAF
+};
 
 // How many of the functions of leaves that the text calls are counted.
 template <typename F>
@@ -44,8 +41,8 @@ std::int64_t calls(std::string_view mask, const F& is_counted) {
   for (std::size_t at = mask.find(kCall); at != mask.npos; at = mask.find(kCall, at + 1)) {
     const std::string_view call = mask.substr(at + kCall.size());
     const std::string_view name = call.substr(0, call.find('('));
-    const auto found = std::ranges::find(all_functions(), name, &DeviceFunction::name);
-    if (found != all_functions().end() && is_counted(*found)) ++counted;
+    const auto* found = std::ranges::find(kFunctions, name, &DeviceFunction::name);
+    if (found != std::end(kFunctions) && is_counted(*found)) ++counted;
   }
   return counted;
 }

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-// The headers of all leaves.
+// This includes the headers of all leaves.
 #define ANNULUS_LEAF(Name)
 #include "pattern/leaves/leaves.def"
 #undef ANNULUS_LEAF
@@ -32,10 +32,8 @@ using Leaf = AnyOf<void
                    >::type;
 #undef ANNULUS_LEAF
 
-// The words of all leaves, and the device functions that their code calls, in the order of
-// leaves.def.
+// The words of all leaves, in the order of leaves.def.
 const std::vector<Word>& all_words();
-const std::vector<DeviceFunction>& all_functions();
 
 // How many functions of leaves the text of a mask calls, each as often as it stands there; and how
 // many long ones.

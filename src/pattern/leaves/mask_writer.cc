@@ -115,7 +115,7 @@ Piece MaskWriter::blocks(const std::shared_ptr<const BlockLayout>& layout, std::
                name);
   }
   code_.layout = layout;
-  return {"m.blocks(q, k)", kTight, {}, kBlocksFunction};
+  return {"m.blocks(q, k)", kTight, {}, functions::blocks.name};
 }
 
 MaskCode MaskWriter::finish(std::string text) {

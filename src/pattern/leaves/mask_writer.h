@@ -47,8 +47,22 @@ struct MaskPart {
   std::vector<MaskNumber> numbers;
 };
 
-// The name of the function of blocks().
-inline constexpr std::string_view kBlocksFunction = "blocks";
+// A function of templates/tile/mask.cuh that the text of a mask calls. A long function searches in
+// memory or divides for each element, in a loop over a row's columns; any other gives the bits of a
+// row by arithmetic.
+struct DeviceFunction {
+  std::string_view name;
+  bool is_long;
+};
+
+// Each function has its own name here.
+namespace functions {
+#define ANNULUS_COMPARED_LEAF(name, slots) inline constexpr DeviceFunction name = {#name, false};
+#define ANNULUS_SEARCHED_LEAF(name, slots) inline constexpr DeviceFunction name = {#name, true};
+#include "params/mask_leaves_params.h"
+#undef ANNULUS_COMPARED_LEAF
+#undef ANNULUS_SEARCHED_LEAF
+}  // namespace functions
 
 // The number as a device has it. Throws Error{kUnsupported} beyond its range; `what` is for the
 // message.

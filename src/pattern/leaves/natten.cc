@@ -14,8 +14,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kNattenFunctions[] = {{"natten", true}};
-
 constexpr Word kNattenWords[] = {{"natten", "natten(height, width, n)",
                                   "the n x n cells around the query's in a grid",
                                   [](Arguments* read) {
@@ -128,7 +126,7 @@ std::int64_t Natten::next_end(std::int64_t, std::int64_t position) const { retur
 MovingEnds Natten::moving_ends(std::int64_t) const { return {}; }
 
 Piece Natten::code(MaskWriter* write) const {
-  return write->call(kNattenFunctions[0],
+  return write->call(functions::natten,
                      {write->slot("height of natten", height),
                       write->slot("width of natten", width), write->slot("n of natten", n / 2)});
 }
@@ -138,8 +136,6 @@ Structure Natten::structure() const {
 }
 
 std::span<const Word> Natten::words() { return kNattenWords; }
-
-std::span<const DeviceFunction> Natten::functions() { return kNattenFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -26,7 +26,6 @@ struct Natten {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Natten&, const Natten&) = default;
 };

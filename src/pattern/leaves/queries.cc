@@ -12,8 +12,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kQueriesFunctions[] = {{"queries", false}};
-
 constexpr Word kQueriesWords[] = {{"queries", "queries(a, b)",
                                    "queries at positions a to b - 1 see every key, others none",
                                    [](Arguments* read) {
@@ -60,7 +58,7 @@ std::int64_t Queries::next_end(std::int64_t, std::int64_t) const { return kNever
 MovingEnds Queries::moving_ends(std::int64_t) const { return {}; }
 
 Piece Queries::code(MaskWriter* write) const {
-  return write->call(kQueriesFunctions[0],
+  return write->call(functions::queries,
                      {write->slot("a of queries", begin), write->slot("b of queries", end)});
 }
 
@@ -73,8 +71,6 @@ Structure Queries::structure() const {
 }
 
 std::span<const Word> Queries::words() { return kQueriesWords; }
-
-std::span<const DeviceFunction> Queries::functions() { return kQueriesFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -19,8 +19,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kRandomFunctions[] = {{"random", true}};
-
 constexpr Word kRandomWords[] = {{"random", "random(c, seed, b)",
                                   "c blocks of b keys, drawn for each block of b queries",
                                   [](Arguments* read) {
@@ -243,7 +241,7 @@ Piece Random::code(MaskWriter* write) const {
                                               })
                                  .first;
   return write->call(
-      kRandomFunctions[0],
+      functions::random,
       {offset, write->slot("c of random", each), write->slot("b of random", block),
        write->slot("the first row of random", first), write->slot("the rows of random", rows)});
 }
@@ -257,8 +255,6 @@ Structure Random::structure() const {
 }
 
 std::span<const Word> Random::words() { return kRandomWords; }
-
-std::span<const DeviceFunction> Random::functions() { return kRandomFunctions; }
 
 std::int64_t Random::columns(const PatternContext& context) const {
   if (context.seq_k < 0) {

@@ -29,7 +29,6 @@ struct Random {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   // How many column blocks there are to choose from: ceil(Sk / b). Throws Error{kInvalidArgument}
   // where the context does not know Sk or its layer is outside [0, 2^32).

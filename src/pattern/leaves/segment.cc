@@ -13,8 +13,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kSegmentFunctions[] = {{"segment", true}};
-
 constexpr Word kSegmentWords[] = {
     {"segment", "segment(w, r)",
      "every r-th key of the query's segment of w keys, by head (LongNet)", [](Arguments* read) {
@@ -111,7 +109,7 @@ std::int64_t Segment::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Segment::moving_ends(std::int64_t) const { return {}; }
 
 Piece Segment::code(MaskWriter* write) const {
-  return write->call(kSegmentFunctions[0],
+  return write->call(functions::segment,
                      {write->slot("w of segment", width), write->slot("r of segment", rate)});
 }
 
@@ -123,8 +121,6 @@ Structure Segment::structure() const {
 }
 
 std::span<const Word> Segment::words() { return kSegmentWords; }
-
-std::span<const DeviceFunction> Segment::functions() { return kSegmentFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -25,7 +25,6 @@ struct Segment {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Segment&, const Segment&) = default;
 };

@@ -11,8 +11,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kSinkFunctions[] = {{"sink", false}};
-
 template <Pattern (*kMake)(std::int64_t)>
 Pattern parse(Arguments* read) {
   const std::int64_t n = read->number();
@@ -50,7 +48,7 @@ std::int64_t Sink::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Sink::moving_ends(std::int64_t) const { return {}; }
 
 Piece Sink::code(MaskWriter* write) const {
-  return write->call(kSinkFunctions[0], {write->slot("n of sink", n)});
+  return write->call(functions::sink, {write->slot("n of sink", n)});
 }
 
 Structure Sink::structure() const {
@@ -63,8 +61,6 @@ Structure Sink::structure() const {
 }
 
 std::span<const Word> Sink::words() { return kSinkWords; }
-
-std::span<const DeviceFunction> Sink::functions() { return kSinkFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

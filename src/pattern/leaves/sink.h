@@ -23,7 +23,6 @@ struct Sink {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Sink&, const Sink&) = default;
 };

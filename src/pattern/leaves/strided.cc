@@ -11,8 +11,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kStridedFunctions[] = {{"strided", true}};
-
 constexpr Word kStridedWords[] = {{"strided", "strided(s, n, b)",
                                    "every s-th block of b keys, and n blocks around the query's",
                                    [](Arguments* read) {
@@ -81,7 +79,7 @@ std::int64_t Strided::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Strided::moving_ends(std::int64_t) const { return {}; }
 
 Piece Strided::code(MaskWriter* write) const {
-  return write->call(kStridedFunctions[0],
+  return write->call(functions::strided,
                      {write->slot("s of strided", stride), write->slot("n of strided", near),
                       write->slot("b of strided", block)});
 }
@@ -95,8 +93,6 @@ Structure Strided::structure() const {
 }
 
 std::span<const Word> Strided::words() { return kStridedWords; }
-
-std::span<const DeviceFunction> Strided::functions() { return kStridedFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

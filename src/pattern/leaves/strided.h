@@ -25,7 +25,6 @@ struct Strided {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Strided&, const Strided&) = default;
 };

@@ -15,8 +15,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kVerticalSlashFunctions[] = {{"vertical_slash", false}};
-
 constexpr Word kVerticalSlashWords[] = {
     {"vertical_slash", "vertical_slash([k, ...], [d, ...])", "keys k, and those d before the query",
      [](Arguments* read) {
@@ -80,7 +78,7 @@ MovingEnds VerticalSlash::moving_ends(std::int64_t) const { return {}; }
 Piece VerticalSlash::code(MaskWriter* write) const {
   const auto [column_list, column_count] = write->list_slots("a column of vertical_slash", columns);
   const auto [slash_list, slash_count] = write->list_slots("a slash of vertical_slash", slashes);
-  return write->call(kVerticalSlashFunctions[0],
+  return write->call(functions::vertical_slash,
                      {column_list, column_count, slash_list, slash_count});
 }
 
@@ -89,8 +87,6 @@ Structure VerticalSlash::structure() const {
 }
 
 std::span<const Word> VerticalSlash::words() { return kVerticalSlashWords; }
-
-std::span<const DeviceFunction> VerticalSlash::functions() { return kVerticalSlashFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

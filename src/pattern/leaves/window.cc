@@ -11,11 +11,6 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kBoth = {"window", false};
-constexpr DeviceFunction kLeft = {"window_left", false};    // unbounded to the right
-constexpr DeviceFunction kRight = {"window_right", false};  // unbounded to the left
-constexpr DeviceFunction kWindowFunctions[] = {kBoth, kLeft, kRight};
-
 constexpr Word kWindowWords[] = {
     {"window", "window(left, right)",
      "from left keys before the query to right after it; -1: any number", [](Arguments* read) {
@@ -79,9 +74,11 @@ MovingEnds Window::moving_ends(std::int64_t q) const {
 
 Piece Window::code(MaskWriter* write) const {
   if (left == kUnbounded && right == kUnbounded) return constant(true);
-  if (right == kUnbounded) return write->call(kLeft, {write->slot("left of window", left)});
-  if (left == kUnbounded) return write->call(kRight, {write->slot("right of window", right)});
-  return write->call(kBoth,
+  if (right == kUnbounded)
+    return write->call(functions::window_left, {write->slot("left of window", left)});
+  if (left == kUnbounded)
+    return write->call(functions::window_right, {write->slot("right of window", right)});
+  return write->call(functions::window,
                      {write->slot("left of window", left), write->slot("right of window", right)});
 }
 
@@ -98,8 +95,6 @@ Structure Window::structure() const {
 }
 
 std::span<const Word> Window::words() { return kWindowWords; }
-
-std::span<const DeviceFunction> Window::functions() { return kWindowFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

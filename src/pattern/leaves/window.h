@@ -27,7 +27,6 @@ struct Window {
   Piece code(MaskWriter* write) const;
   Structure structure() const;
   static std::span<const Word> words();
-  static std::span<const DeviceFunction> functions();
 
   friend bool operator==(const Window&, const Window&) = default;
 };
