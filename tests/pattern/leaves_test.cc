@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <memory>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -98,6 +100,31 @@ const char* const kLeaves[] = {
     "sum(causal & segment(8, 1), causal & segment(16, 2))",
     "~dense",
 };
+
+// Adds the indices in leaves.def of a pattern's leaves.
+void note_leaves(const Pattern& pattern, std::set<std::size_t>* noted) {
+  each_leaf(pattern.node(), [&](const leaves::Leaf& leaf) { noted->insert(leaf.index()); });
+}
+
+TEST_CASE("random patterns draw every leaf, and the texts above have every leaf but a layout") {
+  base::Random random(1);
+  const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 60, 80));
+  std::set<std::size_t> drawn, listed;
+  for (int i = 0; i < 1000; ++i) note_leaves(test::random_leaf(&random, layout), &drawn);
+  note_leaves(blocks(layout), &listed);
+  for (const char* text : kLeaves) note_leaves(Pattern::parse(text), &listed);
+  std::size_t index = 0;
+  for (const std::string name : {
+#define ANNULUS_LEAF(Name) #Name,
+#include "pattern/leaves/leaves.def"
+#undef ANNULUS_LEAF
+       }) {
+    CAPTURE(name);
+    CHECK(drawn.contains(index));
+    CHECK(listed.contains(index));
+    ++index;
+  }
+}
 
 struct Truth {
   std::vector<std::int32_t> kept;  // block columns, row after row, head after head

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
+#include "fuzz/pattern_grammar.h"
 #include "pattern/classify.h"
 #include "pattern/random_pattern.h"
 
@@ -92,6 +94,38 @@ TEST_CASE("the document's table of leaves is of the words that there are") {
     CHECK(listed.erase(std::string(word.name)) == 1);
   }
   CHECK(listed.empty());
+}
+
+// Adds the words of lower-case letters and underscores that a text has.
+void note_words(const std::string& text, std::set<std::string>* words) {
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz_";
+  for (std::size_t at = text.find_first_of(kLetters); at != text.npos;) {
+    const std::size_t end = text.find_first_not_of(kLetters, at);
+    words->insert(text.substr(at, end - at));
+    at = text.find_first_of(kLetters, end);
+  }
+}
+
+TEST_CASE("the dictionary of the fuzz target has every word, and its grammar makes every word") {
+  std::set<std::string> listed, made;
+  std::ifstream dictionary(ANNULUS_FUZZ_PATTERN_DICTIONARY);
+  for (std::string line; std::getline(dictionary, line);) {
+    if (line.starts_with('"')) note_words(line, &listed);
+  }
+  base::Random random(1);
+  for (int i = 0; i < 1000; ++i) {
+    std::string input(64, '\0');
+    for (char& byte : input) byte = static_cast<char>(random.below(256));
+    fuzz::Bytes bytes(input);
+    note_words(fuzz::PatternGrammar(&bytes).pattern(), &made);
+  }
+  for (const PatternWord& word : pattern_words()) {
+    CAPTURE(word.name);
+    CHECK(listed.contains(std::string(word.name)));
+    // prefix() is another name of sink(), and blocks() needs a layout.
+    if (word.name == "prefix" || word.name == "blocks") continue;
+    CHECK(made.contains(std::string(word.name)));
+  }
 }
 
 }  // namespace
