@@ -151,12 +151,12 @@ TEST_CASE("a text of somebody else names no file, and is no longer than its limi
 
 TEST_CASE("many random blocks are those of the definition") {
   // Floyd's algorithm with a set, as leaves/random.h words it.
-  constexpr std::int64_t kColumns = 5000, kChosen = 3000, kSeed = 9;
+  constexpr std::int64_t kBlocks = 5000, kChosen = 3000, kSeed = 9;
   const Pattern pattern = random(kChosen, kSeed, 1);
   for (const std::int64_t row : {0, 1, 4999}) {
     std::set<std::int64_t> chosen;
     for (std::int64_t draw = 0; draw < kChosen; ++draw) {
-      const std::int64_t top = kColumns - kChosen + draw;
+      const std::int64_t top = kBlocks - kChosen + draw;
       const auto words = base::philox(
           {static_cast<std::uint32_t>(draw), static_cast<std::uint32_t>(row), 2, 5}, {kSeed, 0});
       __extension__ using Wide = unsigned __int128;
@@ -165,9 +165,9 @@ TEST_CASE("many random blocks are those of the definition") {
       if (!chosen.insert(t).second) chosen.insert(top);
     }
     CHECK(std::ssize(chosen) == kChosen);
-    Evaluator evaluator(pattern, {kColumns, 5});
+    Evaluator evaluator(pattern, {kBlocks, 5});
     std::set<std::int64_t> seen;
-    for (const Interval& keys : evaluator.row(2, row, {0, kColumns})) {
+    for (const Interval& keys : evaluator.row(2, row, {0, kBlocks})) {
       for (std::int64_t k = keys.begin; k < keys.end; ++k) seen.insert(k);
     }
     CHECK(seen == chosen);
