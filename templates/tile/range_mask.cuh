@@ -32,7 +32,20 @@ struct Range {
   int first, last;
 };
 
-class RangeMask {
+// The answer of every leaf that RangeMask does not define: nothing is certain.
+struct UnknownLeaves {
+#define ANNULUS_COMPARED_LEAF(leaf, slots)                              \
+  template <typename... Arguments>                                      \
+  __device__ __forceinline__ Possible leaf(const Arguments&...) const { \
+    return {true, true};                                                \
+  }
+#define ANNULUS_SEARCHED_LEAF(leaf, slots) ANNULUS_COMPARED_LEAF(leaf, slots)
+#include "params/mask_leaves_params.h"
+#undef ANNULUS_COMPARED_LEAF
+#undef ANNULUS_SEARCHED_LEAF
+};
+
+class RangeMask : public UnknownLeaves {
  public:
   __device__ __forceinline__ RangeMask(const MaskContext<32>& context, Range q, Range k)
       : context_(context), q_(q), k_(k) {}
@@ -108,18 +121,8 @@ class RangeMask {
     return {next <= k_.last, stride > 1 && !(rest == 0 && k_.first == k_.last)};
   }
 
-#define ANNULUS_UNKNOWN_LEAF(leaf)                                      \
-  template <typename... Arguments>                                      \
-  __device__ __forceinline__ Possible leaf(const Arguments&...) const { \
-    return unknown();                                                   \
-  }
-  ANNULUS_UNKNOWN_LEAF(global_listed)
-  ANNULUS_UNKNOWN_LEAF(dilated)
-  ANNULUS_UNKNOWN_LEAF(segment)
-  ANNULUS_UNKNOWN_LEAF(axial)
-  ANNULUS_UNKNOWN_LEAF(natten)
-  ANNULUS_UNKNOWN_LEAF(vertical_slash)
-#undef ANNULUS_UNKNOWN_LEAF
+  // A layout's blocks are no ranges: patterns with blocks() are classified on the host.
+  __device__ Possible blocks(int, int) const = delete;
 
   __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
   __device__ __forceinline__ int group(int heads_slot, int count) const {

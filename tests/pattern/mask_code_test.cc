@@ -380,19 +380,6 @@ TEST_CASE("what a device cannot hold is refused") {
   CHECK(emit_in({1, {0, 10}, {}}) == ErrorCode::kInvalidArgument);
 }
 
-// A leaf about which RangeMask has no answer does not compile. Patterns with blocks() are
-// classified on the host.
-struct BlocksToo : tile::RangeMask {
-  void blocks() const;
-};
-struct Answering : BlocksToo {
-#define ANNULUS_COMPARED_LEAF(leaf, slots) using BlocksToo::leaf;
-#define ANNULUS_SEARCHED_LEAF(leaf, slots) using BlocksToo::leaf;
-#include "params/mask_leaves_params.h"
-#undef ANNULUS_COMPARED_LEAF
-#undef ANNULUS_SEARCHED_LEAF
-};
-
 // All of RangeMask's answers for a block, against each pair of it.
 void check_ranges(const Pattern& pattern,
                   const std::function<tile::Possible(const tile::RangeMask&)>& answer) {
