@@ -170,7 +170,7 @@ class Jobs {
   std::vector<std::string> targets_;  // of each job
 };
 
-// The parts of KernelSet::origin; empty where it is none.
+// The parts of KernelSet::origin. All are empty if the text is not an origin.
 std::array<std::string, 5> parts_of_origin(std::string_view origin) {
   std::array<std::string, 5> parts;
   for (std::string& part : parts) {

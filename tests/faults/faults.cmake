@@ -16,7 +16,7 @@ function(fault_program name)
   target_link_libraries(${name} PRIVATE fault_flows ${CMAKE_DL_LIBS})
   annulus_warnings(${name})
   annulus_unity(${name})
-  annulus_precompile(${name} FROM annulus_base)
+  annulus_precompile(${name} FROM micro_tests)
   annulus_opens_simulator(${name})
 endfunction()
 

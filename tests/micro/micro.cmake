@@ -12,7 +12,9 @@ target_link_libraries(micro_tests PRIVATE annulus_test_problems annulus_api nloh
 target_link_options(micro_tests PRIVATE ${ANNULUS_PORTABLE_LINK})
 annulus_warnings(micro_tests)
 annulus_unity(micro_tests)
-annulus_precompile(micro_tests FROM annulus_base)
+# Other programs that are compiled with -O2 take these. What the program annulus has is of -Og, and g++
+# needs the same option.
+annulus_precompile(micro_tests HEADERS ${ANNULUS_COMMON_HEADERS} <nlohmann/json.hpp>)
 annulus_opens_simulator(micro_tests)
 if(NOT ANNULUS_SIMULATOR)
   return()
