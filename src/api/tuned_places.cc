@@ -16,8 +16,12 @@ TunedPlaces tuned_places(const std::optional<std::string>& tuned_path,
   TunedPlaces places;
   places.path =
       tuned_path ? base::search_path_of(*tuned_path) : base::default_tuned_path(environment);
-  places.folders = autotune::split_path(places.path);
   const bool named = tuned_path || !environment.tuned.empty();
+  if (named) {
+    places.folders = autotune::split_path(places.path);
+  } else if (!places.path.empty()) {
+    places.folders = {places.path};  // one folder, although HOME may have a ':'
+  }
   places.lacks_folder = !named && places.path.empty();
   if (!places.path.empty() || !named) places.shipped = abi::shared_folders("tuned");
   return places;

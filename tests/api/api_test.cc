@@ -13,6 +13,7 @@
 #include "annulus/error.h"
 #include "api/device_name.h"
 #include "api/impl.h"
+#include "api/tuned_places.h"
 #include "support/failing_table.h"
 #include "support/faulty_files.h"
 #include "support/simulator.h"
@@ -33,6 +34,15 @@ TEST_CASE("every counter of a simulated device has its name in Device::counters"
   for (std::size_t i = 0; i < names.size(); ++i) CHECK(counters[i].first == names[i]);
   // The struct of the driver and nothing more or less: two words before the totals.
   CHECK(sizeof(annulus_simulator_counters) == sizeof(std::uint64_t) * (1 + names.size()));
+}
+
+TEST_CASE("a folder that HOME gives is one folder, and a path that a user gives is split") {
+  using Folders = std::vector<std::string>;
+  base::Environment environment{.home = "/home/a:b"};
+  CHECK(api::tuned_places({}, environment).folders == Folders{"/home/a:b/.cache/annulus/tuned"});
+  CHECK(api::tuned_places("/x:/y", environment).folders == Folders{"/x", "/y"});
+  environment.tuned = "/v:/w";
+  CHECK(api::tuned_places({}, environment).folders == Folders{"/v", "/w"});
 }
 
 TEST_CASE("device names are read and written") {
