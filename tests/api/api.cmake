@@ -2,7 +2,8 @@ annulus_test(api LABEL unit LIBRARIES annulus_api annulus_test_devices SOURCES a
   api/architecture_test.cc api/background_tuning_test.cc api/bound_call_test.cc api/callbacks_test.cc api/driver_entry_test.cc
   api/fork_test.cc api/handle_table_test.cc api/late_plan_test.cc api/memory_test.cc
   api/recompile_test.cc api/streams_test.cc api/work_limit_test.cc
-  ALONE api/fork_test.cc api/memory_test.cc api/streams_test.cc)
+  ALONE api/fork_test.cc api/memory_test.cc api/streams_test.cc
+  SLOW api/background_tuning_test.cc)
 
 # It stands before malloc, as the sanitizers do.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")

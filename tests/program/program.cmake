@@ -18,7 +18,8 @@ if(TARGET annulus_program)
     program/program_test.cc
     program/stopped_program_test.cc
     program/tune_program_test.cc
-    program/warm_program_test.cc)
+    program/warm_program_test.cc
+    SLOW program/stopped_program_test.cc program/tune_program_test.cc)
   target_compile_definitions(test_program PRIVATE
     ANNULUS_PROGRAM="$<TARGET_FILE:annulus_program>"
     ANNULUS_TEMPLATES="${PROJECT_SOURCE_DIR}/templates"
