@@ -168,8 +168,8 @@ double cycles_of(const PipeDevice& device, const std::vector<Load>& loads, doubl
   return cycles;
 }
 
-// Cycles of combine_parts beside its launch. A CTA joins as many rows at a time as its threads are
-// enough for, one group of rows after another.
+// Cycles of combine_parts without those of its launch. A CTA divides its threads among a few rows,
+// joins these rows at the same time, and then takes the next rows.
 double join_cycles(const PipeDevice& device, const ClassPlan& plan, const Works& works,
                    const RowBytes& bytes, std::int64_t dim_v) {
   if (works.joined == 0) return 0;

@@ -9,9 +9,9 @@
 // CTA takes a work's first loads one after another (its record, its tile of rows, the page, the
 // keys), then its steps at the pace that the pipes of its multiprocessor allow. The pauses before
 // the first few works of all CTAs are at the same time, and memory is idle during them. While all
-// CTAs together ask for more bytes than memory gives, they share what it gives. When so many have
-// ended that they ask for less, each goes on at its own pace. Joining is a launch whose threads
-// load the states of a row's parts a few at a time.
+// CTAs together need more bytes per cycle than memory delivers, they share its bandwidth. Once
+// enough CTAs have ended, the others run at their own pace. Joining is a launch whose threads load
+// the states of a row's parts a few at a time.
 
 #include <cstdint>
 #include <span>

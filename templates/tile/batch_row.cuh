@@ -91,8 +91,8 @@ __device__ __forceinline__ JoinedRow join(const Each& each, float unit = 1.0f) {
   return row;
 }
 
-// The same if each of kThreads neighbouring lanes has some of the states. `lanes` is the mask of
-// these lanes, which all call it and all get the result.
+// Joins states that kThreads neighbouring lanes hold, some in each lane. `lanes` is the mask of the
+// lanes. All of them call it, and all of them get the result.
 template <int kThreads, typename Each>
 __device__ __forceinline__ JoinedRow join_over_lanes(unsigned lanes, const Each& each) {
   JoinedRow row;

@@ -81,15 +81,15 @@ TEST_CASE("parts cost a launch and loads that wait, and serve few requests") {
   CHECK(joined(131072).busiest == doctest::Approx(1));  // of the eight that there are
 }
 
-// 32 threads join a row of 128 columns, so a CTA joins the four rows of a query with four heads at
-// a time, and those of three more queries after them.
+// 32 threads join a row of 128 columns, so a CTA joins four rows at a time: the four heads of one
+// query. The rows of the three other queries follow.
 TEST_CASE("joining takes as long as a CTA has rows one after another") {
   BatchPlanData plan = plan_of(8, 131072, 8192);
   REQUIRE(plan.classes.front().packing.tile_heads == 4);
   plan.classes.front().packing.tile_queries = 4;
   plan.classes.front().ctas = 64;  // one for each head of keys of each request
   attention::PipeDevice device = attention::pipe_device(kH200);
-  device.memory_bytes *= 1e6;  // so that only the loads that wait for one another take time
+  device.memory_bytes *= 1e6;  // bandwidth takes no time; dependent loads do
   const auto joining = [&](std::int64_t queries) {
     return predict(plan, std::vector<StepRequest>(8, {queries, 131072}), device).join_micros;
   };

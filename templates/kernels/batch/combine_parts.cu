@@ -4,7 +4,7 @@
 //
 //   combine_parts<Shape><<<CTAs, kCombineThreads>>>(BatchParams)
 //
-// A row takes the time of loads that wait for one another, so many loads are under way at a time.
+// Joining a row takes as long as its dependent loads, so each thread has several loads in flight.
 // combine_row_threads() threads share a row. Each of them loads the maximum and the sum of one
 // part, and then 4 columns of acc of kCombineParts parts. A CTA joins a few rows of a tile for the
 // heads of one column, and then rows of other tiles, columns or places. Any number of CTAs gives

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kRowsOfWarpgroup = 64;
 constexpr double kDepthBytes = 32;    // bytes of K's depth that one product instruction takes
-constexpr double kBytesOfOutput = 2;  // of an element of O
+constexpr double kBytesOfOutput = 2;  // bytes of an element of O
 constexpr double kWavefrontBytes = 128;
 constexpr double kPartColumns = 32;  // columns of V in a part (templates/kernels/wgmma/parts.cuh)
 
