@@ -99,11 +99,15 @@ std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer ncc
   settings.blocking = options.blocking ? 1 : 0;
   settings.max_ctas = options.ctas;
   const device::ContextScope scope(*made->context_);
+  // A peer may have opened its communicator and ended it before NCCL says here that all have met.
+  const Place meeting = {Place::kMeeting, Place::kBefore};
+  made->posted_ = meeting;
   made->beat();
   const abi::NcclResult code =
       made->table().comm_init_rank_config(&made->comm_, ranks, unique, rank, settings.config());
   made->finish(code, "ncclCommInitRankConfig",
-               {"the other ranks to meet it", made->planning_place(), made->planning_});
+               {"the other ranks to meet it", meeting, made->planning_});
+  made->posted_ = {};
   made->begin_watch(options);
   return made;
 }

@@ -23,7 +23,8 @@
 namespace annulus::exchange {
 
 struct Place {
-  static constexpr std::int64_t kBefore = -1;  // no round yet
+  static constexpr std::int64_t kBefore = -1;   // no round yet
+  static constexpr std::int64_t kMeeting = -1;  // the run of a rank whose communicator is not open
   std::int64_t run = 0;
   std::int64_t round = kBefore;
   friend auto operator<=>(const Place&, const Place&) = default;

@@ -11,12 +11,14 @@ namespace {
 
 // Ranks that have posted nothing have come to nothing.
 Place place_of(const RankState& state) {
-  return state.posted ? Place{state.position.run, state.position.round} : Place{-1, Place::kBefore};
+  return state.posted ? Place{state.position.run, state.position.round}
+                      : Place{Place::kMeeting, Place::kBefore};
 }
 
 }  // namespace
 
 std::string text_of(const Place& place) {
+  if (place.run == Place::kMeeting) return "the meeting";
   return place.round == Place::kBefore ? fmt::format("run {}", place.run)
                                        : fmt::format("round {} of run {}", place.round, place.run);
 }

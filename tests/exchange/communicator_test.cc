@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <cstring>
 
+#include "api/rendezvous_impl.h"
 #include "exchange/gather.h"
 #include "exchange/ranks.h"
 #include "support/simulator.h"
@@ -252,6 +254,53 @@ TEST_CASE("ranks that have met open a communicator, and what fails on one is tol
     CHECK(text == "rank 2 of 3 has gone");
   });
   CHECK(good == 2333);
+}
+
+// NCCL that is slow on one of two ranks: its initialisation is under way until the other has left.
+std::atomic<bool> peer_has_left = false;
+const abi::NcclTable* simulated_nccl = nullptr;
+
+abi::NcclResult late_async_error(abi::NcclComm comm, abi::NcclResult* error) {
+  if (peer_has_left) return simulated_nccl->comm_get_async_error(comm, error);
+  *error = abi::kNcclInProgress;
+  return abi::kNcclSuccess;
+}
+
+abi::NcclResult late_finalize(abi::NcclComm comm) {
+  std::this_thread::sleep_for(300ms);
+  peer_has_left = true;
+  return simulated_nccl->comm_finalize(comm);
+}
+
+TEST_CASE("a rank that has ended its communicator is not missed by one that still opens it") {
+  const device::DriverPointer driver = test::simulator_driver();
+  const auto simulated = exchange::open_nccl(
+      *device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80", 0)), true);
+  simulated_nccl = &simulated->table;
+  const CommunicatorId id = make_communicator_id(test::rank_device(0));
+  peer_has_left = false;
+  std::array<std::string, 2> errors;
+  test::on_meeting(2, [&](const Rendezvous& ranks) {
+    const int number = ranks.rank();
+    const auto context =
+        device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80", number));
+    const auto nccl = std::make_shared<abi::NcclLibrary>();
+    nccl->table = simulated->table;
+    nccl->report = simulated->report;
+    if (number == 0) {
+      nccl->table.comm_get_async_error = late_async_error;
+    } else {
+      nccl->table.comm_finalize = late_finalize;
+    }
+    try {
+      exchange::Rank::open(context, nccl, id, 2, number, {.planning = 20s}, ranks.impl()->control);
+    } catch (const Error& error) {
+      errors[static_cast<std::size_t>(number)] = error.what();
+    }
+  });
+  CHECK(errors[0] == "");
+  CHECK(errors[1] == "");
+  CHECK(peer_has_left);
 }
 
 TEST_CASE("a run that a graph was captured of has no state, and nobody waits for it") {
