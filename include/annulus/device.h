@@ -515,8 +515,9 @@ class ANNULUS_EXPORT Device {
   // device's context is the primary one of info().ordinal, so a thread makes it current with
   // cuDevicePrimaryCtxRetain and cuCtxSetCurrent. Names are those of the library's symbols, to
   // which cuda.h maps its own: "cuMemAlloc_v2", for plain "cuMemAlloc" is the function of CUDA 3.1
-  // in a real driver. A simulated driver has all those that docs/simulator.md lists. The result is
-  // null where there is no such function. Stays valid until the process ends. Throws nothing.
+  // in a real driver. A simulated driver has all those that tools/simulator/docs/simulator.md
+  // lists. The result is null where there is no such function. Stays valid until the process ends.
+  // Throws nothing.
   //
   //   CUresult (*create)(CUstream*, unsigned) = nullptr;
   //   create = reinterpret_cast<decltype(create)>(device.driver_entry("cuStreamCreate"));

@@ -15,7 +15,8 @@ foreach(fake simulator_newer:VERSION=99 simulator_empty:VERSION=ANNULUS_SIMULATO
   string(REGEX REPLACE ":.*" "" folder ${fake})
   string(REGEX REPLACE ".*:" "" definition ${fake})
   annulus_fake(fake_${folder} fake_simulator.c ${folder} fake_${folder}.so ${definition})
-  target_include_directories(fake_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_include_directories(fake_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/include
+    ${PROJECT_SOURCE_DIR}/tools/simulator/include)
   add_custom_command(TARGET fake_${folder} POST_BUILD COMMAND ${CMAKE_COMMAND} -E copy
     $<TARGET_FILE:fake_${folder}>
     ${ANNULUS_FAKES}/${folder}/libannulus_simulator.so.${PROJECT_VERSION_MAJOR})

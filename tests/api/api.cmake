@@ -4,6 +4,8 @@ annulus_test(api LABEL unit LIBRARIES annulus_api annulus_test_devices SOURCES a
   api/recompile_test.cc api/streams_test.cc api/work_limit_test.cc
   ALONE api/fork_test.cc api/memory_test.cc api/streams_test.cc
   SLOW api/background_tuning_test.cc)
+# The list of the simulated driver's functions.
+target_include_directories(test_api PRIVATE ${PROJECT_SOURCE_DIR}/tools/simulator/src)
 
 # It stands before malloc, as the sanitizers do.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")

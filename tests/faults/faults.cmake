@@ -52,7 +52,9 @@ file(MAKE_DIRECTORY ${failing_folder})
 foreach(library driver nvrtc)
   add_library(failing_${library} MODULE ${faults}/failing_${library}.cc)
   target_include_directories(failing_${library} PRIVATE ${PROJECT_SOURCE_DIR}/tests
-    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
+    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
+    ${PROJECT_SOURCE_DIR}/tools/simulator/src ${PROJECT_SOURCE_DIR}/tools/simulator/include
+    ${PROJECT_BINARY_DIR}/generated)
   target_compile_features(failing_${library} PRIVATE cxx_std_20)
   target_link_libraries(failing_${library} PRIVATE ${CMAKE_DL_LIBS})
   annulus_warnings(failing_${library})

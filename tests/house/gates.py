@@ -70,6 +70,8 @@ def group_of(file, rooms):
     for depth in range(len(folders), 0, -1):
         if '/'.join(folders[:depth]) in rooms:
             return '/'.join(folders[:depth])
+    if folders[:2] == ['tools', 'simulator']:
+        return '/'.join(folders[:3])
     return '/'.join(folders[:2 if folders[:1] in (['tests'], ['tools']) else 1]) or '.'
 
 
@@ -118,9 +120,9 @@ def numbers(root, build):
         made[f'lines/{group}'] = Number(what, sum(lines for lines, _ in files), shown, step=100)
 
     words = []
-    for path in sorted((root / 'docs').glob('*.md')):
-        words.append((len(path.read_text(encoding='utf-8').split()), f'docs/{path.name}'))
-    made['words/docs'] = Number('words of the documents in docs', sum(count for count, _ in words),
+    for path in sorted((root / 'docs').glob('*.md')) + sorted((root / 'tools/simulator/docs').glob('*.md')):
+        words.append((len(path.read_text(encoding='utf-8').split()), path.relative_to(root).as_posix()))
+    made['words/docs'] = Number('words of the documents in docs and tools/simulator/docs', sum(count for count, _ in words),
                                 [f'{count:6} {name}' for count, name in sorted(words, reverse=True)], step=500)
     for name in ('README.md', 'CONTRIBUTING.md'):
         if (root / name).is_file():

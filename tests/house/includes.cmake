@@ -8,7 +8,7 @@
 # - templates/: params <- ptx <- tile <- kernels, and no standard header, for NVRTC has none.
 # - docs/examples/ see the public headers only.
 # - tools/program sees public headers, its own, and base/.
-# - No file under include/ or src/ includes itself through others.
+# - No public header and no file of a room includes itself through others.
 # - The table of floors in docs/architecture.md has every room of the plan, above what it uses.
 cmake_minimum_required(VERSION 3.25)
 
@@ -123,8 +123,9 @@ foreach(room IN LISTS rooms)
   endforeach()
 endforeach()
 
-# Every source of src/ and autotune/ belongs to a room.
-file(GLOB_RECURSE files ${ROOT}/src/*.cc ${ROOT}/src/*.c ${ROOT}/autotune/*.cc)
+# Every source of src/, autotune/ and the simulator belongs to a room.
+file(GLOB_RECURSE files ${ROOT}/src/*.cc ${ROOT}/src/*.c ${ROOT}/autotune/*.cc
+  ${ROOT}/tools/simulator/src/*.cc ${ROOT}/tools/simulator/src/*.c)
 foreach(file IN LISTS files)
   if(NOT file IN_LIST everything)
     report(${file} "belongs to no room of src/CMakeLists.txt")
@@ -132,7 +133,7 @@ foreach(file IN LISTS files)
 endforeach()
 
 # --- Public headers.
-file(GLOB_RECURSE files ${ROOT}/include/*.h)
+file(GLOB_RECURSE files ${ROOT}/include/*.h ${ROOT}/tools/simulator/include/*.h)
 list(APPEND everything ${files})
 foreach(file IN LISTS files)
   includes_of(${file} names)
@@ -202,7 +203,7 @@ foreach(file IN LISTS everything)
   includes_of(${file} names)
   set(edges_${file} "")
   foreach(name IN LISTS names)
-    foreach(base src/ include/ "")
+    foreach(base src/ include/ tools/simulator/src/ tools/simulator/include/ "")
       if(EXISTS ${ROOT}/${base}${name})
         list(APPEND edges_${file} ${ROOT}/${base}${name})
       endif()

@@ -6,13 +6,14 @@ better written otherwise; it still finds good sentences, so that a count need no
 import bisect
 import re
 
-# The comments are those of the files in these folders, the documents are DOCUMENTS and docs/*.md.
+# The comments are those of the files in these folders, the documents are DOCUMENTS, docs/*.md and
+# tools/simulator/docs/*.md.
 CODE = ('src', 'autotune', 'include', 'templates', 'tests', 'tools', 'docs/examples')
 DOCUMENTS = ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md')
 C_SUFFIXES = ('.h', '.cc', '.c', '.cu', '.cuh', '.def')
 HASH_SUFFIXES = ('.cmake', '.py', '.txt', '')
 # Messages of errors are among the string literals of these folders.
-PRODUCT = ('src/', 'autotune/', 'include/', 'tools/program/')
+PRODUCT = ('src/', 'autotune/', 'include/', 'tools/program/', 'tools/simulator/src/')
 NOT_READ = ('tools/bench/results/',)
 
 
@@ -139,7 +140,8 @@ def passages(root):
             if path.suffix == '' and not text.startswith('#!'):
                 continue
             yield from (c_passages if is_c else hash_passages)(name, text)
-    for path in [root / name for name in DOCUMENTS] + sorted((root / 'docs').glob('*.md')):
+    for path in [root / name for name in DOCUMENTS] + sorted((root / 'docs').glob('*.md')) + sorted(
+            (root / 'tools/simulator/docs').glob('*.md')):
         if path.is_file():
             yield from document_passages(path.relative_to(root).as_posix(), path.read_text(encoding='utf-8'))
 

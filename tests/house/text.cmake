@@ -37,7 +37,7 @@ list(FILTER texts EXCLUDE REGEX "^${ROOT}/(tests/gpu_report/(good|failed)|tools/
 set(code ${texts})
 list(FILTER code INCLUDE REGEX "\\.(h|cc|c|cu|cuh|def)$")
 set(library ${code})
-list(FILTER library INCLUDE REGEX "^${ROOT}/(src|autotune|include)/")
+list(FILTER library INCLUDE REGEX "^${ROOT}/(src|autotune|include|tools/simulator/(src|include))/")
 
 # Layout of the text.
 refuse("${code}" "\t" "a tab")
@@ -47,7 +47,7 @@ refuse("${texts}" "<<<<<<<|>>>>>>> " "a conflict marker")
 
 # Embedded instructions have one home; tests may hold kernels that are wrong on purpose.
 set(outside ${code})
-list(FILTER outside EXCLUDE REGEX "^${ROOT}/(templates/ptx|tests)/")
+list(FILTER outside EXCLUDE REGEX "^${ROOT}/(templates/ptx|tests|tools/simulator/tests)/")
 refuse("${outside}" "(^|[^A-Za-z_0-9\"])(__)?asm(__)?[ ]*(volatile|__volatile__)?[ ]*\\("
   "embedded assembly belongs to templates/ptx")
 
@@ -85,7 +85,7 @@ refuse("${library}" "std::call_once"
 foreach(file IN LISTS library)
   if(file MATCHES "\\.h$")
     file(RELATIVE_PATH path ${ROOT} ${file})
-    string(REGEX REPLACE "^(src|include)/" "" path ${path})
+    string(REGEX REPLACE "^(tools/simulator/)?(src|include)/" "" path ${path})
     string(TOUPPER ${path} path)
     string(REGEX REPLACE "[^A-Z0-9]" "_" guard ${path})
     if(NOT guard MATCHES "^ANNULUS_")

@@ -3,9 +3,10 @@
 #   add_floor(NAME [DEPENDS ROOM...] [SOURCES FILE...] [LIBRARIES TARGET...]
 #             [OPTIONS COMPILER-OPTION... PRECOMPILE OWN|TARGET] [PART_OF ROOM])
 #
-# A room is the folder src/NAME (or FOLDER), a static library annulus_NAME and the namespace
-# annulus::NAME. It may use only rooms that were added before it, so src/CMakeLists.txt, read from
-# top to bottom, is the floor plan; tests/house compares every #include with it.
+# A room is the folder NAME (or FOLDER) next to the CMakeLists.txt that adds it, a static library
+# annulus_NAME and the namespace annulus::NAME. It may use only rooms that were added before it, so
+# src/CMakeLists.txt, read from top to bottom, is the floor plan; tests/house compares every #include
+# with it. The simulated GPU is a package of its own, tools/simulator, with floors of the same kind.
 #
 # OPTIONS are the compiler's, for its own files. Precompiled headers are those of base, and fit only
 # where the options do: a room with options has its own, or those of a room with the same options.
@@ -60,7 +61,7 @@ function(add_floor name)
   string(REPLACE "/" "_" target annulus_${name})
   add_library(${target} STATIC ${ROOM_SOURCES})
   target_include_directories(${target} PUBLIC
-    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
+    ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
   target_link_libraries(${target} PUBLIC ${ROOM_LIBRARIES})
   annulus_warnings(${target})
   target_compile_options(${target} PRIVATE ${ROOM_OPTIONS})

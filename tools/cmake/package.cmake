@@ -51,7 +51,7 @@ include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/annulus)
 install(TARGETS annulus EXPORT annulus
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/annulus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+install(DIRECTORY include/annulus tools/simulator/include/annulus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN *.h PATTERN *.def)
 install(EXPORT annulus NAMESPACE annulus:: FILE annulus-targets.cmake DESTINATION ${package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/annulus-config-version.cmake
@@ -78,3 +78,4 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/annulus.pc DESTINATION ${CMAKE_INS
 # What headers and messages point to: the documents and the examples.
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus PATTERN data EXCLUDE)
+install(DIRECTORY tools/simulator/docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus/tools/simulator)

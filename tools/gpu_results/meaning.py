@@ -1,4 +1,4 @@
-"""What results mean for the sentences of docs/gpu-backlog.md and docs/simulator.md."""
+"""What results mean for the sentences of docs/gpu-backlog.md and tools/simulator/docs/simulator.md."""
 
 import json
 import re
