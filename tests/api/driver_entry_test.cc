@@ -83,7 +83,7 @@ TEST_CASE("every function that a simulated driver has is found by name, and no o
   const char* const names[] = {
 #define ENTRY(name, symbol, parameters) #symbol,
 #define ALIAS(name, symbol) #symbol,
-#include "simulator/driver/provided.def"
+#include "simulator/driver/entries/provided.def"
   };
   for (const char* name : names) {
     CAPTURE(name);

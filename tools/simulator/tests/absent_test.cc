@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "on_device.h"
-#include "simulator/driver/absent.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/absent.h"
+#include "simulator/driver/entries/entries.h"
 
 namespace annulus::simulator {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "simulator/driver/copies.h"
 #include "simulator/driver/driver.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
+#include "simulator/driver/objects/copies.h"
 #include "support/kernels.h"
 
 namespace annulus::simulator {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "on_device.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
 
 namespace annulus::simulator {
 namespace {

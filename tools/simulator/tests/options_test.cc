@@ -7,7 +7,7 @@
 #include <string>
 
 #include "on_device.h"
-#include "simulator/driver/start_options.h"
+#include "simulator/driver/objects/start_options.h"
 
 namespace annulus::simulator {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "on_device.h"
-#include "simulator/driver/image.h"
+#include "simulator/driver/objects/image.h"
 #include "support/replaced_new.h"
 
 namespace annulus::simulator {

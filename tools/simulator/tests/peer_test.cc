@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "simulator/driver/driver.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
 #include "support/kernels.h"
 
 namespace annulus::simulator {

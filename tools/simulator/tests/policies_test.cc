@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "on_device.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
 
 namespace annulus::simulator {
 namespace {

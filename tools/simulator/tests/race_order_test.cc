@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "racing.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
 
 namespace annulus::simulator {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "on_device.h"
 #include "residents.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
 
 namespace annulus::simulator {
 namespace {

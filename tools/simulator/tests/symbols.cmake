@@ -30,7 +30,7 @@ string(REGEX REPLACE "[ \n]+" ";" listed "${CMAKE_MATCH_1}")
 list(FILTER listed EXCLUDE REGEX "^$")
 list(SORT listed)
 
-file(STRINGS ${ROOT}/src/simulator/driver/absent.def absent REGEX "^ABSENT\\(")
+file(STRINGS ${ROOT}/src/simulator/driver/entries/absent.def absent REGEX "^ABSENT\\(")
 list(TRANSFORM absent REPLACE "^ABSENT\\(([A-Za-z0-9_]+)\\)$" "\\1")
 
 set(errors "")

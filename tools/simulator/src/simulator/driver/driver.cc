@@ -1,6 +1,6 @@
 #include "simulator/driver/driver.h"
 
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
 
 namespace annulus::simulator {
 

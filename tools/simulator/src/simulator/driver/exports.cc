@@ -5,8 +5,8 @@
 
 #include "abi/parameters.h"
 #include "annulus/simulator.h"
-#include "simulator/driver/absent.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/absent.h"
+#include "simulator/driver/entries/entries.h"
 
 namespace {
 
@@ -28,10 +28,10 @@ using annulus::abi::CUresult;
   CUresult annulus_entry_##name(ANNULUS_DECLARE_##count(decltype(entry::name))) { \
     return entry::name(ANNULUS_PASS_##count);                                     \
   }
-#include "simulator/driver/provided.def"
+#include "simulator/driver/entries/provided.def"
 
 #define ABSENT(symbol)                                   \
   extern "C" ANNULUS_EXPORT CUresult symbol() {          \
     return annulus::simulator::driver::absent::symbol(); \
   }
-#include "simulator/driver/absent.def"
+#include "simulator/driver/entries/absent.def"

@@ -6,7 +6,7 @@
 
 #include "abi/signature.h"
 #include "annulus/simulator.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
 
 namespace annulus::simulator::driver {
 
@@ -15,9 +15,9 @@ namespace annulus::simulator::driver {
 
 #define ENTRY(name, symbol, parameters)                                         \
   static_assert(abi::same_signature_v<decltype(entry::name), decltype(symbol)>, \
-                "simulator/driver/provided.def disagrees with cuda.h about " #symbol);
+                "simulator/driver/entries/provided.def disagrees with cuda.h about " #symbol);
 #define OLDER(name, symbol, parameters)
-#include "simulator/driver/provided.def"
+#include "simulator/driver/entries/provided.def"
 
 static_assert(sizeof(entry::LaunchConfig) == sizeof(CUlaunchConfig));
 static_assert(offsetof(entry::LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));

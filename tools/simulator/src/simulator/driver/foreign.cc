@@ -1,6 +1,6 @@
 // Linked into libcuda.so.1 alone, which programs use that were written for a CUDA driver.
 
-#include "simulator/driver/start_options.h"
+#include "simulator/driver/objects/start_options.h"
 
 namespace {
 

@@ -38,14 +38,14 @@ Communicator::Communicator(std::shared_ptr<driver::Context> context, int ranks, 
       blocking_(blocking),
       ranks_(ranks),
       rank_(rank),
-      inbox_(std::make_shared<Inbox>([] { driver::state().queue.changed(); })) {}
+      inbox_(std::make_shared<Inbox>([] { driver::notify_meetings(); })) {}
 
 Communicator::~Communicator() {
   stop_ = true;
   inbox_->wake();
   if (meeting_.joinable()) meeting_.join();
   *serving_ends_ = true;
-  driver::state().queue.changed();
+  driver::notify_meetings();
   if (!serving_.joinable()) return;
   // The last work of the communicator, which held it, may have ended on that thread.
   if (serving_.get_id() == std::this_thread::get_id()) {
@@ -68,7 +68,7 @@ void Communicator::meet(const FindSeat& find_seat) {
     const Member own = {seat.ranks,
                         seat.rank,
                         static_cast<std::int32_t>(options().version),
-                        context_->device->ordinal(),
+                        driver::device_of(*context_),
                         host_hash(),
                         getpid()};
     std::string problem;
@@ -90,15 +90,11 @@ void Communicator::meet(const FindSeat& find_seat) {
     if (wire_ != nullptr) {
       for (const Member& member : wire_->members()) {
         if (member.process != getpid() || member.rank == rank_) continue;
-        driver::Device& device = driver::device_at(member.device);
-        for (const auto& context : driver::state().contexts.all()) {
-          if (context->device == &device) driver::state().queue.link(*context_, *context);
-        }
+        driver::link_with_device(*context_, member.device);
       }
       if (wire_->remote()) {
-        serving_ = std::thread([context = context_, ends = serving_ends_] {
-          driver::state().queue.serve(*context, *ends);
-        });
+        serving_ = std::thread(
+            [context = context_, ends = serving_ends_] { driver::serve(*context, *ends); });
       }
     }
     met_ = true;
@@ -136,19 +132,18 @@ bool Communicator::all_said_bye() {
 
 void Communicator::queue_works() {
   for (const int peer : peers_) connected_[static_cast<std::size_t>(peer)] = true;
-  std::erase_if(queued_,
-                [](const driver::ItemPointer& item) { return driver::state().queue.done(item); });
+  std::erase_if(queued_, [](const driver::ItemPointer& item) { return driver::done(item); });
   for (GroupWork& work : works_) {
-    if (!blocking_ && work.stream->last() != work.behind) {
+    if (!blocking_ && driver::last_item(*work.stream) != work.behind) {
       Fault fault;
       fault.kind = FaultKind::kEarlyWork;
       fault.detail = fmt::format(
           "{} was given work between a group of rank {} and the moment at which its non-blocking "
           "communicator said ncclSuccess: the two are in no order",
-          work.stream->text(), rank_);
+          driver::text_of(*work.stream), rank_);
       driver::break_context(*context_, fault);
     }
-    if (driver::ItemPointer item = work.stream->submit(std::move(work.work))) {
+    if (driver::ItemPointer item = driver::submit(*work.stream, std::move(work.work))) {
       queued_.push_back(std::move(item));
     }
   }
@@ -171,7 +166,7 @@ bool Communicator::advance() {
       return true;
     case Phase::kFinalizing:
       if (!all_said_bye() || !std::ranges::all_of(queued_, [](const driver::ItemPointer& item) {
-            return driver::state().queue.done(item);
+            return driver::done(item);
           })) {
         return false;
       }
@@ -289,7 +284,7 @@ NcclResult Communicator::revoke() {
     failure_ = abi::kNcclSuccess;
     polls_ = blocking_ ? 0 : draw(options().polls);
   }
-  for (const driver::ItemPointer& item : queued) driver::state().queue.finish(item);
+  for (const driver::ItemPointer& item : queued) driver::finish(item);
   return abi::kNcclSuccess;
 }
 
@@ -302,7 +297,7 @@ NcclResult Communicator::finalize() {
     polls_ = blocking_ ? 0 : draw(options().polls);
   }
   if (blocking_) {
-    for (const driver::ItemPointer& item : queued_) driver::state().queue.finish(item);
+    for (const driver::ItemPointer& item : queued_) driver::finish(item);
   }
   for (int rank = 0; rank < ranks_; ++rank) {
     if (rank != rank_) wire_->send(rank, {.kind = Kind::kBye});

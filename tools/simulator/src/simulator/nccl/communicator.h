@@ -14,7 +14,8 @@
 #include <vector>
 
 #include "abi/nccl_types.h"
-#include "simulator/driver/state.h"
+#include "simulator/driver/for_libraries.h"
+#include "simulator/driver/objects/handles.h"
 #include "simulator/nccl/notice.h"
 #include "simulator/nccl/wire.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/of_thread.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/entries/entries.h"
 #include "simulator/nccl/group.h"
 #include "simulator/nccl/options.h"
 
@@ -98,15 +98,11 @@ NcclResult call(const char* symbol, NcclComm handle, CUstream stream, Call made)
       return Group::of_thread().fail(
           say(code, fmt::format("{}: an argument is out of range", symbol)));
     }
-    auto& stack = driver::context_stack();
-    stack.push_back(communicator->context());
     try {
-      made.stream = driver::find_stream(stream);
+      made.stream = driver::find_stream(communicator->context(), stream);
     } catch (...) {
-      stack.pop_back();
       return Group::of_thread().fail(kNcclUnhandledCudaError);
     }
-    stack.pop_back();
     return Group::of_thread().add(made);
   });
 }
@@ -272,7 +268,7 @@ NcclResult comm_init_all(NcclComm* comms, int devices, const int* ordinals) {
     NcclResult code = kNcclSuccess;
     for (int rank = 0; rank < devices && code == kNcclSuccess; ++rank) {
       const int ordinal = ordinals == nullptr ? rank : ordinals[rank];
-      const auto context = driver::device_at(ordinal).retain_primary();
+      const auto context = driver::retain_primary_context(ordinal);
       code = start("ncclCommInitAll", comms + rank, devices, place, rank, nullptr, &context);
     }
     const NcclResult met = group.end();
@@ -327,7 +323,7 @@ NcclResult comm_get_async_error(NcclComm comm, NcclResult* error) {
               [&](const CommunicatorPointer& communicator) -> NcclResult {
                 if (error == nullptr) return kNcclInvalidArgument;
                 // Whoever polls gives the device time, as with cuEventQuery.
-                driver::state().queue.step(*communicator->context());
+                driver::step(*communicator->context());
                 *error = communicator->status();
                 return kNcclSuccess;
               });
@@ -346,7 +342,7 @@ NcclResult comm_cu_device(NcclComm comm, int* device) {
   return with("ncclCommCuDevice", comm, true,
               [&](const CommunicatorPointer& communicator) -> NcclResult {
                 if (device == nullptr) return kNcclInvalidArgument;
-                *device = communicator->context()->device->ordinal();
+                *device = driver::device_of(*communicator->context());
                 return kNcclSuccess;
               });
 }

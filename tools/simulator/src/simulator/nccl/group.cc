@@ -96,7 +96,7 @@ NcclResult Group::exchange() {
       std::ranges::copy_if(calls_, std::back_inserter(of_stream), [&](const Call& call) {
         return call.communicator == one && call.stream == stream;
       });
-      works.push_back({stream, messages_work(of_stream, &peers), stream->last()});
+      works.push_back({stream, messages_work(of_stream, &peers), driver::last_item(*stream)});
     }
     one->enqueue(std::move(works), peers);
   }

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/half.h"
-#include "simulator/driver/accesses.h"
 #include "simulator/nccl/options.h"
 
 namespace annulus::simulator::nccl {
