@@ -1,4 +1,4 @@
-annulus_test(api LABEL unit LIBRARIES annulus_api annulus_test_devices SOURCES api/api_test.cc
+annulus_test(api LABEL unit LIBRARIES annulus_c_api annulus_test_devices SOURCES api/api_test.cc
   api/architecture_test.cc api/background_tuning_test.cc api/bound_call_test.cc api/callbacks_test.cc api/driver_entry_test.cc
   api/fork_test.cc api/handle_table_test.cc api/late_plan_test.cc api/memory_test.cc
   api/recompile_test.cc api/streams_test.cc api/work_limit_test.cc
@@ -9,5 +9,5 @@ target_include_directories(test_api PRIVATE ${PROJECT_SOURCE_DIR}/tools/simulato
 
 # It stands before malloc, as the sanitizers do.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-  annulus_test(hot_path LABEL unit LIBRARIES annulus_api SOURCES api/hot_path_test.cc)
+  annulus_test(hot_path LABEL unit LIBRARIES annulus_c_api SOURCES api/hot_path_test.cc)
 endif()

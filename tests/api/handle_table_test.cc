@@ -1,4 +1,4 @@
-#include "api/handle_table.h"
+#include "c_api/handle_table.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 struct Counted {
@@ -129,4 +129,4 @@ TEST_CASE("making, using and erasing from many threads") {
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api

@@ -17,8 +17,8 @@
 #include "annulus/join.h"
 #include "annulus/rendezvous.h"
 #include "annulus/ring.h"
-#include "api/c_call.h"
 #include "api/impl.h"
+#include "c_api/call.h"
 #include "device/launches.h"
 #include "join/joiner.h"
 #include "support/counted_malloc.h"
@@ -108,7 +108,7 @@ TEST_CASE("running a plan or a bound call on sm_90a allocates nothing and takes 
   operands.q_strides = operands.o_strides = Strides::bshd(300, 4, 64);
   operands.k_strides = operands.v_strides = Strides::bshd(300, 2, 64);
   const BoundCall bound = plan.bind(operands, workspace.data());
-  const std::uintptr_t handle = api::bound_calls().insert(std::make_unique<BoundCall>(bound));
+  const std::uintptr_t handle = c_api::bound_calls().insert(std::make_unique<BoundCall>(bound));
   auto* const c = reinterpret_cast<annulus_bound*>(handle);
   IdleLaunches::idle = true;
   for (const bool current : {false, true}) {
@@ -198,8 +198,8 @@ TEST_CASE("running a plan allocates nothing and takes no lock") {
   c.lse = operands.lse;
   c.q_strides = c.o_strides = {300 * 4 * 64, 64, 4 * 64};
   c.k_strides = c.v_strides = {300 * 2 * 64, 300 * 64, 64};
-  auto* const handle =
-      reinterpret_cast<annulus_plan*>(api::plans().insert(std::make_unique<api::PlanObject>(plan)));
+  auto* const handle = reinterpret_cast<annulus_plan*>(
+      c_api::plans().insert(std::make_unique<c_api::PlanObject>(plan)));
 
   Selection selection;
   selection.max_blocks = 2;

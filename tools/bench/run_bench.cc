@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "annulus/ring.h"
-#include "api/c_call.h"
 #include "api/impl.h"
 #include "base/fail.h"
+#include "c_api/call.h"
 #include "harness.h"
 #include "planner/shape_line.h"
 #include "support/counted_malloc.h"
@@ -109,8 +109,8 @@ int main(int argc, char** argv) {
   c.o = operands.o;
   c.q_strides = c.o_strides = c_strides(operands.q_strides);
   c.k_strides = c.v_strides = c_strides(operands.k_strides);
-  auto* const handle =
-      reinterpret_cast<annulus_plan*>(api::plans().insert(std::make_unique<api::PlanObject>(plan)));
+  auto* const handle = reinterpret_cast<annulus_plan*>(
+      c_api::plans().insert(std::make_unique<c_api::PlanObject>(plan)));
   const auto run_c = [&] {
     if (annulus_plan_run(handle, nullptr, &c, idle.memory.data()) != ANNULUS_OK) {
       base::fail(ErrorCode::kInternal, "{}", annulus_last_error());

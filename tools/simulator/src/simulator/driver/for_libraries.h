@@ -59,8 +59,8 @@ void serve(const Context& context, const std::atomic<bool>& ended);
 // among all of them.
 GlobalMemory* memory_at(std::uint64_t address);
 // `operation` reads or writes bytes of device memory. The call comes before the first byte is
-// touched, so that the search for races knows of it. Throws Fault, and does nothing if the operation
-// is not checked.
+// touched, so that the search for races knows of it. Throws Fault, and does nothing if the
+// operation is not checked.
 void note(const OperationPointer& operation, AccessKind kind, const GlobalMemory& memory,
           std::uint64_t address, std::size_t bytes);
 

@@ -2,15 +2,15 @@
 #include "annulus/c_tune.h"
 
 #include "annulus/tune.h"
-#include "api/c_functions.h"
-#include "api/c_objects.h"
-#include "api/c_problems.h"
-#include "api/c_tuned_entry.h"
 #include "api/tune_until.h"
 #include "autotune/batch_key.h"
 #include "base/fail.h"
+#include "c_api/functions.h"
+#include "c_api/objects.h"
+#include "c_api/problems.h"
+#include "c_api/tuned_entry.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_TUNED == static_cast<int>(TuneStatus::kTuned));
@@ -264,7 +264,7 @@ annulus_tuned_entry to_c(const TunedEntry& entry) {
   return c;
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

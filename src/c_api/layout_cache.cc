@@ -2,9 +2,9 @@
 #include "annulus/layout_cache.h"
 
 #include "annulus/c_layout_formats.h"
-#include "api/c_functions.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 struct CacheObject {
@@ -27,7 +27,7 @@ HandleTable<QueryObject>& queries() {
 using QueryPin = HandleTable<QueryObject>::Pin;
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

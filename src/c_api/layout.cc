@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "annulus/device_layout.h"
-#include "api/c_functions.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kBlockLayout = {"annulus_block_layout", "ANNULUS_BLOCK_LAYOUT_INIT"};
@@ -100,7 +100,7 @@ LayoutSizes sizes_of(const annulus_layout_sizes* given) {
   return {c.block_rows, c.block_columns, c.seq_q, c.seq_k, c.heads};
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 
@@ -110,7 +110,7 @@ annulus_status annulus_layout_make(const char* pattern, const annulus_block_layo
   return guarded([&] {
     check_pointer("layout (where the handle goes)", layout);
     const Pattern parsed = pattern_of(pattern, blocks);
-    const LayoutSizes of = api::sizes_of(sizes);
+    const LayoutSizes of = c_api::sizes_of(sizes);
     const annulus_layout_options c = read_options(given);
     const LayoutOptions options = options_of(c);
     if (c.device == nullptr) return give_layout(layout, make_layout(parsed, of, options));
@@ -167,7 +167,7 @@ annulus_status annulus_pattern_statistics(const char* pattern, const annulus_blo
                                           const annulus_layout_options* options,
                                           annulus_layout_statistics* to) {
   return guarded([&] {
-    const PatternStatistics counts = statistics(pattern_of(pattern, blocks), api::sizes_of(sizes),
+    const PatternStatistics counts = statistics(pattern_of(pattern, blocks), c_api::sizes_of(sizes),
                                                 options_of(read_options(options)));
     annulus_layout_statistics c = to_c(counts.layout);
     c.pair_density = counts.pairs.value;

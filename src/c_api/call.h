@@ -1,11 +1,11 @@
-#ifndef ANNULUS_API_C_CALL_H_
-#define ANNULUS_API_C_CALL_H_
+#ifndef ANNULUS_C_API_CALL_H_
+#define ANNULUS_C_API_CALL_H_
 
 // The parts that every function of the C interface is made of: a boundary that no exception
 // crosses, structs that may be of another version, and handles.
 //
 //   annulus_status annulus_plan_destroy(annulus_plan* plan) {
-//     return api::guarded([&] { api::plans().erase(api::number(plan)); });
+//     return c_api::guarded([&] { c_api::plans().erase(c_api::number(plan)); });
 //   }
 
 #include <cstddef>
@@ -24,9 +24,9 @@
 
 #include "annulus/c.h"
 #include "annulus/device.h"
-#include "api/handle_table.h"
+#include "c_api/handle_table.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 
 // Returns the code of the exception that is being handled, and keeps its text for
 // annulus_last_error().
@@ -166,6 +166,6 @@ using DevicePin = HandleTable<DeviceObject>::Pin;
 using PlanPin = HandleTable<PlanObject>::Pin;
 using BoundPin = HandleTable<BoundCall>::Pin;
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
-#endif  // ANNULUS_API_C_CALL_H_
+#endif  // ANNULUS_C_API_CALL_H_

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "annulus/merge.h"
-#include "api/c_functions.h"
-#include "api/c_step.h"
+#include "c_api/functions.h"
+#include "c_api/step.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_MOST_MERGE_INPUTS == kMostMergeInputs);
@@ -40,7 +40,7 @@ MergeProblem problem_of(const annulus_merge_problem* given) {
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

@@ -1,5 +1,5 @@
-#ifndef ANNULUS_API_HANDLE_TABLE_H_
-#define ANNULUS_API_HANDLE_TABLE_H_
+#ifndef ANNULUS_C_API_HANDLE_TABLE_H_
+#define ANNULUS_C_API_HANDLE_TABLE_H_
 
 // The live handles of one kind that C callers hold. A handle is a number, never an address:
 //
@@ -29,7 +29,7 @@
 #include "base/fail.h"
 #include "base/process.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 
 template <typename Object>
 class HandleTable {
@@ -181,6 +181,6 @@ class HandleTable {
   std::array<std::atomic<Slot*>, 19> chunks_{};
 };
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
-#endif  // ANNULUS_API_HANDLE_TABLE_H_
+#endif  // ANNULUS_C_API_HANDLE_TABLE_H_

@@ -2,11 +2,11 @@
 #include "annulus/c_kernels.h"
 
 #include "annulus/kernels.h"
-#include "api/c_functions.h"
-#include "api/c_problems.h"
 #include "api/warm_until.h"
+#include "c_api/functions.h"
+#include "c_api/problems.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kWarmOptions = {"annulus_warm_options", "ANNULUS_WARM_OPTIONS_INIT"};
@@ -68,7 +68,7 @@ annulus_warm_result to_c(const WarmResult& result) {
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

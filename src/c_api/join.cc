@@ -2,11 +2,11 @@
 #include "annulus/c_join.h"
 
 #include "annulus/join.h"
-#include "api/c_functions.h"
-#include "api/c_objects.h"
-#include "api/c_step.h"
+#include "c_api/functions.h"
+#include "c_api/objects.h"
+#include "c_api/step.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kJoinProblem = {"annulus_join_problem", "ANNULUS_JOIN_PROBLEM_INIT"};
@@ -48,7 +48,7 @@ JoinProblem problem_of(const annulus_join_problem* given) {
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

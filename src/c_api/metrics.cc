@@ -4,10 +4,10 @@
 
 #include "annulus/metrics.h"
 #include "annulus/trace.h"
-#include "api/c_functions.h"
-#include "api/c_objects.h"
+#include "c_api/functions.h"
+#include "c_api/objects.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kMetrics = {"annulus_metrics", "ANNULUS_METRICS_INIT"};
@@ -15,7 +15,7 @@ constexpr StructName kRunTimes = {"annulus_run_times", "ANNULUS_RUN_TIMES_INIT"}
 constexpr StructName kTraceState = {"annulus_trace_state", "ANNULUS_TRACE_STATE_INIT"};
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

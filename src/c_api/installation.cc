@@ -2,9 +2,9 @@
 #include "annulus/c_installation.h"
 
 #include "annulus/installation.h"
-#include "api/c_functions.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kInstallationInfo = {"annulus_installation_info",
@@ -96,7 +96,7 @@ annulus_listed_device to_c(const ListedDevice& device) {
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

@@ -2,11 +2,11 @@
 #include "annulus/c_batch.h"
 
 #include "annulus/batch.h"
-#include "api/c_functions.h"
-#include "api/c_problems.h"
-#include "api/c_step.h"
+#include "c_api/functions.h"
+#include "c_api/problems.h"
+#include "c_api/step.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kBatchProblem = {"annulus_batch_problem", "ANNULUS_BATCH_PROBLEM_INIT"};
@@ -131,7 +131,7 @@ BatchOperands operands_of(const annulus_batch_operands* given) {
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

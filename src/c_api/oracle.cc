@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "annulus/oracle.h"
-#include "api/c_functions.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_STATE_VERSION == kStateVersion);
@@ -134,7 +134,7 @@ Comparison compared(const ReferenceObject& object, const annulus_host_result* gi
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

@@ -1,13 +1,13 @@
-#ifndef ANNULUS_API_C_STEP_H_
-#define ANNULUS_API_C_STEP_H_
+#ifndef ANNULUS_C_API_STEP_H_
+#define ANNULUS_C_API_STEP_H_
 
 // Structs of C that batches and appending have both, as those of C++.
 
 #include "annulus/batch.h"
 #include "annulus/c_batch.h"
-#include "api/c_call.h"
+#include "c_api/call.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 
 inline BatchBounds bounds_of(const annulus_batch_bounds& c) {
   return {.requests = c.requests,
@@ -46,6 +46,6 @@ inline BatchMetadata metadata_of(const annulus_batch_metadata* given) {
           .v_entries = c.v_entries};
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
-#endif  // ANNULUS_API_C_STEP_H_
+#endif  // ANNULUS_C_API_STEP_H_

@@ -1,5 +1,5 @@
-#ifndef ANNULUS_API_C_OBJECTS_H_
-#define ANNULUS_API_C_OBJECTS_H_
+#ifndef ANNULUS_C_API_OBJECTS_H_
+#define ANNULUS_C_API_OBJECTS_H_
 
 // Objects behind handles that several files of the C interface make or use: texts, layouts, arrays,
 // ranks that have met and communicators.
@@ -24,9 +24,9 @@
 #include "annulus/layout.h"
 #include "annulus/layout_cache.h"
 #include "annulus/rendezvous.h"
-#include "api/c_call.h"
+#include "c_api/call.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 
 struct TextObject {
   std::string text;
@@ -121,6 +121,6 @@ void write_rank_state(annulus_rank_state* to, const std::vector<RankState>& stat
 // Throws Error{kInvalidArgument} that names the field for a negative number or more than a year.
 std::chrono::milliseconds milliseconds_of(const char* name, std::int64_t given);
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
-#endif  // ANNULUS_API_C_OBJECTS_H_
+#endif  // ANNULUS_C_API_OBJECTS_H_

@@ -1,10 +1,10 @@
 // The C interface of what can be asked: each function converts and calls annulus/device.h.
 #include "annulus/c_inspect.h"
 
-#include "api/c_functions.h"
 #include "attention/cost/pipe_model.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kPrediction = {"annulus_prediction", "ANNULUS_PREDICTION_INIT"};
@@ -35,7 +35,7 @@ void write_counters(annulus_cache_counters* to, const LayoutCacheCounters& count
   write_struct(kCacheCounters, to, c);
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

@@ -2,10 +2,10 @@
 #include "annulus/c_append.h"
 
 #include "annulus/append.h"
-#include "api/c_functions.h"
-#include "api/c_step.h"
+#include "c_api/functions.h"
+#include "c_api/step.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kAppendProblem = {"annulus_append_problem", "ANNULUS_APPEND_PROBLEM_INIT"};
@@ -112,7 +112,7 @@ AppendOperands operands_of(const annulus_append_operands* given) {
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

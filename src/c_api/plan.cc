@@ -1,7 +1,7 @@
 // The C interface of plans: each function converts and calls annulus/device.h.
-#include "api/c_functions.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_FLOAT16 == static_cast<int>(Dtype::kFloat16));
@@ -190,7 +190,7 @@ Operands operands_of(const annulus_operands* given) {
   return operands;
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

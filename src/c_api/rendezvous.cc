@@ -8,10 +8,10 @@
 #include <type_traits>
 
 #include "annulus/rendezvous.h"
-#include "api/c_functions.h"
 #include "base/turn.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_MOST_GATHERED_BYTES == Rendezvous::kMostBytes);
@@ -143,7 +143,7 @@ HandleTable<RendezvousObject>& rendezvouses() {
   return *table;
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

@@ -6,9 +6,9 @@
 #include <initializer_list>
 
 #include "annulus/layout_formats.h"
-#include "api/c_functions.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_LAYOUT_OWN == static_cast<int>(LayoutFormat::kLayout));
@@ -246,7 +246,7 @@ HandleTable<ArraysObject>& array_sets() {
   return *table;
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 
@@ -255,7 +255,7 @@ annulus_status annulus_layout_from_arrays(int32_t format, const annulus_layout_s
                                           annulus_layout** layout) {
   return guarded([&] {
     if (count > 0) check_pointer("arrays", arrays);
-    give_layout(layout, from_given(format_of(format), api::sizes_of(sizes), arrays, count));
+    give_layout(layout, from_given(format_of(format), c_api::sizes_of(sizes), arrays, count));
   });
 }
 
@@ -328,7 +328,7 @@ annulus_status annulus_layout_import(const char* path, int32_t format,
                                      const annulus_layout_sizes* sizes, annulus_layout** layout) {
   return guarded([&] {
     check_pointer("path", path);
-    const LayoutSizes of = sizes == nullptr ? LayoutSizes{0, 0, 0, 0, 0} : api::sizes_of(sizes);
+    const LayoutSizes of = sizes == nullptr ? LayoutSizes{0, 0, 0, 0, 0} : c_api::sizes_of(sizes);
     give_layout(layout, import_layout(path, format_of(format), of));
   });
 }

@@ -1,4 +1,4 @@
-#include "api/c_call.h"
+#include "c_api/call.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ namespace std {
 extern __thread void* __once_callable [[gnu::tls_model("initial-exec")]];
 }
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(sizeof(std::uintptr_t) == 8, "a handle is a number of 64 bits");
@@ -170,7 +170,7 @@ HandleTable<BoundCall>& bound_calls() {
   return *table;
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 
@@ -182,6 +182,6 @@ const char* annulus_status_text(int status) {
   return status == ANNULUS_OK ? "ok" : annulus::to_string(static_cast<annulus::ErrorCode>(status));
 }
 
-const char* annulus_last_error(void) { return annulus::api::last_error; }
+const char* annulus_last_error(void) { return annulus::c_api::last_error; }
 
 }  // extern "C"

@@ -7,10 +7,10 @@
 #include <type_traits>
 
 #include "annulus/communicator.h"
-#include "api/c_functions.h"
 #include "base/turn.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kCommunicatorOptions = {"annulus_communicator_options",
@@ -72,7 +72,7 @@ HandleTable<CommunicatorObject>& communicators() {
   return *table;
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

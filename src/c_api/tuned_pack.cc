@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "annulus/tuned_pack.h"
-#include "api/c_functions.h"
-#include "api/c_problems.h"
-#include "api/c_tuned_entry.h"
 #include "api/verify_until.h"
+#include "c_api/functions.h"
+#include "c_api/problems.h"
+#include "c_api/tuned_entry.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_TUNED_ADDED == static_cast<int>(TunedVerdict::kAdded));
@@ -76,7 +76,7 @@ std::vector<std::string> packs_of(const char* const* packs, std::size_t count) {
 constexpr char kPlace[] = "report (where the handle goes)";
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

@@ -3,16 +3,16 @@
 #include <optional>
 
 #include "annulus/work_limit.h"
-#include "api/c_functions.h"
 #include "base/of_thread.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 std::optional<WorkScope>& scope_of_thread() { return base::of_thread<std::optional<WorkScope>>(); }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

@@ -2,9 +2,9 @@
 #include "annulus/c_pattern.h"
 
 #include "annulus/layout_formats.h"
-#include "api/c_functions.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 constexpr StructName kPatternInfo = {"annulus_pattern_info", "ANNULUS_PATTERN_INFO_INIT"};
@@ -30,7 +30,7 @@ HandleTable<TextObject>& texts() {
   return *table;
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

@@ -4,10 +4,10 @@
 
 #include "annulus/importance.h"
 #include "annulus/recall.h"
-#include "api/c_functions.h"
-#include "api/c_problems.h"
+#include "c_api/functions.h"
+#include "c_api/problems.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_TOP_K == static_cast<int>(SelectionRule::kTopK));
@@ -79,7 +79,7 @@ HandleTable<TrackerObject>& trackers() {
 using TrackerPin = HandleTable<TrackerObject>::Pin;
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

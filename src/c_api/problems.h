@@ -1,5 +1,5 @@
-#ifndef ANNULUS_API_C_PROBLEMS_H_
-#define ANNULUS_API_C_PROBLEMS_H_
+#ifndef ANNULUS_C_API_PROBLEMS_H_
+#define ANNULUS_C_API_PROBLEMS_H_
 
 // Structs of batches and selections that come in, for the files of the C interface that read them.
 // They throw as read_struct and Pattern::parse do.
@@ -9,12 +9,12 @@
 #include "annulus/c_selection.h"
 #include "annulus/selection.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 
 BatchProblem batch_problem_of(const annulus_batch_problem* given);
 BatchOptions batch_options_of(const annulus_batch_options* given);  // null: the defaults
 Selection selection_of(const annulus_selection* given);
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
-#endif  // ANNULUS_API_C_PROBLEMS_H_
+#endif  // ANNULUS_C_API_PROBLEMS_H_

@@ -1,10 +1,10 @@
 // The C interface of devices: each function converts and calls annulus/device.h.
 #include <limits>
 
-#include "api/c_functions.h"
 #include "api/impl.h"
+#include "c_api/functions.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_LOG_ERROR == static_cast<int>(LogLevel::kError));
@@ -141,7 +141,7 @@ LayoutCacheLimits limits_of(const annulus_cache_limits* given) {
   return {c.bytes, c.entries};
 }
 
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 

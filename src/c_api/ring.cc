@@ -5,10 +5,10 @@
 #include <mutex>
 
 #include "annulus/ring.h"
-#include "api/c_functions.h"
+#include "c_api/functions.h"
 #include "ring/turn.h"
 
-namespace annulus::api {
+namespace annulus::c_api {
 namespace {
 
 static_assert(ANNULUS_CONTIGUOUS == static_cast<int>(Sharding::kContiguous));
@@ -208,7 +208,7 @@ void convert(const annulus_ring_call* c, std::size_t count, std::vector<RingCall
 }
 
 }  // namespace
-}  // namespace annulus::api
+}  // namespace annulus::c_api
 
 extern "C" {
 
