@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "annulus/batch.h"
-#include "autotune/batch_target.h"
 #include "autotune/operands.h"
 #include "batch/batch_config.h"
 #include "batch/batch_cost.h"
+#include "tuned/batch_target.h"
 
 namespace annulus::autotune {
 

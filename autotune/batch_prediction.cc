@@ -118,7 +118,7 @@ double least_cycles(const PipeDevice& pipes, const KernelConfig& config, const K
 }
 
 double few_queries_cycles(const PipeDevice& pipes, const attention::DeviceLimits& limits,
-                          const BatchTarget& target, const KernelConfig& config) {
+                          const tuned::BatchTarget& target, const KernelConfig& config) {
   const batch::BatchPlanData plan = plan_with(config, target.problem, target.options, limits);
   const std::vector<StepRequest> step = seen_step(plan.problem, target.step);
   return batch::predict_step(pipes, plan.problem, class_of(plan, config), step).predicted_micros *
@@ -128,7 +128,7 @@ double few_queries_cycles(const PipeDevice& pipes, const attention::DeviceLimits
 }  // namespace
 
 double predicted_cycles(const PipeDevice& pipes, const attention::DeviceLimits& limits,
-                        const BatchTarget& target, const KernelConfig& config) {
+                        const tuned::BatchTarget& target, const KernelConfig& config) {
   if (target.requests == batch::RequestClass::kFewQueries) {
     return few_queries_cycles(pipes, limits, target, config);
   }
@@ -137,7 +137,7 @@ double predicted_cycles(const PipeDevice& pipes, const attention::DeviceLimits& 
 }
 
 double predicted_cycles(const PipeDevice& pipes, const attention::DeviceLimits& limits,
-                        const BatchTarget& target, const KernelConfig& config,
+                        const tuned::BatchTarget& target, const KernelConfig& config,
                         const KernelWork& counted, const BatchProblem& small_problem,
                         const std::vector<StepRequest>& small) {
   if (target.requests == batch::RequestClass::kFewQueries) {

@@ -15,13 +15,13 @@ namespace annulus::autotune {
 // Cycles that the target's step is predicted to take, before anything runs. The same arguments have
 // the same answer. Throws as batch::make_plan does.
 double predicted_cycles(const attention::PipeDevice& pipes, const attention::DeviceLimits& limits,
-                        const BatchTarget& target, const attention::KernelConfig& config);
+                        const tuned::BatchTarget& target, const attention::KernelConfig& config);
 
 // The same once a simulated device has counted the work of the configuration on the requests
 // `small` of a batch `small_problem`: for many queries all work is corrected by the ratio of
 // counted to estimated work there.
 double predicted_cycles(const attention::PipeDevice& pipes, const attention::DeviceLimits& limits,
-                        const BatchTarget& target, const attention::KernelConfig& config,
+                        const tuned::BatchTarget& target, const attention::KernelConfig& config,
                         const attention::KernelWork& counted, const BatchProblem& small_problem,
                         const std::vector<batch::StepRequest>& small);
 

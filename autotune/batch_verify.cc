@@ -203,7 +203,7 @@ const batch::ClassPlan& class_of(const batch::BatchPlanData& plan, const KernelC
   });
 }
 
-SmallStep small_step(const BatchTarget& target) {
+SmallStep small_step(const tuned::BatchTarget& target) {
   SmallStep step{.problem = with_small_parts(target.problem), .requests = {}};
   BatchProblem& problem = step.problem;
   const std::int64_t group = problem.heads / problem.kv_heads;
@@ -281,7 +281,7 @@ struct BatchVerifier::Data {
 };
 
 BatchVerifier::BatchVerifier(device::ContextPointer context, jit::KernelCache& kernels,
-                             attention::DeviceLimits limits, const BatchTarget& target,
+                             attention::DeviceLimits limits, const tuned::BatchTarget& target,
                              std::uint64_t seed, int threads)
     : context_(std::move(context)),
       kernels_(kernels),

@@ -31,7 +31,7 @@ struct SmallStep {
   BatchProblem problem;
   std::vector<batch::StepRequest> requests;
 };
-SmallStep small_step(const BatchTarget& target);
+SmallStep small_step(const tuned::BatchTarget& target);
 
 class BatchVerifier {
  public:
@@ -39,8 +39,8 @@ class BatchVerifier {
   // on so many threads; 0: one per processor. `kernels` must outlive it. Throws Error{kOutOfMemory,
   // kDevice, kFault, kCancelled}.
   BatchVerifier(device::ContextPointer context, jit::KernelCache& kernels,
-                attention::DeviceLimits limits, const BatchTarget& target, std::uint64_t seed,
-                int threads);
+                attention::DeviceLimits limits, const tuned::BatchTarget& target,
+                std::uint64_t seed, int threads);
   ~BatchVerifier();
 
   // As Verifier::check. Counts the work of run(), and none of prepare().

@@ -15,7 +15,7 @@ using attention::KernelConfig;
 class PredictedBatch final : public PredictingWorkbench {
  public:
   PredictedBatch(const device::ContextPointer& context, jit::KernelCache& kernels,
-                 const attention::DeviceLimits& limits, const BatchTarget& target,
+                 const attention::DeviceLimits& limits, const tuned::BatchTarget& target,
                  std::uint64_t seed, int threads, int compilers)
       : kernels_(kernels),
         pipes_(attention::pipe_device(context->info())),
@@ -47,7 +47,7 @@ class PredictedBatch final : public PredictingWorkbench {
   jit::KernelCache& kernels_;
   attention::PipeDevice pipes_;
   attention::DeviceLimits limits_;
-  BatchTarget target_;
+  tuned::BatchTarget target_;
   BatchVerifier verifier_;
   AheadCompiler ahead_;
 };
@@ -55,7 +55,7 @@ class PredictedBatch final : public PredictingWorkbench {
 class MeasuredBatch final : public Workbench {
  public:
   MeasuredBatch(const device::ContextPointer& context, jit::KernelCache& kernels,
-                const attention::DeviceLimits& limits, const BatchTarget& target,
+                const attention::DeviceLimits& limits, const tuned::BatchTarget& target,
                 std::uint64_t seed, int threads, int compilers, const MeasureOptions& options)
       : context_(context),
         kernels_(kernels),
@@ -77,7 +77,7 @@ class MeasuredBatch final : public Workbench {
   }
   void foresee(std::span<const KernelConfig> next) override { ahead_.want(next); }
   std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs, int rounds,
-                                           CacheState l2) override {
+                                           tuned::CacheState l2) override {
     return timer_.measure(configs, rounds, l2,
                           [this](const KernelConfig& config) { return make_run(config); });
   }
@@ -129,7 +129,7 @@ class MeasuredBatch final : public Workbench {
   device::ContextPointer context_;
   jit::KernelCache& kernels_;
   attention::DeviceLimits limits_;
-  BatchTarget target_;
+  tuned::BatchTarget target_;
   BatchVerifier verifier_;
   DeviceStep step_;
   RoundTimer timer_;
@@ -141,7 +141,7 @@ class MeasuredBatch final : public Workbench {
 std::unique_ptr<Workbench> batch_workbench(device::ContextPointer context,
                                            jit::KernelCache& kernels,
                                            attention::DeviceLimits limits,
-                                           const BatchTarget& target, std::uint64_t seed,
+                                           const tuned::BatchTarget& target, std::uint64_t seed,
                                            int threads, int compilers) {
   if (!context->info().simulated) {
     return measured_batch_workbench(context, kernels, limits, target, seed, threads, compilers);
@@ -153,8 +153,8 @@ std::unique_ptr<Workbench> batch_workbench(device::ContextPointer context,
 std::unique_ptr<Workbench> measured_batch_workbench(device::ContextPointer context,
                                                     jit::KernelCache& kernels,
                                                     attention::DeviceLimits limits,
-                                                    const BatchTarget& target, std::uint64_t seed,
-                                                    int threads, int compilers,
+                                                    const tuned::BatchTarget& target,
+                                                    std::uint64_t seed, int threads, int compilers,
                                                     const MeasureOptions& options) {
   return std::make_unique<MeasuredBatch>(context, kernels, limits, target, seed, threads, compilers,
                                          options);

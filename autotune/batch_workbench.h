@@ -21,15 +21,15 @@ namespace annulus::autotune {
 std::unique_ptr<Workbench> batch_workbench(device::ContextPointer context,
                                            jit::KernelCache& kernels,
                                            attention::DeviceLimits limits,
-                                           const BatchTarget& target, std::uint64_t seed,
+                                           const tuned::BatchTarget& target, std::uint64_t seed,
                                            int threads, int compilers);
 
 // The same for a device that is measured, whatever it is.
 std::unique_ptr<Workbench> measured_batch_workbench(device::ContextPointer context,
                                                     jit::KernelCache& kernels,
                                                     attention::DeviceLimits limits,
-                                                    const BatchTarget& target, std::uint64_t seed,
-                                                    int threads, int compilers,
+                                                    const tuned::BatchTarget& target,
+                                                    std::uint64_t seed, int threads, int compilers,
                                                     const MeasureOptions& options = {});
 
 }  // namespace annulus::autotune

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "autotune/journal.h"
-#include "autotune/opened.h"
+#include "autotune/journal_file.h"
 #include "base/fail.h"
 #include "base/private_folder.h"
+#include "tuned/opened.h"
 
 namespace annulus::autotune {
 namespace {
@@ -19,35 +19,36 @@ constexpr int kMaxJournals = 1000;
 // Journals are chosen and made under the lock of the folder, so that no one else takes a file
 // between its beginning and its lock.
 JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::string& folder,
-                         const ShapeKey& shape, const base::Json& subject)
+                         const tuned::ShapeKey& shape, const base::Json& subject)
     : files_(files), log_(std::move(log)), folder_(folder) {
   std::string why;
   // A journal that begins here knows what its own first line says.
-  std::optional<Journal> begun = decode_journal(first_line(subject), &why);
+  std::optional<tuned::Journal> begun = tuned::decode_journal(tuned::first_line(subject), &why);
   if (!begun) {
     base::fail(ErrorCode::kInternal, "the journal of a search could not be read: {}", why);
   }
   before_ = std::move(*begun);
-  const Opened opened{files_, base::open_private_folder(files_, folder, base::FolderUse::kOwn,
-                                                        kFolderRemedy, &why)};
+  const tuned::Opened opened{
+      files_,
+      base::open_private_folder(files_, folder, base::FolderUse::kOwn, tuned::kFolderRemedy, &why)};
   if (opened.file < 0) {
     log_.write(base::LogLevel::kWarning, "no journal of the search is kept: {}", why);
     return;
   }
-  const Opened locked{files_, open_lock(files_, opened.file)};
-  if (locked.file >= 0) wait_for_lock(files_, locked.file, kLockWait);
+  const tuned::Opened locked{files_, tuned::open_lock(files_, opened.file)};
+  if (locked.file >= 0) wait_for_lock(files_, locked.file, tuned::kLockWait);
   const std::string stem = digest(shape).hex() + '-';
   std::vector<std::string> names;
   files_.list(opened.file, &names);
   std::ranges::sort(names);
   for (const std::string& name : names) {
-    if (!name.starts_with(stem) || !name.ends_with(kJournalSuffix)) continue;
+    if (!name.starts_with(stem) || !name.ends_with(tuned::kJournalSuffix)) continue;
     if (go_on(opened.file, name, subject)) return;
   }
   begin(opened.file, stem, subject);
 }
 
-JournalFile::~JournalFile() { Opened::close_locked(files_, file_); }
+JournalFile::~JournalFile() { tuned::Opened::close_locked(files_, file_); }
 
 // Whether the journal of that name is the one to go on from; it is then open and locked.
 bool JournalFile::go_on(int folder, const std::string& name, const base::Json& subject) {
@@ -56,14 +57,14 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   if (file < 0) return false;
   file_ = file;
   const auto pass_over = [&] {
-    Opened::close_locked(files_, file_);
+    tuned::Opened::close_locked(files_, file_);
     file_ = -1;
     return false;
   };
   if (files_.lock(file) < 0) return pass_over();  // another search writes to it
   std::vector<std::byte> bytes;
   const base::FileResult read = base::try_read_private_file(files_, folder, base::FolderUse::kOwn,
-                                                            name, kMaxJournalBytes, &bytes);
+                                                            name, tuned::kMaxJournalBytes, &bytes);
   if (!read.ok()) {
     log_.write(base::LogLevel::kWarning, "the journal '{}' is passed over: cannot {} it: {}", path,
                read.step, base::describe_private(read));
@@ -74,14 +75,14 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
     if (files_.truncate(file, 0) < 0) return pass_over();
     name_ = name;
     path_ = path;
-    write(first_line(subject));
+    write(tuned::first_line(subject));
     return true;
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   std::string why;
-  std::optional<Journal> found = decode_journal(text, &why);
+  std::optional<tuned::Journal> found = tuned::decode_journal(text, &why);
   if (found && found->ended) return pass_over();
-  if (found) why = why_other_subject(found->subject, subject);
+  if (found) why = tuned::why_other_subject(found->subject, subject);
   if (!why.empty()) {
     // It may be of another driver or build: nobody has to do anything.
     log_.write(base::LogLevel::kInfo, "the journal '{}' is passed over: {}", path, why);
@@ -106,7 +107,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
 void JournalFile::begin(int folder, const std::string& stem, const base::Json& subject) {
   int file = -EEXIST;
   for (int i = 0; file == -EEXIST && i < kMaxJournals; ++i) {
-    name_ = fmt::format("{}{}{}", stem, i, kJournalSuffix);
+    name_ = fmt::format("{}{}{}", stem, i, tuned::kJournalSuffix);
     file = files_.open(folder, name_, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   }
   if (file < 0) {
@@ -118,7 +119,7 @@ void JournalFile::begin(int folder, const std::string& stem, const base::Json& s
   file_ = file;
   path_ = folder_ + "/" + name_;
   files_.lock(file_);  // where locks do not work, nobody goes on from it
-  write(first_line(subject));
+  write(tuned::first_line(subject));
 }
 
 // Nothing is synced: what a killed process wrote is there, and after a crash of the machine the
@@ -144,11 +145,11 @@ void JournalFile::stop_writing(std::int64_t code) {
   if (whole_ == 0) remove();
 }
 
-void JournalFile::add(const Finding& finding) { write(line_of(finding)); }
+void JournalFile::add(const tuned::Finding& finding) { write(tuned::line_of(finding)); }
 
 void JournalFile::end(bool keep) {
   if (!keep) return remove();
-  write(last_line());
+  write(tuned::last_line());
   if (file_ < 0 || is_there()) return;
   log_.write(base::LogLevel::kWarning,
              "the journal '{}' is not kept: somebody removed it while the search ran", path_);
@@ -165,8 +166,8 @@ void JournalFile::give_up() {
 
 bool JournalFile::is_there() const {
   if (file_ < 0) return false;
-  const Opened named{files_,
-                     files_.open(base::kHere, path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)};
+  const tuned::Opened named{files_,
+                            files_.open(base::kHere, path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)};
   base::FileSystem::Status own, other;
   // Where nobody can tell, the name is what there is.
   if (named.file < 0) return named.file != -ENOENT;
@@ -182,7 +183,7 @@ void JournalFile::remove() {
                  base::describe_errno(code));
     }
   }
-  Opened::close_locked(files_, file_);
+  tuned::Opened::close_locked(files_, file_);
   file_ = -1;
 }
 

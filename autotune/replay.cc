@@ -9,7 +9,7 @@ namespace annulus::autotune {
 
 using attention::KernelConfig;
 
-SearchResult replay(const Journal& journal,
+SearchResult replay(const tuned::Journal& journal,
                     const std::function<void(const SearchProgress&)>& progress) {
   JournalWorkbench bench(nullptr, journal);
   try {
@@ -22,7 +22,7 @@ SearchResult replay(const Journal& journal,
 }
 
 // Measured: 30 to 45 ns for a step, and as much for a byte, with 300 to 8192 candidates.
-std::int64_t replay_steps(const Journal& journal) {
+std::int64_t replay_steps(const tuned::Journal& journal) {
   constexpr std::int64_t kLearntInAStep = 16;
   const std::int64_t candidates = std::ssize(journal.trials);
   // Each turn needs a finding, and so does the default.
@@ -33,22 +33,22 @@ std::int64_t replay_steps(const Journal& journal) {
   return candidates * (turns + learnt * learnt / kLearntInAStep);
 }
 
-JournalWorkbench::JournalWorkbench(Workbench* inner, const Journal& journal,
-                                   std::function<void(const Finding&)> found)
+JournalWorkbench::JournalWorkbench(Workbench* inner, const tuned::Journal& journal,
+                                   std::function<void(const tuned::Finding&)> found)
     : inner_(inner),
       exact_(journal.predicted),
       default_config_(to_string(journal.trials[journal.default_at].config)),
       found_(std::move(found)) {
-  for (const Finding& finding : journal.findings) {
+  for (const tuned::Finding& finding : journal.findings) {
     know(finding);
     if (finding.dropped) continue;
     const Question question(finding.configs, finding.times.front().size(),
-                            finding.l2 == CacheState::kCold);
+                            finding.l2 == tuned::CacheState::kCold);
     answers_[question].push_back(finding.times);
   }
 }
 
-void JournalWorkbench::know(const Finding& finding) {
+void JournalWorkbench::know(const tuned::Finding& finding) {
   if (finding.dropped) {
     dropped_[finding.configs.front()] = *finding.dropped;
     return;
@@ -58,7 +58,7 @@ void JournalWorkbench::know(const Finding& finding) {
   }
 }
 
-void JournalWorkbench::keep(Finding finding) {
+void JournalWorkbench::keep(tuned::Finding finding) {
   know(finding);
   if (found_) found_(finding);
 }
@@ -98,12 +98,12 @@ void JournalWorkbench::foresee(std::span<const KernelConfig> next) {
 void JournalWorkbench::rest(int attempt) { rest_ = attempt; }
 
 std::vector<std::vector<double>> JournalWorkbench::measure(std::span<const KernelConfig> configs,
-                                                           int rounds, CacheState l2) {
+                                                           int rounds, tuned::CacheState l2) {
   Names names;
   for (const KernelConfig& config : configs) names.push_back(to_string(config));
   if (exact_) return predict(configs, names);
-  const auto known =
-      answers_.find(Question(names, static_cast<std::size_t>(rounds), l2 == CacheState::kCold));
+  const auto known = answers_.find(
+      Question(names, static_cast<std::size_t>(rounds), l2 == tuned::CacheState::kCold));
   if (known != answers_.end() && !known->second.empty()) {
     std::vector<std::vector<double>> times = std::move(known->second.front());
     known->second.pop_front();
@@ -125,7 +125,7 @@ std::vector<std::vector<double>> JournalWorkbench::predict(std::span<const Kerne
     if (!tried_.contains(names[i])) {
       keep({.configs = {names[i]},
             .dropped = {},
-            .times = inner().measure(configs.subspan(i, 1), 1, CacheState::kWarm)});
+            .times = inner().measure(configs.subspan(i, 1), 1, tuned::CacheState::kWarm)});
     }
     times.push_back(tried_.at(names[i]));
   }

@@ -19,11 +19,11 @@ RoundTimer::RoundTimer(const device::ContextPointer& context, const MeasureOptio
       start_(context, device::Event::Timing::kOn),
       end_(context, device::Event::Timing::kOn) {}
 
-double RoundTimer::time_micros(const Run& run, int repeats, CacheState l2) {
+double RoundTimer::time_micros(const Run& run, int repeats, tuned::CacheState l2) {
   // The fill, twice as long as L2, evicts what the last configuration left. It also keeps the
   // device busy while the launches are queued, so that the device is measured and not the host.
   device::fill_bytes_async(*context_, scratch_.address(), 0, scratch_.bytes(), nullptr);
-  if (l2 == CacheState::kWarm) run();
+  if (l2 == tuned::CacheState::kWarm) run();
   start_.record(nullptr);
   for (int i = 0; i < repeats; ++i) run();
   end_.record(nullptr);
@@ -54,8 +54,8 @@ std::vector<const RoundTimer::Ready*> RoundTimer::ready(std::span<const KernelCo
     }
     Run run = make(config);
     // The first runs warm up; the time of the last one decides how many one measurement has.
-    time_micros(run, 1, CacheState::kWarm);
-    const double once = std::max(time_micros(run, 1, CacheState::kWarm), 0.1);
+    time_micros(run, 1, tuned::CacheState::kWarm);
+    const double once = std::max(time_micros(run, 1, tuned::CacheState::kWarm), 0.1);
     const int repeats = std::clamp(static_cast<int>(std::ceil(options_.least_micros / once)), 1,
                                    options_.max_repeats);
     all.push_back(&ready_.try_emplace(name, std::move(run), repeats).first->second);
@@ -64,7 +64,7 @@ std::vector<const RoundTimer::Ready*> RoundTimer::ready(std::span<const KernelCo
 }
 
 std::vector<std::vector<double>> RoundTimer::measure(std::span<const KernelConfig> configs,
-                                                     int rounds, CacheState l2,
+                                                     int rounds, tuned::CacheState l2,
                                                      const MakeRun& make) {
   const std::vector<const Ready*> all = ready(configs, make);
   std::vector<std::vector<double>> times(configs.size());
@@ -72,7 +72,7 @@ std::vector<std::vector<double>> RoundTimer::measure(std::span<const KernelConfi
     base::settle();
     for (std::size_t i = 0; i < configs.size(); ++i) {
       const std::size_t at = (i + static_cast<std::size_t>(round)) % configs.size();
-      const int repeats = l2 == CacheState::kCold ? 1 : all[at]->repeats;
+      const int repeats = l2 == tuned::CacheState::kCold ? 1 : all[at]->repeats;
       times[at].push_back(time_micros(all[at]->run, repeats, l2));
     }
   }

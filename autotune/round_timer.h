@@ -15,17 +15,9 @@
 #include "attention/kernels/kernel_config.h"
 #include "device/buffer.h"
 #include "device/stream.h"
+#include "tuned/trial.h"
 
 namespace annulus::autotune {
-
-// What L2 holds when a measured launch begins.
-enum class CacheState {
-  kWarm,  // what the launch before, with the same operands, left
-  kCold,  // nothing of the operands
-};
-constexpr CacheState other(CacheState state) {
-  return state == CacheState::kWarm ? CacheState::kCold : CacheState::kWarm;
-}
 
 struct MeasureOptions {
   // Least length of a measurement: short kernels are launched several times in it.
@@ -46,7 +38,7 @@ class RoundTimer {
   // As Workbench::measure, in microseconds. `make` is called for what has no run yet, after runs
   // that are not needed have gone. Throws what `make` and the runs throw, and Error{kDevice}.
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds, CacheState l2, const MakeRun& make);
+                                           int rounds, tuned::CacheState l2, const MakeRun& make);
   // As Workbench::rest: sleeps for 100 ms, and twice as long each time.
   static void rest(int attempt);
 
@@ -58,7 +50,7 @@ class RoundTimer {
   };
   std::vector<const Ready*> ready(std::span<const attention::KernelConfig> configs,
                                   const MakeRun& make);
-  double time_micros(const Run& run, int repeats, CacheState l2);
+  double time_micros(const Run& run, int repeats, tuned::CacheState l2);
 
   device::ContextPointer context_;
   MeasureOptions options_;

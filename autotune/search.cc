@@ -49,10 +49,10 @@ class CalmBench {
 
   // times[0] is that of the default, which is the first of `configs`. Throws Error{kCancelled}
   // where the search is stopped.
-  Times measure(std::span<const KernelConfig> configs, int rounds, CacheState l2) {
+  Times measure(std::span<const KernelConfig> configs, int rounds, tuned::CacheState l2) {
     Times times = measure_once(configs, rounds, l2);
     if (workbench_.exact()) return times;
-    double& least = l2 == CacheState::kCold ? least_cold_ : least_warm_;
+    double& least = l2 == tuned::CacheState::kCold ? least_cold_ : least_warm_;
     for (int attempt = 0; !is_calm(times, &least); ++attempt) {
       if (attempt == kAttempts) {
         // The device is not what it was, and this is how fast it is from here on.
@@ -71,7 +71,7 @@ class CalmBench {
   bool slowed() const { return slowed_; }
 
  private:
-  Times measure_once(std::span<const KernelConfig> configs, int rounds, CacheState l2) {
+  Times measure_once(std::span<const KernelConfig> configs, int rounds, tuned::CacheState l2) {
     if (stopped_ && stopped_()) base::fail(ErrorCode::kCancelled, "the search was stopped");
     return workbench_.measure(configs, rounds, l2);
   }
@@ -91,10 +91,10 @@ class CalmBench {
   bool slowed_ = false;
 };
 
-Surrogate surrogate_of(const std::vector<Trial>& trials, std::size_t default_at) {
+Surrogate surrogate_of(const std::vector<tuned::Trial>& trials, std::size_t default_at) {
   std::vector<KernelConfig> configs;
   std::vector<double> predicted;
-  for (const Trial& trial : trials) {
+  for (const tuned::Trial& trial : trials) {
     configs.push_back(trial.config);
     predicted.push_back(trial.predicted);
   }
@@ -109,8 +109,9 @@ struct Measured {
 
 class Search {
  public:
-  Search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
-         const SearchOptions& options, const std::function<void(const SearchProgress&)>& progress)
+  Search(std::vector<tuned::Trial> trials, std::size_t default_at, Workbench& workbench,
+         const tuned::SearchOptions& options,
+         const std::function<void(const SearchProgress&)>& progress)
       : workbench_(workbench),
         bench_(workbench, options.stopped),
         options_(options),
@@ -124,7 +125,7 @@ class Search {
     double first = std::numeric_limits<double>::max();
     for (const KernelConfig& config : options_.nominated) {
       const auto found = std::ranges::find_if(
-          result_.trials, [&](const Trial& trial) { return trial.config == config; });
+          result_.trials, [&](const tuned::Trial& trial) { return trial.config == config; });
       if (found == result_.trials.end()) continue;
       first_[static_cast<std::size_t>(found - result_.trials.begin())] = first;
       first /= 2;
@@ -154,8 +155,8 @@ class Search {
 
  private:
   bool stopped() const { return options_.stopped && options_.stopped(); }
-  Trial& at(std::size_t index) { return result_.trials[index]; }
-  const Trial& at(std::size_t index) const { return result_.trials[index]; }
+  tuned::Trial& at(std::size_t index) { return result_.trials[index]; }
+  const tuned::Trial& at(std::size_t index) const { return result_.trials[index]; }
 
   void report(std::size_t last) {
     if (!progress_) return;
@@ -165,7 +166,7 @@ class Search {
   }
 
   void try_default() {
-    Trial& trial = at(result_.default_at);
+    tuned::Trial& trial = at(result_.default_at);
     if (auto reason = workbench_.prepare(trial.config)) {
       base::fail(reason->code,
                  "the default configuration {} does not pass the check against the oracle: {}",
@@ -174,7 +175,7 @@ class Search {
     const int rounds = workbench_.exact() ? 1 : options_.quick_rounds;
     const KernelConfig only[] = {trial.config};
     trial.time = median(bench_.measure(only, rounds, options_.l2).front());
-    trial.outcome = Trial::Outcome::kTried;
+    trial.outcome = tuned::Trial::Outcome::kTried;
     trial.rounds = rounds;
     ++result_.tried;
     report(result_.default_at);
@@ -191,12 +192,12 @@ class Search {
     // The best as the surrogate sees it: the least of many noisy ratios is a lucky one.
     double best = 0;
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
-      if (at(i).outcome != Trial::Outcome::kTried) continue;
+      if (at(i).outcome != tuned::Trial::Outcome::kTried) continue;
       const double known = surrogate_.forecast(i).log_ratio;
       if (std::isfinite(known)) best = std::min(best, known);
     }
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
-      if (at(i).outcome != Trial::Outcome::kNotTried) continue;
+      if (at(i).outcome != tuned::Trial::Outcome::kNotTried) continue;
       all.push_back({first_[i] > 0 ? first_[i] : surrogate_.expected_gain(i, best), i});
     }
     const auto before = [](const Hope& a, const Hope& b) {
@@ -238,9 +239,9 @@ class Search {
 
   // Prepares and measures a candidate. True where it is the new best by more than kStep.
   bool attempt(std::size_t index) {
-    Trial& trial = at(index);
+    tuned::Trial& trial = at(index);
     if (auto reason = workbench_.prepare(trial.config)) {
-      trial.outcome = Trial::Outcome::kDropped;
+      trial.outcome = tuned::Trial::Outcome::kDropped;
       trial.reason = std::move(reason->reason);
       ++result_.dropped;
       report(index);
@@ -252,7 +253,7 @@ class Search {
     if (!workbench_.exact() && more > 0 && trial.ratio.middle < before * (1 + kBehind)) {
       measure({index}, more, options_.l2);
     }
-    trial.outcome = Trial::Outcome::kTried;
+    trial.outcome = tuned::Trial::Outcome::kTried;
     ++result_.tried;
     // Where all are tried, nothing is to be learnt for the sake of an order.
     if (!options_.exhaustive) {
@@ -264,19 +265,19 @@ class Search {
     return trial.ratio.middle < before * (1 - kStep);
   }
 
-  Interval interval(const std::vector<double>& ratios) const {
+  tuned::Interval interval(const std::vector<double>& ratios) const {
     if (!workbench_.exact()) return median_interval(ratios);
     return {ratios.front(), ratios.front(), ratios.front()};
   }
 
   // Measures candidates beside the default, rounds that count with those that they had before with
   // L2 in that state. Returns the default's median in these rounds.
-  double measure(const std::vector<std::size_t>& indices, int rounds, CacheState l2) {
+  double measure(const std::vector<std::size_t>& indices, int rounds, tuned::CacheState l2) {
     std::vector<KernelConfig> configs = {at(result_.default_at).config};
     for (const std::size_t index : indices) configs.push_back(at(index).config);
     const Times times = bench_.measure(configs, rounds, l2);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      Trial& trial = at(indices[i]);
+      tuned::Trial& trial = at(indices[i]);
       std::vector<double> ratios;
       for (std::size_t r = 0; r < times[0].size(); ++r) {
         ratios.push_back(times[i + 1][r] / times[0][r]);
@@ -305,7 +306,7 @@ class Search {
   std::vector<std::size_t> contenders() const {
     std::vector<std::size_t> close;
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
-      if (i == result_.default_at || at(i).outcome != Trial::Outcome::kTried) continue;
+      if (i == result_.default_at || at(i).outcome != tuned::Trial::Outcome::kTried) continue;
       if (at(i).ratio.middle <= at(best_).ratio.middle * (1 + kContender)) close.push_back(i);
     }
     sort(&close);
@@ -376,7 +377,7 @@ class Search {
     if (finalists.size() > most) finalists.resize(most);
     result_.complete = ended;
     pick(finalists);
-    const Trial& winner = at(result_.winner);
+    const tuned::Trial& winner = at(result_.winner);
     const bool is_default = result_.winner == result_.default_at;
     result_.winner_time = is_default ? default_time : winner.time;
     // The ratio gives the default's time in the winner's own rounds; default_time may be from other
@@ -386,7 +387,7 @@ class Search {
 
   // Whether a candidate is faster than the default beyond the noise and the margin, and not slower
   // with L2 in its other state.
-  bool is_sure(const Trial& trial) const {
+  bool is_sure(const tuned::Trial& trial) const {
     return trial.ratio.high < 1 - options_.margin &&
            (!trial.other_ratio || trial.other_ratio->low <= 1);
   }
@@ -417,7 +418,7 @@ class Search {
 
   Workbench& workbench_;
   CalmBench bench_;
-  const SearchOptions& options_;
+  const tuned::SearchOptions& options_;
   const std::function<void(const SearchProgress&)>& progress_;
   Surrogate surrogate_;
   std::vector<Measured> measured_;  // of each candidate
@@ -429,13 +430,8 @@ class Search {
 
 }  // namespace
 
-int SearchOptions::most_tried(std::size_t candidates) const {
-  if (exhaustive) return static_cast<int>(candidates);
-  return std::max(least_most, static_cast<int>(share * static_cast<double>(candidates)));
-}
-
-SearchResult search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
-                    const SearchOptions& options,
+SearchResult search(std::vector<tuned::Trial> trials, std::size_t default_at, Workbench& workbench,
+                    const tuned::SearchOptions& options,
                     const std::function<void(const SearchProgress&)>& progress) {
   return Search(std::move(trials), default_at, workbench, options, progress).run();
 }

@@ -30,59 +30,25 @@
 #include "attention/kernels/kernel_config.h"
 #include "autotune/statistics.h"
 #include "autotune/workbench.h"
+#include "tuned/trial.h"
 
 namespace annulus::autotune {
-
-struct SearchOptions {
-  bool exhaustive = false;  // try all candidates
-  // Tried first, in this order, as far as they are candidates: what was best for other problems.
-  std::vector<attention::KernelConfig> nominated = {};
-  CacheState l2 = CacheState::kWarm;  // that a winner is to be faster in
-  int patience = 6;       // this many candidates in a row are no better before a search ends
-  int least_most = 40;    // candidates that a search may always try
-  double share = 0.15;    // of the space that it may try, if that is more
-  int first_rounds = 3;   // rounds of a candidate's first measurement, each beside the default
-  int quick_rounds = 15;  // rounds of one that is not far behind by then
-  int final_rounds = 25;  // rounds of the finalists' last measurement
-  int most_final_rounds = 1600;  // where their intervals are wide
-  double final_micros = 4e6;     // that all of them may take, beyond 100 rounds
-  int max_finalists = 4;
-  double margin = 0.01;  // a winner must be better by this share, beyond the noise
-  // Asked before every candidate and every measurement, and while they are planned; true ends the
-  // search with the best so far.
-  std::function<bool()> stopped = {};
-
-  // Returns how many of so many candidates may be tried beside the default.
-  int most_tried(std::size_t candidates) const;
-};
-
-// A candidate, its static prediction, and its outcome.
-struct Trial {
-  attention::KernelConfig config;
-  double predicted = 0;  // cycles, from the plan alone
-  enum class Outcome { kNotTried, kDropped, kTried } outcome = Outcome::kNotTried;
-  std::string reason = {};  // of kDropped
-  double time = 0;          // median, microseconds or cycles
-  Interval ratio{1, 1, 1};  // its times over the default's, round by round
-  int rounds = 0;           // that time and ratio are of
-  // The same ratio with L2 in its other state, where it was measured: of finalists.
-  std::optional<Interval> other_ratio = {};
-};
 
 struct SearchProgress {
   int tried = 0;  // candidates tried or dropped
   int candidates = 0;
   int most = 0;  // that may be tried or dropped, before the search ends
-  const Trial* last = nullptr;
-  const Trial* best = nullptr;
+  const tuned::Trial* last = nullptr;
+  const tuned::Trial* best = nullptr;
 };
 
 struct SearchResult {
   std::size_t winner = 0;      // index of trials
   std::size_t default_at = 0;  // likewise
   std::optional<std::size_t> runner_up;
-  std::vector<Trial> trials;  // in the space's order; a default that is not in the space comes last
-  double winner_time = 0;     // median in the rounds in which the two were compared
+  std::vector<tuned::Trial>
+      trials;              // in the space's order; a default that is not in the space comes last
+  double winner_time = 0;  // median in the rounds in which the two were compared
   double default_time = 0;
   int tried = 0;  // candidates tried, without those that were dropped
   int dropped = 0;
@@ -94,8 +60,8 @@ struct SearchResult {
 // `trials` are the candidates with their predictions, `default_at` the default among them. Throws
 // Error{kCancelled} where a stop came while the default was planned, so that there is no best so
 // far, the workbench's code where the default itself is dropped, and what the workbench throws.
-SearchResult search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
-                    const SearchOptions& options,
+SearchResult search(std::vector<tuned::Trial> trials, std::size_t default_at, Workbench& workbench,
+                    const tuned::SearchOptions& options,
                     const std::function<void(const SearchProgress&)>& progress = {});
 
 }  // namespace annulus::autotune

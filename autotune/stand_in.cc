@@ -7,11 +7,11 @@
 
 #include "attention/tiles/tile_list.h"
 #include "autotune/parts.h"
-#include "autotune/shape_key.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "pattern/batches.h"
 #include "pattern/classify.h"
+#include "tuned/shape_key.h"
 
 namespace annulus::autotune {
 namespace {
@@ -23,7 +23,7 @@ void draw_row(std::span<const pattern::BlockRun> seen, const Selection& selectio
               base::Random& random, std::vector<std::int32_t>* to) {
   std::int64_t count = 0;
   for (const pattern::BlockRun& run : seen) count += run.end - run.begin;
-  const std::int64_t most = std::min(count, blocks_of_row(selection));
+  const std::int64_t most = std::min(count, tuned::blocks_of_row(selection));
   const std::int64_t first = std::min(most, selection.sink_blocks);
   const std::int64_t last = std::min(most - first, selection.diagonal_blocks);
   std::vector<std::int64_t> places;  // among the blocks that the row sees
@@ -51,9 +51,10 @@ std::int64_t heads_of_layout(const Problem& problem, const Selection& selection)
   constexpr std::int64_t kMost = 16;
   constexpr std::int64_t kBlocks = 1 << 24;  // of all of them together
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
-  const double of_each =
-      static_cast<double>(distinct) * static_cast<double>(selection.rows(problem.seq_q)) *
-      static_cast<double>(std::min(blocks_of_row(selection), selection.columns(problem.seq_k)));
+  const double of_each = static_cast<double>(distinct) *
+                         static_cast<double>(selection.rows(problem.seq_q)) *
+                         static_cast<double>(std::min(tuned::blocks_of_row(selection),
+                                                      selection.columns(problem.seq_k)));
   const double times = std::clamp(static_cast<double>(kBlocks) / std::max(of_each, 1.0), 1.0,
                                   static_cast<double>(base::ceil_div(kMost, distinct)));
   return std::min(problem.heads, static_cast<std::int64_t>(times) * distinct);

@@ -24,9 +24,9 @@ double error_of_median(const std::vector<double>& values) {
          std::sqrt(static_cast<double>(values.size()));
 }
 
-Interval median_interval(std::vector<double> values) {
+tuned::Interval median_interval(std::vector<double> values) {
   constexpr double kTail = 0.025;
-  Interval interval;
+  tuned::Interval interval;
   interval.middle = median(values);
   interval.low = -std::numeric_limits<double>::infinity();
   interval.high = std::numeric_limits<double>::infinity();

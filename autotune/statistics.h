@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "tuned/trial.h"
+
 namespace annulus::autotune {
 
 double median(std::vector<double> values);  // 0 when empty
@@ -18,12 +20,7 @@ double error_of_median(const std::vector<double>& values);
 // any distribution: between the k-th values from either end, with the largest k for which that
 // holds. For fewer than six values there is no such k, and the interval is unbounded. Predictions
 // are exact and do not come here: the search gives them an interval of no width.
-struct Interval {
-  double low = 0;
-  double middle = 0;
-  double high = 0;
-};
-Interval median_interval(std::vector<double> values);
+tuned::Interval median_interval(std::vector<double> values);
 
 }  // namespace annulus::autotune
 

@@ -10,9 +10,7 @@
 #include "annulus/error.h"
 #include "annulus/version.h"
 #include "attention/kernels/family.h"
-#include "autotune/batch_key.h"
 #include "autotune/batch_workbench.h"
-#include "autotune/entry_problem.h"
 #include "autotune/replay.h"
 #include "autotune/stand_in.h"
 #include "autotune/workbench.h"
@@ -23,6 +21,8 @@
 #include "device/simulator.h"
 #include "pattern/layout_file.h"
 #include "selection/selection_plan.h"
+#include "tuned/batch_key.h"
+#include "tuned/entry_problem.h"
 
 namespace annulus::autotune {
 namespace {
@@ -106,7 +106,7 @@ namespace {
 
 // Finds the heuristic's choice among the candidates, or adds it.
 void place_standard(const KernelConfig& standard, Candidates* made) {
-  const auto same = [&](const Trial& trial) { return trial.config == standard; };
+  const auto same = [&](const tuned::Trial& trial) { return trial.config == standard; };
   auto found = std::ranges::find_if(made->trials, same);
   if (found == made->trials.end()) found = made->trials.insert(found, {.config = standard});
   made->default_at = static_cast<std::size_t>(found - made->trials.begin());
@@ -116,13 +116,13 @@ std::optional<Candidates> find_batch_candidates(const Target& target,
                                                 const attention::DeviceLimits& limits,
                                                 const attention::PipeDevice& pipes, bool simulated,
                                                 const std::function<bool()>& stopped) {
-  const BatchTarget& of = *target.batch;
+  const tuned::BatchTarget& of = *target.batch;
   Candidates made;
-  const Space space = enumerate(of.problem, of.requests, limits, pipes, simulated);
+  const tuned::Space space = tuned::enumerate(of.problem, of.requests, limits, pipes, simulated);
   made.equal = space.equal;
   for (const KernelConfig& config : space.candidates) made.trials.push_back({.config = config});
   place_standard(target.standard, &made);
-  for (Trial& trial : made.trials) {
+  for (tuned::Trial& trial : made.trials) {
     if (stopped && stopped()) return std::nullopt;
     trial.predicted = predicted_cycles(pipes, limits, of, trial.config);
   }
@@ -137,7 +137,7 @@ std::optional<Candidates> find_candidates(const Target& target,
   const Problem& problem = target.problem;
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   Candidates made;
-  const Space space = enumerate(dims, problem.dtype, limits, pipes, simulated);
+  const tuned::Space space = tuned::enumerate(dims, problem.dtype, limits, pipes, simulated);
   made.equal = space.equal;
   const std::vector<Problem> corners = corners_of(problem);
   for (const KernelConfig& config : space.candidates) {
@@ -149,7 +149,7 @@ std::optional<Candidates> find_candidates(const Target& target,
     const attention::KernelFeatures features = attention::features_of(branch);
     // Counting tiles is the slow part, and configurations with tiles of one size share the counts.
     std::map<std::pair<int, int>, attention::TileCounts> counts;
-    for (Trial& trial : made.trials) {
+    for (tuned::Trial& trial : made.trials) {
       const std::pair tile(trial.config.tile_rows, trial.config.tile_columns);
       auto at = counts.find(tile);
       if (at == counts.end()) {
@@ -170,40 +170,45 @@ std::optional<Candidates> find_candidates(const Target& target,
 }  // namespace
 
 Target target_of(const Problem& problem, const attention::DeviceLimits& limits) {
-  return {.problem = problem,
-          .checked = problem,
-          .shape = shape_key(problem),
-          .standard = attention::choose_config(problem, limits).config,
-          .why_not = {},
-          .state = [problem](Entry::Origin* origin) { state_problem(problem, origin); }};
+  return {
+      .problem = problem,
+      .checked = problem,
+      .shape = tuned::shape_key(problem),
+      .standard = attention::choose_config(problem, limits).config,
+      .why_not = {},
+      .state = [problem](tuned::Entry::Origin* origin) { tuned::state_problem(problem, origin); }};
 }
 
 Target target_of(const Problem& problem, const Selection& selection,
                  const attention::DeviceLimits& limits, std::uint64_t seed) {
-  return {.problem = stand_in(problem, selection, seed),
-          .checked = small_stand_in(problem, selection, seed),
-          .shape = shape_key(problem, selection),
-          .standard = selection::choose_config(problem, selection, limits).config,
-          .why_not = [](const KernelConfig& config) { return selection::why_not(config); },
-          .state = [=](Entry::Origin* origin) { state_selected(problem, selection, origin); }};
+  return {
+      .problem = stand_in(problem, selection, seed),
+      .checked = small_stand_in(problem, selection, seed),
+      .shape = tuned::shape_key(problem, selection),
+      .standard = selection::choose_config(problem, selection, limits).config,
+      .why_not = [](const KernelConfig& config) { return selection::why_not(config); },
+      .state =
+          [=](tuned::Entry::Origin* origin) { tuned::state_selected(problem, selection, origin); }};
 }
 
-Target target_of(const BatchTarget& batch, const attention::DeviceLimits& limits) {
-  const Problem problem = as_problem(batch.problem, batch.requests);
+Target target_of(const tuned::BatchTarget& batch, const attention::DeviceLimits& limits) {
+  const Problem problem = tuned::as_problem(batch.problem, batch.requests);
   return {.problem = problem,
           .checked = problem,
-          .shape = shape_key(batch.problem, batch.requests),
+          .shape = tuned::shape_key(batch.problem, batch.requests),
           .standard = batch::choose_config(batch.requests, batch.problem, limits).config,
           .batch = batch,
           .why_not = {},
-          .state = [batch](Entry::Origin* origin) { state_batch(batch, origin); }};
+          .state = [batch](tuned::Entry::Origin* origin) { tuned::state_batch(batch, origin); }};
 }
 
-Target stated_target(const Entry& entry, const attention::DeviceLimits& limits,
+Target stated_target(const tuned::Entry& entry, const attention::DeviceLimits& limits,
                      std::uint64_t seed) {
-  if (entry.shape.requests != Requests::kNone) return target_of(batch_of(entry), limits);
-  if (entry.shape.pattern != PatternClass::kChosen) return target_of(problem_of(entry), limits);
-  const auto [problem, selection] = selected_of(entry);
+  if (entry.shape.requests != tuned::Requests::kNone)
+    return target_of(tuned::batch_of(entry), limits);
+  if (entry.shape.pattern != tuned::PatternClass::kChosen)
+    return target_of(tuned::problem_of(entry), limits);
+  const auto [problem, selection] = tuned::selected_of(entry);
   return target_of(problem, selection, limits, seed);
 }
 
@@ -224,7 +229,7 @@ std::vector<Problem> parts_for(const Target& target, const Candidates& candidate
   const Problem& problem = target.checked;
   const std::int64_t group = problem.heads / problem.kv_heads;
   int packed = 1;
-  for (const Trial& trial : candidates.trials) {
+  for (const tuned::Trial& trial : candidates.trials) {
     const int heads = attention::cta_shape(trial.config).packed_heads();
     if (group % heads == 0) packed = std::lcm(packed, heads);
   }
@@ -270,8 +275,8 @@ SearchResult tune_problem(const TuneJob& job,
                   progress);
   }
   JournalWorkbench journaled(workbench.get(), job.journal->before(),
-                             [&](const Finding& finding) { job.journal->add(finding); });
-  SearchOptions options = job.search;
+                             [&](const tuned::Finding& finding) { job.journal->add(finding); });
+  tuned::SearchOptions options = job.search;
   options.nominated = job.journal->before().options.nominated;
   return search(job.candidates.trials, job.candidates.default_at, journaled, options, progress);
 }
@@ -279,7 +284,7 @@ SearchResult tune_problem(const TuneJob& job,
 namespace {
 
 // What of a batch its representative problem does not say.
-std::string asked_of(const BatchTarget& of) {
+std::string asked_of(const tuned::BatchTarget& of) {
   const BatchProblem& problem = of.problem;
   const BatchBounds& most = problem.most;
   const KeyInterleave& ranks = problem.interleave;
@@ -297,8 +302,9 @@ std::string asked_of(const BatchTarget& of) {
 }  // namespace
 
 base::Json subject_of(const Target& target, const Candidates& candidates,
-                      const std::string& identity, bool simulated, const Entry::Origin& origin,
-                      const SearchOptions& options, std::uint64_t seed) {
+                      const std::string& identity, bool simulated,
+                      const tuned::Entry::Origin& origin, const tuned::SearchOptions& options,
+                      std::uint64_t seed) {
   const Problem& problem = target.problem;
   base::Json about = {{"device", identity},
                       {"library", ANNULUS_VERSION},
@@ -325,14 +331,15 @@ base::Json subject_of(const Target& target, const Candidates& candidates,
   if (target.batch) asked += asked_of(*target.batch);
   about["pattern"] = base::digest(asked).hex();
   about["seed"] = seed;
-  return subject_of(std::move(about), candidates.trials, candidates.default_at, simulated, options);
+  return tuned::subject_of(std::move(about), candidates.trials, candidates.default_at, simulated,
+                           options);
 }
 
-Entry compared(const SearchResult& result, bool predicted, CacheState l2) {
+tuned::Entry compared(const SearchResult& result, bool predicted, tuned::CacheState l2) {
   // Predicted times are cycles; measured ones are microseconds and kept as nanoseconds.
   const double unit = predicted ? 1.0 : 1e3;
-  const Trial& winner = result.trials[result.winner];
-  Entry entry;
+  const tuned::Trial& winner = result.trials[result.winner];
+  tuned::Entry entry;
   entry.config = winner.config;
   entry.default_config = result.trials[result.default_at].config;
   entry.revision = entry.config.family->revision;
@@ -346,7 +353,7 @@ Entry compared(const SearchResult& result, bool predicted, CacheState l2) {
   const bool is_default = result.winner == result.default_at;
   entry.ratio_low_ppm = is_default ? 1'000'000 : rounded(winner.ratio.low * 1e6);
   entry.ratio_high_ppm = is_default ? 1'000'000 : rounded(winner.ratio.high * 1e6);
-  entry.cold_cache = l2 == CacheState::kCold;
+  entry.cold_cache = l2 == tuned::CacheState::kCold;
   if (winner.other_ratio) entry.other_ratio_ppm = rounded(winner.other_ratio->middle * 1e6);
   entry.rounds = std::max(1, winner.rounds);
   entry.repeated_rounds = result.repeated;
@@ -355,9 +362,9 @@ Entry compared(const SearchResult& result, bool predicted, CacheState l2) {
   return entry;
 }
 
-Entry entry_of(const Target& target, const SearchResult& result, bool predicted, CacheState l2,
-               Entry::Origin origin) {
-  Entry entry = compared(result, predicted, l2);
+tuned::Entry entry_of(const Target& target, const SearchResult& result, bool predicted,
+                      tuned::CacheState l2, tuned::Entry::Origin origin) {
+  tuned::Entry entry = compared(result, predicted, l2);
   entry.shape = target.shape;
   origin.library_version = ANNULUS_VERSION;
   origin.when = std::time(nullptr);

@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "autotune/batch_operands.h"
-#include "autotune/entry.h"
-#include "autotune/journal.h"
+#include "autotune/journal_file.h"
 #include "autotune/search.h"
-#include "autotune/space.h"
 #include "autotune/turns.h"
+#include "tuned/entry.h"
+#include "tuned/journal.h"
+#include "tuned/space.h"
 
 namespace annulus::autotune {
 
@@ -22,14 +23,14 @@ namespace annulus::autotune {
 struct Target {
   Problem problem;                   // that is measured
   Problem checked;                   // whose parts are verified: the same, or one with fewer heads
-  ShapeKey shape;                    // that the result is kept for
+  tuned::ShapeKey shape;             // that the result is kept for
   attention::KernelConfig standard;  // the heuristic's choice
   // A class of requests that is measured in place of `problem`, which then has its sizes.
-  std::optional<BatchTarget> batch = {};
+  std::optional<tuned::BatchTarget> batch = {};
   // Why a configuration is no candidate although it is legal, or nothing.
   std::function<std::optional<std::string>(const attention::KernelConfig&)> why_not;
   // Writes to an entry what it is that was measured (entry_problem.h).
-  std::function<void(Entry::Origin*)> state;
+  std::function<void(tuned::Entry::Origin*)> state;
 };
 // Requires: a valid problem. Throws as choose_config and pattern::emit do.
 Target target_of(const Problem& problem, const attention::DeviceLimits& limits);
@@ -40,17 +41,18 @@ Target target_of(const Problem& problem, const Selection& selection,
 
 // The target is a class of a batch's requests. Requires: validate(batch.problem) passes, and what
 // BatchTarget says. Throws as batch::choose_config does.
-Target target_of(const BatchTarget& batch, const attention::DeviceLimits& limits);
+Target target_of(const tuned::BatchTarget& batch, const attention::DeviceLimits& limits);
 
 // What an entry was found with, for measuring it again. Throws as problem_of, selected_of and
 // batch_of (entry_problem.h), and as the functions above.
-Target stated_target(const Entry& entry, const attention::DeviceLimits& limits, std::uint64_t seed);
+Target stated_target(const tuned::Entry& entry, const attention::DeviceLimits& limits,
+                     std::uint64_t seed);
 
 // The candidates of a problem in the space's order, each with the prediction of the static model,
 // and the heuristic's choice among them. Configurations are left out whose CTAs pack heads, or
 // whose clusters share rows, that see different keys in this problem.
 struct Candidates {
-  std::vector<Trial> trials;
+  std::vector<tuned::Trial> trials;
   std::size_t default_at = 0;
   int equal = 0;  // Space::equal
 };
@@ -72,7 +74,8 @@ struct TuneJob {
   device::ContextPointer context;
   jit::KernelCache& kernels;
   attention::DeviceLimits limits;
-  SearchOptions search;  // those nominated are replaced by a journal's, where the search goes on
+  tuned::SearchOptions
+      search;  // those nominated are replaced by a journal's, where the search goes on
   std::uint64_t seed = 0;
   // Pairs that the parts may have; 0: as many as take the oracle, or the simulator, about a second.
   double max_pairs = 0;
@@ -84,8 +87,9 @@ struct TuneJob {
 // All that the answers of a search depend on, as the first line of its journal states it. Of
 // `origin` the versions count. `identity` is that of the device (device_key.h).
 base::Json subject_of(const Target& target, const Candidates& candidates,
-                      const std::string& identity, bool simulated, const Entry::Origin& origin,
-                      const SearchOptions& options, std::uint64_t seed);
+                      const std::string& identity, bool simulated,
+                      const tuned::Entry::Origin& origin, const tuned::SearchOptions& options,
+                      std::uint64_t seed);
 
 // Runs on the default stream and waits for it. On a simulated device nothing else may run
 // meanwhile, or in a turn, because its counters are what is measured; it runs in checked mode for
@@ -95,12 +99,12 @@ SearchResult tune_problem(const TuneJob& job,
 
 // An entry without a shape and an origin, of what a search with this state of L2 found about its
 // winner and the default.
-Entry compared(const SearchResult& result, bool predicted, CacheState l2);
+tuned::Entry compared(const SearchResult& result, bool predicted, tuned::CacheState l2);
 
 // The entry in which a result is kept. `origin` says with which driver, NVRTC and clocks it was
 // found; the rest of it is filled in.
-Entry entry_of(const Target& target, const SearchResult& result, bool predicted, CacheState l2,
-               Entry::Origin origin);
+tuned::Entry entry_of(const Target& target, const SearchResult& result, bool predicted,
+                      tuned::CacheState l2, tuned::Entry::Origin origin);
 
 }  // namespace annulus::autotune
 

@@ -40,7 +40,7 @@ std::optional<Dropped> TurnWorkbench::prepare(const attention::KernelConfig& con
 }
 
 std::vector<std::vector<double>> TurnWorkbench::measure(
-    std::span<const attention::KernelConfig> configs, int rounds, CacheState l2) {
+    std::span<const attention::KernelConfig> configs, int rounds, tuned::CacheState l2) {
   if (exact()) return inner_.measure(configs, rounds, l2);
   std::vector<std::vector<double>> times(configs.size());
   const int most = std::max(1, kMeasurementsOfTurn / static_cast<int>(configs.size()));

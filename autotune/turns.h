@@ -30,7 +30,7 @@ class TurnWorkbench : public Workbench {
 
   std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds, CacheState l2) override;
+                                           int rounds, tuned::CacheState l2) override;
   void rest(int attempt) override { inner_.rest(attempt); }
   bool exact() const override { return inner_.exact(); }
 

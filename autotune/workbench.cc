@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "autotune/space.h"
+#include "tuned/space.h"
 
 namespace annulus::autotune {
 namespace {
@@ -43,7 +43,7 @@ std::optional<Dropped> PredictingWorkbench::prepare(const attention::KernelConfi
 }
 
 std::vector<std::vector<double>> PredictingWorkbench::measure(
-    std::span<const attention::KernelConfig> configs, int rounds, CacheState) {
+    std::span<const attention::KernelConfig> configs, int rounds, tuned::CacheState) {
   std::vector<std::vector<double>> times;
   for (const attention::KernelConfig& config : configs) {
     times.emplace_back(static_cast<std::size_t>(rounds), cycles_.at(to_string(config)));
@@ -121,7 +121,7 @@ RoundTimer::Run MeasuredWorkbench::make_run(const attention::KernelConfig& confi
 }
 
 std::vector<std::vector<double>> MeasuredWorkbench::measure(
-    std::span<const attention::KernelConfig> configs, int rounds, CacheState l2) {
+    std::span<const attention::KernelConfig> configs, int rounds, tuned::CacheState l2) {
   return timer_.measure(configs, rounds, l2,
                         [this](const attention::KernelConfig& config) { return make_run(config); });
 }

@@ -47,7 +47,7 @@ class Workbench {
   // exact, in cycles. In each round all configurations run one after another. Requires: prepare()
   // found no reason against any of them.
   virtual std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                                   int rounds, CacheState l2) = 0;
+                                                   int rounds, tuned::CacheState l2) = 0;
 
   // Lets a device that is slower than it can be come to rest before it is measured for the
   // (attempt + 1)-th time.
@@ -64,7 +64,7 @@ class PredictingWorkbench : public Workbench {
  public:
   std::optional<Dropped> prepare(const attention::KernelConfig& config) final;
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds, CacheState l2) final;
+                                           int rounds, tuned::CacheState l2) final;
   bool exact() const final { return true; }
 
  private:
@@ -113,7 +113,7 @@ class MeasuredWorkbench : public Workbench {
   void compile(const attention::KernelConfig& config) override { verifier_.compile(config); }
   void foresee(std::span<const attention::KernelConfig> next) override { ahead_.want(next); }
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds, CacheState l2) override;
+                                           int rounds, tuned::CacheState l2) override;
   void rest(int attempt) override { RoundTimer::rest(attempt); }
   bool exact() const override { return false; }
 

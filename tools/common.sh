@@ -106,7 +106,7 @@ ensure_nvrtc() {
 }
 
 # The rooms whose tests run under sanitizers.
-sanitized_rooms=(base pattern layout ptx sim_driver jit attention autotune ring planner api)
+sanitized_rooms=(base pattern layout ptx sim_driver jit attention tuned autotune ring planner api)
 
 cores() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 

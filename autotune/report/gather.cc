@@ -9,10 +9,10 @@
 #include <optional>
 #include <string_view>
 
-#include "autotune/journal.h"
-#include "autotune/opened.h"
-#include "autotune/tuned_pack.h"
 #include "base/fail.h"
+#include "tuned/journal.h"
+#include "tuned/opened.h"
+#include "tuned/tuned_pack.h"
 
 namespace annulus::autotune::report {
 namespace {
@@ -50,7 +50,8 @@ bool has_room_for_entries(base::FileSystem& files, const std::string& path, std:
     say_full(path, most_entries(*gathered), gathered);
     return false;
   }
-  const Opened opened(files, files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+  const tuned::Opened opened(files,
+                             files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
   base::FileSystem::Status status;
   // Whoever reads it says what is wrong with it.
   if (opened.file < 0 || files.status(opened.file, &status) < 0) return true;
@@ -64,21 +65,21 @@ bool has_room_for_entries(base::FileSystem& files, const std::string& path, std:
 }
 
 void take_entry(base::FileSystem& files, const std::string& path, Gathered* gathered) {
-  if (!has_room_for_entries(files, path, kMaxEntryBytes, gathered)) return;
-  ListedEntry listed;
+  if (!has_room_for_entries(files, path, tuned::kMaxEntryBytes, gathered)) return;
+  tuned::ListedEntry listed;
   listed.path = path;
   std::string why;
-  const std::optional<Entry> entry =
-      decode_entry(base::read_file(files, path, kMaxEntryBytes), &listed.device, &why);
+  const std::optional<tuned::Entry> entry = tuned::decode_entry(
+      base::read_file(files, path, tuned::kMaxEntryBytes), &listed.device, &why);
   if (!entry) base::fail(ErrorCode::kInvalidFile, "'{}' is no tuned result: {}", path, why);
-  listed.name = entry_name(*entry);
+  listed.name = tuned::entry_name(*entry);
   listed.entry = *entry;
   gathered->entries.push_back(std::move(listed));
 }
 
 void take_pack(base::FileSystem& files, const std::string& path, Gathered* gathered) {
-  if (!has_room_for_entries(files, path, kMaxPackBytes, gathered)) return;
-  Listing listing = read_packs(files, {path});
+  if (!has_room_for_entries(files, path, tuned::kMaxPackBytes, gathered)) return;
+  tuned::Listing listing = tuned::read_packs(files, {path});
   const std::size_t room = gathered->limits.entries - gathered->entries.size();
   if (listing.entries.size() > room) {
     gathered->left_out.push_back(fmt::format("'{}': {} of {} results, as a report takes at most {}",
@@ -95,13 +96,14 @@ struct Kind {
   std::string_view magic;   // its first bytes
   void (*take)(base::FileSystem& files, const std::string& path, Gathered* gathered);
 };
-constexpr Kind kKinds[] = {{kJournalSuffix, "annulus-journal ", take_journal},
-                           {kPackSuffix, "annulus-tuned-pack ", take_pack},
-                           {kEntrySuffix, "annulus-tuned ", take_entry}};
+constexpr Kind kKinds[] = {{tuned::kJournalSuffix, "annulus-journal ", take_journal},
+                           {tuned::kPackSuffix, "annulus-tuned-pack ", take_pack},
+                           {tuned::kEntrySuffix, "annulus-tuned ", take_entry}};
 
 // The first bytes of a file, as many as there are.
 std::string head_of(base::FileSystem& files, const std::string& path) {
-  const Opened opened(files, files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+  const tuned::Opened opened(files,
+                             files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
   std::string head(32, '\0');
   const std::int64_t count =
       opened.file < 0 ? opened.file : files.read(opened.file, head.data(), head.size());
@@ -157,7 +159,7 @@ void take_folder(base::FileSystem& files, const std::string& path, int opened, i
     if (kind != std::end(kKinds)) {
       take_found(files, *kind, below, gathered);
     } else if (depth < kDeepest && !name.starts_with('.')) {
-      const Opened folder(
+      const tuned::Opened folder(
           files, files.open(opened, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0));
       if (folder.file >= 0) take_folder(files, below, folder.file, depth + 1, gathered);
     }
@@ -166,7 +168,8 @@ void take_folder(base::FileSystem& files, const std::string& path, int opened, i
 
 // False where the path is no folder.
 bool try_folder(base::FileSystem& files, const std::string& path, Gathered* gathered) {
-  const Opened opened(files, files.open(base::kHere, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  const tuned::Opened opened(files,
+                             files.open(base::kHere, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   if (opened.file == -ENOTDIR) return false;
   if (opened.file < 0) {
     base::fail(ErrorCode::kFile, "cannot open '{}': {}", path, base::describe_errno(opened.file));
@@ -182,7 +185,8 @@ void gather(base::FileSystem& files, const std::string& path, Gathered* gathered
 }
 
 void gather_if_there(base::FileSystem& files, const std::string& path, Gathered* gathered) {
-  const Opened opened(files, files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
+  const tuned::Opened opened(files,
+                             files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
   if (opened.file == -ENOENT) return;
   try {
     gather(files, path, gathered);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "autotune/listing.h"
 #include "base/files.h"
+#include "tuned/listing.h"
 
 namespace annulus::autotune::report {
 
@@ -27,7 +27,7 @@ struct GatherLimits {
 struct Gathered {
   GatherLimits limits = {};
   std::vector<FoundJournal> journals;
-  std::vector<ListedEntry> entries;
+  std::vector<tuned::ListedEntry> entries;
   std::vector<std::string> left_out;  // files and lines that are neither, with the reason
   std::set<std::string> taken;        // paths of files
   std::int64_t bytes = 0;             // that were read

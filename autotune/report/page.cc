@@ -82,7 +82,7 @@ std::vector<PartKind> part_kinds() {
 // The results that are stored, and where those of a device and a shape are among them.
 class Stored {
  public:
-  explicit Stored(std::vector<ListedEntry> entries)
+  explicit Stored(std::vector<tuned::ListedEntry> entries)
       : entries_(std::move(entries)), is_told_(entries_.size()) {
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       places_[{entries_[i].device, to_string(entries_[i].entry.shape)}].push_back(i);
@@ -98,8 +98,8 @@ class Stored {
   }
 
   // Returns those that no story has.
-  std::vector<const ListedEntry*> others() const {
-    std::vector<const ListedEntry*> all;
+  std::vector<const tuned::ListedEntry*> others() const {
+    std::vector<const tuned::ListedEntry*> all;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       if (!is_told_[i]) all.push_back(&entries_[i]);
     }
@@ -107,7 +107,7 @@ class Stored {
   }
 
  private:
-  std::vector<ListedEntry> entries_;
+  std::vector<tuned::ListedEntry> entries_;
   std::vector<bool> is_told_;
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> places_;
 };
@@ -134,8 +134,8 @@ class Writer {
     }
   }
 
-  void list_entries(const std::vector<const ListedEntry*>& entries) {
-    for (const ListedEntry* listed : entries) {
+  void list_entries(const std::vector<const tuned::ListedEntry*>& entries) {
+    for (const tuned::ListedEntry* listed : entries) {
       const auto listed_before = static_cast<std::size_t>(page_.entries);
       // At least a quarter of the page is for parts.
       if (listed_before == limits_.entries || listed_bytes() >= limits_.bytes / 4 * 3) {
@@ -197,7 +197,7 @@ class Writer {
       work_left_ = 0;
       return kTooLong;
     }
-    const Journal journal = journal_of(path, text);
+    const tuned::Journal journal = journal_of(path, text);
     if (!spend(replay_steps(journal))) return kTooLong;
     Story story = story_of(path, journal, text);
     stored->tell_with(&story);
@@ -262,7 +262,7 @@ class Writer {
   }
 
   std::string read_text(const std::string& path) {
-    const std::vector<std::byte> bytes = base::read_file(files_, path, kMaxJournalBytes);
+    const std::vector<std::byte> bytes = base::read_file(files_, path, tuned::kMaxJournalBytes);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 

@@ -51,7 +51,7 @@ std::string draw_number_line(const Story& story) {
   std::vector<std::string> names;
   Range range;
   for (const std::size_t index : shown) {
-    const Trial& trial = story.result->trials[index];
+    const tuned::Trial& trial = story.result->trials[index];
     const bool is_winner = index == story.result->winner;
     names.push_back(to_string(trial.config) +
                     (index == story.result->default_at ? " (default)" : "") +
@@ -64,7 +64,7 @@ std::string draw_number_line(const Story& story) {
   Chart chart("the finalists beside the default", size,
               ratio_axis(ratio_title(story), range.low(), range.high()), named_axis("", names));
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    const Interval& ratio = story.result->trials[shown[i]].ratio;
+    const tuned::Interval& ratio = story.result->trials[shown[i]].ratio;
     const auto row = static_cast<double>(i);
     const bool is_winner = shown[i] == story.result->winner;
     const char* style = is_winner ? "winner" : "each";
@@ -181,8 +181,8 @@ std::string draw_landscape(const Story& story) {
   markup.open("figure").open("div", {{"class", "multiples"}});
   for (const Parameter& parameter : parameters_of(*family)) {
     std::map<int, std::vector<double>> ratios;
-    for (const Trial& trial : story.result->trials) {
-      if (trial.outcome != Trial::Outcome::kTried || trial.config.family != family) continue;
+    for (const tuned::Trial& trial : story.result->trials) {
+      if (trial.outcome != tuned::Trial::Outcome::kTried || trial.config.family != family) continue;
       ratios[parameter.value(trial.config)].push_back(trial.ratio.middle);
     }
     if (ratios.size() > 1) {
@@ -205,8 +205,8 @@ std::string draw_prediction(const Story& story) {
   std::vector<std::pair<double, double>> pairs;  // what was predicted, and the time
   std::vector<double> times_over;
   Range across, up;
-  for (const Trial& trial : story.result->trials) {
-    if (trial.outcome != Trial::Outcome::kTried) continue;
+  for (const tuned::Trial& trial : story.result->trials) {
+    if (trial.outcome != tuned::Trial::Outcome::kTried) continue;
     if (!std::isfinite(trial.predicted) || !(trial.predicted > 0) || !(trial.time > 0)) continue;
     pairs.emplace_back(trial.predicted, trial.time);
     times_over.push_back(trial.time / trial.predicted);
@@ -231,7 +231,7 @@ std::string draw_prediction(const Story& story) {
   std::vector<Point> shown(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(
                                                               std::min(pairs.size(), kMostDots)));
   chart.dots("each", shown, 2.5);
-  const auto mark = [&](const Trial& trial, const char* style, const char* name) {
+  const auto mark = [&](const tuned::Trial& trial, const char* style, const char* name) {
     if (!std::isfinite(trial.predicted) || !(trial.predicted > 0)) return;
     chart.dots(style, {{trial.predicted, trial.time}}, 5);
     chart.label({trial.predicted, trial.time}, name);

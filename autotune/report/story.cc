@@ -99,14 +99,14 @@ void read_measurements(Story* story) {
         "rounds repeated, as the device was slower than it can be",
         fmt::format("{}{}", result.repeated, result.slowed ? "; it stayed so" : ""));
   }
-  if (const std::optional<Interval>& ratio = story->winner().other_ratio) {
+  if (const std::optional<tuned::Interval>& ratio = story->winner().other_ratio) {
     story->facts.emplace_back(
         "the winner's time over the default's with L2 in its other state",
         fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio->middle, ratio->low, ratio->high));
   }
 }
 
-void follow(const Journal& journal, Story* story) {
+void follow(const tuned::Journal& journal, Story* story) {
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < journal.trials.size(); ++i) {
     places.emplace(to_string(journal.trials[i].config), i);
@@ -114,8 +114,8 @@ void follow(const Journal& journal, Story* story) {
   try {
     story->result = replay(journal, [&](const SearchProgress& at) {
       story->steps.push_back({places.at(to_string(at.last->config)),
-                              at.last->outcome == Trial::Outcome::kDropped, at.last->ratio.middle,
-                              at.best->ratio.middle});
+                              at.last->outcome == tuned::Trial::Outcome::kDropped,
+                              at.last->ratio.middle, at.best->ratio.middle});
     });
     read_measurements(story);
   } catch (const Error& error) {
@@ -145,8 +145,8 @@ std::vector<std::size_t> Story::finalists() const {
   std::vector<std::size_t> tried;
   bool measured_last = false;
   for (std::size_t i = 0; i < result->trials.size(); ++i) {
-    const Trial& trial = result->trials[i];
-    if (trial.outcome != Trial::Outcome::kTried || i == result->default_at) continue;
+    const tuned::Trial& trial = result->trials[i];
+    if (trial.outcome != tuned::Trial::Outcome::kTried || i == result->default_at) continue;
     tried.push_back(i);
     measured_last = measured_last || trial.other_ratio;
   }
@@ -166,14 +166,14 @@ std::vector<std::size_t> Story::finalists() const {
   return tried;
 }
 
-Journal journal_of(const std::string& path, const std::string& text) {
+tuned::Journal journal_of(const std::string& path, const std::string& text) {
   std::string why;
-  std::optional<Journal> journal = decode_journal(text, &why);
+  std::optional<tuned::Journal> journal = tuned::decode_journal(text, &why);
   if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is no journal: {}", path, why);
   return std::move(*journal);
 }
 
-Story story_of(const std::string& path, const Journal& journal, const std::string& text) {
+Story story_of(const std::string& path, const tuned::Journal& journal, const std::string& text) {
   Story story;
   story.path = path;
   story.predicted = journal.predicted;
@@ -209,7 +209,7 @@ std::string time_text(double time, bool predicted) {
   return predicted ? fmt::format("{:.0f} predicted cycles", time) : fmt::format("{:.2f} us", time);
 }
 
-std::string ratio_text(const Interval& ratio) {
+std::string ratio_text(const tuned::Interval& ratio) {
   if (ratio.low == ratio.high) return fmt::format("{:.3f}", ratio.middle);
   if (!std::isfinite(ratio.low) || !std::isfinite(ratio.high)) {
     return fmt::format("{:.3f} (not bounded)", ratio.middle);

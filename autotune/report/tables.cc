@@ -89,7 +89,7 @@ void add_origin(const Story& story, Facts* facts) {
     facts->emplace_back("when", "not stated: no stored result of this device and shape is here");
     return;
   }
-  const Entry::Origin& origin = story.entry->origin;
+  const tuned::Entry::Origin& origin = story.entry->origin;
   facts->emplace_back("when", fmt::format("{}, by the stored result of this device and shape",
                                           date_text(origin.when)));
   if (!origin.pattern.empty()) facts->emplace_back("pattern", origin.pattern);
@@ -100,11 +100,11 @@ void add_origin(const Story& story, Facts* facts) {
 }
 
 std::vector<std::string> candidate_cells(const Story& story, std::size_t turn, std::size_t index) {
-  const Trial& trial = story.result->trials[index];
+  const tuned::Trial& trial = story.result->trials[index];
   std::vector<std::string> cells = {turn > 0 ? std::to_string(turn) : "", to_string(trial.config),
                                     cycles_text(trial.predicted)};
-  if (trial.outcome != Trial::Outcome::kTried) {
-    cells.emplace_back(trial.outcome == Trial::Outcome::kDropped ? "dropped" : "not tried");
+  if (trial.outcome != tuned::Trial::Outcome::kTried) {
+    cells.emplace_back(trial.outcome == tuned::Trial::Outcome::kDropped ? "dropped" : "not tried");
     return cells;
   }
   cells.emplace_back("tried");
@@ -119,7 +119,7 @@ const char* style_of(const Story& story, std::size_t index) {
   return index == story.result->default_at ? "default" : "each";
 }
 
-std::string stored_ratio(const Entry& entry) {
+std::string stored_ratio(const tuned::Entry& entry) {
   if (entry.config == entry.default_config) return "1: the default stays";
   const double middle = static_cast<double>(entry.time) /
                         static_cast<double>(std::max<std::int64_t>(1, entry.default_time));
@@ -153,7 +153,7 @@ std::string dropped_table(const Story& story) {
   Table table({"configuration", "why"});
   for (const Step& step : story.steps) {
     if (!step.dropped) continue;
-    const Trial& trial = story.result->trials[step.trial];
+    const tuned::Trial& trial = story.result->trials[step.trial];
     table.row({to_string(trial.config), trial.reason});
   }
   return table.take();
@@ -195,8 +195,8 @@ OverviewRow overview_row(const Story& story, std::string id) {
   return row;
 }
 
-OverviewRow overview_row(const ListedEntry& listed, std::string id) {
-  const Entry& entry = listed.entry;
+OverviewRow overview_row(const tuned::ListedEntry& listed, std::string id) {
+  const tuned::Entry& entry = listed.entry;
   return {std::move(id),
           listed.device,
           to_string(entry.shape),
@@ -221,8 +221,8 @@ std::string overview_table(std::string_view lines) {
                   lines);
 }
 
-std::string entry_line(const ListedEntry& listed, const OverviewRow& row) {
-  const Entry& entry = listed.entry;
+std::string entry_line(const tuned::ListedEntry& listed, const OverviewRow& row) {
+  const tuned::Entry& entry = listed.entry;
   const double unit = entry.predicted ? 1.0 : 1e3;  // microseconds of nanoseconds
   Markup markup;
   markup.open("tr", {{"id", row.id}}).element("td", row.id);

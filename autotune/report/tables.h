@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "autotune/listing.h"
 #include "autotune/report/story.h"
+#include "tuned/listing.h"
 
 namespace annulus::autotune::report {
 
@@ -30,12 +30,12 @@ struct OverviewRow {
   std::string ending;
 };
 OverviewRow overview_row(const Story& story, std::string id);
-OverviewRow overview_row(const ListedEntry& listed, std::string id);
+OverviewRow overview_row(const tuned::ListedEntry& listed, std::string id);
 std::string overview_line(const OverviewRow& row);
 std::string overview_table(std::string_view lines);
 
 // A stored result without a journal, to which that row of the overview leads, and their table.
-std::string entry_line(const ListedEntry& listed, const OverviewRow& row);
+std::string entry_line(const tuned::ListedEntry& listed, const OverviewRow& row);
 std::string entries_table(std::string_view lines);
 
 }  // namespace annulus::autotune::report

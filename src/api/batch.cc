@@ -64,7 +64,7 @@ auto make_tuned(const planner::TunedBatch& tuned, const BatchOptions& untuned,
       // They may need more workspace than there is, and are none the worse for that.
       const bool lacks_room =
           error.code() == ErrorCode::kOutOfMemory && untuned.max_workspace_bytes > 0;
-      for (const autotune::TunedStore::Found& found : tuned.found) {
+      for (const tuned::TunedStore::Found& found : tuned.found) {
         if (!lacks_room) planner::give_up(found, error, *device.tuned, device.log);
       }
     }

@@ -16,7 +16,6 @@
 #include "api/device_name.h"
 #include "attention/tiles/device_tiles.h"
 #include "attention/tiles/tile_cache.h"
-#include "autotune/store.h"
 #include "base/background.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -30,6 +29,7 @@
 #include "planner/followers.h"
 #include "planner/planner.h"
 #include "planner/shape_log.h"
+#include "tuned/store.h"
 
 namespace annulus::inline v0 {
 
@@ -42,7 +42,7 @@ struct Device::Impl {
   std::shared_ptr<jit::DiskCache> disk;
   std::shared_ptr<jit::KernelFolders> folders;  // of kernels compiled ahead
   std::shared_ptr<jit::KernelCache> kernels;
-  std::shared_ptr<autotune::TunedStore> tuned;
+  std::shared_ptr<tuned::TunedStore> tuned;
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;

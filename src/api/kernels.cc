@@ -15,7 +15,6 @@
 #include "api/tuned_places.h"
 #include "api/warm_until.h"
 #include "attention/plan/general.h"
-#include "autotune/device_key.h"
 #include "base/fail.h"
 #include "base/private_folder.h"
 #include "base/work.h"
@@ -23,6 +22,7 @@
 #include "jit/compile_ahead.h"
 #include "jit/folder_care.h"
 #include "planner/shape_line.h"
+#include "tuned/device_key.h"
 
 namespace annulus {
 namespace api {
@@ -59,7 +59,7 @@ planner::Planner planner_for(const std::string& name, const device::DeviceInfo& 
   planner::Planner planner;
   planner.device = name;
   planner.limits = limits_of(info, arch);
-  planner.tuned = std::make_shared<autotune::TunedStore>(
+  planner.tuned = std::make_shared<tuned::TunedStore>(
       store_options(places, info, planner.limits, driver_version, templates), log);
   planner.tiles = std::make_shared<attention::TileCache>(base::CacheLimits{});
   planner.log = log;

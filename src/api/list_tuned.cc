@@ -4,24 +4,24 @@
 #include "annulus/tune.h"
 #include "api/tuned_places.h"
 #include "api/tuned_text.h"
-#include "autotune/device_key.h"
-#include "autotune/listing.h"
 #include "base/env.h"
+#include "tuned/device_key.h"
+#include "tuned/listing.h"
 
 namespace annulus {
 namespace api {
 
-TunedEntry tell(autotune::ListedEntry listed) {
-  const autotune::Entry& entry = listed.entry;
-  const autotune::Entry::Origin& origin = entry.origin;
+TunedEntry tell(tuned::ListedEntry listed) {
+  const tuned::Entry& entry = listed.entry;
+  const tuned::Entry::Origin& origin = entry.origin;
   TunedEntry each;
   each.path = std::move(listed.path);
   each.name = std::move(listed.name);
   each.packed = listed.packed;
   each.device = std::move(listed.device);
-  each.shape = autotune::to_string(entry.shape);
-  each.kind = autotune::kind_text(entry.shape);
-  each.outdated = autotune::why_outdated(entry);
+  each.shape = tuned::to_string(entry.shape);
+  each.kind = tuned::kind_text(entry.shape);
+  each.outdated = tuned::why_outdated(entry);
   each.config = attention::to_string(entry.config);
   each.default_config = attention::to_string(entry.default_config);
   each.runner_up = name_of(entry.runner_up);
@@ -59,17 +59,17 @@ TunedListing list_tuned(const std::optional<std::string>& tuned_path) {
   TunedListing told;
   told.folders = api::tuned_places(tuned_path, base::read_environment()).all();
   base::FileSystem files;
-  autotune::Listing listing = autotune::list_entries(files, told.folders);
+  tuned::Listing listing = tuned::list_entries(files, told.folders);
   told.ignored = std::move(listing.ignored);
-  for (autotune::ListedEntry& listed : listing.entries) {
+  for (tuned::ListedEntry& listed : listing.entries) {
     told.entries.push_back(api::tell(std::move(listed)));
   }
   return told;
 }
 
 std::string why_unused(const TunedEntry& entry, const DeviceInfo& device) {
-  if (autotune::are_relatives(entry.device, device.tuned_key)) return entry.outdated;
-  const std::string why = autotune::why_other(entry.device, device.tuned_key);
+  if (tuned::are_relatives(entry.device, device.tuned_key)) return entry.outdated;
+  const std::string why = tuned::why_other(entry.device, device.tuned_key);
   return why.empty() ? entry.outdated : why;
 }
 

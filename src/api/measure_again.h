@@ -5,14 +5,14 @@
 #include <functional>
 
 #include "annulus/tuned_pack.h"
-#include "autotune/entry.h"
+#include "tuned/entry.h"
 
 namespace annulus::api {
 
 // Measures an entry's configuration beside the heuristic's choice on a device, as tune() does, and
 // says whether it holds. Entries that it cannot measure here are kNotMeasured. Throws as tune(),
 // and Error{kCancelled}.
-TunedNote measure_again(const Device& device, const autotune::Entry& entry, std::uint64_t seed,
+TunedNote measure_again(const Device& device, const tuned::Entry& entry, std::uint64_t seed,
                         const std::function<bool()>& cancelled);
 
 }  // namespace annulus::api

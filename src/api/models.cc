@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "autotune/shape_key.h"
+#include "tuned/shape_key.h"
 
 namespace annulus::inline v0 {
 namespace {
 
-using autotune::ShapeKey;
+using tuned::ShapeKey;
 
 // Every 64th of the lengths between these is looked at: the share of the blocks that a query sees
 // depends on whether the last block of 128 is full, and hardly on how full it is.
@@ -55,14 +55,14 @@ Problem problem_for(const Model& model, std::int64_t queries, std::int64_t keys)
 // Whether the result of one problem is meant for another of its kind: lengths differ by a factor of
 // two at most, also where only the keys do and a plan would take results from farther away.
 bool serves(const ShapeKey& a, const ShapeKey& b) {
-  return std::abs(a.keys - b.keys) <= autotune::kMaxDistance / 2;
+  return std::abs(a.keys - b.keys) <= tuned::kMaxDistance / 2;
 }
 
 // Some of these problems, which are in order of length, whose results serve all of them: of those
 // that serve the shortest one that is not served yet, that of the roundest length.
 std::vector<Problem> chosen_of(const std::vector<Problem>& all) {
   std::vector<ShapeKey> keys;
-  for (const Problem& problem : all) keys.push_back(autotune::shape_key(problem));
+  for (const Problem& problem : all) keys.push_back(tuned::shape_key(problem));
   const auto roundness = [&](std::size_t i) {
     return std::countr_zero(static_cast<std::uint64_t>(all[i].seq_k));
   };
@@ -72,7 +72,7 @@ std::vector<Problem> chosen_of(const std::vector<Problem>& all) {
     std::size_t best = first;
     std::vector<std::size_t> kind;
     for (std::size_t i = first; i < all.size(); ++i) {
-      if (!autotune::length_distance(keys[i], keys[first])) continue;
+      if (!tuned::length_distance(keys[i], keys[first])) continue;
       kind.push_back(i);
       if (serves(keys[i], keys[first]) && roundness(i) >= roundness(best)) best = i;
     }
@@ -94,7 +94,7 @@ std::vector<Model> known_models() {
   using enum Model::Layers;
   return {
 #define MODEL(...) {__VA_ARGS__},
-#include "autotune/models.def"
+#include "api/models.def"
 #undef MODEL
   };
 }

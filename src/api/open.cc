@@ -163,12 +163,12 @@ void describe(const DeviceName& name, Device::Impl* impl) {
 void open_tuned(const DeviceOptions& options, const base::Environment& environment,
                 const jit::TemplateSet& templates, Device::Impl* impl) {
   const TunedPlaces places = tuned_places(options.tuned_path, environment);
-  autotune::StoreOptions tuned = store_options(places, impl->context->info(), limits_of(*impl),
-                                               impl->info.driver_version, templates);
+  tuned::StoreOptions tuned = store_options(places, impl->context->info(), limits_of(*impl),
+                                            impl->info.driver_version, templates);
   impl->lacks_tuned_folder = places.lacks_folder;
   impl->info.tuned_path = places.path;
   impl->info.tuned_key = tuned.device.identity;
-  impl->tuned = std::make_shared<autotune::TunedStore>(std::move(tuned), impl->log);
+  impl->tuned = std::make_shared<tuned::TunedStore>(std::move(tuned), impl->log);
 }
 
 // Requires: the log and the context are there.

@@ -10,13 +10,13 @@
 #include "api/measure_again.h"
 #include "api/tune_until.h"
 #include "api/tuned_text.h"
-#include "autotune/batch_key.h"
-#include "autotune/entry_problem.h"
 #include "autotune/replay.h"
 #include "autotune/tuner.h"
 #include "base/fail.h"
 #include "base/work.h"
 #include "selection/selection_plan.h"
+#include "tuned/batch_key.h"
+#include "tuned/entry_problem.h"
 
 namespace annulus {
 namespace api {
@@ -31,24 +31,24 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string outcome_of(const autotune::Trial& trial) {
+std::string outcome_of(const tuned::Trial& trial) {
   switch (trial.outcome) {
-    case autotune::Trial::Outcome::kNotTried:
+    case tuned::Trial::Outcome::kNotTried:
       return "not tried";
-    case autotune::Trial::Outcome::kDropped:
+    case tuned::Trial::Outcome::kDropped:
       return trial.reason;
-    case autotune::Trial::Outcome::kTried:
+    case tuned::Trial::Outcome::kTried:
       return "tried";
   }
   return "unknown outcome";
 }
 
-std::vector<TuneCandidate> tell(const std::vector<autotune::Trial>& trials) {
+std::vector<TuneCandidate> tell(const std::vector<tuned::Trial>& trials) {
   std::vector<TuneCandidate> all;
-  for (const autotune::Trial& trial : trials) {
+  for (const tuned::Trial& trial : trials) {
     TuneCandidate candidate{attention::to_string(trial.config), trial.predicted, outcome_of(trial),
                             0, 0};
-    if (trial.outcome == autotune::Trial::Outcome::kTried) {
+    if (trial.outcome == tuned::Trial::Outcome::kTried) {
       candidate.time = trial.time;
       candidate.ratio = trial.ratio.middle;
     }
@@ -57,7 +57,7 @@ std::vector<TuneCandidate> tell(const std::vector<autotune::Trial>& trials) {
   return all;
 }
 
-void tell(const autotune::Entry& entry, TuneResult* result) {
+void tell(const tuned::Entry& entry, TuneResult* result) {
   result->config = attention::to_string(entry.config);
   result->runner_up = name_of(entry.runner_up);
   result->predicted = entry.predicted;
@@ -92,7 +92,7 @@ std::function<void(const autotune::SearchProgress&)> teller(
 // memory.
 autotune::SearchResult search(const Device::Impl& device, const autotune::Target& target,
                               const autotune::Candidates& candidates, const TuneOptions& options,
-                              const autotune::SearchOptions& search, Clock::time_point start,
+                              const tuned::SearchOptions& search, Clock::time_point start,
                               autotune::JournalFile* journal = nullptr, const Beside& beside = {}) {
   jit::KernelCache kernels(device.context, device.compiler, device.disk, device.folders);
   const autotune::TuneJob job{
@@ -135,9 +135,9 @@ std::optional<std::string> check_folder(const Device::Impl& device) {
 }
 
 // With what results are found on a device.
-autotune::Entry::Origin origin_of(const Device::Impl& device) {
+tuned::Entry::Origin origin_of(const Device::Impl& device) {
   const device::DeviceInfo& info = device.context->info();
-  autotune::Entry::Origin origin;
+  tuned::Entry::Origin origin;
   origin.driver_version = device.info.driver_version;
   origin.nvrtc_version = device.compiler->version();
   origin.clock_mhz = info.clock_kilohertz / 1000;
@@ -146,9 +146,9 @@ autotune::Entry::Origin origin_of(const Device::Impl& device) {
 }
 
 // The candidates that a journal has an answer for.
-int count_resumed(const autotune::Journal& journal) {
+int count_resumed(const tuned::Journal& journal) {
   std::set<std::string> configs;
-  for (const autotune::Finding& finding : journal.findings) {
+  for (const tuned::Finding& finding : journal.findings) {
     configs.insert(finding.configs.begin(), finding.configs.end());
   }
   return static_cast<int>(configs.size());
@@ -161,9 +161,9 @@ void search_and_keep(const Device::Impl& device, const autotune::Target& target,
                      const std::function<bool()>& stopped, const Beside& beside,
                      TuneResult* result) {
   base::FileSystem files;
-  autotune::SearchOptions how;
+  tuned::SearchOptions how;
   how.exhaustive = options.exhaustive;
-  how.l2 = options.cold_cache ? autotune::CacheState::kCold : autotune::CacheState::kWarm;
+  how.l2 = options.cold_cache ? tuned::CacheState::kCold : tuned::CacheState::kWarm;
   how.nominated = device.tuned->winners(target.shape, kNominated);
   how.stopped = stopped;
   std::optional<autotune::JournalFile> journal;
@@ -176,7 +176,7 @@ void search_and_keep(const Device::Impl& device, const autotune::Target& target,
   }
   const autotune::SearchResult found = search(device, target, candidates, options, how, start,
                                               journal ? &*journal : nullptr, beside);
-  const autotune::Entry entry =
+  const tuned::Entry entry =
       autotune::entry_of(target, found, device.info.simulated, how.l2, origin_of(device));
   tell(entry, result);
   result->status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
@@ -188,7 +188,7 @@ void search_and_keep(const Device::Impl& device, const autotune::Target& target,
   if (found.complete || found.tried > 1) {
     // `force` replaces a better result by a complete one alone: what a search found that was cut
     // short looked at fewer configurations.
-    const autotune::TunedStore::Stored stored =
+    const tuned::TunedStore::Stored stored =
         device.tuned->store(entry, options.force && found.complete, [&] {
           // The result says all that the journal of a complete search is good for.
           if (found.complete && journal) journal->give_up();
@@ -227,16 +227,16 @@ std::optional<autotune::Target> target_until(const std::function<bool()>& stoppe
 TuneResult replay_file(const std::string& path,
                        const std::function<void(const TuneProgress&)>& progress) {
   base::FileSystem files;
-  const std::vector<std::byte> bytes = base::read_file(files, path, autotune::kMaxJournalBytes);
+  const std::vector<std::byte> bytes = base::read_file(files, path, tuned::kMaxJournalBytes);
   std::string why;
-  const std::optional<autotune::Journal> journal =
-      autotune::decode_journal({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &why);
+  const std::optional<tuned::Journal> journal =
+      tuned::decode_journal({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &why);
   if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is no journal: {}", path, why);
   TuneOptions options;
   options.progress = progress;
   const autotune::SearchResult found = autotune::replay(*journal, teller(options, {}));
   TuneResult result;
-  const autotune::Entry entry = autotune::compared(found, journal->predicted, journal->options.l2);
+  const tuned::Entry entry = autotune::compared(found, journal->predicted, journal->options.l2);
   tell(entry, &result);
   result.default_config = attention::to_string(entry.default_config);
   result.status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
@@ -271,7 +271,7 @@ TuneResult tune_target(const Device::Impl& impl, const autotune::Target& target,
   const std::function<bool()> stopped = stopper(options, cancelled, start);
   TuneResult result;
   result.predicted = impl.info.simulated;
-  result.shape = autotune::to_string(target.shape);
+  result.shape = tuned::to_string(target.shape);
   result.default_config = attention::to_string(target.standard);
   result.config = result.default_config;
 
@@ -362,16 +362,16 @@ std::vector<TuneResult> tune_batch_on(const Device::Impl& impl, const BatchProbl
   const Clock::time_point begin = Clock::now();
   TuneOptions of_class = options;
   std::vector<TuneResult> results;
-  for (const batch::RequestClass requests : autotune::classes_within(problem)) {
+  for (const batch::RequestClass requests : tuned::classes_within(problem)) {
     const Clock::time_point start = Clock::now();
     if (options.time_limit_seconds > 0) {
       constexpr double kNoTime = 1e-9;
       of_class.time_limit_seconds =
           std::max(kNoTime, options.time_limit_seconds - seconds_since(begin));
     }
-    autotune::BatchTarget of{problem, {}, requests, {}};
+    tuned::BatchTarget of{problem, {}, requests, {}};
     of.step = step.empty() ? autotune::default_step(problem, requests)
-                           : autotune::requests_of(step, problem, requests);
+                           : tuned::requests_of(step, problem, requests);
     if (of.step.empty()) continue;
     results.push_back(
         tune_target(impl, autotune::target_of(of, limits), of_class, cancelled, beside, start));
@@ -379,7 +379,7 @@ std::vector<TuneResult> tune_batch_on(const Device::Impl& impl, const BatchProbl
   return results;
 }
 
-TunedNote measure_again(const Device& device, const autotune::Entry& entry, std::uint64_t seed,
+TunedNote measure_again(const Device& device, const tuned::Entry& entry, std::uint64_t seed,
                         const std::function<bool()>& cancelled) {
   const Device::Impl& impl = inside(device);
   TunedNote note;
@@ -402,18 +402,18 @@ TunedNote measure_again(const Device& device, const autotune::Entry& entry, std:
   }
   TuneOptions options;
   options.seed = seed;
-  autotune::SearchOptions how;
+  tuned::SearchOptions how;
   how.exhaustive = true;
   how.first_rounds = how.quick_rounds;  // also of what is far behind, which is to be known for sure
-  how.l2 = entry.cold_cache ? autotune::CacheState::kCold : autotune::CacheState::kWarm;
+  how.l2 = entry.cold_cache ? tuned::CacheState::kCold : tuned::CacheState::kWarm;
   how.stopped = cancelled;
   autotune::Candidates both;
   both.trials = {{.config = standard}, {.config = entry.config}};
   try {
     const autotune::SearchResult found = search(impl, *target, both, options, how, Clock::now());
-    const autotune::Trial& trial = found.trials[1];
-    const bool dropped = trial.outcome == autotune::Trial::Outcome::kDropped;
-    if (trial.outcome == autotune::Trial::Outcome::kNotTried) {
+    const tuned::Trial& trial = found.trials[1];
+    const bool dropped = trial.outcome == tuned::Trial::Outcome::kDropped;
+    if (trial.outcome == tuned::Trial::Outcome::kNotTried) {
       base::fail(ErrorCode::kCancelled, "measuring was ended");
     }
     note.verdict = dropped || trial.ratio.low > 1 ? TunedVerdict::kFails

@@ -28,7 +28,7 @@ std::vector<TuneResult> tune_batch_until(const Device&, const BatchProblem&,
   refuse();
 }
 
-TunedNote measure_again(const Device&, const autotune::Entry&, std::uint64_t,
+TunedNote measure_again(const Device&, const tuned::Entry&, std::uint64_t,
                         const std::function<bool()>&) {
   refuse();
 }

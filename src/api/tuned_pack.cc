@@ -12,20 +12,20 @@
 #include "api/impl.h"
 #include "api/tuned_places.h"
 #include "api/tuned_text.h"
-#include "autotune/device_key.h"
-#include "autotune/folder_work.h"
-#include "autotune/listing.h"
-#include "autotune/opened.h"
-#include "autotune/tuned_pack.h"
 #include "base/env.h"
 #include "base/fail.h"
+#include "tuned/device_key.h"
+#include "tuned/folder_work.h"
+#include "tuned/listing.h"
+#include "tuned/opened.h"
+#include "tuned/tuned_pack.h"
 
 namespace annulus {
 namespace api {
 namespace {
 
-using autotune::ListedEntry;
-using autotune::Listing;
+using tuned::ListedEntry;
+using tuned::Listing;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
@@ -40,33 +40,33 @@ bool is_meant(const ListedEntry& listed, const TunedFilter& filter) {
 
 // The listing of a search path, without what was installed.
 Listing list_path(base::FileSystem& files, const std::optional<std::string>& tuned_path,
-                  autotune::Crowded crowded = autotune::Crowded::kIgnored) {
-  return autotune::list_entries(files, tuned_places(tuned_path, base::read_environment()).folders,
-                                crowded);
+                  tuned::Crowded crowded = tuned::Crowded::kIgnored) {
+  return tuned::list_entries(files, tuned_places(tuned_path, base::read_environment()).folders,
+                             crowded);
 }
 
-autotune::Pack pack_of(const std::vector<ListedEntry>& entries) {
-  std::vector<autotune::PackedEntry> packed;
+tuned::Pack pack_of(const std::vector<ListedEntry>& entries) {
+  std::vector<tuned::PackedEntry> packed;
   for (const ListedEntry& listed : entries) packed.push_back({listed.device, listed.entry});
-  return autotune::merged(std::move(packed));
+  return tuned::merged(std::move(packed));
 }
 
-TunedEntry tell_packed(const autotune::PackedEntry& packed, const std::string& path) {
-  return tell({path, autotune::entry_name(packed.entry), packed.device, packed.entry, true, {}});
+TunedEntry tell_packed(const tuned::PackedEntry& packed, const std::string& path) {
+  return tell({path, tuned::entry_name(packed.entry), packed.device, packed.entry, true, {}});
 }
 
 // The verdict on an entry that was brought in has its outcome's number.
-constexpr TunedVerdict verdict_of(autotune::BroughtIn outcome) {
+constexpr TunedVerdict verdict_of(tuned::BroughtIn outcome) {
   return static_cast<TunedVerdict>(outcome);
 }
-static_assert(verdict_of(autotune::BroughtIn::kAdded) == TunedVerdict::kAdded);
-static_assert(verdict_of(autotune::BroughtIn::kReplaced) == TunedVerdict::kReplaced);
-static_assert(verdict_of(autotune::BroughtIn::kKept) == TunedVerdict::kKept);
+static_assert(verdict_of(tuned::BroughtIn::kAdded) == TunedVerdict::kAdded);
+static_assert(verdict_of(tuned::BroughtIn::kReplaced) == TunedVerdict::kReplaced);
+static_assert(verdict_of(tuned::BroughtIn::kKept) == TunedVerdict::kKept);
 
 // A report of what a pack holds now.
-TunedReport report_of(const autotune::Pack& pack, const std::string& path, Listing from) {
+TunedReport report_of(const tuned::Pack& pack, const std::string& path, Listing from) {
   TunedReport report;
-  for (const autotune::PackedEntry& packed : pack) {
+  for (const tuned::PackedEntry& packed : pack) {
     report.notes.push_back({tell_packed(packed, path), TunedVerdict::kAdded, {}});
   }
   report.left_out = std::move(from.ignored);
@@ -77,26 +77,26 @@ TunedReport report_of(const autotune::Pack& pack, const std::string& path, Listi
 // written: a pack of an earlier time may be there.
 TunedReport write_listed(base::FileSystem& files, const std::string& path, Listing listing,
                          std::size_t found) {
-  const autotune::Pack made = pack_of(listing.entries);
+  const tuned::Pack made = pack_of(listing.entries);
   if (made.empty()) {
     base::fail(ErrorCode::kInvalidArgument, "{}, so that no pack was written to '{}'; {}",
                found == 0 ? "there is no tuned result"
                           : fmt::format("none of the {} tuned results is asked for", found),
                path, found == 0 ? "tune first, or name another search path" : "ask for others");
   }
-  autotune::write_pack(files, path, made);
+  tuned::write_pack(files, path, made);
   return report_of(made, path, std::move(listing));
 }
 
 // What a path names: one pack, wherever it is, or a search path. Throws Error{kFile} where nothing
 // is there.
 Listing list_source(base::FileSystem& files, const std::string& source) {
-  if (autotune::is_pack(source) && !contains(source, ":")) {
-    return autotune::read_packs(files, {source});
+  if (tuned::is_pack(source) && !contains(source, ":")) {
+    return tuned::read_packs(files, {source});
   }
-  const std::vector<std::string> places = autotune::split_path(source);
+  const std::vector<std::string> places = tuned::split_path(source);
   const auto is_there = [&](const std::string& place) {
-    const autotune::Opened opened{files, files.open(base::kHere, place, O_RDONLY | O_NONBLOCK, 0)};
+    const tuned::Opened opened{files, files.open(base::kHere, place, O_RDONLY | O_NONBLOCK, 0)};
     return opened.file != -ENOENT;
   };
   if (std::ranges::none_of(places, is_there)) {
@@ -104,7 +104,7 @@ Listing list_source(base::FileSystem& files, const std::string& source) {
                "nothing is at '{}'; name a pack, a folder of tuned results or a search path",
                source);
   }
-  return autotune::list_entries(files, places);
+  return tuned::list_entries(files, places);
 }
 
 // In what two entries for the same problems and kernels differ: "config mma ..., then mma ...".
@@ -172,7 +172,7 @@ const char* to_string(TunedVerdict verdict) {
 TunedReport export_tuned(const std::string& pack, const TunedFilter& filter,
                          const std::optional<std::string>& tuned_path) {
   base::FileSystem files;
-  autotune::Listing listing = api::list_path(files, tuned_path);
+  tuned::Listing listing = api::list_path(files, tuned_path);
   const std::size_t found = listing.entries.size();
   std::erase_if(listing.entries, [&](const auto& each) { return !api::is_meant(each, filter); });
   return api::write_listed(files, pack, std::move(listing), found);
@@ -181,23 +181,22 @@ TunedReport export_tuned(const std::string& pack, const TunedFilter& filter,
 TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilter& filter,
                          const std::optional<std::string>& tuned_path) {
   base::FileSystem files;
-  autotune::Listing listing = autotune::read_packs(files, packs);
+  tuned::Listing listing = tuned::read_packs(files, packs);
   std::erase_if(listing.entries, [&](const auto& each) { return !api::is_meant(each, filter); });
-  const autotune::Pack pack = api::pack_of(listing.entries);
+  const tuned::Pack pack = api::pack_of(listing.entries);
   std::string problems;
   for (const std::string& folder :
        api::tuned_places(tuned_path, base::read_environment()).folders) {
-    if (autotune::is_pack(folder)) continue;
+    if (tuned::is_pack(folder)) continue;
     try {
-      const std::vector<autotune::BroughtIn> outcomes = autotune::bring_in(files, folder, pack);
+      const std::vector<tuned::BroughtIn> outcomes = tuned::bring_in(files, folder, pack);
       TunedReport report;
       for (std::size_t i = 0; i < pack.size(); ++i) {
-        TunedNote note{
-            api::tell_packed(pack[i], folder + "/" + autotune::folder_for(pack[i].device) + "/" +
-                                          autotune::entry_name(pack[i].entry) +
-                                          std::string(autotune::kEntrySuffix)),
-            api::verdict_of(outcomes[i]),
-            {}};
+        TunedNote note{api::tell_packed(pack[i], folder + "/" + tuned::folder_for(pack[i].device) +
+                                                     "/" + tuned::entry_name(pack[i].entry) +
+                                                     std::string(tuned::kEntrySuffix)),
+                       api::verdict_of(outcomes[i]),
+                       {}};
         note.entry.packed = false;
         report.notes.push_back(std::move(note));
       }
@@ -209,36 +208,35 @@ TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilte
     }
   }
   base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}",
-             problems.empty() ? autotune::kNoFolder : problems);
+             problems.empty() ? tuned::kNoFolder : problems);
 }
 
 TunedReport merge_tuned(const std::vector<std::string>& packs, const std::string& to) {
   if (packs.empty()) base::fail(ErrorCode::kInvalidArgument, "there is no pack to merge");
   base::FileSystem files;
-  autotune::Listing listing = autotune::read_packs(files, packs);
+  tuned::Listing listing = tuned::read_packs(files, packs);
   const std::size_t found = listing.entries.size();
   return api::write_listed(files, to, std::move(listing), found);
 }
 
 TunedReport diff_tuned(const std::string& first, const std::string& second) {
   base::FileSystem files;
-  const autotune::Listing lists[] = {api::list_source(files, first),
-                                     api::list_source(files, second)};
+  const tuned::Listing lists[] = {api::list_source(files, first), api::list_source(files, second)};
   TunedReport report;
-  autotune::Pack packs[2];
+  tuned::Pack packs[2];
   for (int i = 0; i < 2; ++i) {
     packs[i] = api::pack_of(lists[i].entries);
     report.left_out.insert(report.left_out.end(), lists[i].ignored.begin(), lists[i].ignored.end());
   }
   auto a = packs[0].begin(), b = packs[1].begin();
-  const auto note = [&](const autotune::PackedEntry& packed, const std::string& source,
+  const auto note = [&](const tuned::PackedEntry& packed, const std::string& source,
                         TunedVerdict verdict, std::string text) {
     report.notes.push_back({api::tell_packed(packed, source), verdict, std::move(text)});
   };
   while (a != packs[0].end() || b != packs[1].end()) {
     const auto order = a == packs[0].end()   ? std::strong_ordering::greater
                        : b == packs[1].end() ? std::strong_ordering::less
-                                             : autotune::compare_keys(*a, *b);
+                                             : tuned::compare_keys(*a, *b);
     if (order < 0) {
       note(*a++, first, TunedVerdict::kFirstOnly, {});
     } else if (order > 0) {
@@ -258,39 +256,38 @@ TunedReport diff_tuned(const std::string& first, const std::string& second) {
 TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
                         const std::optional<std::string>& device_key, bool dry_run) {
   base::FileSystem files;
-  autotune::Listing listing = api::list_path(files, tuned_path, autotune::Crowded::kListed);
+  tuned::Listing listing = api::list_path(files, tuned_path, tuned::Crowded::kListed);
   TunedReport report;
   const auto remove = [&](TunedEntry entry, std::string why, const base::Digest& contents) {
     TunedNote note{std::move(entry), TunedVerdict::kRemoved, std::move(why)};
     try {
-      if (!dry_run) autotune::remove_file(files, note.entry.path, contents);
+      if (!dry_run) tuned::remove_file(files, note.entry.path, contents);
     } catch (const Error& error) {
       note.verdict = TunedVerdict::kKept;
       note.text = error.what();
     }
     report.notes.push_back(std::move(note));
   };
-  for (const autotune::Stray& stray : listing.strays) {
+  for (const tuned::Stray& stray : listing.strays) {
     if (!stray.useless) continue;  // stays among what is left out
     TunedEntry none;
     none.path = stray.path;
     remove(std::move(none), stray.why, stray.contents);
     std::erase(listing.ignored, stray.path + ": " + stray.why);
   }
-  for (autotune::ListedEntry& listed : listing.entries) {
+  for (tuned::ListedEntry& listed : listing.entries) {
     if (listed.packed) continue;
-    std::string why = autotune::why_outdated(listed.entry);
-    if (!why.empty() && autotune::is_of_newer_kernels(listed.entry)) continue;
-    if (why.empty() && device_key && !autotune::are_relatives(listed.device, *device_key)) {
-      why = autotune::why_other(listed.device, *device_key);
+    std::string why = tuned::why_outdated(listed.entry);
+    if (!why.empty() && tuned::is_of_newer_kernels(listed.entry)) continue;
+    if (why.empty() && device_key && !tuned::are_relatives(listed.device, *device_key)) {
+      why = tuned::why_other(listed.device, *device_key);
     }
     const base::Digest contents = listed.contents;
     if (!why.empty()) remove(api::tell(std::move(listed)), std::move(why), contents);
   }
   for (const std::string& folder : listing.journaled) {
     try {
-      for (autotune::StaleJournal& journal :
-           autotune::remove_stale_journals(files, folder, dry_run)) {
+      for (tuned::StaleJournal& journal : tuned::remove_stale_journals(files, folder, dry_run)) {
         TunedEntry none;
         none.path = std::move(journal.path);
         const bool removed = journal.problem.empty();
@@ -309,7 +306,7 @@ TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
 TunedReport remove_tuned(const std::string& name, const std::optional<std::string>& tuned_path,
                          bool dry_run) {
   base::FileSystem files;
-  autotune::Listing listing = api::list_path(files, tuned_path, autotune::Crowded::kListed);
+  tuned::Listing listing = api::list_path(files, tuned_path, tuned::Crowded::kListed);
   TunedFilter filter;
   filter.name = name;
   std::erase_if(listing.entries, [&](const auto& each) { return !api::is_meant(each, filter); });
@@ -327,7 +324,7 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
                "export what it shall hold to a new one",
                entry.name, entry.path);
   }
-  if (!dry_run) autotune::remove_file(files, entry.path, contents);
+  if (!dry_run) tuned::remove_file(files, entry.path, contents);
   TunedReport report;
   report.notes.push_back({std::move(entry), TunedVerdict::kRemoved, {}});
   return report;

@@ -1,7 +1,7 @@
 #include "api/tuned_places.h"
 
 #include "abi/own_folders.h"
-#include "autotune/device_key.h"
+#include "tuned/device_key.h"
 
 namespace annulus::api {
 
@@ -18,7 +18,7 @@ TunedPlaces tuned_places(const std::optional<std::string>& tuned_path,
       tuned_path ? base::search_path_of(*tuned_path) : base::default_tuned_path(environment);
   const bool named = tuned_path || !environment.tuned.empty();
   if (named) {
-    places.folders = autotune::split_path(places.path);
+    places.folders = tuned::split_path(places.path);
   } else if (!places.path.empty()) {
     places.folders = {places.path};  // one folder, although HOME may have a ':'
   }
@@ -27,16 +27,16 @@ TunedPlaces tuned_places(const std::optional<std::string>& tuned_path,
   return places;
 }
 
-autotune::StoreOptions store_options(const TunedPlaces& places, const device::DeviceInfo& device,
-                                     const attention::DeviceLimits& limits, int driver_version,
-                                     const jit::TemplateSet& templates) {
-  autotune::StoreOptions tuned;
+tuned::StoreOptions store_options(const TunedPlaces& places, const device::DeviceInfo& device,
+                                  const attention::DeviceLimits& limits, int driver_version,
+                                  const jit::TemplateSet& templates) {
+  tuned::StoreOptions tuned;
   tuned.folders = places.folders;
   tuned.shipped = places.shipped;
   // Kernels of other templates have no revision: their digest stands for it.
   std::optional<base::Digest> digest;
   if (templates.digest() != jit::TemplateSet::embedded()->digest()) digest = templates.digest();
-  tuned.device = autotune::device_key(device, jit::to_string(limits.arch), digest);
+  tuned.device = tuned::device_key(device, jit::to_string(limits.arch), digest);
   tuned.driver_version = driver_version;
   tuned.limits = limits;
   return tuned;

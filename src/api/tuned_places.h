@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "attention/kernels/device_limits.h"
-#include "autotune/store.h"
 #include "base/env.h"
 #include "device/device_info.h"
 #include "jit/templates.h"
+#include "tuned/store.h"
 
 namespace annulus::api {
 
@@ -29,9 +29,9 @@ TunedPlaces tuned_places(const std::optional<std::string>& tuned_path,
                          const base::Environment& environment);
 
 // How a device's store of tuned results is opened. `driver_version` 0: not known.
-autotune::StoreOptions store_options(const TunedPlaces& places, const device::DeviceInfo& device,
-                                     const attention::DeviceLimits& limits, int driver_version,
-                                     const jit::TemplateSet& templates);
+tuned::StoreOptions store_options(const TunedPlaces& places, const device::DeviceInfo& device,
+                                  const attention::DeviceLimits& limits, int driver_version,
+                                  const jit::TemplateSet& templates);
 
 }  // namespace annulus::api
 

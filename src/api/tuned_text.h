@@ -9,7 +9,7 @@
 
 #include "annulus/tune.h"
 #include "attention/kernels/kernel_config.h"
-#include "autotune/listing.h"
+#include "tuned/listing.h"
 
 namespace annulus::api {
 
@@ -23,7 +23,7 @@ inline double told(std::int64_t time, bool predicted) {
 }
 
 // A result for callers (list_tuned.cc).
-TunedEntry tell(autotune::ListedEntry listed);
+TunedEntry tell(tuned::ListedEntry listed);
 
 }  // namespace annulus::api
 

@@ -9,9 +9,6 @@
 #include "api/measure_again.h"
 #include "api/tuned_text.h"
 #include "api/verify_until.h"
-#include "autotune/batch_key.h"
-#include "autotune/device_key.h"
-#include "autotune/listing.h"
 #include "base/fail.h"
 #include "base/random.h"
 #include "batch/batch_choice.h"
@@ -19,19 +16,22 @@
 #include "planner/choices.h"
 #include "planner/tuned_batch.h"
 #include "selection/selection_plan.h"
+#include "tuned/batch_key.h"
+#include "tuned/device_key.h"
+#include "tuned/listing.h"
 
 namespace annulus {
 namespace api {
 namespace {
 
-using autotune::ListedEntry;
+using tuned::ListedEntry;
 
 // Whether a device uses entries such as this one, whatever goes before it.
 TunedNote judge(const Device::Impl& device, const ListedEntry& listed) {
   TunedNote note{tell(listed), TunedVerdict::kUnused, {}};
   const std::string& key = device.info.tuned_key;
-  const bool relative = autotune::are_relatives(listed.device, key);
-  note.text = relative ? "" : autotune::why_other(listed.device, key);
+  const bool relative = tuned::are_relatives(listed.device, key);
+  note.text = relative ? "" : tuned::why_other(listed.device, key);
   if (note.text.empty()) note.text = device.tuned->why_not(listed.entry);
   if (!note.text.empty()) return note;
   note.verdict = TunedVerdict::kUsed;
@@ -39,7 +39,7 @@ TunedNote judge(const Device::Impl& device, const ListedEntry& listed) {
     note.text = fmt::format(
         "where there is no result of this device, and the model does not call "
         "it slower: it was found on {}",
-        autotune::name_in(listed.device));
+        tuned::name_in(listed.device));
   }
   return note;
 }
@@ -66,15 +66,15 @@ std::vector<std::string> places_of(const Device::Impl& device) {
 }
 
 // Why an entry that serves the device does not serve this problem, and how far it is.
-std::string why_passed(const ListedEntry& listed, const autotune::ShapeKey& shape,
-                       const std::optional<autotune::TunedStore::Found>& used) {
-  if (const std::string why = autotune::why_other_kind(listed.entry.shape, shape); !why.empty()) {
+std::string why_passed(const ListedEntry& listed, const tuned::ShapeKey& shape,
+                       const std::optional<tuned::TunedStore::Found>& used) {
+  if (const std::string why = tuned::why_other_kind(listed.entry.shape, shape); !why.empty()) {
     return "it is for other problems: " + why;
   }
-  const int distance = *autotune::length_distance(listed.entry.shape, shape);
-  if (distance > autotune::kMaxDistance) {
+  const int distance = *tuned::length_distance(listed.entry.shape, shape);
+  if (distance > tuned::kMaxDistance) {
     return fmt::format("its lengths are {} half powers of two away, more than {}", distance,
-                       autotune::kMaxDistance);
+                       tuned::kMaxDistance);
   }
   if (used && used->distance < distance) {
     return fmt::format("its lengths are {} half powers of two away, and others nearer", distance);
@@ -87,15 +87,15 @@ std::string why_passed(const ListedEntry& listed, const autotune::ShapeKey& shap
 }
 
 // The order in which people want to read of entries: nearest first.
-auto nearness(const ListedEntry& listed, const autotune::ShapeKey& shape, bool serves) {
-  const auto distance = autotune::length_distance(listed.entry.shape, shape);
+auto nearness(const ListedEntry& listed, const tuned::ShapeKey& shape, bool serves) {
+  const auto distance = tuned::length_distance(listed.entry.shape, shape);
   return std::tuple(!serves, !distance.has_value(), distance.value_or(0));
 }
 
 // What a plan looks up, and what comes of it.
 struct LookUp {
-  autotune::ShapeKey shape;
-  std::optional<autotune::TunedStore::Found> found;
+  tuned::ShapeKey shape;
+  std::optional<tuned::TunedStore::Found> found;
   bool used = false;  // a plan takes what was found
   std::string text;   // why, or why not
 };
@@ -118,7 +118,7 @@ const LookUp& look_up_for(const std::vector<LookUp>& look_ups, const ListedEntry
 void tell_entries(const Device::Impl& device, const std::vector<LookUp>& look_ups,
                   TunedReport* report) {
   base::FileSystem files;
-  autotune::Listing listing = autotune::list_entries(files, places_of(device));
+  tuned::Listing listing = tuned::list_entries(files, places_of(device));
   std::vector<std::pair<TunedNote, ListedEntry>> judged;
   for (ListedEntry& listed : listing.entries) {
     TunedNote note = judge(device, listed);
@@ -158,7 +158,7 @@ TunedReport why_subject(const Device::Impl& device, const planner::Subject& subj
   }
   LookUp look_up{planner::key_of(subject), {}, choices.tuned.has_value(), choice.reason};
   look_up.found = device.tuned->find(look_up.shape);
-  report.shape = autotune::to_string(look_up.shape);
+  report.shape = tuned::to_string(look_up.shape);
   tell_entries(device, {look_up}, &report);
   return report;
 }
@@ -173,8 +173,8 @@ TunedReport verify_until(const Device& device, const TunedVerifyOptions& options
   }
   const Device::Impl& impl = inside(device);
   base::FileSystem files;
-  autotune::Listing listing = options.packs.empty() ? autotune::list_entries(files, places_of(impl))
-                                                    : autotune::read_packs(files, options.packs);
+  tuned::Listing listing = options.packs.empty() ? tuned::list_entries(files, places_of(impl))
+                                                 : tuned::read_packs(files, options.packs);
   TunedReport report;
   std::vector<std::size_t> serving;
   for (std::size_t i = 0; i < listing.entries.size(); ++i) {
@@ -232,7 +232,7 @@ TunedReport why_tuned(const Device& device, const BatchProblem& problem,
     *to += text;
   };
   for (planner::TunedClass& of : planner::tuned_classes(problem, options, limits, *impl.tuned)) {
-    api::LookUp look_up{autotune::shape_key(problem, of.requests), std::move(of.found), {}, {}};
+    api::LookUp look_up{tuned::shape_key(problem, of.requests), std::move(of.found), {}, {}};
     look_up.used = look_up.found && of.why_unused.empty();
     const auto by_name = batch::named_for(of.requests, named, problem, limits);
     attention::KernelConfig config;
@@ -249,7 +249,7 @@ TunedReport why_tuned(const Device& device, const BatchProblem& problem,
         if (!choice.withheld.empty()) look_up.text += "; " + choice.withheld;
       }
     }
-    append(&report.shape, "; ", autotune::to_string(look_up.shape));
+    append(&report.shape, "; ", tuned::to_string(look_up.shape));
     append(&report.config, ", ", attention::to_string(config));
     append(&report.reason, "; ", look_up.text);
     look_ups.push_back(std::move(look_up));

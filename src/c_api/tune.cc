@@ -3,12 +3,12 @@
 
 #include "annulus/tune.h"
 #include "api/tune_until.h"
-#include "autotune/batch_key.h"
 #include "base/fail.h"
 #include "c_api/functions.h"
 #include "c_api/objects.h"
 #include "c_api/problems.h"
 #include "c_api/tuned_entry.h"
+#include "tuned/batch_key.h"
 
 namespace annulus::c_api {
 namespace {
@@ -300,7 +300,7 @@ annulus_status annulus_tune_batch(annulus_device* device, const annulus_batch_pr
     const BatchProblem read = batch_problem_of(problem);
     const annulus_tune_options c = read_options(given);
     validate(read);
-    const std::size_t classes = autotune::classes_within(read).size();
+    const std::size_t classes = tuned::classes_within(read).size();
     if (room < classes) {
       base::fail(ErrorCode::kInvalidArgument,
                  "there is room for {} tunings, and the batch has {} classes of requests; give "

@@ -2,24 +2,24 @@
 
 #include <algorithm>
 
-#include "autotune/shape_key.h"
 #include "base/fail.h"
 #include "selection/selection_plan.h"
+#include "tuned/shape_key.h"
 
 namespace annulus::planner {
 
-autotune::ShapeKey key_of(const Subject& subject) {
+tuned::ShapeKey key_of(const Subject& subject) {
   if (subject.selection != nullptr) {
-    return autotune::shape_key(subject.problem, *subject.selection);
+    return tuned::shape_key(subject.problem, *subject.selection);
   }
-  return autotune::shape_key(subject.step != nullptr ? *subject.step : subject.problem);
+  return tuned::shape_key(subject.step != nullptr ? *subject.step : subject.problem);
 }
 
 namespace {
 
-std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
-                                                      const PlanOptions& options,
-                                                      autotune::TunedStore& tuned) {
+std::optional<tuned::TunedStore::Found> find_tuned(const Subject& subject,
+                                                   const PlanOptions& options,
+                                                   tuned::TunedStore& tuned) {
   const Problem& problem = subject.problem;
   if (!options.config.empty()) return std::nullopt;
   if (problem.batch == 0 || problem.seq_q == 0 || tuned.empty()) return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
 
 // Whether a relative's result serves here too, as far as the model can tell: chips whose memory
 // differs agree on most configurations, and what is far off is not taken.
-bool suits(const autotune::TunedStore::Found& found, const Subject& subject,
+bool suits(const tuned::TunedStore::Found& found, const Subject& subject,
            const attention::DeviceLimits& limits, const attention::Choice& heuristic) {
   if (found.relative.empty() || found.entry.config == heuristic.config) return true;
   const auto micros = [&](const attention::KernelConfig& config) {
@@ -42,7 +42,7 @@ bool suits(const autotune::TunedStore::Found& found, const Subject& subject,
 }
 
 // Whose result it is: "of this very kind of problem".
-std::string nearness(const autotune::TunedStore::Found& found) {
+std::string nearness(const tuned::TunedStore::Found& found) {
   std::string text =
       found.distance == 0
           ? std::string("of this very kind of problem")
@@ -51,9 +51,9 @@ std::string nearness(const autotune::TunedStore::Found& found) {
   return text;
 }
 
-attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
+attention::Choice tuned_choice(const tuned::TunedStore::Found& found,
                                const attention::Choice& heuristic) {
-  const autotune::Entry& entry = found.entry;
+  const tuned::Entry& entry = found.entry;
   attention::Choice choice;
   choice.config = entry.config;
   choice.reason = tuned_reason(found);
@@ -107,7 +107,7 @@ attention::Choice untuned(const Subject& subject, const attention::DeviceLimits&
 }
 
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
-               const PlanOptions& options, autotune::TunedStore& tuned) {
+               const PlanOptions& options, tuned::TunedStore& tuned) {
   Choices choices{untuned(subject, limits, options), std::nullopt};
   auto found = find_tuned(subject, options, tuned);
   if (!found) return choices;
@@ -122,20 +122,20 @@ Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
   return choices;
 }
 
-std::string tuned_reason(const autotune::TunedStore::Found& found) {
-  const autotune::Entry& entry = found.entry;
+std::string tuned_reason(const tuned::TunedStore::Found& found) {
+  const tuned::Entry& entry = found.entry;
   return fmt::format("tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
                      entry.predicted ? "predicted" : "took",
                      static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
                      entry.predicted ? "cycles" : "time", nearness(found), origin_of(found));
 }
 
-std::string origin_of(const autotune::TunedStore::Found& found) {
+std::string origin_of(const tuned::TunedStore::Found& found) {
   return found.path.empty() ? "memory" : found.path;
 }
 
-void give_up(const autotune::TunedStore::Found& found, const Error& error,
-             autotune::TunedStore& tuned, const base::Log& log) {
+void give_up(const tuned::TunedStore::Found& found, const Error& error, tuned::TunedStore& tuned,
+             const base::Log& log) {
   // Compiling, loading, suitability and which kernels were compiled ahead depend on the
   // configuration; memory, files and arguments do not.
   const bool another_may_do =

@@ -11,8 +11,8 @@
 #include "annulus/device.h"
 #include "annulus/error.h"
 #include "attention/plan/plan.h"
-#include "autotune/store.h"
 #include "base/log.h"
+#include "tuned/store.h"
 
 namespace annulus::planner {
 
@@ -30,15 +30,15 @@ struct Subject {
 };
 
 // The key by which its result is looked up. Requires: it launches something.
-autotune::ShapeKey key_of(const Subject& subject);
+tuned::ShapeKey key_of(const Subject& subject);
 
 // A tuned result, and the choice that it makes.
 struct TunedChoice {
   attention::Choice choice;
-  autotune::TunedStore::Found found;
+  tuned::TunedStore::Found found;
 };
 
-// A result of a relative of the device (autotune/device_key.h) is taken only where the pipe model
+// A result of a relative of the device (tuned/device_key.h) is taken only where the pipe model
 // predicts no more than this many times the time of the heuristic's choice for it here.
 inline constexpr double kMostOverHeuristic = 1.05;
 
@@ -56,25 +56,25 @@ attention::Choice untuned(const Subject& subject, const attention::DeviceLimits&
 // problems that launch something. Throws as attention::choose_config and attention::forced_config
 // do.
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
-               const PlanOptions& options, autotune::TunedStore& tuned);
+               const PlanOptions& options, tuned::TunedStore& tuned);
 
 // Why a plan has the configuration of a result: "tuned, took 0.91 of the heuristic's time (of this
 // very kind of problem); from /home/...".
-std::string tuned_reason(const autotune::TunedStore::Found& found);
+std::string tuned_reason(const tuned::TunedStore::Found& found);
 
 // The text for PlanInfo::tuned of a result that is used: its file, or "memory".
-std::string origin_of(const autotune::TunedStore::Found& found);
+std::string origin_of(const tuned::TunedStore::Found& found);
 
 // Called after planning with a tuned result failed: writes a line to the log, and forgets the
 // result. Throws the error again where another configuration would fail with it too.
-void give_up(const autotune::TunedStore::Found& found, const Error& error,
-             autotune::TunedStore& tuned, const base::Log& log);
+void give_up(const tuned::TunedStore::Found& found, const Error& error, tuned::TunedStore& tuned,
+             const base::Log& log);
 
 // Calls make(choice, tuned) with the tuned choice, and if that fails with the other one. `tuned` is
 // origin_of() of the result that the choice comes from, or empty.
 template <typename Make>
-auto with_first_that_works(const Choices& choices, autotune::TunedStore& tuned,
-                           const base::Log& log, const Make& make) {
+auto with_first_that_works(const Choices& choices, tuned::TunedStore& tuned, const base::Log& log,
+                           const Make& make) {
   if (choices.tuned) {
     try {
       return make(choices.tuned->choice, origin_of(choices.tuned->found));

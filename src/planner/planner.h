@@ -19,7 +19,6 @@
 #include "attention/run/branched_forward.h"
 #include "attention/tiles/device_tiles.h"
 #include "attention/tiles/tile_cache.h"
-#include "autotune/store.h"
 #include "base/background.h"
 #include "base/log.h"
 #include "jit/kernel_cache.h"
@@ -27,6 +26,7 @@
 #include "planner/late_jobs.h"
 #include "planner/noted.h"
 #include "planner/prepared.h"
+#include "tuned/store.h"
 
 namespace annulus::planner {
 
@@ -65,7 +65,7 @@ struct Planner {
   attention::DeviceLimits limits;
   device::ContextPointer context;
   std::shared_ptr<jit::KernelCache> kernels;
-  std::shared_ptr<autotune::TunedStore> tuned;
+  std::shared_ptr<tuned::TunedStore> tuned;
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;

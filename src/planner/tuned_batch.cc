@@ -2,20 +2,20 @@
 
 #include <algorithm>
 
-#include "autotune/batch_key.h"
 #include "batch/batch_choice.h"
 #include "planner/choices.h"
+#include "tuned/batch_key.h"
 
 namespace annulus::planner {
 
 std::vector<TunedClass> tuned_classes(const BatchProblem& problem, const BatchOptions& options,
                                       const attention::DeviceLimits& limits,
-                                      autotune::TunedStore& tuned) {
+                                      tuned::TunedStore& tuned) {
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   const auto named = batch::named_configs(options.config, dims);
   std::vector<TunedClass> classes;
-  for (const batch::RequestClass requests : autotune::classes_within(problem)) {
-    TunedClass of{requests, tuned.find(autotune::shape_key(problem, requests)), {}};
+  for (const batch::RequestClass requests : tuned::classes_within(problem)) {
+    TunedClass of{requests, tuned.find(tuned::shape_key(problem, requests)), {}};
     if (std::ranges::any_of(named, [&](const attention::KernelConfig& config) {
           return batch::kernel_of(config).requests == requests;
         })) {
@@ -32,7 +32,7 @@ std::vector<TunedClass> tuned_classes(const BatchProblem& problem, const BatchOp
 }
 
 TunedBatch tuned_batch(const BatchProblem& problem, const BatchOptions& options,
-                       const attention::DeviceLimits& limits, autotune::TunedStore& tuned) {
+                       const attention::DeviceLimits& limits, tuned::TunedStore& tuned) {
   TunedBatch made{options, {}, {}};
   if (tuned.empty()) return made;
   const auto append = [](std::string* to, const std::string& text) {

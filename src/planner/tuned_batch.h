@@ -9,15 +9,15 @@
 
 #include "annulus/batch.h"
 #include "attention/kernels/device_limits.h"
-#include "autotune/store.h"
 #include "batch/batch_config.h"
+#include "tuned/store.h"
 
 namespace annulus::planner {
 
 // What is looked up for a class of a batch's requests.
 struct TunedClass {
   batch::RequestClass requests = batch::RequestClass::kFewQueries;
-  std::optional<autotune::TunedStore::Found> found;  // the result that comes nearest
+  std::optional<tuned::TunedStore::Found> found;  // the result that comes nearest
   std::string why_unused;  // it is not taken for this; empty: it is, where there is one
 };
 
@@ -25,18 +25,18 @@ struct TunedClass {
 // batch::named_configs does.
 std::vector<TunedClass> tuned_classes(const BatchProblem& problem, const BatchOptions& options,
                                       const attention::DeviceLimits& limits,
-                                      autotune::TunedStore& tuned);
+                                      tuned::TunedStore& tuned);
 
 struct TunedBatch {
-  BatchOptions options;                            // the caller's, with the tuned configurations
-  std::vector<autotune::TunedStore::Found> found;  // that they come from; empty: there are none
-  std::string origins;                             // of them, in their order: "memory, /home/..."
+  BatchOptions options;                         // the caller's, with the tuned configurations
+  std::vector<tuned::TunedStore::Found> found;  // that they come from; empty: there are none
+  std::string origins;                          // of them, in their order: "memory, /home/..."
 };
 
 // Looks up each class of requests for which the caller names no configuration. Requires:
 // validate(problem) passes. Throws as batch::named_configs does.
 TunedBatch tuned_batch(const BatchProblem& problem, const BatchOptions& options,
-                       const attention::DeviceLimits& limits, autotune::TunedStore& tuned);
+                       const attention::DeviceLimits& limits, tuned::TunedStore& tuned);
 
 }  // namespace annulus::planner
 

@@ -11,9 +11,9 @@
 #include "attention/kernels/kernel_config.h"
 #include "attention/kernels/mma/config.h"
 #include "attention/on_device.h"
-#include "autotune/space.h"
 #include "base/random.h"
 #include "support/options.h"
+#include "tuned/space.h"
 
 namespace {
 
@@ -26,8 +26,8 @@ std::vector<KernelConfig> wgmma_configs(const Problem& problem) {
   const attention::DeviceLimits limits = {
       {90, 'a'}, info.multiprocessors, static_cast<int>(info.shared_bytes_per_block)};
   std::vector<KernelConfig> configs =
-      autotune::enumerate({problem.dim_qk, problem.dim_v}, problem.dtype, limits,
-                          attention::pipe_device(limits), info.simulated)
+      tuned::enumerate({problem.dim_qk, problem.dim_v}, problem.dtype, limits,
+                       attention::pipe_device(limits), info.simulated)
           .candidates;
   std::erase_if(configs,
                 [](const KernelConfig& config) { return config.family == &attention::mma_family; });

@@ -26,7 +26,7 @@ void check_prepared(const planner::Prepared& prepared, const test::Case& c) {
 
 TEST_CASE("what is chosen in the place of withheld kernels is right, until none is left") {
   planner::Planner planner = api::planner_of(api::inside(test::device()));
-  planner.tuned = std::make_shared<autotune::TunedStore>(autotune::StoreOptions{});
+  planner.tuned = std::make_shared<tuned::TunedStore>(tuned::StoreOptions{});
   const std::string arch = test::device().info().architecture;
   const test::Case c = test::make_case(test::problem_of(300, 300, 64, 64, causal()), 1);
   std::vector<attention::Withheld> table;

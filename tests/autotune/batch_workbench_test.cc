@@ -59,8 +59,8 @@ BatchProblem batch_of(const Dims& dims, const char* pattern) {
   return problem;
 }
 
-BatchTarget target_of_class(const BatchProblem& problem, RequestClass requests) {
-  BatchTarget target;
+tuned::BatchTarget target_of_class(const BatchProblem& problem, RequestClass requests) {
+  tuned::BatchTarget target;
   target.problem = problem;
   target.requests = requests;
   target.step = default_step(problem, requests);
@@ -153,7 +153,7 @@ TEST_CASE("a small step has the kernels of the whole") {
   problem.most = {.requests = 64, .rows = 8192, .rows_of_one = 0, .keys_of_one = 1 << 20};
   problem.score.alibi.assign(64, 0.5);
   for (const RequestClass requests : {RequestClass::kFewQueries, RequestClass::kManyQueries}) {
-    const BatchTarget target = target_of_class(problem, requests);
+    const tuned::BatchTarget target = target_of_class(problem, requests);
     const KernelConfig config = batch::choose_config(requests, problem, limits).config;
     const SmallStep small = small_step(target);
     CHECK_NOTHROW(validate(small.problem));
@@ -207,7 +207,7 @@ TEST_CASE("a candidate of a batch that is wrong or does wrong is dropped, and th
   options.cache_dir = "";
   const Device device = counting_device(options);
   const Device::Impl& impl = api::inside(device);
-  const BatchTarget target =
+  const tuned::BatchTarget target =
       target_of_class(batch_of({64, 64}, "causal"), RequestClass::kFewQueries);
   const auto bench =
       batch_workbench(impl.context, *impl.kernels, api::limits_of(impl), target, 3, 1, 0);
@@ -237,7 +237,7 @@ TEST_CASE("a candidate for many queries that is wrong is dropped") {
   options.cache_dir = "";
   const Device device = counting_device(options);
   const Device::Impl& impl = api::inside(device);
-  const BatchTarget target =
+  const tuned::BatchTarget target =
       target_of_class(batch_of({64, 64}, "causal"), RequestClass::kManyQueries);
   const auto bench =
       batch_workbench(impl.context, *impl.kernels, api::limits_of(impl), target, 3, 1, 0);
@@ -257,7 +257,7 @@ TEST_CASE("times of batches are taken of every configuration in every round") {
   BatchProblem problem = batch_of({64, 64}, "causal");
   problem.page_rows = 16;
   for (const RequestClass requests : {RequestClass::kFewQueries, RequestClass::kManyQueries}) {
-    BatchTarget target = target_of_class(problem, requests);
+    tuned::BatchTarget target = target_of_class(problem, requests);
     target.step.resize(1);
     target.step.front().keys = 450;
     const auto bench = measured_batch_workbench(impl.context, *impl.kernels, limits, target, 1, 1,
@@ -267,7 +267,7 @@ TEST_CASE("times of batches are taken of every configuration in every round") {
     configs.resize(1);
     configs.push_back(configs.front());
     for (const KernelConfig& config : configs) CHECK_FALSE(bench->prepare(config));
-    for (const CacheState l2 : {CacheState::kWarm, CacheState::kCold}) {
+    for (const tuned::CacheState l2 : {tuned::CacheState::kWarm, tuned::CacheState::kCold}) {
       const auto times = bench->measure(configs, 4, l2);
       REQUIRE(times.size() == 2);
       for (const auto& of_one : times) {
@@ -279,10 +279,11 @@ TEST_CASE("times of batches are taken of every configuration in every round") {
 }
 
 // The legal configurations of a class that cannot spill.
-std::vector<Trial> space_of(const BatchTarget& target, const attention::DeviceLimits& limits,
-                            const attention::PipeDevice& pipes) {
+std::vector<tuned::Trial> space_of(const tuned::BatchTarget& target,
+                                   const attention::DeviceLimits& limits,
+                                   const attention::PipeDevice& pipes) {
   const Dims dims = {target.problem.dim_qk, target.problem.dim_v};
-  std::vector<Trial> trials;
+  std::vector<tuned::Trial> trials;
   for (const batch::BatchKernel* kernel : batch::batch_kernels()) {
     if (kernel->requests != target.requests) continue;
     kernel->enumerate([&](std::span<const KernelConfig> alternatives) {
@@ -306,15 +307,15 @@ TEST_CASE("a search among configurations for few queries finds none slower than 
   BatchProblem problem = batch_of({64, 64}, "causal");
   problem.page_rows = 16;
   problem.most = {.requests = 32, .rows = 32, .rows_of_one = 1, .keys_of_one = 16384};
-  const BatchTarget target = target_of_class(problem, RequestClass::kFewQueries);
-  const std::vector<Trial> trials = space_of(target, limits, pipes);
+  const tuned::BatchTarget target = target_of_class(problem, RequestClass::kFewQueries);
+  const std::vector<tuned::Trial> trials = space_of(target, limits, pipes);
   const KernelConfig standard = batch::choose_config(target.requests, problem, limits).config;
   const auto found =
-      std::ranges::find_if(trials, [&](const Trial& of) { return of.config == standard; });
+      std::ranges::find_if(trials, [&](const tuned::Trial& of) { return of.config == standard; });
   REQUIRE(found != trials.end());
   const auto bench = batch_workbench(impl.context, *impl.kernels, limits, target, 3, 1, 0);
   CHECK(bench->exact());
-  SearchOptions options;
+  tuned::SearchOptions options;
   options.least_most = 8;
   const SearchResult result =
       search(trials, static_cast<std::size_t>(found - trials.begin()), *bench, options);
@@ -337,11 +338,11 @@ TEST_CASE("predictions of batches are the same twice, and grow with the step") {
   for (const RequestClass requests : {RequestClass::kFewQueries, RequestClass::kManyQueries}) {
     const std::vector<KernelConfig> configs = shipped_for(requests, problem, limits);
     const auto predict = [&](std::int64_t keys) {
-      BatchTarget target = target_of_class(problem, requests);
+      tuned::BatchTarget target = target_of_class(problem, requests);
       for (batch::StepRequest& request : target.step) request.keys = keys;
       const auto bench = batch_workbench(impl.context, *impl.kernels, limits, target, 3, 1, 0);
       for (const KernelConfig& config : configs) CHECK_FALSE(bench->prepare(config));
-      return bench->measure(configs, 2, CacheState::kWarm);
+      return bench->measure(configs, 2, tuned::CacheState::kWarm);
     };
     const auto times = predict(20000), longer = predict(40000);
     CHECK(predict(20000) == times);

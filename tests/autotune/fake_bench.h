@@ -32,7 +32,7 @@ class FakeBench : public autotune::Workbench {
     return autotune::Dropped{found->second, code};
   }
   std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs, int rounds,
-                                           autotune::CacheState l2) override {
+                                           tuned::CacheState l2) override {
     if (planning) planning();
     std::vector<std::vector<double>> times(configs.size());
     for (int round = 0; round < rounds; ++round) {
@@ -41,7 +41,7 @@ class FakeBench : public autotune::Workbench {
       const double drift = exact() ? 1 : 1 + 0.3 * std::sin(0.7 * clock_++);
       for (std::size_t i = 0; i < configs.size(); ++i) {
         const double spike = random_.below(20) == 0 ? 1 + 10 * noise_ : 1;
-        const Truth& truth = l2 == autotune::CacheState::kCold && cold ? cold : truth_;
+        const Truth& truth = l2 == tuned::CacheState::kCold && cold ? cold : truth_;
         times[i].push_back(truth(configs[i]) * drift * spike *
                            (1 + noise_ * std::abs(static_cast<double>(random_.normal()))));
       }
@@ -66,14 +66,14 @@ class FakeBench : public autotune::Workbench {
 };
 
 // A space of 64 configurations whose static predictions are off by up to `error`.
-inline std::vector<autotune::Trial> trials(const FakeBench::Truth& truth, double error = 0.2,
-                                           std::uint64_t seed = 4) {
-  std::vector<autotune::Trial> made;
+inline std::vector<tuned::Trial> trials(const FakeBench::Truth& truth, double error = 0.2,
+                                        std::uint64_t seed = 4) {
+  std::vector<tuned::Trial> made;
   base::Random random(seed);
   for (const int warps : {4, 8}) {
     for (int columns = 16; columns <= 128; columns += 16) {
       for (int stages = 1; stages <= 4; ++stages) {
-        autotune::Trial trial;
+        tuned::Trial trial;
         trial.config = attention::MmaConfig{16 * warps, columns, warps, stages, false, 1};
         trial.predicted = truth(trial.config) * (1 - error + 2 * error * random.uniform());
         made.push_back(trial);
@@ -94,8 +94,8 @@ inline double flat(const KernelConfig& config) { return 100 + 0.001 * config.til
 
 inline const KernelConfig kDefault = attention::MmaConfig{64, 64, 4, 2, false, 1};
 
-inline std::size_t default_of(const std::vector<autotune::Trial>& all) {
-  const auto same = [](const autotune::Trial& trial) { return trial.config == kDefault; };
+inline std::size_t default_of(const std::vector<tuned::Trial>& all) {
+  const auto same = [](const tuned::Trial& trial) { return trial.config == kDefault; };
   return static_cast<std::size_t>(std::ranges::find_if(all, same) - all.begin());
 }
 

@@ -1,6 +1,6 @@
 // Journals of searches: they hold what a search found, whatever becomes of its process.
 
-#include "autotune/journal.h"
+#include "autotune/journal_file.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -18,15 +18,15 @@
 
 #include "annulus/error.h"
 #include "autotune/fake_bench.h"
-#include "autotune/folder_work.h"
-#include "autotune/opened.h"
 #include "autotune/replay.h"
-#include "autotune/sample_entry.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "support/faulty_files.h"
 #include "support/options.h"
 #include "support/processes.h"
+#include "tuned/folder_work.h"
+#include "tuned/opened.h"
+#include "tuned/sample_entry.h"
 
 namespace annulus::autotune {
 namespace {
@@ -37,15 +37,15 @@ using test::ScratchFolder;
 using test::smooth;
 
 base::Json subject(bool predicted, int driver = 13000) {
-  const std::vector<Trial> all = test::trials(smooth);
-  return subject_of({{"device", "a GPU"}, {"driver", driver}, {"shape", "some"}}, all,
-                    test::default_of(all), predicted, {});
+  const std::vector<tuned::Trial> all = test::trials(smooth);
+  return tuned::subject_of({{"device", "a GPU"}, {"driver", driver}, {"shape", "some"}}, all,
+                           test::default_of(all), predicted, {});
 }
 
-ShapeKey shape() { return test::sample_entry(1).shape; }
+tuned::ShapeKey shape() { return test::sample_entry(1).shape; }
 
-SearchResult run(Workbench& bench, const SearchOptions& options = {}) {
-  std::vector<Trial> all = test::trials(smooth);
+SearchResult run(Workbench& bench, const tuned::SearchOptions& options = {}) {
+  std::vector<tuned::Trial> all = test::trials(smooth);
   const std::size_t at = test::default_of(all);
   return search(std::move(all), at, bench, options);
 }
@@ -53,16 +53,17 @@ SearchResult run(Workbench& bench, const SearchOptions& options = {}) {
 // A whole search, and the lines that it leaves.
 struct Told {
   explicit Told(double noise) : bench(smooth, noise) {
-    for (const Trial& trial : test::trials(smooth)) {
+    for (const tuned::Trial& trial : test::trials(smooth)) {
       if (attention::cta_shape(trial.config).stages == 4) {
         bench.dropped[to_string(trial.config)] = "spills \"16\" bytes\nand more";
       }
     }
-    lines = {first_line(subject(noise == 0))};
+    lines = {tuned::first_line(subject(noise == 0))};
     std::string why;
-    const Journal empty = *decode_journal(lines.front(), &why);
-    JournalWorkbench journaled(&bench, empty,
-                               [&](const Finding& found) { lines.push_back(line_of(found)); });
+    const tuned::Journal empty = *tuned::decode_journal(lines.front(), &why);
+    JournalWorkbench journaled(&bench, empty, [&](const tuned::Finding& found) {
+      lines.push_back(tuned::line_of(found));
+    });
     result = run(journaled);
   }
   std::string text() const {
@@ -96,7 +97,7 @@ TEST_CASE("a journal replayed without a device decides as the search did") {
   for (const double noise : {0.0, 0.02}) {
     const Told told(noise);
     std::string why;
-    const auto journal = decode_journal(told.text() + last_line(), &why);
+    const auto journal = tuned::decode_journal(told.text() + tuned::last_line(), &why);
     REQUIRE(journal);
     CHECK(journal->ended);
     CHECK(journal->lines == static_cast<int>(told.lines.size()) + 1);
@@ -115,13 +116,13 @@ TEST_CASE("a search goes on from a journal cut anywhere, and measures nothing ag
       // All lines up to one, and a part of that.
       const auto part = random.below(static_cast<std::uint32_t>(told.lines[whole].size()));
       std::string why;
-      const auto journal = decode_journal(all.substr(0, begin + part), &why);
+      const auto journal = tuned::decode_journal(all.substr(0, begin + part), &why);
       REQUIRE(journal);
       CHECK(journal->whole_bytes == begin);
       CHECK(journal->findings.size() == whole - 1);
       begin += told.lines[whole].size();
       std::set<std::string> known;
-      for (const Finding& finding : journal->findings) {
+      for (const tuned::Finding& finding : journal->findings) {
         known.insert(finding.configs.begin(), finding.configs.end());
       }
       FakeBench bench(smooth, noise, 99);
@@ -138,18 +139,18 @@ TEST_CASE("a search goes on from a journal cut anywhere, and measures nothing ag
 TEST_CASE("a journal that was cut short gives what the search would have kept") {
   const Told told(0.02);
   std::string why;
-  const auto nothing = decode_journal(told.lines.front(), &why);
+  const auto nothing = tuned::decode_journal(told.lines.front(), &why);
   REQUIRE(nothing);
   CHECK_THROWS_AS(replay(*nothing), Error);
   std::string half;
   for (std::size_t i = 0; i < told.lines.size() / 2; ++i) half += told.lines[i];
-  const SearchResult result = replay(*decode_journal(half, &why));
+  const SearchResult result = replay(*tuned::decode_journal(half, &why));
   CHECK_FALSE(result.complete);
   // Each candidate has one line where it was dropped, and one or more where it was tried.
   CHECK(result.tried + result.dropped < static_cast<int>(told.lines.size() / 2));
   CHECK(result.tried > 1);
   for (std::size_t i = 0; i < result.trials.size(); ++i) {
-    if (result.trials[i].outcome == Trial::Outcome::kNotTried) continue;
+    if (result.trials[i].outcome == tuned::Trial::Outcome::kNotTried) continue;
     CHECK(result.trials[i].outcome == told.result.trials[i].outcome);
   }
 }
@@ -163,7 +164,7 @@ TEST_CASE("of a journal with a changed byte the lines before it stay") {
     const std::size_t at = random.below(static_cast<std::uint32_t>(text.size()));
     changed[at] = static_cast<char>(changed[at] ^ (1 << random.below(8)));
     std::string why;
-    const auto journal = decode_journal(changed, &why);
+    const auto journal = tuned::decode_journal(changed, &why);
     if (at < told.lines.front().size()) {
       CHECK_FALSE(journal);
       CHECK_FALSE(why.empty());
@@ -191,14 +192,15 @@ TEST_CASE("lines that no search writes end what is used of a journal") {
   const std::string other = to_string(test::trials(smooth).front().config);
   REQUIRE(other != standard);
   for (const bool predicted : {false, true}) {
-    const auto rounds = static_cast<std::size_t>(predicted ? 1 : SearchOptions().quick_rounds);
+    const auto rounds =
+        static_cast<std::size_t>(predicted ? 1 : tuned::SearchOptions().quick_rounds);
     const std::string begin =
-        first_line(subject(predicted)) +
-        line_of(
+        tuned::first_line(subject(predicted)) +
+        tuned::line_of(
             {.configs = {standard}, .dropped = {}, .times = {std::vector<double>(rounds, 2.0)}});
     const auto used = [&](const std::string& line) {
       std::string why;
-      const auto journal = decode_journal(begin + line_with(line), &why);
+      const auto journal = tuned::decode_journal(begin + line_with(line), &why);
       REQUIRE(journal);
       CHECK(replay(*journal).tried >= 1);
       FakeBench bench(smooth, predicted ? 0.0 : 0.02);
@@ -221,13 +223,13 @@ TEST_CASE("lines that no search writes end what is used of a journal") {
 TEST_CASE("a journal of more candidates than any space has is none") {
   base::Json about = subject(true);
   std::string why;
-  CHECK(decode_journal(first_line(about), &why));
+  CHECK(tuned::decode_journal(tuned::first_line(about), &why));
   base::Json& candidates = about["candidates"];
   while (candidates.size() <= 8192) candidates.push_back(candidates[0]);
-  CHECK_FALSE(decode_journal(first_line(about), &why));
+  CHECK_FALSE(tuned::decode_journal(tuned::first_line(about), &why));
   CHECK(why.find("candidates") != std::string::npos);
   candidates.erase(candidates.size() - 1);
-  const auto most = decode_journal(first_line(about), &why);
+  const auto most = tuned::decode_journal(tuned::first_line(about), &why);
   REQUIRE(most);
   FakeBench bench(smooth);
   JournalWorkbench resumed(&bench, *most);
@@ -236,10 +238,11 @@ TEST_CASE("a journal of more candidates than any space has is none") {
 
 TEST_CASE("a reason that is no UTF-8 is kept, with a sign for what is none") {
   std::string why;
-  const std::string line = line_of({.configs = {to_string(test::trials(smooth).front().config)},
-                                    .dropped = "says \xff",
-                                    .times = {}});
-  const auto journal = decode_journal(first_line(subject(false)) + line, &why);
+  const std::string line =
+      tuned::line_of({.configs = {to_string(test::trials(smooth).front().config)},
+                      .dropped = "says \xff",
+                      .times = {}});
+  const auto journal = tuned::decode_journal(tuned::first_line(subject(false)) + line, &why);
   REQUIRE(journal);
   REQUIRE(journal->findings.size() == 1);
   CHECK(journal->findings[0].dropped == "says \xef\xbf\xbd");
@@ -249,7 +252,7 @@ TEST_CASE("a reason that is no UTF-8 is kept, with a sign for what is none") {
 std::vector<std::string> journals_in(const std::string& folder) {
   std::vector<std::string> paths;
   for (const auto& each : std::filesystem::directory_iterator(folder)) {
-    if (each.path().extension() == kJournalSuffix) paths.push_back(each.path());
+    if (each.path().extension() == tuned::kJournalSuffix) paths.push_back(each.path());
   }
   return paths;
 }
@@ -266,9 +269,9 @@ TEST_CASE("a damaged end is cut off with one note, and other journals are passed
     path = file.path();
     CHECK(file.before().findings.empty());
     std::string why;
-    const auto journal = decode_journal(told.text(), &why);
+    const auto journal = tuned::decode_journal(told.text(), &why);
     REQUIRE(journal);
-    for (const Finding& found : journal->findings) file.add(found);
+    for (const tuned::Finding& found : journal->findings) file.add(found);
     CHECK(notes.lines.empty());
   }
   std::fstream(path, std::ios::in | std::ios::out | std::ios::ate).seekp(-3, std::ios::end) << '?';
@@ -310,8 +313,8 @@ TEST_CASE("a damaged end is cut off with one note, and other journals are passed
   CHECK(again.path() != path);
   CHECK(notes.lines.empty());
   std::string text = "annulus-journal 9 and so on\n", why;
-  CHECK_FALSE(decode_journal(text, &why));
-  CHECK(why == fmt::format("it is of another schema than {}", kJournalSchema));
+  CHECK_FALSE(tuned::decode_journal(text, &why));
+  CHECK(why == fmt::format("it is of another schema than {}", tuned::kJournalSchema));
 }
 
 // The subject of a search whose kernels were of these revisions.
@@ -324,33 +327,35 @@ base::Json subject_with(const base::Json& families) {
 TEST_CASE("a journal is stale where neither this build nor a newer one goes on from it") {
   const attention::ConfigFamily& family = *test::sample_entry(1).config.family;
   const int now = family.revision;
-  const auto with = [](const base::Json& families) { return first_line(subject_with(families)); };
+  const auto with = [](const base::Json& families) {
+    return tuned::first_line(subject_with(families));
+  };
   const std::string going = with({{family.name, now}});
-  CHECK(why_stale(going) == "");
-  CHECK(why_stale(going + last_line()) == "its search has ended");
-  CHECK(why_stale(going + "a damaged line\n") == "");
-  CHECK(why_stale(with({{family.name, now - 1}})).find("revision") != std::string::npos);
-  CHECK(why_stale(with({{family.name, now + 1}})) == "");
+  CHECK(tuned::why_stale(going) == "");
+  CHECK(tuned::why_stale(going + tuned::last_line()) == "its search has ended");
+  CHECK(tuned::why_stale(going + "a damaged line\n") == "");
+  CHECK(tuned::why_stale(with({{family.name, now - 1}})).find("revision") != std::string::npos);
+  CHECK(tuned::why_stale(with({{family.name, now + 1}})) == "");
   const attention::Family* other = attention::find_family("wgmma");
   REQUIRE(other != nullptr);
   REQUIRE(other->name != family.name);
-  CHECK(why_stale(with({{family.name, now - 1}, {other->name, other->revision + 1}})) == "");
-  CHECK(why_stale(with({{family.name, now + 1}, {other->name, other->revision - 1}})) == "");
-  CHECK(why_stale(with({{family.name, now - 1}, {"later", 1}})) == "");
-  CHECK(why_stale(with({{"later", 1}, {family.name, now - 1}})) == "");
-  CHECK(why_stale(with({{family.name, "text"}})) == "");
-  CHECK(why_stale("annulus-journal 9 and so on\n") == "");
-  CHECK(why_stale("annulus-journal 1 and so on\n") != "");
-  CHECK(why_stale("annulus-journal x\n") != "");
-  CHECK(why_stale("") != "");
-  CHECK(why_stale(going.substr(0, going.size() - 1)) != "");
-  CHECK(why_stale(going.substr(0, going.size() - 2) + "\n") != "");
+  CHECK(tuned::why_stale(with({{family.name, now - 1}, {other->name, other->revision + 1}})) == "");
+  CHECK(tuned::why_stale(with({{family.name, now + 1}, {other->name, other->revision - 1}})) == "");
+  CHECK(tuned::why_stale(with({{family.name, now - 1}, {"later", 1}})) == "");
+  CHECK(tuned::why_stale(with({{"later", 1}, {family.name, now - 1}})) == "");
+  CHECK(tuned::why_stale(with({{family.name, "text"}})) == "");
+  CHECK(tuned::why_stale("annulus-journal 9 and so on\n") == "");
+  CHECK(tuned::why_stale("annulus-journal 1 and so on\n") != "");
+  CHECK(tuned::why_stale("annulus-journal x\n") != "");
+  CHECK(tuned::why_stale("") != "");
+  CHECK(tuned::why_stale(going.substr(0, going.size() - 1)) != "");
+  CHECK(tuned::why_stale(going.substr(0, going.size() - 2) + "\n") != "");
   // It is whole, and holds what this build does not know.
   const std::string object = R"({"candidates":"of another kind"})";
   const std::string unknown = base::digest(object).hex() + " " + object + "\n";
   const auto schema = [](int number) { return fmt::format("annulus-journal {} ", number); };
-  CHECK(why_stale(schema(kJournalSchema) + unknown) == "");
-  CHECK(why_stale(schema(kJournalSchema - 1) + unknown) != "");
+  CHECK(tuned::why_stale(schema(tuned::kJournalSchema) + unknown) == "");
+  CHECK(tuned::why_stale(schema(tuned::kJournalSchema - 1) + unknown) != "");
 }
 
 // Every file of a folder, by name.
@@ -364,21 +369,22 @@ std::set<std::string> names_in(const std::string& folder) {
 
 TEST_CASE("stale journals are removed, and none that a search writes to or that is not read") {
   const attention::ConfigFamily& family = *test::sample_entry(1).config.family;
-  const std::string old = first_line(subject_with({{family.name, family.revision - 1}}));
-  const std::string ended = first_line(subject(false)) + last_line();
-  const std::set<std::string> stays = {"going.journal", "0.tuned", "notes", std::string(kLockName)};
+  const std::string old = tuned::first_line(subject_with({{family.name, family.revision - 1}}));
+  const std::string ended = tuned::first_line(subject(false)) + tuned::last_line();
+  const std::set<std::string> stays = {"going.journal", "0.tuned", "notes",
+                                       std::string(tuned::kLockName)};
   std::set<std::string> all = stays;
   const auto fill = [&](const std::string& folder) {
     std::filesystem::create_directories(folder);
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
     const std::vector<std::pair<std::string, std::string>> files = {
-        {"going.journal", first_line(subject(false))},
+        {"going.journal", tuned::first_line(subject(false))},
         {"old.journal", old},
         {"ended.journal", ended},
         {"damaged.journal", "annulus"},
         {"0.tuned", ended},
         {"notes", ended},
-        {kLockName, ""}};
+        {tuned::kLockName, ""}};
     for (const auto& [name, text] : files) {
       test::write(folder + "/" + name, text);
       all.insert(name);
@@ -388,19 +394,19 @@ TEST_CASE("stale journals are removed, and none that a search writes to or that 
     const ScratchFolder scratch;
     base::FileSystem files;
     fill(scratch / "t");
-    CHECK(remove_stale_journals(files, scratch / "t", true).size() == 3);
+    CHECK(tuned::remove_stale_journals(files, scratch / "t", true).size() == 3);
     CHECK(names_in(scratch / "t") == all);
     test::OthersRegularFiles others(12345, 0600);
-    CHECK(remove_stale_journals(others, scratch / "t", false).empty());
+    CHECK(tuned::remove_stale_journals(others, scratch / "t", false).empty());
     {
-      Opened locked(files, files.open(base::kHere, scratch / "t/old.journal", O_RDONLY, 0));
+      tuned::Opened locked(files, files.open(base::kHere, scratch / "t/old.journal", O_RDONLY, 0));
       REQUIRE(files.lock(locked.file) == 0);
-      CHECK(remove_stale_journals(files, scratch / "t", false).size() == 2);
+      CHECK(tuned::remove_stale_journals(files, scratch / "t", false).size() == 2);
       std::set<std::string> rest = stays;
       rest.insert("old.journal");
       CHECK(names_in(scratch / "t") == rest);
     }
-    const auto stale = remove_stale_journals(files, scratch / "t", false);
+    const auto stale = tuned::remove_stale_journals(files, scratch / "t", false);
     REQUIRE(stale.size() == 1);
     CHECK(stale[0].path == scratch / "t/old.journal");
     CHECK(stale[0].why.find("revision") != std::string::npos);
@@ -418,7 +424,8 @@ TEST_CASE("stale journals are removed, and none that a search writes to or that 
       files.persistent = persistent;
       std::set<std::string> expected = all;
       try {
-        for (const StaleJournal& each : remove_stale_journals(files, scratch / "t", false)) {
+        for (const tuned::StaleJournal& each :
+             tuned::remove_stale_journals(files, scratch / "t", false)) {
           if (each.problem.empty()) expected.erase(each.path.substr(each.path.rfind('/') + 1));
         }
       } catch (const Error& error) {
@@ -445,10 +452,11 @@ TEST_CASE("two searches at a time have journals of their own") {
     }
   }
   for (const JournalFile* file : {&first, &second}) {
-    const std::vector<std::byte> bytes = base::read_file(files, file->path(), kMaxJournalBytes);
+    const std::vector<std::byte> bytes =
+        base::read_file(files, file->path(), tuned::kMaxJournalBytes);
     std::string why;
     const auto journal =
-        decode_journal({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &why);
+        tuned::decode_journal({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &why);
     REQUIRE(journal);
     CHECK(journal->findings.size() == 10);
     CHECK(journal->whole_bytes == bytes.size());
@@ -525,8 +533,10 @@ class SmallDisk final : public base::FileSystem {
 };
 
 TEST_CASE("a full disk gets the space of a line back that it had no room for") {
-  const Finding finding = {.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}};
-  const std::size_t first = first_line(subject(false)).size(), more = line_of(finding).size();
+  const tuned::Finding finding = {
+      .configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}};
+  const std::size_t first = tuned::first_line(subject(false)).size(),
+                    more = tuned::line_of(finding).size();
   for (const std::size_t room :
        {first / 2, first, first + more / 2, first + more, first + 2 * more}) {
     CAPTURE(room);
@@ -551,7 +561,7 @@ class JournalFaults final : public test::FaultyFiles {
   bool of_journal = false;
 
   int open(int folder, const std::string& path, int flags, unsigned mode) override {
-    const bool own = path.ends_with(kJournalSuffix) && (flags & O_CREAT) != 0;
+    const bool own = path.ends_with(tuned::kJournalSuffix) && (flags & O_CREAT) != 0;
     note(own);
     const int file = FaultyFiles::open(folder, path, flags, mode);
     if (own && file >= 0) journal_ = file;
@@ -562,7 +572,7 @@ class JournalFaults final : public test::FaultyFiles {
     return FaultyFiles::write(file, data, bytes);
   }
   int unlink(int folder, const std::string& path) override {
-    note(path.ends_with(kJournalSuffix));
+    note(path.ends_with(tuned::kJournalSuffix));
     return FaultyFiles::unlink(folder, path);
   }
 
@@ -621,7 +631,7 @@ TEST_CASE("killed searches lose nothing that was finished, and go on to the same
         base::FileSystem files;
         JournalFile file(files, {}, folder, shape(), subject(true));
         FakeBench bench(smooth);
-        JournalWorkbench journaled(&bench, file.before(), [&](const Finding& found) {
+        JournalWorkbench journaled(&bench, file.before(), [&](const tuned::Finding& found) {
           file.add(found);
           const std::string line = found.configs.front() + '\n';
           if (write(told[1], line.data(), line.size()) < 0) _exit(2);
@@ -656,16 +666,16 @@ TEST_CASE("killed searches lose nothing that was finished, and go on to the same
       const std::string path = journals_in(folder).front();
       CHECK(journals_in(folder).size() == 1);
       base::FileSystem files;
-      const std::vector<std::byte> read = base::read_file(files, path, kMaxJournalBytes);
+      const std::vector<std::byte> read = base::read_file(files, path, tuned::kMaxJournalBytes);
       std::string why;
       const auto journal =
-          decode_journal({reinterpret_cast<const char*>(read.data()), read.size()}, &why);
+          tuned::decode_journal({reinterpret_cast<const char*>(read.data()), read.size()}, &why);
       if (!journal) {  // killed before its first line was there
         damaged += !finished.empty();
         continue;
       }
       std::set<std::string> there;
-      for (const Finding& finding : journal->findings) there.insert(finding.configs.front());
+      for (const tuned::Finding& finding : journal->findings) there.insert(finding.configs.front());
       for (const std::string& config : finished) lost += !there.contains(config);
       const std::span<const std::byte> rest = std::span(read).subspan(journal->whole_bytes);
       const bool in_one_line = std::ranges::find(rest, std::byte{'\n'}) == rest.end();

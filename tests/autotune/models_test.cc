@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "annulus/attention.h"
-#include "autotune/shape_key.h"
+#include "tuned/shape_key.h"
 
 namespace annulus::autotune {
 namespace {
@@ -28,16 +28,17 @@ TEST_CASE("results of a model's problems serve every length, with a window and w
   for (const Model& model : known_models()) {
     if (!seen.emplace(model.context, model.window, model.windowed).second) continue;
     CAPTURE(model.name);
-    std::vector<ShapeKey> keys;
-    for (const Problem& problem : problems_of(model)) keys.push_back(shape_key(problem));
+    std::vector<tuned::ShapeKey> keys;
+    for (const Problem& problem : problems_of(model)) keys.push_back(tuned::shape_key(problem));
     const Pattern windowed = Pattern::parse(
         "causal & window(" + std::to_string(std::max<std::int64_t>(model.window, 1) - 1) + ", 0)");
     int unserved = 0;
     const auto check = [&](Problem problem, const Pattern& pattern) {
       problem.pattern = pattern;
-      const ShapeKey wanted = shape_key(problem);
-      const bool served = std::ranges::any_of(keys, [&](const ShapeKey& key) {
-        return length_distance(key, wanted).value_or(kMaxDistance + 1) <= kMaxDistance &&
+      const tuned::ShapeKey wanted = tuned::shape_key(problem);
+      const bool served = std::ranges::any_of(keys, [&](const tuned::ShapeKey& key) {
+        return tuned::length_distance(key, wanted).value_or(tuned::kMaxDistance + 1) <=
+                   tuned::kMaxDistance &&
                std::abs(key.keys - wanted.keys) <= 2;
       });
       if (served) return;

@@ -10,16 +10,16 @@
 
 #include "annulus/error.h"
 #include "autotune/fake_bench.h"
-#include "autotune/journal.h"
 #include "autotune/replay.h"
 #include "autotune/report/chart.h"
 #include "autotune/report/markup.h"
 #include "autotune/report/page.h"
 #include "autotune/report/page_parts.h"
 #include "autotune/report/plots.h"
-#include "autotune/sample_entry.h"
 #include "base/hash.h"
 #include "support/faulty_files.h"
+#include "tuned/journal.h"
+#include "tuned/sample_entry.h"
 
 namespace annulus::autotune {
 namespace {
@@ -45,25 +45,26 @@ struct Written {
 };
 
 Written write_journal(const ReportInput& told) {
-  const std::vector<Trial> trials = test::trials(smooth);
+  const std::vector<tuned::Trial> trials = test::trials(smooth);
   const std::size_t at = test::default_of(trials);
   base::Json about = {
       {"device", told.device}, {"shape", told.shape}, {"driver", 13010}, {"nvrtc", 12080}};
   about.update(told.more);
   Written written;
-  written.lines = {first_line(subject_of(about, trials, at, told.noise == 0, {}))};
+  written.lines = {tuned::first_line(tuned::subject_of(about, trials, at, told.noise == 0, {}))};
   FakeBench bench(smooth, told.noise);
-  for (const Trial& trial : trials) {
+  for (const tuned::Trial& trial : trials) {
     if (attention::cta_shape(trial.config).stages == 4) {
       bench.dropped[to_string(trial.config)] = told.reason;
     }
   }
   std::string why;
-  const Journal empty = *decode_journal(written.lines.front(), &why);
-  JournalWorkbench journaled(
-      &bench, empty, [&](const Finding& found) { written.lines.push_back(line_of(found)); });
+  const tuned::Journal empty = *tuned::decode_journal(written.lines.front(), &why);
+  JournalWorkbench journaled(&bench, empty, [&](const tuned::Finding& found) {
+    written.lines.push_back(tuned::line_of(found));
+  });
   written.result = search(trials, at, journaled, {});
-  written.lines.push_back(last_line());
+  written.lines.push_back(tuned::last_line());
   return written;
 }
 
@@ -278,7 +279,7 @@ TEST_CASE("the page of a measured search has its numbers") {
   CHECK(page.searches == 1);
   CHECK(page.entries == 0);
   CHECK(page.left_out.empty());
-  const Trial& winner = result.trials[result.winner];
+  const tuned::Trial& winner = result.trials[result.winner];
   const auto has = [&](const std::string& text) {
     CAPTURE(text);
     CHECK(page.html.find(text) != page.html.npos);
@@ -376,13 +377,13 @@ TEST_CASE("a search that was cut short is told as far as it came") {
 TEST_CASE("results without a journal are rows, and one with a journal dates it") {
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "device");
-  const Entry with = sample_entry(1), without = sample_entry(2);
-  test::write(folder / ("device/" + entry_name(with) + ".tuned"), test::text_of(with));
-  test::write(folder / ("device/" + entry_name(without) + ".tuned"), test::text_of(without));
+  const tuned::Entry with = sample_entry(1), without = sample_entry(2);
+  test::write(folder / ("device/" + tuned::entry_name(with) + ".tuned"), test::text_of(with));
+  test::write(folder / ("device/" + tuned::entry_name(without) + ".tuned"), test::text_of(without));
   test::write(folder / "device/x.journal", write_journal({}).text());
-  const Entry packed = sample_entry(3);
+  const tuned::Entry packed = sample_entry(3);
   test::write(folder / "b.pack",
-              encode_pack({{test::sample_device("packed GPU").identity, packed}}));
+              tuned::encode_pack({{test::sample_device("packed GPU").identity, packed}}));
   const report::Page page = page_of({folder.path()});
   check_page(page.html);
   CHECK(page.searches == 1);
@@ -400,7 +401,7 @@ TEST_CASE("results without a journal are rows, and one with a journal dates it")
   // Each of them named alone.
   CHECK(page_of({folder / "b.pack"}).entries == 1);
   CHECK(page_of({folder / "device"}).searches == 1);
-  CHECK(page_of({folder / ("device/" + entry_name(with) + ".tuned")}).entries == 1);
+  CHECK(page_of({folder / ("device/" + tuned::entry_name(with) + ".tuned")}).entries == 1);
 }
 
 TEST_CASE("nothing that a file says becomes markup") {
@@ -416,10 +417,11 @@ TEST_CASE("nothing that a file says becomes markup") {
                                                   {"seed", {{"<i>", {hostile}}}},
                                                   {"cold_cache", hostile}}});
   test::write(folder / "'\"><script>.journal", written.text());
-  Entry entry = sample_entry(1);
+  tuned::Entry entry = sample_entry(1);
   entry.origin.pattern = "dense | <script>\"'";
-  test::write(folder / "<b>.pack",
-              encode_pack({{test::sample_device("<script>\"onload='a()'").identity, entry}}));
+  test::write(
+      folder / "<b>.pack",
+      tuned::encode_pack({{test::sample_device("<script>\"onload='a()'").identity, entry}}));
   test::write(folder / "<script>.tuned", "<script>");
   const report::Page page = page_of({folder.path()});
   CHECK(page.searches == 1);
@@ -433,21 +435,21 @@ TEST_CASE("nothing that a file says becomes markup") {
 
 TEST_CASE("times that are out of all proportion make a page all the same") {
   const ScratchFolder folder;
-  const std::vector<Trial> trials = test::trials(smooth);
+  const std::vector<tuned::Trial> trials = test::trials(smooth);
   const std::size_t at = test::default_of(trials);
   for (const bool predicted : {false, true}) {
-    SearchOptions exhaustive;
+    tuned::SearchOptions exhaustive;
     exhaustive.exhaustive = true;
-    std::string text = first_line(
-        subject_of({{"device", "a"}, {"shape", "b"}}, trials, at, predicted, exhaustive));
+    std::string text = tuned::first_line(
+        tuned::subject_of({{"device", "a"}, {"shape", "b"}}, trials, at, predicted, exhaustive));
     const std::size_t rounds = predicted ? 1 : 7;
     const std::array<double, 4> extremes = {1e308, 5e-324, 1, 1e-300};
     for (std::size_t i = 0; i < trials.size(); ++i) {
       const std::string name = to_string(trials[i].config), standard = to_string(test::kDefault);
       const std::vector<double> times(rounds, extremes[i % 4]);
-      if (predicted || i == at) text += line_of({{name}, {}, {times}});
+      if (predicted || i == at) text += tuned::line_of({{name}, {}, {times}});
       if (!predicted) {
-        text += line_of({{standard, name}, {}, {std::vector<double>(rounds, 1e-10), times}});
+        text += tuned::line_of({{standard, name}, {}, {std::vector<double>(rounds, 1e-10), times}});
       }
     }
     test::write(folder / "a.journal", text);
@@ -538,11 +540,11 @@ TEST_CASE("a page is no larger than it may be, whatever its files say") {
   const std::string text =
       write_journal({.device = hostile, .shape = hostile, .more = more}).text();
   for (int i = 0; i < 30; ++i) test::write(folder / fmt::format("{:02}.journal", i), text);
-  std::vector<PackedEntry> packed;
+  std::vector<tuned::PackedEntry> packed;
   for (int i = 0; i < 50; ++i) {
     packed.push_back({test::sample_device(std::string(900, '"')).identity, sample_entry(i)});
   }
-  test::write(folder / "a.pack", encode_pack(merged(packed)));
+  test::write(folder / "a.pack", tuned::encode_pack(merged(packed)));
   for (const std::size_t bytes : {50'000, 100'000, 200'000, 400'000}) {
     CAPTURE(bytes);
     const report::Page page = page_of({folder.path()}, {.bytes = bytes});
@@ -571,7 +573,7 @@ TEST_CASE("searches are decided again as long as that takes no more than it may"
   const std::string text = write_journal({}).text();
   for (const char* name : {"a", "b", "c"})
     test::write(folder / (std::string(name) + ".journal"), text);
-  const Journal journal = report::journal_of("a", text);
+  const tuned::Journal journal = report::journal_of("a", text);
   const std::int64_t bytes = std::ssize(text), steps = replay_steps(journal);
   int turns = 0;
   replay(journal, [&](const SearchProgress&) { ++turns; });
@@ -594,7 +596,7 @@ TEST_CASE("searches are decided again as long as that takes no more than it may"
 
 TEST_CASE("what a search takes to be decided again grows with what it looks at") {
   const auto steps = [](std::size_t candidates, std::size_t findings, bool exhaustive) {
-    Journal journal;
+    tuned::Journal journal;
     journal.trials.resize(candidates);
     journal.findings.resize(findings);
     journal.options.exhaustive = exhaustive;
@@ -611,11 +613,11 @@ TEST_CASE("what a search takes to be decided again grows with what it looks at")
 
 TEST_CASE("a report takes no more results and files than it may, and says where it ends") {
   const ScratchFolder folder;
-  std::vector<PackedEntry> packed;
+  std::vector<tuned::PackedEntry> packed;
   for (int i = 0; i < 5; ++i) {
     packed.push_back({test::sample_device().identity, sample_entry(i)});
   }
-  const std::string pack = encode_pack(merged(packed));
+  const std::string pack = tuned::encode_pack(merged(packed));
   for (const char* name : {"a", "b", "c", "d"})
     test::write(folder / (std::string(name) + ".pack"), pack);
   test::write(folder / "e.tuned", test::text_of(sample_entry(9)));
@@ -656,10 +658,10 @@ TEST_CASE("a report takes no more results and files than it may, and says where 
 
 TEST_CASE("of several results of one search the last dates it, and none is told without it") {
   const ScratchFolder folder;
-  Entry entry = sample_entry(1);
+  tuned::Entry entry = sample_entry(1);
   for (const char* name : {"a", "b"}) {
     test::write(folder / (std::string(name) + ".pack"),
-                encode_pack({{test::sample_device().identity, entry}}));
+                tuned::encode_pack({{test::sample_device().identity, entry}}));
     entry.origin.when += 24 * 3600;
   }
   test::write(folder / "x.journal", write_journal({}).text());

@@ -27,8 +27,8 @@ using test::smooth;
 using test::trials;
 
 SearchResult run(FakeBench& bench, const FakeBench::Truth& truth,
-                 const SearchOptions& options = {}) {
-  std::vector<Trial> all = trials(truth);
+                 const tuned::SearchOptions& options = {}) {
+  std::vector<tuned::Trial> all = trials(truth);
   const std::size_t at = default_of(all);
   return search(std::move(all), at, bench, options);
 }
@@ -39,7 +39,7 @@ double true_ratio(const SearchResult& result, const FakeBench::Truth& truth) {
 
 TEST_CASE("without noise the search finds what the whole space holds, with fewer trials") {
   FakeBench all(smooth);
-  SearchOptions exhaustive;
+  tuned::SearchOptions exhaustive;
   exhaustive.exhaustive = true;
   const SearchResult best = run(all, smooth, exhaustive);
   CHECK(best.complete);
@@ -53,7 +53,7 @@ TEST_CASE("without noise the search finds what the whole space holds, with fewer
     constexpr int kSearches = 30;
     for (std::uint64_t seed = 0; seed < kSearches; ++seed) {
       FakeBench some(smooth);
-      std::vector<Trial> trials = test::trials(smooth, error, seed);
+      std::vector<tuned::Trial> trials = test::trials(smooth, error, seed);
       const std::size_t at = default_of(trials);
       const SearchResult found = search(std::move(trials), at, some, {});
       CHECK(found.complete);
@@ -124,7 +124,7 @@ TEST_CASE("of equally good ones the first in the fixed order is taken") {
   };
   for (const double noise : {0.0, 0.002}) {
     FakeBench bench(two, noise);
-    SearchOptions options;
+    tuned::SearchOptions options;
     options.exhaustive = true;
     const SearchResult result = run(bench, two, options);
     CHECK(result.trials[result.winner].config ==
@@ -137,18 +137,18 @@ TEST_CASE("of equally good ones the first in the fixed order is taken") {
 
 TEST_CASE("what does not pass is dropped with its reason and never measured") {
   FakeBench bench(smooth);
-  for (const Trial& trial : trials(smooth)) {
+  for (const tuned::Trial& trial : trials(smooth)) {
     if (attention::cta_shape(trial.config).stages == 3)
       bench.dropped[to_string(trial.config)] = "spills 16 bytes";
   }
-  SearchOptions options;
+  tuned::SearchOptions options;
   options.exhaustive = true;
   const SearchResult result = run(bench, smooth, options);
   CHECK(result.dropped == 16);
   CHECK(result.tried == 48);
   CHECK(attention::cta_shape(result.trials[result.winner].config).stages != 3);
-  for (const Trial& trial : result.trials) {
-    CHECK((trial.outcome == Trial::Outcome::kDropped) ==
+  for (const tuned::Trial& trial : result.trials) {
+    CHECK((trial.outcome == tuned::Trial::Outcome::kDropped) ==
           (attention::cta_shape(trial.config).stages == 3));
     CHECK(trial.reason ==
           (attention::cta_shape(trial.config).stages == 3 ? "spills 16 bytes" : ""));
@@ -157,9 +157,9 @@ TEST_CASE("what does not pass is dropped with its reason and never measured") {
 
 TEST_CASE("what was dropped is no measure for the hope of others") {
   FakeBench bench(smooth);
-  std::vector<Trial> all = trials(smooth);
+  std::vector<tuned::Trial> all = trials(smooth);
   const std::size_t at = default_of(all);
-  Trial quick;
+  tuned::Trial quick;
   quick.config = attention::MmaConfig{128, 128, 8, 4, true, 1};
   quick.predicted = 1;
   all.push_back(quick);
@@ -199,7 +199,7 @@ TEST_CASE("stopped anywhere, the best so far stays and is never worse than the d
   for (const double noise : {0.0, 0.02}) {
     for (int limit = 1; limit < 40; limit += 3) {
       FakeBench bench(smooth, noise);
-      SearchOptions options;
+      tuned::SearchOptions options;
       int asked = 0;
       options.stopped = [&] { return asked++ >= limit; };
       CAPTURE(limit);
@@ -225,7 +225,7 @@ TEST_CASE("a stop while something is planned ends the search with the best so fa
     CAPTURE(stop_at);
     FakeBench bench(smooth, 0.02);
     int measurements = 0;
-    SearchOptions options;
+    tuned::SearchOptions options;
     options.stopped = [&] { return measurements == stop_at; };
     bench.planning = [&] {
       ++measurements;
@@ -244,8 +244,8 @@ TEST_CASE("a stop while something is planned ends the search with the best so fa
     CHECK(result->complete == all);
     CHECK(result->tried <= measurements);
     CHECK(result->tried ==
-          static_cast<int>(std::ranges::count_if(result->trials, [](const Trial& trial) {
-            return trial.outcome == Trial::Outcome::kTried;
+          static_cast<int>(std::ranges::count_if(result->trials, [](const tuned::Trial& trial) {
+            return trial.outcome == tuned::Trial::Outcome::kTried;
           })));
     CHECK(true_ratio(*result, smooth) <= 1.0);
   }
@@ -263,15 +263,15 @@ TEST_CASE("a stop is asked for before every measurement, the finalists' too") {
     FakeBench bench(smooth, 0.02);
     int measurements = 0;
     bench.planning = [&] { ++measurements; };
-    SearchOptions options;
+    tuned::SearchOptions options;
     options.stopped = [&] { return measurements >= stop_at; };
     const SearchResult result = run(bench, smooth, options);
     CAPTURE(stop_at);
     CHECK(measurements == stop_at);
     CHECK_FALSE(result.complete);
     // The fastest of those that are surely faster, by what was measured last.
-    const Trial& winner = result.trials[result.winner];
-    for (const Trial& trial : result.trials) {
+    const tuned::Trial& winner = result.trials[result.winner];
+    for (const tuned::Trial& trial : result.trials) {
       if (!trial.other_ratio || trial.ratio.high >= 0.99) continue;
       CHECK(winner.ratio.middle <= trial.ratio.middle * 1.006);
     }
@@ -283,7 +283,7 @@ TEST_CASE("contenders that do not fit the device's memory together are halved") 
    public:
     Small() : FakeBench(smooth, 0.01) {}
     std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs, int rounds,
-                                             CacheState l2) override {
+                                             tuned::CacheState l2) override {
       if (configs.size() > 3) throw Error(ErrorCode::kOutOfMemory, "too many");
       return FakeBench::measure(configs, rounds, l2);
     }
@@ -296,7 +296,7 @@ TEST_CASE("contenders that do not fit the device's memory together are halved") 
 
 TEST_CASE("what was nominated is tried first, in its order") {
   FakeBench bench(smooth);
-  SearchOptions options;
+  tuned::SearchOptions options;
   options.nominated = {attention::MmaConfig{128, 16, 8, 4, false, 1},
                        attention::MmaConfig{64, 128, 4, 1, true, 1},  // no candidate
                        kDefault, attention::MmaConfig{64, 16, 4, 1, false, 1}};
@@ -328,10 +328,10 @@ TEST_CASE("a workbench learns which candidates come next") {
 TEST_CASE("a search leaves most of a large space alone, as far as its share allows") {
   // Predictions that say nothing: every candidate is expected to take the same.
   FakeBench bench(smooth);
-  std::vector<Trial> all = trials(smooth);
-  for (Trial& trial : all) trial.predicted = 100;
+  std::vector<tuned::Trial> all = trials(smooth);
+  for (tuned::Trial& trial : all) trial.predicted = 100;
   const std::size_t at = default_of(all);
-  SearchOptions options;
+  tuned::SearchOptions options;
   options.least_most = 5;
   options.share = 0.25;
   std::vector<int> most;
@@ -349,29 +349,30 @@ TEST_CASE("what is far behind after its first rounds gets no more of them") {
   const SearchResult result = run(bench, smooth);
   int few = 0, more = 0;
   for (std::size_t i = 0; i < result.trials.size(); ++i) {
-    const Trial& trial = result.trials[i];
-    if (trial.outcome != Trial::Outcome::kTried || i == result.default_at) continue;
-    ++(trial.rounds < SearchOptions().quick_rounds ? few : more);
+    const tuned::Trial& trial = result.trials[i];
+    if (trial.outcome != tuned::Trial::Outcome::kTried || i == result.default_at) continue;
+    ++(trial.rounds < tuned::SearchOptions().quick_rounds ? few : more);
   }
   CHECK(few > 0);
   CHECK(more > 0);
-  CHECK(result.trials[result.winner].rounds >= SearchOptions().final_rounds);
+  CHECK(result.trials[result.winner].rounds >= tuned::SearchOptions().final_rounds);
 }
 
 TEST_CASE("a configuration that is slower with L2 in its other state replaces nothing") {
-  for (const CacheState l2 : {CacheState::kWarm, CacheState::kCold}) {
-    FakeBench bench(l2 == CacheState::kWarm ? FakeBench::Truth(smooth) : FakeBench::Truth(flat),
-                    0.01);
+  for (const tuned::CacheState l2 : {tuned::CacheState::kWarm, tuned::CacheState::kCold}) {
+    FakeBench bench(
+        l2 == tuned::CacheState::kWarm ? FakeBench::Truth(smooth) : FakeBench::Truth(flat), 0.01);
     // The faster a configuration is in the one state, the slower it is in the other.
     const auto inverse = [](const KernelConfig& config) { return 1e4 / smooth(config); };
-    bench.cold = l2 == CacheState::kWarm ? FakeBench::Truth(inverse) : FakeBench::Truth(smooth);
-    SearchOptions options;
+    bench.cold =
+        l2 == tuned::CacheState::kWarm ? FakeBench::Truth(inverse) : FakeBench::Truth(smooth);
+    tuned::SearchOptions options;
     options.l2 = l2;
     const SearchResult result = run(bench, smooth, options);
     const bool replaced = result.winner != result.default_at;
-    CHECK(replaced == (l2 == CacheState::kCold));
+    CHECK(replaced == (l2 == tuned::CacheState::kCold));
     if (!replaced) continue;
-    const std::optional<Interval>& other = result.trials[result.winner].other_ratio;
+    const std::optional<tuned::Interval>& other = result.trials[result.winner].other_ratio;
     REQUIRE(other);
     CHECK(other->middle == doctest::Approx(1).epsilon(0.02));
   }
@@ -383,7 +384,7 @@ class Throttled : public FakeBench {
   explicit Throttled(int from, bool for_good = false)
       : FakeBench(smooth, 0.005, 3), from_(from), for_good_(for_good) {}
   std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs, int rounds,
-                                           CacheState l2) override {
+                                           tuned::CacheState l2) override {
     auto times = FakeBench::measure(configs, rounds, l2);
     for (std::size_t i = 0; i < times.size(); ++i) {
       for (int r = 0; r < rounds; ++r) {
@@ -431,7 +432,7 @@ TEST_CASE("progress names every candidate once, in the order in which they are t
   FakeBench bench(smooth);
   std::vector<std::string> seen;
   int last = 0;
-  std::vector<Trial> all = trials(smooth);
+  std::vector<tuned::Trial> all = trials(smooth);
   const std::size_t at = default_of(all);
   const SearchResult result =
       search(std::move(all), at, bench, {}, [&](const SearchProgress& progress) {
@@ -447,7 +448,7 @@ TEST_CASE("progress names every candidate once, in the order in which they are t
 
 TEST_CASE("a space with nothing but the default is a search of one") {
   FakeBench bench(smooth);
-  Trial only;
+  tuned::Trial only;
   only.config = kDefault;
   only.predicted = 1;
   const SearchResult result = search({only}, 0, bench, {});

@@ -1,4 +1,4 @@
-#include "autotune/space.h"
+#include "tuned/space.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include "attention/kernels/family.h"
 #include "attention/kernels/mma/config.h"
 #include "attention/plan/plan.h"
-#include "autotune/gpus.h"
 #include "autotune/tuner.h"
+#include "tuned/gpus.h"
 
 namespace annulus::autotune {
 namespace {
@@ -21,9 +21,9 @@ using test::gpu;
 
 attention::DeviceLimits limits(int number) { return test::limits_of_gpu(number); }
 
-Space space_of(const Dims& dims, int number, bool simulated = false) {
-  return enumerate(dims, Dtype::kBfloat16, limits(number), attention::pipe_device(gpu(number)),
-                   simulated);
+tuned::Space space_of(const Dims& dims, int number, bool simulated = false) {
+  return tuned::enumerate(dims, Dtype::kBfloat16, limits(number),
+                          attention::pipe_device(gpu(number)), simulated);
 }
 
 TEST_CASE("candidates are legal, distinct, and the same on every call") {
@@ -31,10 +31,10 @@ TEST_CASE("candidates are legal, distinct, and the same on every call") {
     for (const int number : {80, 86, 90}) {
       CAPTURE(dims.qk);
       CAPTURE(number);
-      const Space space = space_of(dims, number);
+      const tuned::Space space = space_of(dims, number);
       std::set<std::string> names;
       for (const KernelConfig& config : space.candidates) {
-        CHECK_FALSE(why_outside(config, dims, Dtype::kBfloat16, limits(number)));
+        CHECK_FALSE(tuned::why_outside(config, dims, Dtype::kBfloat16, limits(number)));
         CHECK(names.insert(to_string(config)).second);
       }
       CHECK(space.candidates.size() >= 8);
@@ -55,11 +55,11 @@ TEST_CASE("what ships lies in the space wherever it is legal") {
       const std::string name = to_string(shipped.config);
       CAPTURE(name);
       CAPTURE(of.arch.number);
-      CHECK_FALSE(why_outside(shipped.config, shipped.dims, dtype, of));
+      CHECK_FALSE(tuned::why_outside(shipped.config, shipped.dims, dtype, of));
       if (shipped.config.family == &attention::mma_family) continue;  // others may stand for it
       ++wgmma;
-      const Space space =
-          enumerate(shipped.dims, dtype, of, attention::pipe_device(gpu(90)), false);
+      const tuned::Space space =
+          tuned::enumerate(shipped.dims, dtype, of, attention::pipe_device(gpu(90)), false);
       CHECK(std::ranges::count(space.candidates, shipped.config) == 1);
     }
   }
@@ -70,18 +70,19 @@ TEST_CASE("the dtype of the operands decides the family") {
   attention::DeviceLimits hopper = limits(90);
   hopper.arch.feature = 'a';
   const auto space_for = [&](Dtype dtype) {
-    return enumerate({128, 128}, dtype, hopper, attention::pipe_device(gpu(90)), true);
+    return tuned::enumerate({128, 128}, dtype, hopper, attention::pipe_device(gpu(90)), true);
   };
-  const Space bytes = space_for(Dtype::kFloat8E4M3);
+  const tuned::Space bytes = space_for(Dtype::kFloat8E4M3);
   CHECK(bytes.candidates.size() >= 8);
   for (const KernelConfig& config : bytes.candidates) {
     CHECK(config.family->element_bytes == 1);
-    CHECK(why_outside(config, {128, 128}, Dtype::kBfloat16, hopper));
+    CHECK(tuned::why_outside(config, {128, 128}, Dtype::kBfloat16, hopper));
   }
   for (const KernelConfig& config : space_for(Dtype::kFloat16).candidates) {
     CHECK(config.family->element_bytes != 1);
   }
-  CHECK(enumerate({128, 128}, Dtype::kFloat8E4M3, limits(80), attention::pipe_device(gpu(80)), true)
+  CHECK(tuned::enumerate({128, 128}, Dtype::kFloat8E4M3, limits(80),
+                         attention::pipe_device(gpu(80)), true)
             .candidates.empty());
 }
 
@@ -98,7 +99,7 @@ TEST_CASE("heads and rows share a CTA or a cluster only where the problem lets t
     const auto made = candidates_of(target_of(problem, hopper), hopper,
                                     attention::pipe_device(gpu(90)), true, [] { return false; });
     std::set<std::pair<int, int>> shared;  // heads of a CTA, CTAs of a cluster
-    for (const Trial& trial : made->trials) {
+    for (const tuned::Trial& trial : made->trials) {
       const attention::CtaShape cta = attention::cta_shape(trial.config);
       shared.insert({cta.heads, cta.cluster});
     }
@@ -137,7 +138,7 @@ TEST_CASE("every candidate has a plan for every part of a long problem with grou
             candidates_of(target_of(problem, hopper), hopper, attention::pipe_device(gpu(90)), true,
                           [] { return false; });
         const std::vector<Problem> parts = parts_for(target_of(problem, hopper), *made, 1.5e6);
-        for (const Trial& trial : made->trials) {
+        for (const tuned::Trial& trial : made->trials) {
           packed += attention::cta_shape(trial.config).packed_heads() > 1;
           for (const Problem& part : parts) {
             const attention::Choice choice{trial.config, "a candidate", {}};
@@ -155,7 +156,7 @@ TEST_CASE("every candidate has a plan for every part of a long problem with grou
 
 TEST_CASE("numbers of resident CTAs that change nothing are left out") {
   for (const bool simulated : {false, true}) {
-    const Space space = space_of({64, 64}, 80, simulated);
+    const tuned::Space space = space_of({64, 64}, 80, simulated);
     CHECK(space.equal > 0);
     std::set<std::pair<std::string, int>> seen;
     for (const KernelConfig& candidate : space.candidates) {
@@ -180,7 +181,8 @@ TEST_CASE("what may spill is tried on real devices, and never chosen without") {
     const auto tried = std::ranges::count_if(space_of(dims, 80).candidates, may_spill);
     CHECK(tried > 0);
     for (const KernelConfig& config : space_of(dims, 80).candidates) {
-      if (may_spill(config)) CHECK_FALSE(why_outside(config, dims, Dtype::kBfloat16, limits(80)));
+      if (may_spill(config))
+        CHECK_FALSE(tuned::why_outside(config, dims, Dtype::kBfloat16, limits(80)));
     }
     Problem problem;
     problem.dim_qk = dims.qk;
@@ -192,21 +194,21 @@ TEST_CASE("what may spill is tried on real devices, and never chosen without") {
     }
   }
   // The tiles of FlashAttention-2 at head dim 128.
-  const Space space = space_of({128, 128}, 80);
+  const tuned::Space space = space_of({128, 128}, 80);
   const KernelConfig wide = attention::MmaConfig{128, 64, 4, 1, false, 2};
   CHECK(std::ranges::count(space.candidates, wide) == 1);
 }
 
 TEST_CASE("what lies outside is refused with the reason") {
   const auto says = [](const attention::MmaConfig& config, const char* part) {
-    const auto reason = why_outside(config, {64, 64}, Dtype::kBfloat16, limits(80));
+    const auto reason = tuned::why_outside(config, {64, 64}, Dtype::kBfloat16, limits(80));
     return reason && reason->find(part) != std::string::npos;
   };
   CHECK(says({.tile_columns = 72}, "72 columns"));
   CHECK(says({.tile_columns = 128, .resident = 8}, "leave each thread 64 registers"));
   CHECK(says({.resident = 9}, "9 resident CTAs"));
   CHECK(says({.tile_rows = 256, .tile_columns = 128, .warps = 8, .stages = 4, .resident = 5}, ""));
-  CHECK_FALSE(why_outside(attention::MmaConfig{}, {64, 64}, Dtype::kBfloat16, limits(80)));
+  CHECK_FALSE(tuned::why_outside(attention::MmaConfig{}, {64, 64}, Dtype::kBfloat16, limits(80)));
 }
 
 }  // namespace

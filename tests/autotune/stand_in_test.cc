@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <set>
 
-#include "autotune/gpus.h"
-#include "autotune/shape_key.h"
 #include "autotune/tuner.h"
 #include "pattern/classify.h"
 #include "pattern/node.h"
 #include "selection/selection_plan.h"
+#include "tuned/gpus.h"
+#include "tuned/shape_key.h"
 
 namespace annulus::autotune {
 namespace {
@@ -99,23 +99,24 @@ TEST_CASE("a stand-in of many small blocks takes time and memory for those that 
 
 TEST_CASE("how many blocks a row may have follows from the rule") {
   Selection chosen = selection(5);
-  CHECK(blocks_of_row(chosen) == 5);
+  CHECK(tuned::blocks_of_row(chosen) == 5);
   chosen.sink_blocks = 8;
-  CHECK(blocks_of_row(chosen) == 9);
+  CHECK(tuned::blocks_of_row(chosen) == 9);
   chosen.rule = SelectionRule::kGiven;
-  CHECK(blocks_of_row(chosen) == 14);
+  CHECK(tuned::blocks_of_row(chosen) == 14);
   chosen = selection(0);
   chosen.rule = SelectionRule::kTopP;
-  CHECK(blocks_of_row(chosen) == 16);
+  CHECK(tuned::blocks_of_row(chosen) == 16);
 }
 
 TEST_CASE("the key of chosen blocks has their size, and the share that rows may keep") {
-  const ShapeKey key = shape_key(problem(), selection(8));
-  CHECK(kind_text(key) == "D64 bf16, chosen blocks of 128 x 64, about 0.25 of the blocks");
-  CHECK(shape_key(problem(), selection(8)) == key);
-  for (const ShapeKey& other :
-       {shape_key(problem(), selection(2)), shape_key(problem()),
-        shape_key(problem(), selection(8, 64, 64)), shape_key(problem(), selection(8, 128, 128))}) {
+  const tuned::ShapeKey key = tuned::shape_key(problem(), selection(8));
+  CHECK(tuned::kind_text(key) == "D64 bf16, chosen blocks of 128 x 64, about 0.25 of the blocks");
+  CHECK(tuned::shape_key(problem(), selection(8)) == key);
+  for (const tuned::ShapeKey& other :
+       {tuned::shape_key(problem(), selection(2)), tuned::shape_key(problem()),
+        tuned::shape_key(problem(), selection(8, 64, 64)),
+        tuned::shape_key(problem(), selection(8, 128, 128))}) {
     CHECK(other != key);
     CHECK(digest(other) != digest(key));
     CHECK(to_string(other) != to_string(key));
@@ -127,11 +128,11 @@ TEST_CASE("the key of chosen blocks has their size, and the share that rows may 
   std::vector<Pattern> windows;
   for (int head = 0; head < 32; ++head) windows.push_back(window(100 + 37 * head, 0) | sink(1));
   longest.pattern = heads(windows);
-  CHECK(shape_key(longest, selection(4, 8, 64)).density == 24);
+  CHECK(tuned::shape_key(longest, selection(4, 8, 64)).density == 24);
   longest.pattern = causal();
-  CHECK(shape_key(longest, selection(1 << 20, 64, 64)).density == 2);
+  CHECK(tuned::shape_key(longest, selection(1 << 20, 64, 64)).density == 2);
   // A row keeps no more than it sees.
-  CHECK(shape_key(problem(), selection(1000)).density == 2);
+  CHECK(tuned::shape_key(problem(), selection(1000)).density == 2);
 }
 
 TEST_CASE("candidates for chosen blocks are those that a selection can be planned with") {
@@ -143,7 +144,7 @@ TEST_CASE("candidates for chosen blocks are those that a selection can be planne
                                   [] { return false; });
   REQUIRE(made);
   CHECK(made->trials.size() > 20);
-  for (const Trial& trial : made->trials) {
+  for (const tuned::Trial& trial : made->trials) {
     CHECK_NOTHROW(
         selection::make_plan(problem(), chosen, {trial.config, "a candidate", {}}, hopper));
   }

@@ -19,19 +19,20 @@ TEST_CASE("the median is the middle, or between the two middle ones") {
 
 TEST_CASE("an interval needs six values, and ends at values of the sample") {
   for (int n = 0; n < 6; ++n) {
-    const Interval none = median_interval(std::vector<double>(static_cast<std::size_t>(n), 1.0));
+    const tuned::Interval none =
+        median_interval(std::vector<double>(static_cast<std::size_t>(n), 1.0));
     CHECK(std::isinf(none.low));
     CHECK(std::isinf(none.high));
   }
   // With six or seven values only the outermost reach 95 % (1 - 2 / 2^6), from 25 on the 8th from
   // either end: P(fewer than 8 heads of 25) is 0.022, fewer than 9 0.054.
-  const Interval seven = median_interval({7, 1, 6, 2, 5, 3, 4});
+  const tuned::Interval seven = median_interval({7, 1, 6, 2, 5, 3, 4});
   CHECK(seven.low == 1);
   CHECK(seven.middle == 4);
   CHECK(seven.high == 7);
   std::vector<double> values;
   for (int i = 1; i <= 25; ++i) values.push_back(i);
-  const Interval many = median_interval(values);
+  const tuned::Interval many = median_interval(values);
   CHECK(many.low == 8);
   CHECK(many.middle == 13);
   CHECK(many.high == 18);
@@ -46,7 +47,7 @@ TEST_CASE("the interval holds the true median as often as it says, also of skewe
       std::vector<double> values;
       for (int i = 0; i < n; ++i)
         values.push_back(std::exp(2.0 * static_cast<double>(random.normal())));
-      const Interval interval = median_interval(values);
+      const tuned::Interval interval = median_interval(values);
       held += interval.low <= 1 && 1 <= interval.high;
     }
     CAPTURE(n);

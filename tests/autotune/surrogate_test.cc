@@ -89,7 +89,7 @@ TEST_CASE("expected gains follow the forecast, and nothing is expected of what c
 TEST_CASE("forecasts become better than predictions") {
   std::vector<KernelConfig> configs;
   std::vector<double> predicted, truth;
-  for (const autotune::Trial& trial : test::trials(test::smooth)) {
+  for (const tuned::Trial& trial : test::trials(test::smooth)) {
     configs.push_back(trial.config);
     predicted.push_back(100);  // says nothing
     truth.push_back(std::log(test::smooth(trial.config) / test::smooth(configs.front())));

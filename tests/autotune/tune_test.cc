@@ -15,12 +15,12 @@
 #include "api/impl.h"
 #include "attention/kernels/family.h"
 #include "attention/kernels/mma/config.h"
-#include "autotune/entry_problem.h"
 #include "autotune/tuner.h"
 #include "base/thread_pool.h"
 #include "support/device.h"
 #include "support/device_case.h"
 #include "support/faulty_files.h"
+#include "tuned/entry_problem.h"
 
 namespace annulus {
 namespace {
@@ -276,10 +276,10 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
   // Entries that name such a kernel, for this device and these templates.
   const Problem around_problem = problem(600);
   const ShardMap around_shards = make_shards(Sharding::kContiguous, 2, 600, 600);
-  autotune::Entry entry;
+  tuned::Entry entry;
   {
     Opened opened(scratch / "tuned", scratch / "t");
-    entry.shape = autotune::shape_key(problem());
+    entry.shape = tuned::shape_key(problem());
     entry.config = entry.default_config = attention::MmaConfig{64, 128, 4, 2, false, 2};
     entry.revision = entry.default_revision = entry.config.family->revision;
     entry.predicted = opened.device.info().simulated;
@@ -288,10 +288,10 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
     entry.default_time = 2;
     entry.ratio_low_ppm = entry.ratio_high_ppm = 500'000;
     entry.rounds = entry.candidates = 1;
-    autotune::TunedStore& store = *api::inside(opened.device).tuned;
-    REQUIRE(store.store(entry, false).outcome == autotune::TunedStore::Outcome::kStored);
-    entry.shape = autotune::shape_key(ring_step(around_problem, around_shards));
-    REQUIRE(store.store(entry, false).outcome == autotune::TunedStore::Outcome::kStored);
+    tuned::TunedStore& store = *api::inside(opened.device).tuned;
+    REQUIRE(store.store(entry, false).outcome == tuned::TunedStore::Outcome::kStored);
+    entry.shape = tuned::shape_key(ring_step(around_problem, around_shards));
+    REQUIRE(store.store(entry, false).outcome == tuned::TunedStore::Outcome::kStored);
   }
   // With the library's own templates the entry is another device's: nothing is even said of it.
   Opened own(scratch / "tuned");
@@ -552,9 +552,9 @@ TEST_CASE("the listing tells what was kept") {
   CHECK(entry.library_version == ANNULUS_VERSION);
   CHECK(entry.time == doctest::Approx(result.time));
   // What was measured can be measured again.
-  const auto kept = api::inside(opened.device).tuned->find_exact(autotune::shape_key(problem()));
+  const auto kept = api::inside(opened.device).tuned->find_exact(tuned::shape_key(problem()));
   REQUIRE(kept);
-  CHECK(autotune::problem_of(kept->entry).pattern == problem().pattern);
+  CHECK(tuned::problem_of(kept->entry).pattern == problem().pattern);
   CHECK(kept->entry.origin.nvrtc_version >= 12000);
   CHECK(listing.ignored.empty());
   CHECK(list_tuned(scratch / "nowhere").entries.empty());

@@ -44,7 +44,7 @@ class WatchedBench : public test::FakeBench {
     return FakeBench::prepare(config);
   }
   std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs, int rounds,
-                                           CacheState l2) override {
+                                           tuned::CacheState l2) override {
     CHECK(turns_.inside == !exact());
     most_rounds = std::max(most_rounds, rounds);
     return FakeBench::measure(configs, rounds, l2);
@@ -77,7 +77,7 @@ TEST_CASE("checks and rounds are made in turns, and compiling in none") {
     CHECK_FALSE(workbench.prepare(config));
     CHECK(bench.compiled == 1);
     CHECK(turns.turns == 1);
-    const auto times = workbench.measure(std::vector{config, config}, 25, CacheState::kWarm);
+    const auto times = workbench.measure(std::vector{config, config}, 25, tuned::CacheState::kWarm);
     REQUIRE(times.size() == 2);
     CHECK(times[0].size() == 25);
     CHECK(times[1].size() == 25);

@@ -6,10 +6,10 @@
 #include "api/impl.h"
 #include "attention/kernels/mma/config.h"
 #include "autotune/changed_templates.h"
-#include "autotune/space.h"
 #include "autotune/workbench.h"
 #include "support/device.h"
 #include "support/faulty_files.h"
+#include "tuned/space.h"
 
 namespace annulus::autotune {
 namespace {
@@ -66,7 +66,7 @@ TEST_CASE("all branches of a sum are run, checked and predicted") {
     PredictedWorkbench workbench(verifier, *impl.kernels,
                                  attention::pipe_device(impl.context->info()), whole);
     REQUIRE_FALSE(workbench.prepare(config));
-    return workbench.measure(std::span(&config, 1), 1, CacheState::kWarm)[0][0];
+    return workbench.measure(std::span(&config, 1), 1, tuned::CacheState::kWarm)[0][0];
   };
   const double one = cycles("dense"), both = cycles("sum(dense, dense)");
   CHECK(both > 1.9 * one);
@@ -181,7 +181,7 @@ TEST_CASE("times are taken of every configuration in every round") {
   const attention::KernelConfig configs[] = {attention::MmaConfig{64, 64, 4, 2, false, 4},
                                              attention::MmaConfig{64, 32, 4, 1, true, 2}};
   for (const auto& config : configs) CHECK_FALSE(bench.prepare(config));
-  for (const CacheState l2 : {CacheState::kWarm, CacheState::kCold}) {
+  for (const tuned::CacheState l2 : {tuned::CacheState::kWarm, tuned::CacheState::kCold}) {
     const auto times = bench.measure(configs, 4, l2);
     REQUIRE(times.size() == 2);
     for (const auto& of_one : times) {

@@ -13,12 +13,7 @@
 #include <vector>
 
 #include "annulus/layout_formats.h"
-#include "autotune/config_families.h"
-#include "autotune/entry.h"
-#include "autotune/entry_problem.h"
-#include "autotune/journal.h"
 #include "autotune/replay.h"
-#include "autotune/tuned_pack.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/safetensors.h"
@@ -28,6 +23,11 @@
 #include "layout/exchange_file.h"
 #include "pattern/layout_file.h"
 #include "planner/shape_log.h"
+#include "tuned/config_families.h"
+#include "tuned/entry.h"
+#include "tuned/entry_problem.h"
+#include "tuned/journal.h"
+#include "tuned/tuned_pack.h"
 
 namespace annulus::fuzz {
 namespace {
@@ -236,8 +236,8 @@ void check_safetensors(Bytes& bytes) {
   if (!same) wrong("safetensors: other tensors came back");
 }
 
-autotune::Entry entry_from(Bytes& bytes) {
-  autotune::Entry entry;
+tuned::Entry entry_from(Bytes& bytes) {
+  tuned::Entry entry;
   entry.shape.dim_qk = static_cast<int>(bytes.between(1, 256));
   entry.shape.dim_v = static_cast<int>(bytes.between(1, 256));
   entry.shape.group = static_cast<int>(bytes.between(1, 8));
@@ -261,7 +261,7 @@ autotune::Entry entry_from(Bytes& bytes) {
     entry.origin.selection = {.block_rows = number(), .block_columns = number(), .rule = number()};
   }
   if (bytes.below(4) == 0) {
-    entry.shape.requests = autotune::Requests::kFewQueries;
+    entry.shape.requests = tuned::Requests::kFewQueries;
     entry.origin.requests = {.requests = number(), .rows = number(), .keys_of_one = number()};
     entry.origin.requests->step = {1 + bytes.byte(), 1 + bytes.byte(), 1 + bytes.byte()};
   }
@@ -269,16 +269,16 @@ autotune::Entry entry_from(Bytes& bytes) {
 }
 
 // One of the kernels of batches.
-autotune::Entry batch_entry_from(Bytes& bytes) {
-  autotune::Entry entry = entry_from(bytes);
+tuned::Entry batch_entry_from(Bytes& bytes) {
+  tuned::Entry entry = entry_from(bytes);
   const bool few = bytes.below(2) == 0;
-  entry.shape.requests = few ? autotune::Requests::kFewQueries : autotune::Requests::kManyQueries;
+  entry.shape.requests = few ? tuned::Requests::kFewQueries : tuned::Requests::kManyQueries;
   static constexpr kernels::Pages kPages[] = {kernels::Pages::kNone, kernels::Pages::kAny,
                                               kernels::Pages::k16, kernels::Pages::k64};
   entry.shape.pages = kPages[bytes.below(4)];
   entry.shape.block_columns = static_cast<int>(32 * bytes.below(3));
   entry.config = entry.default_config =
-      autotune::parse_any_config(few ? "decode m16 n64 w4 s2 q" : "chunk m128 n64 w8 s2").value();
+      tuned::parse_any_config(few ? "decode m16 n64 w4 s2 q" : "chunk m128 n64 w8 s2").value();
   entry.runner_up.reset();
   return entry;
 }
@@ -289,55 +289,55 @@ File with_digest(const File& file, bool has_line, std::string_view magic) {
   const std::size_t line = has_line ? text.find('\n') : std::string_view::npos;
   const std::string body(line == std::string_view::npos ? text : text.substr(line + 1));
   return bytes_of(
-      fmt::format("{} {} {}\n{}", magic, autotune::kEntrySchema, base::digest(body).hex(), body));
+      fmt::format("{} {} {}\n{}", magic, tuned::kEntrySchema, base::digest(body).hex(), body));
 }
 
-void check_tuned(Bytes& bytes, autotune::Entry (*made)(Bytes&)) {
+void check_tuned(Bytes& bytes, tuned::Entry (*made)(Bytes&)) {
   const std::uint8_t flags = bytes.byte();
   File file = bytes_of(bytes.rest());
   if ((flags & 1) != 0) {
-    file = autotune::encode_entry(made(bytes), "a device");
+    file = tuned::encode_entry(made(bytes), "a device");
     damage(bytes, &file);
   }
   if ((flags & 2) == 0) file = with_digest(file, (flags & 1) != 0, "annulus-tuned");
   std::string device, why;
-  const auto entry = autotune::decode_entry(file, &device, &why);
+  const auto entry = tuned::decode_entry(file, &device, &why);
   if (!entry && why.empty()) wrong("a tuned entry is refused without a word");
   if (!entry) return;
-  const File again = autotune::encode_entry(*entry, device);
+  const File again = tuned::encode_entry(*entry, device);
   std::string other;
-  if (autotune::decode_entry(again, &other, &why) != entry || other != device) {
+  if (tuned::decode_entry(again, &other, &why) != entry || other != device) {
     wrong("another tuned entry came back");
   }
-  if (autotune::better(*entry, *entry)) wrong("a tuned entry is better than itself");
+  if (tuned::better(*entry, *entry)) wrong("a tuned entry is better than itself");
   // What it says of its problem is for anybody to write.
-  refusal_of([&] { autotune::problem_of(*entry); });
-  refusal_of([&] { autotune::selected_of(*entry); });
-  refusal_of([&] { autotune::batch_of(*entry); });
+  refusal_of([&] { tuned::problem_of(*entry); });
+  refusal_of([&] { tuned::selected_of(*entry); });
+  refusal_of([&] { tuned::batch_of(*entry); });
 }
 
 void check_pack(Bytes& bytes) {
   const std::uint8_t flags = bytes.byte();
   File file = bytes_of(bytes.rest());
   if ((flags & 1) != 0) {
-    std::vector<autotune::PackedEntry> entries;
+    std::vector<tuned::PackedEntry> entries;
     for (std::int64_t i = bytes.below(4); i > 0; --i) {
-      const autotune::Entry entry = entry_from(bytes);
+      const tuned::Entry entry = entry_from(bytes);
       entries.push_back({entry.predicted ? "a, simulated" : "a, measured", entry});
     }
-    file = bytes_of(autotune::encode_pack(autotune::merged(std::move(entries))));
+    file = bytes_of(tuned::encode_pack(tuned::merged(std::move(entries))));
     damage(bytes, &file);
   }
   if ((flags & 2) == 0) file = with_digest(file, (flags & 1) != 0, "annulus-tuned-pack");
   std::vector<std::string> left_out;
-  const autotune::Pack pack = autotune::decode_pack(file, &left_out);
-  const File again = bytes_of(autotune::encode_pack(pack));
-  if (autotune::decode_pack(again, &left_out) != pack) wrong("another pack came back");
-  autotune::Pack twice = pack;
+  const tuned::Pack pack = tuned::decode_pack(file, &left_out);
+  const File again = bytes_of(tuned::encode_pack(pack));
+  if (tuned::decode_pack(again, &left_out) != pack) wrong("another pack came back");
+  tuned::Pack twice = pack;
   twice.insert(twice.end(), pack.begin(), pack.end());
-  if (autotune::merged(twice) != pack) wrong("a pack merged with itself is another one");
-  for (const autotune::PackedEntry& packed : pack) {
-    const std::string name = autotune::entry_name(packed.entry);
+  if (tuned::merged(twice) != pack) wrong("a pack merged with itself is another one");
+  for (const tuned::PackedEntry& packed : pack) {
+    const std::string name = tuned::entry_name(packed.entry);
     if (name.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz-") != name.npos) {
       wrong("an entry's name is no file name: {}", name);
     }
@@ -358,7 +358,7 @@ class SteadyBench final : public autotune::Workbench {
   explicit SteadyBench(bool exact) : exact_(exact) {}
   std::optional<autotune::Dropped> prepare(const attention::KernelConfig&) override { return {}; }
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
-                                           int rounds, autotune::CacheState) override {
+                                           int rounds, tuned::CacheState) override {
     return std::vector(configs.size(), std::vector<double>(static_cast<std::size_t>(rounds), 1));
   }
   bool exact() const override { return exact_; }
@@ -368,7 +368,7 @@ class SteadyBench final : public autotune::Workbench {
 };
 
 std::string journal_from(Bytes& bytes) {
-  std::vector<autotune::Trial> trials;
+  std::vector<tuned::Trial> trials;
   for (const char* config : {"mma m64 n64 w4 s2", "mma m64 n32 w4 s2", "mma m128 n64 w8 s2"}) {
     trials.push_back({.config = attention::parse_config(config).value(),
                       .predicted = static_cast<double>(1 + bytes.byte())});
@@ -377,13 +377,13 @@ std::string journal_from(Bytes& bytes) {
     return to_string(trials[static_cast<std::size_t>(bytes.below(3))].config);
   };
   const bool predicted = bytes.below(2) != 0;
-  autotune::SearchOptions options;
+  tuned::SearchOptions options;
   options.exhaustive = bytes.below(2) != 0;
   options.nominated = {trials.back().config};
   std::string text =
-      autotune::first_line(autotune::subject_of({{"device", "a"}}, trials, 0, predicted, options));
+      tuned::first_line(tuned::subject_of({{"device", "a"}}, trials, 0, predicted, options));
   for (std::int64_t i = bytes.below(6); i > 0; --i) {
-    autotune::Finding finding{.configs = {drawn()}, .dropped = {}, .times = {}};
+    tuned::Finding finding{.configs = {drawn()}, .dropped = {}, .times = {}};
     if (bytes.below(4) == 0) {
       finding.dropped = std::string(1, static_cast<char>(bytes.byte()));
     } else {
@@ -391,11 +391,11 @@ std::string journal_from(Bytes& bytes) {
       const std::vector<double> times(static_cast<std::size_t>(bytes.between(1, 9)),
                                       1.0 + bytes.byte());
       finding.times.assign(finding.configs.size(), times);
-      if (times.front() > 200) finding.l2 = autotune::CacheState::kCold;
+      if (times.front() > 200) finding.l2 = tuned::CacheState::kCold;
     }
-    text += autotune::line_of(finding);
+    text += tuned::line_of(finding);
   }
-  return bytes.below(2) != 0 ? text + autotune::last_line() : text;
+  return bytes.below(2) != 0 ? text + tuned::last_line() : text;
 }
 
 void check_journal(Bytes& bytes) {
@@ -407,7 +407,7 @@ void check_journal(Bytes& bytes) {
   }
   std::string text(text_of(file));
   if ((flags & 2) == 0) {
-    const std::string magic = fmt::format("annulus-journal {} ", autotune::kJournalSchema);
+    const std::string magic = fmt::format("annulus-journal {} ", tuned::kJournalSchema);
     std::string repaired;
     std::string_view rest = text;
     while (!rest.empty()) {
@@ -418,12 +418,12 @@ void check_journal(Bytes& bytes) {
     text = repaired;
   }
   std::string why;
-  const auto journal = autotune::decode_journal(text, &why);
+  const auto journal = tuned::decode_journal(text, &why);
   if (!journal && why.empty()) wrong("a journal is refused without a word");
   if (!journal) return;
-  std::string again = autotune::first_line(journal->subject);
-  for (const autotune::Finding& finding : journal->findings) again += autotune::line_of(finding);
-  const auto other = autotune::decode_journal(again, &why);
+  std::string again = tuned::first_line(journal->subject);
+  for (const tuned::Finding& finding : journal->findings) again += tuned::line_of(finding);
+  const auto other = tuned::decode_journal(again, &why);
   if (!other || other->findings.size() != journal->findings.size()) {
     wrong("another journal came back");
   }

@@ -61,7 +61,7 @@ function(annulus_fuzz name)
 endfunction()
 
 annulus_fuzz(pattern LIBRARIES annulus_pattern)
-annulus_fuzz(files LIBRARIES annulus_tuner annulus_layout annulus_planner)
+annulus_fuzz(files LIBRARIES annulus_autotune annulus_layout annulus_planner)
 annulus_fuzz(messages LIBRARIES annulus_exchange)
 annulus_fuzz(score LIBRARIES annulus_attention_problem)
 if(ANNULUS_SIMULATOR)

@@ -46,7 +46,7 @@ inline std::unique_ptr<OpenedPlanner> open_planner(const std::string& broken) {
                                                               jit::ImageKind::kPtx);
   planner.kernels = std::make_shared<jit::KernelCache>(
       planner.context, compiler, std::make_shared<jit::DiskCache>(jit::DiskCacheOptions{}));
-  planner.tuned = std::make_shared<autotune::TunedStore>(tuned_store(planner.limits).options());
+  planner.tuned = std::make_shared<tuned::TunedStore>(tuned_store(planner.limits).options());
   planner.tiles = std::make_shared<attention::TileCache>(base::CacheLimits{1 << 20, 16});
   planner.device_tiles =
       std::make_shared<attention::DeviceTileCache>(planner.context, base::CacheLimits{1 << 20, 16});

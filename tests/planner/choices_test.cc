@@ -54,7 +54,7 @@ TEST_CASE("limits are the device's, less what the options leave to others") {
 }
 
 TEST_CASE("a tuned result goes before the heuristic's choice, and says what it replaces") {
-  autotune::TunedStore store = tuned_store(kA100);
+  tuned::TunedStore store = tuned_store(kA100);
   const Problem problem = planned_problem();
   CHECK_FALSE(choose({problem}, kA100, {}, store).tuned);
   keep_tuned(store, problem, kTuned);
@@ -75,7 +75,7 @@ TEST_CASE("a tuned result goes before the heuristic's choice, and says what it r
 }
 
 TEST_CASE("a tuned result may name what the heuristic never takes because it may spill") {
-  autotune::TunedStore store = tuned_store(kA100);
+  tuned::TunedStore store = tuned_store(kA100);
   const Problem problem = planned_problem("causal", 300, 128);
   constexpr const char* kWide = "mma m128 n64 w4 s1 x2";
   keep_tuned(store, problem, kWide);
@@ -86,7 +86,7 @@ TEST_CASE("a tuned result may name what the heuristic never takes because it may
 }
 
 TEST_CASE("where no tuned result can serve, none is looked up") {
-  autotune::TunedStore store = tuned_store(kA100);
+  tuned::TunedStore store = tuned_store(kA100);
   const Problem problem = planned_problem();
   keep_tuned(store, problem, kTuned);
   const auto none = [&](const Subject& subject, const PlanOptions& options) {
@@ -110,7 +110,7 @@ TEST_CASE("where no tuned result can serve, none is looked up") {
 
 TEST_CASE("a tuned result that the operands' strides rule out is passed over") {
   const Problem problem = planned_problem("causal", 1024, 128);
-  autotune::TunedStore store = tuned_store(kH100);
+  tuned::TunedStore store = tuned_store(kH100);
   keep_tuned(store, problem, "wgmma m64 n64 w4 s2");
   PlanOptions options;
   CHECK(choose({problem}, kH100, options, store).tuned);
@@ -129,7 +129,7 @@ TEST_CASE("a relative's result is taken where the model does not call it much sl
     info.name = name;
     info.multiprocessors = 132;
     info.memory_bytes = gigabytes << 30;
-    return autotune::device_key(info, "sm_90a");
+    return tuned::device_key(info, "sm_90a");
   };
   const Problem problem = planned_problem("causal", 8192, 128);
   const attention::KernelConfig heuristic = attention::choose_config(problem, kH100).config;
@@ -138,15 +138,15 @@ TEST_CASE("a relative's result is taken where the model does not call it much sl
                                       {std::string("wgmma m128 n128 w8 s2"), true}}) {
     CAPTURE(config);
     const test::ScratchFolder scratch;
-    autotune::StoreOptions options;
+    tuned::StoreOptions options;
     options.folders = {scratch / "t"};
     options.limits = kH100;
     options.device = key_of("NVIDIA H100 80GB HBM3", 80);
-    autotune::Entry entry = test::entry_for(problem, config);
+    tuned::Entry entry = test::entry_for(problem, config);
     entry.predicted = false;
-    autotune::TunedStore(options).store(entry, false);
+    tuned::TunedStore(options).store(entry, false);
     options.device = key_of("NVIDIA H200", 140);
-    autotune::TunedStore store(options);
+    tuned::TunedStore store(options);
     const Choices choices = choose({problem}, kH100, {}, store);
     REQUIRE(choices.tuned.has_value() == taken);
     if (taken) {
@@ -160,7 +160,7 @@ TEST_CASE("a relative's result is taken where the model does not call it much sl
 }
 
 TEST_CASE("a tuned configuration that does not work gives way, once, with a note") {
-  autotune::TunedStore store = tuned_store(kA100);
+  tuned::TunedStore store = tuned_store(kA100);
   const Problem problem = planned_problem();
   keep_tuned(store, problem, kTuned);
   std::vector<std::string> notes;

@@ -34,8 +34,7 @@ std::optional<Planner> open(const std::string& name, const jit::Arch& arch) {
   const auto disk = std::make_shared<jit::DiskCache>(
       jit::DiskCacheOptions{.folder = base::default_cache_dir(base::read_environment())});
   planner.kernels = std::make_shared<jit::KernelCache>(planner.context, compiler, disk);
-  planner.tuned =
-      std::make_shared<autotune::TunedStore>(test::tuned_store(planner.limits).options());
+  planner.tuned = std::make_shared<tuned::TunedStore>(test::tuned_store(planner.limits).options());
   planner.tiles = std::make_shared<attention::TileCache>(base::CacheLimits{1 << 20, 16});
   planner.device_tiles =
       std::make_shared<attention::DeviceTileCache>(planner.context, base::CacheLimits{1 << 20, 16});

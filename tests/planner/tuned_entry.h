@@ -10,7 +10,7 @@
 #include "annulus/attention.h"
 #include "attention/kernels/family.h"
 #include "attention/plan/plan.h"
-#include "autotune/store.h"
+#include "tuned/store.h"
 
 namespace annulus::test {
 
@@ -26,18 +26,18 @@ inline Problem planned_problem(const char* pattern = "causal", std::int64_t seq 
 }
 
 // A store that lives in memory.
-inline autotune::TunedStore tuned_store(const attention::DeviceLimits& limits) {
-  autotune::StoreOptions options;
+inline tuned::TunedStore tuned_store(const attention::DeviceLimits& limits) {
+  tuned::StoreOptions options;
   options.device.identity = "a device";
   options.device.simulated = true;
   options.limits = limits;
-  return autotune::TunedStore(options);
+  return tuned::TunedStore(options);
 }
 
 // An entry that says `config` was tuned for a problem, by a prediction.
-inline autotune::Entry entry_for(const Problem& problem, const std::string& config) {
-  autotune::Entry entry;
-  entry.shape = autotune::shape_key(problem);
+inline tuned::Entry entry_for(const Problem& problem, const std::string& config) {
+  tuned::Entry entry;
+  entry.shape = tuned::shape_key(problem);
   entry.config = entry.default_config = attention::parse_config(config).value();
   entry.revision = entry.default_revision = entry.config.family->revision;
   entry.predicted = entry.complete = true;
@@ -49,9 +49,9 @@ inline autotune::Entry entry_for(const Problem& problem, const std::string& conf
 }
 
 // Keeps `config` as what was tuned for a problem.
-inline void keep_tuned(autotune::TunedStore& store, const Problem& problem,
+inline void keep_tuned(tuned::TunedStore& store, const Problem& problem,
                        const std::string& config) {
-  const autotune::Entry entry = entry_for(problem, config);
+  const tuned::Entry entry = entry_for(problem, config);
   store.store(entry, false);
   REQUIRE(store.find_exact(entry.shape));
 }

@@ -14,12 +14,12 @@
 #include "annulus/ring.h"
 #include "annulus/selection.h"
 #include "attention/plan/general.h"
-#include "autotune/config_families.h"
-#include "autotune/space.h"
 #include "planner/choices.h"
 #include "planner/tuned_entry.h"
 #include "ring/plan.h"
 #include "support/faulty_files.h"
+#include "tuned/config_families.h"
+#include "tuned/space.h"
 
 namespace annulus::planner {
 namespace {
@@ -56,7 +56,7 @@ std::string refusal_of(const Body& body) {
 
 // Why a row of the table withholds nothing, or cannot be shown to users; empty: nothing is wrong.
 std::string flaw_of(const Withheld& row) {
-  const attention::ConfigFamily* family = autotune::find_config_family(row.kernel);
+  const attention::ConfigFamily* family = tuned::find_config_family(row.kernel);
   if (family == nullptr) return "no kernel has that name";
   if (row.reason.empty() || row.reason.ends_with('.')) return "the reason is no part of a sentence";
   try {
@@ -220,13 +220,13 @@ TEST_CASE(
 TEST_CASE("a tuned result of a withheld configuration is not used, and no fault of its file") {
   const Problem problem = test::planned_problem("causal", 1024, 128);
   const test::ScratchFolder scratch;
-  autotune::StoreOptions options;
+  tuned::StoreOptions options;
   options.folders = {scratch / "t"};
   options.device.identity = "a device";
   options.device.simulated = true;
   options.limits = kSm90a;
-  const autotune::Entry entry = test::entry_for(problem, "wgmma m64 n64 w4 s2");
-  autotune::TunedStore(options).store(entry, false);
+  const tuned::Entry entry = test::entry_for(problem, "wgmma m64 n64 w4 s2");
+  tuned::TunedStore(options).store(entry, false);
   std::vector<std::string> warnings, notes;
   const base::Log log(
       [&](base::LogLevel level, std::string_view text) {
@@ -234,7 +234,7 @@ TEST_CASE("a tuned result of a withheld configuration is not used, and no fault 
       },
       base::LogLevel::kInfo);
   const auto is_tuned = [&] {
-    autotune::TunedStore store(options, log);
+    tuned::TunedStore store(options, log);
     return choose({problem}, options.limits, {}, store).tuned.has_value();
   };
   CHECK(is_tuned());
@@ -244,7 +244,7 @@ TEST_CASE("a tuned result of a withheld configuration is not used, and no fault 
   const std::string reason = "wgmma kernels are withheld on sm_90a: rows are wrong";
   CHECK(std::ranges::count_if(notes, [&](const auto& line) { return contains(line, reason); }) ==
         1);
-  CHECK(autotune::TunedStore(options).why_not(entry) == reason);
+  CHECK(tuned::TunedStore(options).why_not(entry) == reason);
 }
 
 TEST_CASE("the tuner tries nothing that is withheld") {
@@ -252,9 +252,9 @@ TEST_CASE("the tuner tries nothing that is withheld") {
     const attention::PipeDevice pipes = attention::pipe_device(limits);
     BatchProblem batch;
     batch.dim_qk = batch.dim_v = 128;
-    auto all = autotune::enumerate({128, 128}, Dtype::kBfloat16, limits, pipes, true).candidates;
+    auto all = tuned::enumerate({128, 128}, Dtype::kBfloat16, limits, pipes, true).candidates;
     const auto more =
-        autotune::enumerate(batch, batch::RequestClass::kManyQueries, limits, pipes, true);
+        tuned::enumerate(batch, batch::RequestClass::kManyQueries, limits, pipes, true);
     all.insert(all.end(), more.candidates.begin(), more.candidates.end());
     return std::ranges::count_if(
         all, [&](const auto& config) { return std::string(config.family->name) == kernel; });

@@ -89,7 +89,7 @@ constexpr double kCyclesOfMicrosecond = 1500;
 // is worth a change.
 void compare_searches(const std::vector<annulus::TuneCandidate>& space, const std::string& standard,
                       Found* found) {
-  std::vector<annulus::autotune::Trial> trials;
+  std::vector<annulus::tuned::Trial> trials;
   std::map<std::string, double> truth;
   std::size_t default_at = 0;
   for (const annulus::TuneCandidate& candidate : space) {
@@ -112,7 +112,7 @@ void compare_searches(const std::vector<annulus::TuneCandidate>& space, const st
       times[which] = time_of(result.trials[result.winner].config);
     }
     ++found->pairs;
-    const double margin = annulus::autotune::SearchOptions().margin;
+    const double margin = annulus::tuned::SearchOptions().margin;
     found->agreed += std::max(times[0], times[1]) <= (1 + margin) * std::min(times[0], times[1]);
   }
 }

@@ -6,21 +6,21 @@
 #include <string>
 #include <vector>
 
-#include "autotune/sample_entry.h"
-#include "autotune/store.h"
-#include "autotune/tuned_pack.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/random.h"
 #include "harness.h"
 #include "support/faulty_files.h"
+#include "tuned/sample_entry.h"
+#include "tuned/store.h"
+#include "tuned/tuned_pack.h"
 
 namespace {
 
 using namespace annulus;
-using autotune::Entry;
-using autotune::ShapeKey;
-using autotune::TunedStore;
+using tuned::Entry;
+using tuned::ShapeKey;
+using tuned::TunedStore;
 
 // 100 kinds of problems with 50 pairs of lengths each.
 constexpr int kKinds = 100, kLengths = 50;
@@ -48,19 +48,19 @@ Entry entry_of(int kind, int length) {
 class PackFile {
  public:
   PackFile() {
-    std::vector<autotune::PackedEntry> entries;
+    std::vector<tuned::PackedEntry> entries;
     for (int kind = 0; kind < kKinds; ++kind) {
       for (int length = 0; length < kLengths; ++length) {
         entries.push_back({test::sample_device().identity, entry_of(kind, length)});
       }
     }
-    pack = autotune::merged(std::move(entries));
+    pack = tuned::merged(std::move(entries));
     base::FileSystem files;
-    autotune::write_pack(files, path(), pack);
+    tuned::write_pack(files, path(), pack);
   }
   std::string path() const { return folder_ / "all.pack"; }
 
-  autotune::Pack pack;
+  tuned::Pack pack;
 
  private:
   test::ScratchFolder folder_;
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
   bench.add(
       {.name = "the same of 5000 results of another device", .unit = "ms", .lower_is_better = true},
       [&] {
-        autotune::StoreOptions options = test::store_options({file.path()});
+        tuned::StoreOptions options = test::store_options({file.path()});
         options.device.identity = "another GPU, measured";
         const double start = bench::thread_seconds();
         if (!TunedStore(options).empty()) base::fail(ErrorCode::kInternal, "one is read");
@@ -127,10 +127,10 @@ int main(int argc, char** argv) {
       });
   bench.add({.name = "merging two packs of 5000 results", .unit = "ms", .lower_is_better = true},
             [&] {
-              std::vector<autotune::PackedEntry> both = file.pack;
+              std::vector<tuned::PackedEntry> both = file.pack;
               both.insert(both.end(), file.pack.begin(), file.pack.end());
               const double start = bench::thread_seconds();
-              if (autotune::merged(std::move(both)) != file.pack) {
+              if (tuned::merged(std::move(both)) != file.pack) {
                 base::fail(ErrorCode::kInternal, "another pack came out");
               }
               return (bench::thread_seconds() - start) * 1e3;

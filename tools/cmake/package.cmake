@@ -32,7 +32,7 @@ target_link_options(annulus PRIVATE -Wl,-z,nodelete -Wl,--version-script=${expor
 # Tuned results that ship, also beside the library of the build tree. Its folders are private, as
 # results are read from no others.
 include(${CMAKE_CURRENT_LIST_DIR}/packs.cmake)
-file(GLOB packs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/autotune/packs/*.pack)
+file(GLOB packs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tuned/packs/*.pack)
 annulus_check_packs(${packs})
 file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/share/annulus/tuned)
 if(packs)
