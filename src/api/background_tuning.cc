@@ -243,7 +243,7 @@ void TuningWork::run() {
 }
 
 // The next problem to tune; nothing where there is none now.
-std::optional<planner::PlannedProblem> TuningWork::next() {
+std::optional<shape_log::PlannedProblem> TuningWork::next() {
   const std::lock_guard lock(mutex_);
   if (!takes_planned()) {
     if (next_ == given()) return std::nullopt;
@@ -296,7 +296,7 @@ bool TuningWork::update_plans() {
   });
 }
 
-std::vector<TuneResult> TuningWork::search(const planner::PlannedProblem& problem,
+std::vector<TuneResult> TuningWork::search(const shape_log::PlannedProblem& problem,
                                            const TuneOptions& options,
                                            const std::function<bool()>& ended) {
   const Beside beside = {.turns = this, .threads = options_.threads};
@@ -306,7 +306,7 @@ std::vector<TuneResult> TuningWork::search(const planner::PlannedProblem& proble
   return {tune_on(device_, {std::get<Problem>(problem)}, options, ended, beside)};
 }
 
-void TuningWork::tell_tuned(const planner::PlannedProblem& problem, const TuneResult& result) {
+void TuningWork::tell_tuned(const shape_log::PlannedProblem& problem, const TuneResult& result) {
   const auto tell_of = [&](const char* name, const auto& call, const auto& of) {
     if (call) tell(name, [&] { call(of, result); });
   };
@@ -316,7 +316,7 @@ void TuningWork::tell_tuned(const planner::PlannedProblem& problem, const TuneRe
   tell_of("tuned", options_.tuned, std::get<Problem>(problem));
 }
 
-bool TuningWork::tune_one(const planner::PlannedProblem& problem) {
+bool TuningWork::tune_one(const shape_log::PlannedProblem& problem) {
   {
     const std::lock_guard lock(mutex_);
     waited_ = {};

@@ -9,8 +9,8 @@
 #include "jit/missing_kernel.h"
 #include "planner/choices.h"
 #include "planner/millis.h"
-#include "planner/shape_line.h"
 #include "planner/tuned_batch.h"
+#include "shape_log/shape_line.h"
 
 namespace annulus::inline v0 {
 
@@ -79,7 +79,7 @@ BatchPlan plan_batch(const Device& device, const BatchProblem& problem,
   const Device::Impl& inside = api::inside(device);
   const base::Span span("plan a batch", inside.info.name);
   validate(problem);
-  const jit::KernelsFor wanted([&] { return planner::wanted_by(problem, options); });
+  const jit::KernelsFor wanted([&] { return shape_log::wanted_by(problem, options); });
   const base::Work work(WorkLimit{}, "planning a batch");
   const planner::Clock::time_point start = planner::Clock::now();
   planner::Clock::time_point planned;

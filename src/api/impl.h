@@ -26,9 +26,9 @@
 #include "device/simulator.h"
 #include "jit/arch.h"
 #include "jit/kernel_cache.h"
-#include "planner/followers.h"
+#include "planner/late/followers.h"
 #include "planner/planner.h"
-#include "planner/shape_log.h"
+#include "shape_log/shape_log.h"
 #include "tuned/store.h"
 
 namespace annulus::inline v0 {
@@ -48,7 +48,7 @@ struct Device::Impl {
   base::Log log;
   base::Background background;
   std::shared_ptr<planner::LateJobs> late_jobs = std::make_shared<planner::LateJobs>();
-  std::shared_ptr<planner::Noted> noted = std::make_shared<planner::Noted>();
+  std::shared_ptr<base::Noted> noted = std::make_shared<base::Noted>();
   // The caller named no folder of tuned results, and the environment names none either.
   bool lacks_tuned_folder = false;
   bool own_templates = false;                           // DeviceOptions::template_dir
@@ -56,9 +56,9 @@ struct Device::Impl {
   std::shared_ptr<device::RunTimer> timer;              // null: no run is timed
   std::unique_ptr<device::SimulatorLog> simulator_log;  // null where the caller gave no log
   std::shared_ptr<planner::Followers> followers = std::make_shared<planner::Followers>();
-  std::shared_ptr<planner::ShapeCounts> shape_counts = std::make_shared<planner::ShapeCounts>();
+  std::shared_ptr<shape_log::ShapeCounts> shape_counts = std::make_shared<shape_log::ShapeCounts>();
   mutable std::atomic<bool> counts_shapes{false};  // whether somebody wants them
-  std::shared_ptr<planner::ShapeLog> shape_log;    // null: none; writes when it goes
+  std::shared_ptr<shape_log::ShapeLog> shape_log;  // null: none; writes when it goes
   mutable std::mutex measuring;  // held by the one background tuning that measures
   // The first to go, as it uses all above.
   std::unique_ptr<api::Attached> attached = std::make_unique<api::Attached>();

@@ -6,8 +6,8 @@
 #include "base/work.h"
 #include "device/buffer.h"
 #include "jit/missing_kernel.h"
-#include "planner/shape_line.h"
 #include "selection/tracker.h"
+#include "shape_log/shape_line.h"
 
 namespace annulus::inline v0 {
 
@@ -23,7 +23,7 @@ ImportanceTracker::ImportanceTracker(const Device& device, const Problem& proble
         const base::Work work(options.work, "planning");
         selection::validate(problem, selection, options);
         const jit::KernelsFor wanted([&] {
-          return fmt::format("an importance tracker over {}", planner::wanted_by(problem, {}));
+          return fmt::format("an importance tracker over {}", shape_log::wanted_by(problem, {}));
         });
         const Device::Impl& inside = api::inside(device);
         return std::make_shared<const Impl>(Impl{selection::Tracker(

@@ -21,7 +21,7 @@
 #include "batch/batch_plan.h"
 #include "jit/compile_ahead.h"
 #include "jit/folder_care.h"
-#include "planner/shape_line.h"
+#include "shape_log/shape_line.h"
 #include "tuned/device_key.h"
 
 namespace annulus {
@@ -115,7 +115,7 @@ class Jobs {
           [&] {
             return target.planner.kernels_of({shape.problem, shape.options, selection});
           },
-          [&] { return planner::shape_line(shape.problem, shape.options); });
+          [&] { return shape_log::shape_line(shape.problem, shape.options); });
     }
     for (const WarmBatch& batch : work.batches) {
       add(
@@ -126,7 +126,7 @@ class Jobs {
             return batch::kernels_of(
                 batch::make_plan(batch.problem, batch.options, target.planner.limits));
           },
-          [&] { return planner::shape_line(batch.problem, batch.options); });
+          [&] { return shape_log::shape_line(batch.problem, batch.options); });
     }
   }
 
@@ -328,7 +328,7 @@ WarmResult warm_until(const WarmWork& work, const WarmOptions& options,
 inline namespace v0 {
 
 std::string shape_line(const Problem& problem, const PlanOptions& options) {
-  return planner::shape_line(problem, options);
+  return shape_log::shape_line(problem, options);
 }
 
 std::vector<KnownGpu> known_gpus() {

@@ -180,12 +180,12 @@ void open_shape_log(const std::string& path, Device::Impl* impl) {
                "program is started; give one that begins with '/'",
                path);
   }
-  planner::ShapeLogOptions options;
+  shape_log::ShapeLogOptions options;
   options.path = path;
   options.on_failure = [context = impl->context] {
     context->tally().add(base::Count::shape_log_failures);
   };
-  impl->shape_log = base::share_in_process(std::make_unique<planner::ShapeLog>(
+  impl->shape_log = base::share_in_process(std::make_unique<shape_log::ShapeLog>(
       std::move(options), impl->shape_counts, impl->log, impl->noted));
   impl->counts_shapes = true;
 }

@@ -40,7 +40,7 @@ void count_plan(const Device::Impl& device, const Add& add) {
 }  // namespace
 
 void count_shape(const Device::Impl& device, const planner::Request& request) {
-  count_plan(device, [&](planner::ShapeCounts& counts) {
+  count_plan(device, [&](shape_log::ShapeCounts& counts) {
     if (request.selection == nullptr) return counts.add(request.problem, request.options);
     counts.leave_out();
     return false;
@@ -49,7 +49,7 @@ void count_shape(const Device::Impl& device, const planner::Request& request) {
 
 void count_shape(const Device::Impl& device, const BatchProblem& problem,
                  const BatchOptions& options) {
-  count_plan(device, [&](planner::ShapeCounts& counts) { return counts.add(problem, options); });
+  count_plan(device, [&](shape_log::ShapeCounts& counts) { return counts.add(problem, options); });
 }
 
 namespace {

@@ -10,7 +10,7 @@
 #include "base/math.h"
 #include "jit/missing_kernel.h"
 #include "params/importance_params.h"
-#include "planner/shape_line.h"
+#include "shape_log/shape_line.h"
 
 namespace annulus::inline v0 {
 namespace {
@@ -48,7 +48,7 @@ RecallMeter::RecallMeter(const Device& device, const Problem& problem, const Pla
         impl.lse_bytes = aligned(rows * sizeof(float));
         const Device::Impl& inside = api::inside(device);
         const jit::KernelsFor wanted([&] {
-          return fmt::format("a recall meter over {}", planner::wanted_by(problem, options));
+          return fmt::format("a recall meter over {}", shape_log::wanted_by(problem, options));
         });
         if (rows > 0) {
           impl.kernel = inside.kernels

@@ -5,8 +5,8 @@
 #include "api/communicator_impl.h"
 #include "api/impl.h"
 #include "base/fail.h"
-#include "planner/prepared_rank.h"
-#include "planner/prepared_ring.h"
+#include "planner/ring/prepared_rank.h"
+#include "planner/ring/prepared_ring.h"
 #include "ring/picture.h"
 
 namespace annulus::inline v0 {

@@ -17,7 +17,7 @@
 #include "api/impl.h"
 #include "autotune/turns.h"
 #include "base/process.h"
-#include "planner/shape_counts.h"
+#include "shape_log/shape_counts.h"
 
 namespace annulus::api {
 
@@ -54,12 +54,12 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   void run();
   void work();
   void refuse();
-  std::optional<planner::PlannedProblem> next();
+  std::optional<shape_log::PlannedProblem> next();
   // What was found for one problem, or for the classes of a batch.
-  std::vector<TuneResult> search(const planner::PlannedProblem& problem, const TuneOptions& options,
-                                 const std::function<bool()>& ended);
-  bool tune_one(const planner::PlannedProblem& problem);  // whether a new result was stored
-  void tell_tuned(const planner::PlannedProblem& problem, const TuneResult& result);
+  std::vector<TuneResult> search(const shape_log::PlannedProblem& problem,
+                                 const TuneOptions& options, const std::function<bool()>& ended);
+  bool tune_one(const shape_log::PlannedProblem& problem);  // whether a new result was stored
+  void tell_tuned(const shape_log::PlannedProblem& problem, const TuneResult& result);
   bool takes_planned() const { return options_.problems.empty() && options_.batches.empty(); }
   std::size_t given() const { return options_.problems.size() + options_.batches.size(); }
   bool update_plans();
@@ -74,7 +74,7 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   std::mutex joining_;  // guards what follows, up to the next one
   // Where nothing was given to tune, until stop(): the host's executor may keep the task for
   // longer.
-  std::optional<planner::ProblemKeeper> keeper_;
+  std::optional<shape_log::ProblemKeeper> keeper_;
   std::thread thread_;
 
   mutable std::mutex mutex_;  // guards all below

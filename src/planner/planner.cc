@@ -10,7 +10,7 @@
 #include "planner/fit.h"
 #include "planner/made.h"
 #include "planner/millis.h"
-#include "planner/shape_line.h"
+#include "shape_log/shape_line.h"
 
 namespace annulus::planner {
 namespace {
@@ -57,7 +57,7 @@ void check_request(const Request& request) {
 Prepared Planner::prepare(const Request& request) const {
   check_request(request);
   const jit::KernelsFor wanted(
-      [&] { return wanted_by(request.problem, request.options, request.selection); });
+      [&] { return shape_log::wanted_by(request.problem, request.options, request.selection); });
   const base::Work work(request.options.work, "planning");
   const std::int64_t before = work.steps();  // of a scope's earlier calls
   const Clock::time_point start = Clock::now();
@@ -128,7 +128,7 @@ Preview Planner::preview(const Problem& problem, const PlanOptions& options,
 
 void Planner::prefetch(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
-  const jit::KernelsFor wanted([&] { return wanted_by(problem, options); });
+  const jit::KernelsFor wanted([&] { return shape_log::wanted_by(problem, options); });
   const base::Work work(options.work, "planning");
   const attention::DeviceLimits left = limits_for(limits, options);
   const Choices choices = choose({problem}, left, options, *tuned);

@@ -21,10 +21,10 @@
 #include "attention/tiles/tile_cache.h"
 #include "base/background.h"
 #include "base/log.h"
+#include "base/noted.h"
 #include "jit/kernel_cache.h"
-#include "planner/late.h"
-#include "planner/late_jobs.h"
-#include "planner/noted.h"
+#include "planner/late/late.h"
+#include "planner/late/late_jobs.h"
 #include "planner/prepared.h"
 #include "tuned/store.h"
 
@@ -73,7 +73,8 @@ struct Planner {
   bool own_templates = false;                        // the caller's, DeviceOptions::template_dir
   base::Background background = base::Background();  // compiles for plans that do not wait
   std::shared_ptr<LateJobs::UnderWay> late_jobs = std::make_shared<LateJobs::UnderWay>();
-  std::shared_ptr<Noted> noted = std::make_shared<Noted>();  // what the log was told once
+  std::shared_ptr<base::Noted> noted =
+      std::make_shared<base::Noted>();  // what the log was told once
 
   // Throws as Device::plan.
   Prepared prepare(const Request& request) const;

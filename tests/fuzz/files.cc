@@ -22,7 +22,7 @@
 #include "jit/resource_usage.h"
 #include "layout/exchange_file.h"
 #include "pattern/layout_file.h"
-#include "planner/shape_log.h"
+#include "shape_log/shape_log.h"
 #include "tuned/config_families.h"
 #include "tuned/entry.h"
 #include "tuned/entry_problem.h"
@@ -440,23 +440,23 @@ void check_shape_log(Bytes& bytes) {
   const std::uint8_t flags = bytes.byte();
   File file;
   if ((flags & 1) != 0) {
-    planner::LoggedShapes shapes;
+    shape_log::LoggedShapes shapes;
     shapes.left_out = bytes.byte();
     for (std::int64_t i = bytes.below(5); i > 0; --i) {
       shapes.counts[fmt::format("--heads {} --pattern \"causal\"", bytes.number())] = bytes.byte();
     }
-    file = bytes_of(planner::print_shape_log(shapes));
+    file = bytes_of(shape_log::print_shape_log(shapes));
     damage(bytes, &file);
   } else {
     file =
         bytes_of(fmt::format("{}{}", (flags & 2) == 0 ? "# annulus shapes 1\n" : "", bytes.rest()));
   }
-  const auto shapes = planner::parse_shape_log(text_of(file));
+  const auto shapes = shape_log::parse_shape_log(text_of(file));
   if (!shapes) return;
   std::map<std::string, std::int64_t> without_room;
-  const std::string text = planner::print_shape_log(*shapes, &without_room);
+  const std::string text = shape_log::print_shape_log(*shapes, &without_room);
   if (!without_room.empty()) wrong("a short log of shapes has no room for its lines");
-  const auto again = planner::parse_shape_log(text);
+  const auto again = shape_log::parse_shape_log(text);
   if (!again || again->counts != shapes->counts || again->left_out != shapes->left_out) {
     wrong("another log of shapes came back");
   }

@@ -9,8 +9,8 @@
 
 #include "base/work.h"
 #include "fuzz/fuzz.h"
-#include "planner/shape_line.h"
 #include "program/shapes.h"
+#include "shape_log/shape_line.h"
 
 namespace annulus::fuzz {
 namespace {
@@ -107,10 +107,10 @@ std::vector<std::string> written(const std::string& line) {
   program::parse_warm_shape(line, kMaxWork, &work);
   std::vector<std::string> lines;
   for (const auto& shape : work.shapes) {
-    lines.push_back(planner::shape_line(shape.problem, shape.options));
+    lines.push_back(shape_log::shape_line(shape.problem, shape.options));
   }
   for (const auto& batch : work.batches) {
-    lines.push_back(planner::shape_line(batch.problem, batch.options));
+    lines.push_back(shape_log::shape_line(batch.problem, batch.options));
   }
   return lines;
 }

@@ -302,7 +302,7 @@ class GpuReport(unittest.TestCase):
         folder = self.folder()
         shutil.copy(PREDICTED, folder / "tuned.pack")
         self.expect(1, [folder], "holds predictions")
-        self.assertFalse((self.root / "autotune").exists())
+        self.assertFalse((self.root / "src" / "tuned" / "packs").exists())
         made = self.build / "gpu_report" / "packs" / f"{H100}.pack"
         self.expect(0, [folder, "--rehearsal"], "was written, with 1 results")
         self.assertTrue(made.read_bytes().startswith(b"annulus-tuned-pack "))
@@ -319,7 +319,7 @@ class GpuReport(unittest.TestCase):
         folder = self.folder()
         text = PREDICTED.read_text().replace('"predicted":true', '"predicted":false')
         (folder / "tuned.pack").write_text(text.replace(', simulated"', ', measured"'))
-        pack = self.root / "autotune" / "packs" / f"{H100}.pack"
+        pack = self.root / "src" / "tuned" / "packs" / f"{H100}.pack"
         (self.build / "annulus.code").write_text("3")
         self.expect(1, [folder], "annulus tuned merge ends with 3")
         self.assertFalse(pack.exists())

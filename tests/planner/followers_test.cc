@@ -1,6 +1,6 @@
 // Plans that learn of results which are found after they were made.
 
-#include "planner/followers.h"
+#include "planner/late/followers.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 
 #include "annulus/error.h"
 #include "annulus/ring.h"
-#include "planner/prepared_ring.h"
+#include "planner/ring/prepared_ring.h"
 #include "planner/tuned_entry.h"
 #include "ring/plan.h"
 #include "support/context.h"

@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "c_api/call.h"
 #include "harness.h"
-#include "planner/shape_line.h"
+#include "shape_log/shape_line.h"
 #include "support/counted_malloc.h"
 #include "support/idle_launches.h"
 #include "support/simulator.h"
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
   const auto run_bound = [&](int at) { bound[layer_of(at)].run(nullptr); };
 
   // What a shape log adds to a plan: of objects that were planned before, and of others.
-  planner::ShapeCounts counts;
+  shape_log::ShapeCounts counts;
   const auto count = [&] { counts.add(problem, {}); };
   BatchProblem batch;
   batch.heads = problem.heads;
@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
   const auto count_others = [&, at = std::size_t{0}]() mutable {
     counts.add(others[at++ % others.size()], {});
   };
-  const auto make_line = [&] { planner::shape_line(problem); };
+  const auto make_line = [&] { shape_log::shape_line(problem); };
 
   IdleLaunches::idle = true;
   const auto with_context = [](bool current, const std::function<double()>& measure) {

@@ -1,4 +1,4 @@
-#include "planner/shape_log.h"
+#include "shape_log/shape_log.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -17,7 +17,7 @@
 #include "base/file_lock.h"
 #include "base/no_signals.h"
 
-namespace annulus::planner {
+namespace annulus::shape_log {
 namespace {
 
 constexpr std::string_view kHead = "# annulus shapes 2";
@@ -105,7 +105,7 @@ std::string print_shape_log(const LoggedShapes& shapes,
 }
 
 ShapeLog::ShapeLog(ShapeLogOptions options, std::shared_ptr<ShapeCounts> counts, base::Log log,
-                   std::shared_ptr<Noted> noted, std::shared_ptr<base::FileSystem> files)
+                   std::shared_ptr<base::Noted> noted, std::shared_ptr<base::FileSystem> files)
     : options_(std::move(options)),
       counts_(std::move(counts)),
       log_(std::move(log)),
@@ -232,4 +232,4 @@ void ShapeLog::offer(const ShapeCounts::Taken& taken, LoggedShapes* shapes) {
   add_to(&shapes->left_out, taken.left_out);
 }
 
-}  // namespace annulus::planner
+}  // namespace annulus::shape_log

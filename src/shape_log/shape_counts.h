@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_SHAPE_COUNTS_H_
-#define ANNULUS_PLANNER_SHAPE_COUNTS_H_
+#ifndef ANNULUS_SHAPE_LOG_SHAPE_COUNTS_H_
+#define ANNULUS_SHAPE_LOG_SHAPE_COUNTS_H_
 
 // How often a device has planned which problems, in the words of a file of shapes. Counting is part
 // of planning, so it costs a look-up of a hash where the same objects are planned again; the line
@@ -24,7 +24,7 @@
 #include "annulus/device.h"
 #include "base/hash.h"
 
-namespace annulus::planner {
+namespace annulus::shape_log {
 
 // What a log holds at most, in memory and in its file. Plans of other problems are only counted.
 inline constexpr std::size_t kMostShapes = 4096;
@@ -117,6 +117,6 @@ class ProblemKeeper {
   const std::shared_ptr<ShapeCounts> counts_;
 };
 
-}  // namespace annulus::planner
+}  // namespace annulus::shape_log
 
-#endif  // ANNULUS_PLANNER_SHAPE_COUNTS_H_
+#endif  // ANNULUS_SHAPE_LOG_SHAPE_COUNTS_H_

@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_PREPARED_RANK_H_
-#define ANNULUS_PLANNER_PREPARED_RANK_H_
+#ifndef ANNULUS_PLANNER_RING_PREPARED_RANK_H_
+#define ANNULUS_PLANNER_RING_PREPARED_RANK_H_
 
 // Plans one rank of a ring whose other ranks are planned elsewhere at the same time. What all have
 // to agree on is said over the communicator: the terms, rank 0's choice, and whether every rank can
@@ -42,4 +42,4 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
 
 }  // namespace annulus::planner
 
-#endif  // ANNULUS_PLANNER_PREPARED_RANK_H_
+#endif  // ANNULUS_PLANNER_RING_PREPARED_RANK_H_

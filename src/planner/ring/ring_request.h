@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_RING_REQUEST_H_
-#define ANNULUS_PLANNER_RING_REQUEST_H_
+#ifndef ANNULUS_PLANNER_RING_RING_REQUEST_H_
+#define ANNULUS_PLANNER_RING_RING_REQUEST_H_
 
 // What a rank of a ring is asked to plan, and what is asked of it, whoever plans the others.
 
@@ -26,4 +26,4 @@ void check_options(const RankRequest& rank, int number);
 
 }  // namespace annulus::planner
 
-#endif  // ANNULUS_PLANNER_RING_REQUEST_H_
+#endif  // ANNULUS_PLANNER_RING_RING_REQUEST_H_

@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_SHAPE_LOG_H_
-#define ANNULUS_PLANNER_SHAPE_LOG_H_
+#ifndef ANNULUS_SHAPE_LOG_SHAPE_LOG_H_
+#define ANNULUS_SHAPE_LOG_SHAPE_LOG_H_
 
 // A file of the shapes that devices have planned, with counts:
 //
@@ -25,10 +25,10 @@
 
 #include "base/files.h"
 #include "base/log.h"
-#include "planner/noted.h"
-#include "planner/shape_counts.h"
+#include "base/noted.h"
+#include "shape_log/shape_counts.h"
 
-namespace annulus::planner {
+namespace annulus::shape_log {
 
 // The content of a file.
 struct LoggedShapes {
@@ -59,7 +59,7 @@ class ShapeLog {
   // Starts the thread that writes; base::share_in_process() is for such objects. `files` null: the
   // real file system.
   ShapeLog(ShapeLogOptions options, std::shared_ptr<ShapeCounts> counts, base::Log log,
-           std::shared_ptr<Noted> noted, std::shared_ptr<base::FileSystem> files = nullptr);
+           std::shared_ptr<base::Noted> noted, std::shared_ptr<base::FileSystem> files = nullptr);
   // Writes what is left.
   ~ShapeLog();
   ShapeLog(const ShapeLog&) = delete;
@@ -79,7 +79,7 @@ class ShapeLog {
   const ShapeLogOptions options_;
   const std::shared_ptr<ShapeCounts> counts_;
   const base::Log log_;
-  const std::shared_ptr<Noted> noted_;
+  const std::shared_ptr<base::Noted> noted_;
   const std::shared_ptr<base::FileSystem> files_;
   std::mutex writing_;  // held by the one thread that writes; guards without_room_ and swept_
   bool swept_ = false;
@@ -93,6 +93,6 @@ class ShapeLog {
   std::thread thread_;
 };
 
-}  // namespace annulus::planner
+}  // namespace annulus::shape_log
 
-#endif  // ANNULUS_PLANNER_SHAPE_LOG_H_
+#endif  // ANNULUS_SHAPE_LOG_SHAPE_LOG_H_

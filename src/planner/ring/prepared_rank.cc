@@ -1,4 +1,4 @@
-#include "planner/prepared_rank.h"
+#include "planner/ring/prepared_rank.h"
 
 #include <fmt/format.h>
 
@@ -18,10 +18,10 @@
 #include "planner/describe.h"
 #include "planner/fit.h"
 #include "planner/millis.h"
-#include "planner/ring_request.h"
-#include "planner/shape_line.h"
+#include "planner/ring/ring_request.h"
 #include "ring/agreement.h"
 #include "ring/turn.h"
+#include "shape_log/shape_line.h"
 
 namespace annulus::planner {
 namespace {
@@ -189,7 +189,7 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
   const base::Span span("plan a rank of a ring", planner.device);
   const jit::KernelsFor wanted([&] {
     return fmt::format("rank {} of a ring of {} over {}", rank->info().rank, rank->info().ranks,
-                       wanted_by(problem, options));
+                       shape_log::wanted_by(problem, options));
   });
   const Clock::time_point start = Clock::now();
   const int number = rank->info().rank;

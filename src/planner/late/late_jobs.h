@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_LATE_JOBS_H_
-#define ANNULUS_PLANNER_LATE_JOBS_H_
+#ifndef ANNULUS_PLANNER_LATE_LATE_JOBS_H_
+#define ANNULUS_PLANNER_LATE_LATE_JOBS_H_
 
 // The jobs of a device that run beside its callers. They use functions of the host, its log and its
 // allocator, which the host may take away once the device and all its plans are gone. So these hold
@@ -47,4 +47,4 @@ class LateJobs {
 
 }  // namespace annulus::planner
 
-#endif  // ANNULUS_PLANNER_LATE_JOBS_H_
+#endif  // ANNULUS_PLANNER_LATE_LATE_JOBS_H_

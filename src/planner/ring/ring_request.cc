@@ -1,4 +1,4 @@
-#include "planner/ring_request.h"
+#include "planner/ring/ring_request.h"
 
 #include <fmt/format.h>
 

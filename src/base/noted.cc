@@ -1,10 +1,10 @@
-#include "planner/noted.h"
+#include "base/noted.h"
 
 #include <cstddef>
 
-namespace annulus::planner {
+namespace annulus::base {
 
-void Noted::write_once(const base::Log& log, const std::string& text) {
+void Noted::write_once(const Log& log, const std::string& text) {
   // Beyond so many different texts all are written, instead of being kept.
   constexpr std::size_t kMostTexts = 1000;
   bool first = false;
@@ -12,7 +12,7 @@ void Noted::write_once(const base::Log& log, const std::string& text) {
     std::lock_guard lock(mutex_);
     first = texts_.size() >= kMostTexts || texts_.insert(text).second;
   }
-  log.write(first ? base::LogLevel::kWarning : base::LogLevel::kDebug, "{}", text);
+  log.write(first ? LogLevel::kWarning : LogLevel::kDebug, "{}", text);
 }
 
-}  // namespace annulus::planner
+}  // namespace annulus::base

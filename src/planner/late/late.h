@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_LATE_H_
-#define ANNULUS_PLANNER_LATE_H_
+#ifndef ANNULUS_PLANNER_LATE_LATE_H_
+#define ANNULUS_PLANNER_LATE_LATE_H_
 
 // What a plan that did not wait has of its own kernel: first nothing, in the end the plan with it,
 // or why there is none. All functions may be called from any thread.
@@ -74,4 +74,4 @@ class LateKernel {
 
 }  // namespace annulus::planner
 
-#endif  // ANNULUS_PLANNER_LATE_H_
+#endif  // ANNULUS_PLANNER_LATE_LATE_H_

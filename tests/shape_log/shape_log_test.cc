@@ -1,6 +1,6 @@
 // Which shapes were planned how often, in memory and in a file that several processes write.
 
-#include "planner/shape_log.h"
+#include "shape_log/shape_log.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -16,12 +16,12 @@
 
 #include "annulus/error.h"
 #include "base/random.h"
-#include "planner/shape_line.h"
+#include "shape_log/shape_line.h"
 #include "support/faulty_files.h"
 #include "support/options.h"
 #include "support/processes.h"
 
-namespace annulus::planner {
+namespace annulus::shape_log {
 namespace {
 
 using test::FaultyFiles;
@@ -61,7 +61,7 @@ struct Made {
     log.emplace(options, counts, base::Log([this](base::LogLevel, std::string_view text) {
                   notes.emplace_back(text);
                 }),
-                std::make_shared<Noted>(), std::move(files));
+                std::make_shared<base::Noted>(), std::move(files));
   }
   void add(const Problem& problem, int times = 1) {
     for (int i = 0; i < times; ++i) counts->add(problem, {});
@@ -631,4 +631,4 @@ TEST_CASE("killed writers leave a whole file, and writers side by side lose noth
 }
 
 }  // namespace
-}  // namespace annulus::planner
+}  // namespace annulus::shape_log

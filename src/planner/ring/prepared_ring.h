@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_PREPARED_RING_H_
-#define ANNULUS_PLANNER_PREPARED_RING_H_
+#ifndef ANNULUS_PLANNER_RING_PREPARED_RING_H_
+#define ANNULUS_PLANNER_RING_PREPARED_RING_H_
 
 // Plans one problem around a ring of ranks, with one configuration for all of them, because the
 // order of the sums, and with it the bits, depends on it.
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ring_request.h"
+#include "planner/ring/ring_request.h"
 #include "ring/local_ring.h"
 
 namespace annulus::planner {
@@ -29,4 +29,4 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
 
 }  // namespace annulus::planner
 
-#endif  // ANNULUS_PLANNER_PREPARED_RING_H_
+#endif  // ANNULUS_PLANNER_RING_PREPARED_RING_H_

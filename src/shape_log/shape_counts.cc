@@ -1,4 +1,4 @@
-#include "planner/shape_counts.h"
+#include "shape_log/shape_counts.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "pattern/node.h"
-#include "planner/shape_line.h"
+#include "shape_log/shape_line.h"
 
-namespace annulus::planner {
+namespace annulus::shape_log {
 namespace {
 
 // Lists and texts, which may be long, as a number.
@@ -205,4 +205,4 @@ void ShapeCounts::put_back(const Taken& taken) {
   left_out_ += taken.left_out;
 }
 
-}  // namespace annulus::planner
+}  // namespace annulus::shape_log

@@ -1,4 +1,4 @@
-#include "planner/followers.h"
+#include "planner/late/followers.h"
 
 #include <algorithm>
 #include <utility>

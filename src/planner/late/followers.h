@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_FOLLOWERS_H_
-#define ANNULUS_PLANNER_FOLLOWERS_H_
+#ifndef ANNULUS_PLANNER_LATE_FOLLOWERS_H_
+#define ANNULUS_PLANNER_LATE_FOLLOWERS_H_
 
 // Plans that learn of tuned results which are found after they were made (PlanOptions::
 // follow_tuning). All functions may be called from any thread.
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "planner/late.h"
+#include "planner/late/late.h"
 #include "planner/planner.h"
 
 namespace annulus::planner {
@@ -52,4 +52,4 @@ class Followers {
 
 }  // namespace annulus::planner
 
-#endif  // ANNULUS_PLANNER_FOLLOWERS_H_
+#endif  // ANNULUS_PLANNER_LATE_FOLLOWERS_H_

@@ -1,4 +1,4 @@
-#include "planner/prepared_ring.h"
+#include "planner/ring/prepared_ring.h"
 
 #include "attention/problem/operands.h"
 #include "base/fail.h"
@@ -9,9 +9,9 @@
 #include "planner/describe.h"
 #include "planner/fit.h"
 #include "planner/millis.h"
-#include "planner/shape_line.h"
 #include "ring/agreement.h"
 #include "ring/rank_error.h"
+#include "shape_log/shape_line.h"
 
 namespace annulus::planner {
 namespace {
@@ -56,7 +56,7 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   const base::Span span("plan a ring", first.device);
   const jit::KernelsFor wanted([&] {
     return fmt::format("a ring of {} ranks over {}", ranks.size(),
-                       wanted_by(problem, *ranks[0].options));
+                       shape_log::wanted_by(problem, *ranks[0].options));
   });
   std::vector<attention::DeviceLimits> limits;
   std::vector<ring::RankDevice> devices;

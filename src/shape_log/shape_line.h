@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PLANNER_SHAPE_LINE_H_
-#define ANNULUS_PLANNER_SHAPE_LINE_H_
+#ifndef ANNULUS_SHAPE_LOG_SHAPE_LINE_H_
+#define ANNULUS_SHAPE_LOG_SHAPE_LINE_H_
 
 // What a call plans, in the words in which kernels for it can be compiled ahead.
 
@@ -8,7 +8,7 @@
 #include "annulus/batch.h"
 #include "annulus/device.h"
 
-namespace annulus::planner {
+namespace annulus::shape_log {
 
 // A problem as a line of a file of shapes, which `annulus warm` and `annulus tune` read. It states
 // all that the kernels follow from, but for strides that were given, and for a layout that came
@@ -23,6 +23,6 @@ std::string wanted_by(const Problem& problem, const PlanOptions& options,
                       const Selection* selection = nullptr);
 std::string wanted_by(const BatchProblem& problem, const BatchOptions& options);
 
-}  // namespace annulus::planner
+}  // namespace annulus::shape_log
 
-#endif  // ANNULUS_PLANNER_SHAPE_LINE_H_
+#endif  // ANNULUS_SHAPE_LOG_SHAPE_LINE_H_

@@ -1,4 +1,4 @@
-#include "planner/late_jobs.h"
+#include "planner/late/late_jobs.h"
 
 #include <algorithm>
 

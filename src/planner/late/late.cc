@@ -1,4 +1,4 @@
-#include "planner/late.h"
+#include "planner/late/late.h"
 
 #include <chrono>
 #include <utility>

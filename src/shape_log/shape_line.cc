@@ -1,4 +1,4 @@
-#include "planner/shape_line.h"
+#include "shape_log/shape_line.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 
 #include "batch/batch_plan.h"
 
-namespace annulus::planner {
+namespace annulus::shape_log {
 namespace {
 
 // A word of the line. A text has at most one kind of quotes, as blocks("file") has.
@@ -138,4 +138,4 @@ std::string wanted_by(const BatchProblem& problem, const BatchOptions& options) 
   return fmt::format("the shape `{}`", shape_line(problem, options));
 }
 
-}  // namespace annulus::planner
+}  // namespace annulus::shape_log
