@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 
 namespace annulus::autotune {
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "annulus/selection.h"
 
 namespace annulus::autotune {

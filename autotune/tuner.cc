@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "annulus/version.h"
 #include "attention/kernels/family.h"
 #include "autotune/batch_workbench.h"

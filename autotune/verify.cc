@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 #include "attention/oracle/reference.h"
 #include "autotune/operands.h"

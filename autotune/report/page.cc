@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "autotune/replay.h"
 #include "autotune/report/markup.h"
 #include "autotune/report/page_parts.h"

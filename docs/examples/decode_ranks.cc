@@ -7,10 +7,9 @@
 // so or there are fewer than four GPUs. In processes of their own they would meet as in
 // ring_rank.cc.
 
-#include <annulus/append.h>
 #include <annulus/batch.h>
-#include <annulus/error.h>
 #include <annulus/join.h>
+#include <annulus/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,6 @@
  * communicators and destroys them; Annulus borrows them in between. */
 #define _POSIX_C_SOURCE 200112L /* for pthread_barrier_t */
 
-#include <annulus/c_communicator.h>
 #include <annulus/c_ring.h>
 #include <dlfcn.h>
 #include <pthread.h>

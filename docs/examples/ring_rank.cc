@@ -6,9 +6,8 @@
 // of one.
 
 #include <annulus/communicator.h>
-#include <annulus/error.h>
-#include <annulus/rendezvous.h>
 #include <annulus/ring.h>
+#include <annulus/types.h>
 
 #include <cstdint>
 #include <cstdio>

@@ -3,7 +3,6 @@
 // and for each layer append and run) is captured once in a graph, which then serves every step. In
 // the end each row is compared with attention over its whole request at once.
 
-#include <annulus/append.h>
 #include <annulus/batch.h>
 
 #include <algorithm>

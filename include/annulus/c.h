@@ -172,9 +172,9 @@ typedef struct annulus_device_options {
   // The most device memory that the library may hold at a time, annulus_device_allocate included;
   // 0: no limit.
   int64_t max_device_bytes;
-  // Each n-th run of a plan is timed on the device; 0: none (annulus/c_metrics.h).
+  // Each n-th run of a plan is timed on the device; 0: none (annulus/c.h).
   int64_t time_every_nth_run;
-  // Where kernels are looked for that were compiled ahead (annulus/c_kernels.h), ':' between
+  // Where kernels are looked for that were compiled ahead (annulus/c_tools.h), ':' between
   // folders; then in annulus/kernels beside libannulus.so. Null: ANNULUS_KERNELS, where "none"
   // means an empty text. Empty: nowhere, not even beside the library.
   const char* kernels_path;
@@ -205,12 +205,6 @@ ANNULUS_EXPORT annulus_status annulus_device_open(const annulus_device_options* 
 // waiting for the device. ANNULUS_INVALID_ARGUMENT in a callback of a background tuning of the
 // device, which goes on with it.
 ANNULUS_EXPORT annulus_status annulus_device_close(annulus_device* device);
-
-// Adds what was planned since it last was to the file of annulus_device_options.shape_log, and
-// returns when it is there; does nothing without such a file. ANNULUS_FILE where it cannot be
-// written, ANNULUS_INVALID_FILE where it is there and is no log of shapes; what was counted is kept
-// for the next time.
-ANNULUS_EXPORT annulus_status annulus_device_flush_shape_log(annulus_device* device);
 
 typedef struct annulus_device_info {
   size_t struct_size;
@@ -310,7 +304,7 @@ ANNULUS_EXPORT annulus_status annulus_device_trim(annulus_device* device, size_t
 typedef enum annulus_dtype {
   ANNULUS_FLOAT16 = 1,
   ANNULUS_BFLOAT16 = 2,
-  ANNULUS_FLOAT32 = 3,  // of tables (annulus/c_append.h); of no problem
+  ANNULUS_FLOAT32 = 3,  // of tables (annulus/c_batch.h); of no problem
   // Needs a device of sm_90a and head dims of 64 and more; not around a ring.
   ANNULUS_FLOAT8_E4M3 = 4
 } annulus_dtype;
@@ -344,7 +338,7 @@ typedef struct annulus_block_layout {
 #define ANNULUS_BLOCK_LAYOUT_INIT \
   { sizeof(annulus_block_layout), 0, 0, 0, 0, 1, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }
 
-// O = softmax(mask(scale Q K^T)) V; annulus::Problem of annulus/attention.h.
+// O = softmax(mask(scale Q K^T)) V; annulus::Problem of annulus/problem.h.
 typedef struct annulus_problem {
   size_t struct_size;
   int64_t batch;     // B >= 0
@@ -395,7 +389,7 @@ typedef struct annulus_problem {
 
 // ---- Limits of work
 
-// About a second of work on one core; annulus/work_limit.h.
+// About a second of work on one core; annulus/types.h.
 #define ANNULUS_DEFAULT_WORK INT64_C(200000000)
 
 // What a call may do on the host, for functions without options of their own.
@@ -595,7 +589,7 @@ ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_
 // puts one behind the other, and replays of one executable graph, may share a workspace.
 ANNULUS_EXPORT annulus_status annulus_plan_workspace_bytes(annulus_plan* plan, size_t* bytes);
 
-// fp32, contiguous: acc [B, H, Sq, Dv], m and l [B, H, Sq]; annulus/state.h.
+// fp32, contiguous: acc [B, H, Sq, Dv], m and l [B, H, Sq]; annulus/problem.h.
 typedef struct annulus_state {
   float* acc;
   float* m;
@@ -662,6 +656,270 @@ ANNULUS_EXPORT annulus_status annulus_bound_run(annulus_bound* bound, void* stre
 
 // Where the bound call is the last to hold the plan, the plan is destroyed with it.
 ANNULUS_EXPORT annulus_status annulus_bound_destroy(annulus_bound* bound);
+
+// The C interface of patterns beyond their use in a problem, annulus/pattern.h. In C a pattern is
+// its text (docs/patterns.md), with or without a layout that blocks() in it stands for; where a
+// function takes both, a null text is dense, or blocks() where a layout is given, as in
+// annulus_problem. The conventions are those at the top of annulus/c.h. Nothing here needs a
+// device.
+
+// ---- Texts: what a function wrote for people or for a log
+
+typedef struct annulus_text annulus_text;
+
+// *characters stays as long as the handle. *length is without the zero byte; `length` may be null.
+ANNULUS_EXPORT annulus_status annulus_text_get(annulus_text* text, const char** characters,
+                                               size_t* length);
+ANNULUS_EXPORT annulus_status annulus_text_destroy(annulus_text* text);
+
+// ---- Patterns and scores as texts
+
+// Gives the normal spelling of a pattern: texts of equal trees become equal. A text that is no
+// pattern is ANNULUS_PARSE, with the column.
+ANNULUS_EXPORT annulus_status annulus_pattern_normalise(const char* pattern,
+                                                        const annulus_block_layout* layout,
+                                                        annulus_text** text);
+// Checks a text that somebody else wrote: ANNULUS_PARSE also where it names a file, as in
+// blocks("file"), unless `allow_files` is 1. The other functions read files that a text names, with
+// the rights of this process. A null limit is the default one.
+ANNULUS_EXPORT annulus_status annulus_pattern_check(const char* pattern,
+                                                    const annulus_block_layout* layout,
+                                                    int32_t allow_files,
+                                                    const annulus_work_limit* limit);
+// Gives the normal spelling of a score; the text is empty where nothing is set.
+ANNULUS_EXPORT annulus_status annulus_score_normalise(const char* score, annulus_text** text);
+
+typedef struct annulus_pattern_info {
+  size_t struct_size;
+  int64_t heads;           // H of its per-head layouts; 1 stands for any number
+  int64_t distinct_heads;  // of the heads that were asked about: head h sees what head h mod this
+                           // number sees
+  int64_t branches;        // branches of a sum; else 1
+  int64_t batches;         // batch b sees what batch b mod this number sees; 1: all see the same
+} annulus_pattern_info;
+
+#define ANNULUS_PATTERN_INFO_INIT \
+  { sizeof(annulus_pattern_info), 0, 0, 0, 0 }
+
+// ANNULUS_INVALID_ARGUMENT where the pattern is made for another number of heads.
+ANNULUS_EXPORT annulus_status annulus_pattern_get_info(const char* pattern,
+                                                       const annulus_block_layout* layout,
+                                                       int64_t heads, annulus_pattern_info* info);
+
+// A rectangle of pairs of one head: query positions [q, q + q_count), key positions likewise. They
+// may be negative.
+typedef struct annulus_pairs {
+  size_t struct_size;
+  int64_t head;
+  int64_t q;
+  int64_t q_count;
+  int64_t k;
+  int64_t k_count;
+  int64_t total_k;  // keys of the whole sequence, on which random() depends; -1: not known
+  int64_t layer;    // layer of the model
+  int64_t batch;    // batch on which batches(...) depends; -1: not known
+} annulus_pairs;
+
+#define ANNULUS_PAIRS_INIT \
+  { sizeof(annulus_pairs), 0, 0, 0, 0, 0, -1, 0, -1 }
+
+// Writes visible [q_count, k_count]: 1 where the query sees the key (for a sum, through some
+// branch). The pattern is asked pair by pair, so this is for checks and pictures.
+ANNULUS_EXPORT annulus_status annulus_pattern_visible(const char* pattern,
+                                                      const annulus_block_layout* layout,
+                                                      const annulus_pairs* pairs, uint8_t* visible);
+
+// What one batch sees, as a pattern without batches(...). A layout given beside the text is named
+// by its digest, as in annulus_pattern_normalise.
+ANNULUS_EXPORT annulus_status annulus_pattern_of_batch(const char* pattern,
+                                                       const annulus_block_layout* layout,
+                                                       int64_t batch, annulus_text** text);
+
+// Makes a pattern from MInference's lists: [heads, vertical_count / heads] columns that every query
+// sees and [heads, slash_count / heads] offsets q - k, each padded with -1.
+ANNULUS_EXPORT annulus_status annulus_pattern_from_vertical_slash(
+    int64_t heads, const int32_t* verticals, size_t vertical_count, const int32_t* slashes,
+    size_t slash_count, annulus_text** pattern);
+
+// The C interface of blocks that each run chooses on the device: annulus/selection.h,
+// annulus/selection.h and annulus/selection.h say what is chosen, measured and changed. The
+// conventions are those at the top of annulus/c.h.
+//
+//   selection.max_blocks = 32;
+//   annulus_plan_create_selected(device, &problem, &selection, NULL, &plan);
+//   annulus_plan_run(plan, stream, &operands, workspace);      chooses, lists, attends
+
+typedef enum annulus_selection_rule {
+  ANNULUS_TOP_K = 1,  // the best max_blocks of a row
+  ANNULUS_TOP_P = 2,  // the best ones, until together they have `mass` of the row's softmax
+  ANNULUS_GIVEN = 3   // what the caller lists in annulus_selection_buffers
+} annulus_selection_rule;
+
+// How a block is scored.
+typedef enum annulus_pool {
+  ANNULUS_POOL_MEAN = 1,         // mean of Q's rows . mean of K's rows
+  ANNULUS_POOL_MAX = 2,          // maximum of Q's rows . maximum of K's rows
+  ANNULUS_POOL_ANTIDIAGONAL = 3  // products on antidiagonals, 1 / stride of all
+} annulus_pool;
+
+typedef struct annulus_selection {
+  size_t struct_size;
+  int64_t block_rows;     // R >= 1
+  int64_t block_columns;  // C >= 1
+  int32_t rule;           // annulus_selection_rule
+  int32_t pool;           // annulus_pool
+  // Blocks of a row, including those that are always kept. Top p: at most this many; 0: no bound.
+  // Given: entries of a row of `given`.
+  int64_t max_blocks;
+  double mass;     // p of top p, in (0, 1]
+  int64_t stride;  // S of the antidiagonals: divides R and C, C / S is a power of two up to 64
+  int64_t coarse_factor;    // f of 2 or more: blocks of f R x f C are scored first; 0: no such pass
+  int64_t coarse_blocks;    // how many of these are kept in each row
+  int64_t sink_blocks;      // the first blocks of columns, always kept where visible
+  int64_t diagonal_blocks;  // at the row's own positions and before; 0: none
+} annulus_selection;
+
+#define ANNULUS_SELECTION_INIT \
+  { sizeof(annulus_selection), 128, 128, ANNULUS_TOP_K, ANNULUS_POOL_MEAN, 0, 0.95, 16, 0, 0, 1, 1 }
+
+// The other functions of plans take this one too. ANNULUS_UNSUPPORTED as well where the pattern is
+// a sum or has blocks() of its own.
+ANNULUS_EXPORT annulus_status annulus_plan_create_selected(annulus_device* device,
+                                                           const annulus_problem* problem,
+                                                           const annulus_selection* selection,
+                                                           const annulus_plan_options* options,
+                                                           annulus_plan** plan);
+
+// Device memory of one run besides the operands, 4-byte aligned; it must stay until the work on the
+// stream has ended.
+typedef struct annulus_selection_buffers {
+  size_t struct_size;
+  // With ANNULUS_GIVEN, else null: block columns [B, H, rows, max_blocks], in any order; -1, and
+  // any number that is no visible block of the row, is skipped.
+  const int32_t* given;
+  // Null, or memory for the chosen blocks: [B, H, rows, max_chosen], ascending, then -1.
+  int32_t* chosen;
+  int64_t max_chosen;  // entries of a row of `chosen`; a row with more blocks writes only the first
+                       // ones
+} annulus_selection_buffers;
+
+#define ANNULUS_SELECTION_BUFFERS_INIT \
+  { sizeof(annulus_selection_buffers), NULL, NULL, 0 }
+
+// annulus_plan_run for a plan with a selection that reads or writes more than the operands. A plan
+// without one is ANNULUS_INVALID_ARGUMENT. Null buffers mean none.
+ANNULUS_EXPORT annulus_status annulus_plan_run_selected(annulus_plan* plan, void* stream,
+                                                        const annulus_operands* operands,
+                                                        void* workspace,
+                                                        const annulus_selection_buffers* buffers);
+
+// ---- Importance: kept blocks that change little by little
+
+typedef struct annulus_importance_tracker annulus_importance_tracker;
+
+typedef struct annulus_tracker_options {
+  size_t struct_size;
+  int64_t max_added;    // blocks of a row that one update may add
+  int64_t max_dropped;  // blocks of a row that one update may drop
+} annulus_tracker_options;
+
+#define ANNULUS_TRACKER_OPTIONS_INIT \
+  { sizeof(annulus_tracker_options), 1, 1 }
+
+// `problem`, which has want_lse, and `selection`, of rule ANNULUS_GIVEN, are those of the plan
+// whose runs are measured. Null options are the defaults. Any number of threads may use one at a
+// time, each with a state and a workspace of its own.
+ANNULUS_EXPORT annulus_status annulus_importance_tracker_create(
+    annulus_device* device, const annulus_problem* problem, const annulus_selection* selection,
+    const annulus_tracker_options* options, annulus_importance_tracker** tracker);
+ANNULUS_EXPORT annulus_status
+annulus_importance_tracker_destroy(annulus_importance_tracker* tracker);
+// state: masses of all blocks, kept by the caller between calls, 16-byte aligned, zeros before the
+// first. workspace: scratch memory of every call, likewise aligned. Either may be null.
+ANNULUS_EXPORT annulus_status annulus_importance_tracker_sizes(annulus_importance_tracker* tracker,
+                                                               size_t* state_bytes,
+                                                               size_t* workspace_bytes);
+// Adds the mass that each kept block received in the run of these operands, whose LSEs
+// operands->lse holds. All pointers are device memory. Asynchronous, as annulus_plan_run.
+ANNULUS_EXPORT annulus_status annulus_importance_tracker_measure(
+    annulus_importance_tracker* tracker, void* stream, const annulus_operands* operands,
+    const int32_t* given, void* state, void* workspace);
+// Changes `given`, [B, H, rows, max_blocks], and sets the masses back to 0.
+ANNULUS_EXPORT annulus_status annulus_importance_tracker_update(annulus_importance_tracker* tracker,
+                                                                void* stream,
+                                                                const annulus_operands* operands,
+                                                                int32_t* given, void* state,
+                                                                void* workspace);
+
+// The C interface of questions: which problems have kernels, how long a plan is predicted to take,
+// what a device counted, and how a simulated one runs. The conventions are those at the top of
+// annulus/c.h.
+
+// ---- Problems
+
+// Whether annulus_plan_create would take the problem on some device and, where `operands` is not
+// null, whether annulus_plan_run would take them; the reason is in annulus_last_error(). Needs no
+// device.
+ANNULUS_EXPORT annulus_status annulus_problem_validate(const annulus_problem* problem,
+                                                       const annulus_operands* operands);
+
+// ---- Devices
+
+// What became of the requests to a cache.
+typedef struct annulus_cache_counters {
+  size_t struct_size;
+  int64_t hits;       // kept already
+  int64_t waits;      // another thread was making it
+  int64_t misses;     // made for this call
+  int64_t failures;   // misses where making it failed
+  int64_t evictions;  // dropped for newer ones
+  int64_t too_large;  // misses larger than the limit: given out, not kept
+  int64_t bytes;      // kept now
+  int64_t entries;
+} annulus_cache_counters;
+
+#define ANNULUS_CACHE_COUNTERS_INIT \
+  { sizeof(annulus_cache_counters), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+// What a device has done, and what the process did when: annulus/observe.h and annulus/observe.h in
+// C, by the conventions of annulus/c.h.
+
+// One number for each line of annulus/metrics.def, which says what they count.
+typedef struct annulus_metrics {
+  size_t struct_size;
+#define METRIC(name, kind, meaning) int64_t name;
+#include "annulus/metrics.def"
+} annulus_metrics;
+
+#define ANNULUS_METRICS_INIT                                                                      \
+  {                                                                                               \
+    sizeof(annulus_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, 0, 0, 0, 0                                                                 \
+  }
+
+// Does not wait.
+ANNULUS_EXPORT annulus_status annulus_device_metrics(annulus_device* device, annulus_metrics* to);
+
+// The numbers in the OpenMetrics text format 1.0.0, without "# EOF". `labels` goes between the
+// braces as it is; null: no braces.
+ANNULUS_EXPORT annulus_status annulus_metrics_text(const annulus_metrics* metrics,
+                                                   const char* labels, annulus_text** text);
+
+// How long the timed runs of a plan took on the device; annulus::RunTimes.
+typedef struct annulus_run_times {
+  size_t struct_size;
+  int64_t runs;
+  double total_micros;
+  double least_micros;
+  double most_micros;
+  double last_micros;
+} annulus_run_times;
+
+#define ANNULUS_RUN_TIMES_INIT \
+  { sizeof(annulus_run_times), 0, 0, 0, 0, 0 }
+
+ANNULUS_EXPORT annulus_status annulus_plan_times(annulus_plan* plan, annulus_run_times* to);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -353,6 +353,339 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_get_status(annulus_batch_plan* 
                                                             const void* workspace,
                                                             annulus_batch_status* status);
 
+// The C interface of appending new keys and values, and of rotary position embedding:
+// annulus/batch.h, which explains what a slot and a rotation are. The conventions are those at the
+// top of annulus/c.h.
+//
+//   annulus_append_plan_create(device, &problem, &plan);   once: compiles the kernel
+//   annulus_append_plan_run(plan, stream, &operands);      once a layer, before
+//                                                          annulus_batch_plan_run
+//
+// A step has some rows, each with H heads of Q, and Hkv heads of new K and V. P is the rows of a
+// page.
+
+typedef struct annulus_append_plan annulus_append_plan;
+
+// ---- Problems
+
+// How a row knows its place in K and V.
+typedef enum annulus_append_place {
+  ANNULUS_APPEND_SLOTS = 1,    // slot s is row s mod P of page s / P
+  ANNULUS_APPEND_REQUESTS = 2  // row i of a request with n rows is key k_length - n + i
+} annulus_append_place;
+
+// Which elements of a head are rotated together, of the first rotary_dims ones.
+typedef enum annulus_rotary_order {
+  ANNULUS_ROTARY_NONE = 0,         // Q is not touched, and K is copied
+  ANNULUS_ROTARY_INTERLEAVED = 1,  // 2 i and 2 i + 1
+  ANNULUS_ROTARY_HALVES = 2        // i and i + rotary_dims / 2
+} annulus_rotary_order;
+
+// annulus::AppendProblem.
+typedef struct annulus_append_problem {
+  size_t struct_size;
+  int64_t heads;     // H, of the Q that is rotated; 0: no Q
+  int64_t kv_heads;  // Hkv >= 1
+  int64_t dim_qk;    // Dqk and Dv: multiples of 8 from 8 to 1024
+  int64_t dim_v;
+  // The most that a step may have: `rows`, up to 2^27, and with ANNULUS_APPEND_REQUESTS `requests`
+  // and `keys_of_one`. The others do not matter.
+  annulus_batch_bounds most;
+  int64_t page_rows;  // P; 0: no pages
+  // Elements that are rotated: a multiple of 8, with ANNULUS_ROTARY_HALVES of 16. 0: Dqk.
+  int64_t rotary_dims;
+  // At least 1. Frequency i is rotary_base^(-2 i / rotary_dims) radians for each position, unless
+  // `frequencies` has it.
+  double rotary_base;
+  // [rotary_dims / 2], in host memory, read by the call: radians for each position, from -4 to 4.
+  // Null: from rotary_base.
+  const double* frequencies;
+  int32_t dtype;         // ANNULUS_FLOAT16 or ANNULUS_BFLOAT16: of Q, new K and V, and the pages
+  int32_t place;         // annulus_append_place
+  int32_t rotary_order;  // annulus_rotary_order
+  // The cosines and sines come from tables of this dtype: ANNULUS_FLOAT32, ANNULUS_FLOAT16 or
+  // ANNULUS_BFLOAT16. 0: they are computed.
+  int32_t table_dtype;
+  // With ANNULUS_APPEND_REQUESTS: K and V of a new key go to the rank that has it, and Q is rotated
+  // on all.
+  annulus_key_interleave interleave;
+  // Entries of `frequencies`, compared with the pairs that are rotated; 0: not compared.
+  size_t frequency_count;
+} annulus_append_problem;
+
+#define ANNULUS_APPEND_PROBLEM_INIT                                                   \
+  {                                                                                   \
+    sizeof(annulus_append_problem), 0, 1, 0, 0, {0, 0, 0, 0, 0}, 0, 0, 10000.0, NULL, \
+        ANNULUS_BFLOAT16, ANNULUS_APPEND_SLOTS, ANNULUS_ROTARY_NONE, 0,               \
+        ANNULUS_KEY_INTERLEAVE_INIT, 0                                                \
+  }
+
+// Whether the problem is valid, without a device; the error names the wrong value.
+ANNULUS_EXPORT annulus_status
+annulus_append_problem_validate(const annulus_append_problem* problem);
+
+// ---- Plans
+
+// Decides, compiles and uploads. The plan is immutable and keeps what it needs of the device; any
+// number of threads may use it at a time. Errors are those of annulus_append_problem_validate,
+// ANNULUS_OUT_OF_MEMORY, ANNULUS_COMPILE and ANNULUS_DEVICE.
+ANNULUS_EXPORT annulus_status annulus_append_plan_create(annulus_device* device,
+                                                         const annulus_append_problem* problem,
+                                                         annulus_append_plan** plan);
+
+// Does not wait and calls no driver: runs that were queued before may still be under way. A
+// captured graph does not keep the plan, so it must outlive the graphs that were captured of it.
+ANNULUS_EXPORT annulus_status annulus_append_plan_destroy(annulus_append_plan* plan);
+
+// Everything that was decided.
+typedef struct annulus_append_plan_info {
+  size_t struct_size;
+  const char* specialised_source;  // what the compiler was given
+  double compile_ms;               // time to get the kernel, whatever its source
+  int64_t rotary_dims;             // annulus_append_problem.rotary_dims, or its default
+  int64_t threads;                 // of a CTA; there is one for each row of the bound
+  int64_t registers;               // of a thread; on a simulated device an estimate
+  int64_t local_bytes;             // of a thread: spills
+  int64_t device_bytes;            // memory that the plan holds
+} annulus_append_plan_info;
+
+#define ANNULUS_APPEND_PLAN_INFO_INIT \
+  { sizeof(annulus_append_plan_info), NULL, 0.0, 0, 0, 0, 0, 0 }
+
+ANNULUS_EXPORT annulus_status annulus_append_plan_get_info(annulus_append_plan* plan,
+                                                           annulus_append_plan_info* info);
+
+// ---- Runs
+
+// What a run reads and writes, in device memory, owned by the caller, who leaves it there until the
+// work on the stream has ended. Base addresses of Q, K and V are multiples of 16 bytes, others of
+// the size of a number; strides are multiples of 8 elements. What is written overlaps nothing else
+// of the call, but rotated_q may be q, with the same strides.
+typedef struct annulus_append_operands {
+  size_t struct_size;
+  // [rows, H, Dqk], with a rotation and heads above 0; else null.
+  const void* q;
+  void* rotated_q;
+  const void* new_k;  // [rows, Hkv, Dqk]
+  const void* new_v;  // [rows, Hkv, Dv]
+  annulus_row_strides q_strides;
+  annulus_row_strides rotated_q_strides;
+  annulus_row_strides new_k_strides;
+  annulus_row_strides new_v_strides;
+  // As annulus_batch_operands has them. Without pages slot s is row s.
+  void* k;
+  void* v;
+  annulus_batch_strides k_strides;
+  annulus_batch_strides v_strides;
+  // Pages (without pages: rows) that K and V have, so that a number outside is found. 0: 2^31 - 1.
+  int64_t k_pages;
+  int64_t v_pages;
+  // With ANNULUS_APPEND_SLOTS one of them: [rows]. The K and V of a row with slot -1 are left out;
+  // its Q is rotated. No two rows have the same slot: if they do, each 16 bytes there are those of
+  // either row.
+  const int64_t* slots;
+  const int32_t* slots_32;
+  // [1], with ANNULUS_APPEND_SLOTS: how many rows there are. Null: as many as the bound.
+  const int32_t* rows;
+  // With ANNULUS_APPEND_REQUESTS: what annulus_batch_plan_prepare gets, whose k_length counts the
+  // new keys. Null otherwise.
+  const annulus_batch_metadata* step;
+  // With a rotation one of them, [rows]: the position of each row, within plus and minus 2^30. With
+  // ANNULUS_APPEND_REQUESTS both may be null: then it is k_position plus the number of its key.
+  const int64_t* positions;
+  const int32_t* positions_32;
+  // With table_dtype: [table_rows, rotary_dims / 2], table_stride elements from row to row.
+  const void* cosines;
+  const void* sines;
+  int64_t table_stride;
+  int64_t table_rows;
+  // A word that is told what is wrong, by this run and those before it, from
+  // annulus_append_plan_clear_status on. Null: nobody is told.
+  uint32_t* status;
+} annulus_append_operands;
+
+#define ANNULUS_APPEND_OPERANDS_INIT                                                               \
+  {                                                                                                \
+    sizeof(annulus_append_operands), NULL, NULL, NULL, NULL, {0, 0}, {0, 0}, {0, 0}, {0, 0}, NULL, \
+        NULL, {0, 0, 0}, {0, 0, 0}, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0,    \
+        NULL                                                                                       \
+  }
+
+// Puts one launch on `stream`, whose size depends on the bounds alone. It allocates nothing, takes
+// no lock and does not wait, and it may be captured in a graph. Errors are
+// ANNULUS_INVALID_ARGUMENT for operands that the problem does not go with, ANNULUS_UNSUPPORTED for
+// strides that no kernel takes, and ANNULUS_DEVICE.
+ANNULUS_EXPORT annulus_status annulus_append_plan_run(annulus_append_plan* plan, void* stream,
+                                                      const annulus_append_operands* operands);
+
+// ---- What only the device can see
+
+// Rules of a step; annulus::AppendRule. Later versions may add some.
+typedef enum annulus_append_rule {
+  ANNULUS_APPEND_RULE_NONE = 0,
+  ANNULUS_APPEND_RULE_ROWS = 1,      // there are more rows than planned, or a negative number
+  ANNULUS_APPEND_RULE_REQUESTS = 2,  // more requests than planned, or a negative number; or q_begin
+                                     // is negative, descends or ends beyond the bound there
+  ANNULUS_APPEND_RULE_SLOT = 3,      // a slot below -1 or beyond the pages
+  ANNULUS_APPEND_RULE_KEY = 4,       // a row in front of its request's key 0, or a k_length that is
+                                     // negative or beyond keys_of_one
+  ANNULUS_APPEND_RULE_ENTRY = 5,     // a key beyond the entries of its request's pages, or beyond
+                                     // the rows of K or V, or a negative begin
+  ANNULUS_APPEND_RULE_PAGE = 6,      // a page number that is no page
+  ANNULUS_APPEND_RULE_POSITION = 7   // a position beyond 2^30, or one that the tables lack
+} annulus_append_rule;
+
+// "a slot that is none", ...; "an unknown rule" for any other number.
+ANNULUS_EXPORT const char* annulus_append_rule_text(int rule);
+
+// A row that breaks ANNULUS_APPEND_RULE_POSITION is left out, as are those whose request has a
+// wrong k_length or q_begin. Of a row that breaks another rule K and V are left out: neither is
+// written where one has no place. All other rows are right.
+typedef struct annulus_append_status {
+  size_t struct_size;
+  int64_t rule;  // annulus_append_rule: the first that the row breaks
+  int64_t row;   // the first that breaks one; with ANNULUS_APPEND_RULE_REQUESTS the request
+} annulus_append_status;
+
+#define ANNULUS_APPEND_STATUS_INIT \
+  { sizeof(annulus_append_status), 0, 0 }
+
+// Puts on `stream` that the word at `word` says that nothing is wrong, as a run does its launch.
+ANNULUS_EXPORT annulus_status annulus_append_plan_clear_status(annulus_append_plan* plan,
+                                                               void* stream, uint32_t* word);
+
+// What runs with this word have found up to now. It waits for the device's default stream, as
+// annulus_device_copy_to_host; wait for other streams first. Not while a stream is being captured.
+// A row that breaks a rule is no error of this call.
+ANNULUS_EXPORT annulus_status annulus_append_plan_get_status(annulus_append_plan* plan,
+                                                             const uint32_t* word,
+                                                             annulus_append_status* status);
+
+// The C interface of merging the answers over several sets of keys: annulus/merge.h, which
+// explains what is computed. The conventions are those at the top of annulus/c.h.
+//
+//   annulus_merge_plan_create(device, &problem, &plan);   once: compiles the kernel
+//   annulus_merge_plan_run(plan, stream, &operands);      once a layer, behind the runs that it
+//                                                         merges
+//
+// H is the query heads, Dv the head dim of V and O.
+
+typedef struct annulus_merge_plan annulus_merge_plan;
+
+// ---- Problems
+
+// The most inputs of a problem.
+#define ANNULUS_MOST_MERGE_INPUTS 16
+
+// What an answer over some of the keys is.
+typedef enum annulus_partial_form {
+  ANNULUS_PARTIAL_OUTPUTS = 1,  // O and LSE
+  ANNULUS_PARTIAL_STATES = 2    // acc, m and l, as annulus/problem.h has them
+} annulus_partial_form;
+
+// annulus::MergeProblem.
+typedef struct annulus_merge_problem {
+  size_t struct_size;
+  int64_t heads;      // H >= 1
+  int64_t dim_v;      // Dv: a multiple of 8 from 8 to 1024
+  int64_t inputs;     // 2 to ANNULUS_MOST_MERGE_INPUTS
+  int64_t most_rows;  // the most rows of a run; together with the heads below 2^31
+  int32_t dtype;      // ANNULUS_FLOAT16 or ANNULUS_BFLOAT16: of all O
+  int32_t lse_base;   // annulus_lse_base: of all LSE
+  int32_t form;       // annulus_partial_form of the inputs
+  // 0 or 1: write the state over all keys instead of O and LSE; with ANNULUS_PARTIAL_STATES.
+  int32_t carry_out;
+  // 0 or 1: annulus_merge_operands.sink_logits are given. Not with carry_out.
+  int32_t sink_logits;
+} annulus_merge_problem;
+
+#define ANNULUS_MERGE_PROBLEM_INIT                                                    \
+  {                                                                                   \
+    sizeof(annulus_merge_problem), 1, 0, 2, 0, ANNULUS_BFLOAT16, ANNULUS_LSE_NATURAL, \
+        ANNULUS_PARTIAL_OUTPUTS, 0, 0                                                 \
+  }
+
+// Whether the problem is valid, without a device; the error names the wrong value.
+ANNULUS_EXPORT annulus_status annulus_merge_problem_validate(const annulus_merge_problem* problem);
+
+// ---- Plans
+
+// Decides and compiles. The plan is immutable and keeps what it needs of the device; any number of
+// threads may use it at a time. Errors are those of annulus_merge_problem_validate, ANNULUS_COMPILE
+// and ANNULUS_DEVICE.
+ANNULUS_EXPORT annulus_status annulus_merge_plan_create(annulus_device* device,
+                                                        const annulus_merge_problem* problem,
+                                                        annulus_merge_plan** plan);
+
+// Does not wait and calls no driver: runs that were queued before may still be under way. A
+// captured graph does not keep the plan, so it must outlive the graphs that were captured of it.
+ANNULUS_EXPORT annulus_status annulus_merge_plan_destroy(annulus_merge_plan* plan);
+
+// Everything that was decided.
+typedef struct annulus_merge_plan_info {
+  size_t struct_size;
+  const char* specialised_source;  // what the compiler was given
+  double compile_ms;               // time to get the kernel, whatever its source
+  int64_t ctas;                    // of a run
+  int64_t threads;                 // of a CTA
+  int64_t registers;               // of a thread; on a simulated device an estimate
+  int64_t local_bytes;             // of a thread: spills
+} annulus_merge_plan_info;
+
+#define ANNULUS_MERGE_PLAN_INFO_INIT \
+  { sizeof(annulus_merge_plan_info), NULL, 0.0, 0, 0, 0, 0 }
+
+ANNULUS_EXPORT annulus_status annulus_merge_plan_get_info(annulus_merge_plan* plan,
+                                                          annulus_merge_plan_info* info);
+
+// ---- Runs
+
+// A row of a head whose LSE is -inf, or whose l is 0, has seen no key: it counts for nothing, and
+// its O or acc is not read.
+typedef struct annulus_merge_input {
+  const void* o;        // [rows, H, Dv]; null with ANNULUS_PARTIAL_STATES
+  const float* lse;     // [rows, H] in any order; likewise
+  annulus_state state;  // with ANNULUS_PARTIAL_STATES: contiguous. Only read.
+} annulus_merge_input;
+
+// What a run reads and writes, in device memory, owned by the caller, who leaves it there until the
+// work on the stream has ended. Base addresses of O are multiples of 16 bytes, others of 4; strides
+// count elements, those of O multiples of 8. What is written overlaps nothing else of the call, but
+// `o` and `lse` may be those of the first input, with the same strides, and `state` that of the
+// first input.
+typedef struct annulus_merge_operands {
+  size_t struct_size;
+  // As many as the problem has, in host memory, read by the call alone.
+  const annulus_merge_input* inputs;
+  annulus_row_strides input_o_strides;    // of every input
+  annulus_row_strides input_lse_strides;  // of every input
+  void* o;                                // [rows, H, Dv]
+  float* lse;                             // [rows, H] in any order; null: not written
+  annulus_row_strides o_strides;
+  annulus_row_strides lse_strides;
+  // [1]: how many rows there are, up to most_rows. A larger number counts as that, a negative one
+  // as 0. Null: all. Others are neither read nor written.
+  const int32_t* rows;
+  // [H], with annulus_merge_problem.sink_logits: each counts once, as a key without a value.
+  const float* sink_logits;
+  annulus_state state;  // with carry_out in place of O and LSE: contiguous
+  // The number of entries of `inputs`. It must be the problem's number of inputs, or 0 if it is not
+  // to be compared.
+  size_t input_count;
+} annulus_merge_operands;
+
+#define ANNULUS_MERGE_OPERANDS_INIT                                                               \
+  {                                                                                               \
+    sizeof(annulus_merge_operands), NULL, {0, 0}, {0, 0}, NULL, NULL, {0, 0}, {0, 0}, NULL, NULL, \
+        {NULL, NULL, NULL}, 0                                                                     \
+  }
+
+// Puts one launch on `stream`, whose size depends on the bounds alone. It allocates nothing, takes
+// no lock and does not wait, and it may be captured in a graph. Errors are
+// ANNULUS_INVALID_ARGUMENT for operands that the problem does not go with, and ANNULUS_DEVICE.
+ANNULUS_EXPORT annulus_status annulus_merge_plan_run(annulus_merge_plan* plan, void* stream,
+                                                     const annulus_merge_operands* operands);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

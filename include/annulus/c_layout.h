@@ -1,8 +1,8 @@
 #ifndef ANNULUS_C_LAYOUT_H_
 #define ANNULUS_C_LAYOUT_H_
 
-// The C interface of block layouts: annulus/layout.h, annulus/layout_formats.h,
-// annulus/device_layout.h and annulus/layout_cache.h. The conventions are those at the top of
+// The C interface of block layouts: annulus/layout.h, annulus/layout.h,
+// annulus/layout.h and annulus/layout.h. The conventions are those at the top of
 // annulus/c.h.
 //
 //   annulus_layout_make("causal & window(511,0)", NULL, &sizes, NULL, &layout);
@@ -14,8 +14,7 @@
 // count a layout have the default limit of work, or that of annulus_work_scope_begin.
 
 #include "annulus/c.h"
-#include "annulus/c_pattern.h"
-#include "annulus/c_ring.h"  // annulus_segment
+#include "annulus/c_ring.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,55 +65,6 @@ ANNULUS_EXPORT annulus_status annulus_layout_destroy(annulus_layout* layout);
 ANNULUS_EXPORT annulus_status annulus_layout_get(annulus_layout* layout,
                                                  annulus_block_layout* arrays);
 
-typedef struct annulus_layout_statistics {
-  size_t struct_size;
-  int64_t rows;     // ceil(Sq / R)
-  int64_t columns;  // ceil(Sk / C)
-  int64_t heads;    // H; 1: any number
-  int64_t distinct_heads;
-  int64_t kept;          // blocks, over the distinct heads
-  int64_t partial;       // partial blocks among them
-  double block_density;  // of all query heads
-  // Blocks of one row or column of one distinct head. Mean and ratio over all of them, empty ones
-  // too.
-  int64_t shortest_row;
-  int64_t longest_row;
-  int64_t empty_rows;
-  int64_t shortest_column;
-  int64_t longest_column;
-  int64_t empty_columns;
-  double row_imbalance;     // longest over mean: 1 is even; 0 where nothing is kept
-  double column_imbalance;  // likewise
-  double mean_distance;     // tokens between a kept block and the diagonal, 0 on it
-  int64_t bytes;            // of the arrays
-  // Set by annulus_pattern_statistics, 0 otherwise: the density of visible pairs, exact, and the
-  // density of blocks over it.
-  double pair_density;
-  double overhead;
-} annulus_layout_statistics;
-
-#define ANNULUS_LAYOUT_STATISTICS_INIT                                                            \
-  {                                                                                               \
-    sizeof(annulus_layout_statistics), 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0, \
-        0.0, 0.0                                                                                  \
-  }
-
-ANNULUS_EXPORT annulus_status annulus_layout_get_statistics(annulus_layout* layout,
-                                                            annulus_layout_statistics* statistics);
-// Counts the blocks of a pattern, and its pairs one by one. `options` as in annulus_layout_make;
-// its device is not used.
-ANNULUS_EXPORT annulus_status annulus_pattern_statistics(const char* pattern,
-                                                         const annulus_block_layout* blocks,
-                                                         const annulus_layout_sizes* sizes,
-                                                         const annulus_layout_options* options,
-                                                         annulus_layout_statistics* statistics);
-
-// Writes shares [layers]: entry n - 1 is the share of (row block, column block) pairs for which n
-// layers carry what is in the column to the row. ANNULUS_UNSUPPORTED above 2^34 pairs of blocks,
-// ANNULUS_INVALID_ARGUMENT for layers outside [1, 1024].
-ANNULUS_EXPORT annulus_status annulus_layout_reachability(annulus_layout* layout, int32_t layers,
-                                                          double* shares);
-
 typedef struct annulus_picture_options {
   size_t struct_size;
   int64_t head;       // query head
@@ -124,11 +74,6 @@ typedef struct annulus_picture_options {
 
 #define ANNULUS_PICTURE_OPTIONS_INIT \
   { sizeof(annulus_picture_options), 0, 0, 0 }
-
-// Null options are the defaults.
-ANNULUS_EXPORT annulus_status annulus_layout_picture(annulus_layout* layout,
-                                                     const annulus_picture_options* options,
-                                                     annulus_text** picture);
 
 // ---- Layouts from layouts. Operands agree in R, C, Sq and Sk, and are for 1 head or for H.
 
@@ -153,11 +98,6 @@ ANNULUS_EXPORT annulus_status annulus_layout_slice(annulus_layout* layout,
 ANNULUS_EXPORT annulus_status annulus_layout_reblock(annulus_layout* layout, int64_t block_rows,
                                                      int64_t block_columns,
                                                      annulus_layout** result);
-// Each distinct head gets round(density x rows x columns) blocks; added blocks are blocks of
-// `within` where that is not null. annulus/layout.h says which blocks are dropped and added.
-ANNULUS_EXPORT annulus_status annulus_layout_with_density(annulus_layout* layout, double density,
-                                                          annulus_layout* within,
-                                                          annulus_layout** result);
 // share_heads stores heads that keep the same blocks once, part_heads stores each head by itself,
 // and head gives the layout of one head.
 ANNULUS_EXPORT annulus_status annulus_layout_share_heads(annulus_layout* layout,
@@ -167,23 +107,118 @@ ANNULUS_EXPORT annulus_status annulus_layout_part_heads(annulus_layout* layout,
 ANNULUS_EXPORT annulus_status annulus_layout_head(annulus_layout* layout, int64_t head,
                                                   annulus_layout** result);
 
-typedef struct annulus_layout_difference {
-  size_t struct_size;
-  int64_t only_first;  // blocks kept by the first alone, over all query heads
-  int64_t only_second;
-  int64_t flags;       // blocks kept by both and partial in one
-  int32_t same_sizes;  // 0: the counts are 0 and the text says which sizes differ
-} annulus_layout_difference;
+// The C interface of layouts in files and in the formats of other libraries,
+// annulus/layout.h, and of the cache of layouts, annulus/layout.h. The conventions
+// are those at the top of annulus/c.h.
 
-#define ANNULUS_LAYOUT_DIFFERENCE_INIT \
-  { sizeof(annulus_layout_difference), 0, 0, 0, 1 }
+// ---- Arrays
 
-// `text`, where it is not null, gets a line for each row of blocks that differs, at most max_lines
-// of them; empty: no difference.
-ANNULUS_EXPORT annulus_status annulus_layout_compare(annulus_layout* first, annulus_layout* second,
-                                                     int64_t max_lines,
-                                                     annulus_layout_difference* difference,
-                                                     annulus_text** text);
+typedef enum annulus_layout_format {
+  ANNULUS_LAYOUT_OWN = 0,  // the library's own file
+  ANNULUS_LAYOUT_NPY = 1,  // file: a NumPy array of the mask
+  // mask, UINT8 [heads, rows, columns]: 0 not kept, 1 full, 2 partial. A file has only its bytes.
+  ANNULUS_LAYOUT_MASK = 2,
+  // indptr, INT64 (INT32 is read too) [heads rows + 1]; indices, INT32 [kept]; partial, UINT8.
+  ANNULUS_LAYOUT_CSR = 3,
+  ANNULUS_LAYOUT_COO = 4,  // heads, rows, columns, INT32 [kept]; partial, UINT8
+  // kept and partial, UINT32 [heads, rows, ceil(columns / 32)], lowest bit first.
+  ANNULUS_LAYOUT_BITSET = 5,
+  ANNULUS_LAYOUT_TOPK = 6,  // indices, INT32 [heads, rows, k], -1 is none; partial, UINT8
+  // kv_num_blocks, INT32 [heads, rows]; kv_indices, INT32 [heads, rows, width]; full_kv_* likewise.
+  ANNULUS_LAYOUT_FLEX = 7,
+  // indptr, INT32 [rows + 1]; indices, INT32 [kept]; mask, UINT8 [kept, R, C], which is read, into
+  // smaller blocks that hold it exactly, and not written.
+  ANNULUS_LAYOUT_FLASHINFER = 8
+} annulus_layout_format;
+
+typedef enum annulus_array_type {
+  ANNULUS_UINT8 = 1,
+  ANNULUS_INT32 = 2,
+  ANNULUS_UINT32 = 3,
+  ANNULUS_INT64 = 4
+} annulus_array_type;
+
+// One of the arrays of a format, row-major.
+typedef struct annulus_array {
+  const char* name;  // "indptr", "indices", ...
+  const void* data;
+  size_t count;  // elements
+  int32_t type;  // annulus_array_type
+} annulus_array;
+
+typedef struct annulus_arrays annulus_arrays;
+
+// Makes a layout from the caller's arrays, in any order; optional ones (partial, full_kv_*, mask)
+// may be left out, and the heads of COO where there is one head. An error names the first bad
+// entry. `format` is an annulus_layout_format; those that exist only as files (OWN, NPY) are
+// ANNULUS_INVALID_ARGUMENT.
+ANNULUS_EXPORT annulus_status annulus_layout_from_arrays(int32_t format,
+                                                         const annulus_layout_sizes* sizes,
+                                                         const annulus_array* arrays, size_t count,
+                                                         annulus_layout** layout);
+// Writes the layout to arrays of a format; ANNULUS_UNSUPPORTED or ANNULUS_INVALID_ARGUMENT where
+// the format cannot hold it.
+ANNULUS_EXPORT annulus_status annulus_layout_to_arrays(annulus_layout* layout, int32_t format,
+                                                       annulus_arrays** arrays);
+// MInference's lists of a pattern of vertical_slash(): verticals and slashes, INT32, ascending,
+// each [heads, n] and padded with -1. ANNULUS_UNSUPPORTED where it is another pattern.
+ANNULUS_EXPORT annulus_status annulus_pattern_to_vertical_slash(const char* pattern, int64_t heads,
+                                                                annulus_arrays** arrays);
+
+// Lends one of the arrays, whose data stays as long as the handle. An unknown name is
+// ANNULUS_INVALID_ARGUMENT, with a message that lists the names.
+ANNULUS_EXPORT annulus_status annulus_arrays_get(annulus_arrays* arrays, const char* name,
+                                                 annulus_array* array);
+ANNULUS_EXPORT annulus_status annulus_arrays_destroy(annulus_arrays* arrays);
+
+// ---- Files
+
+// Both read the library's own file: load into memory, map without a copy. A mapped file may be
+// replaced meanwhile, but not be changed or shortened in place, which would end the process.
+ANNULUS_EXPORT annulus_status annulus_layout_load(const char* path, annulus_layout** layout);
+ANNULUS_EXPORT annulus_status annulus_layout_map(const char* path, annulus_layout** layout);
+// Replaces the file whole or leaves it untouched.
+ANNULUS_EXPORT annulus_status annulus_layout_save(annulus_layout* layout, const char* path);
+
+// Reads a file of any format. Sizes that are 0 are taken from the file, and null sizes are all 0;
+// where both state a size, they must agree.
+ANNULUS_EXPORT annulus_status annulus_layout_import(const char* path, int32_t format,
+                                                    const annulus_layout_sizes* sizes,
+                                                    annulus_layout** layout);
+ANNULUS_EXPORT annulus_status annulus_layout_export(annulus_layout* layout, const char* path,
+                                                    int32_t format);
+
+// ---- The cache: layouts of one pattern for all lengths that need the same blocks
+
+typedef struct annulus_layout_cache annulus_layout_cache;
+typedef struct annulus_layout_query annulus_layout_query;
+
+// Null limits are the defaults.
+ANNULUS_EXPORT annulus_status annulus_layout_cache_create(const annulus_cache_limits* limits,
+                                                          annulus_layout_cache** cache);
+// Layouts that the cache gave out stay.
+ANNULUS_EXPORT annulus_status annulus_layout_cache_destroy(annulus_layout_cache* cache);
+ANNULUS_EXPORT annulus_status annulus_layout_cache_clear(annulus_layout_cache* cache);
+ANNULUS_EXPORT annulus_status annulus_layout_cache_get_counters(annulus_layout_cache* cache,
+                                                                annulus_cache_counters* counters);
+
+// Everything that a layout depends on except the lengths.
+ANNULUS_EXPORT annulus_status annulus_layout_query_create(const char* pattern,
+                                                          const annulus_block_layout* blocks,
+                                                          int64_t block_rows, int64_t block_columns,
+                                                          int64_t heads, int64_t layer,
+                                                          annulus_layout_query** query);
+ANNULUS_EXPORT annulus_status annulus_layout_query_destroy(annulus_layout_query* query);
+// Two keys are equal exactly where the layouts are.
+ANNULUS_EXPORT annulus_status annulus_layout_query_key(annulus_layout_query* query, int64_t seq_q,
+                                                       int64_t seq_k, annulus_text** key);
+
+// Gives a layout with a handle of its own, whose blocks are shared with the cache. Its block (i, j)
+// has the queries at positions *q_position + [i R, (i + 1) R) and the keys at [j C, (j + 1) C). The
+// limit is of the work of making a layout that is not kept; a null one is the default.
+ANNULUS_EXPORT annulus_status annulus_layout_cache_get(
+    annulus_layout_cache* cache, annulus_layout_query* query, int64_t seq_q, int64_t seq_k,
+    const annulus_work_limit* limit, annulus_layout** layout, int64_t* q_position);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -9,7 +9,6 @@
 
 #include "annulus/c.h"
 #include "annulus/c_batch.h"
-#include "annulus/c_selection.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -99,14 +98,6 @@ ANNULUS_EXPORT annulus_status annulus_tune_batch(
     size_t* count);
 
 ANNULUS_EXPORT annulus_status annulus_tuning_destroy(annulus_tuning* tuning);
-
-// Decides again from the journal of a search, without its device, as replay_tuning() of
-// annulus/tune.h does. Null callback: none; `seconds` of the progress are 0. ANNULUS_FILE where the
-// journal cannot be read, ANNULUS_INVALID_FILE where it is none or of another version,
-// ANNULUS_UNSUPPORTED where it ends before the heuristic's own choice was measured.
-ANNULUS_EXPORT annulus_status annulus_tune_replay(const char* journal,
-                                                  annulus_tune_callback progress,
-                                                  void* progress_user, annulus_tuning** tuning);
 
 typedef enum annulus_tune_status {
   ANNULUS_TUNED = 0,          // the search ended by itself
@@ -256,27 +247,6 @@ ANNULUS_EXPORT annulus_status annulus_background_tuning_get_status(
 
 // ---- What was found before
 
-typedef struct annulus_tuned_list annulus_tuned_list;
-
-// Reads a search path, as annulus_device_options.tuned_path, and behind it what was installed with
-// the library. Opens no device. Files that cannot be read are no error: they are listed as ignored.
-ANNULUS_EXPORT annulus_status annulus_tuned_list_read(const char* tuned_path,
-                                                      annulus_tuned_list** list);
-ANNULUS_EXPORT annulus_status annulus_tuned_list_destroy(annulus_tuned_list* list);
-
-typedef struct annulus_tuned_info {
-  size_t struct_size;
-  const char* folders;  // lines: the search path
-  const char* ignored;  // lines: files and folders that are not used, each with the reason
-  size_t entries;
-} annulus_tuned_info;
-
-#define ANNULUS_TUNED_INFO_INIT \
-  { sizeof(annulus_tuned_info), NULL, NULL, 0 }
-
-ANNULUS_EXPORT annulus_status annulus_tuned_list_get(annulus_tuned_list* list,
-                                                     annulus_tuned_info* info);
-
 // One result as its file or pack states it.
 typedef struct annulus_tuned_entry {
   size_t struct_size;
@@ -315,42 +285,7 @@ typedef struct annulus_tuned_entry {
   int32_t cold_cache;  // 0 or 1: L2 was empty before each launch
 } annulus_tuned_entry;
 
-#define ANNULUS_TUNED_ENTRY_INIT                                                                  \
-  {                                                                                               \
-    sizeof(annulus_tuned_entry), NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0.0, 0, 0                  \
-  }
-
-ANNULUS_EXPORT annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t index,
-                                                           annulus_tuned_entry* entry);
-
 // ---- A page of searches and results
-
-typedef struct annulus_tuning_report annulus_tuning_report;
-
-// Tells searches and results on a page of HTML, as tuning_report() of annulus/tune.h does, which
-// explains the paths: `count` of them; where there are none, the report is of the search path
-// `tuned_path`, as of annulus_tuned_list_read. ANNULUS_FILE where a path cannot be read,
-// ANNULUS_INVALID_FILE where it is no journal, no result, no pack and no folder,
-// ANNULUS_UNSUPPORTED for a pack of another schema, and from a build without the tuner.
-ANNULUS_EXPORT annulus_status annulus_tuning_report_make(const char* const* paths, size_t count,
-                                                         const char* tuned_path,
-                                                         annulus_tuning_report** report);
-ANNULUS_EXPORT annulus_status annulus_tuning_report_destroy(annulus_tuning_report* report);
-
-typedef struct annulus_tuning_report_info {
-  size_t struct_size;
-  const char* page;      // HTML that needs no other file; it has no zero byte but the last
-  const char* left_out;  // lines: files and lines that are not in it, each with the reason
-  int64_t searches;      // whose journals are told
-  int64_t entries;       // results without a journal
-} annulus_tuning_report_info;
-
-#define ANNULUS_TUNING_REPORT_INFO_INIT \
-  { sizeof(annulus_tuning_report_info), NULL, NULL, 0, 0 }
-
-ANNULUS_EXPORT annulus_status annulus_tuning_report_get(annulus_tuning_report* report,
-                                                        annulus_tuning_report_info* info);
 
 #ifdef __cplusplus
 }  // extern "C"

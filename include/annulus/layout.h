@@ -18,20 +18,23 @@
 // entry or the sizes that do not fit each other, and Error{kOutOfMemory} past 2^31 kept blocks.
 // Their time and memory grow with the kept blocks, the rows and the columns of operands and result,
 // and a result may be much larger than its operands: those that make, compare or count a layout
-// have the default WorkLimit, or that of a WorkScope (annulus/work_limit.h), and throw
+// have the default WorkLimit, or that of a WorkScope (annulus/types.h), and throw
 // Error{kLimit, kCancelled}.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "annulus/pattern.h"
 #include "annulus/types.h"
-#include "annulus/work_limit.h"
 
 namespace annulus::inline v0 {
+
+class Device;  // annulus/device.h
 
 // Borrows the arrays of a layout that somebody else holds, who must keep them as long as the view.
 struct ANNULUS_EXPORT LayoutView {
@@ -211,6 +214,252 @@ ANNULUS_EXPORT std::string text_picture(const LayoutView& layout,
 // of them are kept.
 ANNULUS_EXPORT std::string svg_picture(const LayoutView& layout,
                                        const PictureOptions& options = {});
+
+// A cache of layouts. Lengths matter only through the size of the block grid: all lengths that need
+// the same blocks share one layout, so a decode that grows by a token finds its layout again until
+// a new block begins.
+//
+//   LayoutCache cache;
+//   const LayoutQuery local(causal() & window(4095, 0), 128, 128);       // once
+//   std::shared_ptr<const GridLayout> found = cache.get(local, Sq, Sk);  // at each step
+//
+// The cache is bounded in bytes and entries. A layout that it gave out stays as long as somebody
+// holds it, also when the cache has dropped it. Any thread may call anything at any time: of
+// several that ask for a missing layout one makes it and the others wait for it.
+
+// The blocks of a pattern on a grid of positions: block (i, j) has the queries at positions
+// q_position + [i R, (i + 1) R) and the keys at k_position + [j C, (j + 1) C). The kernel masks
+// what is outside the lengths that were asked for. For all lengths that share the layout, a block
+// with a visible pair is kept, and a full block has no hidden pair.
+struct GridLayout {
+  BlockLayout layout;           // its Sq and Sk are whole blocks
+  std::int64_t q_position = 0;  // a multiple of R, at or before Sk - Sq
+  std::int64_t k_position = 0;  // 0
+  // The first block row of a problem whose first query is at this position.
+  std::int64_t row_of(std::int64_t position) const {
+    return (position - q_position) / layout.block_rows;
+  }
+};
+
+// Everything that a layout depends on except the lengths. Immutable; copies share.
+class ANNULUS_EXPORT LayoutQuery {
+ public:
+  // Throws Error{kInvalidArgument} for sizes out of range and where the pattern has layouts for
+  // another number of heads.
+  LayoutQuery(const Pattern& pattern, std::int64_t block_rows, std::int64_t block_columns,
+              std::int64_t heads = 1, std::int64_t layer = 0);
+
+  // The key of the layout for these lengths. Two keys are equal exactly where the pattern (with its
+  // layouts by content), the block sizes, the heads and the grid are equal, and for patterns with
+  // random() also the layer and the number of its column blocks. Throws Error{kInvalidArgument} for
+  // lengths outside [0, 2^48].
+  std::string key(std::int64_t seq_q, std::int64_t seq_k) const;
+
+ private:
+  friend class LayoutCache;
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+struct LayoutCacheLimits {
+  std::int64_t bytes = std::int64_t{256} << 20;  // that the kept layouts may take together
+  std::int64_t entries = 512;
+};
+
+struct LayoutCacheCounters {
+  std::int64_t hits = 0;       // kept already
+  std::int64_t waits = 0;      // another thread was making it
+  std::int64_t misses = 0;     // made for this call
+  std::int64_t failures = 0;   // misses where making the layout threw
+  std::int64_t evictions = 0;  // layouts dropped for newer ones
+  std::int64_t too_large = 0;  // misses whose layout is larger than the limit: given out, not kept
+  std::int64_t bytes = 0;      // kept now
+  std::int64_t entries = 0;
+};
+
+class ANNULUS_EXPORT LayoutCache {
+ public:
+  explicit LayoutCache(const LayoutCacheLimits& limits = {});
+  ~LayoutCache();
+  LayoutCache(const LayoutCache&) = delete;
+  LayoutCache& operator=(const LayoutCache&) = delete;
+
+  // Never null. Throws Error{kInvalidArgument} where a layout of the pattern does not cover the
+  // lengths (OutsideLayout), and what making the layout throws, to every thread that waited for it;
+  // the next call tries again. A thread that waited for one whose limit or flag ended it makes the
+  // layout itself, within its own limit.
+  std::shared_ptr<const GridLayout> get(const LayoutQuery& query, std::int64_t seq_q,
+                                        std::int64_t seq_k, const WorkLimit& limit = {});
+
+  LayoutCacheCounters counters() const;
+  void clear();  // forgets all entries; counters stay
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The blocks of a pattern, found by kernels on a device.
+
+// The layout that make_layout (annulus/layout.h) makes on the host, bit for bit. A block is
+// classified by its ranges of positions where causal, windows, sinks, first globals, documents and
+// leaves of blocks allow that, and pair by pair where they do not. So it is worth its time for
+// patterns whose blocks are mixed in other ways, and on GPUs that are idle. Compiles a kernel for
+// each structure of an expression, uses the default stream, allocates on the device and waits.
+// Throws Error{kInvalidArgument} as make_layout, Error{kUnsupported} for a sum, for blocks(), for
+// lengths above 2^30 and for more than 2^28 random choices, Error{kOutOfMemory}, Error{kCompile},
+// Error{kDevice}.
+ANNULUS_EXPORT BlockLayout make_layout(const Device& device, const Pattern& pattern,
+                                       const LayoutSizes& sizes, const LayoutOptions& options = {});
+
+// Layouts in the formats of other libraries. Each format has a `to` and a `from` function, which
+// lose nothing: `from` reads what `to` gives back to the same blocks and flags for each query head,
+// and `to` writes what `from` accepts back, up to the order in which a list names its blocks.
+// Arrays are row-major, by query head first; head maps are not part of them (share_heads() finds
+// equal heads again). Formats without partial blocks get their flags in one more array, which may
+// be left out: then all blocks are full.
+//
+// `from` functions validate everything and throw Error{kInvalidArgument} that names the first bad
+// entry; `to` functions validate the layout, and throw Error{kUnsupported} where a format cannot
+// hold it. All are pure and may be called from any thread. An array may be much larger than the
+// layout: they have the default WorkLimit, or that of a WorkScope (annulus/types.h), and throw
+// Error{kLimit, kCancelled}.
+
+// A mask of blocks, [heads, rows, columns]: 0 not kept, 1 full, 2 partial. A bool mask is such an
+// array as well.
+ANNULUS_EXPORT BlockLayout from_mask(const LayoutSizes& sizes, std::span<const std::uint8_t> mask);
+ANNULUS_EXPORT std::vector<std::uint8_t> to_mask(const LayoutView& layout);
+
+// A bit for each block, [heads, rows, ceil(columns / 32)] words, lowest bit first; bits beyond the
+// columns are 0. `partial` has the same form; its bits are among those of `kept`. Empty: no block
+// is partial.
+struct BitsetArrays {
+  std::vector<std::uint32_t> kept, partial;
+};
+ANNULUS_EXPORT BlockLayout from_bitset(const LayoutSizes& sizes,
+                                       std::span<const std::uint32_t> kept,
+                                       std::span<const std::uint32_t> partial = {});
+ANNULUS_EXPORT BitsetArrays to_bitset(const LayoutView& layout);
+
+// Compressed sparse rows of blocks (CSR of a matrix of blocks, BSR of one of pairs): indptr
+// [heads rows + 1], indices [kept] ascending in each row, partial [kept] 0 or 1, or empty.
+struct CsrArrays {
+  std::vector<std::int64_t> indptr;
+  std::vector<std::int32_t> indices;
+  std::vector<std::uint8_t> partial;
+};
+ANNULUS_EXPORT BlockLayout from_csr(const LayoutSizes& sizes, std::span<const std::int64_t> indptr,
+                                    std::span<const std::int32_t> indices,
+                                    std::span<const std::uint8_t> partial = {});
+ANNULUS_EXPORT BlockLayout from_csr(const LayoutSizes& sizes, std::span<const std::int32_t> indptr,
+                                    std::span<const std::int32_t> indices,
+                                    std::span<const std::uint8_t> partial = {});
+ANNULUS_EXPORT CsrArrays to_csr(const LayoutView& layout);
+
+// Coordinates [kept] in any order, no block twice. `heads` may be empty where there is one head.
+struct CooArrays {
+  std::vector<std::int32_t> heads, rows, columns;
+  std::vector<std::uint8_t> partial;
+};
+ANNULUS_EXPORT BlockLayout from_coo(const LayoutSizes& sizes, std::span<const std::int32_t> heads,
+                                    std::span<const std::int32_t> rows,
+                                    std::span<const std::int32_t> columns,
+                                    std::span<const std::uint8_t> partial = {});
+ANNULUS_EXPORT CooArrays to_coo(const LayoutView& layout);
+
+// Lists of chosen blocks, [heads, rows, k], in any order, no block twice in a list; -1 is no block.
+// partial [heads, rows, k] or empty.
+struct TopKArrays {
+  std::int64_t k = 0;
+  std::vector<std::int32_t> indices;
+  std::vector<std::uint8_t> partial;
+};
+ANNULUS_EXPORT BlockLayout from_topk(const LayoutSizes& sizes, std::int64_t k,
+                                     std::span<const std::int32_t> indices,
+                                     std::span<const std::uint8_t> partial = {});
+// k is the longest row; shorter ones end in -1.
+ANNULUS_EXPORT TopKArrays to_topk(const LayoutView& layout);
+
+// FlexAttention's BlockMask of one batch entry: kv_num_blocks [heads, rows] and kv_indices [heads,
+// rows, width] of the partial blocks, and full_kv_* of the full ones. The first kv_num_blocks
+// entries of each list count, in any order. Without full_kv_* all blocks are partial.
+struct FlexArrays {
+  std::vector<std::int32_t> kv_num_blocks, kv_indices;
+  std::vector<std::int32_t> full_kv_num_blocks, full_kv_indices;
+};
+ANNULUS_EXPORT BlockLayout from_flex(const LayoutSizes& sizes,
+                                     std::span<const std::int32_t> kv_num_blocks,
+                                     std::span<const std::int32_t> kv_indices,
+                                     std::span<const std::int32_t> full_kv_num_blocks = {},
+                                     std::span<const std::int32_t> full_kv_indices = {});
+// width = columns; the blocks that count come first, then the others, both ascending.
+ANNULUS_EXPORT FlexArrays to_flex(const LayoutView& layout);
+
+// FlashInfer's block-sparse rows of one head: indptr [rows + 1], indices [kept] ascending in each
+// row, mask [kept, R, C] with 1 for a visible pair, or empty where all are. Sq and Sk are multiples
+// of R and C. A block with a hidden pair is partial.
+struct MaskedBlocks {
+  BlockLayout layout;
+  std::vector<std::uint8_t> mask;
+};
+struct FlashInferArrays {
+  std::vector<std::int32_t> indptr, indices;
+  std::vector<std::uint8_t> mask;
+};
+ANNULUS_EXPORT MaskedBlocks from_flashinfer(const LayoutSizes& sizes,
+                                            std::span<const std::int32_t> indptr,
+                                            std::span<const std::int32_t> indices,
+                                            std::span<const std::uint8_t> mask = {});
+// Throws Error{kUnsupported} for a layout with partial blocks and no mask, because its hidden pairs
+// would be lost.
+ANNULUS_EXPORT FlashInferArrays to_flashinfer(const LayoutView& layout,
+                                              std::span<const std::uint8_t> mask = {});
+// The largest blocks R / 2^n x C / 2^m (then 1) that hold the mask exactly: all of them are full.
+ANNULUS_EXPORT BlockLayout exact_layout(const LayoutView& layout,
+                                        std::span<const std::uint8_t> mask);
+
+// MInference's vertical and slash lists: for each head the columns that every query sees, and the
+// offsets q - k of the diagonals that are seen, [heads, n] and [heads, m], padded with -1. They are
+// token positions, so they make a pattern, not a layout; MInference means it & causal().
+struct VerticalSlashArrays {
+  std::int64_t heads = 1;
+  std::vector<std::int32_t> verticals, slashes;
+};
+ANNULUS_EXPORT Pattern from_vertical_slash(std::int64_t heads,
+                                           std::span<const std::int32_t> verticals,
+                                           std::span<const std::int32_t> slashes);
+// Lists ascend. Throws Error{kUnsupported} where the pattern is neither vertical_slash() nor
+// heads() of such, or has a negative entry.
+ANNULUS_EXPORT VerticalSlashArrays to_vertical_slash(const Pattern& pattern, std::int64_t heads);
+
+// Files. kLayout is the library's own (save_layout). kNpy is a NumPy array of bool or uint8, as
+// from_mask takes it, with 2 or 3 dimensions; kRaw has its bytes without the header. The others are
+// safetensors whose tensors have the names above (I32, I64, U8; the words of a bitset are I32, and
+// its partial words are called partial_bits), with metadata R, C, Sq, Sk and heads in decimal.
+enum class LayoutFormat : int {
+  kLayout,
+  kNpy,
+  kRaw,
+  kCsr,
+  kCoo,
+  kBitset,
+  kTopK,
+  kFlex,
+  kFlashInfer,
+};
+ANNULUS_EXPORT const char* to_string(LayoutFormat format);  // "layout", "npy", "raw", "csr", ...
+// Throws Error{kInvalidArgument}, which lists the formats.
+ANNULUS_EXPORT LayoutFormat layout_format(std::string_view name);
+
+// Sizes that are 0 in `sizes` are taken from the file; where both state a size, they must agree. An
+// npy file states its heads, rows and columns; Sq and Sk are then whole blocks unless `sizes` has
+// them. A mask of FlashInfer becomes smaller blocks (exact_layout). Throws Error{kFile}, and
+// Error{kInvalidFile} that names the first fault.
+ANNULUS_EXPORT BlockLayout import_layout(const std::string& path, LayoutFormat format,
+                                         const LayoutSizes& sizes = {0, 0, 0, 0, 0});
+// Replaces the file whole or leaves it untouched.
+ANNULUS_EXPORT void export_layout(const LayoutView& layout, const std::string& path,
+                                  LayoutFormat format);
 
 }  // namespace annulus::inline v0
 

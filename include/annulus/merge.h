@@ -15,8 +15,8 @@
 //
 // in fp32, with the largest LSE_i taken out first (Ye et al., FlashInfer, 2024, section 2.2;
 // Milakov and Gimelshein, Online normalizer calculation for softmax, 2018). Inputs may also be
-// states that are not divided by their sums yet (annulus/state.h), which lose nothing to a 16-bit O
-// in between. Where a run on the same device could start from the state of another, that takes no
+// states that are not divided by their sums yet (annulus/problem.h), which lose nothing to a 16-bit
+// O in between. Where a run on the same device could start from the state of another, that takes no
 // merging.
 //
 // Letters: H query heads, Dv the head dim of V and O.
@@ -25,8 +25,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "annulus/batch.h"
+#include "annulus/types.h"
 
 namespace annulus::inline v0 {
 
@@ -35,7 +37,7 @@ constexpr std::int64_t kMostMergeInputs = 16;
 // What an answer over some of the keys is.
 enum class PartialForm : int {
   kOutputs = 1,  // O and LSE
-  kStates = 2,   // acc, m and l, as annulus/state.h has them
+  kStates = 2,   // acc, m and l, as annulus/problem.h has them
 };
 
 struct MergeProblem {

@@ -10,7 +10,7 @@
 //   const annulus::Comparison made = annulus::compare(problem, expected, result);
 //   if (!made.within_tolerance) complain(made.first_wrong);
 //
-// Letters as in annulus/attention.h. All memory here is the caller's host memory, which is read and
+// Letters as in annulus/problem.h. All memory here is the caller's host memory, which is read and
 // never kept. All functions may be called from any thread.
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 
 namespace annulus::inline v0 {
 
@@ -51,7 +51,7 @@ struct ReferenceOptions {
   // call returns. The answer does not depend on their number.
   int threads = 0;
   // Called now and then, from one thread at a time, with the share of the rows that is done. A
-  // WorkScope (annulus/work_limit.h) bounds and cancels the call, which has no limit of its own.
+  // WorkScope (annulus/types.h) bounds and cancels the call, which has no limit of its own.
   std::function<void(double)> progress;
 };
 

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "annulus/types.h"
-#include "annulus/work_limit.h"
 
 namespace annulus::inline v0 {
 

@@ -18,8 +18,12 @@
 // Its memory is in the plan's workspace, whose size is known when the problem is planned. The same
 // operands give the same blocks on every device, and on the host (docs/selection.md).
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
+#include "annulus/device.h"
 #include "annulus/types.h"
 
 namespace annulus::inline v0 {
@@ -84,6 +88,106 @@ struct SelectionBuffers {
   // Entries of a row of `chosen`; a row with more blocks writes only the first ones.
   std::int64_t max_chosen = 0;
 };
+
+// Keeps a set of blocks from step to step and changes it little by little: after each run the
+// attention that every kept block received is measured, and now and then an update adds the best
+// blocks outside and drops the least used ones inside.
+//
+//   Selection selection;                                  // rule kGiven
+//   Plan plan = device.plan(problem, selection);
+//   ImportanceTracker tracker(device, problem, selection, {.max_added = 2, .max_dropped = 2});
+//   plan.run(stream, operands, workspace, {.given = blocks});
+//   tracker.measure(stream, operands, blocks, state, own_workspace);   // after any run
+//   tracker.update(stream, operands, blocks, state, own_workspace);    // every so many steps
+//
+// Everything runs on the device, on the caller's stream. No call allocates, locks or waits, and all
+// can be captured in a graph. The same operands and state give the same blocks.
+//
+// An update of one row of blocks: while fewer than Selection::max_blocks are kept besides sink and
+// diagonal blocks, the visible block with the best score (Selection::pool) is added. Then the best
+// block outside replaces the block inside with the least measured mass, as long as its share of the
+// row's softmax over block scores is larger than that block's share of the measured mass. At most
+// `max_added` blocks are added and `max_dropped` dropped; of equal scores the lower column is
+// added, of equal masses the higher column is dropped. Sink and diagonal blocks are never dropped.
+
+struct TrackerOptions {
+  std::int64_t max_added = 1;    // A: blocks of a row that one update may add
+  std::int64_t max_dropped = 1;  // B: blocks of a row that one update may drop
+  WorkLimit work = {};           // of planning
+};
+
+// Immutable; copies share. Any number of threads may use one at a time, each with a state and a
+// workspace of its own.
+class ANNULUS_EXPORT ImportanceTracker {
+ public:
+  // `problem` and `selection` are those of the plan whose runs are measured. Throws what
+  // Device::plan throws, and Error{kInvalidArgument} where the problem asks for no LSE, the rule is
+  // not kGiven, R or C is no multiple of 8 or a number is out of range; Error{kUnsupported} for
+  // Pool::kAntidiagonal and more than 65535 batches.
+  ImportanceTracker(const Device& device, const Problem& problem, const Selection& selection,
+                    const TrackerOptions& options = {});
+
+  // Masses of all blocks: uint64 [B, H, rows, columns], in 2^-32 of one query's attention. Kept by
+  // the caller between calls, 16-byte aligned, and zeros before the first.
+  std::size_t state_bytes() const;
+  // Scratch memory of every call, 16-byte aligned.
+  std::size_t workspace_bytes() const;
+
+  // Adds the mass that each kept block received in the run of these operands, whose LSEs
+  // `operands.lse` holds. Q and K must be as they were in the run, which they are not where O was
+  // written over Q. It reads K of the kept blocks once more.
+  void measure(void* stream, const Operands& operands, const std::int32_t* given, void* state,
+               void* workspace) const;
+
+  // Changes `given`, [B, H, rows, max_blocks] as in SelectionBuffers, and sets the masses back to
+  // 0. Sink and diagonal blocks are always kept and therefore not written to it. Blocks are scored
+  // from these operands.
+  void update(void* stream, const Operands& operands, std::int32_t* given, void* state,
+              void* workspace) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+// How much of the attention a sparse run saw: for each query, the share of its softmax mass over
+// all pairs that the problem's pattern shows which belongs to the pairs that were attended to. It
+// is exact and costs a run over all those pairs, so it is for judging a selection and not for
+// serving with it.
+//
+//   RecallMeter meter(device, problem);
+//   plan.run(stream, operands, workspace);              // of device.plan(problem, selection)
+//   meter.run(stream, operands, recall, own_workspace);
+
+// Immutable; copies share. Any number of threads may run one at the same time.
+class ANNULUS_EXPORT RecallMeter {
+ public:
+  // `problem` is that of the runs that are judged and has want_lse. Throws Error{kInvalidArgument}
+  // where it does not, and what Device::plan throws.
+  RecallMeter(const Device& device, const Problem& problem, const PlanOptions& options = {});
+
+  // Scratch memory that every concurrent run needs of its own, 16-byte aligned.
+  std::size_t workspace_bytes() const;
+
+  // Writes `recall`, fp32 [B, H, Sq]: exp(lse - LSE over all pairs), and 1 for a query that sees no
+  // key. Up to rounding it is never above 1. `operands` are those of the run, whose LSEs
+  // `operands.lse` holds by then; Q, K and V must be as they were in the run, which they are not
+  // where O was written over Q. Asynchronous, as Plan::run. With a carried state both LSEs include
+  // the state that came in.
+  void run(void* stream, const Operands& operands, float* recall, void* workspace) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+// The mean and the least recall of all queries, from host memory; both are 1 where there is no
+// query.
+struct RecallSummary {
+  double mean = 1;
+  double least = 1;
+};
+ANNULUS_EXPORT RecallSummary summarise_recall(std::span<const float> recall);
 
 }  // namespace annulus::inline v0
 

@@ -4,10 +4,19 @@
 // Small types that every other header uses. Shape letters: B batch, H query heads, Hkv key/value
 // heads, Sq and Sk lengths, D head dim (Dqk of Q and K, Dv of V and O).
 
-#include "annulus/language.h"
+// A compiler of an older standard reports it here, in one line instead of errors in templates.
+#if !defined(__cplusplus)
+#error "this header of annulus is C++; the C interface is annulus/c.h"
+#elif __cplusplus < 202002L
+#error "annulus needs C++20: compile with -std=c++20, or include annulus/c.h"
+#endif
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
 
 #include "annulus/version.h"
 
@@ -61,6 +70,90 @@ struct Sparsity {
 };
 constexpr Sparsity sparsity(Density density) { return {1.0 - density.value}; }
 constexpr Density density(Sparsity sparsity) { return {1.0 - sparsity.value}; }
+
+// The one exception type of the library. A message says what failed, with which values, and what
+// to do about it. Expected outcomes (a cache miss, no configuration) are values, never errors.
+
+// Stable numbers: they are the return codes of the C interface.
+enum class ErrorCode : int {
+  kInvalidArgument = 1,  // a shape, stride, pointer, option or combination the call cannot accept
+  kUnsupported = 2,      // valid, but nothing here implements it
+  kParse = 3,            // text that does not parse; the message carries the column
+  kInvalidFile = 4,      // a file whose contents are damaged, hostile or of another format
+  kFile = 5,             // a file that cannot be opened, read or written
+  kLibrary = 6,          // libcuda, libnvrtc or libnccl missing, too old, or lacking a symbol
+  kOutOfMemory = 7,      // host or device memory
+  kDevice = 8,           // the CUDA driver refused a call
+  kCompile = 9,          // NVRTC rejected a kernel, or a kernel broke a rule (spills, C75xx notes)
+  kFault = 10,           // a kernel did something undefined; the context is lost
+  kInternal = 11,        // a defect of this library
+  kLimit = 12,           // a call that needs more work than its WorkLimit allows
+  kCancelled = 13,       // a call that its caller ended early
+  kCommunication = 14,   // a rank, or what connects the ranks, failed or is late
+};
+
+// "invalid argument", "unsupported", ...
+ANNULUS_EXPORT const char* to_string(ErrorCode code);
+
+class ANNULUS_EXPORT Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+// A bound on what one call does on the host, and the way to end it early. Calls whose time depends
+// on a pattern take one: parsing, layouts, statistics, planning, rings. Tuning has a time limit and
+// a flag of its own.
+//
+//   PlanOptions options;
+//   options.work.steps = 20'000'000;                           // a tenth of the default
+//   options.work.cancelled = [&flag] { return flag.load(); }; // set by another thread
+//
+// Calls that work on a layout, and the oracle, take none; a WorkScope bounds them:
+//
+//   const WorkScope scope({.steps = 0, .cancelled = [&flag] { return flag.load(); }});
+//   const Reference expected = reference(problem, inputs);
+//
+// Work is counted in steps, not in time: keys of a leaf, tiles of a list, calls in the text of a
+// mask. So the same call is refused on every machine or on none, however busy it is. A step is
+// about five nanoseconds of one core. What is in a cache already costs nothing.
+
+// About a second of work on one core.
+constexpr std::int64_t kDefaultWorkSteps = 200'000'000;
+
+struct WorkLimit {
+  // A call that needs more throws Error{kLimit}, at once where an estimate shows it; 0: no limit.
+  // Steps are compared when a few thousand are together, so smaller calls always pass.
+  std::int64_t steps = kDefaultWorkSteps;
+  // Asked every few ten microseconds of work, from any thread that works for the call. Once it is
+  // true the call throws Error{kCancelled}. What runs inside NVRTC or the driver is not
+  // interrupted. It must neither throw nor call the library.
+  std::function<bool()> cancelled = {};
+};
+
+// Bounds all calls that its thread makes while it lives, as one: their steps count together, and
+// no WorkLimit that they are given is asked. Without a scope, what makes, converts or counts a
+// layout has the default limit, and the oracle (annulus/oracle.h) has none. A scope inside of
+// another does nothing.
+class ANNULUS_EXPORT WorkScope {
+ public:
+  // Throws Error{kInvalidArgument} for a negative number of steps, and Error{kCancelled} where the
+  // calls are cancelled already.
+  explicit WorkScope(const WorkLimit& limit);
+  ~WorkScope();  // on the thread that made it, and before an older one
+  WorkScope(const WorkScope&) = delete;
+  WorkScope& operator=(const WorkScope&) = delete;
+
+  // Steps so far, those of an outer scope included.
+  std::int64_t steps() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace annulus::inline v0
 

@@ -20,7 +20,7 @@
 #include "abi/nccl_table.h"
 #include "abi/nvrtc_table.h"
 #include "abi/shared_library.h"
-#include "annulus/installation.h"
+#include "annulus/kernels.h"
 #include "base/env.h"
 
 namespace annulus::abi {

@@ -1,5 +1,5 @@
 // The functions of the public handle of an append plan, each a few lines that call src/batch.
-#include "annulus/append.h"
+#include "annulus/batch.h"
 
 #include "api/impl.h"
 #include "batch/appender.h"

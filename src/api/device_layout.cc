@@ -1,5 +1,5 @@
 // The public function of layouts made on a device.
-#include "annulus/device_layout.h"
+#include "annulus/layout.h"
 
 #include "api/impl.h"
 #include "base/work.h"

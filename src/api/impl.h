@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/attached.h"
 #include "api/device_name.h"
 #include "attention/tiles/device_tiles.h"

@@ -1,5 +1,5 @@
 // The public handle of a tracker.
-#include "annulus/importance.h"
+#include "annulus/selection.h"
 
 #include "api/impl.h"
 #include "base/fail.h"

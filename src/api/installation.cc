@@ -1,5 +1,5 @@
 // What is installed, asked without opening a device.
-#include "annulus/installation.h"
+#include "annulus/kernels.h"
 
 #include <algorithm>
 #include <map>

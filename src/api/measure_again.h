@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "annulus/tuned_pack.h"
+#include "annulus/tune.h"
 #include "tuned/entry.h"
 
 namespace annulus::api {

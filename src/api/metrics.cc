@@ -1,5 +1,5 @@
 // What a device has done, gathered from the rooms that know it.
-#include "annulus/metrics.h"
+#include "annulus/observe.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "annulus/models.h"
+#include "annulus/kernels.h"
 
 #include <fmt/core.h>
 

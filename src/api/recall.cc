@@ -1,5 +1,5 @@
 // Recall of a sparse run: its LSEs against those of a run over all pairs.
-#include "annulus/recall.h"
+#include "annulus/selection.h"
 
 #include <algorithm>
 #include <numbers>

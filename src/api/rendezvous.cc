@@ -1,5 +1,5 @@
 // The functions of the public handle of a rendezvous, each a few lines that call src/exchange.
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 
 #include "api/rendezvous_impl.h"
 #include "base/files.h"

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 #include "base/process.h"
 #include "exchange/control.h"
 

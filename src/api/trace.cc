@@ -1,5 +1,5 @@
 // The public functions of the process's trace; base/span.h does the work.
-#include "annulus/trace.h"
+#include "annulus/observe.h"
 
 #include <span>
 

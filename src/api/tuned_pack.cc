@@ -1,6 +1,6 @@
 // Packs of tuned results, and what else people do with files of results. What a device makes of
 // them is in tuned_use.cc.
-#include "annulus/tuned_pack.h"
+#include "annulus/tune.h"
 
 #include <fcntl.h>
 

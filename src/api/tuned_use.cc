@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "annulus/tuned_pack.h"
+#include "annulus/tune.h"
 #include "api/impl.h"
 #include "api/measure_again.h"
 #include "api/tuned_text.h"

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "annulus/tuned_pack.h"
+#include "annulus/tune.h"
 
 namespace annulus::api {
 

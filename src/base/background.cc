@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "base/no_signals.h"
 #include "base/process.h"

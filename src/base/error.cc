@@ -1,5 +1,3 @@
-#include "annulus/error.h"
-
 #include "annulus/types.h"
 
 namespace annulus::inline v0 {

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace annulus::base {
 

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace annulus::base {
 

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_SPAN_H_
 #define ANNULUS_BASE_SPAN_H_
 
-// What the library does, as spans of time with names: recorded for a trace (annulus/trace.h), and
+// What the library does, as spans of time with names: recorded for a trace (annulus/observe.h), and
 // passed on to a profiler that takes ranges (abi/nvtx.h). Both are of the whole process, since one
 // call may work for several devices or for none. Where neither is on, a span costs one load.
 //

@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-#include "annulus/work_limit.h"
+#include "annulus/types.h"
 
 namespace annulus::base {
 

@@ -1,13 +1,13 @@
 #ifndef ANNULUS_BATCH_APPENDER_H_
 #define ANNULUS_BATCH_APPENDER_H_
 
-// A way of appending new keys and values (annulus/append.h) on a device: its kernel is loaded, its
+// A way of appending new keys and values (annulus/batch.h) on a device: its kernel is loaded, its
 // frequencies are uploaded.
 
 #include <cstdint>
 #include <vector>
 
-#include "annulus/append.h"
+#include "annulus/batch.h"
 #include "device/buffer.h"
 #include "device/launches.h"
 #include "jit/kernel_cache.h"

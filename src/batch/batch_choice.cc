@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/kernels/withheld.h"
 #include "base/fail.h"
 #include "base/shortened.h"

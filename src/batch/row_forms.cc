@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "base/fail.h"
 #include "pattern/evaluate.h"
 #include "pattern/interval.h"

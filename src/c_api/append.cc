@@ -1,7 +1,7 @@
-// The C interface of appending: each function converts and calls annulus/append.h.
-#include "annulus/c_append.h"
+// The C interface of appending: each function converts and calls annulus/batch.h.
+#include "annulus/c_batch.h"
 
-#include "annulus/append.h"
+#include "annulus/batch.h"
 #include "c_api/functions.h"
 #include "c_api/step.h"
 

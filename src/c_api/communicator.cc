@@ -1,5 +1,6 @@
 // The C interface of communicators: each function converts and calls annulus/communicator.h.
-#include "annulus/c_communicator.h"
+#include "annulus/c_ring.h"
+#include "annulus/c_tools.h"
 
 #include <algorithm>
 #include <cstring>

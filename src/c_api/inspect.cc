@@ -1,5 +1,6 @@
 // The C interface of what can be asked: each function converts and calls annulus/device.h.
-#include "annulus/c_inspect.h"
+#include "annulus/c.h"
+#include "annulus/c_tools.h"
 
 #include "attention/cost/pipe_model.h"
 #include "c_api/functions.h"

@@ -1,7 +1,7 @@
-// The C interface of what is installed: each function converts what annulus/installation.h told.
-#include "annulus/c_installation.h"
+// The C interface of what is installed: each function converts what annulus/kernels.h told.
+#include "annulus/c_tools.h"
 
-#include "annulus/installation.h"
+#include "annulus/kernels.h"
 #include "c_api/functions.h"
 
 namespace annulus::c_api {

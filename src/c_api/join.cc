@@ -1,5 +1,5 @@
 // The C interface of joins and gathers over ranks: each function converts and calls annulus/join.h.
-#include "annulus/c_join.h"
+#include "annulus/c_ring.h"
 
 #include "annulus/join.h"
 #include "c_api/functions.h"

@@ -1,5 +1,5 @@
 // The C interface of kernels compiled ahead: each function converts and calls annulus/kernels.h.
-#include "annulus/c_kernels.h"
+#include "annulus/c_tools.h"
 
 #include "annulus/kernels.h"
 #include "api/warm_until.h"

@@ -1,9 +1,10 @@
 // The C interface of layouts: each function converts and calls annulus/layout.h.
 #include "annulus/c_layout.h"
+#include "annulus/c_tools.h"
 
 #include <algorithm>
 
-#include "annulus/device_layout.h"
+#include "annulus/layout.h"
 #include "c_api/functions.h"
 
 namespace annulus::c_api {

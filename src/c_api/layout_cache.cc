@@ -1,7 +1,7 @@
-// The C interface of the cache of layouts: each function converts and calls annulus/layout_cache.h.
-#include "annulus/layout_cache.h"
+// The C interface of the cache of layouts: each function converts and calls annulus/layout.h.
+#include "annulus/layout.h"
 
-#include "annulus/c_layout_formats.h"
+#include "annulus/c_layout.h"
 #include "c_api/functions.h"
 
 namespace annulus::c_api {

@@ -1,11 +1,11 @@
 // The C interface of layouts as arrays and files: each function converts and calls
-// annulus/layout_formats.h.
-#include "annulus/c_layout_formats.h"
+// annulus/layout.h.
+#include "annulus/c_layout.h"
 
 #include <cstring>
 #include <initializer_list>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "c_api/functions.h"
 
 namespace annulus::c_api {

@@ -1,5 +1,5 @@
 // The C interface of merging: each function converts and calls annulus/merge.h.
-#include "annulus/c_merge.h"
+#include "annulus/c_batch.h"
 
 #include <array>
 

@@ -1,9 +1,9 @@
-// The C interface of metrics and traces: each function converts and calls annulus/metrics.h or
-// annulus/trace.h.
-#include "annulus/c_metrics.h"
+// The C interface of metrics and traces: each function converts and calls annulus/observe.h or
+// annulus/observe.h.
+#include "annulus/c.h"
+#include "annulus/c_tools.h"
 
-#include "annulus/metrics.h"
-#include "annulus/trace.h"
+#include "annulus/observe.h"
 #include "c_api/functions.h"
 #include "c_api/objects.h"
 

@@ -18,12 +18,10 @@
 #include <variant>
 #include <vector>
 
-#include "annulus/c_layout_formats.h"
-#include "annulus/c_rendezvous.h"
+#include "annulus/c_layout.h"
+#include "annulus/c_ring.h"
 #include "annulus/communicator.h"
 #include "annulus/layout.h"
-#include "annulus/layout_cache.h"
-#include "annulus/rendezvous.h"
 #include "c_api/call.h"
 
 namespace annulus::c_api {

@@ -1,6 +1,6 @@
-// The C interface of states and the oracle: each function converts and calls annulus/state.h or
+// The C interface of states and the oracle: each function converts and calls annulus/problem.h or
 // annulus/oracle.h.
-#include "annulus/c_oracle.h"
+#include "annulus/c_tools.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,7 +1,8 @@
 // The C interface of patterns as texts: each function converts and calls annulus/pattern.h.
-#include "annulus/c_pattern.h"
+#include "annulus/c.h"
+#include "annulus/c_tools.h"
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "c_api/functions.h"
 
 namespace annulus::c_api {

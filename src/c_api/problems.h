@@ -5,8 +5,8 @@
 // They throw as read_struct and Pattern::parse do.
 
 #include "annulus/batch.h"
+#include "annulus/c.h"
 #include "annulus/c_batch.h"
-#include "annulus/c_selection.h"
 #include "annulus/selection.h"
 
 namespace annulus::c_api {

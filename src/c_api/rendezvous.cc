@@ -1,13 +1,13 @@
 // The C interface of ranks that find each other: each function converts and calls
-// annulus/rendezvous.h.
-#include "annulus/c_rendezvous.h"
+// annulus/communicator.h.
+#include "annulus/c_ring.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 #include "base/turn.h"
 #include "c_api/functions.h"
 

@@ -1,5 +1,6 @@
 // The C interface of rings: each function converts and calls annulus/ring.h.
 #include "annulus/c_ring.h"
+#include "annulus/c_tools.h"
 
 #include <atomic>
 #include <mutex>

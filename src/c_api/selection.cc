@@ -1,9 +1,9 @@
 // The C interface of chosen blocks: each function converts and calls annulus/selection.h,
-// annulus/recall.h or annulus/importance.h.
-#include "annulus/c_selection.h"
+// annulus/selection.h or annulus/selection.h.
+#include "annulus/c.h"
+#include "annulus/c_tools.h"
 
-#include "annulus/importance.h"
-#include "annulus/recall.h"
+#include "annulus/selection.h"
 #include "c_api/functions.h"
 #include "c_api/problems.h"
 

@@ -1,4 +1,5 @@
 // The C interface of tuning: each function converts and calls annulus/tune.h.
+#include "annulus/c_tools.h"
 #include "annulus/c_tune.h"
 
 #include "annulus/tune.h"

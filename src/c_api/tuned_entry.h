@@ -3,6 +3,7 @@
 
 // An entry for C callers, which lists of results and reports of packs give out.
 
+#include "annulus/c_tools.h"
 #include "annulus/c_tune.h"
 #include "annulus/tune.h"
 #include "c_api/call.h"

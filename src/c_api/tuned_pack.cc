@@ -1,10 +1,10 @@
-// The C interface of packs: each function converts and calls annulus/tuned_pack.h.
-#include "annulus/c_tuned_pack.h"
+// The C interface of packs: each function converts and calls annulus/tune.h.
+#include "annulus/c_tools.h"
 
 #include <atomic>
 #include <utility>
 
-#include "annulus/tuned_pack.h"
+#include "annulus/tune.h"
 #include "api/verify_until.h"
 #include "c_api/functions.h"
 #include "c_api/problems.h"

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "annulus/work_limit.h"
+#include "annulus/types.h"
 #include "base/of_thread.h"
 #include "c_api/functions.h"
 

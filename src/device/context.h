@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "abi/check.h"
-#include "annulus/allocator.h"
+#include "annulus/device.h"
 #include "base/tally.h"
 #include "device/arena.h"
 #include "device/device_info.h"

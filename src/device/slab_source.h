@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "abi/cuda_types.h"
-#include "annulus/allocator.h"
+#include "annulus/device.h"
 
 namespace annulus::device {
 

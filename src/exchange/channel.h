@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 #include "exchange/frames.h"
 
 namespace annulus::exchange {

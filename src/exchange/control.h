@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_CONTROL_H_
 #define ANNULUS_EXCHANGE_CONTROL_H_
 
-// The control channel of a rank (annulus/rendezvous.h): a thread, the carrier, that sends and
+// The control channel of a rank (annulus/communicator.h): a thread, the carrier, that sends and
 // receives on the connections to all other ranks. What is told on it belongs to one of several
 // numbered channels (channel.h).
 
@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 #include "exchange/channel.h"
 #include "exchange/meeting.h"
 #include "exchange/survivors.h"

@@ -24,8 +24,8 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
+#include "annulus/types.h"
 #include "exchange/address.h"
 
 namespace annulus::exchange {

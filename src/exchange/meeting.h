@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_MEETING_H_
 #define ANNULUS_EXCHANGE_MEETING_H_
 
-// How ranks find each other (annulus/rendezvous.h):
+// How ranks find each other (annulus/communicator.h):
 //
 //   rank r                          rank 0
 //     hello (where r listens)  -->    in the lobby, until all have come
@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 #include "base/files.h"
 #include "exchange/socket.h"
 

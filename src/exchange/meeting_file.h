@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/files.h"
 #include "exchange/address.h"
 

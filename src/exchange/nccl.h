@@ -9,7 +9,7 @@
 #include <string>
 
 #include "abi/libraries.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "device/context.h"
 
 namespace annulus::exchange {

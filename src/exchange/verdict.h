@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 #include "exchange/frames.h"
 #include "exchange/track.h"
 

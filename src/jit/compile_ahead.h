@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "jit/compiler.h"
 
 namespace annulus::jit {

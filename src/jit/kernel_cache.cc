@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "abi/libraries.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "base/span.h"
 #include "jit/missing_kernel.h"

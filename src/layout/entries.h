@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {

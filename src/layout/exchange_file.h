@@ -1,14 +1,14 @@
 #ifndef ANNULUS_LAYOUT_EXCHANGE_FILE_H_
 #define ANNULUS_LAYOUT_EXCHANGE_FILE_H_
 
-// Reads and writes files of the formats in annulus/layout_formats.h. A file's head comes first: the
+// Reads and writes files of the formats in annulus/layout.h. A file's head comes first: the
 // size that it claims is compared with the size of the file and with what was asked for before
 // anything else is read.
 
 #include <cstdint>
 #include <string>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "base/files.h"
 
 namespace annulus::layout {

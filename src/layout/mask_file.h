@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "base/files.h"
 
 namespace annulus::layout {

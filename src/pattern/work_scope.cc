@@ -1,7 +1,7 @@
 // The public scope of work. It is not a part of base, which programs link beside the library: the
 // Work of a thread would then be another one than that of the library's calls.
 
-#include "annulus/work_limit.h"
+#include "annulus/types.h"
 #include "base/work.h"
 
 namespace annulus::inline v0 {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/plan/plan.h"
 #include "base/log.h"
 #include "tuned/store.h"

@@ -3,7 +3,7 @@
 
 // A failure of a ring says which rank's it is: its device, its memory or its operands.
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 
 namespace annulus::ring {

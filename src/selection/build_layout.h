@@ -12,7 +12,7 @@
 
 namespace annulus::selection {
 
-// Throws as make_layout in annulus/device_layout.h says.
+// Throws as make_layout in annulus/layout.h says.
 BlockLayout build_layout(const device::ContextPointer& context, jit::KernelCache& kernels,
                          jit::Arch arch, const Pattern& pattern, const LayoutSizes& sizes,
                          std::int64_t layer);

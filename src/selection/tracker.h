@@ -2,10 +2,10 @@
 #define ANNULUS_SELECTION_TRACKER_H_
 
 // Measures the attention that each kept block had and changes which are kept
-// (annulus/importance.h): it uses two selectors, one that lists the kept blocks for the measuring
+// (annulus/selection.h): it uses two selectors, one that lists the kept blocks for the measuring
 // kernel and one that scores all blocks for the update.
 
-#include "annulus/importance.h"
+#include "annulus/selection.h"
 #include "attention/run/forward.h"
 #include "selection/selector.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "base/file_lock.h"
 #include "base/no_signals.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "batch/batch_plan.h"
 #include "selection/selection_plan.h"

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "annulus/selection.h"
 #include "tuned/batch_target.h"
 #include "tuned/entry.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "base/private_folder.h"
 #include "tuned/device_key.h"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <functional>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "base/private_folder.h"
 #include "tuned/journal.h"

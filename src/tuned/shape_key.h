@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "annulus/selection.h"
 #include "base/hash.h"
 #include "params/attention_params.h"

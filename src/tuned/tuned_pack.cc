@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/json.h"

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_SCORE_VALUES_CUH_
 #define ANNULUS_TILE_SCORE_VALUES_CUH_
 
-// The types of a score expression (annulus/score_expression.h). Its text is compiled with these
+// The types of a score expression (annulus/score.h). Its text is compiled with these
 // types, so that operators, names and types mean in the kernel what they mean to the caller.
 // src/attention/score/score_evaluate.cc defines the same in float64.
 

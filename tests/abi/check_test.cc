@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace annulus::abi {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "abi/check.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/faulty_files.h"
 #include "support/replaced_new.h"
 

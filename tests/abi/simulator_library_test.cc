@@ -7,8 +7,8 @@
 
 #include "abi/libraries.h"
 #include "abi/own_folders.h"
-#include "annulus/error.h"
 #include "annulus/simulator.h"
+#include "annulus/types.h"
 #include "support/faulty_files.h"
 
 namespace annulus::abi {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/device_name.h"
 #include "api/impl.h"
 #include "api/tuned_places.h"

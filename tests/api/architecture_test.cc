@@ -5,7 +5,7 @@
 #include <string>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "jit/arch.h"
 #include "support/simulator.h"

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "annulus/error.h"
 #include "annulus/oracle.h"
 #include "annulus/tune.h"
+#include "annulus/types.h"
 #include "api/tuning_work.h"
 #include "support/device.h"
 #include "support/device_case.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/random.h"
 #include "support/threads.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "device/simulator.h"
 #include "support/simulator.h"

@@ -10,10 +10,10 @@
 
 #include "annulus/c.h"
 #include "annulus/device.h"
-#include "annulus/error.h"
-#include "annulus/layout_cache.h"
+#include "annulus/layout.h"
 #include "annulus/ring.h"
 #include "annulus/tune.h"
+#include "annulus/types.h"
 
 namespace {
 

@@ -12,10 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "annulus/append.h"
 #include "annulus/batch.h"
+#include "annulus/communicator.h"
 #include "annulus/join.h"
-#include "annulus/rendezvous.h"
 #include "annulus/ring.h"
 #include "api/impl.h"
 #include "c_api/call.h"

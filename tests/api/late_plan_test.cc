@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/device.h"
 #include "support/device_case.h"
 #include "support/faulty_files.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
 #include "annulus/ring.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "support/idle_launches.h"
 #include "support/simulator.h"

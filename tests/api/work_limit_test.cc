@@ -1,5 +1,5 @@
 // The limits of work and the flags of every public call that can take long.
-#include "annulus/work_limit.h"
+#include "annulus/types.h"
 
 #include <doctest/doctest.h>
 
@@ -10,12 +10,9 @@
 #include <thread>
 
 #include "annulus/device.h"
-#include "annulus/device_layout.h"
-#include "annulus/error.h"
-#include "annulus/importance.h"
 #include "annulus/layout.h"
-#include "annulus/layout_cache.h"
 #include "annulus/ring.h"
+#include "annulus/selection.h"
 #include "annulus/tune.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/on_device.h"
 #include "base/random.h"
 #include "pattern/mask_code.h"

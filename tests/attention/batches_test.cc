@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/kernels/kernel_source.h"
 #include "attention/plan/choose_config.h"
 #include "attention/plan/plan.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_config.h"
 #include "attention/on_device.h"

@@ -1,7 +1,7 @@
 // Patterns that need more than one launch or more than one look at the whole: sums, and chunks of a
 // sequence.
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/on_device.h"
 
 namespace {

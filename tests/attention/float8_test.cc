@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/on_device.h"
 #include "attention/oracle/taint.h"
 #include "attention/tiles/tile_list.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_config.h"
 #include "attention/kernels/mma/config.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/on_device.h"
 
 namespace {

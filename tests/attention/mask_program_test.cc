@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/plan/general.h"
 #include "params/attention_params.h"
 #include "params/mask_program_params.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/kernels/family.h"
 #include "attention/tiles/pattern_facts.h"
 #include "base/random.h"

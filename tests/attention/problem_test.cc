@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "annulus/attention.h"
-#include "annulus/error.h"
+#include "annulus/problem.h"
+#include "annulus/types.h"
 
 namespace {
 

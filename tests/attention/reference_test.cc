@@ -8,8 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "annulus/error.h"
-#include "annulus/work_limit.h"
+#include "annulus/types.h"
 #include "attention/oracle/taint.h"
 #include "attention/score/score_code.h"
 #include "base/half.h"

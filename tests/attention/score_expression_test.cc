@@ -1,6 +1,6 @@
 // Score expressions as trees, as text, as numbers on the CPU, and as the text of a kernel.
 
-#include "annulus/score_expression.h"
+#include "annulus/score.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <limits>
 #include <string>
 
-#include "annulus/attention.h"
-#include "annulus/error.h"
+#include "annulus/problem.h"
+#include "annulus/types.h"
 #include "attention/score/score_code.h"
 #include "base/random.h"
 #include "params/attention_params.h"

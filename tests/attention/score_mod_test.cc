@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/on_device.h"
 #include "base/half.h"
 #include "support/options.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/refused_text.h"
 
 namespace annulus::attention {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "base/json.h"
 #include "device/simulator.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "attention/on_device.h"
 #include "device/simulator.h"

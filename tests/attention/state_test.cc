@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "annulus/error.h"
-#include "annulus/state.h"
+#include "annulus/problem.h"
+#include "annulus/types.h"
 #include "base/random.h"
 
 namespace {

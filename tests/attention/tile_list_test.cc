@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/tiles/block_mask.h"
 #include "pattern/mask_code.h"
 #include "support/random_problem.h"

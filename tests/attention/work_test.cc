@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/plan/plan.h"
 #include "attention/run/branched_forward.h"
 #include "attention/tiles/tile_counts.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/on_device.h"
 
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "autotune/fake_bench.h"
 #include "autotune/replay.h"
 #include "base/hash.h"

@@ -1,6 +1,6 @@
 // The problems of published models: what results of them serve.
 
-#include "annulus/models.h"
+#include "annulus/kernels.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "tuned/shape_key.h"
 
 namespace annulus::autotune {

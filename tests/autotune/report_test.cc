@@ -8,7 +8,7 @@
 #include <fstream>
 #include <set>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "autotune/fake_bench.h"
 #include "autotune/replay.h"
 #include "autotune/report/chart.h"

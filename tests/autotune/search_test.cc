@@ -10,7 +10,7 @@
 #include <set>
 #include <span>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/kernels/mma/config.h"
 #include "autotune/fake_bench.h"
 #include "base/work.h"

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "annulus/error.h"
 #include "annulus/ring.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "attention/kernels/family.h"
 #include "attention/kernels/mma/config.h"

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <functional>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/file_lock.h"
 #include "support/faulty_files.h"
 

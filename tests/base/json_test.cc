@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/failing_new.h"
 
 namespace annulus::base {

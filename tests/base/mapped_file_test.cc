@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/faulty_files.h"
 
 namespace annulus::base {

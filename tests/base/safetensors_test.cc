@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/random.h"
 #include "support/faulty_files.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/shared_cache.h"
 #include "base/thread_pool.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/append.h"
+#include "annulus/batch.h"
 
 namespace annulus::test {
 

@@ -1,6 +1,6 @@
 // Appending new keys and values to pages, and rotating Q and K, against what memory must hold.
 
-#include "annulus/append.h"
+#include "annulus/batch.h"
 
 #include <doctest/doctest.h>
 

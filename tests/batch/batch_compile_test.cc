@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "batch/appender.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/kernels/family.h"
 #include "attention/kernels/withheld.h"
 #include "batch/batch_choice.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace annulus::batch {
 namespace {

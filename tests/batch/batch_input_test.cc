@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "batch/batch_case.h"
 #include "device/stream.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "annulus/append.h"
-#include "annulus/error.h"
+#include "annulus/batch.h"
+#include "annulus/types.h"
 #include "base/random.h"
 #include "batch/batch_case.h"
 #include "batch/interleaved_step.h"

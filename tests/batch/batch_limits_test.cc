@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "batch/batch_case.h"
 
 namespace {

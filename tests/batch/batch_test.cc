@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "batch/batch_case.h"
 #include "support/device.h"
 #include "support/options.h"

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
 #include "annulus/merge.h"
-#include "annulus/state.h"
+#include "annulus/problem.h"
+#include "annulus/types.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "batch/partial_answers.h"

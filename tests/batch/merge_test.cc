@@ -1,6 +1,7 @@
 // Merging the answers over several sets of keys, against float64 and against states on the host.
 
 #include "annulus/merge.h"
+#include "annulus/problem.h"
 
 #include <doctest/doctest.h>
 
@@ -12,8 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
-#include "annulus/state.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "base/half.h"
 #include "batch/merge_case.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "annulus/merge.h"
-#include "annulus/state.h"
+#include "annulus/problem.h"
 
 namespace annulus::test {
 

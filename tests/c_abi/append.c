@@ -1,7 +1,7 @@
 // Appending: rows that go to slots and to the keys of requests, a quarter turn of a table, and what
 // is refused.
 
-#include <annulus/c_append.h>
+#include <annulus/c_batch.h>
 #include <stdlib.h>
 #include <string.h>
 

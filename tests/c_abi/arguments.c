@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "annulus/c_pattern.h"
+#include "annulus/c.h"
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 

@@ -1,6 +1,6 @@
 // Answers: patterns as text and as arrays, LSE, a carried state, O over Q.
 
-#include <annulus/c_inspect.h>
+#include <annulus/c.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 
 #define _POSIX_C_SOURCE 200809L
 
-#include <annulus/c_communicator.h>
 #include <annulus/c_ring.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 #include "c_abi/ranks.h"
 #include "c_abi/sample.h"

@@ -1,37 +1,22 @@
 // annulus/c.h in C++: every initialiser is one, and the C++ interface may stand beside it.
 
 #include "annulus/c.h"
-#include "annulus/c_append.h"
 #include "annulus/c_batch.h"
-#include "annulus/c_communicator.h"
-#include "annulus/c_inspect.h"
-#include "annulus/c_installation.h"
-#include "annulus/c_join.h"
 #include "annulus/c_layout.h"
-#include "annulus/c_layout_formats.h"
-#include "annulus/c_merge.h"
-#include "annulus/c_metrics.h"
-#include "annulus/c_oracle.h"
-#include "annulus/c_pattern.h"
-#include "annulus/c_rendezvous.h"
 #include "annulus/c_ring.h"
-#include "annulus/c_selection.h"
+#include "annulus/c_tools.h"
 #include "annulus/c_tune.h"
-#include "annulus/c_tuned_pack.h"
 
 #include <doctest/doctest.h>
 
-#include "annulus/append.h"
 #include "annulus/batch.h"
 #include "annulus/communicator.h"
 #include "annulus/device.h"
-#include "annulus/importance.h"
 #include "annulus/join.h"
 #include "annulus/layout.h"
-#include "annulus/layout_cache.h"
 #include "annulus/merge.h"
 #include "annulus/oracle.h"
-#include "annulus/rendezvous.h"
+#include "annulus/selection.h"
 #include "annulus/tune.h"
 
 TEST_CASE("the defaults of C are those of C++") {

@@ -1,9 +1,10 @@
 // What can be asked: head dims, a problem's faults, predictions, counters, and how to simulate.
 
-#include <annulus/c_inspect.h>
+#include <annulus/c.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 

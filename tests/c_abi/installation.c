@@ -1,8 +1,8 @@
 /* What is installed, in C: the libraries, the devices of the driver, the default and the kernels on
  * disk. */
 
-#include <annulus/c_inspect.h>
-#include <annulus/c_installation.h>
+#include <annulus/c.h>
+#include <annulus/c_tools.h>
 #include <stdlib.h>
 #include <string.h>
 

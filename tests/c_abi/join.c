@@ -1,6 +1,6 @@
 // Joining partial answers over two ranks, gathering the queries of their heads, and merging states.
 
-#include <annulus/c_join.h>
+#include <annulus/c_ring.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

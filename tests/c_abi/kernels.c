@@ -2,9 +2,8 @@
 
 #define _POSIX_C_SOURCE 200809L
 
-#include <annulus/c_installation.h>
-#include <annulus/c_kernels.h>
-#include <annulus/c_metrics.h>
+#include <annulus/c.h>
+#include <annulus/c_tools.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

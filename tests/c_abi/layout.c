@@ -1,10 +1,11 @@
 // Layouts: made on the host and on a device, lent to a problem, and made from each other.
 
-#include <annulus/c_inspect.h>
+#include <annulus/c.h>
 #include <annulus/c_layout.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 

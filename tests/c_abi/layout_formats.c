@@ -2,12 +2,13 @@
 
 #define _POSIX_C_SOURCE 200809L
 
-#include <annulus/c_layout_formats.h>
+#include <annulus/c_layout.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 
 static const annulus_layout_sizes kSizes = {sizeof kSizes, 32, 32, 256, 256, 2};

@@ -1,7 +1,7 @@
 // Merging the answers over halves of the keys: three inputs of which one is empty, and what is
 // refused.
 
-#include <annulus/c_merge.h>
+#include <annulus/c_batch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 // What a device has done, how long runs took, and what the process did.
 
-#include <annulus/c_metrics.h>
+#include <annulus/c.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 

@@ -1,6 +1,6 @@
 // Answers held against the oracle, and states that are merged and finished on the host.
 
-#include <annulus/c_oracle.h>
+#include <annulus/c_tools.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

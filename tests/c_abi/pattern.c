@@ -1,9 +1,10 @@
 // Patterns as texts: their one spelling, what they see, presets and MInference's lists.
 
-#include <annulus/c_layout_formats.h>
-#include <annulus/c_pattern.h>
+#include <annulus/c.h>
+#include <annulus/c_layout.h>
 #include <string.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 
 // Whether a text is `expected`; gives it back.

@@ -3,7 +3,7 @@
 
 // Ranks on threads, each with a simulated device of its own.
 
-#include <annulus/c_communicator.h>
+#include <annulus/c_ring.h>
 
 // Calls run(0) up to run(ranks - 1), each on a thread, and waits for all.
 void ranks_start(void (*run)(int rank), int ranks);

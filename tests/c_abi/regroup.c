@@ -1,6 +1,6 @@
 // One of three ranks ends: the others say which, regroup without it and go on.
 
-#include <annulus/c_communicator.h>
+#include <annulus/c_ring.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 
 #define _POSIX_C_SOURCE 200809L
 
-#include <annulus/c_rendezvous.h>
+#include <annulus/c_ring.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

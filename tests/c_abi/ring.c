@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 

@@ -1,10 +1,11 @@
 // Blocks chosen on the device, how much of the attention they hold, and blocks that change.
 
-#include <annulus/c_selection.h>
+#include <annulus/c.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <annulus/c_tools.h>
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 

@@ -2,7 +2,7 @@
 
 #define _POSIX_C_SOURCE 200809L
 
-#include <annulus/c_tuned_pack.h>
+#include <annulus/c_tools.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/kernels/kernel_source.h"
 #include "attention/kernels/mma/config.h"
 #include "jit/compiler.h"

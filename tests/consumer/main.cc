@@ -1,7 +1,7 @@
 // Uses the installed headers and library as a stranger would: patterns, an error, the version.
 
-#include <annulus/error.h>
 #include <annulus/pattern.h>
+#include <annulus/types.h>
 #include <annulus/version.h>
 
 #include <cstdio>

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "device/buffer.h"
 #include "device/module.h"
 #include "device/simulator.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "device/buffer.h"
 #include "device/module.h"
 #include "device/simulator.h"

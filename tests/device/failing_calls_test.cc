@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "device/buffer.h"
 #include "device/module.h"
 #include "device/stream.h"

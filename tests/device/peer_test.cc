@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "device/buffer.h"
 #include "device/module.h"
 #include "device/stream.h"

@@ -11,11 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "annulus/append.h"
 #include "annulus/batch.h"
 #include "annulus/device.h"
-#include "annulus/error.h"
 #include "annulus/merge.h"
+#include "annulus/types.h"
 #include "program/request.h"
 
 namespace annulus::test {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/append.h"
+#include "annulus/batch.h"
 #include "engines/engine_call.h"
 
 namespace annulus::test::onnx_runtime {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/state.h"
+#include "annulus/problem.h"
 #include "engines/engine_call.h"
 
 namespace annulus::test::vllm {

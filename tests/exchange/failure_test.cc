@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "annulus/communicator.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "exchange/ranks.h"
 
 namespace annulus {

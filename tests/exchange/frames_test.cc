@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "exchange/names.h"
 
 namespace annulus::exchange {

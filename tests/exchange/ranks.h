@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "annulus/communicator.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace annulus::test {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "annulus/error.h"
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
+#include "annulus/types.h"
 #include "api/rendezvous_impl.h"
 #include "exchange/ranks.h"
 

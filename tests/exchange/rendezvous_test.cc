@@ -1,7 +1,7 @@
 // Ranks find each other, whoever else comes, and tell each other what they have to; whatever dies,
 // everybody returns in time and says who it was. Ranks are threads and processes.
 
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include <optional>
 #include <thread>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "exchange/address.h"
 #include "exchange/socket.h"
 #include "support/faulty_files.h"

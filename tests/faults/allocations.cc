@@ -35,7 +35,7 @@
 
 #include "annulus/c.h"
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "faults/failing_malloc.h"
 #include "faults/flows.h"
 #include "faults/options.h"

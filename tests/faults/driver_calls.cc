@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
-#include "annulus/installation.h"
+#include "annulus/kernels.h"
+#include "annulus/types.h"
 #include "faults/failing_calls.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "annulus/c.h"
-#include "annulus/c_pattern.h"
 
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);

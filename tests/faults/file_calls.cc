@@ -26,10 +26,9 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "annulus/tune.h"
-#include "annulus/tuned_pack.h"
+#include "annulus/types.h"
 #include "faults/failing_files.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"

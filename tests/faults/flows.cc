@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "annulus/ring.h"
 #include "annulus/tune.h"
 

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
 #include "annulus/tune.h"
+#include "annulus/types.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"
 #include "faults/options.h"

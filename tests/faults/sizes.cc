@@ -20,9 +20,9 @@
 #include <string>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
 #include "annulus/layout.h"
 #include "annulus/ring.h"
+#include "annulus/types.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"
 #include "faults/options.h"

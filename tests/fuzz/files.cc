@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "autotune/replay.h"
 #include "base/files.h"
 #include "base/hash.h"

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 // Called once before the first input, where a target has it.

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/score/score.h"
 #include "attention/score/score_code.h"
 #include "attention/score/score_node.h"

@@ -1,5 +1,5 @@
 # Documents agree with the tree: links lead somewhere, and code that a document shows is a file
-# that is compiled. docs/README.md lists every document, README.md every public header and room.
+# that is compiled. docs/README.md lists every document, docs/headers.md every public header.
 #
 #   cmake -DROOT=repository -P documents.cmake
 #
@@ -78,17 +78,18 @@ if(EXISTS ${ROOT}/docs/README.md)
   endforeach()
 endif()
 
-# README names every public header and every room.
-file(READ ${ROOT}/README.md readme)
-file(GLOB headers RELATIVE ${ROOT}/include ${ROOT}/include/annulus/*.h)
-file(GLOB rooms RELATIVE ${ROOT} LIST_DIRECTORIES true ${ROOT}/src/*)
-list(FILTER rooms EXCLUDE REGEX "\\.")
-foreach(named IN LISTS headers rooms)
-  string(FIND "${readme}" "`${named}`" found)
-  if(found EQUAL -1)
-    string(APPEND errors "  README.md: does not name ${named}\n")
-  endif()
-endforeach()
+# docs/headers.md names every public header.
+if(EXISTS ${ROOT}/docs/headers.md)
+  file(READ ${ROOT}/docs/headers.md named)
+  file(GLOB headers ${ROOT}/include/annulus/*.h ${ROOT}/tools/simulator/include/annulus/*.h)
+  foreach(header IN LISTS headers)
+    get_filename_component(name ${header} NAME)
+    string(FIND "${named}" "`annulus/${name}`" found)
+    if(found EQUAL -1)
+      string(APPEND errors "  docs/headers.md: does not name annulus/${name}\n")
+    endif()
+  endforeach()
+endif()
 
 if(errors)
   message(FATAL_ERROR "documents:\n${errors}")

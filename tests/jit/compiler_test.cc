@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/faulty_files.h"
 #include "support/nvrtc.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "jit/fake_tables.h"
 #include "jit/missing_kernel.h"
 #include "support/faulty_files.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/faulty_files.h"
 #include "support/replaced_new.h"
 

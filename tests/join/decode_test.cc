@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "annulus/append.h"
 #include "annulus/batch.h"
 #include "annulus/join.h"
-#include "annulus/metrics.h"
+#include "annulus/observe.h"
 #include "exchange/ranks.h"
 #include "program/request.h"
 #include "support/options.h"

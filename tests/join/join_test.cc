@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "annulus/join.h"
-#include "annulus/state.h"
+#include "annulus/problem.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "exchange/ranks.h"

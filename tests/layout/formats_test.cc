@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "layout/sample_layout.h"
 #include "support/faulty_files.h"
 

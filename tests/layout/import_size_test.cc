@@ -6,7 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "base/safetensors.h"
 #include "layout/exchange_file.h"
 #include "layout/sample_layout.h"

@@ -1,4 +1,4 @@
-#include "annulus/layout_cache.h"
+#include "annulus/layout.h"
 
 #include <doctest/doctest.h>
 

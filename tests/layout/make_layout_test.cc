@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "annulus/layout_cache.h"
+#include "annulus/layout.h"
 #include "layout/sample_layout.h"
 #include "pattern/classify.h"
 

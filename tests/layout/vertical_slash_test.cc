@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "layout/sample_layout.h"
 
 namespace annulus {

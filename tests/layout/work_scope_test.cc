@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "annulus/layout.h"
-#include "annulus/layout_formats.h"
-#include "annulus/work_limit.h"
+#include "annulus/types.h"
 #include "layout/sample_layout.h"
 
 namespace annulus {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "ahead_kernels.h"
-#include "annulus/attention.h"
 #include "annulus/device.h"
+#include "annulus/problem.h"
 #include "device/buffer.h"
 #include "device/tensor_map.h"
 #include "jit/kernel_cache.h"

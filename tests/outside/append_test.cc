@@ -1,5 +1,5 @@
 // Appending to pages and rotating, with public means alone.
-#include "annulus/append.h"
+#include "annulus/batch.h"
 
 #include <cmath>
 #include <cstring>

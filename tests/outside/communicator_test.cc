@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "outside/outside.h"
 
 namespace {

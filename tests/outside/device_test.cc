@@ -6,13 +6,11 @@
 #include <numeric>
 #include <sstream>
 
-#include "annulus/importance.h"
 #include "annulus/kernels.h"
 #include "annulus/oracle.h"
-#include "annulus/recall.h"
+#include "annulus/problem.h"
 #include "annulus/ring.h"
 #include "annulus/selection.h"
-#include "annulus/state.h"
 #include "annulus/tune.h"
 #include "outside/outside.h"
 

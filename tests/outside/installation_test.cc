@@ -1,5 +1,5 @@
 // What is installed and what would be opened, asked before any device is.
-#include "annulus/installation.h"
+#include "annulus/kernels.h"
 
 #include "outside/outside.h"
 #include "outside/variable.h"

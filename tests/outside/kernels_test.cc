@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "annulus/kernels.h"
-#include "annulus/metrics.h"
+#include "annulus/observe.h"
 #include "outside/outside.h"
 #include "outside/variable.h"
 

@@ -1,9 +1,6 @@
 // Block layouts from outside: what is done with them, and every format there and back.
-#include "annulus/device_layout.h"
 #include "annulus/layout.h"
-#include "annulus/layout_cache.h"
-#include "annulus/layout_formats.h"
-#include "annulus/work_limit.h"
+#include "annulus/types.h"
 #include "outside/outside.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // What an engine can ask about what the library did: metrics, times of runs, traces, ranges of a
 // profiler.
-#include "annulus/metrics.h"
+#include "annulus/observe.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "annulus/ring.h"
-#include "annulus/trace.h"
 #include "annulus/tune.h"
 #include "outside/outside.h"
 

@@ -1,6 +1,6 @@
 // Published models, as a program of another project tunes for them.
 
-#include "annulus/models.h"
+#include "annulus/kernels.h"
 
 #include <algorithm>
 #include <set>

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "annulus/error.h"
 #include "annulus/oracle.h"
+#include "annulus/types.h"
 
 namespace annulus::test {
 

@@ -1,8 +1,8 @@
 // Patterns and scores from outside: each constructor means what its text means.
 #include <array>
 
-#include "annulus/attention.h"
 #include "annulus/pattern.h"
+#include "annulus/problem.h"
 #include "annulus/score.h"
 #include "annulus/types.h"
 #include "outside/outside.h"

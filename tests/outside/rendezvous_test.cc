@@ -1,5 +1,5 @@
 // Ranks that meet, with public means alone.
-#include "annulus/rendezvous.h"
+#include "annulus/communicator.h"
 
 #include <unistd.h>
 
@@ -8,8 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "annulus/communicator.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "outside/outside.h"
 
 namespace {

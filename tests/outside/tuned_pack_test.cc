@@ -1,12 +1,11 @@
 // Tuned results that travel, as a program of another project moves them.
 
-#include "annulus/tuned_pack.h"
+#include "annulus/tune.h"
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 
-#include "annulus/tune.h"
 #include "outside/outside.h"
 
 namespace annulus {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
 #include "annulus/pattern.h"
+#include "annulus/types.h"
 #include "base/random.h"
 
 namespace annulus::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "planner/broken_planner.h"
 #include "planner/planner.h"
 #include "planner/tuned_entry.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/plan/plan.h"
 #include "planner/broken_planner.h"
 #include "planner/tuned_entry.h"

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/error.h"
 #include "annulus/ring.h"
+#include "annulus/types.h"
 #include "planner/ring/prepared_ring.h"
 #include "planner/tuned_entry.h"
 #include "ring/plan.h"

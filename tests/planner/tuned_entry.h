@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/family.h"
 #include "attention/plan/plan.h"
 #include "tuned/store.h"

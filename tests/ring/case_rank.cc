@@ -12,7 +12,7 @@
 #include <string>
 
 #include "annulus/communicator.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "ring/case_rows.h"
 
 namespace annulus::test {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "support/failing_table.h"
 #include "support/ring_case.h"

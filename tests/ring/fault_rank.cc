@@ -42,8 +42,8 @@
 #include <thread>
 #include <vector>
 
-#include "annulus/error.h"
 #include "annulus/simulator.h"
+#include "annulus/types.h"
 #include "ring/faults.h"
 #include "support/nccl_options.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/device_name.h"
 #include "ring/on_ring.h"
 #include "support/counted_calls.h"

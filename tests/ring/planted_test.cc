@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "ring/local_ring.h"
 #include "ring/on_ring.h"
 #include "support/options.h"

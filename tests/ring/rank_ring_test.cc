@@ -8,8 +8,8 @@
 #include <functional>
 #include <thread>
 
-#include "annulus/error.h"
 #include "annulus/simulator.h"
+#include "annulus/types.h"
 #include "exchange/ranks.h"
 #include "ring/on_ring.h"
 #include "support/nccl_options.h"

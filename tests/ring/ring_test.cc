@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "ring/on_ring.h"
 #include "support/options.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/random.h"
 #include "ring/agreement.h"
 #include "ring/check_schedule.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "selection/choosing.h"
 #include "selection/selection_plan.h"
 #include "support/options.h"

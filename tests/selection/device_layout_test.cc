@@ -1,10 +1,10 @@
 // Layouts that kernels build against those of the host: the same arrays for random expressions.
 
-#include "annulus/device_layout.h"
+#include "annulus/layout.h"
 
 #include <doctest/doctest.h>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "attention/on_device.h"
 #include "support/options.h"
 

@@ -7,9 +7,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "annulus/error.h"
-#include "annulus/importance.h"
-#include "annulus/recall.h"
+#include "annulus/selection.h"
+#include "annulus/types.h"
 #include "base/half.h"
 #include "selection/choosing.h"
 #include "support/options.h"
@@ -123,7 +122,7 @@ float power(float x) {  // as templates/tile/exact_math.cuh
                               (static_cast<std::int32_t>(whole) << 23));
 }
 
-// The rule of annulus/importance.h. `kept` has what was given, `forced` what stays anyway.
+// The rule of annulus/selection.h. `kept` has what was given, `forced` what stays anyway.
 void update(const Row& row, std::int64_t most, const TrackerOptions& options,
             const std::vector<bool>& forced, std::vector<bool>* kept) {
   float peak = -std::numeric_limits<float>::max();

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <thread>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/random.h"
 #include "shape_log/shape_line.h"
 #include "support/faulty_files.h"

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "api/impl.h"
 #include "attention/oracle/reference.h"
 #include "base/json.h"

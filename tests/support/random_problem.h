@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/oracle/reference.h"
 #include "base/random.h"
 

@@ -3,7 +3,7 @@
 
 // Random score expressions, which use every operation.
 
-#include "annulus/score_expression.h"
+#include "annulus/score.h"
 #include "base/random.h"
 
 namespace annulus::test {

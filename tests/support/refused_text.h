@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace annulus::test {
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/random_problem.h"
 #include "tuned/batch_key.h"
 #include "tuned/sample_entry.h"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/faulty_files.h"
 #include "tuned/listing.h"
 #include "tuned/opened.h"

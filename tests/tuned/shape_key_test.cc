@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "support/random_problem.h"
 #include "tuned/batch_key.h"
 

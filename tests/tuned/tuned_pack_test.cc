@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/random.h"
 #include "support/faulty_files.h"
 #include "tuned/sample_entry.h"

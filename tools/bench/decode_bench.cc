@@ -14,7 +14,7 @@
 #include "annulus/batch.h"
 #include "annulus/communicator.h"
 #include "annulus/join.h"
-#include "annulus/metrics.h"
+#include "annulus/observe.h"
 #include "api/impl.h"
 #include "base/env.h"
 #include "harness.h"

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "annulus/append.h"
 #include "annulus/batch.h"
 #include "batch_step.h"
 #include "gpu_problems.h"

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/layout_cache.h"
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "attention/plan/plan.h"
 #include "base/fail.h"
 #include "base/random.h"

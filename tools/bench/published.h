@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/family.h"
 #include "device/device_info.h"
 

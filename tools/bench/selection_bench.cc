@@ -8,7 +8,7 @@
 // --filter: only ways to choose blocks that have TEXT in their names.
 
 #include <annulus/device.h>
-#include <annulus/recall.h>
+#include <annulus/selection.h>
 #include <fmt/core.h>
 
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <tuple>
 
-#include "annulus/work_limit.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "program/host_memory.h"
 #include "program/number_option.h"

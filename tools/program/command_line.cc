@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "annulus/types.h"
 #include "annulus/version.h"
-#include "annulus/work_limit.h"
 #include "program/traced.h"
 
 namespace annulus::program {

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <map>
 
-#include "annulus/installation.h"
 #include "annulus/kernels.h"
 #include "annulus/tune.h"
 #include "base/env.h"

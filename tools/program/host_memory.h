@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_HOST_MEMORY_H_
 #define ANNULUS_PROGRAM_HOST_MEMORY_H_
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 
 namespace annulus::program {
 

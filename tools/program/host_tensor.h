@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 
 namespace annulus::program {
 

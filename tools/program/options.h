@@ -10,7 +10,7 @@
 
 #include "annulus/batch.h"
 #include "annulus/device.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace CLI {
 class App;
@@ -140,7 +140,7 @@ struct TuneArguments {
   bool dry_run = false;
   bool cold_cache = false;
   bool keep_journal = false;
-  std::string model;    // of annulus/models.h, in place of shapes
+  std::string model;    // of annulus/kernels.h, in place of shapes
   bool models = false;  // list them
   std::string replay;   // a journal to decide again from; empty: tune
   bool json = false;
@@ -181,7 +181,7 @@ struct PackArguments {
 
 struct WarmArguments {
   std::string shapes;  // a file or the name of a preset; may be empty with the next three
-  std::string model;   // of annulus/models.h
+  std::string model;   // of annulus/kernels.h
   bool general = false;
   std::vector<std::string> from;  // folders of compiled kernels
   std::string into;

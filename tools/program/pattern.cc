@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "annulus/layout_formats.h"
+#include "annulus/layout.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "program/number_option.h"

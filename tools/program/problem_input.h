@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "annulus/attention.h"
 #include "annulus/device.h"
+#include "annulus/problem.h"
 #include "program/host_tensor.h"
 #include "program/options.h"
 

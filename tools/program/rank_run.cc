@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "annulus/communicator.h"
-#include "annulus/rendezvous.h"
 #include "base/fail.h"
 #include "program/report.h"
 

@@ -10,7 +10,7 @@
 #include <set>
 #include <string_view>
 
-#include "annulus/installation.h"
+#include "annulus/kernels.h"
 #include "base/env.h"
 #include "base/half.h"
 #include "program/operands.h"

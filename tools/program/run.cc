@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "annulus/installation.h"
+#include "annulus/kernels.h"
 #include "annulus/oracle.h"
 #include "base/fail.h"
 #include "base/files.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "annulus/models.h"
+#include "annulus/kernels.h"
 #include "base/fail.h"
 #include "base/files.h"
 

@@ -20,8 +20,8 @@
 #include <variant>
 #include <vector>
 
-#include "annulus/attention.h"
 #include "annulus/kernels.h"
+#include "annulus/problem.h"
 #include "program/batch_input.h"
 
 namespace annulus::program {
@@ -54,7 +54,7 @@ std::vector<std::string> words_of(std::string_view line);
 // Calls read() with each line of such a list.
 void read_shape_lines(const std::string& name, const std::function<void(const std::string&)>& read);
 
-// Gives the shapes of a model of annulus/models.h, by its name. Throws Error{kInvalidArgument}
+// Gives the shapes of a model of annulus/kernels.h, by its name. Throws Error{kInvalidArgument}
 // where none has it.
 std::vector<Problem> read_model(const std::string& name);
 

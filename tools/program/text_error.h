@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace annulus::program {
 

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "annulus/trace.h"
+#include "annulus/observe.h"
 #include "base/fail.h"
 #include "base/files.h"
 

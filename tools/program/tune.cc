@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <deque>
 
-#include "annulus/models.h"
+#include "annulus/kernels.h"
 #include "base/fail.h"
 #include "program/batch_input.h"
 #include "program/interruption.h"

@@ -1,5 +1,5 @@
 // annulus tuned export, import, merge, diff, verify, prune, remove, why: tuned results that travel.
-#include "annulus/tuned_pack.h"
+#include "annulus/tune.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/config_family.h"
 #include "attention/kernels/kernel_config.h"
 #include "attention/kernels/kernel_source.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/kernel_config.h"
 #include "attention/score/score_code.h"
 #include "attention/tiles/segments.h"

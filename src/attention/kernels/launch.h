@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/kernel_config.h"
 #include "base/math.h"
 #include "device/context.h"

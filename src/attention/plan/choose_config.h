@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/device_limits.h"
 #include "attention/kernels/kernel_config.h"
 #include "attention/tiles/segments.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/device_limits.h"
 #include "attention/plan/choose_config.h"
 #include "jit/spec.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/device_limits.h"
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_config.h"

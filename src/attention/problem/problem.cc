@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/problem/dims.h"
 #include "attention/problem/operands.h"
 #include "attention/score/score.h"

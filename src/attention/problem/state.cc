@@ -1,4 +1,4 @@
-#include "annulus/state.h"
+#include "annulus/problem.h"
 
 #include <algorithm>
 #include <cmath>

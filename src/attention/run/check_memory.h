@@ -3,7 +3,7 @@
 
 // Asks the driver about the memory of a call (DeviceOptions::check_operands).
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "device/context.h"
 
 namespace annulus::attention {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "annulus/score_expression.h"
+#include "annulus/score.h"
 
 namespace annulus::attention {
 

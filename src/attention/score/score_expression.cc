@@ -1,5 +1,5 @@
-// The public interface of score expressions (annulus/score_expression.h).
-#include "annulus/score_expression.h"
+// The public interface of score expressions (annulus/score.h).
+#include "annulus/score.h"
 
 #include "attention/score/score_node.h"
 #include "base/fail.h"

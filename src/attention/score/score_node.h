@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "annulus/score_expression.h"
+#include "annulus/score.h"
 
 namespace annulus::inline v0::detail {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {

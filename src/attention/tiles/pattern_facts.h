@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "params/attention_params.h"
 #include "pattern/node_pointer.h"
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "pattern/batches.h"
 #include "pattern/classify.h"
 

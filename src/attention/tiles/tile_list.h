@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "params/tile_order_params.h"
 #include "pattern/classify.h"
 

@@ -3,7 +3,7 @@
 
 // Which rows of K and V a problem has a use for.
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "planner/choices.h"
 #include "planner/made.h"
 

@@ -1,4 +1,4 @@
-// Calls of annulus/c_append.h.
+// Calls of annulus/c_batch.h.
 
 #include <cstdlib>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "annulus/c_inspect.h"
+#include "annulus/c.h"
 #include "fuzz/fuzz.h"
 
 namespace annulus::fuzz {

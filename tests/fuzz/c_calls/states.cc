@@ -1,4 +1,4 @@
-// Calls of annulus/c_oracle.h: states, comparisons and tolerances.
+// Calls of annulus/c_tools.h: states, comparisons and tolerances.
 
 #include <cmath>
 #include <limits>

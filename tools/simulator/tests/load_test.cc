@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "simulator/machine/memory.h"
 #include "simulator/run/load.h"
 

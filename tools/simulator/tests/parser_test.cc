@@ -5,7 +5,7 @@
 #include <bit>
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/random.h"
 
 namespace annulus::ptx {

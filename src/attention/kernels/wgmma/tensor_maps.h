@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "annulus/attention.h"
+#include "annulus/problem.h"
 #include "attention/kernels/launch.h"
 #include "attention/kernels/wgmma/config.h"
 #include "device/context.h"

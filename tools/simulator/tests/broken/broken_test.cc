@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "abi/libraries.h"
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/env.h"
 #include "base/json.h"
 #include "device/buffer.h"

@@ -25,7 +25,7 @@
 #include <set>
 #include <sstream>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "device/stream.h"

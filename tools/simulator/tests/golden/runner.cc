@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "device/buffer.h"
 #include "device/module.h"

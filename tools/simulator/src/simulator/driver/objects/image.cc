@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "simulator/driver/objects/fatbin.h"
 
 namespace annulus::simulator::driver {

@@ -1,5 +1,5 @@
-#ifndef ANNULUS_ATTENTION_H_
-#define ANNULUS_ATTENTION_H_
+#ifndef ANNULUS_PROBLEM_H_
+#define ANNULUS_PROBLEM_H_
 
 // One attention problem: O = softmax(mask(score(Q K^T))) V per batch and head, with grouped
 // key/value heads. A problem is a plain value; planning and running it is annulus/device.h.
@@ -12,11 +12,51 @@
 
 #include "annulus/pattern.h"
 #include "annulus/score.h"
-#include "annulus/state.h"
 #include "annulus/types.h"
-#include "annulus/work_limit.h"
 
 namespace annulus::inline v0 {
+
+// The running state of attention, so that the keys of one row may be split over several launches,
+// devices or machines and joined afterwards without loss. With t = log2(e) x the final score of a
+// visible (query, key) pair (all of annulus/score.h applied but the sink logits, which join where O
+// is written), the state of one row is
+//
+//   m   = max of t                     base 2; -inf where no key was visible
+//   l   = sum of 2^(t - m)             0 where no key was visible
+//   acc = sum of 2^(t - m) v  [Dv]     not normalised; 0 where no key was visible
+//
+// and O = acc / l, LSE = ln 2 (m + log2 l). Only l decides whether a row is empty: in a state that
+// comes in, m and acc of a row with l = 0 may be anything. On a device the three live in contiguous
+// fp32 arrays acc[B, H, Sq, Dv], m[B, H, Sq], l[B, H, Sq]; here they are host memory.
+
+// The version of the meaning above. A state carries it between processes, and states of different
+// versions do not merge.
+constexpr int kStateVersion = 1;
+
+// States of `rows` rows in host memory.
+struct HostState {
+  int version = kStateVersion;
+  std::int64_t rows = 0;
+  std::int64_t dim_v = 0;
+  std::vector<float> acc;  // [rows, dim_v]
+  std::vector<float> m;    // [rows]
+  std::vector<float> l;    // [rows]
+
+  static ANNULUS_EXPORT HostState empty(std::int64_t rows, std::int64_t dim_v);
+};
+
+// Merges two states into that of the union of their key sets, which must be disjoint. Merging with
+// an empty row returns the other row bit for bit; two empty rows give an empty row. NaN spreads
+// only to its own row. Throws Error{kInvalidArgument} where rows, dim_v, array sizes or versions
+// differ.
+ANNULUS_EXPORT HostState merge(const HostState& a, const HostState& b);
+
+// O and LSE of a state: an empty row gives 0 and -inf.
+struct FinishedRows {
+  std::vector<float> o;    // [rows, dim_v]
+  std::vector<float> lse;  // [rows], in the base asked for
+};
+ANNULUS_EXPORT FinishedRows finish(const HostState& state, LseBase base);
 
 // Positions (q0 + i, k0 + j) stay within plus and minus this bound, so that their differences fit
 // 32 bits.
@@ -84,7 +124,7 @@ struct Problem {
   ANNULUS_EXPORT PatternContext context() const;  // holds total_k and layer
 };
 
-// Device memory of a carried state, fp32, contiguous; see annulus/state.h.
+// Device memory of a carried state, fp32, contiguous; the running state above.
 struct StatePointers {
   float* acc = nullptr;  // [B, H, Sq, Dv]
   float* m = nullptr;    // [B, H, Sq]
@@ -152,4 +192,4 @@ ANNULUS_EXPORT Density pair_density(const Problem& problem, const WorkLimit& lim
 
 }  // namespace annulus::inline v0
 
-#endif  // ANNULUS_ATTENTION_H_
+#endif  // ANNULUS_PROBLEM_H_
