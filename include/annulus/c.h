@@ -490,12 +490,15 @@ typedef struct annulus_plan_options {
   // 0 or 1: the plan learns of better configurations that annulus_background_tuning_create
   // (annulus/c_tune.h) finds; `swap` says when runs use them, annulus::PlanOptions what may differ.
   int64_t follow_tuning;
+  // The blocks that each run chooses; null: none. Only annulus_plan_create takes one; other
+  // functions return ANNULUS_UNSUPPORTED.
+  const struct annulus_selection* selection;
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT                                                                  \
   {                                                                                                \
     sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0, \
-        0, 0, NULL, 0, 0, ANNULUS_SWAP_WHEN_READY, NULL, NULL, 0                                   \
+        0, 0, NULL, 0, 0, ANNULUS_SWAP_WHEN_READY, NULL, NULL, 0, NULL                             \
   }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
@@ -622,12 +625,16 @@ typedef struct annulus_operands {
   // every row of that tensor is the same memory. With 0 they are taken for strides that were
   // forgotten, and refused. Strides of 0 of heads or batches alone need no word.
   int64_t broadcast_rows;
+  // Memory besides the operands that a run of a plan with a selection reads or writes; null: none.
+  // A plan without a selection takes none, and a ring takes none. Functions that measure a run take
+  // its operands as they are.
+  const struct annulus_selection_buffers* selection;
 } annulus_operands;
 
 #define ANNULUS_OPERANDS_INIT                                                                \
   {                                                                                          \
     sizeof(annulus_operands), NULL, NULL, NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, \
-        {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL, 0               \
+        {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL, 0, NULL         \
   }
 
 // Puts the work on `stream` and returns. It allocates nothing, takes no lock and does not wait, and
@@ -741,12 +748,12 @@ ANNULUS_EXPORT annulus_status annulus_pattern_from_vertical_slash(
     int64_t heads, const int32_t* verticals, size_t vertical_count, const int32_t* slashes,
     size_t slash_count, annulus_text** pattern);
 
-// The C interface of blocks that each run chooses on the device: annulus/selection.h,
-// annulus/selection.h and annulus/selection.h say what is chosen, measured and changed. The
-// conventions are those at the top of annulus/c.h.
+// ---- Blocks that each run chooses on the device. annulus/selection.h explains what is chosen and
+// how it changes.
 //
 //   selection.max_blocks = 32;
-//   annulus_plan_create_selected(device, &problem, &selection, NULL, &plan);
+//   options.selection = &selection;
+//   annulus_plan_create(device, &problem, &options, &plan);
 //   annulus_plan_run(plan, stream, &operands, workspace);      chooses, lists, attends
 
 typedef enum annulus_selection_rule {
@@ -782,14 +789,6 @@ typedef struct annulus_selection {
 #define ANNULUS_SELECTION_INIT \
   { sizeof(annulus_selection), 128, 128, ANNULUS_TOP_K, ANNULUS_POOL_MEAN, 0, 0.95, 16, 0, 0, 1, 1 }
 
-// The other functions of plans take this one too. ANNULUS_UNSUPPORTED as well where the pattern is
-// a sum or has blocks() of its own.
-ANNULUS_EXPORT annulus_status annulus_plan_create_selected(annulus_device* device,
-                                                           const annulus_problem* problem,
-                                                           const annulus_selection* selection,
-                                                           const annulus_plan_options* options,
-                                                           annulus_plan** plan);
-
 // Device memory of one run besides the operands, 4-byte aligned; it must stay until the work on the
 // stream has ended.
 typedef struct annulus_selection_buffers {
@@ -805,13 +804,6 @@ typedef struct annulus_selection_buffers {
 
 #define ANNULUS_SELECTION_BUFFERS_INIT \
   { sizeof(annulus_selection_buffers), NULL, NULL, 0 }
-
-// annulus_plan_run for a plan with a selection that reads or writes more than the operands. A plan
-// without one is ANNULUS_INVALID_ARGUMENT. Null buffers mean none.
-ANNULUS_EXPORT annulus_status annulus_plan_run_selected(annulus_plan* plan, void* stream,
-                                                        const annulus_operands* operands,
-                                                        void* workspace,
-                                                        const annulus_selection_buffers* buffers);
 
 // ---- Importance: kept blocks that change little by little
 

@@ -49,8 +49,8 @@ typedef struct annulus_key_interleave {
 
 // How many of the first `keys` keys of a request are on the rank, which go to *held.
 // ANNULUS_INVALID_ARGUMENT where there is no such rank, or `keys` is negative or beyond 2^30.
-ANNULUS_EXPORT annulus_status annulus_held_keys(const annulus_key_interleave* interleave,
-                                                int64_t keys, int64_t* held);
+ANNULUS_EXPORT annulus_status annulus_interleave_held_keys(const annulus_key_interleave* interleave,
+                                                           int64_t keys, int64_t* held);
 
 // annulus::BatchProblem.
 typedef struct annulus_batch_problem {

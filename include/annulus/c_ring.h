@@ -462,8 +462,8 @@ ANNULUS_EXPORT annulus_status annulus_ring_create(annulus_device* const* devices
 ANNULUS_EXPORT annulus_status annulus_ring_destroy(annulus_ring* ring);
 
 // Writes to *step the problem by whose tuned result the configuration of such a ring is chosen:
-// give it to annulus_tune (annulus/c_tune.h) with the device of rank 0. Its texts and its layout
-// are those of `problem`. Null options are the defaults.
+// give it to annulus_tuning_create (annulus/c_tune.h) with the device of rank 0. Its texts and its
+// layout are those of `problem`. Null options are the defaults.
 ANNULUS_EXPORT annulus_status annulus_ring_get_step(size_t ranks, const annulus_problem* problem,
                                                     const annulus_ring_options* options,
                                                     annulus_problem* step);
@@ -605,8 +605,8 @@ typedef enum annulus_joined_slices {
 
 // The rows, or heads, [*begin, *end) of slice `rank` of `ranks` of `count`.
 // ANNULUS_INVALID_ARGUMENT where there is no such slice.
-ANNULUS_EXPORT annulus_status annulus_slice_of(int64_t count, int32_t ranks, int32_t rank,
-                                               int64_t* begin, int64_t* end);
+ANNULUS_EXPORT annulus_status annulus_join_slice(int64_t count, int32_t ranks, int32_t rank,
+                                                 int64_t* begin, int64_t* end);
 
 // annulus::JoinProblem.
 typedef struct annulus_join_problem {
@@ -702,7 +702,7 @@ ANNULUS_EXPORT annulus_status annulus_join_plan_run(annulus_join_plan* plan, voi
 // ---- Queries of all heads
 
 // annulus::GatherProblem: rows of Q of which each rank has those of its heads
-// (annulus_slice_of(heads, ranks, rank)), to all heads on all ranks.
+// (annulus_join_slice(heads, ranks, rank)), to all heads on all ranks.
 typedef struct annulus_gather_problem {
   size_t struct_size;
   int64_t heads;      // H >= 1, of all ranks together

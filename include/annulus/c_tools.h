@@ -27,9 +27,9 @@ extern "C" {
 // annulus/tune.h does. Null callback: none; `seconds` of the progress are 0. ANNULUS_FILE where the
 // journal cannot be read, ANNULUS_INVALID_FILE where it is none or of another version,
 // ANNULUS_UNSUPPORTED where it ends before the heuristic's own choice was measured.
-ANNULUS_EXPORT annulus_status annulus_tune_replay(const char* journal,
-                                                  annulus_tune_callback progress,
-                                                  void* progress_user, annulus_tuning** tuning);
+ANNULUS_EXPORT annulus_status annulus_tuning_replay(const char* journal,
+                                                    annulus_tune_callback progress,
+                                                    void* progress_user, annulus_tuning** tuning);
 
 typedef struct annulus_tuned_list annulus_tuned_list;
 
@@ -194,7 +194,7 @@ typedef struct annulus_tuned_verify_options {
   { sizeof(annulus_tuned_verify_options), NULL, 0, 0, 0, NULL }
 
 // Whether entries serve a device, and why not where they do not. Null options are the defaults.
-// Where it measures, it blocks as annulus_tune does.
+// Where it measures, it blocks as annulus_tuning_create does.
 ANNULUS_EXPORT annulus_status annulus_tuned_verify(annulus_device* device,
                                                    const annulus_tuned_verify_options* options,
                                                    annulus_tuned_report** report);
@@ -214,7 +214,7 @@ ANNULUS_EXPORT annulus_status annulus_tuned_remove(const char* name, const char*
 ANNULUS_EXPORT annulus_status annulus_tuned_why(annulus_device* device,
                                                 const annulus_problem* problem,
                                                 annulus_tuned_report** report);
-// The same for a plan with a selection (annulus_plan_create_selected).
+// The same for a plan with a selection (annulus_plan_options).
 ANNULUS_EXPORT annulus_status annulus_tuned_why_selected(annulus_device* device,
                                                          const annulus_problem* problem,
                                                          const annulus_selection* selection,
@@ -237,7 +237,7 @@ ANNULUS_EXPORT annulus_status annulus_tuned_why_batch(annulus_device* device,
 //   annulus_warm_work_add(work, &problem, NULL, NULL);
 //   options.folder = "/tmp/kernels";
 //   options.devices = "h100,sim:sm_80";
-//   annulus_warm(work, &options, &result);       seconds to minutes
+//   annulus_warm_work_run(work, &options, &result);       seconds to minutes
 
 // A problem as a line of a file of shapes, which `annulus warm` reads. Null options are the
 // defaults.
@@ -247,7 +247,7 @@ ANNULUS_EXPORT annulus_status annulus_shape_line(const annulus_problem* problem,
 
 // Lines: the GPUs that kernels can be compiled for without one: name, ", ", architecture, ": ", and
 // a description.
-ANNULUS_EXPORT annulus_status annulus_known_gpus(annulus_text** text);
+ANNULUS_EXPORT annulus_status annulus_gpu_list(annulus_text** text);
 
 // What kernels are wanted for.
 typedef struct annulus_warm_work annulus_warm_work;
@@ -282,7 +282,7 @@ typedef struct annulus_warm_options {
   size_t struct_size;
   const char* folder;  // an absolute path; made where it is missing
   // What to compile for, ',' between them: a device of this machine or a simulated one, as
-  // annulus_device_options.name; a GPU of annulus_known_gpus by name; or an architecture, which is
+  // annulus_device_options.name; a GPU of annulus_gpu_list by name; or an architecture, which is
   // all of these that have it. Null or empty: the device that annulus_device_open would take.
   const char* devices;
   const char* template_dir;  // as annulus_device_options, as is the next one
@@ -320,9 +320,9 @@ typedef struct annulus_warm_result {
 // shape that does not fit a device costs only itself. Needs NVRTC and no GPU. Returns
 // ANNULUS_LIBRARY without NVRTC, ANNULUS_FILE where the folder cannot be written to, and otherwise
 // what annulus::warm throws.
-ANNULUS_EXPORT annulus_status annulus_warm(annulus_warm_work* work,
-                                           const annulus_warm_options* options,
-                                           annulus_warm_result* result);
+ANNULUS_EXPORT annulus_status annulus_warm_work_run(annulus_warm_work* work,
+                                                    const annulus_warm_options* options,
+                                                    annulus_warm_result* result);
 
 // A shape that has no kernel for a device, or a kernel that does not compile.
 typedef struct annulus_warm_failure {
@@ -336,8 +336,8 @@ typedef struct annulus_warm_failure {
 #define ANNULUS_WARM_FAILURE_INIT \
   { sizeof(annulus_warm_failure), NULL, NULL, NULL, 0 }
 
-// Tells a failure of the last annulus_warm() with this work that ended. Its texts stay until the
-// next one, or until the work is destroyed.
+// Tells a failure of the last annulus_warm_work_run() with this work that ended. Its texts stay
+// until the next one, or until the work is destroyed.
 ANNULUS_EXPORT annulus_status annulus_warm_work_get_failure(annulus_warm_work* work, size_t index,
                                                             annulus_warm_failure* failure);
 
@@ -370,7 +370,7 @@ typedef struct annulus_prune_result {
 // Removes kernels from a folder. `problems` (null: not wanted) gets lines: files that could not be
 // removed. Returns ANNULUS_FILE where the folder is missing or not to be trusted, and
 // ANNULUS_INVALID_ARGUMENT for an age that is NaN.
-ANNULUS_EXPORT annulus_status annulus_prune_kernels(const annulus_prune_options* options,
+ANNULUS_EXPORT annulus_status annulus_kernels_prune(const annulus_prune_options* options,
                                                     annulus_prune_result* result,
                                                     annulus_text** problems);
 
@@ -387,7 +387,7 @@ typedef struct annulus_verify_result {
 // Reads every kernel of a folder (null: as annulus_device_options.cache_dir). `damaged` (null: not
 // wanted) gets lines: files that no device would take, ": ", and why. `remove` (0 or 1) removes
 // these. Returns ANNULUS_FILE where the folder is missing or not to be trusted.
-ANNULUS_EXPORT annulus_status annulus_verify_kernels(const char* folder, int32_t remove,
+ANNULUS_EXPORT annulus_status annulus_kernels_verify(const char* folder, int32_t remove,
                                                      annulus_verify_result* result,
                                                      annulus_text** damaged);
 
@@ -601,7 +601,8 @@ typedef struct annulus_host_result {
   annulus_strides o_strides;
   const float* lse;                 // [B, H, Sq] contiguous, in the problem's base; null: none
   const annulus_host_state* state;  // instead of the others, with carry_out
-  // [B, H, Sq]: rows that are not compared, as annulus_reached_rows writes them; null: none.
+  // [B, H, Sq]: rows that are not compared, as annulus_problem_reached_rows writes them; null:
+  // none.
   const uint8_t* excused;
 } annulus_host_result;
 
@@ -649,10 +650,10 @@ ANNULUS_EXPORT annulus_status annulus_reference_compare(annulus_reference* refer
 
 // Writes reached [B, H, Sq]: 1 where a NaN or an infinity in an operand may reach the row, because
 // the row's tiles read it. tile_rows and tile_columns are those of the plan.
-ANNULUS_EXPORT annulus_status annulus_reached_rows(const annulus_problem* problem,
-                                                   const annulus_host_inputs* inputs,
-                                                   int64_t tile_rows, int64_t tile_columns,
-                                                   uint8_t* reached);
+ANNULUS_EXPORT annulus_status annulus_problem_reached_rows(const annulus_problem* problem,
+                                                           const annulus_host_inputs* inputs,
+                                                           int64_t tile_rows, int64_t tile_columns,
+                                                           uint8_t* reached);
 
 // Adds what was planned since it last was to the file of annulus_device_options.shape_log, and
 // returns when it is there; does nothing without such a file. ANNULUS_FILE where it cannot be

@@ -4,7 +4,7 @@
 // The C interface of tuning: annulus/tune.h explains what a search does and where results are kept.
 // The conventions are those at the top of annulus/c.h.
 //
-//   annulus_tune(device, &problem, NULL, &tuning);     seconds to minutes
+//   annulus_tuning_create(device, &problem, NULL, &tuning);     seconds to minutes
 //   annulus_tuning_get(tuning, &result);               annulus_plan_create uses it from now on
 
 #include "annulus/c.h"
@@ -48,10 +48,13 @@ typedef struct annulus_tune_options {
   int32_t cold_cache;
   // 0 or 1: keep the journal of a search that ends by itself, which otherwise removes it
   int32_t keep_journal;
+  // Of plans with a selection (annulus_plan_options): the attention is tuned, with blocks drawn for
+  // it. Null: of plans without one. Not for annulus_tuning_create_batch.
+  const annulus_selection* selection;
 } annulus_tune_options;
 
 #define ANNULUS_TUNE_OPTIONS_INIT \
-  { sizeof(annulus_tune_options), 0.0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
+  { sizeof(annulus_tune_options), 0.0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL }
 
 typedef struct annulus_tuning annulus_tuning;
 
@@ -60,14 +63,8 @@ typedef struct annulus_tuning annulus_tuning;
 // annulus_plan_create; ANNULUS_INVALID_ARGUMENT where there is nothing to launch; ANNULUS_FILE
 // where no folder of the given path can be written to; ANNULUS_FAULT where a candidate faulted on a
 // GPU, whose context is lost then.
-ANNULUS_EXPORT annulus_status annulus_tune(annulus_device* device, const annulus_problem* problem,
-                                           const annulus_tune_options* options,
-                                           annulus_tuning** tuning);
-// The same for plans with a selection (annulus_plan_create_selected): its attention, with blocks
-// that are drawn at random in place of chosen ones.
-ANNULUS_EXPORT annulus_status annulus_tune_selected(annulus_device* device,
+ANNULUS_EXPORT annulus_status annulus_tuning_create(annulus_device* device,
                                                     const annulus_problem* problem,
-                                                    const annulus_selection* selection,
                                                     const annulus_tune_options* options,
                                                     annulus_tuning** tuning);
 
@@ -89,10 +86,11 @@ typedef struct annulus_step_requests {
 // within the bounds. The time limit is for all of them together. A tuning for each class that was
 // searched goes to the first of `tunings`, in the order of annulus_batch_plan_info.config, and how
 // many these are to *count; each is given back. There must be `room` for as many as there are
-// classes within the bounds, which ANNULUS_REQUEST_CLASSES is. Errors are those of annulus_tune and
-// of annulus_batch_plan_create; ANNULUS_INVALID_ARGUMENT as well for a step that is not within the
-// bounds. After an error there are no tunings; a class whose search had ended keeps its result.
-ANNULUS_EXPORT annulus_status annulus_tune_batch(
+// classes within the bounds, which ANNULUS_REQUEST_CLASSES is. Errors are those of
+// annulus_tuning_create and of annulus_batch_plan_create; ANNULUS_INVALID_ARGUMENT as well for a
+// step that is not within the bounds. After an error there are no tunings; a class whose search had
+// ended keeps its result.
+ANNULUS_EXPORT annulus_status annulus_tuning_create_batch(
     annulus_device* device, const annulus_batch_problem* problem, const annulus_step_requests* step,
     size_t step_count, const annulus_tune_options* options, annulus_tuning** tunings, size_t room,
     size_t* count);
@@ -130,7 +128,7 @@ typedef struct annulus_tune_result {
   // tuned results, and its text.
   const char* file_name;
   const char* file;
-  // The journal of the search, for a later call to go on from, or for annulus_tune_replay; empty:
+  // The journal of the search, for a later call to go on from, or for annulus_tuning_replay; empty:
   // there is none (any more).
   const char* journal;
   int64_t resumed;  // candidates that the journal of an earlier search had answers for

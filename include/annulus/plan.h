@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PLAN_H_
 #define ANNULUS_PLAN_H_
 
-// A plan: a problem made ready for a device, and its runs. Device::plan (annulus/device.h) makes it.
+// A plan: a problem made ready for a device, and its runs. Device::plan (annulus/device.h) makes
+// it.
 
 #include <cstddef>
 #include <cstdint>

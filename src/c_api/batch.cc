@@ -135,8 +135,8 @@ BatchOperands operands_of(const annulus_batch_operands* given) {
 
 extern "C" {
 
-annulus_status annulus_held_keys(const annulus_key_interleave* interleave, int64_t keys,
-                                 int64_t* held) {
+annulus_status annulus_interleave_held_keys(const annulus_key_interleave* interleave, int64_t keys,
+                                            int64_t* held) {
   return guarded([&] {
     check_pointer("interleave", interleave);
     check_pointer("held (where the number goes)", held);

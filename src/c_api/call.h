@@ -24,6 +24,7 @@
 
 #include "annulus/c.h"
 #include "annulus/device.h"
+#include "annulus/selection.h"
 #include "c_api/handle_table.h"
 
 namespace annulus::c_api {
@@ -80,8 +81,21 @@ void write_struct(const StructName& name, T* to, const T& filled) {
 
 // Converts structs that come in. They throw as read_struct, validate() and Pattern::parse do.
 Problem problem_of(const annulus_problem* given);
+// Throws Error{kInvalidArgument} if they come with buffers of a selection.
 Operands operands_of(const annulus_operands* given);
-PlanOptions plan_options_of(const annulus_plan_options* given);  // null: the defaults
+// The operands of a plan's run, and the buffers of its selection.
+struct RunOperands {
+  Operands operands;
+  std::optional<SelectionBuffers> buffers;
+};
+RunOperands run_operands_of(const annulus_operands* given);
+// Null stands for the defaults. Throws Error{kUnsupported} if they have a selection.
+PlanOptions plan_options_of(const annulus_plan_options* given);
+struct SelectedPlanOptions {
+  PlanOptions options;
+  std::optional<Selection> selection;
+};
+SelectedPlanOptions selected_plan_options_of(const annulus_plan_options* given);
 LayoutCacheLimits limits_of(const annulus_cache_limits* given);  // likewise
 // Throws Error{kInvalidArgument} that names the option.
 SimulationOptions simulation_of(std::int32_t checked, std::uint64_t seed, std::int64_t threads);

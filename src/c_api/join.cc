@@ -52,8 +52,8 @@ JoinProblem problem_of(const annulus_join_problem* given) {
 
 extern "C" {
 
-annulus_status annulus_slice_of(int64_t count, int32_t ranks, int32_t rank, int64_t* begin,
-                                int64_t* end) {
+annulus_status annulus_join_slice(int64_t count, int32_t ranks, int32_t rank, int64_t* begin,
+                                  int64_t* end) {
   return guarded([&] {
     check_pointer("begin", begin);
     check_pointer("end", end);

@@ -80,7 +80,7 @@ annulus_status annulus_shape_line(const annulus_problem* problem,
   });
 }
 
-annulus_status annulus_known_gpus(annulus_text** text) {
+annulus_status annulus_gpu_list(annulus_text** text) {
   return guarded([&] {
     check_pointer("text (where the handle goes)", text);
     std::vector<std::string> told;
@@ -133,8 +133,8 @@ annulus_status annulus_warm_work_add_general(annulus_warm_work* work) {
   });
 }
 
-annulus_status annulus_warm(annulus_warm_work* work, const annulus_warm_options* given,
-                            annulus_warm_result* to) {
+annulus_status annulus_warm_work_run(annulus_warm_work* work, const annulus_warm_options* given,
+                                     annulus_warm_result* to) {
   return guarded([&] {
     const WarmPin pin(works(), number(work));
     check_output(kWarmResult, to);
@@ -171,7 +171,7 @@ annulus_status annulus_warm_work_get_failure(annulus_warm_work* work, size_t ind
   });
 }
 
-annulus_status annulus_prune_kernels(const annulus_prune_options* given, annulus_prune_result* to,
+annulus_status annulus_kernels_prune(const annulus_prune_options* given, annulus_prune_result* to,
                                      annulus_text** problems) {
   return guarded([&] {
     check_output(kPruneResult, to);
@@ -192,7 +192,7 @@ annulus_status annulus_prune_kernels(const annulus_prune_options* given, annulus
   });
 }
 
-annulus_status annulus_verify_kernels(const char* folder, int32_t remove, annulus_verify_result* to,
+annulus_status annulus_kernels_verify(const char* folder, int32_t remove, annulus_verify_result* to,
                                       annulus_text** damaged) {
   return guarded([&] {
     check_output(kVerifyResult, to);

@@ -246,9 +246,9 @@ annulus_status annulus_reference_compare(annulus_reference* handle,
   });
 }
 
-annulus_status annulus_reached_rows(const annulus_problem* problem,
-                                    const annulus_host_inputs* given, int64_t tile_rows,
-                                    int64_t tile_columns, uint8_t* reached) {
+annulus_status annulus_problem_reached_rows(const annulus_problem* problem,
+                                            const annulus_host_inputs* given, int64_t tile_rows,
+                                            int64_t tile_columns, uint8_t* reached) {
   return guarded([&] {
     const Problem made = problem_of(problem);
     validate(made);

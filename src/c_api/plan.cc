@@ -1,5 +1,6 @@
 // The C interface of plans: each function converts and calls annulus/device.h.
 #include "c_api/functions.h"
+#include "c_api/problems.h"
 
 namespace annulus::c_api {
 namespace {
@@ -112,9 +113,10 @@ Score score_of(const char* text, bool has_scale, double scale, double softcap) {
   return score;
 }
 
-PlanOptions plan_options_of(const annulus_plan_options* given) {
-  PlanOptions options;
-  if (given == nullptr) return options;
+SelectedPlanOptions selected_plan_options_of(const annulus_plan_options* given) {
+  SelectedPlanOptions all;
+  if (given == nullptr) return all;
+  PlanOptions& options = all.options;
   const annulus_plan_options c =
       read_struct(kPlanOptions, given, annulus_plan_options ANNULUS_PLAN_OPTIONS_INIT);
   if (c.config != nullptr) options.config = c.config;
@@ -140,7 +142,18 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
       on_ready(user, static_cast<std::int32_t>(state), problem.c_str());
     };
   }
-  return options;
+  if (c.selection != nullptr) all.selection = selection_of(c.selection);
+  return all;
+}
+
+PlanOptions plan_options_of(const annulus_plan_options* given) {
+  SelectedPlanOptions all = selected_plan_options_of(given);
+  if (all.selection) {
+    base::fail(ErrorCode::kUnsupported,
+               "annulus_plan_options.selection is set, and only annulus_plan_create takes a "
+               "selection; pass NULL");
+  }
+  return std::move(all.options);
 }
 
 Problem problem_of(const annulus_problem* given) {
@@ -169,9 +182,10 @@ Problem problem_of(const annulus_problem* given) {
   return problem;
 }
 
-Operands operands_of(const annulus_operands* given) {
+RunOperands run_operands_of(const annulus_operands* given) {
   const annulus_operands c = read_struct(kOperands, given, annulus_operands ANNULUS_OPERANDS_INIT);
-  Operands operands;
+  RunOperands all;
+  Operands& operands = all.operands;
   operands.q = c.q;
   operands.k = c.k;
   operands.v = c.v;
@@ -187,7 +201,18 @@ Operands operands_of(const annulus_operands* given) {
   operands.scale_k = c.scale_k;
   operands.scale_v = c.scale_v;
   operands.broadcast_rows = truth("broadcast_rows", c.broadcast_rows);
-  return operands;
+  if (c.selection != nullptr) all.buffers = selection_buffers_of(c.selection);
+  return all;
+}
+
+Operands operands_of(const annulus_operands* given) {
+  const RunOperands all = run_operands_of(given);
+  if (all.buffers) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "annulus_operands.selection is set, and this function runs no plan with a "
+               "selection; pass NULL");
+  }
+  return all.operands;
 }
 
 }  // namespace annulus::c_api
@@ -199,8 +224,10 @@ annulus_status annulus_plan_create(annulus_device* device, const annulus_problem
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     check_pointer("plan (where the handle goes)", plan);
+    const SelectedPlanOptions all = selected_plan_options_of(options);
     auto object = std::make_unique<PlanObject>(
-        pin->device.plan(problem_of(problem), plan_options_of(options)));
+        all.selection ? pin->device.plan(problem_of(problem), *all.selection, all.options)
+                      : pin->device.plan(problem_of(problem), all.options));
     *plan = reinterpret_cast<annulus_plan*>(plans().insert(std::move(object)));
   });
 }
@@ -311,7 +338,12 @@ annulus_status annulus_plan_run(annulus_plan* plan, void* stream, const annulus_
                                 void* workspace) {
   return guarded([&] {
     const PlanPin pin(plans(), number(plan));
-    pin->plan.run(stream, operands_of(operands), workspace);
+    const RunOperands all = run_operands_of(operands);
+    if (all.buffers) {
+      pin->plan.run(stream, all.operands, workspace, *all.buffers);
+    } else {
+      pin->plan.run(stream, all.operands, workspace);
+    }
   });
 }
 
@@ -320,7 +352,10 @@ annulus_status annulus_plan_bind(annulus_plan* plan, const annulus_operands* ope
   return guarded([&] {
     const PlanPin pin(plans(), number(plan));
     check_pointer("bound (where the handle goes)", bound);
-    auto object = std::make_unique<BoundCall>(pin->plan.bind(operands_of(operands), workspace));
+    const RunOperands all = run_operands_of(operands);
+    auto object = std::make_unique<BoundCall>(
+        all.buffers ? pin->plan.bind(all.operands, workspace, *all.buffers)
+                    : pin->plan.bind(all.operands, workspace));
     *bound = reinterpret_cast<annulus_bound*>(bound_calls().insert(std::move(object)));
   });
 }

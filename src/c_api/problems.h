@@ -14,6 +14,7 @@ namespace annulus::c_api {
 BatchProblem batch_problem_of(const annulus_batch_problem* given);
 BatchOptions batch_options_of(const annulus_batch_options* given);  // null: the defaults
 Selection selection_of(const annulus_selection* given);
+SelectionBuffers selection_buffers_of(const annulus_selection_buffers* given);
 
 }  // namespace annulus::c_api
 

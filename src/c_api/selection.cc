@@ -1,5 +1,4 @@
-// The C interface of chosen blocks: each function converts and calls annulus/selection.h,
-// annulus/selection.h or annulus/selection.h.
+// The C interface of chosen blocks: each function converts and calls annulus/selection.h.
 #include "annulus/c.h"
 #include "annulus/c_tools.h"
 
@@ -42,14 +41,13 @@ Selection selection_of(const annulus_selection* given) {
   return selection;
 }
 
-namespace {
-
-SelectionBuffers buffers_of(const annulus_selection_buffers* given) {
-  if (given == nullptr) return {};
+SelectionBuffers selection_buffers_of(const annulus_selection_buffers* given) {
   const annulus_selection_buffers c = read_struct(
       kSelectionBuffers, given, annulus_selection_buffers ANNULUS_SELECTION_BUFFERS_INIT);
   return {c.given, c.chosen, c.max_chosen};
 }
+
+namespace {
 
 TrackerOptions tracker_options_of(const annulus_tracker_options* given) {
   if (given == nullptr) return {};
@@ -83,28 +81,6 @@ using TrackerPin = HandleTable<TrackerObject>::Pin;
 
 extern "C" {
 
-annulus_status annulus_plan_create_selected(annulus_device* device, const annulus_problem* problem,
-                                            const annulus_selection* selection,
-                                            const annulus_plan_options* options,
-                                            annulus_plan** plan) {
-  return guarded([&] {
-    const DevicePin pin(devices(), number(device));
-    check_pointer("plan (where the handle goes)", plan);
-    give(plan, plans(),
-         std::make_unique<PlanObject>(pin->device.plan(problem_of(problem), selection_of(selection),
-                                                       plan_options_of(options))));
-  });
-}
-
-annulus_status annulus_plan_run_selected(annulus_plan* plan, void* stream,
-                                         const annulus_operands* operands, void* workspace,
-                                         const annulus_selection_buffers* buffers) {
-  return guarded([&] {
-    const PlanPin pin(plans(), number(plan));
-    pin->plan.run(stream, operands_of(operands), workspace, buffers_of(buffers));
-  });
-}
-
 annulus_status annulus_recall_meter_create(annulus_device* device, const annulus_problem* problem,
                                            const annulus_plan_options* options,
                                            annulus_recall_meter** meter) {
@@ -134,7 +110,7 @@ annulus_status annulus_recall_meter_run(annulus_recall_meter* meter, void* strea
                                         void* workspace) {
   return guarded([&] {
     const MeterPin pin(meters(), number(meter));
-    pin->meter.run(stream, operands_of(operands), recall, workspace);
+    pin->meter.run(stream, run_operands_of(operands).operands, recall, workspace);
   });
 }
 
@@ -184,7 +160,7 @@ annulus_status annulus_importance_tracker_measure(annulus_importance_tracker* tr
                                                   void* workspace) {
   return guarded([&] {
     const TrackerPin pin(trackers(), number(tracker));
-    pin->tracker.measure(stream, operands_of(operands), given, state, workspace);
+    pin->tracker.measure(stream, run_operands_of(operands).operands, given, state, workspace);
   });
 }
 
@@ -193,7 +169,7 @@ annulus_status annulus_importance_tracker_update(annulus_importance_tracker* tra
                                                  void* state, void* workspace) {
   return guarded([&] {
     const TrackerPin pin(trackers(), number(tracker));
-    pin->tracker.update(stream, operands_of(operands), given, state, workspace);
+    pin->tracker.update(stream, run_operands_of(operands).operands, given, state, workspace);
   });
 }
 

@@ -269,37 +269,35 @@ annulus_tuned_entry to_c(const TunedEntry& entry) {
 
 extern "C" {
 
-annulus_status annulus_tune(annulus_device* device, const annulus_problem* problem,
-                            const annulus_tune_options* given, annulus_tuning** tuning) {
-  return guarded([&] {
-    const DevicePin pin(devices(), number(device));
-    check_pointer("tuning (where the handle goes)", tuning);
-    give_tuning(pin->device, {problem_of(problem)}, given, tuning);
-  });
-}
-
-annulus_status annulus_tune_selected(annulus_device* device, const annulus_problem* problem,
-                                     const annulus_selection* selection,
+annulus_status annulus_tuning_create(annulus_device* device, const annulus_problem* problem,
                                      const annulus_tune_options* given, annulus_tuning** tuning) {
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     check_pointer("tuning (where the handle goes)", tuning);
     const Problem read = problem_of(problem);
-    const Selection of_problem = selection_of(selection);
-    give_tuning(pin->device, {read, &of_problem}, given, tuning);
+    const annulus_selection* const chosen = read_options(given).selection;
+    const std::optional<Selection> selection =
+        chosen == nullptr ? std::nullopt : std::optional(selection_of(chosen));
+    give_tuning(pin->device, {read, selection ? &*selection : nullptr}, given, tuning);
   });
 }
 
-annulus_status annulus_tune_batch(annulus_device* device, const annulus_batch_problem* problem,
-                                  const annulus_step_requests* step, size_t step_count,
-                                  const annulus_tune_options* given, annulus_tuning** tunings,
-                                  size_t room, size_t* count) {
+annulus_status annulus_tuning_create_batch(annulus_device* device,
+                                           const annulus_batch_problem* problem,
+                                           const annulus_step_requests* step, size_t step_count,
+                                           const annulus_tune_options* given,
+                                           annulus_tuning** tunings, size_t room, size_t* count) {
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     check_pointer("tunings (where the handles go)", tunings);
     check_pointer("count (where the number goes)", count);
     const BatchProblem read = batch_problem_of(problem);
     const annulus_tune_options c = read_options(given);
+    if (c.selection != nullptr) {
+      base::fail(ErrorCode::kUnsupported,
+                 "annulus_tune_options.selection is set, and kernels of batches have no selection; "
+                 "pass NULL");
+    }
     validate(read);
     const std::size_t classes = tuned::classes_within(read).size();
     if (room < classes) {
@@ -314,8 +312,8 @@ annulus_status annulus_tune_batch(annulus_device* device, const annulus_batch_pr
   });
 }
 
-annulus_status annulus_tune_replay(const char* journal, annulus_tune_callback progress,
-                                   void* progress_user, annulus_tuning** tuning) {
+annulus_status annulus_tuning_replay(const char* journal, annulus_tune_callback progress,
+                                     void* progress_user, annulus_tuning** tuning) {
   return guarded([&] {
     check_pointer("journal", journal);
     check_pointer("tuning (where the handle goes)", tuning);

@@ -250,12 +250,14 @@ static void with_interleave(const sample_batch* batch) {
   problem.interleave.block = 2;
   problem.interleave.ranks = 3;
   problem.interleave.rank = 1;
-  CHECK_OK(annulus_held_keys(&problem.interleave, 9, &held));
+  CHECK_OK(annulus_interleave_held_keys(&problem.interleave, 9, &held));
   CHECK(held == 3);  // keys 2, 3 and 8
-  CHECK_FAILS(annulus_held_keys(&problem.interleave, -1, &held), ANNULUS_INVALID_ARGUMENT,
-              "keys is -1");
-  CHECK_FAILS(annulus_held_keys(NULL, 9, &held), ANNULUS_INVALID_ARGUMENT, "interleave is null");
-  CHECK_FAILS(annulus_held_keys(&problem.interleave, 9, NULL), ANNULUS_INVALID_ARGUMENT, "held");
+  CHECK_FAILS(annulus_interleave_held_keys(&problem.interleave, -1, &held),
+              ANNULUS_INVALID_ARGUMENT, "keys is -1");
+  CHECK_FAILS(annulus_interleave_held_keys(NULL, 9, &held), ANNULUS_INVALID_ARGUMENT,
+              "interleave is null");
+  CHECK_FAILS(annulus_interleave_held_keys(&problem.interleave, 9, NULL), ANNULUS_INVALID_ARGUMENT,
+              "held");
   problem.interleave.rank = 3;
   CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
               "interleave.rank is 3");

@@ -152,11 +152,11 @@ void test_join(void) {
   annulus_device* device = ranks_open(0);
   annulus_join_plan* plan = NULL;
   int64_t begin = 0, end = 0;
-  CHECK_OK(annulus_slice_of(7, 3, 1, &begin, &end));
+  CHECK_OK(annulus_join_slice(7, 3, 1, &begin, &end));
   CHECK(begin == 2 && end == 4);
-  CHECK_FAILS(annulus_slice_of(7, 3, 3, &begin, &end), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_join_slice(7, 3, 3, &begin, &end), ANNULUS_INVALID_ARGUMENT,
               "give 0 or more rows");
-  CHECK_FAILS(annulus_slice_of(7, 3, 1, NULL, &end), ANNULUS_INVALID_ARGUMENT, "begin is null");
+  CHECK_FAILS(annulus_join_slice(7, 3, 1, NULL, &end), ANNULUS_INVALID_ARGUMENT, "begin is null");
   CHECK_FAILS(annulus_join_plan_create(device, NULL, NULL, &plan), ANNULUS_INVALID_ARGUMENT,
               "the communicator is null");
   CHECK_OK(annulus_communicator_make_id(device, &the_id));

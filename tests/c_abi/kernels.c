@@ -85,22 +85,22 @@ static void warm(const char* folder, const annulus_problem* problem) {
   CHECK_FAILS(annulus_warm_work_add(work, NULL, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_problem");
   options.devices = "sim:sm_80";
-  CHECK_FAILS(annulus_warm(work, &options, &result), ANNULUS_INVALID_ARGUMENT, "absolute");
+  CHECK_FAILS(annulus_warm_work_run(work, &options, &result), ANNULUS_INVALID_ARGUMENT, "absolute");
   options.folder = folder;
   options.threads = -1;
-  CHECK_FAILS(annulus_warm(work, &options, &result), ANNULUS_INVALID_ARGUMENT, "threads");
+  CHECK_FAILS(annulus_warm_work_run(work, &options, &result), ANNULUS_INVALID_ARGUMENT, "threads");
   options.threads = INT64_MAX;
-  CHECK_FAILS(annulus_warm(work, &options, &result), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_warm_work_run(work, &options, &result), ANNULUS_INVALID_ARGUMENT,
               "threads is 9223372036854775807");
   options.threads = 2;
   options.progress = watch;
   options.progress_user = &seen;
   options.cancel = &seen.cancel;
   seen.cancel = 1;
-  CHECK_OK(annulus_warm(work, &options, &result));
+  CHECK_OK(annulus_warm_work_run(work, &options, &result));
   CHECK(result.cancelled == 1 && result.compiled == 0 && seen.calls == 0);
   seen.cancel = 0;
-  CHECK_OK(annulus_warm(work, &options, &result));
+  CHECK_OK(annulus_warm_work_run(work, &options, &result));
   CHECK(result.cancelled == 0 && result.failures == 0 && result.left == 0);
   CHECK(result.kernels >= 5 && result.compiled == result.kernels && result.there == 0);
   CHECK(seen.calls == (int)result.kernels && result.bytes > 1000 && result.seconds > 0);
@@ -111,7 +111,7 @@ static void warm(const char* folder, const annulus_problem* problem) {
   wrong.dtype = ANNULUS_FLOAT8_E4M3;
   CHECK_OK(annulus_warm_work_add(work, &wrong, NULL, NULL));
   options.devices = "sim:sm_80,h100";
-  CHECK_OK(annulus_warm(work, &options, &result));
+  CHECK_OK(annulus_warm_work_run(work, &options, &result));
   CHECK(result.failures == 1 && result.there >= 5 && result.compiled >= 5);
   CHECK_OK(annulus_warm_work_get_failure(work, 0, &failure));
   CHECK(strcmp(failure.device, "sim:sm_80") == 0 && failure.status == ANNULUS_UNSUPPORTED);
@@ -139,7 +139,7 @@ static void warm_general(const char* folder) {
   options.cancel = &seen.cancel;
   CHECK_OK(annulus_warm_work_create(&work));
   CHECK_OK(annulus_warm_work_add_general(work));
-  CHECK_OK(annulus_warm(work, &options, &result));
+  CHECK_OK(annulus_warm_work_run(work, &options, &result));
   CHECK(result.cancelled == 1 && result.kernels >= 20);
   CHECK(result.compiled >= 1 && result.left == result.kernels - result.compiled);
   CHECK_OK(annulus_warm_work_destroy(work));
@@ -221,27 +221,27 @@ static void care(const char* folder) {
   file = fopen(name, "w");
   CHECK(file != NULL);
   if (file != NULL) fclose(file);
-  CHECK_OK(annulus_verify_kernels(folder, 0, &verified, &text));
+  CHECK_OK(annulus_kernels_verify(folder, 0, &verified, &text));
   CHECK(verified.kernels >= 10 && verified.damaged == 1 && verified.bytes > 1000);
   CHECK(told(text, ".kernel: it is no kernel file"));
-  CHECK_OK(annulus_verify_kernels(folder, 1, &verified, NULL));
-  CHECK_OK(annulus_verify_kernels(folder, 0, &verified, NULL));
+  CHECK_OK(annulus_kernels_verify(folder, 1, &verified, NULL));
+  CHECK_OK(annulus_kernels_verify(folder, 0, &verified, NULL));
   CHECK(verified.damaged == 0);
-  CHECK_FAILS(annulus_verify_kernels("/nonexistent/kernels", 0, &verified, NULL), ANNULUS_FILE,
+  CHECK_FAILS(annulus_kernels_verify("/nonexistent/kernels", 0, &verified, NULL), ANNULUS_FILE,
               "/nonexistent/kernels");
-  CHECK_FAILS(annulus_verify_kernels(folder, 2, &verified, NULL), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_kernels_verify(folder, 2, &verified, NULL), ANNULUS_INVALID_ARGUMENT,
               "remove");
   // Kernels of the GPU serve nothing here.
   options.folder = folder;
   options.useless = 1;
-  CHECK_OK(annulus_prune_kernels(&options, &pruned, &text));
+  CHECK_OK(annulus_kernels_prune(&options, &pruned, &text));
   CHECK(told(text, ""));
   CHECK(pruned.removed >= 5 && pruned.left >= 5 &&
         pruned.left + pruned.removed == verified.kernels);
   options.older_than_seconds = 0.0 / 0.0;
-  CHECK_FAILS(annulus_prune_kernels(&options, &pruned, NULL), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_kernels_prune(&options, &pruned, NULL), ANNULUS_INVALID_ARGUMENT,
               "older_than_seconds is NaN");
-  CHECK_FAILS(annulus_prune_kernels(NULL, &pruned, NULL), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_kernels_prune(NULL, &pruned, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_prune_options is null");
 }
 
@@ -252,9 +252,9 @@ void test_kernels(void) {
   CHECK(mkdtemp(folder) != NULL);
   CHECK_OK(annulus_shape_line(&problem, NULL, &text));
   CHECK(told(text, "--heads 2 --seq 70 --dim 32 --pattern \"causal\""));
-  CHECK_OK(annulus_known_gpus(&text));
+  CHECK_OK(annulus_gpu_list(&text));
   CHECK(told(text, "h200, sm_90a: H200"));
-  CHECK_FAILS(annulus_known_gpus(NULL), ANNULUS_INVALID_ARGUMENT, "text");
+  CHECK_FAILS(annulus_gpu_list(NULL), ANNULUS_INVALID_ARGUMENT, "text");
   warm(folder, &problem);
   warm_general(folder);
   never(folder, &problem);

@@ -121,14 +121,14 @@ static void samples(host* of) {
 static void reached(host* of) {
   uint8_t rows[kAllRows];
   memset(rows, 7, sizeof rows);
-  CHECK_OK(annulus_reached_rows(&of->problem, &of->inputs, 16, 16, rows));
+  CHECK_OK(annulus_problem_reached_rows(&of->problem, &of->inputs, 16, 16, rows));
   CHECK(rows[0] == 0 && rows[kAllRows - 1] == 0);
   of->k[35 * kKvHeads * kDim] = 0x7fc0;
-  CHECK_OK(annulus_reached_rows(&of->problem, &of->inputs, 16, 16, rows));
+  CHECK_OK(annulus_problem_reached_rows(&of->problem, &of->inputs, 16, 16, rows));
   CHECK(rows[0] == 0 && rows[kRows - 1] == 1 && rows[2 * kRows + kRows - 1] == 0);
-  CHECK_FAILS(annulus_reached_rows(&of->problem, &of->inputs, 0, 16, rows),
+  CHECK_FAILS(annulus_problem_reached_rows(&of->problem, &of->inputs, 0, 16, rows),
               ANNULUS_INVALID_ARGUMENT, "tiles of 0 x 16");
-  CHECK_FAILS(annulus_reached_rows(&of->problem, &of->inputs, 16, 16, NULL),
+  CHECK_FAILS(annulus_problem_reached_rows(&of->problem, &of->inputs, 16, 16, NULL),
               ANNULUS_INVALID_ARGUMENT, "reached is null");
   download(of->made, of->k, of->made->operands.k, sizeof of->k);
 }

@@ -40,11 +40,24 @@ static void prepare(run* of, const sample* made) {
   of->chosen = allocate(of, kHeads * kBlocks * kMax * 4);
 }
 
+static annulus_status selected_plan(annulus_device* device, const annulus_problem* problem,
+                                    const annulus_selection* selection, annulus_plan** plan) {
+  annulus_plan_options options = ANNULUS_PLAN_OPTIONS_INIT;
+  options.selection = selection;
+  return annulus_plan_create(device, problem, &options, plan);
+}
+
+static annulus_status run_with(annulus_plan* plan, const annulus_operands* operands,
+                               void* workspace, const annulus_selection_buffers* buffers) {
+  annulus_operands with = *operands;
+  with.selection = buffers;
+  return annulus_plan_run(plan, NULL, &with, workspace);
+}
+
 static annulus_plan* plan_of(const run* of, void** workspace) {
   annulus_plan* plan = NULL;
   size_t bytes = 0;
-  CHECK_OK(
-      annulus_plan_create_selected(of->made->device, &of->problem, &of->selection, NULL, &plan));
+  CHECK_OK(selected_plan(of->made->device, &of->problem, &of->selection, &plan));
   CHECK_OK(annulus_plan_workspace_bytes(plan, &bytes));
   CHECK(bytes > 0);
   *workspace = allocate(of, bytes);
@@ -65,7 +78,7 @@ static void chooses(run* of) {
   buffers.chosen = of->chosen;
   buffers.max_chosen = kMax;
   sample_clear(of->made);
-  CHECK_OK(annulus_plan_run_selected(plan, NULL, &of->operands, workspace, &buffers));
+  CHECK_OK(run_with(plan, &of->operands, workspace, &buffers));
   CHECK(sample_error(of->made, sink_and_diagonal, NULL) < 1e-2);
   CHECK_OK(annulus_device_copy_to_host(of->made->device, chosen, of->chosen, sizeof chosen));
   for (row = 0; row < kHeads * kBlocks; ++row) {
@@ -76,14 +89,12 @@ static void chooses(run* of) {
   sample_clear(of->made);
   CHECK_OK(annulus_plan_run(plan, NULL, &of->operands, workspace));
   CHECK(sample_error(of->made, sink_and_diagonal, NULL) < 1e-2);
-  CHECK_FAILS(annulus_plan_run_selected(plan, NULL, &of->operands, NULL, NULL),
-              ANNULUS_INVALID_ARGUMENT, "workspace");
+  CHECK_FAILS(run_with(plan, &of->operands, NULL, NULL), ANNULUS_INVALID_ARGUMENT, "workspace");
   buffers.max_chosen = -1;
-  CHECK_FAILS(annulus_plan_run_selected(plan, NULL, &of->operands, workspace, &buffers),
-              ANNULUS_INVALID_ARGUMENT, "-1");
+  CHECK_FAILS(run_with(plan, &of->operands, workspace, &buffers), ANNULUS_INVALID_ARGUMENT, "-1");
   buffers.struct_size = 9;
-  CHECK_FAILS(annulus_plan_run_selected(plan, NULL, &of->operands, workspace, &buffers),
-              ANNULUS_INVALID_ARGUMENT, "struct_size of annulus_selection_buffers is 9");
+  CHECK_FAILS(run_with(plan, &of->operands, workspace, &buffers), ANNULUS_INVALID_ARGUMENT,
+              "struct_size of annulus_selection_buffers is 9");
   CHECK_OK(annulus_plan_destroy(plan));
   CHECK_OK(annulus_device_release(of->made->device, workspace));
 }
@@ -149,7 +160,7 @@ static void importance(run* of) {
   zeros = calloc(1, state_bytes);
   CHECK_OK(annulus_device_copy_to_device(of->made->device, state, zeros, state_bytes));
   buffers.given = of->chosen;
-  CHECK_OK(annulus_plan_run_selected(plan, NULL, &of->operands, workspace, &buffers));
+  CHECK_OK(run_with(plan, &of->operands, workspace, &buffers));
   CHECK_OK(
       annulus_importance_tracker_measure(tracker, NULL, &of->operands, of->chosen, state, scratch));
   CHECK_OK(annulus_device_copy_to_host(of->made->device, zeros, state, state_bytes));
@@ -176,16 +187,17 @@ static void importance(run* of) {
 }
 
 static void refused(const run* of) {
+  const annulus_selection_buffers buffers = ANNULUS_SELECTION_BUFFERS_INIT;
+  annulus_plan_options options = ANNULUS_PLAN_OPTIONS_INIT;
   annulus_selection selection = of->selection;
   annulus_problem problem = of->problem;
   annulus_plan* plan = NULL;
   annulus_plan* none = NULL;
-#define REFUSED(field, value, code, part)                                                          \
-  do {                                                                                             \
-    selection.field = (value);                                                                     \
-    CHECK_FAILS(annulus_plan_create_selected(of->made->device, &problem, &selection, NULL, &none), \
-                code, part);                                                                       \
-    selection = of->selection;                                                                     \
+#define REFUSED(field, value, code, part)                                                  \
+  do {                                                                                     \
+    selection.field = (value);                                                             \
+    CHECK_FAILS(selected_plan(of->made->device, &problem, &selection, &none), code, part); \
+    selection = of->selection;                                                             \
   } while (0)
   REFUSED(rule, 9, ANNULUS_INVALID_ARGUMENT, "9");
   REFUSED(pool, -4, ANNULUS_INVALID_ARGUMENT, "-4");
@@ -195,16 +207,17 @@ static void refused(const run* of) {
   REFUSED(struct_size, 2, ANNULUS_INVALID_ARGUMENT, "struct_size of annulus_selection is 2");
 #undef REFUSED
   problem.pattern = "sum(causal, sink(2))";
-  CHECK_FAILS(annulus_plan_create_selected(of->made->device, &problem, &selection, NULL, &none),
-              ANNULUS_UNSUPPORTED, "sum");
-  CHECK_FAILS(annulus_plan_create_selected(of->made->device, &of->problem, NULL, NULL, &none),
-              ANNULUS_INVALID_ARGUMENT, "annulus_selection is null");
-  CHECK_FAILS(annulus_plan_create_selected(NULL, &of->problem, &selection, NULL, &none),
-              ANNULUS_INVALID_ARGUMENT, "the device is null");
+  CHECK_FAILS(selected_plan(of->made->device, &problem, &selection, &none), ANNULUS_UNSUPPORTED,
+              "sum");
+  CHECK_FAILS(selected_plan(NULL, &of->problem, &selection, &none), ANNULUS_INVALID_ARGUMENT,
+              "the device is null");
   CHECK(none == NULL);
   CHECK_OK(annulus_plan_create(of->made->device, &of->problem, NULL, &plan));
-  CHECK_FAILS(annulus_plan_run_selected(plan, NULL, &of->operands, NULL, NULL),
-              ANNULUS_INVALID_ARGUMENT, "has no selection");
+  CHECK_FAILS(run_with(plan, &of->operands, NULL, &buffers), ANNULUS_INVALID_ARGUMENT,
+              "has no selection");
+  options.selection = &selection;
+  CHECK_FAILS(annulus_plan_prefetch(of->made->device, &of->problem, &options), ANNULUS_UNSUPPORTED,
+              "only annulus_plan_create takes a selection");
   CHECK_OK(annulus_plan_destroy(plan));
 }
 

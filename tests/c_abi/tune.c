@@ -36,7 +36,7 @@ static void watch(void* user, const annulus_tune_progress* progress) {
 static annulus_tune_result tune(annulus_device* device, const annulus_problem* problem,
                                 const annulus_tune_options* options, annulus_tuning** tuning) {
   annulus_tune_result result = ANNULUS_TUNE_RESULT_INIT;
-  CHECK_OK(annulus_tune(device, problem, options, tuning));
+  CHECK_OK(annulus_tuning_create(device, problem, options, tuning));
   CHECK_OK(annulus_tuning_get(*tuning, &result));
   return result;
 }
@@ -67,20 +67,15 @@ static void selected(annulus_device* device, const annulus_problem* problem) {
   annulus_tune_result result = ANNULUS_TUNE_RESULT_INIT;
   selection.max_blocks = 2;
   options.dry_run = 1;
-  CHECK_OK(annulus_tune_selected(device, problem, &selection, &options, &tuning));
+  options.selection = &selection;
+  CHECK_OK(annulus_tuning_create(device, problem, &options, &tuning));
   CHECK_OK(annulus_tuning_get(tuning, &result));
   CHECK(result.status == ANNULUS_TUNE_PLANNED && result.trials > 3);
   CHECK(strstr(result.shape, "chosen blocks of 128 x 128") != NULL);
   CHECK_OK(annulus_tuning_destroy(tuning));
   selection.max_blocks = -1;
-  CHECK_FAILS(annulus_tune_selected(device, problem, &selection, &options, &tuning),
-              ANNULUS_INVALID_ARGUMENT, "max_blocks");
-  CHECK_FAILS(annulus_tune_selected(device, problem, NULL, &options, &tuning),
-              ANNULUS_INVALID_ARGUMENT, "annulus_selection is null");
-  CHECK_FAILS(annulus_tune_selected(NULL, problem, &selection, &options, &tuning),
-              ANNULUS_INVALID_ARGUMENT, "device is null");
-  CHECK_FAILS(annulus_tune_selected(device, problem, &selection, &options, NULL),
-              ANNULUS_INVALID_ARGUMENT, "tuning");
+  CHECK_FAILS(annulus_tuning_create(device, problem, &options, &tuning), ANNULUS_INVALID_ARGUMENT,
+              "max_blocks");
 }
 
 // The callback sets the flag at the first candidate.
@@ -262,7 +257,7 @@ static void of_batch(annulus_device* device) {
   size_t count = 0, i = 0;
   const size_t before = offsetof(annulus_batch_plan_info, tuned);
   options.dry_run = 1;
-  CHECK_OK(annulus_tune_batch(device, &batch, NULL, 0, &options, tunings, 2, &count));
+  CHECK_OK(annulus_tuning_create_batch(device, &batch, NULL, 0, &options, tunings, 2, &count));
   CHECK(count == 2);
   for (i = 0; i < count; ++i) {
     CHECK_OK(annulus_tuning_get(tunings[i], &result));
@@ -273,7 +268,7 @@ static void of_batch(annulus_device* device) {
   options.dry_run = 0;
   options.progress = watch;
   options.progress_user = &told;
-  CHECK_OK(annulus_tune_batch(device, &batch, few, 1, &options, tunings, 2, &count));
+  CHECK_OK(annulus_tuning_create_batch(device, &batch, few, 1, &options, tunings, 2, &count));
   CHECK(count == 1 && told.calls > 3);
   CHECK_OK(annulus_tuning_get(tunings[0], &result));
   CHECK(result.status == ANNULUS_TUNED && result.tried > 1 && strlen(result.path) > 0);
@@ -296,7 +291,7 @@ static void of_batch(annulus_device* device) {
   told.cancel = 0;
   options.cancel = &told.cancel;
   options.force = 1;
-  CHECK_OK(annulus_tune_batch(device, &batch, few, 1, &options, tunings, 2, &count));
+  CHECK_OK(annulus_tuning_create_batch(device, &batch, few, 1, &options, tunings, 2, &count));
   CHECK_OK(annulus_tuning_get(tunings[0], &result));
   CHECK(count == 1 && result.status == ANNULUS_TUNE_PARTIAL);
   CHECK_OK(annulus_tuning_destroy(tunings[0]));
@@ -333,7 +328,7 @@ static void nowhere_to_keep(const annulus_problem* problem) {
   annulus_tuning* tuning = NULL;
   options.tuned_path = "/nowhere/a.pack";
   CHECK_OK(annulus_device_open(&options, &device));
-  CHECK_FAILS(annulus_tune(device, problem, NULL, &tuning), ANNULUS_FILE,
+  CHECK_FAILS(annulus_tuning_create(device, problem, NULL, &tuning), ANNULUS_FILE,
               "their search path has no folder, and packs take none");
   CHECK_OK(annulus_device_close(device));
 }
@@ -377,9 +372,10 @@ static void refused_batches(annulus_device* device) {
   annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
   annulus_tuning* tunings[ANNULUS_REQUEST_CLASSES] = {NULL, NULL};
   size_t count = 7;
-#define REFUSED(problem, step, steps, to, room, number, part)                               \
-  CHECK_FAILS(annulus_tune_batch(device, problem, step, steps, &options, to, room, number), \
-              ANNULUS_INVALID_ARGUMENT, part)
+#define REFUSED(problem, step, steps, to, room, number, part)                                \
+  CHECK_FAILS(                                                                               \
+      annulus_tuning_create_batch(device, problem, step, steps, &options, to, room, number), \
+      ANNULUS_INVALID_ARGUMENT, part)
   REFUSED(&batch, beyond, 2, tunings, 2, &count, "are not within the bounds");
   REFUSED(&batch, NULL, 1, tunings, 2, &count, "step is null");
   REFUSED(&batch, beyond, SIZE_MAX, tunings, 2, &count, "a step of 18446744073709551615 entries");
@@ -394,7 +390,7 @@ static void refused_batches(annulus_device* device) {
   REFUSED(&batch, NULL, 0, tunings, 2, &count, "a time limit of -1 seconds");
   batch.most.requests = 0;
   REFUSED(&batch, NULL, 0, tunings, 2, &count, "requests");
-  CHECK_FAILS(annulus_tune_batch(NULL, &batch, NULL, 0, NULL, tunings, 2, &count),
+  CHECK_FAILS(annulus_tuning_create_batch(NULL, &batch, NULL, 0, NULL, tunings, 2, &count),
               ANNULUS_INVALID_ARGUMENT, "device is null");
 #undef REFUSED
   CHECK(tunings[0] == NULL && count == 7);
@@ -406,17 +402,18 @@ static void replayed(const annulus_tune_result* result) {
   annulus_tuning* tuning = NULL;
   watched told = {0, 0, 0, 0};
   CHECK(strlen(result->journal) > 0);
-  CHECK_OK(annulus_tune_replay(result->journal, watch, &told, &tuning));
+  CHECK_OK(annulus_tuning_replay(result->journal, watch, &told, &tuning));
   CHECK_OK(annulus_tuning_get(tuning, &again));
   CHECK(again.status == ANNULUS_TUNED && strcmp(again.config, result->config) == 0);
   CHECK(again.ratio == result->ratio && told.calls == again.tried + again.dropped);
   CHECK(again.resumed == told.calls);
   CHECK_OK(annulus_tuning_destroy(tuning));
-  CHECK_FAILS(annulus_tune_replay("/nowhere/a.journal", NULL, NULL, &tuning), ANNULUS_FILE,
+  CHECK_FAILS(annulus_tuning_replay("/nowhere/a.journal", NULL, NULL, &tuning), ANNULUS_FILE,
               "/nowhere/a.journal");
-  CHECK_FAILS(annulus_tune_replay(result->path, NULL, NULL, &tuning), ANNULUS_INVALID_FILE,
+  CHECK_FAILS(annulus_tuning_replay(result->path, NULL, NULL, &tuning), ANNULUS_INVALID_FILE,
               "is no journal");
-  CHECK_FAILS(annulus_tune_replay(NULL, NULL, NULL, &tuning), ANNULUS_INVALID_ARGUMENT, "journal");
+  CHECK_FAILS(annulus_tuning_replay(NULL, NULL, NULL, &tuning), ANNULUS_INVALID_ARGUMENT,
+              "journal");
 }
 
 // A page tells the search from its journal, and the results of a search path.
@@ -489,12 +486,13 @@ static void refused(annulus_device* device, const annulus_problem* problem) {
   annulus_tuned_list* list = NULL;
   annulus_tuned_info info = ANNULUS_TUNED_INFO_INIT;
   annulus_tuning* none = NULL;
-#define REFUSED(field, value, part)                                                              \
-  do {                                                                                           \
-    const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;                             \
-    options.field = (value);                                                                     \
-    CHECK_FAILS(annulus_tune(device, problem, &options, &none), ANNULUS_INVALID_ARGUMENT, part); \
-    options = defaults;                                                                          \
+#define REFUSED(field, value, part)                                                                \
+  do {                                                                                             \
+    const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;                               \
+    options.field = (value);                                                                       \
+    CHECK_FAILS(annulus_tuning_create(device, problem, &options, &none), ANNULUS_INVALID_ARGUMENT, \
+                part);                                                                             \
+    options = defaults;                                                                            \
   } while (0)
   REFUSED(time_limit_seconds, -1.0, "a time limit of -1 seconds");
   REFUSED(dry_run, 2, "dry_run is 2");
@@ -504,12 +502,14 @@ static void refused(annulus_device* device, const annulus_problem* problem) {
   REFUSED(struct_size, 0, "struct_size of annulus_tune_options is 0");
 #undef REFUSED
   empty.batch = 0;
-  CHECK_FAILS(annulus_tune(device, &empty, NULL, &none), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_tuning_create(device, &empty, NULL, &none), ANNULUS_INVALID_ARGUMENT,
               "nothing to tune");
-  CHECK_FAILS(annulus_tune(device, NULL, NULL, &none), ANNULUS_INVALID_ARGUMENT,
+  CHECK_FAILS(annulus_tuning_create(device, NULL, NULL, &none), ANNULUS_INVALID_ARGUMENT,
               "annulus_problem is null");
-  CHECK_FAILS(annulus_tune(NULL, problem, NULL, &none), ANNULUS_INVALID_ARGUMENT, "device is null");
-  CHECK_FAILS(annulus_tune(device, problem, NULL, NULL), ANNULUS_INVALID_ARGUMENT, "tuning");
+  CHECK_FAILS(annulus_tuning_create(NULL, problem, NULL, &none), ANNULUS_INVALID_ARGUMENT,
+              "device is null");
+  CHECK_FAILS(annulus_tuning_create(device, problem, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
+              "tuning");
   CHECK(none == NULL);
   CHECK_OK(annulus_tuned_list_read("/no/such/folder", &list));
   CHECK_OK(annulus_tuned_list_get(list, &info));

@@ -201,7 +201,7 @@ void test_tuned_pack(void) {
   problem.seq_q = problem.seq_k = 96;
   problem.dim_qk = problem.dim_v = 32;
   problem.pattern = "causal";
-  CHECK_OK(annulus_tune(device, &problem, NULL, &tuning));
+  CHECK_OK(annulus_tuning_create(device, &problem, NULL, &tuning));
   CHECK_OK(annulus_tuning_destroy(tuning));
   explained(device, &problem);
   travelled(device, &problem, &at);

@@ -31,7 +31,9 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
     for (const std::int32_t rule : {ANNULUS_TOP_K, ANNULUS_TOP_P, ANNULUS_GIVEN}) {
       selection.rule = rule;
       selection.max_blocks = 2;
-      check(annulus_plan_create_selected(device, &problem, &selection, &options, &plan));
+      annulus_plan_options selected = options;
+      selected.selection = &selection;
+      check(annulus_plan_create(device, &problem, &selected, &plan));
       annulus_plan_destroy(plan);
     }
     annulus_device* const devices[] = {device, device};

@@ -218,7 +218,7 @@ void Program::call_slices() {
       const std::int64_t whole = bytes_.number();
       const int ranks = tiny(8), rank = tiny(8);
       std::int64_t begin = -1, end = -1;
-      if (returned(annulus_slice_of(whole, ranks, rank, &begin, &end), "annulus_slice_of") &&
+      if (returned(annulus_join_slice(whole, ranks, rank, &begin, &end), "annulus_join_slice") &&
           (begin < 0 || begin > end || end > whole)) {
         wrong("rank {} of {} has [{}, {}) of {}", rank, ranks, begin, end, whole);
       }
@@ -228,7 +228,8 @@ void Program::call_slices() {
       const annulus_key_interleave interleave = {small(16), small(4), small(3)};
       const std::int64_t keys = bytes_.number();
       std::int64_t held = -1;
-      if (returned(annulus_held_keys(&interleave, keys, &held), "annulus_held_keys") &&
+      if (returned(annulus_interleave_held_keys(&interleave, keys, &held),
+                   "annulus_interleave_held_keys") &&
           (held < 0 || held > keys)) {
         wrong("rank {} of {} has {} of {} keys", interleave.rank, interleave.ranks, held, keys);
       }

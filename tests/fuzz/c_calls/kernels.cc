@@ -62,7 +62,7 @@ void Program::warm() {
   };
   Sized<annulus_warm_result> result(ANNULUS_WARM_RESULT_INIT, bytes_);
   if (!may_launch()) return;
-  if (returned(annulus_warm(work, &options, result.get()), "annulus_warm") &&
+  if (returned(annulus_warm_work_run(work, &options, result.get()), "annulus_warm_work_run") &&
       result->compiled != 0) {
     wrong("a cancelled call compiled {} kernels", result->compiled);
   }
@@ -79,7 +79,7 @@ void Program::call_kernels() {
                   text, Kind::kText, "annulus_shape_line");
     }
     case 1:
-      return made(annulus_known_gpus(&text), text, Kind::kText, "annulus_known_gpus");
+      return made(annulus_gpu_list(&text), text, Kind::kText, "annulus_gpu_list");
     case 2: {
       annulus_warm_work* work = nullptr;
       return made(annulus_warm_work_create(&work), work, Kind::kWarmWork,
@@ -104,14 +104,14 @@ void Program::call_kernels() {
       options->max_bytes = bytes_.number();
       options->useless = tiny(1), options->dry_run = tiny(1);
       Sized<annulus_prune_result> result(ANNULUS_PRUNE_RESULT_INIT, bytes_);
-      return made(annulus_prune_kernels(options.get(), result.get(), &text), text, Kind::kText,
-                  "annulus_prune_kernels");
+      return made(annulus_kernels_prune(options.get(), result.get(), &text), text, Kind::kText,
+                  "annulus_kernels_prune");
     }
     case 7: {
       const std::string folder = kernel_folder();
       Sized<annulus_verify_result> result(ANNULUS_VERIFY_RESULT_INIT, bytes_);
-      return made(annulus_verify_kernels(folder.c_str(), tiny(2), result.get(), &text), text,
-                  Kind::kText, "annulus_verify_kernels");
+      return made(annulus_kernels_verify(folder.c_str(), tiny(2), result.get(), &text), text,
+                  Kind::kText, "annulus_kernels_verify");
     }
     default:
       return give_back(Kind::kWarmWork);

@@ -118,7 +118,9 @@ void* Program::provide(Kind kind) {
         annulus_plan_create(device, &problem, &options, &plan);
       } else {
         selection.rule = chosen == 1 ? ANNULUS_TOP_K : ANNULUS_GIVEN;
-        annulus_plan_create_selected(device, &problem, &selection, &options, &plan);
+        annulus_plan_options selected = options;
+        selected.selection = &selection;
+        annulus_plan_create(device, &problem, &selected, &plan);
       }
       handle = plan;
       break;
@@ -188,7 +190,7 @@ void* Program::provide(Kind kind) {
       annulus_tune_options dry = ANNULUS_TUNE_OPTIONS_INIT;
       dry.dry_run = 1;
       annulus_tuning* tuning = nullptr;
-      annulus_tune(device, &problem, &dry, &tuning);
+      annulus_tuning_create(device, &problem, &dry, &tuning);
       handle = tuning;
       break;
     }

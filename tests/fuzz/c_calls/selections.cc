@@ -41,9 +41,9 @@ void Program::call_selected() {
       if (bytes_.below(16) == 0) described->pattern = "sum(causal, dense)";
       auto chosen = selection(bytes_.below(3) == 0 ? ANNULUS_GIVEN : ANNULUS_TOP_K);
       auto options = plan_options();
-      return made(
-          annulus_plan_create_selected(device, described.get(), chosen.get(), options.get(), &plan),
-          plan, Kind::kPlan, "annulus_plan_create_selected");
+      options->selection = chosen.get();
+      return made(annulus_plan_create(device, described.get(), options.get(), &plan), plan,
+                  Kind::kPlan, "annulus_plan_create with a selection");
     }
     case 2: {
       float shares[8] = {0.5f, 1.0f, std::numeric_limits<float>::quiet_NaN()};
@@ -67,9 +67,9 @@ void Program::call_selected() {
       buffers->max_chosen = bytes_.between(-1, 20);
       void* const workspace = scratch();
       if (!may_launch()) return;
-      returned(annulus_plan_run_selected(plan, nullptr, given.get(), workspace,
-                                         bytes_.below(8) == 0 ? nullptr : buffers.get()),
-               "annulus_plan_run_selected");
+      if (bytes_.below(8) != 0) given->selection = buffers.get();
+      returned(annulus_plan_run(plan, nullptr, given.get(), workspace),
+               "annulus_plan_run with buffers");
     }
   }
 }

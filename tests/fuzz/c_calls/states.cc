@@ -120,8 +120,8 @@ void Program::call_states() {
       inputs->q_strides = inputs->k_strides = inputs->v_strides = {64 * 64, 64 * 64, 64};
       const bool whole = bytes_.below(2) == 0;  // a tile that kernels have
       const std::int64_t rows = whole ? 64 : small(64), columns = whole ? 64 : small(64);
-      returned(annulus_reached_rows(described.get(), inputs.get(), rows, columns, reached),
-               "annulus_reached_rows");
+      returned(annulus_problem_reached_rows(described.get(), inputs.get(), rows, columns, reached),
+               "annulus_problem_reached_rows");
     }
   }
 }

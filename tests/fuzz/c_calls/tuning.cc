@@ -15,14 +15,15 @@ void Program::tune_batch(annulus_device* device, const annulus_tune_options& opt
   annulus_tuning* tunings[ANNULUS_REQUEST_CLASSES] = {};
   std::size_t count = 0;
   const std::size_t steps = bytes_.below(3), room = bytes_.below(3);
-  const annulus_status status =
-      annulus_tune_batch(device, batch.get(), step, steps, &options, tunings, room, &count);
-  if (!returned(status, "annulus_tune_batch") && (count != 0 || tunings[0] != nullptr)) {
-    wrong("annulus_tune_batch failed and made a handle");
+  const annulus_status status = annulus_tuning_create_batch(device, batch.get(), step, steps,
+                                                            &options, tunings, room, &count);
+  if (!returned(status, "annulus_tuning_create_batch") && (count != 0 || tunings[0] != nullptr)) {
+    wrong("annulus_tuning_create_batch failed and made a handle");
   }
-  if (count > room) wrong("annulus_tune_batch made {} handles, with room for {}", count, room);
+  if (count > room)
+    wrong("annulus_tuning_create_batch made {} handles, with room for {}", count, room);
   for (std::size_t i = 0; i < count; ++i) {
-    made(status, tunings[i], Kind::kTuning, "annulus_tune_batch");
+    made(status, tunings[i], Kind::kTuning, "annulus_tuning_create_batch");
   }
 }
 
@@ -48,11 +49,12 @@ void Program::call_tuning() {
       annulus_tuning* tuning = nullptr;
       if (tiny(1) == 1) {
         auto chosen = selection(static_cast<std::int32_t>(bytes_.between(0, 4)));
-        return made(annulus_tune_selected(device, described.get(), chosen.get(), &options, &tuning),
-                    tuning, Kind::kTuning, "annulus_tune_selected");
+        options.selection = chosen.get();
+        return made(annulus_tuning_create(device, described.get(), &options, &tuning), tuning,
+                    Kind::kTuning, "annulus_tuning_create with a selection");
       }
-      return made(annulus_tune(device, described.get(), &options, &tuning), tuning, Kind::kTuning,
-                  "annulus_tune");
+      return made(annulus_tuning_create(device, described.get(), &options, &tuning), tuning,
+                  Kind::kTuning, "annulus_tuning_create");
     }
     case 2: {
       Sized<annulus_tune_result> result(ANNULUS_TUNE_RESULT_INIT, bytes_);
@@ -185,8 +187,8 @@ void Program::call_tuned_reports() {
       annulus_tuning* tuning = nullptr;
       annulus_tune_callback progress = nullptr;
       if (bytes_.below(2) == 0) progress = [](void*, const annulus_tune_progress*) {};
-      return made(annulus_tune_replay(path(), progress, nullptr, &tuning), tuning, Kind::kTuning,
-                  "annulus_tune_replay");
+      return made(annulus_tuning_replay(path(), progress, nullptr, &tuning), tuning, Kind::kTuning,
+                  "annulus_tuning_replay");
     }
     case 5: {
       const char* const paths[2] = {path(), path()};
