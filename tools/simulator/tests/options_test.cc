@@ -46,16 +46,16 @@ TEST_CASE("options as text") {
 }
 
 TEST_CASE("options whose text is wrong change nothing, and are told apart") {
-  CHECK(wrong("speed=3").find("there is no option 'speed'; there are checked, threads") == 0);
+  CHECK(wrong("speed=3").find("there is no option 'speed'; the options are checked, threads") == 0);
   CHECK(wrong("seed=1,checked=2") == "checked is 2; it may be 0 to 1");
-  CHECK(wrong("seed=-1") == "seed is '-1', which is no number");
-  CHECK(wrong("seed=18446744073709551616").ends_with("which is no number"));
+  CHECK(wrong("seed=-1") == "seed is '-1', which is not a number");
+  CHECK(wrong("seed=18446744073709551616").ends_with("which is not a number"));
   CHECK(wrong("quantum=4294967296") == "quantum is 4294967296; it may be 0 to 4294967295");
-  CHECK(wrong("checked") == "checked is '', which is no number");
-  CHECK(wrong("reading=loose") == "reading is 'loose', which is no number");
-  CHECK(wrong("ignored=rain") == "'rain' is no kind of fault");
+  CHECK(wrong("checked") == "checked is '', which is not a number");
+  CHECK(wrong("reading=loose") == "reading is 'loose', which is not a number");
+  CHECK(wrong("ignored=rain") == "'rain' is not a kind of fault");
   CHECK(wrong("ignored=missing fence+deadlock") ==
-        "no kernel can go on behind the fault 'deadlock'");
+        "no kernel can continue after the fault 'deadlock'");
   CHECK(wrong("checked=0,,seed=1").find("there is no option ''") == 0);
 }
 

@@ -1,7 +1,7 @@
 // The symbols of the simulator's shared libraries. The file is compiled twice: for libcuda.so.1,
 // which exports every line of provided.def and of absent.def, and for libannulus_simulator.so,
-// which exports only the simulator's own. A program that links the latter must not call a simulated
-// driver by accident when it calls functions by CUDA's names.
+// which exports only the simulator's own functions. A program that links libannulus_simulator.so
+// must not call a simulated driver by accident when it calls functions by CUDA's names.
 
 #include "abi/parameters.h"
 #include "annulus/simulator.h"
@@ -15,7 +15,8 @@ using annulus::abi::CUresult;
 
 }  // namespace
 
-// Defines one hidden C function for each entry, and aliases of it under all its symbols.
+// Defines one hidden C function for each entry, and an alias of the function for each of its
+// symbols.
 #define ENTRY(name, symbol, parameters)  \
   DEFINE(ANNULUS_COUNT parameters, name) \
   ALIAS(name, symbol)

@@ -1,5 +1,5 @@
-// Compares what libcuda.so.1 exports with NVIDIA's declarations. It is compiled only where cuda.h
-// is found.
+// Compares what libcuda.so.1 exports with NVIDIA's declarations. The file is compiled only if
+// cuda.h is found.
 
 #include <cuda.h>
 #include <cudaProfiler.h>
@@ -10,7 +10,7 @@
 
 namespace annulus::simulator::driver {
 
-// Deprecated functions are compared too, since programs still call them.
+// Deprecated functions are compared too, because programs still call them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #define ENTRY(name, symbol, parameters)                                         \

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_FOR_LIBRARIES_H_
 #define ANNULUS_SIMULATOR_DRIVER_FOR_LIBRARIES_H_
 
-// The part of the simulated driver that a library on top of it uses, as the simulated NCCL does:
+// The part of the simulated driver that a library on top of it uses, such as the simulated NCCL:
 // contexts and streams as opaque objects, work on streams, and device memory by its address. The
 // functions of CUDA are in driver/entries/entries.h.
 
@@ -23,44 +23,46 @@ namespace annulus::simulator::driver {
 struct Context;
 class Stream;
 
-// Thrown inside an entry of the driver or of a library on top of it, which catches it and returns a
-// code.
+// An entry of the driver, or of a library on top of it, throws Refusal, catches it at its end and
+// returns the code.
 struct Refusal {
   abi::CUresult code;
 };
 
 // Functions that find an object throw Refusal if there is no such object.
 
-// The current context of this thread. Throws the code of a context that is lost.
+// The current context of this thread. If the context is lost, the function throws the code of the
+// context.
 std::shared_ptr<Context> live_context();
 std::shared_ptr<Context> retain_primary_context(abi::CUdevice device);
 abi::CUdevice device_of(const Context& context);
-// The fault becomes the state and the message of the context. In a race it becomes those of the
-// other operation's context too.
+// Makes the fault the state and the message of the context. A race also becomes the state and the
+// message of the context of the other operation.
 void break_context(Context& context, const Fault& fault);
 
 std::shared_ptr<Stream> find_stream(const std::shared_ptr<Context>& context, abi::CUstream stream);
 std::string text_of(const Stream& stream);    // "stream 2 of device 0 (sim:sm_80:0)"
-ItemPointer last_item(const Stream& stream);  // the work that was submitted last; null: none
+ItemPointer last_item(const Stream& stream);  // the work that was submitted last, or null
 ItemPointer submit(Stream& stream, Work work);
 
-// Queue has the rules of these functions.
+// driver/objects/queue.h describes these functions under the same names (class Queue).
 bool done(const ItemPointer& item);
 void finish(const ItemPointer& item);
-// Something has come to a meeting, of this process or from another one.
+// Wakes the threads that wait for a meeting (driver/objects/queue.h). It is called when a message
+// arrives, from this process or from another one.
 void notify_meetings();
-// Runs one item of the context, if one may run. It is for programs that poll.
+// Runs one item of the context, if one may run. Programs that poll make progress by it.
 void step(const Context& context);
 // Links the context with all contexts of a device.
 void link_with_device(const Context& context, abi::CUdevice device);
 void serve(const Context& context, const std::atomic<bool>& ended);
 
 // The memory that holds the address, of a device or of the host, or null. Addresses are unique
-// among all of them.
+// among all memories.
 GlobalMemory* memory_at(std::uint64_t address);
-// `operation` reads or writes bytes of device memory. The call comes before the first byte is
-// touched, so that the search for races knows of it. Throws Fault, and does nothing if the
-// operation is not checked.
+// Records that `operation` reads or writes bytes of device memory. It is called before the first
+// byte is touched, so that the search for races includes the access. It throws Fault, and does
+// nothing if the operation is not checked.
 void note(const OperationPointer& operation, AccessKind kind, const GlobalMemory& memory,
           std::uint64_t address, std::size_t bytes);
 

@@ -1,4 +1,4 @@
-// Linked into libcuda.so.1 alone, which programs use that were written for a CUDA driver.
+// Linked only into libcuda.so.1, which is used by programs that were written for a CUDA driver.
 
 #include "simulator/driver/objects/start_options.h"
 

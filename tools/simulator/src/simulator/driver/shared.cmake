@@ -1,13 +1,13 @@
-# The simulator as shared libraries, made of the same objects.
+# The simulator as shared libraries, which are made of the same objects.
 #
-# libannulus_simulator.so is beside libannulus.so, which opens it for devices named sim:..., and is
-# what other programs link (annulus::simulator). libcuda.so.1 is for programs that expect a CUDA
-# driver of that name; it is in a folder of its own, so that only a program which asks for it
-# (LD_LIBRARY_PATH, ANNULUS_LIBRARY_PATH) gets it.
+# libannulus_simulator.so is in the same folder as libannulus.so, which opens it for devices named
+# sim:... . Other programs link it (annulus::simulator). libcuda.so.1 is for programs that expect a
+# CUDA driver of that name. It is in a separate folder, so that only a program gets it that names
+# the folder (LD_LIBRARY_PATH, ANNULUS_LIBRARY_PATH).
 function(annulus_simulator_library target map)
   add_library(${target} SHARED ${CMAKE_CURRENT_LIST_DIR}/exports.cc
     ${CMAKE_CURRENT_LIST_DIR}/../nccl/interface_exports.cc)
-  # Threads of its pools would outlive an unmapping, so dlclose leaves it there.
+  # dlclose leaves the library in memory, because the threads of its pools would outlive its code.
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${map})
   target_link_libraries(${target} PRIVATE annulus_simulator)
   target_link_options(${target} PRIVATE

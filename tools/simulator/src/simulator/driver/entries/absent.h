@@ -1,8 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_ENTRIES_ABSENT_H_
 #define ANNULUS_SIMULATOR_DRIVER_ENTRIES_ABSENT_H_
 
-// A function for each line of absent.def, under the name of its symbol. It takes no parameters,
-// which is right for callers in C that pass some: nothing is given back but a code.
+// A function for each line of absent.def, under the name of its symbol. It takes no parameters.
+// Callers in C may pass parameters all the same, because the function writes nothing and only
+// returns a code.
 
 #include <string>
 
@@ -10,8 +11,8 @@
 
 namespace annulus::simulator::driver::absent {
 
-// Writes a line to the log of the current device, or of the first if none is current: a program
-// calls what is absent before it has a context too.
+// Writes a line to the log of the current device, or of the first device if none is current: a
+// program may call an absent function before it has a context.
 void log_warning(const std::string& text);
 
 #define ABSENT(symbol) abi::CUresult symbol();

@@ -1,4 +1,4 @@
-// Contexts, and which one is current on a thread.
+// Contexts, and which context is current on a thread.
 
 #include <fmt/core.h>
 
@@ -95,8 +95,8 @@ CUresult ctx_create(CUcontext* context, unsigned flags, CUdevice device) {
   });
 }
 
-// The parameters are about sharing a GPU between processes and with graphics, which is not
-// modelled. A struct that asks for neither is as good as none.
+// The parameters are for sharing a GPU between processes and with graphics, which is not modelled.
+// A struct that requests neither is accepted and has no effect.
 CUresult ctx_create_with_params(CUcontext* context, ContextParameters* parameters, unsigned flags,
                                 CUdevice device) {
   const bool asks =
@@ -105,14 +105,14 @@ CUresult ctx_create_with_params(CUcontext* context, ContextParameters* parameter
   return ctx_create(context, flags, device);
 }
 
-// Affinities too.
+// The affinities are for sharing a GPU too, so any affinity is refused.
 CUresult ctx_create_with_affinity(CUcontext* context, void*, int count, unsigned flags,
                                   CUdevice device) {
   if (count != 0) return kCudaNotSupported;
   return ctx_create(context, flags, device);
 }
 
-// The functions of CUDA 13 that take a context; null is the current one.
+// The functions of CUDA 13 that take a context; null means the current context.
 CUresult ctx_get_device_of(CUdevice* device, CUcontext context) {
   return guarded([&]() -> CUresult {
     const auto found = context == nullptr ? current_context() : state().contexts.find(context);
@@ -143,7 +143,7 @@ CUresult ctx_destroy(CUcontext context) {
   });
 }
 
-// The two functions from before contexts were pushed and popped: they count uses.
+// Two functions that are older than the stack of contexts. They count the uses of a context.
 CUresult ctx_attach(CUcontext* context, unsigned flags) {
   return guarded([&]() -> CUresult {
     const auto found = live_context();
@@ -164,7 +164,7 @@ CUresult ctx_detach(CUcontext context) {
 
 CUresult ctx_get_api_version(CUcontext, unsigned* version) {
   if (version == nullptr) return kCudaInvalidValue;
-  *version = 3020;  // the value that CUDA returns since contexts were last changed
+  *version = 3020;  // CUDA returns this value since contexts last changed
   return kCudaSuccess;
 }
 
@@ -177,7 +177,7 @@ CUresult ctx_get_flags(unsigned* flags) {
   });
 }
 
-// Flags say how the host waits, and change nothing here.
+// The flags choose how the host waits, which has no effect here.
 CUresult ctx_set_flags(unsigned flags) {
   return guarded([&]() -> CUresult {
     current_context()->flags = flags;
@@ -195,7 +195,7 @@ CUresult ctx_get_id(CUcontext context, unsigned long long* id) {
   });
 }
 
-// Shared memory has banks of four bytes (CUsharedconfig), whatever is asked for.
+// Shared memory always has banks of four bytes (CUsharedconfig), whatever the program sets.
 CUresult ctx_get_shared_mem_config(int* config) {
   return guarded([&]() -> CUresult {
     current_context();
@@ -212,7 +212,7 @@ CUresult ctx_set_shared_mem_config(int) {
   });
 }
 
-// No lines are kept in the cache for longer than others.
+// The simulated cache has no persisting lines, so there is nothing to reset.
 CUresult ctx_reset_persisting_l2_cache() {
   return guarded([&]() -> CUresult {
     current_context();
@@ -229,8 +229,8 @@ CUresult ctx_get_limit(std::size_t* value, int limit) {
   });
 }
 
-// The heap's limit is kept. Others are accepted and ignored, as stacks have no size here that could
-// be too small.
+// The limit of the heap is stored. Other limits are accepted and ignored; for example, stacks have
+// no size here that could be too small.
 CUresult ctx_set_limit(int limit, std::size_t value) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
@@ -320,10 +320,10 @@ CUresult device_get_pci_bus_id(char* text, int bytes, CUdevice device) {
   });
 }
 
-// Returns tables of functions that NVIDIA's libraries share and do not document; here there are
-// none. NVRTC calls it in any loaded libcuda.so.1, to keep its compiler's cache in such a table,
-// and works without one; if this function were missing, NVRTC would follow a null pointer. NVIDIA's
-// runtime does not start without the table whose number is here.
+// CUDA's function returns undocumented tables of functions that NVIDIA's libraries share. There are
+// no such tables here. NVRTC calls this function in any loaded libcuda.so.1, to keep its compiler's
+// cache in such a table, and works without the table; but if the function were missing, NVRTC would
+// follow a null pointer. NVIDIA's runtime does not start without the table whose number is here.
 CUresult get_export_table(const void** table, const Uuid* id) {
   static constexpr unsigned char kOfRuntime[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                    0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
@@ -344,7 +344,7 @@ CUresult get_export_table(const void** table, const Uuid* id) {
 CUresult profiler_start() { return kCudaSuccess; }
 CUresult profiler_stop() { return kCudaSuccess; }
 
-// CUdevice_P2PAttribute: rank, access, atomics, arrays. Peers are as good as each other.
+// CUdevice_P2PAttribute: rank, access, atomics, arrays. All peers have the same rank.
 CUresult device_get_p2p_attribute(int* value, int attribute, CUdevice device, CUdevice peer) {
   return guarded([&]() -> CUresult {
     int can = 0;

@@ -1,4 +1,4 @@
-// Copies and fills that only other programs use (provided.def).
+// Copies and fills that Annulus does not call, only other programs (provided.def).
 
 #include "simulator/driver/objects/copies.h"
 #include "simulator/driver/entries/entries.h"
@@ -12,7 +12,8 @@ namespace {
 constexpr bool kAsync = true;
 constexpr bool kWaits = false;
 
-// Queues a copy. One from or to memory that the driver does not know has ended on return.
+// Queues a copy. If one side is memory that the driver does not know, the copy has ended when the
+// function returns.
 CUresult copy(const char* call, const Copy3d& asked, CUstream stream, bool async) {
   if (!async) refuse_under_capture();
   const auto on = find_stream(stream);
@@ -55,7 +56,7 @@ CUresult fill_rows(const char* call, CUdeviceptr to, std::size_t pitch, Number v
   return guarded([&] { return fill(call, wanted, stream, async); });
 }
 
-// The contexts of a copy between two must exist.
+// Throws Refusal unless both contexts of a copy between contexts exist.
 void check_contexts(const Copy3d& asked) {
   for (void* context : {asked.from_context, asked.to_context}) {
     if (context != nullptr && state().contexts.find(static_cast<CUcontext>(context)) == nullptr) {
@@ -110,7 +111,7 @@ CUresult memcpy_3d_peer(const Copy3d* asked) {
   });
 }
 
-// No node of a graph can hold the copy, so it is refused as cuMemcpyPeerAsync is.
+// A node of a graph cannot hold the copy, so it is refused under capture, like cuMemcpyPeerAsync.
 CUresult memcpy_3d_peer_async(const Copy3d* asked, CUstream stream) {
   return guarded([&]() -> CUresult {
     if (asked == nullptr) return kCudaInvalidValue;

@@ -98,14 +98,15 @@ const ErrorText* error_text(CUresult code) {
 
 namespace {
 
-// A line of a device's log on stderr, for a program that knows nothing of annulusSimulatorSetLog.
+// Writes a line of a device's log to stderr, for a program that does not call
+// annulusSimulatorSetLog.
 void write_line(void* device, int level, const char* text) {
   if (level > static_cast<int>(foreign_log_level())) return;
   write_stderr(fmt::format("annulus simulator, device {}: {}\n",
                            static_cast<const Device*>(device)->ordinal(), text));
 }
 
-// Gives all devices the options of the environment.
+// Sets the options from the environment on all devices.
 bool start_devices() {
   const std::optional<SimulatorOptions> options = read_start_options();
   if (!options) return false;
@@ -120,7 +121,8 @@ bool start_devices() {
 
 CUresult init(unsigned flags) {
   if (flags != 0) return kCudaInvalidValue;
-  // The interpreter is compiled for x86-64-v3, and would end in an illegal instruction elsewhere.
+  // The interpreter is compiled for x86-64-v3. On an older processor it would end with an illegal
+  // instruction.
   const bool able = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi2");
   if (!able) return kCudaNotSupported;
@@ -131,8 +133,8 @@ CUresult init(unsigned flags) {
   return kCudaSuccess;
 }
 
-// The version of CUDA whose behaviour and symbols are imitated, 13.0. It may be called before
-// cuInit, as in CUDA.
+// The simulated driver has the behaviour and the symbols of CUDA 13.0. As in CUDA, this function
+// may be called before cuInit.
 CUresult driver_get_version(int* version) {
   if (version == nullptr) return kCudaInvalidValue;
   *version = 13000;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_ENTRIES_ENTRIES_H_
 #define ANNULUS_SIMULATOR_DRIVER_ENTRIES_ENTRIES_H_
 
-// The functions of the simulated driver: one for each slot of the table, with the name of its
-// member, and those that only other programs use (provided.def). They are documented by CUDA under
-// their symbols; docs/simulator.md says where this driver differs.
+// The functions of the simulated driver: one for each slot of the table, under the name of its
+// member, and the functions that only other programs call (provided.def). CUDA documents them under
+// their symbols. docs/simulator.md lists how this driver differs.
 
 #include "abi/cuda_types.h"
 #include "simulator/driver/entries/foreign_types.h"
@@ -16,8 +16,8 @@ struct Uuid {
   unsigned char bytes[16];
 };
 
-// CUlaunchAttribute and CUlaunchConfig. Attributes that only change how a GPU schedules are
-// ignored; clusters and cooperative launches are understood.
+// CUlaunchAttribute and CUlaunchConfig. Attributes for clusters and cooperative launches take
+// effect. Attributes that only change how a GPU schedules are ignored.
 struct LaunchAttribute {
   int id;
   char pad[4];

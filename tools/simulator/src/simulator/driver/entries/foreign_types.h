@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_ENTRIES_FOREIGN_TYPES_H_
 #define ANNULUS_SIMULATOR_DRIVER_ENTRIES_FOREIGN_TYPES_H_
 
-// The types and numbers of cuda.h that only other programs use (provided.def), beside those of
-// abi/cuda_types.h. exports_check.cc compares them with cuda.h where that is found.
+// The types and numbers of cuda.h that only other programs use (provided.def). The types that
+// Annulus uses are in abi/cuda_types.h. If cuda.h is found, exports_check.cc compares them with it.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ using CUkernel = struct CUkern_st*;
 using CUgreenCtx = struct CUgreenCtx_st*;
 using CUlinkState = struct CUlinkState_st*;
 
-// CUjit_option. Their values are passed as pointers.
+// CUjit_option. The values of options are passed as pointers.
 enum : int {
   kJitInfoLog = 3,
   kJitInfoLogBytes = 4,
@@ -73,7 +73,7 @@ enum : int {
   kMemoryHost = 1,
   kMemoryDevice = 2,
   kMemoryArray = 3,
-  kMemoryUnified = 4,  // as the address says
+  kMemoryUnified = 4,  // the address determines the type
 };
 
 // CUpointer_attribute
@@ -100,7 +100,7 @@ enum : int {
   kPointerIsDecompressCapable = 21,
 };
 
-// CUmemLocation, and CUmemLocationType with the number of the host in older functions.
+// CUmemLocation, and CUmemLocationType with the number that older functions use for the host.
 struct MemoryLocation {
   int type;
   int id;
@@ -178,7 +178,7 @@ struct Copy3d {
   const void* from_host;
   abi::CUdeviceptr from_device;
   void* from_array;
-  void* from_context;  // of CUDA_MEMCPY3D_PEER; else reserved
+  void* from_context;  // of CUDA_MEMCPY3D_PEER; otherwise reserved
   std::size_t from_pitch, from_height;
   std::size_t to_x, to_y, to_z, to_level;
   int to_type;
@@ -190,7 +190,7 @@ struct Copy3d {
   std::size_t width, height, depth;
 };
 
-// Graphs. CUgraphNodeType:
+// Graphs. The types of nodes (CUgraphNodeType):
 using CUgraphNode = struct CUgraphNode_st*;
 enum : int {
   kNodeKernel = 0,
@@ -202,7 +202,7 @@ enum : int {
   kNodeWaitEvent = 6,
   kNodeRecordEvent = 7,
 };
-// CUgraphInstantiate_flags. Only launches by kernels are refused.
+// CUgraphInstantiate_flags. Only a graph that kernels launch is refused.
 enum : unsigned long long { kInstantiateFlags = 11 };
 // CUgraphExecUpdateResult
 enum : int {
@@ -214,7 +214,7 @@ enum : int {
 enum : abi::CUresult { kCudaGraphExecUpdateFailure = 910 };
 enum : unsigned { kAddCaptureDependencies = 0, kSetCaptureDependencies = 1 };
 
-// CUDA_KERNEL_NODE_PARAMS, of which the first version ends before `kernel`.
+// CUDA_KERNEL_NODE_PARAMS. The first version of the struct ends before `kernel`.
 struct KernelNodeParameters {
   abi::CUfunction function;
   unsigned grid[3];
@@ -225,7 +225,7 @@ struct KernelNodeParameters {
   CUkernel kernel;
   abi::CUcontext context;
 };
-// CUDA_MEMSET_NODE_PARAMS, of which the second version has a context behind it.
+// CUDA_MEMSET_NODE_PARAMS. The second version of the struct has a context at its end.
 struct MemsetNodeParameters {
   abi::CUdeviceptr to;
   std::size_t pitch;
@@ -265,7 +265,7 @@ struct AnyNodeParameters {
   };
   long long reserved2;
 };
-// CUgraphEdgeData. Only edges that wait for all of a node exist, which are all zeros.
+// CUgraphEdgeData. The only supported edges wait for all of a node; their bytes are zeros.
 struct EdgeData {
   unsigned char bytes[8];
 };

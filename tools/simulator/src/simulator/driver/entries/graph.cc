@@ -1,4 +1,4 @@
-// Graphs built by hand: their nodes and edges.
+// Graphs that programs build by hand: their nodes and edges.
 
 #include <algorithm>
 #include <cstring>
@@ -15,8 +15,8 @@ struct Edge {
   NodePointer to;
 };
 
-// A list that a program asks for: where it gives no room it is told the length, else it gets as
-// many as fit, and null behind the last.
+// Writes a list into a program's array. If the program passes no array, only the length is written.
+// Otherwise as many elements are written as fit, and nulls after the last element.
 template <typename Get>
 CUresult give_list(std::size_t length, std::size_t* count, bool room, Get get) {
   if (count == nullptr) return kCudaInvalidValue;

@@ -1,4 +1,4 @@
-// Executable graphs, and what a capture tells of itself.
+// Executable graphs, and queries of captures.
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 namespace annulus::simulator::driver::entry {
 namespace {
 
-// Brings the nodes of a graph of the same shape into the executable one.
+// Copies the nodes of a graph into an executable graph of the same shape.
 ExecUpdateResult update(GraphExec& exec, Graph& graph) {
   std::vector<ExecNode> fresh;
   try {
@@ -48,7 +48,7 @@ const char* shape_of(int type) {
   }
 }
 
-// The graph as DOT. The nodes within a node are a cluster.
+// The graph as DOT. The nodes of a child graph are drawn as a cluster.
 std::string dot_of(Graph& graph) {
   std::vector<NodePointer> nodes;
   {
@@ -72,7 +72,7 @@ std::string dot_of(Graph& graph) {
 }
 
 struct CaptureInfo {
-  int status = 0;  // CUstreamCaptureStatus: none
+  int status = 0;  // CUstreamCaptureStatus: not under capture
   std::uint64_t id = 0;
   CUgraph graph = nullptr;
   const CUgraphNode* nodes = nullptr;
@@ -115,8 +115,8 @@ CUresult graph_instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long 
   });
 }
 
-// The form before CUDA 12 has a buffer for what is wrong with the graph. It is left empty, since
-// the code says it.
+// The form before CUDA 12 has a buffer for an error message about the graph. The buffer is left
+// empty, because the code reports the error.
 CUresult graph_instantiate_logged(CUgraphExec* exec, CUgraph graph, CUgraphNode* wrong, char* log,
                                   std::size_t bytes) {
   give(wrong, CUgraphNode{});
@@ -141,7 +141,7 @@ CUresult graph_launch(CUgraphExec exec, CUstream stream) {
   });
 }
 
-// Nothing has to be brought to the device before a launch.
+// Nothing has to be copied to the device before a launch.
 CUresult graph_upload(CUgraphExec exec, CUstream stream) {
   return guarded([&]() -> CUresult {
     find_stream(stream);

@@ -1,4 +1,4 @@
-// What nodes of graphs do, read and changed, in graphs and in executable ones.
+// Reads and changes the parameters of nodes, in graphs and in executable graphs.
 
 #include <algorithm>
 #include <cstring>
@@ -30,7 +30,7 @@ CUresult get_kernel(CUgraphNode node, KernelNodeParameters* parameters, bool who
   const KernelInfo& info = *call.function->info;
   found->shown.clear();
   for (const std::uint32_t offset : info.parameter_offsets) {
-    // The program may read them, and must not write them.
+    // The program may read the parameters but must not write them.
     found->shown.push_back(const_cast<std::byte*>(call.parameters.data() + offset));
   }
   const bool is_kernel = state().kernels.find(reinterpret_cast<CUkernel>(call.handle)) != nullptr;
@@ -52,7 +52,8 @@ CUresult set_kernel(CUgraphNode node, const KernelNodeParameters* parameters, bo
   return set(found, kernel_parameters(parameters, whole, found->parameters.attributes));
 }
 
-// The node of an executable graph that was made of this one. Requires: exec.mutex is held.
+// The node of an executable graph that was made from the node `origin`. Requires: exec.mutex is
+// held.
 ExecNode& exec_node(GraphExec& exec, const NodePointer& origin) {
   const auto found =
       std::ranges::find_if(exec.nodes, [&](const ExecNode& one) { return one.origin == origin; });
@@ -81,7 +82,7 @@ CUresult set_kernel_in_exec(CUgraphExec exec, CUgraphNode node,
   return set_in_exec(exec, node, kernel_parameters(parameters, whole, std::move(attributes)));
 }
 
-// The nodes of a child graph are those of the executable graph that were made of them.
+// Changes the nodes of the executable graph that were made from the nodes of a child graph.
 CUresult set_child_in_exec(CUgraphExec exec, const NodePointer& node, CUgraph child) {
   const auto in = find_exec(exec);
   const std::vector<ExecNode> old = flatten(*node->parameters.child);
@@ -284,7 +285,7 @@ CUresult graph_exec_node_set_params(CUgraphExec exec, CUgraphNode node,
   });
 }
 
-// Kernels, copies and fills can be left out of a launch.
+// Kernels, copies and fills can be disabled, so that a launch leaves them out.
 CUresult graph_node_set_enabled(CUgraphExec exec, CUgraphNode node, unsigned enabled) {
   return guarded([&]() -> CUresult {
     const auto in = find_exec(exec);

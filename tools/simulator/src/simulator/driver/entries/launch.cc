@@ -1,4 +1,4 @@
-// Kernel launches: the checks that a driver makes, the copy of the parameters, and the run.
+// Kernel launches: the checks of a driver, the copy of the parameters, and the run.
 
 #include <algorithm>
 #include <bit>
@@ -19,12 +19,12 @@ using entry::LaunchConfig;
 
 namespace {
 
-// The members of `extra`, as cuda.h defines them.
+// The constants of `extra`, as cuda.h defines them.
 void* const kEnd = nullptr;
 void* const kBufferPointer = reinterpret_cast<void*>(1);
 void* const kBufferSize = reinterpret_cast<void*>(2);
 
-// Makes the parameter block from one pointer per parameter.
+// Makes the parameter block from a pointer for each parameter.
 std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
   std::vector<std::byte> block(info.parameter_bytes);
   for (std::size_t i = 0; i < info.parameter_offsets.size(); ++i) {
@@ -34,7 +34,7 @@ std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
   return block;
 }
 
-// Takes the parameter block that a program packed itself.
+// Copies a parameter block that the program packed itself.
 std::vector<std::byte> unpack(const KernelInfo& info, void** extra) {
   const void* buffer = nullptr;
   std::size_t bytes = 0;
@@ -77,8 +77,8 @@ void check_shape(const Function& function, const LaunchRequest& launch) {
   if (launch.dynamic_shared_bytes > function.dynamic_limit) throw Refusal{kCudaInvalidValue};
 }
 
-// Takes the attributes of the launch. The shape of clusters may be the kernel's; where both give
-// one they have to agree.
+// Reads the attributes of the launch. The kernel or the launch gives the shape of clusters. If both
+// do, the two shapes have to agree.
 void take_attributes(const Function& function, const LaunchConfig& config, LaunchRequest& launch) {
   const bool required = function.info->cluster[0] != 0;
   if (required) std::copy_n(function.info->cluster, 3, launch.cluster);
@@ -109,7 +109,8 @@ void take_attributes(const Function& function, const LaunchConfig& config, Launc
   if (ctas > 1 && !function.context->device->model().accelerated) throw Refusal{kCudaNotSupported};
 }
 
-// Says how many CTAs live at a time. A cooperative launch is refused where they are not all.
+// Computes how many CTAs can be resident at a time. A cooperative launch is refused if its CTAs
+// cannot all be resident.
 void count_residents(const Function& function, LaunchRequest& launch) {
   const std::uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
   const std::uint64_t fit = blocks_per_device(function.context->device->model(), *function.info,
@@ -119,7 +120,7 @@ void count_residents(const Function& function, LaunchRequest& launch) {
   launch.resident_ctas = fit;
 }
 
-// The global memory that a cooperative launch gets from the driver, while it runs.
+// Global memory that the driver provides to a cooperative launch while it runs.
 class Workspace {
  public:
   Workspace(GlobalMemory& memory, bool wanted) : memory_(memory) {
@@ -151,7 +152,8 @@ DeviceHeap* heap_of(Context& context) {
   return context.heap.get();
 }
 
-// Runs when the stream comes to it. A fault breaks the context, and later calls return its code.
+// Called when the stream reaches the launch. A fault breaks the context, and later calls return its
+// code.
 void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters,
          const OperationPointer& operation) {
   Context& context = *function.context;
@@ -178,7 +180,7 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
     broken = true;
     break_context(context, caught);
   } catch (const std::bad_alloc&) {
-    throw;  // no fault of the kernel: the queue makes it an answer of the next wait
+    throw;  // not a fault of the kernel: the next wait returns it (queue.h)
   } catch (const std::exception& error) {
     broken = true;
     device.report(base::LogLevel::kError, "internal", error.what());
@@ -228,7 +230,7 @@ Work kernel_work(const std::shared_ptr<const KernelCall>& call) {
   work.operation.module = call->function->image;
   work.operation.program = call->function->program;
   std::copy_n(launch.grid, 3, work.operation.grid);
-  work.operation.warp_bits = std::bit_width(warps - 1);  // enough for the warps of a block
+  work.operation.warp_bits = std::bit_width(warps - 1);  // bits for the warps of a block
   return work;
 }
 

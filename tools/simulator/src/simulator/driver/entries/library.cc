@@ -21,10 +21,11 @@ std::shared_ptr<Kernel> find_kernel(CUkernel kernel) {
   return found;
 }
 
-// CUlibraryOption. Both are about how long the program's own tables and image live.
+// CUlibraryOption. Both options concern the lifetime of the program's own tables and image.
 enum : int { kHostTable = 0, kBinaryIsPreserved = 1 };
 
-// The context into which a library is loaded first, if any. A library needs none.
+// The context into which a library is loaded first, or null. A library can be loaded without a
+// context.
 std::shared_ptr<Context> context_or_null() {
   const auto& stack = context_stack();
   return stack.empty() || stack.back() == nullptr || stack.back()->lost != kCudaSuccess
@@ -32,7 +33,8 @@ std::shared_ptr<Context> context_or_null() {
              : stack.back();
 }
 
-// Loads the image on some device that can, and throws what the first of them said where none can.
+// Loads the image on a device that can run it. If no device can, the function throws the error of
+// the first one.
 std::shared_ptr<LoadedModule> load_anywhere(const Image& image, const JitOptions& jit) {
   LoadResult first;
   for (const auto& device : state().devices) {
@@ -43,7 +45,7 @@ std::shared_ptr<LoadedModule> load_anywhere(const Image& image, const JitOptions
     }
     const bool for_another = result.code == kCudaNoBinaryForGpu;
     if (first.code == kCudaSuccess || !for_another) first = std::move(result);
-    if (!for_another) break;  // it was for this device, and is wrong
+    if (!for_another) break;  // the image is for this device, but has an error
   }
   jit.give_logs(first.log);
   if (state().devices.empty()) throw Refusal{kCudaNoDevice};
@@ -72,7 +74,7 @@ CUresult load(CUlibrary* library, const void* code, const JitOptions& jit, const
   return kCudaSuccess;
 }
 
-// The handle of a kernel of the library; null: it has none of that name.
+// The handle of a kernel of the library, or null if the library has none of that name.
 CUkernel kernel_of(const std::shared_ptr<Library>& library, std::string_view name) {
   const KernelInfo* info = library->catalogue->kernel(name);
   if (info == nullptr) return nullptr;
@@ -185,8 +187,8 @@ CUresult library_get_global(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary 
   });
 }
 
-// Variables of modules are device memory, which the host may use as well, also those of the
-// attribute .managed: none is told from the others.
+// No variable counts as managed, not even one with the attribute .managed. Variables of modules are
+// device memory, which the host may use as well.
 CUresult library_get_managed(CUdeviceptr*, std::size_t*, CUlibrary library, const char* name) {
   return guarded([&]() -> CUresult {
     find_library(library);

@@ -1,5 +1,5 @@
-// Linking (cuLinkCreate). The result is PTX as well: that of the inputs, one behind the other. What
-// one of them declares and another defines is found there, as in one module.
+// Linking (cuLinkCreate). The result is PTX again: the texts of the inputs one after another. A
+// name that one input declares and another defines is found in the result, as in a single module.
 
 #include <algorithm>
 #include <cstring>
@@ -11,9 +11,9 @@
 namespace annulus::simulator::driver {
 
 struct LinkState {
-  std::vector<int> names;  // of the options, whose values are the program's buffers
+  std::vector<int> names;  // the options, whose values are the program's buffers
   std::vector<void*> values;
-  std::mutex mutex;  // guards below
+  std::mutex mutex;  // guards the members below
   std::vector<std::string> texts;
   std::string result;
 
@@ -57,7 +57,7 @@ void add_input(LinkState& link, int type, std::string data) {
       "compiled code cannot be linked for a simulated device, which runs PTX: give the linker PTX");
 }
 
-// Leaves out the directives that a module has once.
+// Appends a text without the directives that a module has only once.
 void append(std::string* module, const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -70,7 +70,8 @@ void append(std::string* module, const std::string& text) {
   }
 }
 
-// The text with the latest version comes first, as its header is the module's.
+// The text with the latest version comes first, because its header becomes the header of the
+// module.
 std::string joined(std::vector<std::string> texts) {
   std::ranges::stable_sort(texts, [](const std::string& one, const std::string& other) {
     return read_header(one).version > read_header(other).version;
@@ -117,7 +118,7 @@ CUresult link_add_file(CUlinkState link, int type, const char* path, unsigned, i
   });
 }
 
-// The result is loaded once, so that what is wrong is said here. It belongs to the link.
+// The result is loaded once, so that this call reports its errors. The result belongs to the link.
 CUresult link_complete(CUlinkState link, void** image, std::size_t* bytes) {
   return guarded([&]() -> CUresult {
     const auto found = find_link(link);

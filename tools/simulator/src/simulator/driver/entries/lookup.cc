@@ -20,8 +20,8 @@ void* address_of(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-// The entry of this name, or null. The addresses are those of the entries themselves, never those
-// of exported functions of the same name, which the loader may have replaced by a real driver's.
+// The address of the entry with this name, or null. It is the address of the internal function. The
+// loader may have replaced an exported function of the same name by a real driver's function.
 void* find(std::string_view name) {
   static const Symbol symbols[] = {
 #define ALIAS(name, symbol) {#symbol, address_of(&name)},
@@ -42,7 +42,7 @@ struct Newer {
   std::string_view symbol;
 };
 
-// The symbol that a name stands for in a version of CUDA.
+// The symbol that a name means in a version of CUDA.
 std::string_view symbol_of(std::string_view name, int cuda_version) {
   static constexpr Newer kNewer[] = {
 #define NEWER(name, since, symbol) {#name, since, #symbol},
@@ -72,7 +72,7 @@ CUresult get_proc_address(const char* symbol, void** function, int cuda_version,
   return get_proc_address_v2(symbol, function, cuda_version, flags, nullptr);
 }
 
-// Programs ask for names without the suffix of a version here.
+// Programs pass names here that have no suffix of a version.
 CUresult get_proc_address_v2(const char* symbol, void** function, int cuda_version,
                              std::uint64_t flags, int* status) {
   if (symbol == nullptr || function == nullptr) return kCudaInvalidValue;

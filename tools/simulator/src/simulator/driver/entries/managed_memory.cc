@@ -1,4 +1,4 @@
-// Page-locked, managed and pitched memory, and what a program says of managed memory.
+// Page-locked, managed and pitched memory, and a program's hints about managed memory.
 
 #include <algorithm>
 #include <cstring>
@@ -24,7 +24,8 @@ FoundBlock find_managed(CUdeviceptr pointer, std::size_t bytes) {
   return *std::move(found);
 }
 
-// A location as functions before CUDA 12.2 give it: an ordinal, or the number of the host.
+// A location from an argument of a function before CUDA 12.2: an ordinal, or the number of the
+// host.
 MemoryLocation location_of(CUdevice device) {
   if (device == kCpuDevice) return {kLocationHost, 0};
   return {kLocationDevice, device_at(device).ordinal()};
@@ -57,7 +58,7 @@ CUresult advise(CUdeviceptr pointer, std::size_t bytes, int advice,
   return kCudaSuccess;
 }
 
-// Memory is where the host is, so that nothing moves.
+// All memory is memory of the host, so a prefetch moves nothing.
 CUresult prefetch(CUdeviceptr pointer, std::size_t bytes, const MemoryLocation& location,
                   CUstream stream) {
   const FoundBlock found = find_managed(pointer, bytes);
@@ -118,7 +119,7 @@ CUresult mem_alloc_pitch(CUdeviceptr* pointer, std::size_t* pitch, std::size_t w
   });
 }
 
-// Every block is mapped and portable, as with unified addressing, whatever the flags.
+// Every block is mapped and portable, whatever the flags, as with unified addressing.
 CUresult mem_host_alloc(void** pointer, std::size_t bytes, unsigned flags) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();
@@ -247,7 +248,8 @@ CUresult mem_range_get_attributes(void** data, std::size_t* data_bytes, int* att
   });
 }
 
-// Which stream may use managed memory changes nothing here: the host may touch it at any time.
+// The stream to which managed memory is attached has no effect here: the host may touch the memory
+// at any time.
 CUresult stream_attach_mem_async(CUstream stream, CUdeviceptr pointer, std::size_t bytes,
                                  unsigned flags) {
   return guarded([&]() -> CUresult {

@@ -1,5 +1,6 @@
-// Memory: allocation, copies, fills. Bounds are checked when a copy is queued, as in CUDA. Copies
-// from and to pageable host memory have ended on return, which CUDA promises for their host side.
+// Memory: allocation, copies, fills. As in CUDA, the bounds of a copy are checked when the copy is
+// queued. A copy from or to pageable host memory has ended when its call returns, which is what
+// CUDA promises for its host side.
 
 #include <memory>
 #include <new>
@@ -18,7 +19,7 @@ namespace {
 
 enum class Wait { kNo, kYes };
 
-// What a call returns that waited for the last item of a stream.
+// The code of a call that has waited for the last item of a stream.
 CUresult outcome(const Stream& on, const ItemPointer& item) {
   if (on.context()->lost != kCudaSuccess) return on.context()->lost;
   return on.take_refusal({&item, 1}) ? kCudaOutOfMemory : kCudaSuccess;
@@ -41,7 +42,8 @@ CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream
       std::move(work), on->context(), bytes_copy(to, kMemoryDevice, source, kMemoryHost, bytes)));
   if (wait == Wait::kNo && is_page_locked(from, bytes)) return kCudaSuccess;
   state().queue.finish(item);
-  // After an asynchronous copy from pageable memory the host knows only that its source was read.
+  // After an asynchronous copy from pageable memory, the host has only observed that the source was
+  // read.
   if (wait == Wait::kYes) observe(item);
   return outcome(*on, item);
 }
@@ -66,7 +68,8 @@ CUresult to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream,
   return outcome(*on, item);
 }
 
-// A call that frees goes on where there is no memory to find, or to tell, a fault of the program.
+// A call that frees memory continues even if there is no memory to find or report a fault of the
+// program.
 template <typename Find>
 std::unique_ptr<Fault> unless_out_of_memory(const Find& find) {
   try {
@@ -76,7 +79,7 @@ std::unique_ptr<Fault> unless_out_of_memory(const Find& find) {
   }
 }
 
-// Memory may be freed whichever context is current. Null: no context has allocated it.
+// The context that allocated the memory, or null. Memory may be freed in any current context.
 std::shared_ptr<Context> owner_of(const std::shared_ptr<Context>& first, CUdeviceptr pointer) {
   const auto owns = [&](Context& context) {
     std::lock_guard lock(context.mutex);
@@ -137,17 +140,17 @@ CUresult mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
   });
 }
 
-// Waits for all work, as CUDA does today without promising it, so in the strict reading the program
-// has to have waited itself. Null is allowed; a second free, or a pointer into the middle, is
-// refused. Memory is freed even in a context that a fault has broken; a GPU's driver would keep it
-// to the end of the process, which would gain nothing here.
+// Waits for all work. CUDA does so today but does not promise it, so under `reading=strict` the
+// program must have waited itself. Null is allowed. A second free, or a pointer into the middle, is
+// refused. Memory is freed even in a context that a fault has broken. A GPU's driver would keep it
+// to the end of the process, which would have no use here.
 CUresult mem_free(CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
     refuse_under_capture();
     if (pointer == 0) return context->lost;
-    // Once all work has run, its accesses are recorded, so a use that nothing orders with the free
-    // is found with every seed.
+    // All work has run at this point and its accesses are recorded. So a use that no edge orders
+    // before the free is found with every seed.
     const auto owner = owner_of(context, pointer);
     if (owner == nullptr) return kCudaInvalidValue;
     state().queue.finish_linked(*owner);
@@ -163,8 +166,8 @@ CUresult mem_free(CUdeviceptr pointer) {
   });
 }
 
-// Pools (annulus/simulator.h). A block is removed as memory is freed, but without the wait: what
-// the host has not seen end when it removes a block is the fault that is looked for.
+// Pools (annulus/simulator.h). A block is removed like freed memory, but without the wait. It is a
+// fault if the block is removed before the host has observed the end of all work that uses it.
 CUresult simulator_set_pool(CUdeviceptr pointer, std::size_t bytes, int on) {
   return guarded([&]() -> CUresult {
     GlobalMemory& memory = current_context()->device->memory();
@@ -184,7 +187,7 @@ CUresult simulator_add_block(CUdeviceptr pointer, std::size_t bytes) {
 CUresult simulator_remove_block(CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
-    // Work that has not run yet finds the block gone when it does, which is a fault as well.
+    // Work that runs later does not find the block, which is a fault as well.
     GlobalMemory& memory = context->device->memory();
     const auto alone = state().queue.alone();
     const auto fault = freed_by_host(memory, pointer, "annulusSimulatorRemoveBlock");
@@ -201,7 +204,7 @@ CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
   });
 }
 
-// The memory is freed when the stream comes to this point.
+// The memory is freed when the stream reaches this point.
 CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
@@ -275,7 +278,8 @@ CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, 
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
     if (bytes == 0) return kCudaSuccess;
-    // The two may be on different devices, as addresses are unique among all devices.
+    // The two addresses may be on different devices, because addresses are unique among all
+    // devices.
     GlobalMemory& target = memory_with(*on->context(), to, bytes);
     const GlobalMemory& source = memory_with(*on->context(), from, bytes);
     Work work = make_work("cuMemcpyDtoDAsync",

@@ -151,7 +151,7 @@ CUresult func_set_cache_config(CUfunction function, int) {
 
 CUresult func_set_shared_mem_config(CUfunction function, int) { return func_load(function); }
 
-// Every function is loaded with its module.
+// Every function is loaded together with its module.
 CUresult func_is_loaded(int* loaded, CUfunction function) {
   return guarded([&]() -> CUresult {
     find_function(function);

@@ -1,4 +1,4 @@
-// What fits on a device, for programs that choose the shape of a launch by it.
+// How many blocks fit on a device, for programs that choose the shape of a launch by it.
 
 #include <algorithm>
 
@@ -10,10 +10,11 @@
 namespace annulus::simulator::driver::entry {
 namespace {
 
-// The threads of a block with which most threads of a multiprocessor are busy, the largest such.
+// The number of threads in a block with which most threads of a multiprocessor are busy. If several
+// numbers are equal in that, it is the largest.
 struct BlockChoice {
   int threads = 0;
-  int blocks = 0;  // of a multiprocessor
+  int blocks = 0;  // blocks on a multiprocessor
 };
 BlockChoice best_block(const Function& function, std::size_t (*bytes_of)(int), std::size_t bytes,
                        int limit) {
@@ -31,7 +32,7 @@ BlockChoice best_block(const Function& function, std::size_t (*bytes_of)(int), s
   return best;
 }
 
-// The clusters of this shape that fit on the device at a time.
+// How many clusters of this shape fit on the device at a time.
 std::uint64_t clusters_that_fit(const KernelCall& call) {
   const LaunchRequest& launch = call.launch;
   const std::uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];

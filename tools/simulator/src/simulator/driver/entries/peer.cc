@@ -1,5 +1,5 @@
-// Several devices: which of them may access another's memory, and copies from one context to
-// another. Devices of one model are peers of each other, like the GPUs of one machine.
+// Access between devices: which devices may access another device's memory, and copies between
+// contexts. Devices of one model are peers of each other, like the GPUs of one machine.
 
 #include <algorithm>
 
@@ -22,8 +22,8 @@ std::shared_ptr<Context> find_context(CUcontext context) {
   return found;
 }
 
-// The entry of `peer` in the context's list. Entries of contexts that were destroyed are removed.
-// Requires: the context's mutex is held.
+// The position of `peer` in the context's list. Contexts that were destroyed are removed from the
+// list. Requires: the context's mutex is held.
 auto place_of(Context& context, const std::shared_ptr<Context>& peer) {
   auto& peers = context.peers;
   std::erase_if(peers, [](const std::weak_ptr<Context>& one) {
@@ -34,7 +34,7 @@ auto place_of(Context& context, const std::shared_ptr<Context>& peer) {
                       [&](const std::weak_ptr<Context>& one) { return one.lock() == peer; });
 }
 
-// The memory of the context's device. Throws Refusal where that does not hold all of the bytes.
+// The memory of the context's device. Throws Refusal if that memory does not hold all of the bytes.
 GlobalMemory& memory_of(const Context& context, CUdeviceptr address, std::size_t bytes) {
   GlobalMemory& memory = context.device->memory();
   if (memory.find(address, bytes).end == 0) throw Refusal{kCudaInvalidValue};
@@ -53,7 +53,7 @@ CUresult device_can_access_peer(int* can, CUdevice device, CUdevice peer) {
   });
 }
 
-// Peer access is for kernels of the current context; copies need none.
+// Peer access is for kernels of the current context. Copies work without it.
 CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();
@@ -74,7 +74,7 @@ CUresult ctx_disable_peer_access(CUcontext peer) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();
     const auto other = find_context(peer);
-    finish(*context);  // kernels that were launched before may still access it
+    finish(*context);  // kernels that were launched earlier may still access it
     std::lock_guard lock(context->mutex);
     const auto place = place_of(*context, other);
     if (place == context->peers.end()) return kCudaPeerAccessNotEnabled;
@@ -83,9 +83,10 @@ CUresult ctx_disable_peer_access(CUcontext peer) {
   });
 }
 
-// Copies between two devices, or two contexts of one. It cannot be captured, even if the two
-// contexts are the same: driver 580.159 on an H200 returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
-// CUDA's manual does not say so. A node of a graph holds a CUDA_MEMCPY3D, which has no contexts.
+// Copies between two devices, or between two contexts of one device. The call cannot be captured,
+// even if the two contexts are the same: driver 580.159 on an H200 returns
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. CUDA's manual does not state this. A reason may be that a
+// node of a graph holds a CUDA_MEMCPY3D, which has no contexts.
 CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                            CUcontext from_context, std::size_t bytes, CUstream stream) {
   return guarded([&]() -> CUresult {

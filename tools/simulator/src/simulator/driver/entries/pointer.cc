@@ -1,4 +1,4 @@
-// What a pointer points to.
+// Queries of what a pointer points to.
 
 #include <algorithm>
 #include <optional>
@@ -32,7 +32,7 @@ std::optional<Target> find_target(CUdeviceptr pointer) {
   return target;
 }
 
-// The context that an allocation belongs to. Variables of modules belong to none here.
+// The context that an allocation belongs to. Variables of modules belong to no context here.
 CUcontext owner_of(const Target& target) {
   if (target.device == nullptr) {
     const auto context = target.block.context.lock();
@@ -56,7 +56,7 @@ void store(void* to, const T& value) {
   *static_cast<T*>(to) = value;
 }
 
-// Attributes of which the answer is an address or another wide number.
+// Attributes whose value is an address or another number of 64 bits.
 bool wide_attribute(const Target& target, int attribute, void* value) {
   const bool managed = target.block.kind == HostBlock::Kind::kManaged;
   const Allocation& at = target.allocation;
@@ -128,7 +128,8 @@ CUresult give(const Target& target, int attribute, void* value) {
   return kCudaSuccess;
 }
 
-// What cuPointerGetAttributes gives for a pointer that it does not know.
+// Writes the values that cuPointerGetAttributes returns for a pointer which the driver does not
+// know.
 CUresult give_unknown(int attribute, void* value) {
   switch (attribute) {
     case kPointerContext:
@@ -203,7 +204,8 @@ CUresult pointer_get_attributes(unsigned count, int* attributes, void** values,
   });
 }
 
-// Copies of memory with this attribute wait; here they do so anyhow where the host could tell.
+// The attribute makes copies of the memory wait. The call does nothing, because copies here wait
+// anyway if the host could notice a difference.
 CUresult pointer_set_attribute(const void* value, int attribute, CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
     live_context();

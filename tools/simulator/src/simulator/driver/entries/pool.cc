@@ -62,7 +62,7 @@ void write_number(void* value, int attribute, MemoryPool& pool) {
 CUresult mem_pool_create(CUmemoryPool* pool, const PoolProperties* properties) {
   return guarded([&]() -> CUresult {
     if (pool == nullptr || properties == nullptr) return kCudaInvalidValue;
-    if (properties->handle_types != 0) return kCudaNotSupported;  // other processes
+    if (properties->handle_types != 0) return kCudaNotSupported;  // for other processes
     const bool managed = properties->allocation_type == kAllocationManaged;
     if (!managed && properties->allocation_type != kAllocationPinned) return kCudaInvalidValue;
     auto made = std::make_shared<MemoryPool>();
@@ -74,7 +74,7 @@ CUresult mem_pool_create(CUmemoryPool* pool, const PoolProperties* properties) {
   });
 }
 
-// What is allocated from it stays until it is freed.
+// Memory that was allocated from the pool stays allocated until it is freed.
 CUresult mem_pool_destroy(CUmemoryPool pool) {
   return guarded([&]() -> CUresult {
     const auto found = find_pool(pool);
@@ -103,7 +103,7 @@ CUresult mem_pool_set_attribute(CUmemoryPool pool, int attribute, void* value) {
         return kCudaSuccess;
       case kPoolReservedHigh:
       case kPoolUsedHigh:
-        // Marks can be set back alone.
+        // A high-water mark can only be reset, to 0.
         if (*static_cast<std::uint64_t*>(value) != 0) return kCudaInvalidValue;
         found->used_high = found->used;
         return kCudaSuccess;
@@ -122,7 +122,7 @@ CUresult mem_pool_get_attribute(CUmemoryPool pool, int attribute, void* value) {
   });
 }
 
-// A pool holds nothing back.
+// A pool keeps no freed memory, so there is nothing to release.
 CUresult mem_pool_trim_to(CUmemoryPool pool, std::size_t) {
   return guarded([&]() -> CUresult {
     find_pool(pool);
@@ -130,8 +130,8 @@ CUresult mem_pool_trim_to(CUmemoryPool pool, std::size_t) {
   });
 }
 
-// Kernels of the device may then access what is allocated from the pool, also without
-// cuCtxEnablePeerAccess. Whether they only read is not looked at.
+// Allows kernels of the device to access memory from the pool, even without cuCtxEnablePeerAccess.
+// A permission to read only is not enforced.
 CUresult mem_pool_set_access(CUmemoryPool pool, const AccessDescription* access,
                              std::size_t count) {
   return guarded([&]() -> CUresult {
@@ -196,8 +196,8 @@ CUresult device_set_mem_pool(CUdevice device, CUmemoryPool pool) {
   });
 }
 
-// Pools by place, since CUDA 13. Those of the host and of managed memory are made by their first
-// use.
+// The default pools of a place, since CUDA 13. The first use makes the pools of the host and of
+// managed memory.
 CUresult mem_get_default_mem_pool(CUmemoryPool* pool, MemoryLocation* location, int type) {
   return guarded([&]() -> CUresult {
     if (pool == nullptr || location == nullptr) return kCudaInvalidValue;
@@ -226,7 +226,7 @@ CUresult mem_set_mem_pool(MemoryLocation* location, int type, CUmemoryPool pool)
   });
 }
 
-// The memory may be used by work that comes after this point of the stream.
+// Work that comes after this point of the stream may use the memory.
 CUresult mem_alloc_from_pool_async(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool pool,
                                    CUstream stream) {
   return guarded([&]() -> CUresult {

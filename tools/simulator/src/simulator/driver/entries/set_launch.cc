@@ -1,4 +1,5 @@
-// Launches as before CUDA 4: the shape and the parameters are set on the function first.
+// Launches in the style of before CUDA 4: a program first sets the shape and the parameters on the
+// function.
 
 #include <algorithm>
 #include <cstring>

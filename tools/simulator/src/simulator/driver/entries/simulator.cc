@@ -12,8 +12,9 @@
 namespace annulus::simulator::driver::entry {
 namespace {
 
-// Reads a struct of the caller over one of ours; members that the caller lacks keep their values.
-// False where the caller has members that we lack, and they are not 0.
+// Copies a struct of the caller over one of ours. Members that the caller's version lacks keep
+// their values. Returns false if the caller's version has members that we lack, and one of them is
+// not 0.
 template <typename Struct>
 bool read_struct(const Struct* from, Struct* ours) {
   const std::size_t theirs = from->struct_size;
@@ -27,7 +28,7 @@ bool read_struct(const Struct* from, Struct* ours) {
   return true;
 }
 
-// Writes one of ours into a struct of the caller. Members that we lack become 0.
+// Copies one of our structs to a struct of the caller. Members that we lack become 0.
 template <typename Struct>
 bool write_struct(const Struct& ours, Struct* to) {
   const std::uint32_t theirs = to->struct_size;
@@ -74,7 +75,7 @@ CUresult simulator_set_options(CUdevice device, const annulus_simulator_options*
     SimulatorOptions all = at.options();
     if (!read_struct<annulus_simulator_options>(options, &all)) return kCudaInvalidValue;
     if (!valid(all)) return kCudaInvalidValue;
-    finish_device(at);  // work that was queued before runs with the old options
+    finish_device(at);  // work that was queued earlier runs with the old options
     at.set_options(all);
     state().queue.seed(at, all.seed);
     at.log().write(
@@ -99,14 +100,14 @@ CUresult simulator_counters(CUdevice device, annulus_simulator_counters* counter
   return guarded([&]() -> CUresult {
     Device& at = device_at(device);
     if (counters == nullptr || counters->struct_size < sizeof(counters->struct_size)) {
-      return kCudaInvalidValue;  // nothing has been cleared yet
+      return kCudaInvalidValue;  // fails before any counter is cleared
     }
     const annulus_simulator_counters all = at.counters(clear != 0);
     return write_struct(all, counters) ? kCudaSuccess : kCudaInvalidValue;
   });
 }
 
-// The text is cut where `bytes` is too small; it always ends in a NUL.
+// If `bytes` is too small, the text is cut. It always ends in a NUL.
 CUresult simulator_last_fault(CUdevice device, char* json, std::size_t bytes) {
   return guarded([&]() -> CUresult {
     const Device& at = device_at(device);
@@ -124,7 +125,7 @@ CUresult simulator_clear_fault(CUdevice device) {
     Device& at = device_at(device);
     for (const auto& context : state().contexts.all()) {
       if (context->device != &at) continue;
-      synchronize(*context);  // drops the work that was queued behind the fault
+      synchronize(*context);  // drops the work that was queued after the fault
       context->lost = kCudaSuccess;
     }
     at.clear_message();

@@ -24,8 +24,8 @@ void refuse_captured(Event& event) {
   if (!event.capture.expired()) throw Refusal{kCudaCapturedEvent};
 }
 
-// Whether `item` has ended. Where it has not, some work is run, so that a program that polls makes
-// progress.
+// Whether `item` has ended. If it has not, the call runs some work, so that a program that polls
+// makes progress.
 CUresult query(const Context& context, const ItemPointer& item) {
   if (state().queue.done(item)) {
     observe(item);
@@ -100,7 +100,7 @@ CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) {
 CUresult event_create(CUevent* event, unsigned flags) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();
-    // Flags 1 (blocking sync) and 2 (disable timing) change nothing; interprocess events are
+    // Flags 1 (blocking sync) and 2 (disable timing) have no effect. Events for other processes are
     // refused.
     if (event == nullptr || (flags & ~3u) != 0) return kCudaInvalidValue;
     auto made = std::make_shared<Event>();
@@ -137,8 +137,8 @@ CUresult event_record(CUevent event, CUstream stream) {
   });
 }
 
-// The event comes after all work that the context has been given, on whatever stream. Captures are
-// spoiled, because their work is none yet.
+// The event comes after all work that was submitted to the context so far, on any stream. Captures
+// become invalid, because their work has not been submitted yet.
 CUresult ctx_record_event(CUcontext handle, CUevent event) {
   return guarded([&]() -> CUresult {
     const auto recorded = find_event(event);
@@ -204,7 +204,7 @@ CUresult event_query(CUevent event) {
   });
 }
 
-// This is the time that the simulation took, which says nothing about a GPU.
+// The time that the simulation took. It does not predict the time on a GPU.
 CUresult event_elapsed_time(float* millis, CUevent start, CUevent end) {
   return guarded([&]() -> CUresult {
     const auto from = find_event(start);
@@ -221,7 +221,7 @@ CUresult event_elapsed_time(float* millis, CUevent start, CUevent end) {
   });
 }
 
-// Like cuLaunchHostFunc. No callback runs behind a fault, as no other work of the context does.
+// Like cuLaunchHostFunc. After a fault no callback runs, like all other work of the context.
 CUresult stream_add_callback(CUstream stream, void (*callback)(CUstream, CUresult, void*),
                              void* data, unsigned flags) {
   return guarded([&]() -> CUresult {
@@ -239,8 +239,8 @@ CUresult stream_add_callback(CUstream stream, void (*callback)(CUstream, CUresul
   });
 }
 
-// Attributes are hints (which part of the cache is kept, in what order waits wake) and are given
-// back as they were set.
+// Attributes are hints (which part of the cache is kept, in which order waits wake up). A query
+// returns the value that was set.
 CUresult stream_set_attribute(CUstream stream, int attribute, const void* value) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
@@ -284,7 +284,7 @@ CUresult stream_get_device(CUstream stream, CUdevice* device) {
   });
 }
 
-// All streams have one priority.
+// All streams have the same priority.
 CUresult stream_create_with_priority(CUstream* stream, unsigned flags, int) {
   return stream_create(stream, flags);
 }
@@ -316,7 +316,7 @@ CUresult stream_get_ctx(CUstream stream, CUcontext* context) {
   });
 }
 
-// No stream is one of a green context.
+// No stream belongs to a green context.
 CUresult stream_get_ctx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
   if (green != nullptr) *green = nullptr;
   return stream_get_ctx(stream, context);

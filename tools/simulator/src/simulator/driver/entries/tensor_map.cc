@@ -1,7 +1,7 @@
-// Tensor maps are made by arithmetic on the host. The tensor's memory is not touched. Two results
-// are as driver 580.159 on an H200 has them and not in CUDA's documentation:
-// CUDA_ERROR_INVALID_CONTEXT if no context is current, and CUDA_ERROR_INVALID_VALUE if the pointer
-// to strides is null, even for a tensor of one dimension, which has no strides.
+// Tensor maps are computed on the host. The tensor's memory is not touched. Two results follow
+// driver 580.159 on an H200 and are not in CUDA's documentation. CUDA_ERROR_INVALID_CONTEXT is
+// returned if no context is current. CUDA_ERROR_INVALID_VALUE is returned if the pointer to strides
+// is null, even for a tensor of one dimension, which has no strides.
 
 #include <span>
 
@@ -14,7 +14,7 @@ namespace annulus::simulator::driver::entry {
 static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
 static_assert(alignof(TensorMap) <= alignof(CUtensorMap));
 
-// The alignment of `map` that the documentation asks for. The header of CUDA 13 aligns its type to
+// The alignment of `map` that the documentation requires. The header of CUDA 13 aligns its type to
 // 128.
 constexpr std::uintptr_t kMapAlignment = 64;
 
@@ -40,7 +40,7 @@ CUresult tensor_map_encode_tiled(CUtensorMap* map, int type, std::uint32_t rank,
                                    .swizzle = swizzle,
                                    .promotion = promotion,
                                    .fill = fill};
-    // *map is written only where the arguments are accepted.
+    // *map is written only if the arguments are accepted.
     bool supported = true;
     if (!encode(request, reinterpret_cast<TensorMap*>(map), &supported)) return kCudaInvalidValue;
     return supported ? kCudaSuccess : kCudaNotSupported;

@@ -1,4 +1,4 @@
-// Turns a fault into the code that later calls return, and into the message.
+// Turns a fault into the code that later calls return, and into the message of the device.
 
 #include <new>
 
@@ -23,7 +23,7 @@ abi::CUresult code_of(FaultKind kind) {
       return abi::kCudaLaunchTimeout;
     case FaultKind::kAssert:
       return abi::kCudaAssert;
-    // A GPU would go on with a wrong answer here, or hang.
+    // With these faults a GPU would continue with a wrong answer, or hang.
     case FaultKind::kUninitialized:
     case FaultKind::kSharedRace:
     case FaultKind::kGlobalRace:
@@ -49,20 +49,22 @@ abi::CUresult code_of(FaultKind kind) {
 }  // namespace
 
 void break_context(Context& context, const Fault& fault) {
-  if ((context.device->options().ignored & bit(fault.kind)) != 0) return;  // found by the host
+  // Faults that the options ignore can still reach this function if the host found them.
+  if ((context.device->options().ignored & bit(fault.kind)) != 0) return;
   const auto other = fault.other == nullptr
                          ? nullptr
                          : std::static_pointer_cast<Context>(fault.other->context.lock());
   if (fault.kind == FaultKind::kAssert) write_stderr(fault.detail + "\n");
-  // A race breaks the other operation's context too, so that calls in both return it in whichever
-  // order the two ran.
+  // A race breaks the context of the other operation too. Then calls in both contexts return the
+  // race, in whichever order the two operations ran.
   for (Context* one : {&context, other.get()}) {
     if (one == nullptr || one->lost == abi::kCudaContextDestroyed) continue;
     one->lost = code_of(fault.kind);
     try {
       one->device->report(base::LogLevel::kError, fault.message(), fault.json());
     } catch (const std::bad_alloc&) {
-      // The code says what happened, though not where: there is no memory for that.
+      // There is no memory left for a message that names the place, so only the code says what
+      // happened.
     }
   }
 }

@@ -6,7 +6,7 @@
 namespace annulus::simulator::driver {
 namespace {
 
-// Ends a capture for all streams that took part. Requires: capture.mutex is not held.
+// Ends a capture for all streams that took part in it. Requires: capture.mutex is not held.
 void end(const std::shared_ptr<Capture>& capture) {
   if (capture->mode == abi::kCaptureGlobal) --state().global_captures;
   for (const auto& [handle, joined] : capture->joined) {
@@ -55,14 +55,15 @@ abi::CUresult join_capture(Stream& stream, Event& event) {
   }
   const auto capture = stream.capture();
   if (recorded_in == nullptr) {
-    // A stream under capture cannot wait for work outside, which the replay would not have.
+    // A stream under capture cannot wait for work outside of the capture, because a replay would
+    // not have that work.
     return capture == nullptr ? abi::kCudaSuccess : abi::kCudaCaptureIsolation;
   }
   if (capture != nullptr && capture != recorded_in) return abi::kCudaCaptureMerge;
   std::lock_guard lock(recorded_in->mutex);
-  // The stream of the event is joined until it records more work (Stream::record). The waiting
-  // stream takes part in the capture from now on, and has to be joined itself unless it is the
-  // origin.
+  // The stream of the event counts as joined until it records more work (Stream::record). The
+  // waiting stream takes part in the capture from now on. Unless it is the origin, it has to be
+  // joined as well.
   const auto waited_for = recorded_in->joined.find(recorded_on);
   if (waited_for != recorded_in->joined.end()) waited_for->second = true;
   std::vector<NodePointer>& tails = recorded_in->tails[stream.handle()];

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_OBJECTS_CONSOLE_H_
 #define ANNULUS_SIMULATOR_DRIVER_OBJECTS_CONSOLE_H_
 
-// What is written to the streams of the process: by kernels (printf, assert), as CUDA's driver does
-// for them, and where a program that knows nothing of the simulator has no other way to be told.
+// Writes to stdout and stderr of the process: what kernels print (printf, assert), as CUDA's driver
+// does, and messages for programs that do not use the simulator's interface.
 
 #include <string_view>
 

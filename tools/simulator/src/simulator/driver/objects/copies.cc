@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
 
-// The product and the sum, refused where they are beyond any memory.
+// The product and the sum of two numbers. Both throw Refusal if the result is larger than any
+// memory.
 std::uint64_t times(std::uint64_t one, std::uint64_t other) {
   if (other != 0 && one > kMost / other) throw Refusal{abi::kCudaInvalidValue};
   return one * other;
@@ -20,7 +21,8 @@ std::uint64_t plus(std::uint64_t one, std::uint64_t other) {
   return one + other;
 }
 
-// The members of one side, which has two sets of names.
+// The members that describe one side of a copy, which have other names for the source than for the
+// destination.
 struct Side {
   std::size_t x, y, z, level;
   int type;
@@ -80,7 +82,7 @@ void copy_row(const OperationPointer& operation, const Place& to, const Place& f
   }
 }
 
-// Rows that follow one another without a gap on both sides are one row.
+// Rows that follow one another without a gap on both sides become one row.
 Copy joined(Copy copy) {
   if (copy.to.pitch == copy.width && copy.from.pitch == copy.width) {
     copy.width *= copy.height;

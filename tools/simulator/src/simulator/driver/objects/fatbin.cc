@@ -30,7 +30,7 @@ struct Entry {
   std::uint64_t payload;
   std::uint32_t compressed;
   std::uint64_t flags;
-  std::uint64_t text;  // bytes when not compressed
+  std::uint64_t text;  // bytes of the text, if it is not compressed
   static constexpr std::uint64_t kLeast = 48;
 };
 
@@ -45,8 +45,8 @@ Entry read_entry(const char* at) {
   return entry;
 }
 
-// Decompression is left to the libraries of those formats, which are opened when a program needs
-// them: few do, and those that link this library should not have to have them.
+// Decompression is left to the libraries of the two formats. They are opened when a program needs
+// them, because few programs do, and programs that link this library should not require them.
 void* function_of(const char* library, const char* name) {
   void* handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   return handle == nullptr ? nullptr : ::dlsym(handle, name);
@@ -57,7 +57,7 @@ Function* find(const char* library, const char* name) {
   return reinterpret_cast<Function*>(function_of(library, name));
 }
 
-// Fills `text`, which has the right size. Returns what is wrong, or an empty text.
+// Fills `text`, which has the right size already. Returns an error message, or an empty text.
 std::string expand(const Entry& entry, const char* from, std::string& text) {
   if ((entry.flags & kZstd) != 0) {
     const auto decompress = find<std::size_t(void*, std::size_t, const void*, std::size_t)>(

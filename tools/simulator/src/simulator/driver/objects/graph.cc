@@ -12,8 +12,8 @@ Work nothing(const char* what) {
 }
 
 Work host_work(const HostNodeParameters& host) {
-  // The function runs behind all that was queued before and can tell the rest of the program, so
-  // the host has seen that work end.
+  // The function runs after all work that was queued before it, and it can notify the rest of the
+  // program. So the host has observed the end of that work.
   Work work = make_work("cuLaunchHostFunc", [host](const OperationPointer& operation) {
     state().detector.order.observe(*operation);
     host.function(host.data);
@@ -66,7 +66,8 @@ void sort_unique(std::vector<std::size_t>* indices) {
   indices->erase(std::unique(indices->begin(), indices->end()), indices->end());
 }
 
-// The nodes in an order in which each comes behind those that it waits for, else as they were made.
+// The nodes in an order in which each comes after the nodes that it waits for. Apart from that they
+// keep the order in which they were made.
 std::vector<NodePointer> ordered(const std::vector<NodePointer>& nodes) {
   std::map<const GraphNode*, std::size_t> place;
   for (std::size_t i = 0; i < nodes.size(); ++i) place[nodes[i].get()] = i;
@@ -91,7 +92,8 @@ std::vector<NodePointer> ordered(const std::vector<NodePointer>& nodes) {
   return result;
 }
 
-// Adds the nodes behind those of `first` and returns those that are last.
+// Appends the nodes, to run after those of `first`. Returns the indices of the nodes that no other
+// one waits for.
 std::vector<std::size_t> flatten_into(Graph& graph, const std::vector<std::size_t>& first,
                                       std::vector<ExecNode>* nodes) {
   std::vector<NodePointer> all;
@@ -127,7 +129,8 @@ std::vector<std::size_t> flatten_into(Graph& graph, const std::vector<std::size_
   return result;
 }
 
-// A node goes on with the branch of one that it waits for and that nothing has gone on with yet.
+// A node continues the branch of a node that it waits for, if no other node continues that branch
+// yet. Otherwise it begins a branch.
 void find_branches(std::vector<ExecNode>* nodes) {
   std::vector<bool> taken(nodes->size());
   std::size_t branches = 0;

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_OBJECTS_GRAPH_H_
 #define ANNULUS_SIMULATOR_DRIVER_OBJECTS_GRAPH_H_
 
-// Graphs: what capture records and what programs build by hand are the same nodes. An executable
-// graph has them in an order in which they may run, with the nodes of graphs within it among them.
+// Graphs. Nodes that a capture recorded and nodes that a program built by hand are the same. An
+// executable graph holds its nodes in an order in which they may run; the nodes of child graphs are
+// among them.
 
 #include <map>
 #include <memory>
@@ -17,11 +18,12 @@
 
 namespace annulus::simulator::driver {
 
-// What a node does, as a program says it and may ask for it. Members of other types are empty.
+// The parameters of a node, as a program passes them and may read them back. Members that do not
+// belong to the type are empty.
 struct NodeParameters {
   int type = kNodeEmpty;
   std::shared_ptr<const KernelCall> kernel;
-  std::vector<entry::LaunchAttribute> attributes;  // of a kernel
+  std::vector<entry::LaunchAttribute> attributes;  // of a kernel node
   Copy3d copy{};
   MemsetNodeParameters fill{};
   HostNodeParameters host{};
@@ -30,10 +32,11 @@ struct NodeParameters {
   std::shared_ptr<Context> context;  // of a copy or a fill
 };
 
-// The work of such a node, with what it is. Throws Refusal where it cannot be done. Those of events
-// and of graphs do nothing themselves (Stream::submit).
+// The work of a node with these parameters, described for messages. Throws Refusal if it cannot be
+// done. For a node of an event or a graph the work does nothing itself; Stream::submit handles
+// these nodes.
 Work work_of(NodeParameters parameters);
-// Says of work that it is this copy, or this fill.
+// Stores in the work that it is this copy, or this fill.
 Work described(Work work, const std::shared_ptr<Context>& context, const Copy3d& copy);
 Work described(Work work, const std::shared_ptr<Context>& context, const Fill& fill);
 
@@ -42,8 +45,8 @@ struct GraphNode {
   Work work;
   std::weak_ptr<Graph> graph;
   std::vector<std::shared_ptr<GraphNode>> after;
-  std::weak_ptr<GraphNode> original;  // of which it is a clone
-  std::vector<void*> shown;           // as cuGraphKernelNodeGetParams gave them
+  std::weak_ptr<GraphNode> original;  // the node that this one was cloned from
+  std::vector<void*> shown;           // the pointers that cuGraphKernelNodeGetParams returned
 
   CUgraphNode handle() { return reinterpret_cast<CUgraphNode>(this); }
 };
@@ -52,18 +55,18 @@ using NodePointer = std::shared_ptr<GraphNode>;
 struct Graph {
   std::mutex mutex;
   std::vector<NodePointer> nodes;  // in the order of the calls
-  bool within = false;             // in a node of another graph, with which it is destroyed
+  bool within = false;  // true for the graph of a child node, which is destroyed with that node
 
   abi::CUgraph handle() { return reinterpret_cast<abi::CUgraph>(this); }
 };
 
 std::shared_ptr<Graph> make_graph();
-// Forgets all nodes, and the handles of the graph and of those within it.
+// Removes all nodes, and the handles of the graph and of the graphs within it.
 void destroy_graph(Graph& graph);
-// A copy, whose nodes know of which they are.
+// A copy of the graph. Each of its nodes stores which node it was cloned from.
 std::shared_ptr<Graph> clone(Graph& graph);
 
-// Adds a node behind others of the graph. The graph's mutex may not be held.
+// Adds a node that runs after the nodes `after`. The graph's mutex may not be held.
 NodePointer add_node(const std::shared_ptr<Graph>& graph, Work work,
                      std::vector<NodePointer> after);
 
@@ -71,7 +74,7 @@ struct ExecNode {
   NodePointer origin;
   Work work;
   std::vector<std::size_t> after;  // indices of earlier nodes
-  std::size_t branch = 0;          // nodes of one branch are in order
+  std::size_t branch = 0;          // the nodes of a branch run in order
   bool enabled = true;
 
   const NodeParameters& parameters() const;
@@ -80,20 +83,21 @@ struct ExecNode {
 struct GraphExec {
   std::shared_ptr<Context> context;
   std::uint64_t flags = 0;
-  std::mutex mutex;  // guards below
+  std::mutex mutex;  // guards the members below
   std::vector<ExecNode> nodes;
   std::map<std::size_t, ChainPointer> chains;  // by branch
-  ItemPointer last;  // that of the last launch, behind which the next runs
+  ItemPointer last;  // the end of the last launch, after which the next launch runs
 };
 
-// Throws Refusal{kCudaInvalidValue} where the edges lead in a circle.
+// The nodes in an order in which they may run. Throws Refusal{kCudaInvalidValue} if the edges form
+// a cycle.
 std::vector<ExecNode> flatten(Graph& graph);
 std::shared_ptr<GraphExec> instantiate(const std::shared_ptr<Context>& context, Graph& graph,
                                        std::uint64_t flags);
-// A graph of the nodes that the executable one has now.
+// A graph of the nodes that the executable graph has now.
 std::shared_ptr<Graph> graph_of(GraphExec& exec);
 
-// Lookups, which throw Refusal{kCudaInvalidValue}.
+// Find an object by its handle, or throw Refusal{kCudaInvalidValue}.
 std::shared_ptr<Graph> find_graph(abi::CUgraph graph);
 NodePointer find_node(CUgraphNode node);
 std::vector<NodePointer> find_nodes(const CUgraphNode* nodes, std::size_t count);

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_OBJECTS_HANDLES_H_
 #define ANNULUS_SIMULATOR_DRIVER_OBJECTS_HANDLES_H_
 
-// The objects that a program holds by an opaque handle. A handle is the address of its object, but
-// it is looked up and never followed, so that a stale or invented one gives an error code. A lookup
-// returns a shared pointer, so destroying the object in another thread meanwhile is harmless.
+// The objects that a program holds by an opaque handle. A handle is the address of its object. It
+// is looked up in a map and never dereferenced, so a stale or invented handle gives an error code.
+// A lookup returns a shared pointer, so another thread may destroy the object while it is in use.
 
 #include <map>
 #include <memory>
@@ -22,14 +22,14 @@ class Handles {
     return handle;
   }
 
-  // Null: no such object.
+  // Returns null if there is no such object.
   std::shared_ptr<T> find(Handle handle) const {
     std::lock_guard lock(mutex_);
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
 
-  // Removes the handle and returns its object; null: no such object.
+  // Removes the handle and returns its object, or null if there is no such object.
   std::shared_ptr<T> remove(Handle handle) {
     std::lock_guard lock(mutex_);
     const auto found = objects_.find(handle);
@@ -46,8 +46,8 @@ class Handles {
     return objects;
   }
 
-  // Removes all objects for which `wanted` holds, and destroys them outside of the lock. It
-  // allocates nothing, as it serves functions that give something back.
+  // Removes all objects for which `wanted` holds, and destroys them after the lock is released. It
+  // allocates nothing, because functions that release memory call it.
   template <typename Wanted>
   void remove_if(Wanted wanted) {
     std::map<Handle, std::shared_ptr<T>> removed;

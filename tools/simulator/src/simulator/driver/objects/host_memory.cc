@@ -18,7 +18,7 @@ Blocks::iterator block_with(std::uint64_t address, std::size_t bytes) {
   return inside ? above : blocks.end();
 }
 
-// Whether any block has one of the bytes. Requires: state().mutex is held.
+// Whether any block contains one of the bytes. Requires: state().mutex is held.
 bool overlaps(std::uint64_t begin, std::size_t bytes) {
   const Blocks& blocks = state().host_blocks;
   const auto after = blocks.lower_bound(begin + bytes);

@@ -13,13 +13,14 @@
 namespace annulus::simulator::driver {
 namespace {
 
-// Instructions are refused one by one, where a kernel comes to them, so that PTX of a version which
-// is a little newer than the manual that was followed (9.0) runs as far as it goes.
+// PTX of a version that is a little newer than the manual the simulator follows (9.0) is accepted.
+// A kernel runs until it reaches an instruction that the simulator does not have, and only that
+// instruction is refused.
 constexpr int kFirstUnknownVersion = 100;
 
 constexpr unsigned char kElf[4] = {0x7f, 'E', 'L', 'F'};
 
-// The next word of PTX outside comments; empty at the end.
+// The next word of PTX outside of comments; empty at the end.
 std::string_view next_word(std::string_view text, std::size_t* at) {
   const auto space = [&](std::size_t i) {
     return std::isspace(static_cast<unsigned char>(text[i])) != 0;
@@ -41,8 +42,8 @@ std::string_view next_word(std::string_view text, std::size_t* at) {
   return text.substr(begin, *at - begin);
 }
 
-// 83 for "8.3"; 0 for what is no version. It is read digit by digit, as strtod follows the locale
-// of the program, in which 8.3 may end at the point.
+// 83 for "8.3", or 0 if the text is not a version. It is read digit by digit, because strtod
+// follows the locale of the program, in which the decimal point may be another character.
 int version_of(std::string_view text) {
   const auto number = [&](std::string_view digits) {
     int value = -1;
@@ -55,8 +56,8 @@ int version_of(std::string_view text) {
   return major < 0 || minor < 0 || minor > 9 ? 0 : 10 * major + minor;
 }
 
-// Whether PTX for one architecture uses more of a device than PTX for another: a larger number, or
-// the features of one architecture alone (sm_90a).
+// Whether PTX for the architecture `one` needs more of a device than PTX for `other`: a larger
+// number, or the features of a single architecture (sm_90a).
 bool newer(std::string_view one, std::string_view other) {
   const auto number = [](std::string_view target) {
     int value = 0;
@@ -95,7 +96,8 @@ bool fits(const DeviceModel& model, std::string_view target) {
   if (!target.starts_with("sm_")) return false;
   int number = 0;
   for (const char digit : target.substr(3)) {
-    if (digit < '0' || digit > '9' || number > 1000) return false;  // sm_90a of another model
+    // e.g. sm_90a for a model of another architecture
+    if (digit < '0' || digit > '9' || number > 1000) return false;
     number = number * 10 + (digit - '0');
   }
   return number > 0 && number <= 10 * model.major + model.minor;
@@ -108,7 +110,7 @@ LoadResult load_ptx(Device& device, std::string_view ptx) {
   const PtxHeader header = read_header(ptx);
   if (header.version == 0) {
     return refuse(abi::kCudaInvalidImage,
-                  "the image is no PTX, cubin or fat binary: it does not begin with .version");
+                  "the image is not PTX, a cubin or a fat binary: it does not begin with .version");
   }
   if (header.version >= kFirstUnknownVersion) {
     return refuse(

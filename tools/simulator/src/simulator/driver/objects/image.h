@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_OBJECTS_IMAGE_H_
 #define ANNULUS_SIMULATOR_DRIVER_OBJECTS_IMAGE_H_
 
-// What a program hands to cuModuleLoadData: PTX text, or a binary that this driver cannot run.
+// The argument of cuModuleLoadData: PTX text, or a binary that this driver cannot run.
 
 #include <memory>
 #include <string>
@@ -15,26 +15,27 @@ namespace annulus::simulator::driver {
 // The first .version and .target of a PTX text.
 struct PtxHeader {
   int version = 0;     // 80 for 8.0
-  std::string target;  // "sm_80"; empty: there is none
+  std::string target;  // "sm_80"; empty if there is no such directive
 };
 PtxHeader read_header(std::string_view ptx);
 
-// Whether PTX for `target` may be compiled for a device of this model. Targets up to its own may;
-// one that ends in a letter fits that architecture alone.
+// Whether PTX for `target` may be compiled for a device of this model. A target up to the model's
+// own fits. A target that ends in a letter fits only that architecture.
 bool fits(const DeviceModel& model, std::string_view target);
 
-// What an image holds, copied out of it: a program may give its own memory back after a load.
+// The content of an image, copied out of it, because a program may release its own memory after a
+// load.
 struct Image {
-  std::vector<std::string> ptx;  // one text, or those of a fat binary
+  std::vector<std::string> ptx;  // one text, or the texts of a fat binary
   bool fat = false;
   int binaries = 0;   // compiled code for GPUs, which no simulated device runs
-  std::string wrong;  // what kept the rest from being read; empty: nothing
+  std::string wrong;  // why the other entries were not read; empty if all were
 };
 Image read_image(const void* image);
 // Whether one of its texts may be compiled for a device of this model.
 bool fits(const DeviceModel& model, const Image& image);
 
-// The outcome of a load: the kernels and variables on a device, or a code and what to say about it.
+// The outcome of a load: the kernels and variables on a device, or a code and its message.
 struct LoadResult {
   std::shared_ptr<LoadedModule> loaded;
   int ptx_version = 0;  // 80 for 8.0

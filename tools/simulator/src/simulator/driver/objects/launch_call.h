@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_OBJECTS_LAUNCH_CALL_H_
 #define ANNULUS_SIMULATOR_DRIVER_OBJECTS_LAUNCH_CALL_H_
 
-// A launch as a call or a node of a graph asks for it: checked, and with its parameters copied.
+// A launch that a call or a node of a graph describes, checked and with its parameters copied.
 
 #include <memory>
 #include <vector>
@@ -12,21 +12,21 @@
 
 namespace annulus::simulator::driver {
 
-// CUlaunchAttributeID, of those that are understood.
+// The values of CUlaunchAttributeID that this driver supports.
 enum : int { kLaunchCooperative = 2, kLaunchCluster = 4 };
 
 struct KernelCall {
   std::shared_ptr<Function> function;
-  abi::CUfunction handle = nullptr;  // as the program gave it: a function's or a kernel's
+  abi::CUfunction handle = nullptr;  // the program's handle, of a function or of a kernel
   LaunchRequest launch;              // without its parameters
   std::vector<std::byte> parameters;
 };
 
 constexpr std::uint32_t kMaxPortableCluster = 8;
 
-// A launch without parameters, of which the shape alone is checked.
+// A launch without parameters, of which only the shape is checked.
 KernelCall read_shape(const entry::LaunchConfig& config, abi::CUfunction function);
-// Throws Refusal where a driver would refuse the launch.
+// A launch with its parameters. Throws Refusal if a CUDA driver would refuse the launch.
 KernelCall read_call(const entry::LaunchConfig& config, abi::CUfunction function, void** parameters,
                      void** extra);
 

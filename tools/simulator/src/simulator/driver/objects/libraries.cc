@@ -12,7 +12,7 @@ std::shared_ptr<Function> function_in(Module& module, const Kernel& kernel) {
   return function;
 }
 
-// Gives the functions of a module the attributes that were set on their kernels before.
+// Copies the attributes that were set on the kernels of a library to the functions of a module.
 // Requires: library.mutex is held.
 void take_limits(const Library& library, Module& module) {
   for (const auto& [name, handle] : library.kernels) {

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_OBJECTS_LIBRARIES_H_
 #define ANNULUS_SIMULATOR_DRIVER_OBJECTS_LIBRARIES_H_
 
-// Libraries and kernels (cuLibraryLoadData): modules that belong to no context. A library is loaded
-// into a context when something of it is first used there.
+// Libraries and their kernels (cuLibraryLoadData): modules that belong to no context. A library is
+// loaded into a context when something of it is first used there.
 
 #include <map>
 #include <memory>
@@ -15,37 +15,39 @@
 
 namespace annulus::simulator::driver {
 
-// A kernel of a library. Its attributes are those of a device, and go to its functions there.
+// A kernel of a library. Its attributes hold for a device, and are copied to the kernel's functions
+// on that device.
 struct Kernel {
   std::weak_ptr<Library> library;
   std::shared_ptr<LoadedModule> catalogue;  // keeps `info` alive
   const KernelInfo* info = nullptr;
-  std::mutex mutex;                                       // guards below
-  std::map<const Device*, std::uint32_t> dynamic_limits;  // where one was set
+  std::mutex mutex;                                       // guards the members below
+  std::map<const Device*, std::uint32_t> dynamic_limits;  // only devices on which a limit was set
 };
 
 struct Library {
   Image image;
-  // The kernels of the image, as loaded on the first device that could: which there are and what
-  // parameters they take is the same on all.
+  // The kernels of the image, as loaded on the first device that could load it. The set of kernels
+  // and their parameters are the same on all devices.
   std::shared_ptr<LoadedModule> catalogue;
-  std::mutex mutex;                                      // guards below
+  std::mutex mutex;                                      // guards the members below
   std::vector<std::weak_ptr<Module>> modules;            // at most one for each context
-  std::map<std::string, CUkernel, std::less<>> kernels;  // of all kernels that were asked for
+  std::map<std::string, CUkernel, std::less<>> kernels;  // only kernels that a program looked up
 
   CUlibrary handle() { return reinterpret_cast<CUlibrary>(this); }
 };
 
-// The module of the library in a context, loaded by the first call. Throws Refusal.
+// The module of the library in a context. The first call loads it. Throws Refusal.
 std::shared_ptr<Module> module_in(Library& library, const std::shared_ptr<Context>& context);
 
-// The kernel may have this much dynamic shared memory on the device, wherever the library is or
-// will be loaded.
+// Allows the kernel this much dynamic shared memory on the device, in every context that has loaded
+// the library or loads it later.
 void set_dynamic_limit(Kernel& kernel, const Device& device, std::uint32_t bytes);
 
-// The function that a kernel is in the current context. Throws Refusal.
+// The function of a kernel in the current context. Throws Refusal.
 std::shared_ptr<Function> function_in_context(const std::shared_ptr<Kernel>& kernel);
-// The same for a kernel's handle that was given as a function's; null where it is none.
+// The function for a kernel's handle that was passed in place of a function's handle, or null if it
+// is not the handle of a kernel.
 std::shared_ptr<Function> function_of_kernel(abi::CUfunction kernel);
 
 }  // namespace annulus::simulator::driver

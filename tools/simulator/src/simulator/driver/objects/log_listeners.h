@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_OBJECTS_LOG_LISTENERS_H_
 #define ANNULUS_SIMULATOR_DRIVER_OBJECTS_LOG_LISTENERS_H_
 
-// The callbacks that get the lines of a device (annulusSimulatorSetLog).
+// The callbacks that receive the lines of a device's log (annulusSimulatorSetLog).
 
 #include <mutex>
 #include <string>
@@ -15,7 +15,8 @@ namespace annulus::simulator::driver {
 class LogListeners {
  public:
   void add(annulus_simulator_log log, void* user);
-  // Removes one such listener and waits for its call to end. False: there is none.
+  // Removes one such listener, and waits for its running call to end. Returns false if there is
+  // none.
   bool remove(annulus_simulator_log log, void* user);
   void write(base::LogLevel level, const std::string& text) const;
 
@@ -25,7 +26,7 @@ class LogListeners {
     void* user;
     bool operator==(const Listener&) const = default;
   };
-  // Held during the calls, which makes remove() wait for them.
+  // Held while listeners are called, so that remove() waits for them.
   mutable std::mutex mutex_;
   std::vector<Listener> listeners_;
 };

@@ -21,7 +21,8 @@ constexpr DeviceModel kModels[] = {
     {"sm_90", 9, 0, false, 132, 232448, 233472, 60 << 20, 1980000, 3201000, 6144, 141 * kGiB},
 };
 
-// The value of a CUdevice_attribute: one number for all models, or a member where they differ.
+// The value of a CUdevice_attribute: a number that is the same for all models, or a member in which
+// they differ.
 struct Attribute {
   constexpr Attribute(int number, int fixed) : which(number), value(fixed) {}
   constexpr Attribute(int number, int DeviceModel::*own) : which(number), member(own) {}
@@ -84,7 +85,7 @@ std::uint64_t usable_memory(const DeviceModel& model) {
 }
 
 bool attribute(const DeviceModel& model, int ordinal, int which, int* value) {
-  // Every other attribute is a feature that this driver lacks.
+  // Every other attribute is a feature that this driver does not have.
   *value = 0;
   for (const Attribute& known : kAttributes) {
     if (known.which == which) *value = known.member != nullptr ? model.*known.member : known.value;

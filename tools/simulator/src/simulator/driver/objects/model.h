@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_OBJECTS_MODEL_H_
 #define ANNULUS_SIMULATOR_DRIVER_OBJECTS_MODEL_H_
 
-// The properties that the simulated devices report. The numbers are those of the GPU that a model
-// stands for, so that plans made for the simulator are plans for that GPU.
+// The properties that the simulated devices report. The numbers are those of a real GPU, so that
+// plans made for the simulator are plans for that GPU.
 
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@ struct DeviceModel {
   int minor;
   bool accelerated;  // sm_90a: runs clusters and reports tensor maps
   int multiprocessors;
-  int shared_optin;   // bytes of shared memory a block may have
+  int shared_optin;   // the most bytes of shared memory that a block may have
   int shared_per_sm;  // bytes
   int l2_bytes;
   int clock_kilohertz;
@@ -28,16 +28,16 @@ std::span<const DeviceModel> models();
 
 std::uint64_t machine_memory();  // in bytes
 
-// The memory that a device of this model reports. It is that of the GPU, but no more than this
-// machine has, so that an allocation that does not fit gives an error code and does not end the
+// The memory that a device of this model reports: the memory of the GPU, but no more than this
+// machine has. So an allocation that does not fit returns an error code and does not end the
 // process.
 std::uint64_t usable_memory(const DeviceModel& model);
 
-// The value of a CUdevice_attribute; false where there is no such attribute.
+// Stores the value of a CUdevice_attribute. Returns false if there is no such attribute.
 bool attribute(const DeviceModel& model, int ordinal, int which, int* value);
 
-constexpr int kSharedPerBlock = 49152;  // without opting in
-constexpr int kSharedReserved = 1024;   // taken from each block by the driver
+constexpr int kSharedPerBlock = 49152;  // bytes of a block without opting in to more
+constexpr int kSharedReserved = 1024;   // bytes that the driver takes from each block
 constexpr int kMaxThreads = 1024;
 constexpr int kMaxThreadsPerSm = 2048;
 constexpr int kMaxBlocksPerSm = 32;

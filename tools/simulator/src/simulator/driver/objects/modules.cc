@@ -7,7 +7,8 @@
 namespace annulus::simulator::driver {
 namespace {
 
-// Writes the log where the options ask for it, and its length back into the size option.
+// Writes the log into the buffer that the options name, if they do, and its length into the size
+// option.
 void give_log(const JitOptions& options, const std::string& log, int buffer_option,
               int bytes_option) {
   char* buffer = nullptr;
@@ -124,7 +125,8 @@ int function_attribute(const DeviceModel& model, const KernelInfo& info,
 
 void check_function_attribute(const DeviceModel& model, const KernelInfo& info, int attribute,
                               int value) {
-  // Hints, and a permission for what is refused here anyhow (clusters of more than 8).
+  // These are hints. The third one permits clusters of more than 8 blocks, which are refused here
+  // in any case.
   if (attribute == abi::kFunctionSharedCarveout || attribute == abi::kFunctionNonPortableCluster ||
       attribute == kFunctionClusterPolicy) {
     return;

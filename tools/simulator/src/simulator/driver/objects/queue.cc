@@ -11,7 +11,7 @@ namespace {
 
 bool ended(const ItemPointer& item) { return item == nullptr || item->state == Item::State::kDone; }
 
-// Whether nothing but others at its meeting keeps the item from running.
+// Whether the item could run if all others arrived at its meeting.
 bool is_next(const Item& item) {
   return item.state == Item::State::kWaiting &&
          std::all_of(item.after.begin(), item.after.end(), ended);
@@ -26,7 +26,8 @@ bool may_run(const Item& item) {
 void Queue::add(std::span<const ItemPointer> items) {
   const std::lock_guard lock(mutex_);
   pending_.insert(pending_.end(), items.begin(), items.end());
-  // Another thread may be waiting for one of these, which it knew only as an edge of another one.
+  // Another thread may wait for one of these items only indirectly, through the edge of another
+  // item.
   changed_.notify_all();
 }
 
@@ -34,7 +35,7 @@ void Queue::shorten(const Context& context) {
   std::unique_lock lock(mutex_);
   while (pending_.size() > kDepth) {
     const ItemPointer next = choose(context, 0);
-    if (next == nullptr) break;  // all that may run is being run by other threads
+    if (next == nullptr) break;  // other threads are running all items that may run
     run(next, lock);
   }
 }
@@ -50,7 +51,7 @@ bool Queue::take_refusal(std::span<const ItemPointer> items,
   return met != 0;
 }
 
-// Edges lead to items that were queued earlier, so one pass from the end meets all of them.
+// Edges lead to items that were queued earlier, so one pass from the end reaches all of them.
 std::uint64_t Queue::mark_needed(Item& target) {
   const std::uint64_t mark = ++last_mark_;
   target.needed = mark;
@@ -82,11 +83,12 @@ void Queue::finish(const ItemPointer& target, bool wait_for_others) {
   std::unique_lock lock(mutex_);
   while (!ended(target)) {
     const std::uint64_t needed = mark_needed(*target);
-    // One draw in two is among all items that may run, so that unrelated work runs early sometimes.
+    // Every second draw, on average, is among all items that may run, so that unrelated work runs
+    // early sometimes.
     const bool any = random(*target->context->device).below(2) == 0;
     ItemPointer next = choose(*target->context, any ? 0 : needed);
     if (next == nullptr) next = choose(*target->context, needed);
-    // Whoever is missing at a meeting may be a stream that this thread alone would run.
+    // The missing participant of a meeting may be a stream that only this thread would run.
     const bool meeting = next == nullptr && meets(needed);
     if (meeting) next = choose(*target->context, 0);
     if (next != nullptr) {
@@ -115,8 +117,8 @@ void Queue::serve(const Context& context, const std::atomic<bool>& ended) {
   }
 }
 
-// Finishes one item after another, since items that were queued earlier may still be pending and
-// other threads may queue more meanwhile.
+// Finishes one item at a time, because items that were queued earlier may still be pending, and
+// other threads may queue more items at the same time.
 template <typename Wanted>
 void Queue::finish_where(Wanted wanted) {
   while (true) {
@@ -189,8 +191,8 @@ base::Random& Queue::random(const Device& device) {
 }
 
 ItemPointer Queue::choose(const Context& context, std::uint64_t mark) {
-  // Needed items may be of any device. Otherwise only contexts that are linked take part, so that
-  // devices which do not depend on each other each repeat themselves with their seed.
+  // Needed items may be on any device. Otherwise only linked contexts take part, so that devices
+  // which do not depend on each other each repeat the same order with the same seed.
   const auto candidate = [&](const Item& item) {
     return (mark != 0 ? item.needed == mark : near(context, *item.context)) && may_run(item);
   };
@@ -204,8 +206,8 @@ ItemPointer Queue::choose(const Context& context, std::uint64_t mark) {
   return nullptr;
 }
 
-// Never throws, as other items wait for this one. After a fault no work of the context runs any
-// more.
+// Never throws, because other items wait for this one. After a fault, no more work of the context
+// runs.
 bool Queue::run_work(Item& item, std::uint64_t* refusal) {
   const auto work = std::move(item.run);
   if (*refusal != 0 && !item.always) return true;
@@ -236,8 +238,8 @@ bool Queue::run_work(Item& item, std::uint64_t* refusal) {
 
 void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   item->state = Item::State::kRunning;
-  // An item of no stream, the mark of cuCtxRecordEvent, comes after work of all streams and hears
-  // of none of their refusals: those are for who waits for a stream.
+  // An item without a stream, the mark of cuCtxRecordEvent, comes after the work of all streams. It
+  // ignores their refusals, which are returned to the callers that wait for a stream.
   const bool of_stream = item->stream_refusal != nullptr;
   std::uint64_t refusal = 0;
   for (const ItemPointer& before : item->after) {
@@ -261,7 +263,7 @@ void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   pending_.erase(std::find(pending_.begin(), pending_.end(), item));
   changed_.notify_all();
   if (meeting == nullptr) return;
-  // What it held may call the queue when it goes.
+  // The destructors of what the item held may call the queue.
   lock.unlock();
   meeting = nullptr;
   lock.lock();

@@ -17,7 +17,7 @@ using abi::SimulatorOptions;
 
 struct Option {
   const char* name;
-  std::uint32_t SimulatorOptions::*member;  // null: `seed` and `ignored`, which have 64 bits
+  std::uint32_t SimulatorOptions::*member;  // null for `seed` and `ignored`, which have 64 bits
   std::uint32_t most;
 };
 constexpr std::uint32_t kAny = ~0u;
@@ -37,7 +37,7 @@ constexpr Option kOptions[] = {
 
 bool foreign = false;
 
-// Splits off what comes before the separator, or everything.
+// Removes and returns the text before the separator, or all of the text if there is no separator.
 std::string_view take(std::string_view* text, char separator) {
   const std::size_t end = text->find(separator);
   const std::string_view part = text->substr(0, end);
@@ -52,14 +52,14 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return value;
 }
 
-// The kinds of faults that a text like "missing fence+early reuse" names.
+// Reads the kinds of faults from a text like "missing fence+early reuse".
 std::string read_kinds(std::string_view text, std::uint64_t* kinds) {
   while (!text.empty()) {
     const std::string_view name = take(&text, '+');
     const std::optional<FaultKind> kind = fault_kind(name);
-    if (!kind) return fmt::format("'{}' is no kind of fault", name);
+    if (!kind) return fmt::format("'{}' is not a kind of fault", name);
     if ((bit(*kind) & kCanBeIgnored) == 0) {
-      return fmt::format("no kernel can go on behind the fault '{}'", name);
+      return fmt::format("no kernel can continue after the fault '{}'", name);
     }
     *kinds |= bit(*kind);
   }
@@ -80,7 +80,7 @@ std::string read_value(const Option& option, std::string_view value, SimulatorOp
     return {};
   }
   const std::optional<std::uint64_t> read = number(value);
-  if (!read) return fmt::format("{} is '{}', which is no number", name, value);
+  if (!read) return fmt::format("{} is '{}', which is not a number", name, value);
   if (name == "seed") {
     options->seed = *read;
     return {};
@@ -128,7 +128,8 @@ std::string read_options(std::string_view text, SimulatorOptions* options) {
       if (option.name == name) found = &option;
       names += fmt::format("{}{}", names.empty() ? "" : ", ", option.name);
     }
-    if (found == nullptr) return fmt::format("there is no option '{}'; there are {}", name, names);
+    if (found == nullptr)
+      return fmt::format("there is no option '{}'; the options are {}", name, names);
     const std::string wrong = read_value(*found, value, &read);
     if (!wrong.empty()) return wrong;
   }

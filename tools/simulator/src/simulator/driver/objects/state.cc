@@ -65,7 +65,7 @@ void Device::report(base::LogLevel level, const std::string& text, std::string j
 }
 
 void Device::report(base::LogLevel level, const char* kind, const std::string& text) {
-  // PTX from outside may hold any bytes; those that are no UTF-8 are replaced.
+  // A program's PTX may hold any bytes. Bytes that are not valid UTF-8 are replaced.
   report(level, text,
          base::Json{{"kind", kind}, {"message", text}}.dump(-1, ' ', false,
                                                             base::Json::error_handler_t::replace));
@@ -93,7 +93,8 @@ void Device::reset_primary() {
   std::shared_ptr<Context> old;
   {
     std::lock_guard lock(mutex_);
-    old = std::exchange(primary_, nullptr);  // primary_users_ stays: they will still release it
+    old = std::exchange(primary_, nullptr);  // primary_users_ is unchanged, since the users still
+                                             // release it
   }
   if (old != nullptr) destroy_context(old);
 }
@@ -128,8 +129,8 @@ State& state() {
 }
 
 std::vector<std::shared_ptr<Context>>& context_stack() {
-  // With room for the depths that programs have, so that a thread which has called the driver
-  // before can make a context current to free memory, also if the host has none left.
+  // The vector has room for the usual depth of the stack. So a thread that has called the driver
+  // before can make a context current to free memory, even if the host has no memory left.
   struct Stack {
     Stack() { contexts.reserve(16); }
     std::vector<std::shared_ptr<Context>> contexts;
@@ -158,7 +159,8 @@ std::shared_ptr<Context> live_context() {
 
 std::shared_ptr<Stream> find_stream(abi::CUstream stream) {
   std::shared_ptr<Context> context = live_context();
-  // 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are the same default stream here.
+  // The stream handles 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD all name the default stream
+  // here.
   if (reinterpret_cast<std::uintptr_t>(stream) <= 2) {
     std::lock_guard lock(context->mutex);
     if (context->default_stream == nullptr) {
@@ -209,7 +211,7 @@ GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::si
 
 namespace {
 
-// The allocations of pools to which cuMemPoolSetAccess gave the device access.
+// Adds the allocations of pools to which cuMemPoolSetAccess gave the device access.
 void add_granted(const Device& device, std::vector<PeerMemory>& memories) {
   State& all = state();
   if (!all.pools_are_shared) return;
@@ -263,8 +265,8 @@ std::shared_ptr<Context> make_context(Device& device, bool primary) {
   return context;
 }
 
-// All work ends first, so that no item uses what is destroyed. Memory is released last, when no
-// handle leads to it any more.
+// All work ends first, so that no item uses an object that is destroyed. Memory is released last,
+// after all handles that lead to it are gone.
 void destroy_context(const std::shared_ptr<Context>& context) {
   State& all = state();
   synchronize(*context);
@@ -313,7 +315,7 @@ abi::CUresult synchronize(const Stream& stream) {
 
 abi::CUresult synchronize(Context& context) {
   // Operations stay in the list until they were observed. Otherwise another thread that
-  // synchronises meanwhile could return before they count as seen.
+  // synchronises at the same time could return before they count as observed.
   std::map<Chain*, OperationPointer> latest;
   std::vector<std::shared_ptr<Stream>> streams = state().streams.all();
   std::erase_if(streams, [&](const auto& stream) { return stream->context().get() != &context; });
@@ -324,7 +326,8 @@ abi::CUresult synchronize(Context& context) {
   }
   state().queue.finish_all(context);
   for (const auto& [chain, operation] : latest) {
-    if (operation != nullptr) state().detector.order.observe(*operation);  // null: never queued
+    // null if it was never queued
+    if (operation != nullptr) state().detector.order.observe(*operation);
   }
   bool refused = false;
   for (const std::shared_ptr<Stream>& stream : streams) refused |= stream->take_refusal({});

@@ -1,4 +1,4 @@
-// A stream turns the work that is submitted to it into items with their edges, or into nodes of a
+// Turns the work that is submitted to a stream into items with their edges, or into nodes of a
 // capture.
 
 #include <fmt/core.h>
@@ -13,7 +13,7 @@
 namespace annulus::simulator::driver {
 namespace {
 
-// Makes a capture invalid where an exception leaves the scope.
+// Makes a capture invalid if an exception leaves the scope.
 class InvalidUnlessDone {
  public:
   explicit InvalidUnlessDone(Capture& capture)
@@ -36,7 +36,7 @@ Stream::Stream(std::shared_ptr<Context> context, Kind kind, int number)
 
 std::string Stream::text() const {
   const Device& of = *context_->device;
-  // The driver's number, and the name by which the library opens it.
+  // The driver's ordinal, and the name by which Annulus opens the device.
   const std::string device =
       fmt::format("{} (sim:{}:{})", of.ordinal(), of.model().architecture, of.index());
   return number_ == 0 ? fmt::format("the default stream of device {}", device)
@@ -67,8 +67,8 @@ ItemPointer Stream::make_item(Work work, std::string where, const ChainPointer& 
   return item;
 }
 
-// Queues items that were made, the last of which becomes the stream's. Those that cannot be queued
-// have ended: nothing waits for them yet.
+// Queues items, the last of which becomes the stream's last item. If they cannot be queued, they
+// are marked as ended: no other item waits for them yet.
 void Stream::queue_items(std::span<const ItemPointer> items) {
   try {
     state().queue.add(items);
@@ -84,8 +84,8 @@ void Stream::end(std::span<const ItemPointer> items) {
   for (const ItemPointer& item : items) state().detector.order.ended(*item->operation);
 }
 
-// The item waits for what the rule of the default stream adds, for the items of wait_for(), and for
-// the last item of the stream. The lock is released before the queue may run the item.
+// The item waits for the last item of the stream, for the items of wait_for(), and for the items
+// that the rule of the default stream adds. The lock is released before the queue may run the item.
 ItemPointer Stream::submit(Work work) {
   if (const std::shared_ptr<Capture> recording = capture()) {
     record(*recording, std::move(work));
@@ -107,8 +107,8 @@ ItemPointer Stream::submit(Work work) {
   return item;
 }
 
-// Each branch of the graph is a chain of its own (check/operation.h). Nodes without an earlier node
-// wait for what the graph as a whole waits for, the last launch of the same graph included. The
+// Each branch of the graph is a separate chain (check/operation.h). Nodes without an earlier node
+// wait for what the whole graph waits for, which includes the last launch of the same graph. The
 // item at the end waits for all nodes.
 ItemPointer Stream::submit(GraphExec& graph) {
   if (const std::shared_ptr<Capture> recording = capture()) {
@@ -169,7 +169,8 @@ ItemPointer Stream::submit(GraphExec& graph) {
   return items.back();
 }
 
-// A capture that lost a node for want of memory is no longer what the program meant.
+// A capture becomes invalid if it lost a node for lack of memory, because it no longer holds what
+// the program meant.
 void Stream::record(Capture& recording, Work work) {
   std::lock_guard lock(recording.mutex);
   const InvalidUnlessDone guard(recording);
@@ -186,8 +187,8 @@ void Stream::wait_for(ItemPointer item) {
   if (item != nullptr) gates_.push_back(std::move(item));
 }
 
-// The work of a blocking stream waits for the default stream when it is submitted. What the default
-// stream was given since then is no part of the blocking stream's work.
+// The work of a blocking stream waits for the default stream when it is submitted. Work that the
+// default stream received later is not part of the blocking stream's work.
 std::vector<ItemPointer> Stream::tails() const {
   std::vector<ItemPointer> tails;
   if (kind_ == Kind::kDefault) add_implicit(&tails);
