@@ -8,7 +8,7 @@ namespace annulus::simulator {
 void Arrivals::release(const Warp& warp, ClusterClocks::Lanes lanes) {
   Cta& cta = *warp.cta;
   cta.block_shadow.settle(warp.index);
-  // Lanes that have exited do nothing more, so what they did is released too.
+  // Lanes that have exited make no more accesses, so their accesses are released too.
   cta.cluster->clocks.release(open.shared, warp.agent, lanes | ~warp.live, lanes == warp.live);
   GlobalView& global = cta.global;
   if (global.order != nullptr) global.order->arrive(global.clocks, warp.index, open.global);

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_ARRIVALS_H_
 #define ANNULUS_SIMULATOR_MACHINE_ARRIVALS_H_
 
-// For checked mode: what comes before the arrivals at something that has phases, which is an
-// mbarrier or the barrier of a cluster. The arrivals of the open phase are kept apart, because
-// nothing comes after them yet.
+// For checked mode: which accesses come before the arrivals at an object that has phases. The
+// object is an mbarrier or the barrier of a cluster. The arrivals of the open phase are stored
+// apart, because nothing comes after them yet.
 
 #include "simulator/check/block_clocks.h"
 #include "simulator/check/cluster_clocks.h"
@@ -14,17 +14,17 @@ struct Warp;
 
 struct Arrivals {
   struct Before {
-    ClusterClocks::Vector shared;  // in shared memory
-    Knowledge global;              // in global memory, where blocks order themselves
+    ClusterClocks::Vector shared;  // accesses of shared memory
+    Knowledge global;              // accesses of global memory, if blocks order themselves
   };
   Before open;  // the arrivals of the open phase
-  Before over;  // and those of the phases that are over
+  Before over;  // the arrivals of the phases that are over
 
-  // Lanes of the running warp arrive and release what they know.
+  // Lanes of the running warp arrive, and release what they know.
   void release(const Warp& warp, ClusterClocks::Lanes lanes);
-  // The running warp has seen that a phase is over.
+  // The running warp has observed that a phase is over.
   void acquire(const Warp& warp) const;
-  // Release and acquire where the scope of one of the two does not include the other's thread
+  // Release and acquire, if the scope of one of the two does not include the thread of the other
   // (ClusterClocks::release_ended).
   void release_ended(const Warp& warp, ClusterClocks::Lanes lanes);
   void acquire_ended(const Warp& warp) const;

@@ -63,7 +63,7 @@ void AsyncCopies::wait(Warp& warp, std::uint32_t mask, std::uint32_t pending, bo
     std::uint32_t done = 0;
     for (std::uint32_t rest = copy.mask & mask; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<std::size_t>(lowest_lane(rest));
-      // Groups 0 .. groups_[lane] - 1 are committed; the latest `pending` of them may stay in
+      // Groups 0 .. groups_[lane] - 1 are committed. The latest `pending` of them may stay in
       // flight.
       if (copy.group[lane] + pending < groups_[lane] || uncommitted) done |= 1u << lane;
     }
@@ -124,7 +124,7 @@ void AsyncCopies::leave_to(Warp& warp, const Arrival& arrival, int lane, const M
   std::erase_if(pending_, [](const Copy& copy) { return copy.mask == 0; });
 }
 
-// A fault is reported at the instruction that asked for the arrival.
+// A fault is reported at the instruction that requested the arrival.
 void AsyncCopies::arrive_landed(Warp& warp) {
   if (arrivals_.empty()) return;
   const std::uint32_t pc = warp.pc;

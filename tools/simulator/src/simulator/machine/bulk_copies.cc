@@ -11,14 +11,14 @@
 namespace annulus::simulator {
 namespace {
 
-// What goes wrong while a copy takes effect is reported at the instruction that started it.
+// Makes a fault in the effect of a copy appear at the instruction that started the copy.
 void blame(Cluster& cluster, const BulkCopy& copy) {
   cluster.running = copy.issuer;
   copy.issuer->pc = copy.pc;
 }
 
-// Fills elements outside the tensor with zeros, or with NaNs. The ISA does not tell their payload;
-// here it is all ones.
+// Fills elements outside the tensor with zeros or with NaNs. The ISA does not define the payload of
+// the NaNs; here its bits are all ones.
 void fill_outside(const TensorMap& map, std::byte* row, std::uint32_t bytes) {
   std::memset(row, map.fill_nan != 0 ? 0xff : 0, bytes);
   const std::uint32_t element = map.element_bytes();
@@ -27,8 +27,9 @@ void fill_outside(const TensorMap& map, std::byte* row, std::uint32_t bytes) {
   }
 }
 
-// fp32 as a tensor copy of the type makes it. That the hardware rounds to tf32 is CUTLASS's word
-// (collective_builder.hpp); to nearest with ties away from zero, as cvt.rna does, is a guess.
+// An fp32 value as a tensor copy of the type writes it. CUTLASS (collective_builder.hpp) states
+// that the hardware rounds to tf32. It is a guess that it rounds to nearest with ties away from
+// zero, as cvt.rna does.
 std::uint32_t converted(TensorType type, std::uint32_t bits) {
   const std::uint32_t exponent = bits & 0x7f800000u;
   if (exponent == 0x7f800000u) return bits;  // infinity and NaN
@@ -58,7 +59,8 @@ void read_box(const BulkCopy& copy, std::byte* data) {
   if (copy.map.type >= TensorType::kFloat32Flush) convert(copy.map.type, data, copy.bytes);
 }
 
-// Moves between data in box order and shared memory at `offset`, chunk by chunk.
+// Moves bytes, one chunk after another, between data in the order of the box and shared memory at
+// `offset`.
 template <bool kToShared>
 void exchange(const BulkCopy& copy, std::byte* shared, std::uint32_t offset, std::byte* data) {
   const Swizzle swizzle = copy.tensor ? copy.map.swizzle : Swizzle::kNone;
@@ -67,7 +69,8 @@ void exchange(const BulkCopy& copy, std::byte* shared, std::uint32_t offset, std
                                        : std::memcpy(data, shared + offset, copy.bytes));
   }
   for (std::uint32_t at = 0; at < copy.bytes; at += 16) {
-    // Shared addresses start at a multiple of every pattern, so offsets serve as well.
+    // Shared addresses start at a multiple of the period of every swizzle, so offsets can be
+    // swizzled like addresses.
     static_assert(kSharedBase % 1024 == 0);
     std::byte* chunk = shared + swizzled(swizzle, offset + at);
     std::memcpy(kToShared ? chunk : data + at, kToShared ? data + at : chunk, 16);
@@ -101,8 +104,8 @@ void write_target(Cluster& cluster, BulkCopy& copy) {
   for (std::uint32_t rest = copy.ctas; rest != 0; rest &= rest - 1, ++index) {
     Cta& cta = *cluster.ctas[static_cast<std::size_t>(lowest_lane(rest))];
     exchange<true>(copy, cta.shared.data(), copy.target, copy.data.data());
-    // use() and the mbarrier's clock come before the bytes are counted, as that may begin the next
-    // phase. The copy belongs to the phase that its bytes are counted in.
+    // use() and the reading of the mbarrier's clock come before the bytes are counted, because the
+    // count may begin the next phase. The copy belongs to the phase in which its bytes are counted.
     Mbarrier& mbarrier = cta.mbarriers.use(cta, *copy.issuer, copy.mbarrier, copy.lane, true);
     if (cta.checked) {
       cta.shadow.complete(copy.records[index], mbarrier.clock());
@@ -118,8 +121,8 @@ void write_target(Cluster& cluster, BulkCopy& copy) {
 
 }  // namespace
 
-// Does what happens to a copy next. A store needs two steps, one that reads its source and one that
-// writes global memory; the others need one.
+// Performs the next step of a copy. A store has two steps: one reads its source and one writes
+// global memory. Other copies have one step.
 void BulkCopies::step(Cluster& cluster, BulkCopy& copy) {
   if (copy.done) return;
   blame(cluster, copy);
@@ -155,7 +158,8 @@ void BulkCopies::erase_done() {
   });
 }
 
-// With drawn moments one copy in four takes its first step at once. Landing early, it takes both.
+// If moments are drawn, every fourth copy on average takes its first step at once. If effects land
+// early, the copy takes both steps at once.
 void BulkCopies::issue(Cluster& cluster, BulkCopy copy) {
   Cta& cta = *copy.issuer->cta;
   cta.counts.bulk_bytes += copy.bytes * std::max(1, std::popcount(copy.ctas));
@@ -231,7 +235,7 @@ void BulkCopies::check_end(Cluster& cluster, const Cta& cta) {
     if (cta.checked && ((copy.ctas >> cta.rank) & 1) != 0) {
       blame(cluster, copy);
       report_at(FaultKind::kUnwaited, copy.lane,
-                "a bulk copy writes to shared memory of a CTA whose threads have all exited; some "
+                "a bulk copy writes to shared memory of a CTA whose threads have all exited; a "
                 "thread has to wait for its mbarrier");
     }
   }

@@ -35,7 +35,7 @@ void check_started(const Warp& by, const Cta& cta, int lane) {
   if (!known) {
     report_at(
         FaultKind::kSharedRace, lane,
-        "shared memory of CTA {} of the cluster is used before anything says that the CTA has "
+        "shared memory of CTA {} of the cluster is used before it is certain that the CTA has "
         "started; barrier.cluster has to come first",
         cta.rank);
   }
@@ -73,7 +73,7 @@ void check_remote_seen(const Cta& cta) {
     report_at(
         FaultKind::kUnwaited, remote.lane,
         "CTA {} of the cluster may have exited when its shared memory is used here; it has to "
-        "wait for this, with barrier.cluster say",
+        "wait for this access, for example with barrier.cluster",
         cta.rank);
   }
 }

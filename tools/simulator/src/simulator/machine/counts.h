@@ -9,7 +9,7 @@
 
 namespace annulus::simulator {
 
-// What a CTA adds to the counters of its device.
+// The numbers that a CTA adds to the counters of its device.
 struct Counts {
   std::array<std::uint64_t, static_cast<std::size_t>(Class::kCount)> by_class{};
 #define CTA_COUNTER(name, meaning) std::uint64_t name = 0;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_CTA_H_
 #define ANNULUS_SIMULATOR_MACHINE_CTA_H_
 
-// A CTA: its warps, its shared memory and barriers, and what it has under way.
+// A CTA: its warps, its shared memory and barriers, and its operations that are under way.
 
 #include <array>
 #include <cstddef>
@@ -34,26 +34,29 @@ struct Cluster;
 class DeviceHeap;
 class PrintBuffer;
 
-// Global memory as a CTA reaches it, and in checked mode what its accesses are compared with.
+// Global memory as a CTA accesses it, and, in checked mode, the records that its accesses are
+// compared with.
 struct GlobalView {
   GlobalMemory* memory = nullptr;
   std::span<const PeerMemory> peers;
-  // [pc]: the allocation that the instruction touched last, which it nearly always touches again.
+  // [pc]: the allocation that the instruction accessed last, which is nearly always the next one
+  // too.
   struct Recent : Allocation {
     LaunchShadow::View* view = nullptr;
   };
   std::vector<Recent> recent;
 
-  // Searches for races in global memory; null in fast mode and where the launch has no operation.
+  // Searches for races in global memory. It is null in fast mode, and if the launch has no
+  // operation.
   LaunchShadow* races = nullptr;
-  BlockOrder* order = nullptr;  // null where blocks cannot order themselves
-  Stamp stamp = 0;              // that of the CTA's first warp
+  BlockOrder* order = nullptr;  // null if blocks cannot order themselves
+  Stamp stamp = 0;              // the stamp of the CTA's first warp
   BlockClocks clocks;
 };
 
-// One CTA. It is made once for each host thread and launch, and serves one cluster after another.
+// One CTA. An object is made for each host thread and launch, and runs one cluster after another.
 struct Cta {
-  // What the launch says.
+  // Values from the launch.
   const Program* program = nullptr;
   const std::byte* parameters = nullptr;
   std::uint32_t grid[3] = {1, 1, 1};
@@ -63,15 +66,16 @@ struct Cta {
   bool strict = false;        // checked, and SimulatorOptions::reading is strict
   bool by_warp = false;       // SimulatorOptions::products
   std::uint32_t landing = 0;  // SimulatorOptions::landing
-  // The drawn number from which elect.sync chooses its lane; empty: it is the lowest.
+  // The drawn number from which elect.sync chooses its lane. If it is empty, elect.sync chooses the
+  // lowest lane.
   std::optional<std::uint32_t> elected;
 
-  // Which CTA it is.
+  // The position of the CTA.
   std::uint32_t index[3] = {0, 0, 0};  // in the grid
   Cluster* cluster = nullptr;
   std::uint32_t rank = 0;  // in the cluster
 
-  // What its warps share.
+  // State that the warps share.
   std::vector<Warp> warps;
   std::vector<std::byte> shared;  // shared[0] is address kSharedBase
   std::array<NamedBarrier, kNamedBarriers> barriers;
@@ -83,14 +87,15 @@ struct Cta {
   Counts counts;
   PrintBuffer* prints = nullptr;
   DeviceHeap* heap = nullptr;
-  std::uint64_t executed = 0;  // warp instructions
-  std::uint64_t ordered = 0;   // of these the ordered accesses, while CTAs live together
-  std::uint64_t changes = 0;   // atomics that changed what they found
+  std::uint64_t executed = 0;  // number of executed warp instructions
+  std::uint64_t ordered = 0;   // number of ordered accesses among them, while several CTAs are
+                               // resident
+  std::uint64_t changes = 0;   // number of atomics that changed the value they found
 
-  SharedShadow shadow;       // checked mode
-  Flights flights;           // checked mode
-  BlockShadow block_shadow;  // checked mode
-  // Accesses of other CTAs to this one's shared memory: the last one of each warp.
+  SharedShadow shadow;       // in checked mode
+  Flights flights;           // in checked mode
+  BlockShadow block_shadow;  // in checked mode
+  // Accesses of other CTAs to the shared memory of this one: the last access of each warp.
   struct Remote {
     std::uint32_t clock;
     int lane;
@@ -104,7 +109,8 @@ struct Cta {
   };
   std::unique_ptr<std::byte[], Free> register_files;
 
-  // Rises with everything that the CTA does and another thread could learn of by reading memory.
+  // A number that rises with every action of the CTA that another thread could observe by reading
+  // memory.
   std::uint64_t activity() const {
     std::uint64_t sum = changes;
     for (const Class kind :
@@ -116,13 +122,13 @@ struct Cta {
 
   std::uint32_t warp_count() const { return static_cast<std::uint32_t>(warps.size()); }
 
-  // The lanes of a warp that the CTA has threads for.
+  // The lanes of a warp for which the CTA has threads.
   Mask warp_lanes(int warp) const {
     const std::uint32_t rest = threads - static_cast<std::uint32_t>(warp) * kLanes;
     return rest >= kLanes ? kFull : (1u << rest) - 1;
   }
 
-  // Lets the groups go on that wait for this.
+  // Lets the groups that wait for this continue.
   void wake(const Wait& what) {
     for (Warp& warp : warps) {
       for (Group& group : warp.groups) {

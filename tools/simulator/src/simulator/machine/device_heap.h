@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_DEVICE_HEAP_H_
 #define ANNULUS_SIMULATOR_MACHINE_DEVICE_HEAP_H_
 
-// What kernels allocate with malloc and new (CUDA C++ Programming Guide, "Dynamic Global Memory
-// Allocation and Operations"). It stays until a kernel frees it or the context ends, and the host
-// cannot use it.
+// The memory that kernels allocate with malloc and new (CUDA C++ Programming Guide, "Dynamic Global
+// Memory Allocation and Operations"). It stays allocated until a kernel frees it or the context
+// ends. The host cannot use it.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace annulus::simulator {
 
 class DeviceHeap {
  public:
-  static constexpr std::size_t kDefaultBytes = std::size_t{8} << 20;  // CUDA's
+  static constexpr std::size_t kDefaultBytes = std::size_t{8} << 20;  // the same default as CUDA's
 
   explicit DeviceHeap(GlobalMemory& memory) : memory_(memory) {}
   ~DeviceHeap() {
@@ -30,7 +30,7 @@ class DeviceHeap {
     const std::lock_guard lock(mutex_);
     limit_ = bytes;
   }
-  // 0 where there is no room.
+  // Returns 0 if there is no room.
   std::uint64_t allocate(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     if (bytes == 0 || used_ > limit_ || bytes > limit_ - used_) return 0;
@@ -40,8 +40,8 @@ class DeviceHeap {
     used_ += bytes;
     return address;
   }
-  // False where no allocation begins there. The memory goes back at the end of the launch, so that
-  // no CTA meets other memory at an address that it has looked up.
+  // Returns false if no allocation begins at the address. The memory becomes free at the end of the
+  // launch, so that no CTA finds another allocation at an address that it has looked up.
   bool release(std::uint64_t address) {
     const std::lock_guard lock(mutex_);
     const auto found = live_.find(address);
@@ -59,11 +59,11 @@ class DeviceHeap {
 
  private:
   GlobalMemory& memory_;
-  std::mutex mutex_;  // guards below
+  std::mutex mutex_;  // guards the members below
   std::size_t limit_ = kDefaultBytes;
   std::size_t used_ = 0;
   std::map<std::uint64_t, std::uint64_t> live_;  // address -> bytes
-  std::vector<std::uint64_t> freed_;             // by the launch that runs
+  std::vector<std::uint64_t> freed_;             // freed by the launch that runs now
 };
 
 }  // namespace annulus::simulator

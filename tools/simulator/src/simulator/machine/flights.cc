@@ -23,8 +23,7 @@ void Flights::check(const Warp& by, int lane, std::uint64_t address, std::uint32
                     bool writes, bool reduces) const {
   for (const Flight& flight : flights_) {
     if (!writes && !flight.writes) continue;
-    // CUTLASS lets all lanes of a warp execute one and the same store, which the hardware does
-    // once.
+    // In CUTLASS all lanes of a warp may execute the same store, which the hardware performs once.
     const bool same = flight.issuer == &by && flight.pc == by.pc && flight.writes && writes;
     if (same && !by.cta->strict) continue;
     if (reduces && flight.reduces) continue;

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_FLIGHTS_H_
 #define ANNULUS_SIMULATOR_MACHINE_FLIGHTS_H_
 
-// For checked mode: what the bulk copies of a CTA read from global memory, or write there, that the
-// CTA has not waited for. Reading what a store has yet to write is as wrong as overwriting what a
-// load has yet to read, and both go well while the copies are quick. A store is over when its
-// thread has waited for its group without .read, and a load when a thread of the CTA has seen the
-// phase of the mbarrier that counts it.
+// For checked mode: the global memory that bulk copies of a CTA read or write, if the CTA has not
+// waited for the copies yet. It is wrong to read what a store has not written yet, and to overwrite
+// what a load has not read yet. Both mistakes do no harm as long as the copies are quick. A store
+// is over when its thread has waited for its group without .read. A load is over when a thread of
+// the CTA has observed the phase of the mbarrier that counts the load.
 
 #include <cstdint>
 #include <vector>
@@ -21,16 +21,16 @@ struct Flight {
   };
   std::vector<Range> ranges;
   bool writes = false;
-  bool reduces = false;  // a write that others may be added to
+  bool reduces = false;  // a reduction, which other reductions may overlap
   const Warp* issuer = nullptr;
   int lane = 0;
   std::uint32_t pc = 0;
-  std::uint32_t group = 0;     // of a store, in its lane
-  std::uint32_t mbarrier = 0;  // of a load, its offset
-  std::uint32_t clock = 0;     // of a load, that of the mbarrier in its phase
+  std::uint32_t group = 0;     // of a store: its group in its lane
+  std::uint32_t mbarrier = 0;  // of a load: the offset of its mbarrier
+  std::uint32_t clock = 0;     // of a load: the clock of the mbarrier in its phase
 
   std::uint64_t begin() const { return ranges.front().begin; }  // the lowest address
-  std::uint64_t end() const { return ranges.back().end; }       // above the highest
+  std::uint64_t end() const { return ranges.back().end; }       // one past the highest address
 };
 
 class Flights {
@@ -38,9 +38,10 @@ class Flights {
   void reset() { flights_.clear(); }
   bool empty() const { return flights_.empty(); }
 
-  // Requires: ranges that ascend. Adds nothing where there are none.
+  // Requires: the ranges ascend. If there are no ranges, nothing is added.
   void add(Flight flight);
-  // The lane has waited for all but its `left` latest groups of `committed`. Visits what is over.
+  // Removes the stores that are over, after the lane has waited for all but the latest `left` of
+  // its `committed` groups. Visits each of them.
   template <typename Visit>
   void finish_stores(const Warp& warp, int lane, std::uint32_t committed, std::uint32_t left,
                      Visit visit) {
@@ -51,10 +52,11 @@ class Flights {
       return over;
     });
   }
-  // A thread has seen the end of all phases of the mbarrier before this clock.
+  // Removes the loads that are over, after a thread has observed the end of all phases of the
+  // mbarrier before this clock.
   void finish_loads(std::uint32_t mbarrier, std::uint32_t clock);
 
-  // Throws Fault where an access by `lane` of a warp of the CTA conflicts with one that is under
+  // Throws Fault if an access by `lane` of a warp of the CTA conflicts with a copy that is under
   // way.
   void check(const Warp& by, int lane, std::uint64_t address, std::uint32_t bytes, bool writes,
              bool reduces) const;

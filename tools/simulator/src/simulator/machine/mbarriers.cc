@@ -10,12 +10,12 @@ constexpr std::uint32_t kBytes = 8;
 
 void check_place(const Cta& owner, std::uint32_t offset, int lane) {
   if (offset % kBytes != 0) {
-    raise_at(FaultKind::kMisaligned, lane, "shared address {} of an mbarrier is no multiple of 8",
-             offset + kSharedBase);
+    raise_at(FaultKind::kMisaligned, lane,
+             "shared address {} of an mbarrier is not a multiple of 8", offset + kSharedBase);
   }
   if (offset + kBytes > owner.shared.size() || offset > owner.shared.size()) {
     raise_at(FaultKind::kOutOfBounds, lane,
-             "an mbarrier at shared address {}, but the CTA has {} bytes from {} on",
+             "an mbarrier at shared address {}, but the CTA has {} bytes from address {} on",
              offset + kSharedBase, owner.shared.size(), kSharedBase);
   }
 }
@@ -44,8 +44,8 @@ void Mbarriers::init(const Warp& by, std::uint32_t offset, std::uint32_t count, 
   Cta& owner = *by.cta;
   check_place(owner, offset, lane);
   if (count == 0 || count > kMaxCount) {
-    raise_at(FaultKind::kInvalidOperand, lane, "an mbarrier for {} arrivals; there may be 1 to {}",
-             count, kMaxCount);
+    raise_at(FaultKind::kInvalidOperand, lane,
+             "an mbarrier that expects {} arrivals; the number may be 1 to {}", count, kMaxCount);
   }
   std::uint16_t& index = index_[offset / kBytes];
   if (index == 0) {
@@ -57,15 +57,16 @@ void Mbarriers::init(const Warp& by, std::uint32_t offset, std::uint32_t count, 
   Mbarrier& mbarrier = all_[index - 1u];
   if (mbarrier.valid && owner.strict) {
     raise_at(FaultKind::kBarrierMisuse, lane,
-             "mbarrier.init of {}, which is one already; mbarrier.inval has to come first",
+             "mbarrier.init of {}, which is initialised already; mbarrier.inval has to come first",
              describe(mbarrier));
   }
-  // ThunderKittens initialises again without it: the bytes are then memory in between.
+  // ThunderKittens initialises an mbarrier again without mbarrier.inval. Between the two uses its
+  // bytes are ordinary memory.
   if (mbarrier.valid && owner.checked) owner.shadow.end_object(by.index, lane, offset, kBytes);
   mbarrier.valid = true;
   mbarrier.expected = mbarrier.pending = count;
   mbarrier.bytes = 0;
-  mbarrier.first_clock += mbarrier.phase + 1;  // clocks never go back
+  mbarrier.first_clock += mbarrier.phase + 1;  // so that clocks never decrease
   mbarrier.phase = 0;
   mbarrier.observed = 0;
   if (!owner.checked) return;
@@ -93,14 +94,14 @@ Mbarrier& Mbarriers::use(Cta& owner, const Warp& by, std::uint32_t offset, int l
   const std::uint16_t index = index_[offset / kBytes];
   if (index == 0 || !all_[index - 1u].valid) {
     raise_at(FaultKind::kBarrierMisuse, lane,
-             "no mbarrier at shared address {}: mbarrier.init has to come first",
+             "there is no mbarrier at shared address {}; mbarrier.init has to come first",
              offset + kSharedBase);
   }
   Mbarrier& mbarrier = all_[index - 1u];
   if (!owner.checked) return mbarrier;
   const ClusterClocks& clocks = owner.cluster->clocks;
-  // fence.mbarrier_init makes the mbarrier known to all for whom the fence has ended, as behind a
-  // relaxed barrier of the cluster.
+  // fence.mbarrier_init makes the mbarrier known to all threads for which the fence has ended, for
+  // example after a relaxed barrier of the cluster.
   const bool fenced =
       mbarrier.fence_clock != 0 &&
       clocks.ended(mbarrier.init_warp, mbarrier.fence_clock, mbarrier.init_lane, by.agent, lane);
@@ -139,8 +140,8 @@ void Mbarriers::expect_one_more(Mbarrier& mbarrier, int lane) {
 void Mbarriers::complete(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane) {
   mbarrier.bytes -= bytes;
   if (mbarrier.bytes < -static_cast<std::int64_t>(kMaxCount)) {
-    raise_at(FaultKind::kBarrierMisuse, lane, "{} bytes completed that {} never expected", bytes,
-             describe(mbarrier));
+    raise_at(FaultKind::kBarrierMisuse, lane, "a copy completes {} bytes that {} did not expect",
+             bytes, describe(mbarrier));
   }
   end_phase_if_over(owner, mbarrier);
 }
@@ -148,8 +149,8 @@ void Mbarriers::complete(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, in
 void Mbarriers::arrive(Cta& owner, Mbarrier& mbarrier, std::uint32_t count, bool drop,
                        bool may_complete, int lane) {
   if (count == 0 || count > kMaxCount) {
-    raise_at(FaultKind::kInvalidOperand, lane, "an arrival that counts {}; it may count 1 to {}",
-             count, kMaxCount);
+    raise_at(FaultKind::kInvalidOperand, lane,
+             "an arrival with the count {}; the count may be 1 to {}", count, kMaxCount);
   }
   if (count > mbarrier.pending) {
     raise_at(FaultKind::kBarrierMisuse, lane, "{} more arrivals at {}", count, describe(mbarrier));

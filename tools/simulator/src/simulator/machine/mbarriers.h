@@ -1,11 +1,11 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_MBARRIERS_H_
 #define ANNULUS_SIMULATOR_MACHINE_MBARRIERS_H_
 
-// The mbarriers of a CTA (PTX ISA 9.0, section 9.7.13.15). Their state is kept beside shared memory
-// and not in the eight opaque bytes, which nothing but mbarrier instructions may touch.
+// The mbarriers of a CTA (PTX ISA 9.0, section 9.7.13.15). Their state is stored outside of shared
+// memory. The eight opaque bytes do not hold it, because only mbarrier instructions may touch them.
 //
-// A phase is over once all expected arrivals have come and no transaction bytes are open. A warp
-// that sees this comes after everything that arrived in that phase or earlier
+// A phase is over when all expected arrivals have happened and no transaction bytes are open. A
+// warp that observes this comes after every arrival of that phase and of earlier phases
 // (simulator/machine/arrivals.h). The bulk copies that report to an mbarrier are one agent of
 // simulator/check/cluster_clocks.h, whose clock counts the phases.
 
@@ -26,22 +26,23 @@ struct Mbarrier {
   std::uint32_t offset = 0;  // in shared memory
   bool valid = false;
   std::uint32_t expected = 0;  // arrivals in a phase
-  std::uint32_t pending = 0;   // arrivals that have not come
-  std::int64_t bytes = 0;      // still expected; below 0: completed before they were expected
-  std::uint32_t phase = 0;     // how many are over
-  std::uint32_t observed = 0;  // how many a wait has seen to be over
+  std::uint32_t pending = 0;   // arrivals of the phase that have not happened yet
+  std::int64_t bytes = 0;      // bytes still expected; below 0: bytes completed before they were
+                               // expected
+  std::uint32_t phase = 0;     // number of phases that are over
+  std::uint32_t observed = 0;  // number of phases whose end a wait has observed
 
-  // Checked mode.
+  // For checked mode.
   ClusterClocks::Agent agent = 0;
-  std::uint32_t first_clock = 1;       // the agent's clock in phase 0
-  Arrivals near;                       // those of the CTA's threads and of bulk copies
-  Arrivals far;                        // those of other CTAs of the cluster, if the scopes allow it
-  ClusterClocks::Agent init_warp = 0;  // the warp that initialised it, and when
+  std::uint32_t first_clock = 1;  // the agent's clock in phase 0
+  Arrivals near;                  // the arrivals of the CTA's threads and of bulk copies
+  Arrivals far;  // the arrivals of other CTAs of the cluster, if the scopes include them
+  ClusterClocks::Agent init_warp = 0;  // the warp that initialised the mbarrier, and when
   std::uint32_t init_clock = 0;
   int init_lane = 0;
-  std::uint32_t fence_clock = 0;  // when fence.mbarrier_init has followed; 0: it has not
+  std::uint32_t fence_clock = 0;  // the clock of fence.mbarrier_init after that, or 0
 
-  struct Landing {  // the last bulk copy that reported here, and in which phase
+  struct Landing {  // the last bulk copy that reported here, and its phase
     std::uint32_t clock = 0;
     Warp* issuer = nullptr;
     int lane = 0;
@@ -54,33 +55,33 @@ struct Mbarrier {
 
 class Mbarriers {
  public:
-  static constexpr std::uint32_t kMaxCount = (1u << 20) - 1;  // arrivals, and bytes
+  static constexpr std::uint32_t kMaxCount = (1u << 20) - 1;  // the limit of arrivals, and of bytes
 
   void reset(std::uint32_t shared_bytes);
 
-  // In all of these `owner` is the CTA whose shared memory holds the mbarrier, and `by` the warp
-  // that runs an instruction for `lane`. They throw Fault for what the ISA leaves undefined. Only a
-  // warp of the owner can initialise or invalidate an mbarrier.
+  // In all of these functions, `owner` is the CTA whose shared memory holds the mbarrier, and `by`
+  // is the warp that runs an instruction for `lane`. They throw Fault for an operation that the ISA
+  // leaves undefined. Only a warp of the owner can initialise or invalidate an mbarrier.
   void init(const Warp& by, std::uint32_t offset, std::uint32_t count, int lane);
   void invalidate(const Warp& by, std::uint32_t offset, int lane);
-  // The mbarrier at `offset`, for an operation by a warp. Throws Fault unless there is one and its
-  // initialisation comes before. `async` says that the operation goes through the asynchronous
+  // The mbarrier at `offset`, for an operation by a warp. Throws Fault unless there is an mbarrier
+  // and its initialisation comes before. `async` means that the operation uses the asynchronous
   // proxy.
   Mbarrier& use(Cta& owner, const Warp& by, std::uint32_t offset, int lane, bool async);
 
   void expect(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane);
-  // The open phase, and no other, expects one arrival more.
+  // Adds one to the arrivals that the open phase expects. Later phases are not changed.
   static void expect_one_more(Mbarrier& mbarrier, int lane);
   void complete(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane);
-  // With `drop` all later phases expect fewer arrivals too. Without `may_complete` it is a fault if
-  // the phase ends with this arrival.
+  // With `drop`, all later phases expect fewer arrivals too. Without `may_complete`, it is a fault
+  // if this arrival ends the phase.
   void arrive(Cta& owner, Mbarrier& mbarrier, std::uint32_t count, bool drop, bool may_complete,
               int lane);
 
-  // At the end of a CTA, throws Fault unless a wait has seen the phase of every bulk copy.
+  // At the end of a CTA: throws Fault unless a wait has observed the phase of every bulk copy.
   void check_landings_seen(Cluster& cluster) const;
 
-  // A warp executes fence.mbarrier_init, at its clock.
+  // A warp executes fence.mbarrier_init, at this clock.
   void fence_inits(ClusterClocks::Agent warp, std::uint32_t clock);
 
   // "the mbarrier at shared address 1032 (phase 3, 1 of 2 arrivals and 16384 bytes missing)"
@@ -92,7 +93,8 @@ class Mbarriers {
   void end_phase_if_over(Cta& owner, Mbarrier& mbarrier);
 
   std::vector<Mbarrier> all_;
-  std::vector<std::uint16_t> index_;  // [offset / 8]: index into all_ plus 1; 0: never was one
+  std::vector<std::uint16_t> index_;  // [offset / 8]: index into all_ plus 1, or 0 if there never
+                                      // was an mbarrier
 };
 
 }  // namespace annulus::simulator

@@ -16,11 +16,11 @@
 namespace annulus::simulator {
 namespace {
 
-// There are at least this many addresses between two allocations, so that an access a little past
+// The gap between two allocations has at least this many addresses, so that an access a little past
 // the end is found.
 constexpr std::uint64_t kGap = 512;
-// Where allocations of a device begin, as those of NVIDIA's drivers do: at multiples of 512, or of
-// 2 MiB from 1 MiB on. Blocks of pools begin at multiples of 256.
+// Allocations of a device begin at multiples of 512, or of 2 MiB if they have 1 MiB or more, like
+// the allocations of NVIDIA's drivers. Blocks of pools begin at multiples of 256.
 constexpr std::uint64_t kAlignment = 512;
 constexpr std::uint64_t kBlockAlignment = 256;
 constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
@@ -38,7 +38,7 @@ void* reserve(std::uint64_t bytes) {
   return range;
 }
 
-// Gives the range's pages back to the system. Afterwards it reads as zero.
+// Returns the pages of the range to the system. Afterwards the range reads as zero.
 void discard(std::uint64_t begin, std::uint64_t end) {
   const std::uint64_t first = base::round_up(begin, kPage);
   const std::uint64_t last = end / kPage * kPage;
@@ -66,8 +66,8 @@ void mark_written(const GlobalMemory& memory, std::uint64_t address, std::uint64
 }  // namespace
 
 GlobalMemory::GlobalMemory(std::uint64_t bytes, Kind kind) : capacity_(bytes), kind_(kind) {
-  // Twice the capacity is reserved: gaps and alignment take addresses too, and released addresses
-  // are handed out again only when all others are used up, so that a use after free is found.
+  // Twice the capacity is reserved, because gaps and alignment take addresses too. Released
+  // addresses are used again only when all others are used up, so that a use after free is found.
   reserved_ = base::round_up(2 * bytes, kPage * 8) + 2 * kLargeAlignment;
   base_ = reinterpret_cast<std::uint64_t>(reserve(reserved_));
   shadow_ = static_cast<std::uint8_t*>(reserve(reserved_ / 8));
@@ -121,7 +121,7 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
     live_.emplace(begin, Live{begin + bytes, nullptr});
   } catch (...) {
     if (begin + span == next_) next_ = begin;
-    if (begin == end_) end_ += span;  // any others are not used again
+    if (begin == end_) end_ += span;  // other addresses are not used again
     throw;
   }
   used_ += bytes;
@@ -132,10 +132,11 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
 
 bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operation> by) {
   std::lock_guard lock(mutex_);
-  // Nothing here may need memory that cannot be had: whoever frees has no other way.
+  // Nothing below may fail for lack of memory, because a caller that frees memory cannot do
+  // anything else.
   std::uint64_t own_end = 0;
   if (const auto pool = pools_.find(pointer); pool != pools_.end()) {
-    // A pool that is freed as a whole takes its blocks with it.
+    // A pool that is freed as a whole frees its blocks too.
     own_end = pool->second;
     live_.erase(live_.lower_bound(pointer), live_.lower_bound(own_end));
     pools_.erase(pools_.lower_bound(pointer), pools_.lower_bound(own_end));
@@ -152,7 +153,7 @@ bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operatio
     if (by != nullptr) freed_.push_back({pointer, own_end, std::move(by)});
     if (freed_.size() > kMaxFreed) freed_.pop_front();
   } catch (const std::bad_alloc&) {
-    // A use after this free is still found, but not told who freed.
+    // A use after this free is still found, but its message cannot name the operation that freed.
   }
   forget(pointer, end);
   try {
@@ -184,7 +185,7 @@ bool GlobalMemory::set_pool(std::uint64_t pointer, std::uint64_t bytes, bool on)
     pools_.emplace(pointer, end);
     live_.erase(found);
   } else {
-    // Where two pools begin at one address, the inner one was added last and comes last.
+    // If two pools begin at one address, the inner one was added last and comes last.
     auto found = pools_.upper_bound(pointer);
     if (found == pools_.begin() || (--found)->first != pointer || found->second != end) {
       return false;

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_MEMORY_H_
 #define ANNULUS_SIMULATOR_MACHINE_MEMORY_H_
 
-// Memory that kernels reach: that of one simulated device, or memory of the host. It is one
-// reserved range of addresses, so that a device pointer is a host pointer. Between allocations
-// there are gaps of addresses that belong to none, and one shadow bit per byte says whether
-// anything wrote it.
+// Memory that kernels can access: the memory of one simulated device, or memory of the host. It is
+// one reserved range of addresses, so a device pointer is a host pointer. Between allocations there
+// are gaps of addresses that belong to no allocation. A shadow bit for each byte states whether the
+// byte was ever written.
 
 #include <algorithm>
 #include <atomic>
@@ -28,7 +28,8 @@ struct Allocation {
   std::uint64_t end = 0;  // one past the last byte
   const GlobalMemory* memory = nullptr;
 
-  // Whether [address, address + bytes) is inside, also where address + bytes is 2^64 or more.
+  // Whether [address, address + bytes) is inside. It is correct even if address + bytes is 2^64 or
+  // more.
   bool holds(std::uint64_t address, std::uint64_t bytes) const {
     return address >= begin && address < end && bytes <= end - address;
   }
@@ -38,14 +39,14 @@ class GlobalMemory {
  public:
   enum class Kind {
     kDevice,
-    // The program writes it without being seen, so all of an allocation counts as written.
-    // Allocations begin at pages.
+    // The program can write this memory without the driver noticing, so all of an allocation counts
+    // as written. Allocations begin at pages.
     kHost,
   };
-  // Reserves addresses, not memory: `bytes` is the capacity that the device reports.
+  // Reserves addresses, but no memory yet. `bytes` is the capacity that the device reports.
   explicit GlobalMemory(std::uint64_t bytes, Kind kind = Kind::kDevice);
-  // Memory of the host that the program has itself: one allocation, [begin, begin + bytes), of kind
-  // kHost. It stays the program's.
+  // Memory of the host that the program owns: one allocation, [begin, begin + bytes), of kind
+  // kHost. The program keeps the ownership.
   GlobalMemory(void* begin, std::uint64_t bytes);
   ~GlobalMemory();
   GlobalMemory(const GlobalMemory&) = delete;
@@ -54,45 +55,47 @@ class GlobalMemory {
   // The address is a multiple of 512, of 2 MiB for allocations of at least 1 MiB, or of a page for
   // kHost. It is 0 if the capacity is used up. The contents are marked as not written.
   std::uint64_t allocate(std::uint64_t bytes);
-  // False when `pointer` is not the start of a live allocation. The last kMaxFreed operations `by`
-  // which memory was freed are remembered for freed_by().
+  // Returns false if `pointer` is not the start of a live allocation. The last kMaxFreed operations
+  // `by` which memory was freed are remembered for freed_by().
   bool release(std::uint64_t pointer, std::shared_ptr<const Operation> by = nullptr);
 
-  // A pool is an allocation of which only blocks may be used; annulus/simulator.h. set_pool() is
-  // false where no live allocation begins there with these bytes, or no pool whose blocks are all
-  // removed; add_block() where no pool holds all bytes or another block has some of them;
-  // remove_block() where `pointer` is not the start of a block.
+  // A pool is an allocation of which only blocks may be used (annulus/simulator.h). set_pool()
+  // returns false if no live allocation with this start and size exists, or, with `on` false, no
+  // pool whose blocks are all removed. add_block() returns false if no pool holds all of the bytes,
+  // or if another block has some of them. remove_block() returns false if `pointer` is not the
+  // start of a block.
   bool set_pool(std::uint64_t pointer, std::uint64_t bytes, bool on);
   bool add_block(std::uint64_t pointer, std::uint64_t bytes);
   bool remove_block(std::uint64_t pointer);
 
-  // The operation that freed the allocation which held the address last. Null where none did or it
-  // is forgotten.
+  // The operation that freed the last allocation which held the address. Null if there is none, or
+  // if it is forgotten.
   std::shared_ptr<const Operation> freed_by(std::uint64_t address) const;
 
   // The live allocation that holds [address, address + bytes), or one with end == 0.
   Allocation find(std::uint64_t address, std::uint64_t bytes) const;
 
-  // The record of accesses to the live allocation that begins there; the first call makes it.
+  // The record of accesses to the live allocation that begins at the address. The first call makes
+  // the record.
   std::shared_ptr<AccessRecord> record(std::uint64_t begin, Detector& detector) const;
-  // That record, or null if record() was not called before.
+  // The same record, or null if record() was not called before.
   std::shared_ptr<AccessRecord> made_record(std::uint64_t begin) const;
 
-  // Accesses of the host. False, and nothing is copied, when any byte is in no live allocation.
-  // Reading bytes that nothing wrote is allowed, because the host may copy padding.
+  // Accesses of the host. If any byte is in no live allocation, nothing is copied and the result is
+  // false. The host may read bytes that were never written, because it may copy padding.
   bool write(std::uint64_t to, const void* from, std::uint64_t bytes);
-  // Marks the bytes of an allocation that nothing has used yet as written with zeros, which they
-  // are. Takes no memory for them.
+  // Marks bytes of an allocation that was not used yet as written. Their value is zero already, so
+  // they take no memory.
   void zero_new(std::uint64_t begin, std::uint64_t bytes);
   bool read(void* to, std::uint64_t from, std::uint64_t bytes) const;
-  // Copies from this memory or another device's, together with the shadow bits.
+  // Copies from this memory, or from the memory of another device, together with the shadow bits.
   bool copy(std::uint64_t to, const GlobalMemory& source, std::uint64_t from, std::uint64_t bytes);
   bool fill(std::uint64_t to, std::uint32_t pattern, int pattern_bytes, std::uint64_t count);
 
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
-  // Rises with every allocate and release. A holder of an Allocation compares it to see whether
-  // that is still right.
+  // A number that rises with every allocate() and release(). A holder of an Allocation compares the
+  // number to see whether the Allocation is still valid.
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
   // The byte with the shadow bit of `address`, which is bit (address & 7). A set bit means written.
@@ -101,17 +104,19 @@ class GlobalMemory {
   Kind kind() const { return kind_; }
 
  private:
-  std::uint64_t alignment(std::uint64_t bytes) const;  // of an allocation's first byte
-  std::uint64_t span(std::uint64_t bytes) const;  // addresses that an allocation takes, with a gap
+  std::uint64_t alignment(std::uint64_t bytes) const;  // the alignment of an allocation's first
+                                                       // byte
+  std::uint64_t span(std::uint64_t bytes) const;       // the addresses that an allocation takes,
+                                                       // including its gap
 
   std::uint64_t capacity_;
   const Kind kind_;
-  const bool adopted_ = false;  // the bytes are the program's own
+  const bool adopted_ = false;  // the program owns the bytes
   std::uint64_t reserved_;
   std::uint64_t base_;
   std::uint8_t* shadow_;
-  // Never-used addresses. Small allocations take the first of them and large ones the last, so that
-  // neither leaves holes for the other's alignment.
+  // The addresses that were never used. Small allocations take the first of them and large
+  // allocations the last, so that neither kind leaves holes for the other's alignment.
   std::uint64_t next_;
   std::uint64_t end_;
   std::atomic<std::uint64_t> used_{0};
@@ -128,12 +133,13 @@ class GlobalMemory {
   };
   static constexpr std::size_t kMaxFreed = 256;
 
-  bool none_in(std::uint64_t begin, std::uint64_t end) const;  // no live allocation and no block
-  void forget(std::uint64_t begin, std::uint64_t end);         // drops contents and shadow
+  // true if there is no live allocation and no block
+  bool none_in(std::uint64_t begin, std::uint64_t end) const;
+  void forget(std::uint64_t begin, std::uint64_t end);  // drops the contents and the shadow bits
 
-  std::map<std::uint64_t, Live> live_;  // by begin; blocks of pools as well
-  // Pools by begin, with their end. Where a block is a pool in its turn both may begin there; the
-  // inner one, whose end comes no later, was made later.
+  std::map<std::uint64_t, Live> live_;  // by their first byte; includes the blocks of pools
+  // Pools by their first byte, with their end. A block may be a pool itself, and both may begin at
+  // the same address. Then the inner one, whose end is not higher, was added later.
   std::multimap<std::uint64_t, std::uint64_t> pools_;
   std::deque<Freed> freed_;                               // freed by operations, the latest last
   std::multimap<std::uint64_t, std::uint64_t> released_;  // size with its gap -> begin
@@ -144,8 +150,8 @@ struct PeerMemory {
   const GlobalMemory* memory = nullptr;
   int ordinal = 0;       // of the device
   bool enabled = false;  // the kernel's context may access it
-  // Where it is not enabled: the allocations that the kernel's device may access all the same, by
-  // their first bytes, in ascending order.
+  // If `enabled` is false: the allocations that the kernel's device may access nevertheless. They
+  // are given by their first bytes, in ascending order.
   std::vector<std::uint64_t> granted;
 
   bool allows(const Allocation& allocation) const {

@@ -10,17 +10,17 @@
 
 namespace annulus::simulator {
 
-constexpr int kNamedBarriers = 16;  // of a CTA
+constexpr int kNamedBarriers = 16;  // number of barriers of a CTA
 
-// The state of one barrier of bar.sync, bar.arrive and bar.red. It counts threads, in whole warps
-// for the aligned forms.
+// The state of one barrier of bar.sync, bar.arrive and bar.red. It counts threads. The aligned
+// forms count whole warps.
 struct NamedBarrier {
   std::uint32_t expected = 0;  // 0: every warp of the CTA that has not exited
   std::uint32_t arrived = 0;
   bool open = false;
-  std::uint32_t warps = 0;      // warps that arrived, waiting or not
-  ClusterClocks::Vector times;  // what came before the arrivals, in shared memory
-  Knowledge order;              // what did in global memory, where blocks can order themselves
+  std::uint32_t warps = 0;      // warps that arrived, including those of bar.arrive
+  ClusterClocks::Vector times;  // accesses of shared memory before the arrivals
+  Knowledge order;  // accesses of global memory before the arrivals, if blocks can order themselves
   std::uint32_t predicate_count = 0;
   bool predicate_and = true;
   bool predicate_or = false;

@@ -13,7 +13,7 @@
 
 namespace annulus::simulator {
 
-// 16-bit floats are kept as their bits; arithmetic on them is done in fp32 or fp64.
+// 16-bit floats are stored as their bits. Arithmetic on them is done in fp32 or fp64.
 struct Half {
   std::uint16_t bits;
 };
@@ -40,8 +40,9 @@ inline Brain narrow<Brain>(float value) {
   return {base::float_to_bf16(value)};
 }
 
-// fp64 to fp32 by "rounding to odd": inexact results get an odd last bit, so that rounding them
-// once more to a format of at most 22 bits gives what rounding once would have given.
+// Converts fp64 to fp32 by "rounding to odd": an inexact result gets an odd last bit. Rounding the
+// result once more, to a format of at most 22 bits, then gives the same number as rounding only
+// once.
 inline float to_odd(double value) {
   const float nearest = static_cast<float>(value);
   if (value != value || static_cast<double>(nearest) == value) return nearest;
@@ -50,7 +51,8 @@ inline float to_odd(double value) {
   return std::bit_cast<float>(bits | 1u);
 }
 
-// fp32 results are canonical NaN (PTX ISA 9.0, section 9.7.3: "NaN payloads are not preserved").
+// A NaN result in fp32 is the canonical NaN (PTX ISA 9.0, section 9.7.3: "NaN payloads are not
+// preserved").
 inline float canonical(float value) {
   return value != value ? std::bit_cast<float>(0x7fffffffu) : value;
 }
@@ -58,8 +60,8 @@ inline double canonical(double value) {
   return value != value ? std::bit_cast<double>(0x7fffffffffffffffull) : value;
 }
 
-// Evaluates F under one of the rounding modes of <cfenv>. The volatile copies keep the compiler,
-// which does not know of rounding modes, from moving the arithmetic out of the region.
+// Evaluates F under one of the rounding modes of <cfenv>. The compiler does not take rounding modes
+// into account; the volatile copies keep it from moving the arithmetic out of the region.
 template <int kMode, typename F>
 struct Directed {
   template <typename T>
@@ -83,15 +85,17 @@ inline float flush(float value) {
   return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : value;
 }
 
-// a + b with .ftz. A subnormal sum of two fp32 is exact, so rounding hides none of them.
+// a + b with .ftz. A subnormal sum of two fp32 numbers is exact, so rounding hides no subnormal
+// result.
 inline float add_flushed(float a, float b) { return canonical(flush(flush(a) + flush(b))); }
 
 // .sat: clamped to [0, 1], NaN to +0.
 inline float saturate(float value) { return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; }
 
-// The larger or the smaller of two numbers. A number goes before NaN, and +0 is larger than -0. It
-// has no branches, so that loops over lanes become vector code: where a equals b, their bits are
-// joined by AND (max) or OR (min), which only matters for the sign of zero.
+// The larger or the smaller of two numbers. If one operand is NaN, the result is the other one, and
+// +0 is larger than -0. The function has no branches, so that loops over lanes become vector code.
+// If a equals b, their bits are joined by AND (max) or OR (min), which only matters for the sign of
+// zero.
 template <bool kMax, typename T>
 inline T pick_number(T a, T b) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_PRINT_BUFFER_H_
 #define ANNULUS_SIMULATOR_MACHINE_PRINT_BUFFER_H_
 
-// What the CTAs of a launch print. They run on several host threads, and their texts are kept
-// apart, so that the whole text is the same every time.
+// The texts that the CTAs of a launch print. CTAs run on several host threads, and their texts are
+// stored apart, so that the whole text is the same every time.
 
 #include <cstdint>
 #include <map>
@@ -14,7 +14,8 @@ namespace annulus::simulator {
 
 class PrintBuffer {
  public:
-  // CUDA keeps a megabyte by default and drops what is older. Here what comes later is dropped.
+  // The limit of all texts. CUDA keeps a megabyte by default and drops older text; here later text
+  // is dropped.
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 26;
 
   void add(std::uint64_t cta, std::string_view text) {

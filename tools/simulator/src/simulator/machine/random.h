@@ -5,8 +5,8 @@
 
 namespace annulus::simulator {
 
-// The generator xoshiro256** (Blackman and Vigna). Each CTA seeds its own, so that the number of
-// host threads changes nothing.
+// The generator xoshiro256** (Blackman and Vigna). Each CTA has its own generator, so the number of
+// host threads does not change the draws.
 class Xoshiro256 {
  public:
   explicit Xoshiro256(std::uint64_t seed) {

@@ -6,7 +6,7 @@
 namespace annulus::simulator {
 namespace {
 
-// Limits of CUDA's documentation of cuTensorMapEncodeTiled.
+// Limits from CUDA's documentation of cuTensorMapEncodeTiled.
 constexpr std::uint64_t kMaxDim = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxStride = std::uint64_t{1} << 40;
 constexpr std::uint64_t kTensorAlignment = 16;  // of addresses, strides and rows of a box, in bytes
@@ -54,9 +54,9 @@ std::uint32_t TensorMap::box_bytes() const {
   return bytes;
 }
 
-// FNV-1a over words of eight bytes instead of bytes, and as two sums that do not wait for each
-// other: maps are made for every run and looked at in every copy, and byte by byte this was half of
-// what a run cost its host.
+// FNV-1a, over words of eight bytes instead of bytes, and as two sums that do not wait for each
+// other. Maps are made for every run and checked in every copy. With single bytes, this was half of
+// the time that a run took on its host.
 std::uint32_t TensorMap::make_digest() const {
   std::array<std::uint64_t, offsetof(TensorMap, digest) / sizeof(std::uint64_t)> words;
   static_assert(sizeof(words) == offsetof(TensorMap, digest));
@@ -96,8 +96,8 @@ bool encode(const TensorMapRequest& request, TensorMap* map, bool* supported) {
   if (row % kTensorAlignment != 0) return false;
   if (swizzle != Swizzle::kNone && row > swizzle_span(swizzle)) return false;
 
-  // A copy of a constant takes a few vector moves, where construction in place is a slow `rep
-  // stos`.
+  // A copy of a constant takes a few vector moves, while the compiler builds the object in place
+  // with a slow `rep stos`.
   static const TensorMap kEmpty;
   *map = kEmpty;
   map->address = request.address;

@@ -19,21 +19,22 @@ constexpr int kMaxCallDepth = 16;
 
 enum class GroupState : std::uint8_t {
   kRunning,
-  kParked,   // waits for lanes of its warp that have to meet it
-  kWaiting,  // waits at a barrier, which lets it go on behind the instruction
+  kParked,   // waits for other lanes of its warp, which have to meet it
+  kWaiting,  // waits at a barrier; then it continues after the instruction
   kBlocked,  // waits for what `wait` names; then it runs the instruction again
 };
 
-// What a blocked group waits for.
+// The event that a blocked group waits for.
 struct Wait {
   enum Kind : std::uint8_t { kNone, kMbarrier, kRegisters, kMatrix, kCluster };
   Kind kind = kNone;
-  std::uint32_t key = 0;     // offset of the mbarrier, number of the warpgroup
-  std::uint32_t detail = 0;  // for the message: what the mbarrier's phase should be past, ...
+  std::uint32_t key = 0;     // the offset of the mbarrier, or the number of the warpgroup
+  std::uint32_t detail = 0;  // a number for the message, e.g. the phase that the mbarrier has to
+                             // pass
   bool same(const Wait& other) const { return kind == other.kind && key == other.key; }
 };
 
-// Lanes of a warp that are at the same instruction with the same calls behind them.
+// Lanes of a warp that are at the same instruction and have the same stack of calls.
 struct Group {
   std::uint32_t pc = 0;
   Mask mask = 0;
@@ -44,40 +45,41 @@ struct Group {
   std::array<std::uint32_t, kMaxCallDepth> returns{};
 };
 
-// What the handler of an instruction of Flow::kBarrier says about the lanes that ran it.
+// The handler of an instruction of Flow::kBarrier fills this in, for the lanes that ran it.
 struct Pause {
-  bool blocked = false;  // they stop here
-  bool again = false;    // and run the instruction again when `wait` has happened
+  bool blocked = false;  // the lanes stop here
+  bool again = false;    // the lanes run the instruction again when `wait` has happened
   bool yield = false;    // the turn of the warp is over
   Wait wait;
 };
 
 struct Cta;
 
-// The state of one warp. A handler gets the warp whose lanes run.
+// The state of one warp. A handler receives the warp whose lanes run.
 struct Warp {
-  std::byte* registers = nullptr;  // its file, see simulator/program/program.h
+  std::byte* registers = nullptr;  // the register file, see simulator/program/program.h
   Cta* cta = nullptr;
-  std::uint32_t pc = 0;  // of the running instruction, or of the one whose effect happens
+  std::uint32_t pc = 0;  // of the running instruction, or of the instruction whose effect runs
   int index = 0;         // in the CTA
   ClusterClocks::Agent agent = 0;
   Mask live = 0;   // lanes that have not exited
   Mask carry = 0;  // the carry flag of add.cc, addc and the like, a bit per lane
   Pause pause;
-  bool ordered_first = false;  // the turn began with an ordered access, which has yet to happen
-  bool stood = false;          // it executed no instruction in its last turn
+  bool ordered_first = false;  // the turn began with an ordered access that has not happened yet
+  bool stood = false;          // the warp executed no instruction in its last turn
   std::vector<Group> groups;
-  // How long groups have gone round in polling loops since one of them gave way, and how many
-  // instructions have run since then (simulator/run/run_warp.cc).
+  // `spun` measures how long groups have run in polling loops since a group gave way. `preferred`
+  // counts the instructions since then (simulator/run/run_warp.cc).
   std::uint32_t spun = 0;
   std::uint32_t preferred = 0;
   AsyncCopies copies;
-  MatrixWarp matrix;                            // wgmma
-  std::array<std::uint32_t, 32> bulk_groups{};  // cp.async.bulk.commit_group, per lane
-  std::uint32_t maximum_registers = 0;          // of each thread, as setmaxnreg left it
-  Mask cluster_arrived = 0;                     // lanes at barrier.cluster, in its open phase
-  Mask cluster_unwaited = 0;                    // lanes that have yet to wait for their arrival
-  std::vector<Mask> written;     // lanes in which each watched register was written (checked mode)
+  MatrixWarp matrix;                            // the state of wgmma
+  std::array<std::uint32_t, 32> bulk_groups{};  // the number of cp.async.bulk.commit_group of each
+                                                // lane
+  std::uint32_t maximum_registers = 0;          // of each thread, as set by setmaxnreg
+  Mask cluster_arrived = 0;   // lanes that have arrived at barrier.cluster in its open phase
+  Mask cluster_unwaited = 0;  // lanes that have arrived and not waited yet
+  std::vector<Mask> written;  // the lanes in which each watched register was written (checked mode)
   std::vector<std::byte> local;  // [lane][local_bytes]
   std::vector<std::uint8_t> local_written;
 
@@ -85,17 +87,18 @@ struct Warp {
   T* lanes(std::uint32_t slot) const {
     return reinterpret_cast<T*>(registers + slot);
   }
-  // A predicate register is a mask of the lanes where it is true. Returns it, or its complement.
+  // Returns a predicate register as a mask of the lanes where it is true, or the complement of the
+  // mask.
   Mask predicate(std::uint32_t slot, bool negated = false) const {
     return *reinterpret_cast<const Mask*>(registers + slot) ^ (negated ? kFull : 0);
   }
-  // Writes the lanes of `mask`.
+  // Writes only the lanes of `mask`.
   void set_predicate(std::uint32_t slot, Mask value, Mask mask) const {
     Mask& d = *reinterpret_cast<Mask*>(registers + slot);
     d = (d & ~mask) | (value & mask);
   }
 
-  // The lanes stop here until Cta::wake() is called for the same thing, and then run the
+  // Stops the lanes here until Cta::wake() is called for the same event. Then they run the
   // instruction again.
   void suspend(Wait what) {
     pause.blocked = pause.again = true;
@@ -103,7 +106,7 @@ struct Warp {
   }
 };
 
-// Whether a group of the warp waits for nothing.
+// Whether the warp has a group that does not wait for anything.
 inline bool can_run(const Warp& warp) {
   for (const Group& group : warp.groups) {
     if (group.state == GroupState::kRunning) return true;

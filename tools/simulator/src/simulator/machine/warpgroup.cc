@@ -23,7 +23,7 @@ void check_matrix_exit(const Warp& warp) {
   const MatrixWarp& matrix = warp.matrix;
   if (matrix.last <= matrix.waited) return;
   report_at(FaultKind::kUnwaited, -1,
-            "a warp exits while matrix products that it issued have not been waited for");
+            "a warp exits without waiting for the matrix products that it issued");
 }
 
 void check_products_issued(Warp& warp) {
@@ -32,7 +32,7 @@ void check_products_issued(Warp& warp) {
       if (product.issued == Warpgroup::kAll) continue;
       warp.pc = product.pc;
       raise(FaultKind::kDivergentBarrier,
-            fmt::format("warps {:#06b} of a warpgroup issued this product, the others never did",
+            fmt::format("only warps {:#06b} of a warpgroup issued this product; all four have to",
                         product.issued));
     }
   }
