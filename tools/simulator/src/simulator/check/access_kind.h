@@ -1,10 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_ACCESS_KIND_H_
 #define ANNULUS_SIMULATOR_CHECK_ACCESS_KIND_H_
 
-// The kinds of access to global memory, and which two of them conflict. Strong accesses are what
-// the memory model of PTX calls so: atomics, and loads and stores that are volatile, relaxed,
-// acquire or release, all of the scope of the device or a larger one. They never conflict with each
-// other.
+// The kinds of access to global memory, and which kinds conflict. "Strong" is a term of the memory
+// model of PTX. Strong accesses are atomics, and loads and stores that are volatile, relaxed,
+// acquire or release, if their scope is the device or larger. Strong accesses never conflict with
+// each other.
 
 #include <cstdint>
 
@@ -21,7 +21,7 @@ constexpr bool conflict(AccessKind a, AccessKind b) {
   return (writes(a) || writes(b)) && !(strong(a) && strong(b));
 }
 
-// The word for messages, as in "block (1,0,0) reads".
+// The verb for messages, as in "block (1,0,0) reads".
 constexpr const char* verb(AccessKind kind) {
   switch (kind) {
     case AccessKind::kRead:

@@ -8,7 +8,7 @@
 namespace annulus::simulator {
 namespace {
 
-// Memory that reads as zero. Pages cost nothing until they are written.
+// Memory that reads as zero. A page takes no memory until it is written.
 void* zero_pages(std::size_t bytes) {
   void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -51,9 +51,9 @@ void AccessPlane::free_replaced() {
   }
 }
 
-// A split takes the stamps out of the old chunk one by one and leaves kMoved in their place. A
-// thread that meets kMoved waits for the split and does its work in the new chunk, so no stamp is
-// lost between the copy of a cell and the exchange of the chunks.
+// A split exchanges the stamps of the old chunk, one after another, for kMoved. A thread that finds
+// kMoved waits for the split and then uses the new chunk. So no stamp is lost between the copy of a
+// cell and the exchange of the chunks.
 AccessPlane::Chunk* AccessPlane::make(std::uint64_t offset, int shift) {
   std::lock_guard lock(mutex_);
   std::atomic<Chunk*>& place = chunks_[offset >> kChunkBits];

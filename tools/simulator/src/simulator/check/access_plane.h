@@ -1,13 +1,13 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_ACCESS_PLANE_H_
 #define ANNULUS_SIMULATOR_CHECK_ACCESS_PLANE_H_
 
-// A plane says who touched which bytes of one allocation last, by one kind of access: it has a
-// stamp for every cell. The host threads that run the CTAs of a launch use a plane at the same
-// time, without locks.
+// A plane records, for one kind of access, which access touched each byte of an allocation last. It
+// has a stamp for every cell. The host threads that run the CTAs of a launch use a plane at the
+// same time, without locks.
 //
-// A cell is as large as the smallest access that its 4096-byte chunk has seen (16 bytes at first,
-// down to 1), so stamps are exact to the byte and cost 8 bytes for each 16 where accesses are
-// wide. A stamp says which access it was:
+// A cell is as large as the smallest access to its 4096-byte chunk so far: 16 bytes at first, and
+// down to 1. So stamps are exact to the byte, and cost only 8 bytes for each 16 bytes if all
+// accesses are wide. A stamp identifies an access:
 //
 //   | operation : 14 | warp of the grid : 30 | lane : 5 | several : 1 | site : 14 |
 //
@@ -44,11 +44,12 @@ class AccessPlane {
   static constexpr int kChunkBits = 12;
   static constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << kChunkBits;
   static constexpr int kWidest = 4;           // log2 of the bytes of the largest cell
-  static constexpr Stamp kMoved = ~Stamp{0};  // the cell's stamp is in the chunk's replacement
+  static constexpr Stamp kMoved = ~Stamp{0};  // the cell's stamp is in the chunk that replaces this
+                                              // one
 
   struct Chunk {
     int shift;                  // log2 of the bytes of a cell
-    Chunk* replaced = nullptr;  // the next of the list of split chunks, once this one is split
+    Chunk* replaced = nullptr;  // for a split chunk: the next split chunk in the list
     std::atomic<Stamp>* cells() { return reinterpret_cast<std::atomic<Stamp>*>(this + 1); }
     std::size_t count() const { return kChunkBytes >> shift; }
   };
@@ -58,20 +59,20 @@ class AccessPlane {
   AccessPlane(const AccessPlane&) = delete;
   AccessPlane& operator=(const AccessPlane&) = delete;
 
-  // The chunk that holds the byte at `offset`, or null where nothing was ever stamped. Beside the
-  // sequentially consistent stamps (LaunchShadow) acquire is enough on x86, the one processor that
-  // the simulator runs on: a stamp is a locked instruction there, which no later load passes.
+  // The chunk that holds the byte at `offset`, or null if nothing was stamped there yet. Acquire is
+  // enough here next to the sequentially consistent stamps (LaunchShadow), because the simulator
+  // runs only on x86. There a stamp is a locked instruction, and no later load can pass it.
   Chunk* find(std::uint64_t offset) const {
     return chunks_[offset >> kChunkBits].load(std::memory_order_acquire);
   }
-  // The chunk that holds the byte at `offset`, with cells of at most 1 << shift bytes. It is made
-  // where there is none, and split where its cells are larger.
+  // The chunk that holds the byte at `offset`, with cells of at most 1 << shift bytes. The function
+  // makes the chunk if there is none, and splits it if its cells are larger.
   Chunk* get(std::uint64_t offset, int shift) {
     Chunk* const chunk = find(offset);
     return chunk != nullptr && chunk->shift <= shift ? chunk : make(offset, shift);
   }
 
-  // Waits until no chunk is being split. A thread that met kMoved calls this and then looks for the
+  // Waits until no chunk is being split. A thread that found kMoved calls this and then finds the
   // chunk again.
   void wait() const { std::lock_guard lock(mutex_); }
 
@@ -79,8 +80,8 @@ class AccessPlane {
   template <typename Visit>
   void each(std::uint64_t begin, std::uint64_t end, Visit visit) const;
 
-  // Forgets stamps for which keep(stamp) is false, and frees chunks that are empty then. Requires:
-  // no launch uses the plane.
+  // Removes the stamps for which keep(stamp) is false, and frees chunks that are empty then.
+  // Requires: no launch uses the plane.
   template <typename Keep>
   void sweep(Keep keep);
 
@@ -91,9 +92,9 @@ class AccessPlane {
   void free_replaced();
 
   std::uint64_t count_;
-  std::atomic<Chunk*>* chunks_;  // zero pages until they are used
+  std::atomic<Chunk*>* chunks_;  // zero pages until they are written
   mutable std::mutex mutex_;     // held while a chunk is made or split
-  Chunk* replaced_ = nullptr;    // split chunks, which other threads may still look at
+  Chunk* replaced_ = nullptr;    // split chunks, which other threads may still read
 };
 
 template <typename Visit>

@@ -8,8 +8,8 @@
 namespace annulus::simulator {
 namespace {
 
-// The order in which earlier accesses are compared. Reads come first, so that a race has the same
-// name in whichever order its two accesses run.
+// The order in which an access is compared with earlier ones. Reads come first, so that a race is
+// reported as the same kind in whichever order its two accesses run.
 constexpr AccessKind kInTurn[] = {AccessKind::kRead, AccessKind::kStrongRead, AccessKind::kWrite,
                                   AccessKind::kStrongWrite};
 
@@ -30,7 +30,8 @@ void AccessRecord::check_planes(const OperationPointer& operation, AccessKind ki
                                 AccessKind other, std::uint64_t begin, std::uint64_t end) const {
   for (const auto& plane : planes_) {
     if (plane->kind != other || all_before(*plane, *operation)) continue;
-    std::uint32_t ordered = 0;  // the operation last found to come before: neighbours share one
+    std::uint32_t ordered = 0;  // the operation that was last found to come before, which
+                                // neighbouring stamps often name too
     plane->cells.each(
         begin - begin_, end - begin_,
         [&](Stamp stamp, std::uint64_t cell_begin, std::uint64_t cell_end) {
@@ -74,8 +75,8 @@ void AccessRecord::remember(const OperationPointer& operation, AccessKind kind, 
   for (AccessRange& range : ranges_) {
     if (detector_.order.settled(*range.operation)) continue;
     const bool apart = range.begin >= end || range.end <= begin;
-    // A write conflicts with all that an earlier access conflicts with, a read only with what an
-    // earlier read does.
+    // A write conflicts with everything that any earlier access conflicts with. A read conflicts
+    // only with what an earlier read conflicts with.
     const bool replaced = (writes(kind) || !writes(range.kind)) &&
                           detector_.order.before(*range.operation, *operation);
     if (apart || !replaced) {
@@ -132,7 +133,8 @@ AccessPlane& AccessRecord::plane(AccessKind kind, const OperationPointer& kernel
   for (const auto& plane : planes_) {
     if (plane->kind != kind) continue;
     const bool after = detector_.order.before(*plane->last, *kernel);
-    // Plain writes have one plane: two that nothing orders touch different bytes or are a race.
+    // All plain writes share a plane: two unordered plain writes either touch different bytes or
+    // are a race.
     if (kind != AccessKind::kWrite && !after) continue;
     plane->chain = plane->chain && after;
     plane->last = kernel;

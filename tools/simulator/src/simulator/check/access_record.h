@@ -1,10 +1,11 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_ACCESS_RECORD_H_
 #define ANNULUS_SIMULATOR_CHECK_ACCESS_RECORD_H_
 
-// What is known about the accesses to one allocation. Accesses by kernels are kept cell by cell, in
-// planes; copies and fills are kept as ranges. An access replaces an earlier one of its kind that
-// is ordered before it, because an access that races with the earlier one races with the later one
-// too (FastTrack, Flanagan and Freund, PLDI 2009). Reads that nothing orders keep a plane each.
+// The recorded accesses to one allocation. Accesses by kernels are recorded for each cell, in
+// planes. Copies and fills are recorded as ranges. An access replaces an earlier one of its kind
+// that comes before it, because an access that races with the earlier one also races with the later
+// one (FastTrack, Flanagan and Freund, PLDI 2009). Reads that no order connects are kept in
+// separate planes.
 
 #include <cstdint>
 #include <functional>
@@ -32,7 +33,7 @@ struct AccessRange {
 
 class AccessRecord {
  public:
-  // An allocation keeps at most so many ranges; when there are more, the older half is forgotten.
+  // The largest number of ranges of an allocation. If there are more, the older half is forgotten.
   static constexpr std::size_t kMaxRanges = 4096;
 
   AccessRecord(Detector& detector, std::uint64_t begin, std::uint64_t end);
@@ -43,37 +44,37 @@ class AccessRecord {
   std::uint64_t begin() const { return begin_; }
   std::uint64_t end() const { return end_; }
 
-  // `operation` copies from all bytes of [begin, end) (kRead) or to them (kWrite). Throws Fault
-  // where that is a race.
+  // Records that `operation` copies from all bytes of [begin, end) (kRead) or to them (kWrite).
+  // Throws Fault if that is a race.
   void access(const OperationPointer& operation, AccessKind kind, std::uint64_t begin,
               std::uint64_t end);
 
-  // The allocation is about to be freed by `operation`, or by the host where that is null. Returns
-  // the Fault where another operation may still use the memory, else null.
+  // Checks that the allocation may be freed by `operation`, or by the host if `operation` is null.
+  // Returns a Fault if another operation may still use the memory, else null.
   std::unique_ptr<Fault> in_use(const Operation* operation, const char* call) const;
 
-  // --- For launches (LaunchShadow), of which one runs at a time ---
+  // --- For launches (LaunchShadow). Only one launch runs at a time. ---
 
-  // The plane in which `kernel` notes its accesses of a kind. A plane is used again by a kernel
-  // that comes after the last one that used it; all plain writes share one.
+  // The plane in which `kernel` records its accesses of a kind. A kernel uses an existing plane if
+  // it comes after the last kernel that used the plane. All plain writes share one plane.
   AccessPlane& plane(AccessKind kind, const OperationPointer& kernel);
   // The planes that may hold accesses in conflict with `kind`, by other kernels or by other blocks
-  // of this one. The plane in which the kernel notes its own accesses of that kind is left out,
-  // since stamping it returns what was there.
+  // of this kernel. The plane in which the kernel records its own accesses of that kind is left
+  // out, because stamping a cell returns its former stamp.
   struct Rival {
     AccessKind kind;
     const AccessPlane* plane;
   };
   std::vector<Rival> against(AccessKind kind, const Operation& kernel) const;
-  // Copies and fills that conflict with `kind` and are not before `kernel`.
+  // Copies and fills that conflict with `kind` and do not come before `kernel`.
   std::vector<AccessRange> unordered_ranges(AccessKind kind, const Operation& kernel) const;
-  // Forgets stamps for which `keep` is false, and ranges whose operation is settled.
+  // Removes stamps for which `keep` is false, and ranges whose operation is settled.
   void sweep(const std::function<bool(Stamp)>& keep);
 
  private:
   struct Plane {
     AccessKind kind;
-    OperationPointer last;  // the kernel that used it last
+    OperationPointer last;  // the last kernel that used the plane
     bool chain = true;      // each kernel that used the plane comes before the next one
     AccessPlane cells;
     Plane(AccessKind k, OperationPointer kernel, std::uint64_t bytes)

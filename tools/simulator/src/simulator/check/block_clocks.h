@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_BLOCK_CLOCKS_H_
 #define ANNULUS_SIMULATOR_CHECK_BLOCK_CLOCKS_H_
 
-// What the warps of a block know of the accesses of all other warps
-// (simulator/check/block_order.h).
+// For each warp of a block: which accesses of all other warps come before its next access
+// (simulator/check/block_order.h). The warp "knows" these accesses.
 
 #include <cstdint>
 #include <vector>
@@ -12,11 +12,11 @@ namespace annulus::simulator {
 // A clock for each warp, by the number of the warp in the grid.
 using Clocks = std::vector<std::uint32_t>;
 
-// What a warp knows, and what it hands to others at a barrier.
+// The knowledge of a warp, which a barrier passes to other warps.
 struct Knowledge {
   Clocks known;
-  Clocks pending;    // taken up by strong reads, until a fence makes it known
-  Clocks published;  // what was known at the last fence, which strong writes give to others
+  Clocks pending;    // taken from strong reads; a fence adds it to `known`
+  Clocks published;  // the value of `known` at the last fence, which strong writes publish
 };
 
 struct BlockClocks {
@@ -25,9 +25,10 @@ struct BlockClocks {
   };
   std::uint64_t first_warp = 0;
   std::vector<Warp> warps;
-  bool unfinished = false;  // what is accessed now is written later, at a moment nobody knows yet
-  bool bulk = false;        // what is accessed now is accessed by a bulk copy
-  Knowledge atomics;        // atomics on shared memory order the warps that execute them
+  bool unfinished = false;  // the warp's accesses now are writes that happen later, at an unknown
+                            // moment
+  bool bulk = false;        // the warp's accesses now are accesses of a bulk copy
+  Knowledge atomics;        // Atomics on shared memory also order the warps that execute them.
 };
 
 }  // namespace annulus::simulator

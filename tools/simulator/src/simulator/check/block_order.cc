@@ -42,17 +42,17 @@ void BlockOrder::release(BlockClocks& block, int warp, std::uint64_t address, Me
                          bool read_too) {
   BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
   Clocks& place = strong_[address];
-  // An atomic keeps what earlier writes to the address published (a release sequence); a plain
-  // store hides it.
+  // An atomic preserves the clocks that earlier writes published at the address (a release
+  // sequence). A plain store removes them.
   if (!read_too) place.clear();
   if (order == MemoryOrder::kRelease || order == MemoryOrder::kBoth) {
     join(place, now(block, warp));
     ++self.clock;
   } else {
     join(place, self.published);
-    // The write itself is recorded with the clock that this warp has published, which is 0 where
-    // only a barrier brought it something to publish (access_place). The vector has to reach to
-    // this warp, so that a reader that takes it up knows the write.
+    // The write itself is recorded with the clock that this warp has published. This clock is 0 if
+    // the warp's published knowledge came only from a barrier (access_place). The vector must reach
+    // the entry of this warp, so that a reader which takes the vector knows the write.
     const std::size_t number = block.first_warp + static_cast<std::size_t>(warp);
     if (!self.published.empty() && place.size() <= number) place.resize(number + 1);
   }
@@ -99,9 +99,9 @@ void BlockOrder::shared_atomic(BlockClocks& block, int warp) const {
   leave(block, warp, block.atomics);
 }
 
-// An access has a power of two of bytes, at most 32, and its address is a multiple of them: callers
-// have refused or cut any other (simulator/ops/access.cc). So it lies within 16 bytes or is twice
-// 16, and access_place() has no piece that its mask would cut off.
+// The size of an access is a power of two, at most 32, and divides its address: callers have
+// refused or split any other access (simulator/ops/access.cc). So an access lies within 16 bytes or
+// is exactly two times 16 bytes, and access_place() gets no piece that its mask would cut off.
 void BlockOrder::access(const BlockClocks& block, int warp, const LaunchShadow::View& view,
                         AccessKind kind, int lane, std::uint64_t address, std::uint32_t bytes,
                         Stamp mine) {
@@ -137,9 +137,9 @@ void BlockOrder::report_race(const Entry& entry, std::uint64_t address,
   report(fault);
 }
 
-// Compares an access with the entries of its bytes, throws where another block made a conflicting
-// one that the warp does not know, and adds its own entry. Accesses of the own block never conflict
-// here: BlockShadow looks for races within a block.
+// Compares an access with the entries of its bytes, and adds its own entry. Throws if another block
+// made a conflicting access that the warp does not know. Accesses of the same block never conflict
+// here, because BlockShadow finds races within a block.
 void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchShadow::View& view,
                               const Access& access) {
   const auto [kind, lane, address, bytes, mine] = access;
@@ -164,14 +164,14 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
       if (!mine_too && block.bulk && !entry.bulk && !operation_->program->fences_global_proxy) {
         report_at(
             FaultKind::kMissingFence, lane,
-            "a bulk copy touches global address {:#x}, which another block accessed with "
+            "a bulk copy accesses global address {:#x}, which another block accessed with "
             "ordinary instructions, and the kernel has no fence.proxy.async for global memory",
             first);
       }
     }
-    // An earlier entry is dropped if this access is ordered behind it, covers its bytes and
-    // conflicts with everything that it conflicts with. Among entries of the own block only those
-    // of this very warp and kind are dropped: for other warps `known` was set without looking.
+    // An earlier entry is dropped if this access comes after it, covers its bytes and conflicts
+    // with everything that it conflicts with. Among the entries of the same block, only those of
+    // the same warp and kind are dropped: for other warps `known` was set without a comparison.
     const bool covered = (entry.bytes & ~mask) == 0;
     const bool after = mine_too ? entry.warp == number && entry.kind == kind
                                 : known && (entry.kind == kind || kind == AccessKind::kWrite);
@@ -179,8 +179,8 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
     if (!replaced) entries[kept++] = entry;
   }
   entries.resize(kept);
-  // A warp that knows what a fence published must also know this strong write, which published it;
-  // so the entry gets the clock of that fence and not the later one of now.
+  // A warp that knows what a fence published must also know this strong write, which published it.
+  // So the entry gets the clock of that fence, and not the current clock, which is later.
   std::uint32_t clock = self.clock;
   if (kind == AccessKind::kStrongWrite && !self.published.empty()) {
     clock = number < self.published.size() ? self.published[number] : 0;

@@ -89,7 +89,7 @@ BlockShadow::Cells BlockShadow::cells(std::uint64_t address, std::uint32_t bytes
 
 BlockShadow::Stamp* BlockShadow::array(const Chunk& chunk) {
   const std::size_t count = chunk.cells();
-  used_ = (used_ + count - 1) / count * count;  // so that an array lies within a page
+  used_ = (used_ + count - 1) / count * count;  // rounded up, so that an array lies within a page
   if (used_ / kPageStamps == pages_.size()) {
     pages_.push_back(std::make_unique_for_overwrite<Stamp[]>(kPageStamps));
   }
@@ -99,7 +99,8 @@ BlockShadow::Stamp* BlockShadow::array(const Chunk& chunk) {
   return stamps;
 }
 
-// Gives the chunk smaller cells. Each of them has the stamps of the cell that it was a part of.
+// Divides the cells of a chunk into smaller cells. Each smaller cell gets the stamps of its former
+// cell.
 void BlockShadow::split(Chunk& chunk, int shift) {
   const std::size_t before = chunk.cells();
   const std::size_t times = std::size_t{1} << (chunk.shift - shift);
@@ -118,8 +119,8 @@ void BlockShadow::split(Chunk& chunk, int shift) {
   }
 }
 
-// A warp has one stamp of a kind in a cell, that of its last clock. Two lanes at one clock become
-// kSeveral.
+// In a cell, a warp has one stamp of a kind, from its last clock. Two lanes at the same clock
+// become kSeveral.
 void BlockShadow::note(Stamp& place, Stamp fresh) {
   if (clock_of(place) != clock_of(fresh)) {
     place = fresh;
@@ -144,8 +145,8 @@ void BlockShadow::conflict_with(Stamp earlier, AccessKind kind, const Chunk& chu
   report(fault);
 }
 
-// Compares an access with what is known of a cell: reads first, so that a race has the same name in
-// whichever order its two accesses run.
+// Compares an access with the stamps of a cell. Reads come first, so that a race is reported as the
+// same kind in whichever order its two accesses run.
 void BlockShadow::check_cell(const Chunk& chunk, std::size_t cell, const Access& access,
                              int lane) const {
   const auto compare = [&](std::uint32_t warps, const std::array<Stamp*, kWarps>& stamps,
@@ -169,7 +170,7 @@ void BlockShadow::read(const Access& access, Lanes lanes, const std::uint64_t* a
   const Stamp base = stamp(access, 0);
   const auto warp = static_cast<std::size_t>(access.warp);
   const int shift = std::min(kWidest, std::countr_zero(access.bytes));
-  // Lanes that are neighbours share a chunk.
+  // Neighbouring lanes mostly use the same chunk.
   Chunk* chunk = nullptr;
   Stamp* stamps = nullptr;
   bool written = false;
@@ -222,7 +223,7 @@ void BlockShadow::note_write(const Access& access, int lane, std::uint64_t addre
   highest_ = std::max(highest_, address + access.bytes);
 }
 
-// Keeps the last gift of each warp.
+// Adds a gift to a list, which keeps only the last gift of each warp.
 void BlockShadow::keep(std::vector<Gift>& gifts, const Gift& gift) {
   const auto earlier = std::ranges::find(gifts, gift.warp, &Gift::warp);
   if (earlier == gifts.end()) {
@@ -256,7 +257,7 @@ void BlockShadow::take(int warp, Lanes lanes, const std::uint64_t* addresses, bo
   if (!later) settle(warp);
 }
 
-// To other warps all that the warp did is given, whichever lane makes the access.
+// Other warps receive everything that the warp did, whichever lane makes the access.
 void BlockShadow::give(int warp, Lanes lanes, const std::uint64_t* addresses) {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
@@ -320,7 +321,8 @@ bool BlockShadow::fenced(Stamp stamp, int warp, int lane) const {
   return false;
 }
 
-// Throws where the bytes are in order, but were written with no fence.proxy.async since.
+// Throws if the bytes are ordered before the access, but were written with no fence.proxy.async
+// since.
 void BlockShadow::check_fenced(const Chunk& chunk, std::size_t cell, const Access& access,
                                int lane) const {
   const auto check = [&](Stamp earlier) {
@@ -354,7 +356,7 @@ void BlockShadow::check_bulk_write(const Access& access, int lane, std::uint64_t
 
 void BlockShadow::note_bulk_write(const Access& access, int lane, std::uint64_t begin,
                                   std::uint64_t end) {
-  // Copies are multiples of 16 bytes but for the edges of tensors.
+  // Copies are multiples of 16 bytes, except at the edges of tensors.
   Access piece = access;
   for (std::uint64_t at = begin; at < end; at += piece.bytes) {
     piece.bytes = 16;

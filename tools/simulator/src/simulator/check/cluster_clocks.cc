@@ -6,8 +6,9 @@
 namespace annulus::simulator {
 
 void ClusterClocks::Time::join(const Time& other) {
-  // Lanes are remembered only where they reach further than `all`. Where both times do, the lanes
-  // of both get the larger `some`, which may order too much and so hides a race but invents none.
+  // Lanes are stored only if their time is later than `all`. If both times have lanes, the lanes of
+  // both get the larger `some`. This may order too much, which hides a race, but it never reports a
+  // false one.
   const std::uint32_t most = std::max(all, other.all);
   const bool mine = some >= most && lanes != 0;
   const bool theirs = other.some >= most && other.lanes != 0;
@@ -32,7 +33,7 @@ ClusterClocks::Agent ClusterClocks::add() {
 }
 
 void ClusterClocks::tick(Agent warp) {
-  // At the end of its range the clock stops: later races go unseen, none is invented.
+  // The clock stops at the end of its range. Later races are missed, but no false one is reported.
   if (clock_[warp] + 1 < kMax) ++clock_[warp];
 }
 
@@ -74,8 +75,8 @@ void ClusterClocks::acquire(const Vector& from, Agent warp) {
     known[agent].over.join(from[agent].over);
   }
   if (warp >= count) return;
-  // The warp's own entry says which of its lanes met there. Where all 32 did, they are ordered
-  // among each other up to and including the clock `some`.
+  // The warp's own entry states which of its lanes met at the barrier. If all 32 did, they are
+  // ordered among each other, up to and including the clock `some`.
   const Time& own = from[warp].order;
   const bool everyone = own.lanes == 0xffffffffu;
   sync_[warp] = std::max(sync_[warp], everyone ? std::max(own.all, own.some + 1) : own.all);
@@ -86,8 +87,9 @@ ClusterClocks::LaneTimes& ClusterClocks::of_lanes(Agent warp) {
   return of_lanes_[warp];
 }
 
-// An access of all lanes together comes after another one if each lane does. Which lanes several
-// are is not kept: they count as known if any lane is, which may hide a race and invents none.
+// An access of all lanes together comes after another access if it does so for each lane. For an
+// access of several lanes it is not recorded which lanes they are. It counts as known if any lane
+// knows it, which may hide a race but never reports a false one.
 bool ClusterClocks::lane_knows(Agent warp, int lane, std::uint32_t clock, int other) const {
   const LaneTimes& times = of_lanes_[warp];
   const int as = other == kSeveral ? kCollective : other;

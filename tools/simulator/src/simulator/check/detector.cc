@@ -31,7 +31,7 @@ void Detector::remove(AccessRecord* record) {
 
 void Detector::sweep() {
   forget([&](const Operation& operation) { return order.settled(operation); });
-  // With fewer numbers free than that, the next sweep of all records would come too soon.
+  // If fewer numbers than this are free, the next sweep of all records would come too soon.
   if (free_.size() >= kMaxOperations / 8) return;
   std::vector<std::uint64_t> serials;
   for (const OperationPointer& operation : numbered_) {

@@ -49,8 +49,8 @@ inline bool LaunchShadow::put(std::atomic<Stamp>& cell, AccessKind kind, Stamp m
     *old = stamp;
     Stamp next = mine;
     if (((stamp ^ mine) & same_block_) == 0) return true;
-    // Several blocks may read a cell, or update it by atomics, without a race; the stamp then keeps
-    // that there is more than one. Two plain writes are a race that is reported at once.
+    // Several blocks may read a cell, or update it by atomics, without a race. The stamp then
+    // records that there is more than one. Two plain writes are a race that is reported at once.
     if (kind != AccessKind::kWrite && ((stamp ^ mine) & kStampOperation) == 0) {
       if ((stamp & kStampSeveral) != 0) return true;
       next |= kStampSeveral;
@@ -68,7 +68,7 @@ std::uint32_t LaunchShadow::read(const View& view, std::uint32_t lanes,
   const Stamp several = mine | kStampSeveral;
   std::uint32_t left = 0;
   std::uint64_t index = ~std::uint64_t{0};
-  std::atomic<Stamp>* cells = nullptr;  // null where they are larger than the access
+  std::atomic<Stamp>* cells = nullptr;  // null if the cells are larger than the access
   int cell_shift = 0;
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -86,9 +86,9 @@ std::uint32_t LaunchShadow::read(const View& view, std::uint32_t lanes,
     std::atomic<Stamp>* cell = cells + ((offset & (AccessPlane::kChunkBytes - 1)) >> cell_shift);
     for (const auto* const end = cell + (std::size_t{1} << (shift - cell_shift)); cell < end;
          ++cell) {
-      // Nothing is left to stamp after an earlier read by this block, or by several blocks. A stamp
-      // that has moved (kMoved) is of no operation, so it is skipped neither here nor below: its
-      // lane is left for the slow way, which waits for the split and may stamp cells again.
+      // There is nothing to stamp after an earlier read by this block, or by several blocks. A
+      // stamp that has moved (kMoved) belongs to no operation, so it is not skipped here or below.
+      // Its lane takes the slow path, which waits for the split and may stamp cells again.
       const Stamp stamp = cell->load();
       if (((stamp ^ mine) & same_block_) == 0 ||
           ((stamp ^ several) & (kStampOperation | kStampSeveral)) == 0) {
@@ -102,7 +102,7 @@ std::uint32_t LaunchShadow::read(const View& view, std::uint32_t lanes,
     }
   }
   // The reads are compared after they are stamped, as in access_slowly. Strong writes conflict with
-  // plain reads too, but are rare; where there are any, all lanes go the slow way.
+  // plain reads too, but are rare. If there are any, all lanes take the slow path.
   if (view.own[static_cast<int>(AccessKind::kStrongWrite)].load() != nullptr) return lanes;
   const AccessPlane* const written = view.own[static_cast<int>(AccessKind::kWrite)].load();
   for (std::uint32_t rest = written == nullptr ? 0 : lanes & ~left; rest != 0; rest &= rest - 1) {
@@ -150,7 +150,7 @@ void LaunchShadow::compare(const View& view, const Access& access, Stamp stamp, 
   if ((differs & kStampOperation) == 0) {
     const bool same_block = (differs & same_block_) == 0;
     if (same_block && (stamp & kStampSeveral) == 0) return;
-    // Where the stamp is this block's own but several blocks made it, the others are not known.
+    // If the stamp is this block's own but several blocks made it, the other blocks are unknown.
     report(unordered_blocks({operation_, access.kind, 0},
                             {operation_, other, same_block ? 0 : stamp}, place));
     return;
@@ -179,7 +179,7 @@ void LaunchShadow::compare(const View& view, const Access& access, const AccessP
   }
 }
 
-// Stamps the access first and compares it afterwards, for the reason at the head of the header.
+// Stamps the access first and compares it afterwards, for the reason in the header's first comment.
 // The kinds are compared in the same order as in AccessRecord::access, reads first.
 void LaunchShadow::access_slowly(View& view, AccessKind kind, int lane, std::uint64_t offset,
                                  std::uint32_t bytes, Stamp mine) {

@@ -15,7 +15,7 @@ OperationPointer Order::submit(Operation operation, const ChainPointer& chain,
                                std::span<const OperationPointer> after) {
   std::lock_guard lock(mutex_);
   const auto know = [&](const ChainPointer& other, std::uint64_t number) {
-    // The chain itself and what the host has seen need no entry.
+    // The operation's own chain, and operations that the host has observed, need no entry.
     if (other == chain || time_seen(*other, number) != never()) return;
     const auto found =
         std::find_if(operation.known_.begin(), operation.known_.end(),
@@ -37,7 +37,8 @@ OperationPointer Order::submit(Operation operation, const ChainPointer& chain,
   operation.submitted_ = time_;
   operation.serial = ++serial_;
   auto submitted = std::make_shared<const Operation>(std::move(operation));
-  pending_.insert(submitted->submitted_);  // the last that can fail, so that it is always removed
+  pending_.insert(submitted->submitted_);  // last, because it may throw: an entry must always be
+                                           // removed again
   return submitted;
 }
 
@@ -49,8 +50,9 @@ void Order::ended(const Operation& operation) {
 void Order::see(Chain& chain, std::uint64_t number) {
   auto& seen = chain.seen_;
   if (!seen.empty() && seen.back().number >= number) return;
-  // Entries older than the oldest pending operation are joined into their last one: what they name
-  // comes before every operation that is pending or will be submitted, and no other is asked about.
+  // Entries older than the oldest pending operation are merged into the last of them. The
+  // operations they name come before every operation that is pending or will be submitted, and no
+  // other operation is compared with them.
   const std::uint64_t oldest = pending_.empty() ? time_ : *pending_.begin();
   std::size_t settled = 0;
   while (settled < seen.size() && seen[settled].time <= oldest) ++settled;

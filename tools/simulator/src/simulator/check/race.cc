@@ -17,7 +17,7 @@ std::string name_of(const Operation& operation) {
   return fmt::format("{} on {}", operation.what, operation.where);
 }
 
-// Fills in the place that a stamp names: block, warp and lane, and the line if the module is still
+// Stores the place that a stamp names: block, warp and lane, and the line if the module is still
 // loaded.
 void place_at(Fault& fault, const Operation& kernel, Stamp stamp) {
   const std::uint64_t warp = (stamp & kStampWarps) >> kStampWarpShift;
@@ -63,7 +63,7 @@ Fault unordered_operations(const Racer& now, const Racer& before, const RacePlac
                : !writes(first.kind) ? FaultKind::kEarlyReuse
                                      : FaultKind::kUnorderedWrites;
   fault.detail = fmt::format(
-      "{} {} {}{}, which {} {}{}, and nothing orders the two: record an event on {} behind the "
+      "{} {} {}{}, which {} {}{}, and nothing orders the two: record an event on {} after the "
       "latter and let {} wait for it before the former (cuEventRecord, cuStreamWaitEvent), or "
       "synchronise the host in between",
       name_of(*second.operation), verb(second.kind), bytes_text(place), place_text(second),

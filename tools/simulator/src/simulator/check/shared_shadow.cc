@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kAllBytes = 15;
 
-// What would have ordered the two accesses, for messages.
+// The kind of barrier that would have ordered the two accesses, for messages.
 const char* missing(bool same_warp) {
   return same_warp ? "bar.warp.sync (__syncwarp) or barrier" : "barrier";
 }
@@ -56,7 +56,7 @@ bool SharedShadow::ordered_read(std::uint32_t reader, int reader_warp, const Acc
   if (reader == 0) return true;
   const int other_lane = static_cast<int>(reader & 63u);
   const std::uint32_t clock = reader >> kWarpShift;
-  // A collective read has been executed by every lane when any lane goes on.
+  // Every lane has executed a collective read when any lane continues.
   if (agent(reader_warp) == access.warp && other_lane == kCollective) return true;
   if (access.write) {
     return clocks_->ended(agent(reader_warp), clock, other_lane, access.warp, access.lane);
@@ -65,8 +65,8 @@ bool SharedShadow::ordered_read(std::uint32_t reader, int reader_warp, const Acc
 }
 
 void SharedShadow::uninitialized(const Access& access, std::uint32_t offset) const {
-  // Rows of a tile that are outside of the tensor are often multiplied without having been written,
-  // and their results left out (FlashAttention-2).
+  // Programs often multiply rows of a tile that lie outside of the tensor and were never written,
+  // and discard the results (FlashAttention-2).
   if (!strict_ && (access.matrix || access.lane == kCollective)) return;
   report_at(FaultKind::kUninitialized, lane_or_none(access.lane),
             "{} of shared byte {}, which nothing wrote", access.what, offset + kSharedBase);
@@ -81,9 +81,9 @@ void SharedShadow::check_proxy(Agent writer, std::uint32_t clock, int lane, cons
             access.what, offset + kSharedBase);
 }
 
-// Throws where the write that left the stamp does not come before the access. The order of the
-// tests is that of the causes: a copy in flight, a race, and only then a missing proxy fence, which
-// is asked of accesses that are otherwise in order.
+// Throws if the write that left the stamp does not come before the access. The order of the tests
+// follows the causes: first a copy in flight, then a race, and only then a missing proxy fence. The
+// last test is made only for accesses that are ordered.
 void SharedShadow::check_writer(Stamp writer, const Access& access, std::uint32_t offset) const {
   if (writer == 0) return;
   if (writer == kAtomicStamp) return check_atomics(access, offset);
@@ -99,8 +99,8 @@ void SharedShadow::check_writer(Stamp writer, const Access& access, std::uint32_
   }
   const std::uint32_t clock = writer >> kClockShift;
   const int lane = static_cast<int>(writer & 63u);
-  // A product is executed by all lanes of its warp, so it comes after what each of them wrote; the
-  // fence of the writing lane is what remains to be checked.
+  // All lanes of a warp execute a product together, so it comes after the writes of each of them.
+  // What remains to be checked is the proxy fence of the lane that wrote.
   const bool own_product = access.matrix && other == access.warp;
   if (!own_product && !ordered_write(writer, access.warp, access.lane)) {
     report_at(FaultKind::kSharedRace, lane_or_none(access.lane),
@@ -110,9 +110,9 @@ void SharedShadow::check_writer(Stamp writer, const Access& access, std::uint32_
   check_proxy(other, clock, lane, access, offset);
 }
 
-// One record for each warp and word holds the last clock at which the warp read it. Two lanes at
-// one clock become kSeveral. Where single lanes and a collective read meet at one clock, the single
-// lanes stay, as they are the ones that a warp barrier has to order.
+// For each warp and word there is one record, of the last clock at which the warp read the word.
+// Two lanes at the same clock become kSeveral. If single lanes and a collective read happen at the
+// same clock, the single lanes are kept, because a warp barrier has to order them.
 void SharedShadow::note_read(std::uint32_t& reader, int warp, int lane) const {
   const std::uint32_t clock = clocks_->clock(agent(warp)) << kWarpShift;
   const auto fresh = clock | static_cast<std::uint32_t>(lane);
@@ -162,9 +162,9 @@ void SharedShadow::write_word(int warp, int lane, std::uint32_t word, std::uint3
                               bool changes, Stamp fresh) {
   const Access access{.warp = agent(warp), .lane = lane, .what = "write"};
   const auto check = [&](Stamp writer, std::uint32_t offset) {
-    // A write that changes nothing is harmless, but not over a copy in flight or an mbarrier. It
-    // leaves its own stamp all the same: a word keeps one writer, the last, and a reader has to
-    // come after that one.
+    // A write that does not change the value is harmless, except over a copy in flight or an
+    // mbarrier. It still leaves its own stamp: a word has one writer, the last, and a reader has to
+    // come after that writer.
     if (writer == 0) return;
     const bool moment = (writer >> kClockShift) > kBytesClock && writer != kAtomicStamp;
     if (changes || moment) check_writer(writer, access, offset);
@@ -242,7 +242,7 @@ void SharedShadow::read_slowly(int warp, int lane, std::uint32_t offset, std::ui
     written = written || written_in_part(word, mask);
   });
   for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
-    // Compilers load structs whole, of which a part was written and is used.
+    // Compilers load whole structs of which only a part was written and is used.
     read_word(warp, lane, word, mask, !strict_ && written);
   });
 }
@@ -276,7 +276,7 @@ bool SharedShadow::look_closer(Stamp writer, Agent warp, int lane) {
   return plain_before(writer, warp, lane);
 }
 
-// The part of read_before that looks at asynchronous readers and at those of other CTAs.
+// The part of read_before for asynchronous readers and for readers of other CTAs.
 template <bool kEnded>
 bool SharedShadow::foreign_read_before(std::uint32_t word, Agent warp, int lane) const {
   const std::uint64_t touched = touched_[word >> kBlockShift];
@@ -323,14 +323,15 @@ void SharedShadow::write(int warp, int lane, std::uint32_t offset, std::uint32_t
   });
 }
 
-// The table's entry that a byte with kAtomicStamp belongs to.
+// The entry of the table for a byte with kAtomicStamp.
 const SharedShadow::Atomics& SharedShadow::atomics_at(std::uint32_t offset) const {
   const auto half = atomics_.find(offset & ~1u);
   return half != atomics_.end() ? half->second : atomics_.at(offset & ~3u);
 }
 
-// Throws where an atomic on the byte does not come before the access. For another atomic it need
-// not, but what the first of them found must.
+// Throws if an atomic on the byte does not come before the access. If the access is an atomic too,
+// it needs no order with other atomics, but it must come after the writers that the first of them
+// found.
 void SharedShadow::check_atomics(const Access& access, std::uint32_t offset) const {
   const Atomics& atomics = atomics_at(offset);
   if (access.atomic) return check_writer(atomics.before[offset & 3u], access, offset);

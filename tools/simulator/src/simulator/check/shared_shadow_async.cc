@@ -1,5 +1,5 @@
-// Asynchronous accesses to shared memory, and those of other CTAs of the cluster: what they must
-// come after, and what must come after them.
+// Asynchronous accesses to shared memory, and accesses of other CTAs of the cluster: which accesses
+// they must come after, and which must come after them.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace annulus::simulator {
 namespace {
 
 // The last matrix product that read a word:  | group : 29 | warp of the warpgroup : 3 |
-// Warp 4 stands for all warps of the warpgroup, or more than one.
+// Warp 4 stands for all warps of the warpgroup, or for more than one.
 constexpr std::uint32_t kReaderBits = 3;
 constexpr std::uint32_t kAllWarps = 4;
 
@@ -28,16 +28,17 @@ bool SharedShadow::ordered(const Record& record, Agent warp, int lane) const {
   return clocks_->before(record.agent, record.clock, record.lane, warp, lane);
 }
 
-// Whether a recorded access comes before this one; before an asynchronous write it need only have
-// ended.
+// Whether a recorded access comes before this one. For an asynchronous write it is enough that the
+// recorded access has ended.
 bool SharedShadow::ended(const Record& record, const Access& access) const {
   if (!access.write) return ordered(record, access.warp, access.lane);
   if (record.clock == kPending) return false;
   return clocks_->ended(record.agent, record.clock, record.lane, access.warp, access.lane);
 }
 
-// The wait of one warp covers the whole warpgroup's product, so the largest of its warps counts; or
-// only what that warp does of it (by_warp_), so all warps have to have waited.
+// If the wait of one warp covers the whole warpgroup's product, the largest group of its warps
+// counts. With by_warp_ the wait covers only the warp's own part, so all warps must have waited and
+// the smallest group counts.
 template <bool kEnded>
 std::uint32_t SharedShadow::matrix_done(int warpgroup, Agent warp) const {
   std::uint32_t done = by_warp_ ? ~0u : 0;
@@ -63,14 +64,14 @@ void SharedShadow::check_foreign_writer(const Record& record, const Access& acce
              "{} of shared byte {}, which belongs to {}; mbarrier.inval makes it memory again",
              access.what, offset + kSharedBase, record.what);
   }
-  // For one bulk copy over another it is enough that the first has ended.
+  // A bulk copy over another bulk copy needs only the end of the first one.
   const bool before = record.kind == Foreign::kBulkWrite
                           ? ended(record, access)
                           : ordered(record, access.warp, access.lane);
   if (!before) {
     raise_at(record.kind == Foreign::kRemote ? FaultKind::kSharedRace : FaultKind::kInFlight, lane,
-             "{} of shared byte {}, which {} writes; nothing that the warp waited for says that it "
-             "has done so",
+             "{} of shared byte {}, which {} writes; the warp has waited for nothing that "
+             "proves that the write has ended",
              access.what, offset + kSharedBase, record.what);
   }
   const bool copied = record.kind == Foreign::kCopy && strict_;
@@ -90,7 +91,7 @@ void SharedShadow::check_foreign_readers(std::uint32_t word, const Access& acces
     const std::uint32_t reader = matrix_[group][word] & ((1u << kReaderBits) - 1);
     const std::uint32_t done = access.write ? matrix_done<true>(group, access.warp)
                                             : matrix_done<false>(group, access.warp);
-    // `done` is the last group that is over; `all`, below, is the first that is not.
+    // `done` is the last group that is over. `all`, below, is the first group that is not over.
     if (product <= done) continue;
     if (by_warp_ && reader != kAllWarps) {
       const Agent unit = clocks_->matrix_unit(agent(4 * group + static_cast<int>(reader)));
@@ -110,7 +111,7 @@ void SharedShadow::check_foreign_readers(std::uint32_t word, const Access& acces
             access.what, address, record.what);
 }
 
-// Compares the access with the writer of a word, or with those of its bytes.
+// Compares the access with the writer of a word, or with the writers of its bytes.
 void SharedShadow::check_all_writers(std::uint32_t word, const Access& access) {
   if (writer_[word] != kBytesStamp) {
     if (writer_[word] != 0) check_writer(writer_[word], access, word * 4);
@@ -141,7 +142,7 @@ void SharedShadow::begin_write(Agent warp, int lane, std::uint32_t offset, std::
   const Access access{
       .warp = warp, .lane = lane, .async = true, .write = true, .what = "asynchronous write"};
   const Stamp fresh = kForeign | record;
-  Stamp good = 0;  // the stamp that was checked last; neighbours mostly have the same
+  Stamp good = 0;  // the stamp that was checked last, which most neighbouring words have too
   std::uint32_t word = offset / 4;
   const std::uint32_t end = (offset + bytes) / 4;
   for (; word + 4 <= end; word += 4) {
@@ -177,8 +178,9 @@ void SharedShadow::begin_read(Agent warp, int lane, std::uint32_t offset, std::u
   }
 }
 
-// The warp whose fence and issue of a product come between what wrote the word and the product:
-// `warp`, or where a product begins for its four warps together, the one of them that wrote it.
+// The warp whose fence and issue of a product must come between the last write of the word and the
+// product. It is `warp`. But if a product begins for its four warps together, it is the one of them
+// that wrote the word.
 ClusterClocks::Agent SharedShadow::issuer_for(int warpgroup, std::uint32_t word, Agent warp) const {
   const Stamp writer = writer_[word];
   const bool plain = writer != 0 && names_writer(writer) && (writer & kForeign) == 0;
@@ -186,9 +188,9 @@ ClusterClocks::Agent SharedShadow::issuer_for(int warpgroup, std::uint32_t word,
   return !strict_ && !by_warp_ && plain && of_cta / 4 == warpgroup ? agent(of_cta) : warp;
 }
 
-// Writers are compared for each of the warps, as each has to have made its own proxy fence. That is
-// skipped while the stamps stay those that were found good last (`good`). Readers need no
-// comparison, as two reads do not conflict.
+// Writers are compared for each of the warps, because each must have executed its own proxy fence.
+// The comparison is skipped if the stamp equals the last one that passed (`good`). Readers need no
+// comparison, because two reads do not conflict.
 void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
                                std::span<const std::uint32_t> offsets, std::uint32_t group) {
   std::vector<std::uint32_t>& readers = matrix_[warpgroup];
@@ -223,9 +225,9 @@ void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
                  : 0;
     }
     touched_[word >> kBlockShift] |= std::uint64_t{1} << (32 + warpgroup);
-    // Where another warp of the warpgroup has read the word before, it is marked as read by all.
-    // Groups have the same numbers in all warps and ascend, so a wait of all for this one covers
-    // the earlier read as well.
+    // If another warp of the warpgroup has read the word before, the word is marked as read by all.
+    // Groups have the same numbers in all warps and ascend, so a wait of all warps for this group
+    // covers the earlier read as well.
     const __m128i before = load_four(&readers[word]);
     const __m128i alone = _mm_or_si128(_mm_cmpeq_epi32(before, _mm_setzero_si128()),
                                        _mm_cmpeq_epi32(_mm_and_si128(before, reader_mask), mine));

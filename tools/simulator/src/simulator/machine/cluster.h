@@ -6,7 +6,7 @@
 // cluster of one.
 //
 // A shared::cluster address is
-//   | rank + 1 : 8 | shared::cta address : 24 |      0 in place of rank + 1: the CTA that uses the address
+//   | rank + 1 : 8 | shared::cta address : 24 |      0 in place of rank + 1: the CTA of the instruction
 
 #include <array>
 #include <cstdint>
