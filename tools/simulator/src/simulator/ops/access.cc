@@ -14,14 +14,15 @@ namespace {
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
     if (address % bytes != 0) {
       raise_at(FaultKind::kMisaligned, lane,
-               "{} address {:#x} is no multiple of the {} bytes accessed", space, address, bytes);
+               "{} address {:#x} is not a multiple of the {} bytes accessed", space, address,
+               bytes);
     }
   }
   raise(FaultKind::kMisaligned, "misaligned access");
 }
 
-// Throws where an address, of which `cut` takes the part that counts, is no multiple of `bytes`.
-// The usual case looks at all lanes at once by joining their addresses.
+// Throws Fault if an address is not a multiple of `bytes`. `cut` returns the part of an address
+// that counts. In the usual case all lanes are checked at once, by joining their addresses.
 template <typename Address>
 void check_alignment(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                      const char* space, Address cut) {
@@ -32,7 +33,7 @@ void check_alignment(Mask mask, const LaneAddresses& addresses, std::uint32_t by
   if ((all & (bytes - 1)) != 0) misaligned(mask, addresses, bytes, space);
 }
 
-// Whether all of [address, address + bytes) was written; bytes is a power of two up to 32 and
+// Whether all of [address, address + bytes) was written. `bytes` is a power of two up to 32 and
 // divides the address. Other CTAs may mark their bytes in the same shadow byte at the same time.
 inline bool all_written(std::uint8_t* shadow, std::uint64_t address, std::uint32_t bytes) {
   const auto read = [](std::uint8_t* byte) {
@@ -52,8 +53,9 @@ inline bool all_written(std::uint8_t* shadow, std::uint64_t address, std::uint32
   return all == 0xff;
 }
 
-// Whether a load may read bytes of which not all were written: in the proven reading, where some
-// were. Compilers load structs whole, of which a part was written and is used.
+// Whether a load may read bytes that were only partly written. The option `reading=proven` allows
+// it if some of them were written: compilers load whole structs of which only a part was written
+// and is used.
 bool readable_in_part(const Cta& cta, std::uint8_t* shadow, std::uint64_t address,
                       std::uint32_t bytes) {
   if (cta.strict) return false;
@@ -79,8 +81,9 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
   }
 }
 
-// Says why an address is outside of all allocations that the kernel may use: it is a peer's, it was
-// freed, or it is past the end of an allocation, the nearest of which is named.
+// Throws a Fault for an address outside of all allocations that the kernel may use. The message
+// gives the reason: the memory belongs to a peer, it was freed, or it is past the end of the
+// nearest allocation.
 [[noreturn]] void outside(const Cta& cta, int lane, std::uint64_t address, std::uint32_t bytes,
                           const char* what) {
   for (const PeerMemory& peer : cta.global.peers) {
@@ -109,11 +112,11 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
     }
   }
   raise_at(FaultKind::kOutOfBounds, lane,
-           "{} of {} bytes at global address {:#x}, which no allocation holds{}", what, bytes,
-           address, near);
+           "{} of {} bytes at global address {:#x}, which are not all in one allocation{}", what,
+           bytes, address, near);
 }
 
-// The allocation that holds the bytes, on the device of the kernel or on a peer.
+// The allocation that holds the bytes, on the kernel's device or on a peer.
 Allocation find_allocation(const Cta& cta, int lane, std::uint64_t address, std::uint32_t bytes,
                            const char* what) {
   Allocation found = cta.global.memory->find(address, bytes);
@@ -145,8 +148,8 @@ Stamp stamp_of(const Warp& warp) {
          cta.program->code[warp.pc].site;
 }
 
-// Looks for races with other operations and, where blocks cannot order themselves, with other
-// blocks; where they can, BlockOrder looks for these.
+// Searches for races with other operations. If blocks cannot order themselves, it also searches for
+// races with other blocks. If they can, BlockOrder does that.
 void search_races(Warp& warp, LaunchShadow::View& view, AccessKind kind, Mask mask,
                   const LaneAddresses& addresses, std::uint32_t bytes, Stamp mine) {
   Cta& cta = *warp.cta;
@@ -159,7 +162,7 @@ void search_races(Warp& warp, LaunchShadow::View& view, AccessKind kind, Mask ma
   }
 }
 
-// Looks for what copies of the CTA have under way in the same places.
+// Checks that no copy of the CTA that is under way conflicts with the access.
 void check_flights(const Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                    AccessKind kind) {
   const Cta& cta = *warp.cta;
@@ -182,7 +185,7 @@ void check_flights(const Warp& warp, Mask mask, const LaneAddresses& addresses, 
 
 namespace {
 
-// Both searches take aligned powers of two, so the bytes are taken in the largest such pieces.
+// Both searches take aligned powers of two, so the bytes are split into the largest such pieces.
 template <typename Visit>
 void for_pieces(int lane, std::uint64_t address, std::uint32_t bytes, Visit visit) {
   LaneAddresses addresses;
@@ -197,7 +200,7 @@ void for_pieces(int lane, std::uint64_t address, std::uint32_t bytes, Visit visi
   }
 }
 
-// Within the block every scope is strong.
+// Within the block an access of any scope counts as strong.
 BlockShadow::Access in_block(const Warp& warp, bool stores, std::uint32_t bytes,
                              MemoryOrder order) {
   const bool weak = order == MemoryOrder::kWeak;
@@ -209,7 +212,7 @@ BlockShadow::Access in_block(const Warp& warp, bool stores, std::uint32_t bytes,
           .site = warp.cta->program->code[warp.pc].site};
 }
 
-// What strong reads take up from strong writes of the block.
+// Strong reads take what strong writes of the block passed on.
 void take_strong(const Warp& warp, Mask mask, const LaneAddresses& addresses, MemoryOrder order) {
   const bool later = warp.cta->strict && !acquires(order);
   warp.cta->block_shadow.take(warp.index, mask, addresses.data(), later);
@@ -282,8 +285,8 @@ void note_load(const Warp& warp, int lane, std::uint64_t address, std::uint32_t 
   });
 }
 
-// Lanes mostly stay in the allocation that this instruction touched last (GlobalView::recent), so
-// the search for races takes all lanes of one allocation together. The search comes before the
+// Lanes mostly stay in the allocation that this instruction accessed last (GlobalView::recent), so
+// the search for races handles all lanes of one allocation together. The search runs before the
 // access itself, which the caller makes.
 template <bool kChecked>
 void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
@@ -292,14 +295,14 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
   check_alignment(mask, addresses, bytes, "global", [](std::uint64_t a) { return a; });
   GlobalView::Recent recent = cta.global.recent[warp.pc];
   const Stamp mine = kChecked && cta.global.races != nullptr ? stamp_of(warp) : 0;
-  Mask compared = mask;  // contains the lanes whose races have not been looked for
+  Mask compared = mask;  // the lanes whose races were not searched for yet
   std::uint64_t last_sector = ~std::uint64_t{0};
   std::uint64_t sectors = 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
     if (!recent.holds(address, bytes)) {
-      if (mine != 0 && compared != rest) {  // the lanes before are in another allocation
+      if (mine != 0 && compared != rest) {  // the earlier lanes are in another allocation
         search_races(warp, *recent.view, kind, compared & ~rest, addresses, bytes, mine);
       }
       compared = rest;
@@ -321,11 +324,11 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
         set_shadow(shadow, address, bytes);
       }
     } else if (access != Access::kLoad) {
-      // Fast mode never looks at these bits, but the next launch may be a checked one (the options
-      // of a device can change), which would report the bytes as never written.
+      // Fast mode never reads these bits. But the next launch may run in checked mode, because the
+      // options of a device can change, and it would report the bytes as never written.
       set_shadow(recent.memory->shadow(address), address, bytes);
     }
-    // Neighbouring lanes share sectors; lanes that interleave may be counted twice.
+    // Neighbouring lanes share sectors. The sectors of interleaved lanes may be counted twice.
     const std::uint64_t sector = address >> 5;
     sectors += sector != last_sector;
     last_sector = sector;
@@ -354,7 +357,7 @@ void reach_shared(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
         (addresses[static_cast<std::size_t>(lane)] & 0xffffffffu) - kSharedBase;
     if (offset + bytes > size || offset >= size) {
       raise_at(FaultKind::kOutOfBounds, lane,
-               "{} bytes at shared address {}, but the CTA has {} bytes from {} on", bytes,
+               "{} bytes at shared address {}, but the CTA has {} bytes from address {} on", bytes,
                addresses[static_cast<std::size_t>(lane)] & 0xffffffffu, size, kSharedBase);
     }
     pointers[static_cast<std::size_t>(lane)] = cta.shared.data() + offset;
@@ -374,8 +377,8 @@ void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
     const int lane = lowest_lane(rest);
     const std::uint64_t offset = addresses[static_cast<std::size_t>(lane)] & 0xffffffffu;
     if (offset + bytes > size) {
-      raise_at(FaultKind::kOutOfBounds, lane, "{} bytes at local address {}, of {} bytes", bytes,
-               offset, size);
+      raise_at(FaultKind::kOutOfBounds, lane,
+               "{} bytes at local address {}, but there are {} bytes", bytes, offset, size);
     }
     const std::size_t at = static_cast<std::size_t>(lane) * size + offset;
     pointers[static_cast<std::size_t>(lane)] = warp.local.data() + at;
@@ -400,7 +403,7 @@ template void reach_local<false>(Warp&, Mask, const LaneAddresses&, std::uint32_
 
 namespace {
 
-// For one phase whose lanes may collide, the largest number of different words in one bank.
+// For one phase whose lanes may collide: the largest number of different words in one bank.
 std::uint32_t collisions(Mask mask, const LaneAddresses& addresses, std::uint32_t words) {
   std::uint32_t count[32] = {};
   std::uint32_t seen[32][32];
@@ -421,8 +424,8 @@ std::uint32_t collisions(Mask mask, const LaneAddresses& addresses, std::uint32_
 
 }  // namespace
 
-// A phase moves at most 128 bytes: 32 lanes of 4 bytes, 16 of 8 or 8 of 16. Lanes of one phase need
-// as many wavefronts as the bank with the most different words.
+// A phase moves at most 128 bytes: 32 lanes of 4 bytes, 16 of 8 or 8 of 16. A phase takes one
+// wavefront for each different word in its most used bank.
 void count_wavefronts(Cta& cta, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes) {
   const std::uint32_t words = std::max(bytes, 4u) / 4;
   if (words > 4) return;
@@ -433,8 +436,8 @@ void count_wavefronts(Cta& cta, Mask mask, const LaneAddresses& addresses, std::
     const Mask lanes = mask & (phase << first);
     if (lanes == 0) continue;
     ++cta.counts.shared_wavefronts_ideal;
-    // Aligned accesses of one size meet in all of their banks or in none, so lanes that all have
-    // banks of their own need one wavefront.
+    // Aligned accesses of one size share all of their banks or none. So lanes that share no bank
+    // need one wavefront.
     std::uint32_t groups = 0;
     for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
       const std::uint64_t address = addresses[static_cast<std::size_t>(lowest_lane(rest))];

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_OPS_ACCESS_H_
 #define ANNULUS_SIMULATOR_OPS_ACCESS_H_
 
-// How instructions reach memory: addresses of 32 lanes become host pointers. Both modes make the
-// checks that keep the simulator itself safe (bounds, alignment); checked mode also makes those
-// that find bugs (the shadow of global memory). The shadow of shared memory is left to the caller,
-// who knows the values.
+// Memory accesses of instructions: the addresses of 32 lanes become host pointers. Both modes make
+// the checks that keep the simulator itself safe (bounds, alignment). Checked mode also makes the
+// checks that find bugs (the shadow of global memory). The caller checks the shadow of shared
+// memory, because it has the values.
 
 #include <array>
 #include <cstdint>
@@ -21,18 +21,18 @@ using LanePointers = std::array<std::byte*, kLanes>;
 void lane_addresses(const Warp& warp, std::uint32_t base_slot, bool base_is_64, std::int64_t offset,
                     LaneAddresses& addresses);
 
-enum class Access : std::uint8_t { kLoad, kStore, kUpdate };  // an update reads, then writes
+enum class Access : std::uint8_t { kLoad, kStore, kUpdate };  // an update reads and then writes
 
-// Reaches global memory, where addresses are host addresses. Bytes that are loaded must have been
-// written; bytes that are stored are marked as written. `kind` is for the search for races: an
-// atomic is a load that is also a write there.
+// Converts addresses of global memory, which are host addresses. Bytes that are loaded must have
+// been written. Bytes that are stored are marked as written. `kind` is for the search for races,
+// where an atomic is a load that is also a write.
 template <bool kChecked>
 void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                   Access access, AccessKind kind, LanePointers& pointers);
 
-// Strong accesses to global memory hold a StrongScope while they change value and order together.
-// It does nothing for accesses that are weak for other blocks, in fast mode, and in kernels whose
-// blocks cannot order themselves.
+// A strong access to global memory holds a StrongScope, so that the value and the recorded order
+// change together. The class does nothing in fast mode, for accesses that are weak for other
+// blocks, and in kernels whose blocks cannot order themselves.
 template <bool kChecked>
 class StrongScope {
  public:
@@ -43,7 +43,7 @@ class StrongScope {
         on_(kChecked && global_.order != nullptr && strong_for_device(order)) {
     if (on_) lock_ = global_.order->lock_strong();
   }
-  // release() comes in front of a write, acquire() behind a read, at the addresses of the lanes.
+  // release() is called before a write and acquire() after a read, with the addresses of the lanes.
   void release(Mask mask, const LaneAddresses& addresses, bool read_too) const {
     for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
       global_.order->release(global_.clocks, warp_.index,
@@ -51,7 +51,7 @@ class StrongScope {
                              read_too);
     }
   }
-  // In the proven reading a relaxed atomic orders what follows as an acquire does.
+  // With the option `reading=proven`, a relaxed atomic orders later accesses like an acquire.
   void acquire(Mask mask, const LaneAddresses& addresses, bool atomic = false) const {
     const bool at_once = atomic && !warp_.cta->strict && order_ == MemoryOrder::kRelaxed;
     const MemoryOrder order = at_once ? MemoryOrder::kAcquire : order_;
@@ -71,8 +71,8 @@ class StrongScope {
   std::unique_lock<std::mutex> lock_;
 };
 
-// For checked mode: looks for races within the block, beside what reach_global looks for. A load
-// calls note_load, and a store in turn check_store and note_store.
+// For checked mode: searches for races within the block, in addition to the checks of reach_global.
+// A load calls note_load. A store calls check_store and then note_store.
 void note_load(const Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                MemoryOrder order);
 void note_load(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
@@ -81,37 +81,37 @@ void check_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_
 void note_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
                 MemoryOrder order);
 
-// The same for a lane that updates memory by an atomic. It has to be in order by what came before,
-// then takes up what earlier strong writes at the address gave if its result is used (`learns`),
-// and gives. When all lanes of an instruction have come, the warp's clock has to advance.
+// The same search for a lane that updates memory by an atomic. The update has to be ordered by what
+// came before. Then the lane takes what earlier strong writes at the address gave, if its result is
+// used (`learns`), and gives. After all lanes of an instruction, the warp's clock has to advance.
 void update_in_block(const Warp& warp, int lane, const LaneAddresses& addresses,
                      std::uint32_t bytes, MemoryOrder order, bool learns);
 
-// Checks the read of one lane, for copies of sizes that no instruction loads.
+// Checks the read of one lane, for copies whose size no load instruction has.
 void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
 
-// Reaches shared memory by 32-bit shared addresses (the upper half is ignored). Counts bank
-// conflicts in checked mode.
+// Converts 32-bit shared addresses (the upper half is ignored). Counts bank conflicts in checked
+// mode.
 template <bool kChecked>
 void reach_shared(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                   LanePointers& pointers);
 
-// Reaches the local memory of each lane.
+// Converts addresses in the local memory of each lane.
 template <bool kChecked>
 void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                  Access access, LanePointers& pointers);
 
-// Throws Fault where the address of a lane is no multiple of the bytes, a power of two.
+// Throws Fault if the address of a lane is not a multiple of `bytes`, which is a power of two.
 void require_aligned(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes);
 
-// The offset in shared memory (0 at kSharedBase) of a pointer that reach_shared gave.
+// The offset in shared memory (0 at kSharedBase) of a pointer that reach_shared returned.
 inline std::uint32_t shared_offset(const Cta& cta, const std::byte* pointer) {
   return static_cast<std::uint32_t>(pointer - cta.shared.data());
 }
 
-// Counts the wavefronts that the banks need for lanes of `mask`, each of which accesses `bytes` (4,
-// 8 or 16; narrower accesses count as 4), and how many would do if no two different words met in a
-// bank.
+// Counts the wavefronts that the banks need for the lanes of `mask`, and the wavefronts that would
+// be enough without bank conflicts. Each lane accesses `bytes` bytes (4, 8 or 16; narrower accesses
+// count as 4).
 void count_wavefronts(Cta& cta, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes);
 
 }  // namespace annulus::simulator

@@ -1,5 +1,5 @@
-// Opcodes of arithmetic that exist for integers and for floats; the type says which (PTX ISA 9.0,
-// sections 9.7.1 to 9.7.4).
+// Opcodes of arithmetic that exist for integers and for floats. The type selects the function (PTX
+// ISA 9.0, sections 9.7.1 to 9.7.4).
 
 #include "simulator/ops/arithmetic.h"
 
@@ -16,7 +16,7 @@ void decode_sub(Decoder& decoder) {
 void decode_mul(Decoder& decoder) {
   decoder.type().is_integer() ? mul_integers(decoder) : mul_floats(decoder);
 }
-// mad.f32 is fma.rn since sm_20.
+// mad.f32 is the same as fma.rn since sm_20.
 void decode_mad(Decoder& decoder) {
   decoder.type().is_integer() ? mad_integers(decoder) : decode_fma(decoder);
 }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_OPS_ARITHMETIC_H_
 #define ANNULUS_SIMULATOR_OPS_ARITHMETIC_H_
 
-// Opcodes that exist for integers and for floats are decoded in arithmetic.cc, which calls one of
-// these functions by their type.
+// Opcodes that exist for integers and for floats are decoded in arithmetic.cc. It calls one of
+// these functions, depending on the type.
 
 #include "simulator/decode/decoder.h"
 

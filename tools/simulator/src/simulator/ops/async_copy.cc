@@ -1,4 +1,4 @@
-// cp.async (PTX ISA 9.0, section 9.7.9.25.3). See simulator/machine/async_copies.h for when the
+// cp.async (PTX ISA 9.0, section 9.7.9.25.3). simulator/machine/async_copies.h describes when the
 // bytes land.
 
 #include "simulator/ops/access.h"
@@ -9,9 +9,10 @@
 namespace annulus::simulator {
 namespace {
 
-// In the Inst of a copy: small[0] source base has 64 bits, small[1] bytes, small[2] destination
-// base has 64 bits; a destination base, b source base, c source size or kNoSlot; imm source offset,
-// aux destination offset; small[3] an ignore-source predicate is in d, small[4] it is negated.
+// The Inst of a copy: a the destination's base, b the source's base, c the source size or kNoSlot;
+// imm the source's offset, aux the destination's offset; small[0] the source base has 64 bits,
+// small[1] the number of bytes, small[2] the destination base has 64 bits, small[3] an
+// ignore-source predicate is in d, small[4] that predicate is negated.
 template <bool kChecked>
 void copy(Warp& warp, const Inst& inst, Mask mask) {
   LaneAddresses to, from;
@@ -30,8 +31,8 @@ void copy(Warp& warp, const Inst& inst, Mask mask) {
     offsets[lane] = shared_offset(*warp.cta, pointers[static_cast<std::size_t>(lane)]);
     sizes[lane] = inst.c == kNoSlot ? bytes : warp.lanes<std::uint32_t>(inst.c)[lane];
     if (sizes[lane] > bytes) {
-      raise_at(FaultKind::kInvalidOperand, lane, "source size {} of a copy of {} bytes",
-               sizes[lane], bytes);
+      raise_at(FaultKind::kInvalidOperand, lane,
+               "source size {} is larger than the {} bytes of the copy", sizes[lane], bytes);
     }
     if ((ignored >> lane) & 1) sizes[lane] = 0;
     (sizes[lane] == bytes ? whole : part) |= 1u << lane;
@@ -45,7 +46,7 @@ void copy(Warp& warp, const Inst& inst, Mask mask) {
     const std::uint64_t address = from[static_cast<std::size_t>(lane)];
     if (address % bytes != 0) {
       raise_at(FaultKind::kMisaligned, lane,
-               "global address {:#x} is no multiple of the {} bytes copied", address, bytes);
+               "global address {:#x} is not a multiple of the {} bytes copied", address, bytes);
     }
     check_global_read(warp, lane, address, sizes[lane]);
     if (kChecked) note_load(warp, lane, address, sizes[lane]);
@@ -55,15 +56,16 @@ void copy(Warp& warp, const Inst& inst, Mask mask) {
 
 void commit(Warp& warp, const Inst&, Mask mask) { warp.copies.commit(mask); }
 
-// imm groups may stay in flight; small[0] is 1 for wait_all, which waits for uncommitted copies
-// too.
+// The Inst: imm the number of groups that may stay in flight; small[0] is 1 for wait_all, which
+// waits for uncommitted copies too.
 template <bool kChecked>
 void wait(Warp& warp, const Inst& inst, Mask mask) {
   warp.copies.wait(warp, mask, static_cast<std::uint32_t>(inst.imm), inst.small[0] != 0, kChecked);
 }
 
-// In the Inst: a base, imm offset, small[0] base has 64 bits, small[1] ShareSpace, small[2]
-// .noinc. Without .noinc the mbarrier expects one arrival more in this phase, which this one is.
+// The Inst: a the base, imm the offset, small[0] the base has 64 bits, small[1] ShareSpace,
+// small[2] .noinc. Without .noinc the mbarrier expects one more arrival in this phase, which is
+// this one.
 void arrive_after_copies(Warp& warp, const Inst& inst, Mask mask) {
   std::uint32_t offsets[kLanes] = {};
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
@@ -95,10 +97,9 @@ void decode_arrive(Decoder& decoder) {
 
 }  // namespace
 
-// Takes the opcode cp: cp.async here, with commit_group, wait_group, wait_all and mbarrier.arrive
-// (9.7.13.15.15), and the bulk
-// forms in bulk_decode.cc. The fourth operand of a copy is its source size or an ignore-source
-// predicate, which the type of its register tells.
+// Decodes the opcode cp: cp.async here, with commit_group, wait_group, wait_all and mbarrier.arrive
+// (9.7.13.15.15), and the bulk forms in bulk_decode.cc. The fourth operand of a copy is its source
+// size or an ignore-source predicate, depending on the type of its register.
 void decode_cp(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kAsyncCopy;
@@ -117,7 +118,8 @@ void decode_cp(Decoder& decoder) {
   const Decoder::Address to = decoder.address(decoder.operand(0));
   const Decoder::Address from = decoder.address(decoder.operand(1));
   const std::int64_t bytes = decoder.immediate(2);
-  if (bytes != 4 && bytes != 8 && bytes != 16) decoder.malformed("4, 8 or 16 bytes are copied");
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    decoder.malformed("the size of a copy is 4, 8 or 16 bytes");
   if (decoder.has("cg") && bytes != 16) decoder.malformed(".cg copies 16 bytes");
   inst.a = to.base;
   inst.aux = static_cast<std::uint32_t>(to.offset);
@@ -126,7 +128,7 @@ void decode_cp(Decoder& decoder) {
   inst.imm = from.offset;
   inst.small[0] = from.base_bits == 64;
   inst.small[1] = static_cast<std::uint8_t>(bytes);
-  // A cache policy may follow; it has 64 bits and changes nothing here.
+  // A cache policy of 64 bits may follow, which has no effect here.
   const std::size_t last = decoder.operands() - (decoder.has("L2::cache_hint") ? 1 : 0);
   if (last > 3) {
     const ptx::Operand& size = decoder.operand(3);

@@ -1,6 +1,6 @@
 // Atomics (PTX ISA 9.0, sections 9.7.13.5 and 9.7.13.6). On global memory they are atomic between
-// the host threads that run CTAs. Shared memory needs no host atomics, as one host thread runs the
-// whole CTA.
+// the host threads that run CTAs. On shared memory they need no host atomics, because one host
+// thread runs the whole CTA.
 
 #include <atomic>
 #include <cstring>
@@ -15,9 +15,9 @@ namespace {
 
 enum class Operation : std::uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
 
-// In the Inst of an atomic: small[0] base has 64 bits, small[1] Operation, small[2] Type::Kind,
-// small[3] space (0 generic, 1 global, 2 shared, 3 shared::cluster), small[4] packed pairs; b the
-// operand, c the second one of cas, d the destination or kNoSlot (red).
+// The Inst of an atomic: small[0] the base has 64 bits, small[1] Operation, small[2] Type::Kind,
+// small[3] the space (0 generic, 1 global, 2 shared, 3 shared::cluster), small[4] packed pairs; b
+// the operand, c the second operand of cas, d the destination or kNoSlot (red).
 template <typename T>
 T apply_integer(Operation operation, bool is_signed, T old, T b, T c) {
   using S = std::make_signed_t<T>;
@@ -48,7 +48,7 @@ T apply_integer(Operation operation, bool is_signed, T old, T b, T c) {
   return old;
 }
 
-// The sum of f16x2 or bf16x2, of which each half is rounded by itself.
+// The sum of two pairs of f16x2 or bf16x2. Each half is rounded separately.
 template <typename T2>
 std::uint32_t add_pairs(std::uint32_t a, std::uint32_t b) {
   const T2 x = std::bit_cast<T2>(a);
@@ -61,7 +61,7 @@ std::uint32_t add_pairs(std::uint32_t a, std::uint32_t b) {
   return std::bit_cast<std::uint32_t>(T2{add(x.lo, y.lo), add(x.hi, y.hi)});
 }
 
-// Sums of fp32 in global memory flush subnormal numbers, and those in shared memory do not.
+// Sums of fp32 flush subnormal numbers in global memory, but not in shared memory.
 template <bool kGlobal, typename T>
 T apply(Operation operation, Type::Kind kind, bool pairs, T old, T b, T c) {
   if constexpr (sizeof(T) == 4) {
@@ -81,8 +81,8 @@ T apply(Operation operation, Type::Kind kind, bool pairs, T old, T b, T c) {
   return apply_integer<T>(operation, kind == Type::kSigned, old, b, c);
 }
 
-// Where a lane's atomic on shared memory goes: to the own CTA's, or to that of a CTA that the
-// address names. The search for races takes it up.
+// The place of a lane's atomic on shared memory, in this CTA or in another CTA that the address
+// names. The place is passed to the search for races.
 template <bool kChecked>
 std::byte* reach_shared_atomic(Warp& warp, const Inst& inst, int lane,
                                const LaneAddresses& addresses, std::uint32_t bytes) {
@@ -96,8 +96,8 @@ std::byte* reach_shared_atomic(Warp& warp, const Inst& inst, int lane,
     if (kChecked) place.cta->shadow.atomic(warp.agent, lane, place.offset, bytes, learns);
     return at;
   }
-  // Unchecked, which leaves out the count of wavefronts alone: lanes come here one by one, and each
-  // would count as an access of the whole warp. The shadow looks for races.
+  // Unchecked, which only leaves out the count of wavefronts. Lanes are handled one by one here,
+  // and each would count as an access of the whole warp. The shadow searches for races.
   LanePointers pointers;
   reach_shared<false>(warp, 1u << lane, addresses, bytes, pointers);
   std::byte* at = pointers[static_cast<std::size_t>(lane)];
@@ -105,9 +105,10 @@ std::byte* reach_shared_atomic(Warp& warp, const Inst& inst, int lane,
   return at;
 }
 
-// Lanes are executed one after another, in an order that the ISA leaves open. With a scope below
-// the device (kBlock) an atomic is an ordinary write to other blocks. It takes up what earlier
-// strong writes published before it publishes its own; a red returns no value and takes up nothing.
+// Lanes are executed one after another, in an order that the ISA leaves open. For other blocks, an
+// atomic with a scope below the device (kBlock) is an ordinary write. An atomic takes what earlier
+// strong writes published before it publishes its own knowledge. A red returns no value and takes
+// nothing.
 template <typename T, bool kChecked>
 void atomic(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
@@ -165,8 +166,8 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// Modelled are types of 32 and 64 bits, packed pairs for add, and 16 bits for cas alone. `returns`
-// says that there is a destination (atom, not red).
+// Supported are types of 32 and 64 bits, packed pairs for add, and 16 bits only for cas. `returns`
+// means that there is a destination (atom, not red).
 void decode_atomic(Decoder& decoder, bool returns) {
   Inst& inst = decoder.inst();
   if (is_atomic_vector(decoder)) return decode_atomic_vector(decoder, returns);

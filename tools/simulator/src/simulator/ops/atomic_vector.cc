@@ -1,6 +1,6 @@
 // Atomics on vectors and on single 16-bit floats (PTX ISA 9.0, sections 9.7.13.5 and 9.7.13.6: .v2
-// to .v8 of f32, f16, bf16 and their packed pairs). Each element is combined by an atomic of its
-// own; the vector as a whole is not one access.
+// to .v8 of f32, f16, bf16 and their packed pairs). Each element is a separate atomic; the vector
+// as a whole is not a single access.
 
 #include <atomic>
 #include <bit>
@@ -17,10 +17,10 @@ namespace {
 
 enum class Combine : std::uint8_t { kAdd, kMin, kMax };
 
-// In the Inst: a base slot, imm offset, aux the first of small[4] operand slots and, where there is
-// a destination, of as many destination slots behind them; small[0] base has 64 bits, small[1]
-// Combine, small[2] whether there is a destination, small[3] whether the address may be of shared
-// memory.
+// The Inst: a the base slot, imm the offset, aux the first of small[4] operand slots, which the
+// same number of destination slots follow if there is a destination; small[0] the base has 64 bits,
+// small[1] Combine, small[2] whether there is a destination, small[3] whether the address may be in
+// shared memory.
 
 template <typename E>
 E combine(Combine how, E old, E value) {
@@ -36,7 +36,7 @@ E combine(Combine how, E old, E value) {
   }
 }
 
-// Combines one element and returns what was there.
+// Combines one element and returns its former value.
 template <typename E, typename Bits>
 Bits update(std::byte* place, Combine how, Bits value, std::uint64_t* changes) {
   std::atomic_ref<Bits> cell(*reinterpret_cast<Bits*>(place));
@@ -49,7 +49,7 @@ Bits update(std::byte* place, Combine how, Bits value, std::uint64_t* changes) {
   return old;
 }
 
-// Where the lane's vector is.
+// The place of the lane's vector.
 template <bool kChecked>
 std::byte* reach(Warp& warp, const Inst& inst, int lane, const LaneAddresses& addresses,
                  std::uint32_t bytes, AccessKind access) {
@@ -73,7 +73,7 @@ std::byte* reach(Warp& warp, const Inst& inst, int lane, const LaneAddresses& ad
   return pointers[static_cast<std::size_t>(lane)];
 }
 
-// E is an element, R the register of one or two of them.
+// E is the type of an element, R the type of a register with one or two of them.
 template <typename E, typename R, bool kChecked>
 void atomic_vector(Warp& warp, const Inst& inst, Mask mask) {
   using Bits = std::conditional_t<sizeof(E) == 2, std::uint16_t, std::uint32_t>;
@@ -170,13 +170,13 @@ void decode_atomic_vector(Decoder& decoder, bool returns) {
                                            : Combine::kAdd;
   const bool named = decoder.has("add") || how != Combine::kAdd;
   if (!named || !exists(decoder, type, length, how)) decoder.unsupported();
-  if (shared && length != 1) decoder.malformed("vectors are combined in global memory alone");
+  if (shared && length != 1) decoder.malformed("atomics on vectors exist only for global memory");
   const std::size_t first = returns ? 1 : 0;
   const std::vector<ptx::Operand> values = elements(decoder.operand(first + 1));
   const std::vector<ptx::Operand> results =
       returns ? elements(decoder.operand(0)) : std::vector<ptx::Operand>();
   if (values.size() != length || (returns && results.size() != length)) {
-    decoder.malformed("the vector has another length");
+    decoder.malformed("the vector has the wrong number of elements");
   }
   inst.kind = Class::kAtomic;
   inst.order = decoder.memory_order(true);

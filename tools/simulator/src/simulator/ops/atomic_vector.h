@@ -1,7 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_OPS_ATOMIC_VECTOR_H_
 #define ANNULUS_SIMULATOR_OPS_ATOMIC_VECTOR_H_
 
-// atom and red on vectors and on single 16-bit floats, a part of decode_atom and decode_red.
+// Decodes atom and red on vectors and on single 16-bit floats, as a part of decode_atom and
+// decode_red.
 
 #include "simulator/decode/decoder.h"
 

@@ -13,7 +13,7 @@ namespace {
 
 enum class Mode : std::uint8_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
 
-// Writes the result of a reduction into the destinations of its waiters.
+// Writes the result of a reduction into the destination registers of the lanes that waited.
 void give_results(Cta& cta, const NamedBarrier& barrier) {
   for (const NamedBarrier::Waiter& waiter : barrier.waiters) {
     const Inst& inst = cta.program->code[waiter.inst];
@@ -65,7 +65,7 @@ void complete_barrier(Cta& cta, NamedBarrier& barrier) {
 
 namespace {
 
-// The barrier that lanes name, and for how many threads (0: all of the CTA).
+// The barrier that lanes name, and the number of threads (0: all of the CTA).
 struct Named {
   std::uint32_t id;
   std::uint32_t count;
@@ -82,15 +82,16 @@ Named take_operands(const Warp& warp, const Inst& inst, Mask mask) {
     }
   }
   if (id >= kNamedBarriers) {
-    raise_at(FaultKind::kInvalidOperand, lane, "barrier {}: there are 16", id);
+    raise_at(FaultKind::kInvalidOperand, lane,
+             "barrier {} does not exist; a CTA has barriers 0 to 15", id);
   }
   if (inst.b != kNoSlot && (count == 0 || count % kLanes != 0)) {
     raise_at(FaultKind::kInvalidOperand, lane,
-             "barrier {} for {} threads: the count is a positive multiple of 32", id, count);
+             "barrier {} for {} threads: the count has to be a positive multiple of 32", id, count);
   }
   const std::uint32_t most = warp.cta->warp_count() * kLanes;
   if (count > most) {
-    raise_at(FaultKind::kInvalidOperand, lane, "barrier {} for {} threads, the CTA has {}", id,
+    raise_at(FaultKind::kInvalidOperand, lane, "barrier {} for {} threads, but the CTA has {}", id,
              count, most);
   }
   return {id, count};
@@ -103,15 +104,16 @@ NamedBarrier& open_barrier(Cta& cta, Named named, int lane) {
     place.open = true;
     place.expected = named.count;
   } else if (place.expected != named.count) {
-    raise_at(FaultKind::kBarrierMisuse, lane, "barrier {} is waiting for {} threads, now for {}",
-             named.id, place.expected, named.count);
+    raise_at(FaultKind::kBarrierMisuse, lane,
+             "barrier {} waits for {} threads, but this warp names {}", named.id, place.expected,
+             named.count);
   }
   return place;
 }
 
-// How many threads the lanes of `mask` arrive for. A partial warp counts as a whole one. Lanes of a
-// diverged warp (barrier without .aligned) count one by one; lanes that have no thread or have
-// exited count with the first of them.
+// The number of threads for which the lanes of `mask` arrive. A partial warp counts as a whole one.
+// Lanes of a diverged warp (barrier without .aligned) count one by one. Lanes that have no thread
+// or have exited count with the first of them.
 std::uint32_t arriving(const Warp& warp, const NamedBarrier& place, Named named, Mask mask) {
   const auto threads = static_cast<std::uint32_t>(std::popcount(mask));
   const std::uint32_t bit = 1u << warp.index;
@@ -119,7 +121,8 @@ std::uint32_t arriving(const Warp& warp, const NamedBarrier& place, Named named,
     return threads + kLanes - static_cast<std::uint32_t>(std::popcount(warp.live));
   }
   if (mask != warp.live) return threads;
-  // FlashAttention-3 arrives and then waits at one barrier with the same warps: arrivals count.
+  // In FlashAttention-3 the same warps arrive at a barrier and then wait at it. So with
+  // `reading=proven` such arrivals count.
   if (warp.cta->strict) {
     raise_at(FaultKind::kBarrierMisuse, lowest_lane(mask),
              "the warp arrives at barrier {} again before it has completed", named.id);
@@ -146,7 +149,7 @@ void arrive_at(Warp& warp, NamedBarrier& place, Named named, Mask mask) {
   }
 }
 
-// In the Inst: a barrier id, b thread count or kNoSlot, c predicate of a reduction.
+// The Inst: a the barrier's id, b the number of threads or kNoSlot, c the predicate of a reduction.
 template <bool kChecked>
 void barrier(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
@@ -165,14 +168,14 @@ void barrier(Warp& warp, const Inst& inst, Mask mask) {
     warp.pause.blocked = mode != Mode::kArrive;
     return;
   }
-  // The running group itself has not begun to wait, so it goes on.
+  // The running group has not begun to wait, so it continues.
   complete_barrier(cta, place);
 }
 
-// bar.warp.sync: the lanes have converged already, and their memory accesses become ordered. Where
-// a part of the warp synchronises, the accesses of the other lanes count as ordered too. So a race
-// between two halves that synchronise separately may be missed, but no correct exchange within a
-// half is reported.
+// bar.warp.sync: the lanes have converged already, and their memory accesses become ordered. If
+// only a part of the warp synchronises, the accesses of the other lanes count as ordered too. So a
+// race between two halves that synchronise separately may be missed, but no correct exchange within
+// a half is reported as a race.
 template <bool kChecked>
 void warp_sync(Warp& warp, const Inst&, Mask) {
   if (kChecked) warp.cta->shadow.tick(warp.index);
@@ -190,8 +193,8 @@ void decode_bar(Decoder& decoder) {
     return decoder.handler(warp_sync<false>, warp_sync<true>);
   }
   inst.flow = Flow::kBarrier;
-  // bar is barrier.aligned, in which the whole warp takes part. barrier without .aligned counts
-  // lanes.
+  // bar is the same as barrier.aligned, which the whole warp executes. barrier without .aligned
+  // counts lanes.
   if (decoder.source().opcode == "bar" || decoder.has("aligned"))
     inst.convergence = Convergence::kWarp;
   Mode mode = Mode::kSync;

@@ -5,10 +5,10 @@
 
 namespace annulus::simulator {
 
-// Whether the barrier has all the arrivals that it waits for.
+// Whether all threads that the barrier waits for have arrived.
 bool barrier_complete(const Cta& cta, const NamedBarrier& barrier);
 
-// Lets the lanes that wait at a barrier go on, with the results of a reduction.
+// Lets the lanes that wait at a barrier continue, with the results of a reduction.
 void complete_barrier(Cta& cta, NamedBarrier& barrier);
 
 }  // namespace annulus::simulator

@@ -17,9 +17,9 @@ std::uint32_t field_amount(std::uint32_t amount) {
 }
 
 // bfe d, a, position, length: the bits of a from position on. For signed types the sign is the
-// field's topmost bit, or the topmost bit of a where the field reaches past it, and it fills all
-// bits that a does not give. `present` counts the bits that a has from position on, and `known` is
-// a mask of them.
+// topmost bit of the field, or the topmost bit of a if the field reaches past a. The sign fills all
+// bits that a does not have. `present` is the number of bits that a has from position on, and
+// `known` is a mask of them.
 template <typename T>
 void bfe(Warp& warp, const Inst& inst, Mask mask) {
   constexpr std::uint32_t kBits = 8 * sizeof(T);

@@ -1,5 +1,5 @@
-// The issue of bulk copies: source and target are taken and checked, and the copy joins those that
-// are under way.
+// The issue of bulk copies: source and target are read and checked, and the copy is added to the
+// copies under way.
 
 #include "simulator/ops/bulk_copy.h"
 
@@ -18,35 +18,36 @@ namespace {
 constexpr std::uint32_t kAlignment = 16;
 constexpr std::uint32_t kTensorAlignment = 128;
 
-// Takes an address in shared memory of the CTA, or of a CTA of the cluster, and checks it.
+// Reads an address in shared memory of the CTA, or of a CTA of the cluster, and checks it.
 SharedPlace place_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
                      ShareSpace space, std::uint32_t bytes, std::uint32_t alignment, int lane) {
   const SharedPlace place = shared_place(warp, slots[which], slots[which + 1] != 0,
                                          static_cast<std::int32_t>(slots[which + 2]), space, lane);
   const std::uint32_t address = place.offset + kSharedBase;
   if (address % alignment != 0) {
-    raise_at(FaultKind::kMisaligned, lane, "shared address {} is no multiple of {}", address,
+    raise_at(FaultKind::kMisaligned, lane, "shared address {} is not a multiple of {}", address,
              alignment);
   }
   const std::size_t size = place.cta->shared.size();
   if (place.offset > size || bytes > size - place.offset) {
     raise_at(FaultKind::kOutOfBounds, lane,
-             "{} bytes at shared address {}, but the CTA has {} bytes from {} on", bytes, address,
-             size, kSharedBase);
+             "{} bytes at shared address {}, but the CTA has {} bytes from address {} on", bytes,
+             address, size, kSharedBase);
   }
   return place;
 }
 
-// Checks what a copy does to global memory, and marks what it writes. The bytes themselves are
-// moved later.
+// Checks the accesses of a copy to global memory, and marks the bytes that it writes. The bytes
+// themselves move later.
 template <bool kChecked>
 void reach_range(Warp& warp, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
                  int lane) {
   if (bytes == 0) return;
   if (!kChecked && !writes(kind)) return check_global_read(warp, lane, address, bytes);
-  // A reduction also reads, so the bytes have to be written before: it counts as a load.
+  // A reduction also reads, so it counts as a load, and its bytes must have been written before.
   const Access access = kind == AccessKind::kWrite ? Access::kStore : Access::kLoad;
-  // The checks are those of a warp that copies in the largest pieces that the alignment allows.
+  // The checks are the same as for a warp that copies in the largest pieces that the alignment
+  // allows.
   std::uint32_t piece = 16;
   while (((address | bytes) & (piece - 1)) != 0) piece /= 2;
   LaneAddresses addresses;
@@ -66,7 +67,7 @@ void reach_range(Warp& warp, std::uint64_t address, std::uint32_t bytes, AccessK
 
 AccessKind stored(bool reduces) { return reduces ? AccessKind::kStrongWrite : AccessKind::kWrite; }
 
-// Visits what a copy reads or writes in global memory: visit(begin, end).
+// Visits the ranges of global memory that a copy reads or writes: visit(begin, end).
 template <typename Visit>
 void for_ranges(const BulkCopy& copy, Visit visit) {
   if (!copy.tensor) return visit(copy.address, copy.address + copy.bytes);
@@ -75,8 +76,8 @@ void for_ranges(const BulkCopy& copy, Visit visit) {
   });
 }
 
-// Notes that a copy has global memory under way, from its issue on (machine/flights.h). For other
-// blocks a store is not over either before its thread has waited for it (BlockOrder::finish).
+// Records that a copy uses global memory from its issue on (machine/flights.h). For other blocks
+// too, a store is over only after its thread has waited for it (BlockOrder::finish).
 void begin_flight(Warp& warp, const BulkCopy& copy) {
   Cta& cta = *warp.cta;
   Flight flight{.ranges = {},
@@ -89,7 +90,7 @@ void begin_flight(Warp& warp, const BulkCopy& copy) {
                 .mbarrier = copy.mbarrier,
                 .clock = 0};
   if (!flight.writes) {
-    // Of a copy for other CTAs alone this one sees no end.
+    // This CTA cannot observe the end of a copy that only goes to other CTAs.
     if (((copy.ctas >> cta.rank) & 1) == 0) return;
     flight.clock = cta.mbarriers.find(copy.mbarrier)->clock();
   }
@@ -100,7 +101,7 @@ void begin_flight(Warp& warp, const BulkCopy& copy) {
   cta.flights.add(std::move(flight));
 }
 
-// Compares what a copy does to global memory with what the block has done there.
+// Compares the accesses of a copy to global memory with the accesses of the block.
 void check_in_block(const Warp& warp, const BulkCopy& copy, AccessKind kind) {
   BlockShadow& shadow = warp.cta->block_shadow;
   const BlockShadow::Access access{.warp = warp.index,
@@ -120,7 +121,7 @@ template <bool kChecked>
 void reach_copy_of(Warp& warp, const BulkCopy& copy, AccessKind kind) {
   if (!copy.tensor) {
     if (copy.address % kAlignment != 0) {
-      raise_at(FaultKind::kMisaligned, copy.lane, "global address {:#x} is no multiple of {}",
+      raise_at(FaultKind::kMisaligned, copy.lane, "global address {:#x} is not a multiple of {}",
                copy.address, kAlignment);
     }
     return reach_range<kChecked>(warp, copy.address, copy.bytes, kind, copy.lane);
@@ -142,8 +143,8 @@ void reach_copy(Warp& warp, const BulkCopy& copy, AccessKind kind) {
 void take_size(Warp& warp, const std::uint32_t* slots, BulkCopy& copy) {
   copy.bytes = warp.lanes<std::uint32_t>(slots[kSize])[copy.lane];
   if (copy.bytes % kAlignment != 0) {
-    raise_at(FaultKind::kInvalidOperand, copy.lane, "a copy of {} bytes, no multiple of {}",
-             copy.bytes, kAlignment);
+    raise_at(FaultKind::kInvalidOperand, copy.lane,
+             "a copy of {} bytes, which is not a multiple of {}", copy.bytes, kAlignment);
   }
 }
 
@@ -157,7 +158,7 @@ std::string described(const BulkCopy& copy) {
                                        copy.mbarrier + kSharedBase));
 }
 
-// Takes where a load writes to: the offsets of data and mbarrier, which are the same in all CTAs,
+// Reads the targets of a load: the offsets of data and mbarrier, which are the same in all CTAs,
 // and the ranks of these CTAs.
 void take_targets(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
   const auto space = static_cast<ShareSpace>(inst.small[kWhere]);
@@ -169,7 +170,7 @@ void take_targets(Warp& warp, const Inst& inst, const std::uint32_t* slots, Bulk
   const SharedPlace mbarrier = place_at(warp, slots, kMbarrier, space, 8, 8, copy.lane);
   if (target.cta != mbarrier.cta) {
     raise_at(FaultKind::kInvalidOperand, copy.lane,
-             "a copy into CTA {} of the cluster, with an mbarrier of CTA {}", target.cta->rank,
+             "a copy into CTA {} of the cluster, but its mbarrier is in CTA {}", target.cta->rank,
              mbarrier.cta->rank);
   }
   copy.target = target.offset;
@@ -179,13 +180,13 @@ void take_targets(Warp& warp, const Inst& inst, const std::uint32_t* slots, Bulk
   copy.ctas = warp.lanes<std::uint16_t>(slots[kCtas])[copy.lane];
   if (copy.ctas == 0 || (copy.ctas >> warp.cta->cluster->ctas.size()) != 0) {
     raise_at(FaultKind::kInvalidOperand, copy.lane,
-             "multicast to the CTAs of mask {:#x}; the cluster has {}", copy.ctas,
+             "multicast to the CTAs of mask {:#x}, but the cluster has {} CTAs", copy.ctas,
              warp.cta->cluster->ctas.size());
   }
 }
 
-// Starts the write in the shadow of every CTA that the copy reaches, as an access of the agent that
-// stands for the copies of its mbarrier.
+// Begins the write in the shadow of every CTA that the copy writes to, as an access of the agent
+// that stands for the copies of its mbarrier.
 void begin_in_shadows(Warp& warp, BulkCopy& copy) {
   for (std::uint32_t rest = copy.ctas; rest != 0; rest &= rest - 1) {
     Cta& cta = *warp.cta->cluster->ctas[static_cast<std::size_t>(lowest_lane(rest))];
@@ -201,8 +202,8 @@ void begin_in_shadows(Warp& warp, BulkCopy& copy) {
   }
 }
 
-// Starts the read of the source in the issuer's shadow. The part of a box that is outside of the
-// tensor is not stored, so it need not have been written.
+// Begins the read of the source in the issuer's shadow. The part of a box that is outside of the
+// tensor is not stored, so it may be unwritten.
 void begin_read(Warp& warp, const BulkCopy& copy) {
   const auto read = [&](std::uint32_t offset, std::uint32_t bytes) {
     warp.cta->shadow.begin_read(warp.agent, copy.lane, offset, bytes, copy.source_record);
@@ -222,7 +223,7 @@ void begin_read(Warp& warp, const BulkCopy& copy) {
   });
 }
 
-// Takes what is copied, which is a box of a tensor or a number of bytes.
+// Reads the size of the copy: a box of a tensor, or a number of bytes.
 void take_geometry(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
   copy.reduction = static_cast<Reduction>(inst.small[kReduce]);
   copy.type = static_cast<TensorType>(inst.small[kType]);
@@ -241,8 +242,8 @@ void take_geometry(Warp& warp, const Inst& inst, const std::uint32_t* slots, Bul
   }
 }
 
-// The source of a store may be overwritten when its issuer has waited; that of a copy between CTAs,
-// when its mbarrier says that the copy has arrived.
+// The source of a store may be overwritten after its issuer has waited. The source of a copy
+// between CTAs may be overwritten after its mbarrier reports that the copy has arrived.
 void begin_source(Warp& warp, BulkCopy& copy) {
   Cta& cta = *warp.cta;
   SharedShadow::Record record{.kind = SharedShadow::Foreign::kBulkRead,
@@ -259,7 +260,7 @@ void begin_source(Warp& warp, BulkCopy& copy) {
   begin_read(warp, copy);
 }
 
-// Takes source and target, and checks what the copy will do to both. Only a store and a copy
+// Reads source and target, and checks the accesses of the copy to both. Only a store and a copy
 // between CTAs have a source in shared memory.
 template <bool kChecked>
 void begin_copy(Warp& warp, const Inst& inst, const std::uint32_t* slots, Instruction kind,

@@ -2,9 +2,9 @@
 #define ANNULUS_SIMULATOR_OPS_BULK_COPY_H_
 
 // st.async, a form of the opcode st, and cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0,
-// sections 9.7.9.25.4 and 9.7.9.25.5), which are forms of the opcode cp: bulk_decode.cc decodes
-// them, bulk_copy.cc issues them, and bulk_tensor.cc finds the box of a tensor.
-// simulator/machine/bulk_copies.h says when they take effect.
+// sections 9.7.9.25.4 and 9.7.9.25.5), forms of the opcode cp. bulk_decode.cc decodes them,
+// bulk_copy.cc issues them, and bulk_tensor.cc finds the box of a tensor.
+// simulator/machine/bulk_copies.h describes when they take effect.
 
 #include "simulator/decode/decoder.h"
 #include "simulator/machine/bulk_copies.h"
@@ -15,36 +15,36 @@ namespace annulus::simulator {
 void decode_bulk(Decoder& decoder);
 void decode_store_async(Decoder& decoder);
 
-// What the three files share.
+// Declarations that the three files share.
 namespace bulk {
 
-// The meaning of Program::slots from Inst::aux on. An address takes three: a slot, 1 if that has 64
-// bits, and an offset.
+// The meaning of Program::slots from Inst::aux on. An address takes three words: a slot, 1 if the
+// slot has 64 bits, and an offset.
 enum : std::uint32_t {
-  kShared = 0,        // the address in shared memory that is copied to, or from
-  kOther = 3,         // global memory, a tensor map, or shared memory that is copied from
-  kMbarrier = 6,      // the address of the mbarrier, of loads and copies between CTAs
-  kSize = 9,          // slot of the size, except in tensor copies
-  kCtas = 10,         // slot of a multicast's mask, or kNoSlot
-  kCoordinates = 11,  // of a tensor copy; of st.async the slots of its values
+  kShared = 0,        // the address in shared memory, target or source of the copy
+  kOther = 3,         // global memory, a tensor map, or a source in shared memory
+  kMbarrier = 6,      // the address of the mbarrier, for loads and copies between CTAs
+  kSize = 9,          // the slot of the size, except in tensor copies
+  kCtas = 10,         // the slot of a multicast's mask, or kNoSlot
+  kCoordinates = 11,  // the slots of a tensor copy's coordinates, or of the values of st.async
 };
 
-// small[] of these instructions.
+// The meaning of small[] of these instructions.
 enum : std::uint8_t {
   kKind = 0,    // Instruction
-  kWhere = 1,   // ShareSpace of kShared
-  kRank = 2,    // of a tensor copy, else 0
+  kWhere = 1,   // the ShareSpace of kShared
+  kRank = 2,    // the rank of a tensor copy, otherwise 0
   kReduce = 3,  // Reduction
-  kType = 4,    // TensorType of a reduction that is no tensor copy
+  kType = 4,    // the TensorType of a reduction that is not a tensor copy
   kWidth = 3,   // bytes of a value of st.async
-  kValues = 4,  // their number
+  kValues = 4,  // the number of values of st.async
 };
 enum class Instruction : std::uint8_t { kLoad, kStore, kShare, kPrefetch, kValue };
 
 std::uint64_t address_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
                          int lane);
 
-// Takes the box of a tensor copy from its map in memory and from the coordinates.
+// Finds the box of a tensor copy from its map in memory and from the coordinates.
 void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy);
 
 // The handlers of a copy by each lane of the mask, of the end of its group, and of the wait for

@@ -1,4 +1,4 @@
-// Decodes bulk copies: which instruction it is, and where its operands are.
+// Decodes bulk copies: which instruction it is, and which registers its operands are in.
 
 #include "simulator/machine/reduce.h"
 #include "simulator/ops/bulk_copy.h"
@@ -9,7 +9,7 @@ namespace annulus::simulator {
 namespace bulk {
 namespace {
 
-// Puts an address operand at words[which].
+// Stores an address operand at words[which].
 void take_address(Decoder& decoder, const ptx::Operand& operand, std::vector<std::uint32_t>& words,
                   std::uint32_t which) {
   const Decoder::Address address = decoder.address(operand);
@@ -73,7 +73,7 @@ void refuse_other_forms(const Decoder& decoder) {
 void take_coordinates(Decoder& decoder, const ptx::Operand& map,
                       std::vector<std::uint32_t>& words) {
   if (map.elements.size() != 1 || map.elements[0].elements.size() != decoder.inst().small[kRank]) {
-    decoder.malformed("there is one coordinate per dimension");
+    decoder.malformed("the number of coordinates has to be the number of dimensions");
   }
   for (const ptx::Operand& coordinate : map.elements[0].elements) {
     words.push_back(decoder.in(coordinate, Type{Type::kSigned, 32}));
@@ -105,7 +105,7 @@ std::vector<std::uint32_t> take_operands(Decoder& decoder, Instruction kind) {
     words[kCtas] = decoder.in(next++, Type{Type::kUnsigned, 16});
   }
   if (decoder.has("L2::cache_hint")) decoder.in(next++, Type{Type::kBits, 64});
-  if (next != decoder.operands()) decoder.malformed("it takes another number of operands");
+  if (next != decoder.operands()) decoder.malformed("the number of operands is wrong");
   if (tensor) take_coordinates(decoder, map_or_memory, words);
   return words;
 }
@@ -120,7 +120,7 @@ void decode_bulk(Decoder& decoder) {
   if (decoder.has("commit_group")) return decoder.handler(bulk::commit);
   if (decoder.has("wait_group")) {
     inst.imm = decoder.immediate(0);
-    if (inst.imm < 0) decoder.malformed("less than no groups");
+    if (inst.imm < 0) decoder.malformed("the number of groups is negative");
     inst.small[0] = decoder.has("read");
     return decoder.handler(bulk::wait);
   }
@@ -145,7 +145,7 @@ void decode_bulk(Decoder& decoder) {
 }
 
 // st.async{.weak}{.shared::cluster}{.mbarrier::complete_tx::bytes}{.v2, .v4}.type [to], value,
-// [mbarrier] (9.7.9.12). The release of .mmio is for global memory and not modelled.
+// [mbarrier] (9.7.9.12). The form with .mmio releases global memory and is not supported.
 void decode_store_async(Decoder& decoder) {
   using namespace bulk;
   Inst& inst = decoder.inst();
@@ -154,12 +154,13 @@ void decode_store_async(Decoder& decoder) {
   if (decoder.has("release") || decoder.has("global") || (type.bits != 32 && type.bits != 64)) {
     decoder.unsupported();
   }
-  if (decoder.operands() != 3) decoder.malformed("it takes an address, a value and an mbarrier");
+  if (decoder.operands() != 3)
+    decoder.malformed("the operands have to be an address, a value and an mbarrier");
   const ptx::Operand& value = decoder.operand(1);
   std::vector<ptx::Operand> values = {value};
   if (value.kind == ptx::OperandKind::kVector) values = value.elements;
   const std::size_t wanted = decoder.has("v2") ? 2 : decoder.has("v4") ? 4 : 1;
-  if (values.size() != wanted) decoder.malformed("the vector has another length");
+  if (values.size() != wanted) decoder.malformed("the vector has the wrong number of elements");
   if (wanted * static_cast<std::size_t>(type.bytes()) > 16) decoder.unsupported();
   std::vector<std::uint32_t> words(kCoordinates, kNoSlot);
   take_address(decoder, decoder.operand(0), words, kShared);

@@ -1,4 +1,4 @@
-// The boxes of tensor copies, which follow from the map that a copy names and from its coordinates.
+// The boxes of tensor copies, which follow from the tensor map and the coordinates of a copy.
 
 #include "simulator/ops/bulk_copy.h"
 #include "simulator/ops/handlers.h"
@@ -7,9 +7,9 @@ namespace annulus::simulator::bulk {
 namespace {
 
 constexpr std::uint32_t kMapAlignment = 64;
-// A box begins at a multiple of this many bytes from the first element of a row of the tensor. An
-// H200 raises an illegal instruction otherwise, and Triton's documentation of such copies has the
-// rule.
+// A box begins at a multiple of this many bytes from the first element of a row of the tensor.
+// Otherwise an H200 raises an illegal instruction. Triton's documentation of such copies has the
+// same rule.
 constexpr std::int64_t kStartAlignment = 16;
 
 TensorMap load_map(Warp& warp, std::uint64_t address, int lane) {
@@ -18,14 +18,15 @@ TensorMap load_map(Warp& warp, std::uint64_t address, int lane) {
   const std::uint64_t window = address / kWindowBytes * kWindowBytes;
   const std::uint64_t offset = address - window;
   if (offset % kMapAlignment != 0) {
-    raise_at(FaultKind::kMisaligned, lane, "tensor map at address {:#x}, no multiple of {}",
-             address, kMapAlignment);
+    raise_at(FaultKind::kMisaligned, lane,
+             "the address {:#x} of a tensor map is not a multiple of {}", address, kMapAlignment);
   }
   const std::byte* from = nullptr;
   if (window == kParamWindow) {
     if (offset + sizeof(map) > cta.program->info.parameter_bytes) {
-      raise_at(FaultKind::kOutOfBounds, lane, "a tensor map at offset {} of {} bytes of parameters",
-               offset, cta.program->info.parameter_bytes);
+      raise_at(FaultKind::kOutOfBounds, lane,
+               "a tensor map at offset {} of the parameters, which have {} bytes", offset,
+               cta.program->info.parameter_bytes);
     }
     from = cta.parameters + offset;
   } else if (window == 0) {
@@ -33,13 +34,14 @@ TensorMap load_map(Warp& warp, std::uint64_t address, int lane) {
     from = reinterpret_cast<const std::byte*>(address);
   } else {
     raise_at(FaultKind::kInvalidOperand, lane,
-             "a tensor map at address {:#x}: it has to be a parameter, or in global memory",
+             "a tensor map at address {:#x}, which is neither a parameter nor in global memory",
              address);
   }
   std::copy_n(from, sizeof(map), reinterpret_cast<std::byte*>(&map));
   if (!map.valid()) {
     raise_at(FaultKind::kInvalidOperand, lane,
-             "at address {:#x} there is no tensor map that cuTensorMapEncodeTiled made", address);
+             "address {:#x} holds no tensor map of cuTensorMapEncodeTiled, or a changed one",
+             address);
   }
   return map;
 }
@@ -50,8 +52,8 @@ void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy
   copy.tensor = true;
   copy.map = load_map(warp, address_at(warp, slots, kOther, copy.lane), copy.lane);
   if (copy.map.rank != inst.small[kRank]) {
-    raise_at(FaultKind::kInvalidOperand, copy.lane, "a tensor map of {} dimensions, a copy of {}",
-             copy.map.rank, inst.small[kRank]);
+    raise_at(FaultKind::kInvalidOperand, copy.lane,
+             "a tensor map of {} dimensions for a copy of {}", copy.map.rank, inst.small[kRank]);
   }
   for (std::size_t d = 0; d < copy.map.rank; ++d) {
     copy.start[d] = warp.lanes<std::int32_t>(slots[kCoordinates + d])[copy.lane];
@@ -61,7 +63,7 @@ void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy
   if (first_byte % kStartAlignment != 0) {
     raise_at(
         FaultKind::kInvalidOperand, copy.lane,
-        "coordinate {} of dimension 0 is byte {} of a row, no multiple of {}: with elements of "
+        "coordinate {} of dimension 0 is byte {} of a row, not a multiple of {}: with elements of "
         "{} bytes it has to be a multiple of {}",
         copy.start[0], first_byte, kStartAlignment, bytes_of(copy.map.type),
         kStartAlignment / std::int64_t{bytes_of(copy.map.type)});

@@ -24,8 +24,8 @@ void map_address(Warp& warp, const Inst& inst, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     if (ranks[lane] >= cta.cluster->ctas.size()) {
-      raise_at(FaultKind::kInvalidOperand, lane, "CTA {} of a cluster of {}", ranks[lane],
-               cta.cluster->ctas.size());
+      raise_at(FaultKind::kInvalidOperand, lane, "CTA {} does not exist in a cluster of {} CTAs",
+               ranks[lane], cta.cluster->ctas.size());
     }
     const std::uint64_t rank = std::uint64_t{ranks[lane] + 1} << kRankShift;
     d[lane] = static_cast<T>((sizeof(T) == 8 ? kSharedWindow : 0) | rank |
@@ -44,7 +44,7 @@ void rank_of(Warp& warp, const Inst& inst, Mask mask) {
 }
 
 // --- barrier.cluster ---
-// In the Inst: small[0] relaxed.
+// The Inst: small[0] means relaxed.
 
 void arrive_at_cluster(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
@@ -53,7 +53,7 @@ void arrive_at_cluster(Warp& warp, const Inst& inst, Mask mask) {
           "barrier.cluster.arrive by a thread that has not waited for its last arrival",
           lowest_lane(warp.cluster_unwaited & mask));
   }
-  // A relaxed arrival says what has ended, though nothing that was written is seen because of it.
+  // A relaxed arrival orders the end of accesses, but it makes nothing visible that was written.
   if (cta.checked) {
     Arrivals& barrier = cta.cluster->barrier;
     inst.small[0] == 0 ? barrier.release(warp, mask) : barrier.release_ended(warp, mask);
@@ -107,9 +107,10 @@ void decode_getctarank(Decoder& decoder) {
   decoder.handler(type.bits == 64 ? rank_of<std::uint64_t> : rank_of<std::uint32_t>);
 }
 
-// ld.shared::cluster and st.shared::cluster, lane by lane. The address may be in the CTA's own
-// shared memory, where the shadow takes an ordinary access; otherwise the shadow of the other CTA
-// takes one by a foreign warp, and that CTA has to be there before and after (note_remote).
+// ld.shared::cluster and st.shared::cluster, one lane after another. An address in the CTA's own
+// shared memory is an ordinary access in its shadow. For any other address, the shadow of the other
+// CTA records an access by a foreign warp, and that CTA must exist before and after the access
+// (note_remote).
 template <bool kStore>
 static void check_access(Warp& warp, const SharedPlace& place, std::uint32_t bytes, int lane) {
   Cta& cta = *place.cta;
@@ -124,9 +125,9 @@ static void check_access(Warp& warp, const SharedPlace& place, std::uint32_t byt
   }
 }
 
-// In the Inst, as in memory.cc: a base, imm offset, aux the first of small[2] value slots, small[0]
-// base has 64 bits, small[1] bytes of an element, small[3] bits of a value register, small[4]
-// sign-extend.
+// The Inst, as in memory.cc: a the base, imm the offset, aux the first of small[2] value slots,
+// small[0] the base has 64 bits, small[1] the bytes of an element, small[3] the bits of a value
+// register, small[4] sign-extend.
 template <bool kStore>
 void access_cluster(Warp& warp, const Inst& inst, Mask mask) {
   const std::uint32_t element = inst.small[1];

@@ -8,11 +8,11 @@ namespace annulus::simulator {
 // Decodes barrier.cluster, a form of the opcode barrier.
 void decode_cluster_barrier(Decoder& decoder);
 
-// Decodes ld.shared::cluster and st.shared::cluster, whose operands memory.cc has taken already.
+// Decodes ld.shared::cluster and st.shared::cluster. memory.cc has read their operands already.
 void decode_cluster_access(Decoder& decoder, bool store);
 
-// The same for the lanes whose generic address leads into the shared memory of a CTA of the
-// cluster.
+// Executes such an access for the lanes whose generic address is in the shared memory of a CTA of
+// the cluster.
 template <bool kStore>
 void access_cluster(Warp& warp, const Inst& inst, Mask mask);
 

@@ -13,10 +13,10 @@ constexpr std::size_t kOrders = 8;
 
 struct Comparison {
   Order order = Order::kEq;
-  bool unordered = false;  // true as soon as an operand is NaN: equ, neu, ltu, ...
+  bool unordered = false;  // true if an operand is NaN: equ, neu, ltu, ...
 };
 
-// Where `how` is a constant, this compiles to one comparison.
+// If `how` is a constant, this compiles to one comparison.
 template <typename T>
 inline __attribute__((always_inline)) bool compare(Comparison how, T a, T b) {
   bool nan = false;
@@ -42,7 +42,7 @@ inline __attribute__((always_inline)) bool compare(Comparison how, T a, T b) {
   return false;
 }
 
-// Reads lanes of storage type S as values of type T.
+// Converts a lane of storage type S to its value of type T.
 template <typename S>
 inline auto value_of(S stored) {
   if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, Brain>) {
@@ -69,7 +69,7 @@ inline Mask compare_lanes(const Warp& warp, const Inst& inst) {
   return result;
 }
 
-// How a comparison is joined with predicate c: small[0], and small[1] says that c is negated.
+// How a comparison is combined with predicate c: small[0]. small[1] means that c is negated.
 enum class Join : std::uint8_t { kNone, kAnd, kOr, kXor };
 
 Mask join(const Warp& warp, const Inst& inst, Mask result) {
@@ -86,7 +86,7 @@ Mask join(const Warp& warp, const Inst& inst, Mask result) {
   return result;
 }
 
-// setp p[|q], a, b[, c]. small[2] says that there is a q, which is in aux.
+// setp p[|q], a, b[, c]. small[2] means that there is a q, which is in aux.
 template <typename S, Order kOrder, bool kUnordered, bool kFlush>
 void setp(Warp& warp, const Inst& inst, Mask mask) {
   const Mask result = compare_lanes<S, kOrder, kUnordered, kFlush>(warp, inst);
@@ -105,7 +105,8 @@ void put_truth(Warp& warp, const Inst& inst, Mask mask, Mask result) {
   }
 }
 
-// set d, a, b[, c]. True is imm (all ones or 1.0); small[3] says that the result has 16 bits.
+// set d, a, b[, c]. The value for true is imm (all ones or 1.0); small[3] means that the result has
+// 16 bits.
 template <typename S, Order kOrder, bool kUnordered, bool kFlush>
 void set(Warp& warp, const Inst& inst, Mask mask) {
   const Mask compared = compare_lanes<S, kOrder, kUnordered, kFlush>(warp, inst);
@@ -164,7 +165,7 @@ Handler pick_type(Type type, bool ftz, Comparison how) {
   }
 }
 
-// Packed pairs are rare, so the comparison, which small[4] holds, is looked up for every lane.
+// Packed pairs are rare, so the comparison in small[4] is selected for every lane.
 constexpr int kUnorderedBit = 16;
 
 template <typename T>
@@ -174,7 +175,7 @@ bool compare_stored(const Inst& inst, T a, T b) {
   return compare(how, widen(a), widen(b));
 }
 
-// setp.f16x2 p|q: p is for the lower halves, q for the upper ones, and c joins both.
+// setp.f16x2 p|q: p is for the lower halves and q for the upper halves. Both are combined with c.
 template <typename T2>
 void setp_pair(Warp& warp, const Inst& inst, Mask mask) {
   const T2* a = warp.lanes<T2>(inst.a);
@@ -191,8 +192,8 @@ void setp_pair(Warp& warp, const Inst& inst, Mask mask) {
   warp.set_predicate(inst.aux, high, mask);
 }
 
-// set.f16x2.f16x2 writes 1.0 of the format into each half that compares true, else 0; set.u32.f16x2
-// writes all ones. imm holds which.
+// set.f16x2.f16x2 writes 1.0 of the format into each half that compares true, else 0. set.u32.f16x2
+// writes all ones. imm holds the value.
 template <typename T2>
 void set_pair(Warp& warp, const Inst& inst, Mask mask) {
   const T2* a = warp.lanes<T2>(inst.a);
@@ -207,12 +208,12 @@ void set_pair(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// Takes the comparison, which is the first modifier: eq, lo, ltu, num, ...
+// Reads the comparison, which is the first modifier: eq, lo, ltu, num, ...
 Comparison parse_comparison(const Decoder& decoder, Type type) {
   if (decoder.source().modifiers.empty()) decoder.malformed("no comparison");
   std::string name = decoder.source().modifiers[0];
   Comparison how;
-  if (type.is_integer()) {  // unsigned comparisons may have names of their own
+  if (type.is_integer()) {  // unsigned comparisons may have different names
     if (name == "lo") name = "lt";
     if (name == "ls") name = "le";
     if (name == "hi") name = "gt";
@@ -232,7 +233,7 @@ Comparison parse_comparison(const Decoder& decoder, Type type) {
   decoder.malformed("unknown comparison");
 }
 
-// Takes the sources of setp and set, which both have them behind the destination.
+// Reads the sources of setp and set. In both they follow the destination.
 Comparison take_sources(Decoder& decoder, Type type) {
   Inst& inst = decoder.inst();
   const Comparison how = parse_comparison(decoder, type);
@@ -248,7 +249,7 @@ Comparison take_sources(Decoder& decoder, Type type) {
     inst.small[0] = static_cast<std::uint8_t>(join);
     inst.c = decoder.predicate_in(decoder.operand(3), &inst.small[1]);
   }
-  // .ftz exists for f16 too, whose subnormals are not flushed here.
+  // .ftz exists for f16 too, but subnormals of f16 are not flushed here.
   if (decoder.has("ftz") && type != kF32) decoder.unsupported();
   if (type.count == 2) {
     inst.small[4] = static_cast<std::uint8_t>(static_cast<int>(how.order) |
@@ -257,7 +258,7 @@ Comparison take_sources(Decoder& decoder, Type type) {
   return how;
 }
 
-// What set writes where a comparison is true: 1.0 of the result's type, or all ones.
+// The value that set writes if a comparison is true: 1.0 of the result's type, or all ones.
 std::uint32_t truth_of(Type result) {
   if (result.kind == Type::kBrain) return 0x3f80;
   if (result.kind == Type::kFloat) return result.bits == 16 ? 0x3c00 : 0x3f800000;

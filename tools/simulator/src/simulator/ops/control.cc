@@ -1,5 +1,5 @@
-// Control flow (PTX ISA 9.0, section 9.7.12). The loop in run/run_warp.cc does the work; this file
-// says in Inst::flow what it is to do.
+// Control flow (PTX ISA 9.0, section 9.7.12). This file sets Inst::flow. The loop in
+// run/run_warp.cc acts on it.
 
 #include "simulator/ops/handlers.h"
 

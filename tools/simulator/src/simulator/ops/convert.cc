@@ -24,8 +24,8 @@ F round_to_integer(F value, Rounding rounding) {
   return value;
 }
 
-// Values out of range are clamped. NaN gives 0, or only the top bit where either side has 64 bits
-// (PTX ISA 9.0, section 9.7.9.21).
+// Values out of range are clamped. NaN gives 0, or only the top bit if either side has 64 bits (PTX
+// ISA 9.0, section 9.7.9.21).
 template <typename I, typename F>
 I to_integer(F value, Rounding rounding, bool from_double) {
   if (value != value) {
@@ -83,13 +83,13 @@ F from_integer(I value, Rounding rounding) {
   return result;
 }
 
-// An integer as fp64 for a second rounding to 16 bits. fp64 is exact up to 2^53; beyond, the lowest
-// bit of the significand is set where digits were cut, so that the second rounding sees neither a
-// tie nor an exact value where there is none.
+// An integer as fp64, for a second rounding to 16 bits. fp64 is exact up to 2^53. Beyond that, the
+// lowest bit of the significand is set if digits were cut. So the second rounding takes no value
+// for a tie or for exact if it is not.
 template <typename I>
 double integer_to_odd(I value) {
   const auto result = from_integer<double>(value, Rounding::kZero);
-  // Cut towards zero, the result is within the range of I again.
+  // Rounded towards zero, the result is within the range of I again.
   if (static_cast<I>(result) == value) return result;
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(result) | 1);
 }
@@ -101,7 +101,7 @@ struct Conversion {
   bool flush = false;
   bool saturate = false;
   bool relu = false;
-  int from_bits = 0;  // of the registers
+  int from_bits = 0;  // the number of bits of the source register
   int to_bits = 0;
 };
 
@@ -118,7 +118,8 @@ std::int64_t sign_extend(std::uint64_t value, int bits) {
   return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
 }
 
-// Cuts or clamps an integer of 64 bits, signed or not, to an integer of another type.
+// Converts an integer of 64 bits, signed or not, to an integer of another type, by cutting or
+// clamping.
 std::uint64_t integer_to_integer(const Conversion& how, std::uint64_t cut, std::int64_t as_signed) {
   const Type to = how.to;
   const bool is_signed = how.from.kind == Type::kSigned;
@@ -205,14 +206,15 @@ std::uint64_t convert_float(const Conversion& how, std::uint64_t bits) {
                                  : to_small<Half>(value, rounding).bits;
 }
 
-// Converts one value by way of int64/uint64 or double, which hold every narrower format exactly.
+// Converts one value by way of int64, uint64 or double, which represent every narrower format
+// exactly.
 std::uint64_t convert(const Conversion& how, std::uint64_t bits) {
   return how.from.is_integer() ? convert_integer(how, bits) : convert_float(how, bits);
 }
 
-// The general case, whose Inst store_conversion fills in: imm the two types, small[0] the rounding,
+// The general case. store_conversion fills in its Inst: imm the two types, small[0] the rounding,
 // small[1] flags, small[2] and small[3] the bits of the registers. Conversions that are frequent in
-// inner loops have handlers of their own below.
+// inner loops have separate handlers below.
 void convert_any(Warp& warp, const Inst& inst, Mask mask) {
   Conversion how;
   const std::uint64_t code = static_cast<std::uint64_t>(inst.imm);
@@ -234,7 +236,7 @@ void convert_any(Warp& warp, const Inst& inst, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     std::uint64_t value = convert(how, load_bits(a, from_bits, lane));
-    // A result that is narrower than its register is extended as its type says.
+    // A result that is narrower than its register is extended according to its type.
     if (how.to.is_integer() && how.to.bits < 64) {
       value = how.to.kind == Type::kSigned
                   ? static_cast<std::uint64_t>(sign_extend(value, how.to.bits))
@@ -262,13 +264,13 @@ struct NarrowBrain {
   Brain operator()(float a) const { return narrow<Brain>(a); }
 };
 
-// .relu makes negative numbers 0 and leaves NaN.
+// .relu makes negative numbers 0 and keeps NaN.
 template <bool kRelu>
 float clamped(float value) {
   return kRelu && value <= 0 ? 0.0f : value;
 }
 
-// cvt.{rn,rz}.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half.
+// cvt.{rn,rz}.{f16x2,bf16x2}.f32 d, a, b: a becomes the upper half.
 template <typename T, bool kRelu, Rounding kRounding>
 void convert_pair(Warp& warp, const Inst& inst, Mask mask) {
   const auto part = [](float value) -> std::uint32_t {
@@ -282,7 +284,7 @@ void convert_pair(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<float>(inst.b));
 }
 
-// cvt.rn.satfinite.e4m3x2.f32 d, a, b: each has 8 bits, and a goes to the upper ones.
+// cvt.rn.satfinite.e4m3x2.f32 d, a, b: each result has 8 bits, and a becomes the upper ones.
 template <bool kRelu>
 void convert_bytes(Warp& warp, const Inst& inst, Mask mask) {
   const auto part = [](float value) -> std::uint32_t {
@@ -294,8 +296,8 @@ void convert_bytes(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<float>(inst.a), warp.lanes<float>(inst.b));
 }
 
-// cvt.rn.f16x2.{e4m3x2,e5m2x2} d, a: the upper 8 bits of a go to the upper half. No number is lost;
-// e5m2 is the upper byte of an f16.
+// cvt.rn.f16x2.{e4m3x2,e5m2x2} d, a: the upper 8 bits of a become the upper half. The conversion is
+// exact; e5m2 is the upper byte of an f16.
 template <bool kMoreExponents, bool kRelu>
 struct FromBytes {
   std::uint32_t operator()(std::uint16_t a) const {
@@ -308,7 +310,7 @@ struct FromBytes {
   }
 };
 
-// Rounds to ten bits of mantissa, ties away from zero.
+// Rounds to ten bits of fraction, ties away from zero.
 struct ToTensorFloat {
   std::uint32_t operator()(std::uint32_t a) const {
     const std::uint32_t magnitude = a & 0x7fffffffu;
@@ -351,7 +353,7 @@ Handler fast_conversion(const Conversion& how) {
 
 int log2_of(int value) { return std::countr_zero(static_cast<unsigned>(value)); }
 
-// cvt.rna.tf32.f32, whose result is a format of its own that is kept in 32 bits.
+// cvt.rna.tf32.f32. Its result is in the format tf32, which takes 32 bits.
 void decode_to_tensor_float(Decoder& decoder) {
   if (!decoder.has("rna") || !decoder.has("f32")) decoder.unsupported();
   Inst& inst = decoder.inst();
@@ -360,7 +362,7 @@ void decode_to_tensor_float(Decoder& decoder) {
   decoder.handler(unary<std::uint32_t, std::uint32_t, ToTensorFloat>);
 }
 
-// Conversions to a pair of 8-bit floats in 16 bits, which exist from fp32 alone.
+// Conversions to a pair of 8-bit floats in 16 bits, which exist only from fp32.
 void decode_to_bytes(Decoder& decoder) {
   if (!decoder.has("rn") || !decoder.has("satfinite") || decoder.operands() != 3 ||
       decoder.type_from_end(0) != Type{Type::kFloat, 32}) {
@@ -373,7 +375,7 @@ void decode_to_bytes(Decoder& decoder) {
   decoder.handler(decoder.has("relu") ? convert_bytes<true> : convert_bytes<false>);
 }
 
-// Conversions of such a pair to one of f16.
+// Conversions of such a pair to a pair of f16.
 void decode_from_bytes(Decoder& decoder) {
   if (!decoder.has("rn") || !decoder.has("f16x2") || decoder.operands() != 2) {
     decoder.unsupported();
@@ -415,7 +417,7 @@ void take_rounding(const Decoder& decoder, Conversion& how) {
     how.rounding = rounding;
     how.to_integral = name[2] == 'i';
   }
-  // Ties away from zero exist for tf32 alone, which decode_to_tensor_float takes.
+  // Ties away from zero exist only for tf32, which decode_to_tensor_float handles.
   if (decoder.has("rna")) decoder.unsupported();
 }
 

@@ -5,15 +5,16 @@
 
 namespace annulus::simulator {
 
-// Comes in front of a loop over lanes and tells the compiler that no lane depends on another, even
-// where source and destination are the same register.
+// Placed before a loop over lanes. It declares to the compiler that no lane depends on another,
+// even if source and destination are the same register.
 #if defined(__clang__)
 #define ANNULUS_LANE_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define ANNULUS_LANE_LOOP _Pragma("GCC ivdep")
 #endif
 
-// d[lane] = f(s[lane]...) for the lanes of mask. Requires: f is pure, and harmless for any operand.
+// d[lane] = f(s[lane]...) for the lanes of mask. Requires: f is pure, and has no side effect for
+// any operand.
 template <typename D, typename F, typename... S>
 inline __attribute__((always_inline)) void each_lane(Mask mask, D* d, F f, const S*... s) {
   if (mask == kFull) {

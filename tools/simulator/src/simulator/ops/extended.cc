@@ -1,5 +1,5 @@
-// Extended precision (PTX ISA 9.0, section 9.7.2). The carry flag is one bit per lane of the warp;
-// a subtraction sets it where it borrows.
+// Extended precision (PTX ISA 9.0, section 9.7.2). The carry flag is one bit for each lane of the
+// warp. A subtraction sets it if it borrows.
 
 #include "simulator/ops/arithmetic.h"
 #include "simulator/ops/handlers.h"
@@ -37,7 +37,7 @@ void extended(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// mad.cc and madc. The carry is that of the addition alone, as a product has none.
+// mad.cc and madc. The carry comes only from the addition, because a product has none.
 template <typename T, bool kHigh>
 void extended_mad(Warp& warp, const Inst& inst, Mask mask) {
   const bool carry_in = inst.small[0];

@@ -1,4 +1,4 @@
-// Fences between threads (PTX ISA 9.0, section 9.7.13.4). Those of proxies are in proxy_fence.h.
+// Fences between threads (PTX ISA 9.0, section 9.7.13.4). Proxy fences are in proxy_fence.h.
 
 #include <atomic>
 
@@ -13,8 +13,8 @@ void fence_block(Warp& warp, const Inst&, Mask) { warp.cta->block_shadow.settle(
 
 void no_effect(Warp&, const Inst&, Mask) {}
 
-// Blocks run on several threads of the host, whose processor may let a load pass an earlier store
-// to another address, which fence.sc forbids. All accesses of a warp are made by one thread.
+// Blocks run on several threads of the host. The host's processor may let a load pass an earlier
+// store to another address, which fence.sc forbids. All accesses of a warp are made by one thread.
 template <bool kChecked>
 void fence_blocks(Warp& warp, const Inst&, Mask) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -26,8 +26,8 @@ void fence_blocks(Warp& warp, const Inst&, Mask) {
 
 }  // namespace
 
-// The warps of a CTA take turns on one thread, so that a fence between them changes no value, and
-// only tells the search for races. A fence between blocks is one of the host's memory too.
+// The warps of a CTA take turns on one thread. So a fence between them changes no value, and only
+// matters to the search for races. A fence between blocks is also a fence of the host's memory.
 void decode_fence(Decoder& decoder) {
   if (decoder.has("proxy") || decoder.has("mbarrier_init")) return decode_proxy_fence(decoder);
   decoder.inst().kind = Class::kBarrier;

@@ -12,17 +12,17 @@ template <bool kFlush>
 struct Fp32 {
   static float in(float value) { return kFlush ? flush(value) : value; }
   static float out(float value) { return canonical(kFlush ? flush(value) : value); }
-  // `tiny` says whether the exact result is below the least normal number. `value` is that result
-  // rounded, which may be the least normal number.
+  // `tiny` means that the exact result is below the smallest normal number. `value` is that result
+  // after rounding, which may be the smallest normal number.
   static float out(float value, bool tiny) {
     return canonical(kFlush && tiny ? std::copysign(0.0f, value) : value);
   }
 };
 
 // Whether |product + addend| < 2^-126, in every rounding mode. Requires: the product is exact. If
-// the sum is rounded to 2^-126 or -2^-126, sum - addend is exact. The product minus this difference
-// is then what was rounded away, and its sign is not the sign of the sum if the exact result is
-// smaller.
+// the sum is rounded to 2^-126 or -2^-126, sum - addend is exact. Then the product minus this
+// difference is the part that rounding removed. Its sign differs from the sign of the sum if the
+// exact result is smaller.
 inline bool tiny_sum(double product, double addend) {
   const double sum = product + addend;
   const double rest = product - (sum - addend);
@@ -64,8 +64,8 @@ struct DivFloat {
   float operator()(float a, float b) const {
     const float x = Fp32<kFlush>::in(a);
     const float y = Fp32<kFlush>::in(b);
-    // A quotient of two fp32 that is below 2^-126 differs from it by 2^-150 or more, so it is still
-    // below after it is rounded to fp64.
+    // If a quotient of two fp32 numbers is below 2^-126, it is smaller by 2^-150 or more. So it is
+    // still below after rounding to fp64.
     const double quotient = static_cast<double>(x) / static_cast<double>(y);
     return Fp32<kFlush>::out(x / y, std::fabs(quotient) < 0x1p-126);
   }
@@ -94,7 +94,7 @@ struct MinNan {
     return a != a || b != b ? canonical(a + b) : MinFloat<kFlush>{}(a, b);
   }
 };
-// abs and neg only touch the sign; a NaN stays one, its payload unspecified.
+// abs and neg only change the sign. A NaN stays a NaN, with an unspecified payload.
 template <bool kFlush>
 struct AbsFloat {
   float operator()(float a) const { return Fp32<kFlush>::out(std::fabs(Fp32<kFlush>::in(a))); }
@@ -158,9 +158,8 @@ struct MaxNanDouble {
   }
 };
 
-// product + addend, rounded to odd: an inexact sum gets an odd last bit, so that rounding it once
-// more to a shorter format gives what rounding once would have given. Requires: the product is
-// exact.
+// product + addend, rounded to odd: an inexact sum gets an odd last bit. Rounding it once more to a
+// shorter format then gives the same number as rounding only once. Requires: the product is exact.
 inline double sum_to_odd(double product, double addend) {
   const double sum = product + addend;
   const double of_addend = sum - product;
@@ -175,9 +174,9 @@ struct FmaShort {
   double operator()(double a, double b, double c) const { return sum_to_odd(a * b, c); }
 };
 
-// Arithmetic on 16-bit floats in fp64. Products are exact there. Sums are exact or rounded to odd,
-// or so far from a tie of the short format that fp64's own rounding cannot matter. What remains is
-// one rounding to 16 bits.
+// Arithmetic on 16-bit floats in fp64. Products are exact there. Sums are exact, or rounded to odd,
+// or so far from a tie of the short format that the rounding of fp64 cannot matter. So only the
+// rounding to 16 bits counts.
 template <typename T, typename F>
 struct Narrow {
   template <typename... S>
@@ -202,7 +201,7 @@ struct NarrowRelu {
     return result.bits & 0x8000u ? T{0} : result;
   }
 };
-// .ftz of f16. As in fp32, a result is flushed if it is subnormal before it is rounded.
+// .ftz of f16. As in fp32, a result is flushed if it is subnormal before rounding.
 template <typename T, typename F>
 struct NarrowFlushed {
   static T signed_zero(T value) { return T{static_cast<std::uint16_t>(value.bits & 0x8000u)}; }
@@ -231,7 +230,8 @@ struct AbsSmall {
   T operator()(T a) const { return {static_cast<std::uint16_t>(a.bits & 0x7fffu)}; }
 };
 
-// A handler of `shape` over the 16-bit float types, scalar or packed; `form` is one of the above.
+// A handler of `shape` over the 16-bit float types, scalar or packed. `form` is one of the class
+// templates above.
 #define ANNULUS_SMALL_FLOAT(type, shape, form, functor)                                            \
   ((type) == Type{Type::kFloat, 16}      ? shape<Half, Half, form<Half, functor>>                  \
    : (type) == Type{Type::kBrain, 16}    ? shape<Brain, Brain, form<Brain, functor>>               \
@@ -289,7 +289,7 @@ void decode_float(Decoder& decoder) {
                                : float_binary<F, Double>(decoder, type));
 }
 
-// min and max. NanF and NanDouble serve .NaN, with which a NaN goes before a number.
+// min and max. NanF and NanDouble are for .NaN, with which the result is NaN if an operand is.
 template <template <bool> typename F, template <bool> typename NanF, typename Double,
           typename NanDouble>
 void decode_extreme(Decoder& decoder) {

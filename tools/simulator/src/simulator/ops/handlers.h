@@ -1,7 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_OPS_HANDLERS_H_
 #define ANNULUS_SIMULATOR_OPS_HANDLERS_H_
 
-// Handlers that apply a function lane by lane, and how the families take their operands.
+// Handlers that apply a function to each lane, and functions by which the families read their
+// operands.
 
 #include <cstdint>
 
@@ -37,7 +38,7 @@ void ternary(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<S>(inst.a), warp.lanes<S>(inst.b), warp.lanes<S>(inst.c));
 }
 
-// These take operands of the usual form: d, a, b, c, all of one type.
+// These read operands of the usual form: d, a, b, c, all of one type.
 inline void take_unary(Decoder& decoder, Type type, Class kind) {
   Inst& inst = decoder.inst();
   inst.kind = kind;
@@ -60,7 +61,7 @@ inline void take_ternary(Decoder& decoder, Type type, Class kind) {
   inst.d = decoder.out(0, type);
 }
 
-// The handler for an integer type, from a template over it; null for others.
+// The handler for an integer type, from a template over that type; null for other types.
 #define ANNULUS_INTEGER_HANDLER(type, shape, functor)                                   \
   ((type) == Type{Type::kUnsigned, 16}   ? shape<std::uint16_t, std::uint16_t, functor> \
    : (type) == Type{Type::kSigned, 16}   ? shape<std::int16_t, std::int16_t, functor>   \
@@ -76,7 +77,7 @@ inline void take_ternary(Decoder& decoder, Type type, Class kind) {
    : (bits) == 64 ? shape<std::uint64_t, std::uint64_t, functor> \
                   : static_cast<Handler>(nullptr))
 
-// Installs the handler that a selection gave. Null says that this type has none.
+// Installs the selected handler. Null means that there is no handler for this type.
 inline void use(Decoder& decoder, Handler handler) {
   if (handler == nullptr) decoder.unsupported("this type is not modelled");
   decoder.handler(handler);

@@ -106,7 +106,7 @@ void mad_integers(Decoder& decoder) {
 
 namespace {
 
-// Decodes opcodes all of whose operands have one integer type.
+// Decodes opcodes whose operands all have the same integer type.
 void decode_plain(Decoder& decoder, Handler (*pick)(Type)) {
   const Type type = decoder.type();
   take_binary(decoder, type, Class::kInteger);

@@ -11,7 +11,7 @@ namespace annulus::simulator {
 template <typename T>
 using Unsigned = std::make_unsigned_t<std::conditional_t<std::is_integral_v<T>, T, int>>;
 
-// --- Integers of PTX wrap around. Those of C++ do so only if they are unsigned. ---
+// --- Integers of PTX wrap around. In C++ only unsigned integers do. ---
 struct AddInteger {
   template <typename T>
   T operator()(T a, T b) const {
@@ -101,8 +101,8 @@ struct Mad24Low {
     return AddInteger{}(Mul24Low{}(a, b), c);
   }
 };
-// Division by zero and INT_MIN / -1 are "unspecified, machine-dependent" in PTX. GPUs give all ones
-// for the first and wrap for the second.
+// Division by zero and INT_MIN / -1 are "unspecified, machine-dependent" in PTX. On GPUs the first
+// gives all ones and the second wraps.
 struct DivInteger {
   template <typename T>
   T operator()(T a, T b) const {

@@ -36,7 +36,7 @@ struct Cnot {
   }
 };
 
-// Predicates are lane masks, so logic on them is logic on one word.
+// Predicates are lane masks, so logic on them is logic on a single word.
 template <typename F>
 void predicate_binary(Warp& warp, const Inst& inst, Mask mask) {
   const Mask a = warp.predicate(inst.a, inst.small[0]);

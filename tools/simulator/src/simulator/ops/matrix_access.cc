@@ -39,14 +39,14 @@ inline void transpose_matrix(const std::byte* const (&rows)[8], std::byte* to) {
   _mm_storeu_si128(out + 7, _mm_unpackhi_epi64(t3, t7));
 }
 
-// Lane 8 i + r names row r of matrix i. Register i of lane 4 r + t is word t of row r, so a
-// register of 32 lanes is the matrix itself, row after row.
+// Lane 8 i + r has the address of row r of matrix i. Register i of lane 4 r + t is word t of row r,
+// so a register of 32 lanes holds the matrix row by row.
 template <bool kTranspose, bool kChecked>
 void ldmatrix(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
   if (mask != kFull) {
     raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
-             "ldmatrix needs all 32 lanes, the warp has {:#010x}", mask);
+             "ldmatrix needs all 32 lanes, but only lanes {:#010x} execute it", mask);
   }
   LaneAddresses addresses;
   lane_addresses(warp, inst.a, inst.small[0], inst.imm, addresses);
@@ -81,14 +81,14 @@ void movmatrix(Warp& warp, const Inst& inst, Mask mask) {
   transpose_matrix(row, warp.registers + inst.d);
 }
 
-// Register i of lane 4 r + t is word t of row r of matrix i, or with .trans elements 2t and 2t + 1
-// of column r. Lane 8 i + r names where row r of matrix i goes.
+// Register i of lane 4 r + t is word t of row r of matrix i, or, with .trans, elements 2t and 2t +
+// 1 of column r. Lane 8 i + r has the target address of row r of matrix i.
 template <bool kTranspose, bool kChecked>
 void stmatrix(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
   if (mask != kFull) {
     raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
-             "stmatrix needs all 32 lanes, the warp has {:#010x}", mask);
+             "stmatrix needs all 32 lanes, but only lanes {:#010x} execute it", mask);
   }
   LaneAddresses addresses;
   lane_addresses(warp, inst.a, inst.small[0], inst.imm, addresses);
@@ -121,8 +121,8 @@ void stmatrix(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// What ldmatrix and stmatrix have in common: an operand that names the rows, and one register for
-// each matrix, read or written. `as_slot` gives the slot of a register.
+// The common part of ldmatrix and stmatrix: an operand with the addresses of the rows, and one
+// register for each matrix, read or written. `as_slot` returns the slot of a register.
 template <typename AsSlot>
 void decode_matrices(Decoder& decoder, const Decoder::Address& address,
                      const ptx::Operand& fragment, const AsSlot& as_slot) {
@@ -138,7 +138,7 @@ void decode_matrices(Decoder& decoder, const Decoder::Address& address,
   inst.small[1] = static_cast<std::uint8_t>(matrices);
   std::vector<ptx::Operand> parts = {fragment};
   if (fragment.kind == ptx::OperandKind::kVector) parts = fragment.elements;
-  if (parts.size() != matrices) decoder.malformed("the fragment has another number of registers");
+  if (parts.size() != matrices) decoder.malformed("the fragment has the wrong number of registers");
   std::vector<std::uint32_t> slots;
   for (const ptx::Operand& part : parts) slots.push_back(as_slot(part, Type{Type::kBits, 32}));
   inst.aux = decoder.list(slots);

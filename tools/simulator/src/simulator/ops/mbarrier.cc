@@ -1,18 +1,18 @@
-// Mbarriers (PTX ISA 9.0, section 9.7.13.15). See simulator/machine/mbarriers.h for what they do.
+// Mbarriers (PTX ISA 9.0, section 9.7.13.15). simulator/machine/mbarriers.h describes what they do.
 //
-// Scopes: mbarrier.arrive (9.7.13.15.13), test_wait and try_wait (9.7.13.15.16) have .release and
-// .acquire at .cta where they say nothing, whichever CTA's shared memory the mbarrier is in. An
-// arrival and a wait synchronise where the scope of each includes the thread of the other (8.7
-// "Morally strong operations", 8.9.4 "Memory synchronization"): between CTAs that takes .cluster on
-// both sides. The complete-tx of a bulk copy has .release at .cluster by itself (9.7.9.25.4.1), and
-// here waits of both scopes know what the copy has written, also by a multicast, because the manual
-// does not say as whose thread the complete-tx counts.
+// Scopes. Without a scope, mbarrier.arrive (9.7.13.15.13), test_wait and try_wait (9.7.13.15.16)
+// have .release and .acquire at .cta, whichever CTA's shared memory the mbarrier is in. An arrival
+// and a wait synchronise if the scope of each includes the thread of the other (8.7 "Morally strong
+// operations", 8.9.4 "Memory synchronization"). Between CTAs, both sides need .cluster. The
+// complete-tx of a bulk copy has .release at .cluster by itself (9.7.9.25.4.1). Here, waits of both
+// scopes see what the copy has written, even if it is a multicast, because the manual does not
+// state as which thread the complete-tx counts.
 //
-// Between CTAs an arrival and a wait of .cta scope still order one thing. What had ended before the
-// arrival (reads that have returned, products and copies that were waited for) has ended before an
-// asynchronous write that follows the wait. Pipelines whose buffers are filled by bulk copies of
-// several CTAs rely on that (CUTLASS's ClusterBarrier arrives and waits so). Nothing that was
-// written becomes visible that way, and no generic write may follow.
+// Between CTAs, an arrival and a wait of .cta scope still have one effect. Accesses that had ended
+// before the arrival (reads that have returned, products and copies that were waited for) have
+// ended before an asynchronous write after the wait. Pipelines whose buffers are filled by bulk
+// copies of several CTAs rely on that (CUTLASS's ClusterBarrier arrives and waits so). Nothing that
+// was written becomes visible in this way, and no generic write may follow.
 //
 // The opaque state that an arrival returns:
 //   | 63 : phase : 32 | 31 : arrivals missing before it : 32 |
@@ -28,7 +28,7 @@ namespace {
 
 constexpr Type kU64{Type::kUnsigned, 64};
 
-// small[] of these instructions.
+// The meaning of small[] of these instructions.
 enum : std::uint8_t {
   kWide = 0,   // the address has 64 bits
   kWhere = 1,  // ShareSpace
@@ -40,7 +40,7 @@ enum : std::uint8_t {
   kExpect = 4,      // .expect_tx; the count is in bytes
   kRelaxed = 8,
   kParity = 16,
-  kTry = 32,      // try_wait, which may wait
+  kTry = 32,      // try_wait, which may suspend the thread
   kCluster = 64,  // .cluster scope, not .cta
 };
 
@@ -79,8 +79,8 @@ void invalidate(Warp& warp, const Inst& inst, Mask mask) {
   });
 }
 
-// The mbarrier for an operation that another CTA may make too. That mbarrier's CTA must not end
-// before the operation.
+// The mbarrier, for an operation that another CTA may make too. The CTA of the mbarrier must not
+// end before the operation.
 Mbarrier& use(Warp& warp, Cta& cta, std::uint32_t offset, int lane) {
   if (&cta != warp.cta) note_remote(warp, cta, lane);
   return cta.mbarriers.use(cta, warp, offset, lane, false);
@@ -98,8 +98,8 @@ void change_bytes(Warp& warp, const Inst& inst, Mask mask) {
   });
 }
 
-// In the Inst: b count or bytes, or kNoSlot; d the state, or kNoSlot. The lanes arrive one after
-// another, and the arrival of one may end the phase.
+// The Inst: b the count or the number of bytes, or kNoSlot; d the state, or kNoSlot. The lanes
+// arrive one after another, and the arrival of a lane may end the phase.
 void arrive(Warp& warp, const Inst& inst, Mask mask) {
   const std::uint8_t flags = inst.small[kFlags];
   const Mbarrier* released = nullptr;
@@ -134,12 +134,12 @@ void pending_count(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<std::uint64_t>(inst.a));
 }
 
-// Whether the phase that the lane asks about, by its parity or by a state, is over.
+// Whether the phase that the lane tests, by its parity or by a state, is over.
 bool is_over(const Warp& warp, const Inst& inst, const Mbarrier& mbarrier, int lane) {
   if ((inst.small[kFlags] & kParity) != 0) {
     const std::uint32_t parity = warp.lanes<std::uint32_t>(inst.b)[lane];
     if (parity > 1) {
-      raise_at(FaultKind::kInvalidOperand, lane, "phase parity {}; it is 0 or 1", parity);
+      raise_at(FaultKind::kInvalidOperand, lane, "phase parity {}; it has to be 0 or 1", parity);
     }
     return (mbarrier.phase & 1) != parity;
   }
@@ -148,21 +148,21 @@ bool is_over(const Warp& warp, const Inst& inst, const Mbarrier& mbarrier, int l
   if (phase == mbarrier.phase) return false;
   if (phase + 1 != mbarrier.phase) {
     raise_at(FaultKind::kBarrierMisuse, lane,
-             "a state of phase {} is neither of the current nor of the preceding phase of {}",
+             "a state of phase {}, which is neither the current nor the preceding phase of {}",
              phase, Mbarriers::describe(mbarrier));
   }
   return true;
 }
 
-// test_wait and try_wait. A try_wait suspends if no lane's phase is over and all lanes ask about
-// the same mbarrier, but one time in eight it gives up, as it may at any time. A test that fails
-// gives up the turn of the warp and is counted, so that a kernel which polls to no end is found
-// (run_cluster).
+// test_wait and try_wait. A try_wait suspends if no lane's phase is over and all lanes test the
+// same mbarrier. With a probability of one in eight it returns without success, as it may at any
+// time. A test that fails ends the turn of the warp and is counted, so that a kernel which polls
+// without end is found (run_cluster).
 void test(Warp& warp, const Inst& inst, Mask mask) {
   const std::uint8_t flags = inst.small[kFlags];
   const int highest = 31 - __builtin_clz(mask);
   Mask over = 0;
-  Mbarrier* last = nullptr;  // the mbarrier of the lane before
+  Mbarrier* last = nullptr;  // the mbarrier of the previous lane
   bool same = true;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
@@ -220,7 +220,8 @@ void decode_arrive(Decoder& decoder) {
   if (!counted && (flags & (kNoComplete | kExpect)) != 0) decoder.malformed("a count is needed");
   if (counted) inst.b = decoder.in(2, kU32);
   if (decoder.operand(0).kind != ptx::OperandKind::kSink) {
-    if (decoder.has("shared::cluster")) decoder.malformed("there is no state of another CTA");
+    if (decoder.has("shared::cluster"))
+      decoder.malformed("an mbarrier of another CTA returns no state");
     inst.d = decoder.out(0, kU64);
   }
   decoder.handler(arrive);
@@ -228,7 +229,8 @@ void decode_arrive(Decoder& decoder) {
 
 void decode_wait(Decoder& decoder) {
   Inst& inst = decoder.inst();
-  if (decoder.has("shared::cluster")) decoder.malformed("another CTA's cannot be waited for");
+  if (decoder.has("shared::cluster"))
+    decoder.malformed("an mbarrier of another CTA cannot be waited for");
   take_address(decoder, 1);
   std::uint8_t flags = decoder.has("try_wait") ? kTry : 0;
   if (decoder.has("parity")) flags |= kParity;
@@ -237,8 +239,8 @@ void decode_wait(Decoder& decoder) {
   inst.small[kFlags] = flags;
   inst.b = decoder.in(2, decoder.has("parity") ? kU32 : kU64);
   if (decoder.operands() > 3) {
-    if ((flags & kTry) == 0) decoder.malformed("only try_wait takes a time");
-    decoder.in(3, kU32);  // how long it may suspend, which changes nothing here
+    if ((flags & kTry) == 0) decoder.malformed("only try_wait has a suspend time");
+    decoder.in(3, kU32);  // the suspend time, which has no effect here
   }
   inst.d = decoder.predicate_out(decoder.operand(0));
   inst.flow = Flow::kBarrier;

@@ -17,9 +17,10 @@ namespace {
 
 using ptx::Space;
 
-// In the Inst of a load or store: a base slot, imm offset, aux the first of small[2] value slots,
-//   small[0] base has 64 bits, small[1] bytes of an element, small[2] elements,
-//   small[3] bits of the value registers, small[4] sign-extend.
+// The Inst of a load or store: a the base slot, imm the offset, aux the first of small[2] value
+// slots,
+//   small[0] the base has 64 bits, small[1] the bytes of an element, small[2] the number of elements,
+//   small[3] the bits of the value registers, small[4] sign-extend.
 
 template <typename E, typename R, int kCount>
 void scatter(const Warp& warp, const Inst& inst, Mask mask, const LanePointers& pointers) {
@@ -174,19 +175,20 @@ void load_param(const Warp& warp, const Inst& inst, Mask mask, const LaneAddress
     const std::uint64_t offset = addresses[lane] & 0xffffffffu;
     if (offset + bytes > size) {
       raise_at(FaultKind::kOutOfBounds, static_cast<int>(lane),
-               "{} bytes at offset {} of {} bytes of parameters", bytes, offset, size);
+               "{} bytes at offset {} of the parameters, which have {} bytes", bytes, offset, size);
     }
     if (offset % bytes != 0) {
       raise_at(FaultKind::kMisaligned, static_cast<int>(lane),
-               "parameter offset {} is no multiple of the {} bytes accessed", offset, bytes);
+               "parameter offset {} is not a multiple of the {} bytes accessed", offset, bytes);
     }
-    // Parameters are never written; the pointer type serves all spaces.
+    // Parameters are never written. The pointer is not const only because its type serves all
+    // spaces.
     pointers[lane] = const_cast<std::byte*>(cta.parameters) + offset;
   }
   load_values(warp, inst, mask, pointers);
 }
 
-// Whether a lane would change what is there. Other CTAs may write there at the same time.
+// Whether a lane's store would change the value. Other CTAs may write there at the same time.
 template <typename E>
 bool changes_elements(const Warp& warp, const Inst& inst, int lane, std::byte* to) {
   std::byte value[32];
@@ -213,10 +215,10 @@ bool changes(const Warp& warp, const Inst& inst, int lane, std::byte* to) {
   }
 }
 
-// Stores and looks for races within the block. In the strict reading the lanes store one after
-// another, so that two of them which store different values at one place are a race. The CUDA
-// Programming Guide says that one of them is then stored and leaves open which, and programs that
-// do not mind are allowed in the proven reading (chapter "SIMT Architecture").
+// Stores, and searches for races within the block. With `reading=strict` the lanes store one after
+// another, so two lanes that store different values at one place are a race. The CUDA Programming
+// Guide (chapter "SIMT Architecture") states that one of the values is then stored, and does not
+// define which. With `reading=proven` such programs are allowed.
 void store_checked(const Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses,
                    const LanePointers& pointers) {
   const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
@@ -284,8 +286,8 @@ void access_generic(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses
   Mask in_cluster = 0;        // shared memory by a rank (machine/cluster.h)
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
-    // Anything outside of the three windows (program/address_spaces.h) is global, null too, and has
-    // its bounds checked there.
+    // Every address outside of the three windows (program/address_spaces.h), including null, counts
+    // as global, and its bounds are checked as a global address.
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
     const std::uint64_t window = address / kWindowBytes;
     const bool ranked = window == 1 && names_cta(address);
@@ -330,7 +332,8 @@ void access(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// Reaches a piece of what a load reads, for the lanes of a generic address by where they lead.
+// Converts the addresses of a piece of a load. The lanes of a generic address are sorted by the
+// space that they are in.
 template <Space kSpace, bool kChecked>
 void reach_piece(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                  LanePointers& pointers) {
@@ -366,9 +369,9 @@ void reach_piece(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
   if (in[3] != 0) raise(FaultKind::kUnsupported, "a load of parameters of which a part is used");
 }
 
-// A load of which a part is used (.pragma "used_bytes_mask"): the other bytes may be nobody's, and
-// become ones. The mask follows the slots of the values. It is taken apart into pieces that are
-// aligned powers of two.
+// A load of which only a part is used (.pragma "used_bytes_mask"). The other bytes may be outside
+// of all allocations, and are read as ones. The mask follows the slots of the values. It is split
+// into pieces that are aligned powers of two.
 template <Space kSpace, bool kChecked>
 void load_used(Warp& warp, const Inst& inst, Mask mask) {
   LaneAddresses addresses;
@@ -401,7 +404,7 @@ void load_used(Warp& warp, const Inst& inst, Mask mask) {
   load_values(warp, inst, mask, collected);
 }
 
-// Takes the mask of used bytes of a load; false where all are.
+// Reads the mask of used bytes of a load. Returns false if all bytes are used.
 bool take_used_bytes(Decoder& decoder, std::vector<std::uint32_t>& slots) {
   const Inst& inst = decoder.inst();
   const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
@@ -418,8 +421,8 @@ void set_handler(Decoder& decoder, bool used) {
   decoder.handler(access<kSpace, false, kStore>, access<kSpace, true, kStore>);
 }
 
-// An address that names a .param variable of a function's frame is local memory here, though the
-// instruction says .param. ld and st with no state space take generic addresses.
+// An address of a .param variable in a function's frame is local memory here, although the
+// instruction has .param. ld and st with no state space take generic addresses.
 template <bool kStore>
 void decode_access(Decoder& decoder) {
   Inst& inst = decoder.inst();
@@ -439,7 +442,7 @@ void decode_access(Decoder& decoder) {
                              : decoder.has("v4") ? 4
                              : decoder.has("v8") ? 8
                                                  : 1;
-  if (values.size() != wanted) decoder.malformed("the vector has another length");
+  if (values.size() != wanted) decoder.malformed("the vector has the wrong number of elements");
   if (wanted * static_cast<std::size_t>(type.bytes()) > 32) decoder.unsupported();
   inst.small[2] = static_cast<std::uint8_t>(wanted);
   std::vector<std::uint32_t> slots;
@@ -448,7 +451,7 @@ void decode_access(Decoder& decoder) {
     int element_bits = 0;
     slots.push_back(kStore ? decoder.in_wide(element, type, &element_bits)
                            : decoder.out_wide(element, type, &element_bits));
-    // A sink is as wide as the registers beside it.
+    // A sink has the width of the other registers of the vector.
     if (element.kind == ptx::OperandKind::kSink) continue;
     if (bits != 0 && element_bits != bits) {
       decoder.unsupported("registers of different widths in one vector");
@@ -462,9 +465,9 @@ void decode_access(Decoder& decoder) {
   const bool used = !kStore && weak && take_used_bytes(decoder, slots);
   inst.aux = decoder.list(slots);
   const bool shared = decoder.has("shared") || decoder.has("shared::cta");
-  // The class is fixed here, and where a generic address leads is known only when the instruction
-  // runs, so a generic access counts as one of global memory. So does one of .const, whose
-  // variables lie there.
+  // The class is fixed when the instruction is decoded, but the space of a generic address is only
+  // known when it runs. So a generic access counts as an access of global memory. An access of
+  // .const does too, because its variables are in global memory.
   inst.kind = shared ? (kStore ? Class::kSharedStore : Class::kSharedLoad)
                      : (kStore ? Class::kGlobalStore : Class::kGlobalLoad);
   if (shared) return set_handler<Space::kShared, kStore>(decoder, used);
@@ -501,7 +504,7 @@ void decode_st(Decoder& decoder) {
   decode_access<true>(decoder);
 }
 
-// A cache policy is a hint that nothing here reads, so it is 0.
+// A cache policy is a hint that has no effect here, so it is 0.
 void decode_createpolicy(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.d = decoder.out(0, Type{Type::kBits, 64});

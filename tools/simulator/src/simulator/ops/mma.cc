@@ -1,5 +1,5 @@
-// mma.sync of 16-bit floats (PTX ISA 9.0, section 9.7.14.5). Tensor cores round in ways that no
-// manual describes; here every product is added in fp32, k ascending.
+// mma.sync of 16-bit floats (PTX ISA 9.0, section 9.7.14.5). No manual describes how tensor cores
+// round. Here every product is added in fp32, in ascending order of k.
 
 #include <immintrin.h>
 
@@ -53,9 +53,9 @@ inline void transpose_quads(const float* x, float (&even)[4][4], float (&odd)[4]
   }
 }
 
-// mma.sync. `slots` holds d (4, or 2 of f16), a (4, or 2 for k8), b (2, or 1 for k8), c (as d). The
-// fragments are widened into the layout of ops/mma_kernel.h, which multiplies in vectors. Sources
-// are read before the product writes d, so they may be the same registers.
+// mma.sync. `slots` holds d (4, or 2 of f16), a (4, or 2 for k8), b (2, or 1 for k8), c (like d).
+// The fragments are widened into the layout of ops/mma_kernel.h, which multiplies in vectors.
+// Sources are read before the product writes d, so they may be the same registers.
 template <typename T, int kRegisters, bool kNarrowAccumulator>
 void mma(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
@@ -114,7 +114,7 @@ void take_mma_fragment(Decoder& decoder, std::size_t operand, int registers,
   std::vector<ptx::Operand> parts = {whole};
   if (whole.kind == ptx::OperandKind::kVector) parts = whole.elements;
   if (parts.size() != static_cast<std::size_t>(registers)) {
-    decoder.malformed("a fragment has another number of registers");
+    decoder.malformed("a fragment has the wrong number of registers");
   }
   const Type word{Type::kBits, 32};
   for (const ptx::Operand& part : parts) {
@@ -125,11 +125,11 @@ void take_mma_fragment(Decoder& decoder, std::size_t operand, int registers,
 void require_mma_warp(Mask mask) {
   if (mask != kFull) {
     raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
-             "mma needs all 32 lanes, the warp has {:#010x}", mask);
+             "mma needs all 32 lanes, but only lanes {:#010x} execute it", mask);
   }
 }
 
-// Modelled are m16n8k8 and m16n8k16 of f16 and bf16, A by rows and B by columns, with accumulators
+// Supported are m16n8k8 and m16n8k16 of f16 and bf16, A by rows and B by columns, with accumulators
 // of fp32, or of f16 for f16, and the forms of mma_words.cc.
 void decode_mma(Decoder& decoder) {
   Inst& inst = decoder.inst();
@@ -146,7 +146,7 @@ void decode_mma(Decoder& decoder) {
   if ((!k16 && !decoder.has("m16n8k8")) || !decoder.has("row") || !decoder.has("col")) {
     decoder.unsupported("this shape is not modelled");
   }
-  // .dtype.atype.btype.ctype
+  // the types are .dtype.atype.btype.ctype
   const Type d = decoder.type_from_end(3);
   const Type a = decoder.type_from_end(2);
   const Type b = decoder.type_from_end(1);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_OPS_MMA_H_
 #define ANNULUS_SIMULATOR_OPS_MMA_H_
 
-// The operands of mma.sync, which all its forms take in the same way.
+// Functions for the operands of mma.sync, which are the same for all of its forms.
 
 #include <cstdint>
 #include <vector>
@@ -14,12 +14,12 @@ namespace annulus::simulator {
 void take_mma_fragment(Decoder& decoder, std::size_t operand, int registers,
                        std::vector<std::uint32_t>& slots);
 
-// Throws Fault unless all lanes take part. All lanes that have a thread are in the mask, which in
-// the last warp of a CTA may be fewer than 32.
+// Throws Fault unless all 32 lanes take part. In the last warp of a CTA, fewer than 32 lanes may
+// have threads.
 void require_mma_warp(Mask mask);
 
-// Decodes an mma.sync of 8-bit elements or of tf32 (mma_words.cc). False if it has other elements,
-// or a shape or modifier that is not modelled.
+// Decodes an mma.sync of 8-bit elements or of tf32 (mma_words.cc). Returns false if it has other
+// elements, or an unsupported shape or modifier.
 bool decode_mma_of_words(Decoder& decoder);
 
 }  // namespace annulus::simulator

@@ -1,7 +1,7 @@
-// The product of one mma.sync.m16n8k16, for any vector width: included by a file that defines
-// ANNULUS_VECTOR (floats in a vector) and ANNULUS_VECTOR_NAMESPACE, and is compiled for that
-// instruction set. The lanes of a warp are the lanes of the vectors. Every width adds in the same
-// order, so the bits of a result do not depend on the processor.
+// The product of one mma.sync.m16n8k16, for any vector width. A file includes this one after it
+// defines ANNULUS_VECTOR (floats in a vector) and ANNULUS_VECTOR_NAMESPACE, and is compiled for
+// that instruction set. The lanes of a warp are the lanes of the vectors. Every width adds in the
+// same order, so the bits of a result do not depend on the processor.
 //
 // Fragments (PTX ISA 9.0, section 9.7.14.5.8), lane = 4 g + t:
 //   A 16x16: a0 = (row g, k 2t, 2t+1)          a1 = (row g+8, same k)
@@ -9,7 +9,7 @@
 //   B 16x8:  b0 = (k 2t, 2t+1; column g)       b1 = (k+8; column g)
 //   C 16x8:  c0, c1 = (row g, column 2t, 2t+1) c2, c3 = (row g+8, same columns)
 //
-// For a fixed k every lane needs A[g][k], which is in its own quad of lanes (a shuffle within 128
+// For a fixed k every lane needs A[g][k], which is in the lane's own quad (a shuffle within 128
 // bits), and B[k][2t] or B[k][2t+1], which is the same for all quads (a broadcast of 128 bits).
 
 #include <immintrin.h>
@@ -44,7 +44,7 @@ inline Vector spread(Vector a) {
 }
 #endif
 
-// Adds the products of one k, which is 2 kT + p of a half of 8, for the lanes of two vectors.
+// Adds the products of one k, for the lanes of two vectors. k is 2 kT + p of a half of 8.
 template <int kT>
 inline void step(const Vector (&low)[2], const Vector (&high)[2], const float* even,
                  const float* odd, Vector (&sum)[4][2]) {
@@ -60,8 +60,8 @@ inline void step(const Vector (&low)[2], const Vector (&high)[2], const float* e
   }
 }
 
-// a[register][half][lane], b[register][half][parity of column][t][column / 2] in fp32; halves 0
-// low, 1 high. c and d: four arrays of 32. kRegisters: 4 for k16, 2 for k8.
+// a[register][half][lane], b[register][half][parity of column][t][column / 2] in fp32; halves: 0
+// low, 1 high. c and d are four arrays of 32. kRegisters: 4 for k16, 2 for k8.
 template <int kRegisters>
 inline void multiply(const float (&a)[4][2][32], const float (&b)[2][2][2][4][4],
                      const float* const (&c)[4], float* const (&d)[4]) {

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_SIMULATOR_OPS_MMA_PRODUCT_H_
 #define ANNULUS_SIMULATOR_OPS_MMA_PRODUCT_H_
 
-// The product behind mma.sync, in the widest vectors that the processor has.
+// The product of mma.sync, in the widest vectors that the processor has.
 
 namespace annulus::simulator {
 
-// The operands in the layout of ops/mma_kernel.h.
+// The operands, in the layout of ops/mma_kernel.h.
 struct MmaOperands {
   alignas(64) float a[4][2][32];
   alignas(64) float b[2][2][2][4][4];

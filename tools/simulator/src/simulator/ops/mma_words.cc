@@ -1,5 +1,5 @@
-// mma.sync of integers and floats of 8 bits and of tf32 (PTX ISA 9.0, section 9.7.14.5). A register
-// holds E elements: four of 8 bits, or one of tf32. The elements of a lane's registers are these:
+// mma.sync of 8-bit integers, 8-bit floats and tf32 (PTX ISA 9.0, section 9.7.14.5). A register
+// holds E elements: four of 8 bits, or one of tf32. A lane's registers hold these elements:
 //
 //   A: register r of lane 4 g + t    row g + 8 (r mod 2), k = E t + i + 4 E (r / 2)
 //   B: register r of lane 4 g + t    k = E t + i + 4 E r, column g
@@ -52,9 +52,9 @@ struct Tensor32 {  // the lower 13 bits are ignored
   static float value(std::uint32_t word, int) { return std::bit_cast<float>(word & 0xffffe000u); }
 };
 
-// In the Inst: aux the slots of d, a, b and c; small[0] the registers of A; small[1] the rows;
-// small[2] whether integers are saturated. Sources are read before d is written, so they may be the
-// same registers.
+// The Inst: aux the slots of d, a, b and c; small[0] the number of registers of A; small[1] the
+// number of rows; small[2] whether integers are saturated. Sources are read before d is written, so
+// they may be the same registers.
 template <typename A, typename B>
 void multiply_words(Warp& warp, const Inst& inst, Mask mask) {
   constexpr int kElements = A::kElements;
@@ -92,7 +92,7 @@ void multiply_words(Warp& warp, const Inst& inst, Mask mask) {
   warp.cta->counts.matrix_flop += std::uint64_t{2} * static_cast<std::uint64_t>(rows) * kColumns *
                                   static_cast<std::uint64_t>(depth);
   if constexpr (std::is_integral_v<Sum>) {
-    // A sum of 32 products does not overflow, but with c it may.
+    // A sum of 32 products does not overflow, but with c added it may.
     std::int32_t products[kMostRows * kColumns] = {};
     add_product<kColumns>(elements_a, elements_b, products, rows, depth);
     accumulate(products, sum, static_cast<std::size_t>(rows * kColumns), inst.small[2] != 0);
@@ -127,7 +127,7 @@ struct Shape {
   const char* name;
   int rows;
   int registers_a;
-  const char* elements;  // "integers", "floats" of 8 bits, or "tf32"
+  const char* elements;  // "integers", "floats" (of 8 bits), or "tf32"
 };
 constexpr Shape kShapes[] = {{"m8n8k16", 8, 1, "integers"},   {"m16n8k16", 16, 2, "integers"},
                              {"m16n8k32", 16, 4, "integers"}, {"m16n8k16", 16, 2, "floats"},
@@ -137,7 +137,7 @@ constexpr Shape kShapes[] = {{"m8n8k16", 8, 1, "integers"},   {"m16n8k16", 16, 2
 }  // namespace
 
 bool decode_mma_of_words(Decoder& decoder) {
-  // .dtype.atype.btype.ctype
+  // the types are .dtype.atype.btype.ctype
   const std::vector<std::string>& modifiers = decoder.source().modifiers;
   if (modifiers.size() < 4) return false;
   const auto* types = &modifiers[modifiers.size() - 4];

@@ -17,7 +17,7 @@ void move_predicate(Warp& warp, const Inst& inst, Mask mask) {
   warp.set_predicate(inst.d, a, mask);
 }
 
-// mov {a, b}, d takes a register apart and mov d, {a, b} joins one, the lowest part first.
+// mov {a, b}, d splits a register into parts, and mov d, {a, b} joins parts, the lowest part first.
 template <typename Whole, typename Part>
 void unpack(Warp& warp, const Inst& inst, Mask mask) {
   const Whole* a = warp.lanes<Whole>(inst.a);
@@ -70,8 +70,7 @@ void read_counter64(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// There are no cycles here. The clock counts the CTA's instructions, so at least it never goes
-// back.
+// The simulator has no cycles. The clock counts the CTA's instructions, so it never decreases.
 std::uint64_t clock_value(const Warp& warp) {
   const Cta& cta = *warp.cta;
   return cta.executed + cta.counts.by_class[static_cast<std::size_t>(Class::kOther)];
@@ -106,8 +105,8 @@ void is_space(Warp& warp, const Inst& inst, Mask mask) {
   warp.set_predicate(inst.d, result, mask);
 }
 
-// The window of the space among the modifiers. It is 0 for global and const, whose generic
-// addresses are the addresses themselves.
+// The start of the address window of the space among the modifiers. It is 0 for global and const,
+// whose generic addresses are the addresses themselves.
 std::uint64_t window_of(Decoder& decoder) {
   if (decoder.has("shared") || decoder.has("shared::cta") || decoder.has("shared::cluster")) {
     return kSharedWindow;
@@ -121,8 +120,8 @@ std::uint64_t window_of(Decoder& decoder) {
 }  // namespace
 
 // mov has four forms: of predicates, of the parts of a register, of a special register, and of
-// anything else, an address or an immediate too. Clocks change while a kernel runs and so have a
-// handler; other special registers are slots that were filled in before.
+// anything else, including addresses and immediates. Clocks change while a kernel runs and so have
+// a handler. Other special registers are slots that were filled in before.
 void decode_mov(Decoder& decoder) {
   const Type type = decoder.type();
   Inst& inst = decoder.inst();

@@ -7,7 +7,7 @@
 
 namespace annulus::simulator {
 
-// The function that decodes an opcode of ops/opcodes.def; null where there is no such line.
+// The function that decodes an opcode, from ops/opcodes.def; null if the opcode has no line there.
 DecodeFunction find_opcode(std::string_view opcode);
 
 }  // namespace annulus::simulator

@@ -12,14 +12,14 @@ struct Permute {
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t nibble = (selector >> (4 * i)) & 15u;
       std::uint32_t byte = static_cast<std::uint32_t>(both >> (8 * (nibble & 7u))) & 0xffu;
-      if (nibble & 8u) byte = byte & 0x80u ? 0xffu : 0u;  // all bits become the sign
+      if (nibble & 8u) byte = byte & 0x80u ? 0xffu : 0u;  // all bits become the sign bit
       result |= byte << (8 * i);
     }
     return result;
   }
 };
 
-// The modes of prmt as selectors per value of the low two bits of c (PTX ISA, table of prmt).
+// The modes of prmt, as selectors for each value of the low two bits of c (PTX ISA, table of prmt).
 template <int kMode>
 struct PermuteMode {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {

@@ -50,7 +50,7 @@ void testp(Warp& warp, const Inst& inst, Mask mask) {
         yes = std::isnan(a[lane]);
         break;
       case Test::kNormal:
-        yes = std::isnormal(a[lane]) || a[lane] == 0;  // a zero is a normal number here
+        yes = std::isnormal(a[lane]) || a[lane] == 0;  // zero counts as a normal number here
         break;
       case Test::kSubnormal:
         yes = std::fpclassify(a[lane]) == FP_SUBNORMAL;

@@ -34,13 +34,13 @@ SharedPlace cluster_bytes(const Warp& warp, std::uint32_t address, std::uint32_t
   const Cta& cta = *place.cta;
   if (place.offset % bytes != 0) {
     raise_at(FaultKind::kMisaligned, lane,
-             "shared address {} is no multiple of the {} bytes accessed",
+             "shared address {} is not a multiple of the {} bytes accessed",
              place.offset + kSharedBase, bytes);
   }
   if (place.offset > cta.shared.size() || bytes > cta.shared.size() - place.offset) {
     raise_at(FaultKind::kOutOfBounds, lane,
-             "{} bytes at shared address {} of CTA {}, which has {} bytes from {} on", bytes,
-             place.offset + kSharedBase, cta.rank, cta.shared.size(), kSharedBase);
+             "{} bytes at shared address {} of CTA {}, which has {} bytes from address {} on",
+             bytes, place.offset + kSharedBase, cta.rank, cta.shared.size(), kSharedBase);
   }
   return place;
 }

@@ -5,7 +5,7 @@
 namespace annulus::simulator {
 namespace {
 
-// Shift counts are 32 bits whatever the type, and clamp instead of wrapping.
+// Shift counts have 32 bits for every type, and are clamped, not wrapped.
 template <typename T, bool kLeft>
 void shift(Warp& warp, const Inst& inst, Mask mask) {
   constexpr std::uint32_t kBits = 8 * sizeof(T);

@@ -7,10 +7,10 @@ namespace {
 
 enum class Shuffle : std::uint8_t { kUp, kDown, kBfly, kIdx };
 
-// shfl: d[|p] = a of another lane. b is the lane or the distance; c holds the clamp in its low bits
-// and the segment mask above. `highest` is the manual's maxLane: the highest lane that may be read,
-// and for .up, whose clamp is 0, the lowest. A lane that would read beyond it gets its own value
-// and a false p.
+// shfl: d[|p] = a of another lane. b is the lane or the distance. c holds the clamp in its low bits
+// and the segment mask above them. `highest` is maxLane of the manual: the highest lane that may be
+// read, or, for .up, whose clamp is 0, the lowest. A lane that would read beyond it gets its own
+// value and a false p.
 template <Shuffle kMode>
 void shuffle(Warp& warp, const Inst& inst, Mask mask) {
   const auto* a = warp.lanes<std::uint32_t>(inst.a);
@@ -30,7 +30,7 @@ void shuffle(Warp& warp, const Inst& inst, Mask mask) {
     switch (kMode) {
       case Shuffle::kUp:
         source = self - by;
-        // The comparison is signed, as lane - by may be below zero.
+        // The comparison is signed, because lane - by may be below zero.
         valid = static_cast<std::int32_t>(source) >= static_cast<std::int32_t>(highest);
         break;
       case Shuffle::kDown:
@@ -51,8 +51,8 @@ void shuffle(Warp& warp, const Inst& inst, Mask mask) {
     result[lane] = a[source & 31u];
     const bool reads_absent = ((mask >> lane) & 1) != 0 && ((mask >> (source & 31u)) & 1) == 0;
     if (reads_absent && warp.cta->checked) {
-      raise_at(FaultKind::kInvalidOperand, lane, "shuffle reads lane {}, which does not take part",
-               source & 31u);
+      raise_at(FaultKind::kInvalidOperand, lane,
+               "the shuffle reads lane {}, which does not take part", source & 31u);
     }
   }
   auto* d = warp.lanes<std::uint32_t>(inst.d);
@@ -64,8 +64,8 @@ void shuffle(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// The lanes that take part together with `lane`: those that its member mask names and that have not
-// exited. Lanes of one instruction may name different masks, which are groups of their own.
+// The lanes that take part together with `lane`: the lanes that its member mask names and that have
+// not exited. Lanes of one instruction may name different masks, which form separate groups.
 Mask peers(const Warp& warp, const Inst& inst, int lane) {
   return warp.lanes<std::uint32_t>(inst.members)[lane] & warp.live;
 }

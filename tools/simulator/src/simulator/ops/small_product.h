@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_OPS_SMALL_PRODUCT_H_
 #define ANNULUS_SIMULATOR_OPS_SMALL_PRODUCT_H_
 
-// Products of small matrices that lie row after row, for the forms of mma and wmma that no kernel
-// here spends its time on.
+// Products of small matrices that are stored row by row. They serve forms of mma and wmma that
+// matter little for the speed of kernels.
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ inline std::int32_t multiply_add(std::int32_t a, std::int32_t b, std::int32_t c)
   return a * b + c;
 }
 
-// sum += a b, k ascending.
+// sum += a b, in ascending order of k.
 template <int kN, typename T>
 void add_product(const T* a, const T* b, T* sum, int m, int k) {
   for (int row = 0; row < m; ++row) {
@@ -32,7 +32,7 @@ void add_product(const T* a, const T* b, T* sum, int m, int k) {
   }
 }
 
-// to[i] += products[i], which wraps or, if saturated, stops at the ends of the type.
+// to[i] += products[i]. The sum wraps or, if saturated, stops at the limits of the type.
 inline void accumulate(const std::int32_t* products, std::int32_t* to, std::size_t count,
                        bool saturated) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min();

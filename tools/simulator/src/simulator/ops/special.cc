@@ -8,7 +8,7 @@ namespace {
 
 // 2^x with a relative error below 2^-23. The manual promises 2^-22 for ex2.approx.
 inline float exp2_lane(float x) {
-  // Beyond these bounds the result is infinity or rounds to zero, whatever the fraction is.
+  // Beyond these bounds the result is infinity or rounds to zero for every fraction.
   const float clamped = x < -152.0f ? -152.0f : (x > 129.0f ? 129.0f : x);
   // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits of the sum.
   const float shifted = clamped + 12582912.0f;
@@ -23,7 +23,7 @@ inline float exp2_lane(float x) {
   p = __builtin_fmaf(p, fraction, 6.931472028550421e-1f);
   p = __builtin_fmaf(p, fraction, 1.0f);
   // The exponent is applied as two factors, each a normal number, so that subnormal results and
-  // those up to 2^128 are rounded once.
+  // results up to 2^128 are rounded only once.
   const std::int32_t half = exponent >> 1;
   const float first = std::bit_cast<float>((half + 127) << 23);
   const float second = std::bit_cast<float>((exponent - half + 127) << 23);
@@ -34,7 +34,7 @@ inline float exp2_lane(float x) {
 template <bool kFlush>
 struct Exp2 {
   float operator()(float a) const {
-    // Subnormal inputs give 1 with and without .ftz.
+    // Subnormal inputs give 1, with and without .ftz.
     const float result = exp2_lane(a);
     return kFlush ? flush(result) : result;
   }
@@ -95,14 +95,14 @@ struct ReciprocalRootDouble {
   double operator()(double a) const { return canonical(1.0 / std::sqrt(a)); }
 };
 
-// Counts one result per lane, as the unit computes them one after another.
+// Counts one result for each lane, because the unit computes them one after another.
 template <typename F>
 void special(Warp& warp, const Inst& inst, Mask mask) {
   warp.cta->counts.special_lanes += static_cast<std::uint64_t>(std::popcount(mask));
   unary<float, float, F>(warp, inst, mask);
 }
 
-// The forms of 16 bits, ex2.approx.f16x2 for example, compute each half by way of fp32.
+// The forms of 16 bits, such as ex2.approx.f16x2, compute each half in fp32.
 template <typename T, typename F>
 void special_small(Warp& warp, const Inst& inst, Mask mask) {
   warp.cta->counts.special_lanes += static_cast<std::uint64_t>(std::popcount(mask));

@@ -1,6 +1,6 @@
-// The functions that CUDA provides to kernels without a body in PTX (CUDA C++ programming guide,
-// "Formatted output", "Assertion" and "Dynamic Global Memory Allocation"; PTX interoperability
-// guide, "System calls"): vprintf, __assertfail, malloc and free.
+// The functions that CUDA provides to kernels without a body in PTX: vprintf, __assertfail, malloc
+// and free. Sources: CUDA C++ Programming Guide, "Formatted output", "Assertion" and "Dynamic
+// Global Memory Allocation"; PTX interoperability guide, "System calls".
 
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMaxText = 65536;
 
-// In the Inst: aux the offsets of the arguments and then of the results in the frame of the caller,
+// The Inst: aux the offsets of the arguments and then of the results in the frame of the caller,
 // imm the number of arguments (Decoder::decode_call).
 
 template <typename T>
@@ -31,7 +31,8 @@ T argument(const Warp& warp, const Inst& inst, int lane, std::uint32_t index) {
   return value;
 }
 
-// How many bytes can be read from a generic address on, at most `wanted`, and where they are.
+// How many bytes can be read at a generic address, at most `wanted`. *at becomes their host
+// address.
 std::size_t reach(const Warp& warp, int lane, std::uint64_t address, std::size_t wanted,
                   const std::byte** at) {
   const Cta& cta = *warp.cta;
@@ -59,8 +60,8 @@ std::string text_at(const Warp& warp, int lane, std::uint64_t address) {
   const std::byte* at = nullptr;
   const std::size_t most = reach(warp, lane, address, kMaxText, &at);
   if (most == 0) {
-    raise_at(FaultKind::kOutOfBounds, lane, "a text at address {:#x}, which no allocation holds",
-             address);
+    raise_at(FaultKind::kOutOfBounds, lane,
+             "a text at address {:#x}, which is outside of all allocations", address);
   }
   const auto* text = reinterpret_cast<const char*>(at);
   return {text, ::strnlen(text, most)};
@@ -95,7 +96,7 @@ class Formatter {
     next_ = (next_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
     const std::byte* at = nullptr;
     if (reach(warp_, lane_, next_, sizeof(T), &at) < sizeof(T)) {
-      raise(FaultKind::kOutOfBounds, "printf has fewer arguments than its format asks for", lane_);
+      raise(FaultKind::kOutOfBounds, "printf has fewer arguments than its format needs", lane_);
     }
     T value;
     std::memcpy(&value, at, sizeof(T));
@@ -103,7 +104,8 @@ class Formatter {
     return value;
   }
 
-  // The flags, width and precision become a format for one value, with stars replaced.
+  // Converts flags, width and precision to a format for a single value. Stars are replaced by their
+  // arguments.
   std::string conversion(const std::string& format, std::size_t* at) {
     const std::size_t begin = *at;
     std::string one = "%";
@@ -160,7 +162,7 @@ class Formatter {
       }
       case 'p':
         return print(one + "p", reinterpret_cast<const void*>(take<std::uint64_t>()));
-      default:  // printed as it is, as CUDA does
+      default:  // printed unchanged, as in CUDA
         --conversions_;
         return whole;
     }
@@ -229,11 +231,12 @@ void release(Warp& warp, const Inst& inst, Mask mask) {
     const auto address = argument<std::uint64_t>(warp, inst, lane, 0);
     if (address == 0 || (heap != nullptr && heap->release(address))) continue;
     raise_at(FaultKind::kInvalidOperand, lane,
-             "free of address {:#x}, at which no memory begins that malloc returned", address);
+             "free of address {:#x}, which malloc did not return or which was freed already",
+             address);
   }
 }
 
-// The words are those of CUDA.
+// The message has CUDA's words.
 void fail_assertion(Warp& warp, const Inst& inst, Mask mask) {
   const Cta& cta = *warp.cta;
   const int lane = lowest_lane(mask);

@@ -1,4 +1,4 @@
-// Instructions of warps and warpgroups of sm_90 other than products: elect.sync (PTX ISA 9.0,
+// Instructions of sm_90 for warps and warpgroups, other than products: elect.sync (PTX ISA 9.0,
 // section 9.7.13.14), setmaxnreg (9.7.19.5), griddepcontrol (9.7.13.13), proxy fences (9.7.13.4).
 
 #include "simulator/machine/warpgroup.h"
@@ -15,10 +15,10 @@
 namespace annulus::simulator {
 namespace {
 
-// The lane that elect.sync elects. The ISA says that it is the same one every time for the same
-// mask, but not which. In the strict reading it follows from a number drawn from the seed and from
-// the mask; kernels in production rely on the lowest (CUTLASS lets thread 0 of a warpgroup expect
-// the bytes of copies that the elected thread issues).
+// The lane that elect.sync elects. In the ISA it is always the same lane for the same mask, but the
+// ISA does not define which. With `reading=strict` it follows from the mask and from a number that
+// is drawn from the seed. Kernels in production rely on the lowest lane: CUTLASS lets thread 0 of a
+// warpgroup expect the bytes of copies that the elected thread issues.
 int elected(const std::optional<std::uint32_t>& draw, Mask members) {
   if (!draw) return lowest_lane(members);
   const std::uint64_t mixed = (std::uint64_t{*draw} + members) * 0x9e3779b97f4a7c15u;
@@ -28,7 +28,7 @@ int elected(const std::optional<std::uint32_t>& draw, Mask members) {
   return lowest_lane(members);
 }
 
-// In the Inst: d the elected lane, c the predicate. The masks are copied, as the destination may
+// The Inst: d the elected lane, c the predicate. The masks are copied, because the destination may
 // have the slot of a mask that is not used again.
 void elect(Warp& warp, const Inst& inst, Mask mask) {
   std::array<std::uint32_t, kLanes> members;
@@ -60,17 +60,19 @@ void check_alike(Warp& warp, std::uint32_t count) {
                     steps[at].count, count));
 }
 
-// In the Inst: imm registers per thread; small[0] inc, not dec. An inc waits until other warps have
-// given up enough registers.
+// The Inst: imm the registers per thread; small[0] means inc, not dec. An inc waits until other
+// warps have released enough registers.
 void set_registers(Warp& warp, const Inst& inst, Mask) {
   Cta& cta = *warp.cta;
   RegisterPool& pool = cta.register_pool;
-  if (!pool.active) return;  // the kernel gives no number to start from: ptxas ignores setmaxnreg
+  if (!pool.active)
+    return;  // ptxas ignores setmaxnreg if the kernel does not state a number of
+             // registers
   const auto count = static_cast<std::uint32_t>(inst.imm);
   check_alike(warp, count);
   if (inst.small[0] == 0 ? count > warp.maximum_registers : count < warp.maximum_registers) {
     raise(FaultKind::kInvalidOperand,
-          fmt::format("setmaxnreg.{} to {} registers by a warp that has {}",
+          fmt::format("setmaxnreg.{} to {} registers, but the warp has {}",
                       inst.small[0] == 0 ? "dec" : "inc", count, warp.maximum_registers));
   }
   if (inst.small[0] == 0) {
@@ -95,7 +97,7 @@ void proxy_fence(Warp& warp, const Inst&, Mask mask) {
   cta.cluster->clocks.fence(warp.agent, mask | ~warp.live, mask == warp.live);
 }
 
-// Shared memory is not fenced by it.
+// This fence does not affect shared memory.
 void global_proxy_fence(Warp& warp, const Inst&, Mask mask) {
   warp.cta->block_shadow.fence(warp.index, mask | ~warp.live, mask == warp.live);
 }
@@ -128,14 +130,14 @@ void decode_setmaxnreg(Decoder& decoder) {
   inst.small[0] = decoder.has("inc");
   inst.imm = decoder.immediate(0);
   if (inst.imm < 24 || inst.imm > 256 || inst.imm % 8 != 0) {
-    decoder.malformed("the count is a multiple of 8 from 24 to 256");
+    decoder.malformed("the count has to be a multiple of 8 from 24 to 256");
   }
   std::uint32_t& largest = decoder.program().largest_setmaxnreg;
   largest = std::max(largest, static_cast<std::uint32_t>(inst.imm));
   decoder.handler(set_registers);
 }
 
-// Work of a stream runs when all earlier work has ended, so there is nothing to wait for.
+// Work of a stream runs after all earlier work has ended, so there is nothing to wait for.
 void decode_griddepcontrol(Decoder& decoder) {
   if (!decoder.has("wait") && !decoder.has("launch_dependents")) decoder.unsupported();
   decoder.inst().kind = Class::kBarrier;

@@ -1,4 +1,4 @@
-// wgmma (PTX ISA 9.0, section 9.7.15): its instructions, and where its operands are in shared
+// wgmma (PTX ISA 9.0, section 9.7.15): its instructions, and the places of its operands in shared
 // memory.
 
 #include "simulator/ops/wgmma.h"
@@ -15,13 +15,14 @@ namespace {
 
 // A matrix descriptor:
 //   | 62 swizzle | 49 base offset : 3 | 32 stride : 14 | 16 leading : 14 | 0 address : 14 |
-// The last three count 16 bytes. Swizzle: 0 none, 1 128 B, 2 64 B, 3 32 B. All other bits are zero.
+// The last three are in units of 16 bytes. Swizzle: 0 none, 1 128 B, 2 64 B, 3 32 B. All other bits
+// are zero.
 struct Descriptor {
-  std::uint32_t address;  // in bytes, like the two strides
+  std::uint32_t address;  // in bytes, like the two strides below
   std::uint32_t leading;
   std::uint32_t stride;
   Swizzle swizzle;
-  std::uint32_t base;  // of the pattern, in bytes from a multiple of its size
+  std::uint32_t base;  // the offset of the swizzle pattern, in bytes from a multiple of its size
 
   std::uint32_t place(std::uint32_t of) const { return base + swizzled(swizzle, of - base); }
 };
@@ -45,11 +46,11 @@ Descriptor take_apart(std::uint64_t bits, const char* which, bool checked) {
     raise(FaultKind::kInvalidOperand,
           fmt::format("descriptor {:#x} of {}: a base offset without a swizzle", bits, which));
   }
-  // Without a base offset the address itself says where in the pattern a chunk is, as for tensor
-  // copies: CUTLASS aligns operands to 128 bytes and leaves the base offset 0. With one, a pattern
-  // of 8 rows starts `base` bytes behind a multiple of its size, and the matrix starts in the first
-  // row of the pattern: base offset = pattern start >> 7 & 7 (9.7.15.5.1.2.2). No kernel by others
-  // is known that has one.
+  // Without a base offset, the address itself gives the position of a chunk in the pattern, as for
+  // tensor copies: CUTLASS aligns operands to 128 bytes and leaves the base offset 0. With a base
+  // offset, a pattern of 8 rows starts `base` bytes after a multiple of its size, and the matrix
+  // starts in the first row of the pattern: base offset = pattern start >> 7 & 7 (9.7.15.5.1.2.2).
+  // No kernel of another project is known to use a base offset.
   const std::uint32_t pattern = 8 * swizzle_span(swizzle);
   if (checked && base != 0 && (result.address - base) % pattern >= 128) {
     raise(FaultKind::kInvalidOperand,
@@ -60,9 +61,9 @@ Descriptor take_apart(std::uint64_t bits, const char* which, bool checked) {
   return result;
 }
 
-// Appends the offsets of an operand's 16-byte chunks in the order of locate_operands. The layouts
-// are those of section 9.7.15.5.1.2. K-major: 8 rows form a core matrix, and `stride` leads to the
-// next 8. MN-major: the roles of the two strides depend on whether there is a swizzle.
+// Appends the offsets of an operand's 16-byte chunks, in the order of locate_operands. The layouts
+// are in section 9.7.15.5.1.2. K-major: 8 rows form a core matrix, and `stride` is the distance to
+// the next 8 rows. MN-major: the meaning of the two strides depends on whether there is a swizzle.
 void append_chunks(const Cta& cta, std::uint64_t bits, std::uint32_t rows, bool mn_major,
                    const char* which, std::vector<std::uint32_t>& offsets) {
   const Descriptor d = take_apart(bits, which, cta.checked);
@@ -73,7 +74,7 @@ void append_chunks(const Cta& cta, std::uint64_t bits, std::uint32_t rows, bool 
     if (at < kSharedBase || offset + 16 > cta.shared.size()) {
       raise(FaultKind::kOutOfBounds,
             fmt::format("descriptor {:#x} of {} reaches shared address {}, but the CTA has {} "
-                        "bytes from {} on",
+                        "bytes from address {} on",
                         bits, which, at, cta.shared.size(), kSharedBase));
     }
     offsets.push_back(offset);
@@ -82,7 +83,7 @@ void append_chunks(const Cta& cta, std::uint64_t bits, std::uint32_t rows, bool 
     for (std::uint32_t row = 0; row < rows; ++row) {
       const std::uint32_t start = d.address + row / 8 * d.stride + row % 8 * span;
       add(start);
-      // Without a swizzle the two halves of K are in different core matrices.
+      // Without a swizzle, the two halves of K are in different core matrices.
       add(start + (d.swizzle == Swizzle::kNone ? d.leading : 16));
     }
     return;
@@ -100,7 +101,7 @@ void append_chunks(const Cta& cta, std::uint64_t bits, std::uint32_t rows, bool 
   }
 }
 
-// An operand that has to be the same in all lanes.
+// The value of an operand that has to be the same in all lanes.
 std::uint64_t uniform(const Warp& warp, std::uint32_t slot, const char* what) {
   const auto* lanes = warp.lanes<std::uint64_t>(slot);
   for (int lane = 1; lane < kLanes; ++lane) {
@@ -133,8 +134,8 @@ void multiply(Warp& warp, const Inst& inst, Mask mask) {
   }
   product.accumulate = scale != 0;
   const auto member = static_cast<std::size_t>(warp.index % 4);
-  // The fragments of A are copied, since another register may get their slot before the product is
-  // computed (decode/assign_slots.h).
+  // The fragments of A are copied, because another register may get their slot before the product
+  // is computed (decode/assign_slots.h).
   for (std::size_t i = 0; i < form.a_slots.size(); ++i) {
     std::memcpy(product.a[member][i], warp.registers + form.a_slots[i], sizeof(product.a[0][0]));
   }
@@ -155,7 +156,7 @@ void wait(Warp& warp, const Inst& inst, Mask mask) {
   require_all(mask);
   Cta& cta = *warp.cta;
   if (wait_products(warp, static_cast<std::uint32_t>(inst.imm))) {
-    // All lanes execute it together, and DeepGEMM takes it for a __syncwarp.
+    // All lanes execute the fence together, and DeepGEMM uses it as a __syncwarp.
     if (cta.checked && !cta.strict) cta.shadow.tick(warp.index);
     return;
   }
@@ -179,7 +180,7 @@ MatrixInput take_input(Decoder& decoder, const std::string& name) {
   decoder.unsupported("matrices of this type are not modelled");
 }
 
-// Takes the shape and the types, which are the modifiers mMnNkK, D, A, B in this order.
+// Reads the shape and the types, which are the modifiers mMnNkK, D, A, B in this order.
 void take_types(Decoder& decoder, MatrixForm& form) {
   const std::vector<std::string>& modifiers = decoder.source().modifiers;
   std::size_t at = 0;
@@ -203,7 +204,7 @@ void take_types(Decoder& decoder, MatrixForm& form) {
 
 bool take_bit(Decoder& decoder, std::size_t index, std::int64_t no, std::int64_t yes) {
   const std::int64_t value = decoder.immediate(index);
-  if (value != no && value != yes) decoder.malformed("this constant has another value");
+  if (value != no && value != yes) decoder.malformed("a constant has a value that is not allowed");
   return value == yes;
 }
 
@@ -237,14 +238,15 @@ void decode_multiply(Decoder& decoder) {
     if (!form.a_in_registers) form.transpose_a = take_bit(decoder, next++, 0, 1);
     form.transpose_b = take_bit(decoder, next++, 0, 1);
   }
-  if (next != decoder.operands()) decoder.malformed("it takes another number of operands");
+  if (next != decoder.operands()) decoder.malformed("the number of operands is wrong");
   Inst& inst = decoder.inst();
   inst.aux = static_cast<std::uint32_t>(decoder.program().matrix_forms.size());
   decoder.program().matrix_forms.push_back(std::move(form));
   decoder.handler(multiply);
 }
 
-// How many chunks of A the product reads from shared memory. They come before those of B.
+// The number of chunks of A that the product reads from shared memory. They come before the chunks
+// of B.
 std::size_t a_chunks(const MatrixForm& form) { return form.a_in_registers ? 0 : 64 * 2; }
 
 }  // namespace
@@ -275,7 +277,7 @@ void begin_product(Cta& cta, int warpgroup, const MatrixProduct& product) {
 void begin_rows(Cta& cta, int warpgroup, const MatrixProduct& product, std::uint32_t warp) {
   const MatrixForm& form = *product.form;
   if (!cta.checked || form.a_in_registers) return;
-  constexpr std::size_t kChunks = 32;  // of 16 rows
+  constexpr std::size_t kChunks = 32;  // the chunks of 16 rows
   std::array<std::uint32_t, kChunks> rows;
   for (std::size_t i = 0; i < kChunks; ++i) {
     rows[i] = product.offsets[form.transpose_a ? i / 2 * 8 + 2 * warp + i % 2 : warp * kChunks + i];
@@ -294,7 +296,7 @@ void decode_wgmma(Decoder& decoder) {
   if (decoder.has("commit_group")) return decoder.handler(commit);
   if (!decoder.has("wait_group")) decoder.unsupported();
   inst.imm = decoder.immediate(0);
-  if (inst.imm < 0 || inst.imm > 7) decoder.malformed("0 to 7 groups may be left");
+  if (inst.imm < 0 || inst.imm > 7) decoder.malformed("the number of groups has to be 0 to 7");
   inst.flow = Flow::kBarrier;
   decoder.handler(wait);
 }

@@ -1,5 +1,5 @@
-// The arithmetic of wgmma. Every product is exact in fp32 and added in fp32, k ascending, beginning
-// with D. Tensor cores add in another order and with other roundings.
+// The arithmetic of wgmma. Every product is exact in fp32 and is added in fp32, in ascending order
+// of k, starting with D. Tensor cores add in another order and with other roundings.
 
 #include <immintrin.h>
 
@@ -25,7 +25,7 @@ inline __m256 widen_halves(__m128i bits, MatrixInput type) {
 }
 
 // Widens the low eight of 16 bytes, which are 8-bit floats. E5m2 is the upper half of an fp16. E4m3
-// has an exponent bias that is smaller by 8, no infinities, and one NaN.
+// has an exponent bias that is smaller by 8, no infinities, and a single NaN.
 inline __m256 widen_bytes(__m128i bytes, MatrixInput type) {
   const __m128i wide = _mm_cvtepu8_epi16(bytes);
   if (type == MatrixInput::kE5m2) return _mm256_cvtph_ps(_mm_slli_epi16(wide, 8));
@@ -110,7 +110,7 @@ void gather_columns(const Cta& cta, const MatrixForm& form, const std::uint32_t*
   }
 }
 
-// Reads from shared memory the fragments of A that a warp would otherwise have in registers:
+// Reads from shared memory the fragments of A that a warp could also have in registers:
 //   [0] rows g, first half of K   [1] rows g + 8   [2] rows g, second half   [3] rows g + 8
 void gather_fragments(const Cta& cta, const MatrixForm& form, const std::uint32_t* chunks,
                       std::uint32_t warp, std::uint32_t (&to)[4][kLanes]) {
@@ -147,13 +147,13 @@ inline __m256 spread_quad(__m256 values) {
   return _mm256_permute_ps(values, kLane * 0x55);
 }
 
-// Brings A from the fragments of a warp into the layout of ops/wgmma_kernel.h. Element e of lane
-// 4 g + t is A[g][per_word * t + e], and every lane of quad g gets it.
+// Copies A from the fragments of a warp into the layout of ops/wgmma_kernel.h. Element e of lane 4
+// g + t is A[g][per_word * t + e], and every lane of quad g gets it.
 void spread_rows(const MatrixForm& form, const std::uint32_t (&from)[4][kLanes], float* to) {
   const int per_word = static_cast<int>(4 / form.element_bytes());
   const __m256 sign = _mm256_set1_ps(form.negate ? -0.0f : 0.0f);
   for (std::size_t i = 0; i < 4; ++i) {
-    const std::size_t half = i / 2 * static_cast<std::size_t>(4 * per_word);  // of K
+    const std::size_t half = i / 2 * static_cast<std::size_t>(4 * per_word);  // the half of K
     for (std::size_t lane = 0; lane < kLanes; lane += 8) {
       const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(&from[i][lane]));
       for (int e = 0; e < per_word; ++e) {
@@ -176,7 +176,7 @@ struct Operands {
   alignas(64) std::uint32_t fragments[4][kLanes];
 };
 
-// The product for f16 accumulators, of which two columns share a register.
+// The product for f16 accumulators. Two columns share a register.
 void multiply_into_halves(std::byte* registers, const MatrixForm& form, Operands& operands,
                           WgmmaProduct product, bool accumulate) {
   float* d[kMaxN / 2];

@@ -1,4 +1,4 @@
-// 16 rows of a matrix product, for any vector width: included by a file that defines
+// 16 rows of a matrix product, for any vector width. A file includes this one after it defines
 // ANNULUS_VECTOR (floats in a vector) and ANNULUS_VECTOR_NAMESPACE, and is compiled for that
 // instruction set. The lanes of a warp are the lanes of the vectors. Every width adds in the same
 // order, so the bits of a result do not depend on the processor.
@@ -14,7 +14,7 @@ namespace annulus::simulator::ANNULUS_VECTOR_NAMESPACE {
 
 #if ANNULUS_VECTOR == 16
 using Vector = __m512;
-constexpr int kBlocks = 2;  // blocks of 8 columns at a time, for whose sums there are registers
+constexpr int kBlocks = 2;  // number of blocks of 8 columns whose sums fit into registers
 inline Vector load(const float* from) { return _mm512_loadu_ps(from); }
 inline void store(float* to, Vector value) { _mm512_storeu_ps(to, value); }
 inline Vector zero() { return _mm512_setzero_ps(); }
@@ -66,9 +66,9 @@ inline void blocks(const float* a, const float* b, int k_count, float* const* d,
   }
 }
 
-// a[k][row / 8][lane] is the element of row g (0) or g + 8 (1) for lane 4 g + t.
-// b[column / 8][k][8] has the 8 columns in the order 0, 2, 4, 6, 1, 3, 5, 7.
-// d has four arrays of 32 for every 8 columns.
+// a[k][row / 8][lane] is the element of row g (0) or g + 8 (1) for lane 4 g + t. b[column /
+// 8][k][8] has the 8 columns in the order 0, 2, 4, 6, 1, 3, 5, 7. d has four arrays of 32 for every
+// 8 columns.
 inline void multiply_rows(const float* a, const float* b, int k_count, int column_blocks,
                           float* const* d, bool accumulate) {
   float* part[8];

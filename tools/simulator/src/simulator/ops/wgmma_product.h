@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_OPS_WGMMA_PRODUCT_H_
 #define ANNULUS_SIMULATOR_OPS_WGMMA_PRODUCT_H_
 
-// 16 rows of the product behind wgmma, in the widest vectors that the processor has. The layout of
-// the operands is that of ops/wgmma_kernel.h.
+// 16 rows of the product of wgmma, in the widest vectors that the processor has. ops/wgmma_kernel.h
+// has the layout of the operands.
 
 namespace annulus::simulator {
 

@@ -1,5 +1,5 @@
-// The queue of products of a warpgroup. A product is issued by each of the four warps, computed at
-// some moment after that, and waited for by group.
+// The queue of products of a warpgroup. Each of the four warps issues a product. It is computed at
+// some moment after that, and a warp waits for its group.
 
 #include <algorithm>
 #include <utility>
@@ -22,7 +22,7 @@ void drop_computed(Warpgroup& warpgroup) {
   }
 }
 
-// Computes for these warps their products up to and including `number`, oldest first.
+// Computes the products of these warps up to and including `number`, the oldest first.
 void compute_through(Cta& cta, int group, std::uint32_t warps, std::uint64_t number) {
   Warpgroup& warpgroup = cta.warpgroups[static_cast<std::size_t>(group)];
   for (std::uint64_t i = warpgroup.first; i <= number; ++i) {
@@ -35,7 +35,7 @@ void compute_through(Cta& cta, int group, std::uint32_t warps, std::uint64_t num
   drop_computed(warpgroup);
 }
 
-// `touched` is 0 at first, as is the count of fences, so the first product needs a fence too.
+// `touched` and the count of fences are 0 at first, so the first product needs a fence too.
 void check_result_register(Warp& warp, const MatrixProduct& product, std::uint32_t number) {
   MatrixWarp& matrix = warp.matrix;
   MatrixWarp::Register& reg = matrix.registers[number];
@@ -58,7 +58,8 @@ void check_result_register(Warp& warp, const MatrixProduct& product, std::uint32
               "an accumulator was used with another shape since the last wgmma.fence");
   }
   if (product.accumulate && !reg.written) {
-    report_at(FaultKind::kUninitialized, -1, "an accumulator is added to that nothing wrote");
+    report_at(FaultKind::kUninitialized, -1,
+              "the product adds to an accumulator that was never written");
   }
 }
 
@@ -75,9 +76,9 @@ void check_fragment_register(const Warp& warp, std::uint32_t number) {
   }
 }
 
-// From the issue on, the registers belong to the product's group until a wait covers it. All are
-// checked before any is marked, so a register that one product names twice is judged by earlier
-// products alone.
+// From the issue on, the registers belong to the product's group until a wait covers it. All
+// registers are checked before any is marked. So if a product names a register twice, only earlier
+// products matter for the check.
 void own_registers(Warp& warp, const MatrixProduct& product) {
   MatrixWarp& matrix = warp.matrix;
   for (const std::uint32_t number : product.form->d_registers) {
@@ -98,7 +99,7 @@ void own_registers(Warp& warp, const MatrixProduct& product) {
   }
 }
 
-// Throws where two warps of a warpgroup do not issue the same product.
+// Throws Fault if two warps of a warpgroup do not issue the same product.
 void check_alike(const MatrixProduct& first, const MatrixProduct& second) {
   if (first.pc != second.pc) {
     raise(FaultKind::kInvalidOperand,
@@ -116,10 +117,10 @@ void check_alike(const MatrixProduct& first, const MatrixProduct& second) {
 
 }  // namespace
 
-// The first warp to issue a product adds it to the queue; the others only add their fragments of A.
-// Where a product is one operation of the warpgroup, it reads and may be computed once all have
-// issued it. With `by_warp` each warp's part is read and computed by itself, except that B counts
-// as read once all have issued the product.
+// The first warp that issues a product adds it to the queue. The other warps only add their
+// fragments of A. If a product is one operation of the warpgroup, it reads and may be computed
+// after all have issued it. With `by_warp` each warp's part is read and computed separately, except
+// that B counts as read when all have issued the product.
 void issue_product(Warp& warp, MatrixProduct fresh) {
   Cta& cta = *warp.cta;
   const int group = warp.index / 4;
@@ -143,7 +144,7 @@ void issue_product(Warp& warp, MatrixProduct fresh) {
   product.group[member] = warp.matrix.group;
   warp.matrix.last = warp.matrix.group;
   const bool all = product.issued == Warpgroup::kAll;
-  // With by_warp a warp may be done with its rows of A before the others have issued the product.
+  // With by_warp, a warp may have used its rows of A before the others have issued the product.
   if (cta.by_warp) begin_rows(cta, group, product, static_cast<std::uint32_t>(member));
   if (all) {
     for (std::uint32_t i = 0; i < 4 && !cta.by_warp; ++i) {
@@ -197,7 +198,7 @@ void compute_some(Cta& cta) {
     if (cta.by_warp) {
       warps = static_cast<std::uint32_t>(cta.random.next() & Warpgroup::kAll);
     } else {
-      // Only products that all four warps have issued may be computed.
+      // A product may be computed only after all four warps have issued it.
       while (end > warpgroup.first &&
              warpgroup.queue[static_cast<std::size_t>(end - warpgroup.first)].issued !=
                  Warpgroup::kAll) {

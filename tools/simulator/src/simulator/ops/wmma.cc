@@ -3,7 +3,7 @@
 namespace annulus::simulator {
 namespace {
 
-// The first three are those of 8-bit and 16-bit multiplicands.
+// The first three are the shapes of 8-bit and 16-bit multiplicands.
 constexpr WmmaShape kShapes[] = {{"m16n16k16", 16, 16, 16},
                                  {"m8n32k16", 8, 32, 16},
                                  {"m32n8k16", 32, 8, 16},
@@ -46,7 +46,7 @@ void take_wmma_fragment(Decoder& decoder, const ptx::Operand& operand, std::stri
   std::vector<ptx::Operand> parts = {operand};
   if (operand.kind == ptx::OperandKind::kVector) parts = operand.elements;
   if (parts.size() != static_cast<std::size_t>(registers)) {
-    decoder.malformed("a fragment has another number of registers");
+    decoder.malformed("a fragment has the wrong number of registers");
   }
   const Type word{Type::kBits, type == "f64" ? 64 : 32};
   for (const ptx::Operand& part : parts) {
@@ -57,11 +57,11 @@ void take_wmma_fragment(Decoder& decoder, const ptx::Operand& operand, std::stri
 void require_wmma_warp(Mask mask) {
   if (mask != kFull) {
     raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
-             "wmma needs all 32 lanes, the warp has {:#010x}", mask);
+             "wmma needs all 32 lanes, but only lanes {:#010x} execute it", mask);
   }
 }
 
-// Not modelled are the formats below eight bits, and the rounding modes of f64 other than .rn.
+// Formats below eight bits, and rounding modes of f64 other than .rn, are not supported.
 void decode_wmma(Decoder& decoder) {
   decoder.inst().convergence = Convergence::kWarp;
   if (decoder.has("mma")) return decode_wmma_product(decoder);

@@ -1,17 +1,18 @@
 #ifndef ANNULUS_SIMULATOR_OPS_WMMA_H_
 #define ANNULUS_SIMULATOR_OPS_WMMA_H_
 
-// What wmma.load, wmma.store and wmma.mma share (PTX ISA 9.0, sections 9.7.14.4.3 to 9.7.14.4.5).
+// Declarations that wmma.load, wmma.store and wmma.mma share (PTX ISA 9.0, sections 9.7.14.4.3 to
+// 9.7.14.4.5).
 //
-// The manual leaves open which lane holds which elements. Here a fragment is its matrix row after
-// row, whichever way it lies in memory: register r of the 32 lanes, lane 0 first, is the r-th run
-// of 128 bytes (256 for f64) of
+// The manual does not define which lane holds which elements. Here a fragment is its matrix row by
+// row, whatever its layout in memory: register r of the 32 lanes, lane 0 first, is the r-th run of
+// 128 bytes (256 for f64) of
 //
 //   A: m rows of k elements    B: k rows of n elements    C, D: m rows of n elements
 //
-// Fragments of f16 have eight registers for A and B in every shape, more than some of them need:
-// the registers behind the last one that is needed hold the matrix once or three times more, so
-// that a program which does the same to all elements of a fragment keeps the copies alike. Only the
+// Fragments of f16 have eight registers for A and B in every shape, which is more than some shapes
+// need. The registers after the last one that is needed hold the matrix once or three times more.
+// So a program that does the same to all elements of a fragment keeps the copies equal. Only the
 // first copy is multiplied.
 
 #include <string_view>
@@ -32,7 +33,7 @@ const WmmaShape& wmma_shape(const Decoder& decoder);
 bool wmma_multiplicand_has(std::string_view type, const WmmaShape& shape);
 bool wmma_accumulator_has(std::string_view type, const WmmaShape& shape);
 
-int wmma_bytes(std::string_view type);  // of an element
+int wmma_bytes(std::string_view type);  // bytes of an element
 // The registers of a fragment.
 int wmma_registers(std::string_view type, int elements, bool multiplicand);
 

@@ -12,12 +12,12 @@ namespace {
 
 using ptx::Space;
 
-constexpr std::size_t kMaxBytes = 1024;  // of a matrix
+constexpr std::size_t kMaxBytes = 1024;  // bytes of a matrix
 
-// A matrix as the Inst of a load or store has it: base slot a, offset imm, the slot of the stride b
-// or none, aux the first of the registers' slots, small[0] base has 64 bits, small[1] rows,
-// small[2] columns, small[3] bytes of an element, plus 128 where columns are contiguous in memory,
-// small[4] registers.
+// A matrix in the Inst of a load or store: a the base slot, imm the offset, b the slot of the
+// stride or none, aux the first of the registers' slots, small[0] the base has 64 bits, small[1]
+// rows, small[2] columns, small[3] the bytes of an element, plus 128 if columns are contiguous in
+// memory, small[4] the number of registers.
 struct WmmaMatrix {
   explicit WmmaMatrix(const Inst& inst)
       : rows(inst.small[1]),
@@ -28,10 +28,11 @@ struct WmmaMatrix {
 
   std::uint32_t bytes() const { return rows * columns * element_bytes; }
   std::uint32_t register_bytes() const { return element_bytes == 8 ? 8 : 4; }
-  std::uint32_t lines() const { return by_columns ? columns : rows; }  // rows or columns in memory
+  // contiguous rows or columns in memory
+  std::uint32_t lines() const { return by_columns ? columns : rows; }
   std::uint32_t line_length() const { return by_columns ? rows : columns; }  // in elements
   std::uint32_t fragment_bytes() const { return registers * register_bytes(); }
-  // Memory is accessed in pieces of this size, one for a lane. They divide every line.
+  // Memory is accessed in pieces of this size, one for each lane. The size divides every line.
   std::uint32_t piece_bytes() const { return std::min(16u, fragment_bytes()); }
 
   std::uint32_t rows;
@@ -53,23 +54,24 @@ MatrixPlace place_of(const Warp& warp, const Inst& inst, const WmmaMatrix& matri
   for (int lane = 1; lane < kLanes; ++lane) {
     if (addresses[static_cast<std::size_t>(lane)] != addresses[0]) {
       raise_at(FaultKind::kInvalidOperand, lane,
-               "wmma needs the same address in all lanes, {:#x} is not that of lane 0, {:#x}",
+               "wmma needs the same address in all lanes: this lane has {:#x}, lane 0 has {:#x}",
                addresses[static_cast<std::size_t>(lane)], addresses[0]);
     }
     if (strides != nullptr && strides[lane] != strides[0]) {
       raise_at(FaultKind::kInvalidOperand, lane,
-               "wmma needs the same stride in all lanes, {} is not that of lane 0, {}",
+               "wmma needs the same stride in all lanes: this lane has {}, lane 0 has {}",
                strides[lane], strides[0]);
     }
   }
-  // The manual wants every row at a multiple of the fragment's size. The CUDA Programming Guide
-  // allows strides of 16 bytes, which the pieces need, but no such address of the first row.
+  // In the manual, every row is at a multiple of the fragment's size. The CUDA Programming Guide
+  // allows strides of 16 bytes, which are enough for the pieces, but it does not allow such an
+  // address for the first row.
   if (warp.cta->strict) require_aligned(1, addresses, matrix.fragment_bytes());
   const std::uint64_t stride = strides == nullptr ? matrix.line_length() : strides[0];
   return {addresses[0], stride * matrix.element_bytes};
 }
 
-// The space that a generic address is in.
+// Whether the address, which may be generic, is in shared memory.
 template <Space kSpace>
 bool in_shared(const MatrixPlace& place) {
   if constexpr (kSpace != Space::kNone) return kSpace == Space::kShared;
@@ -79,14 +81,13 @@ bool in_shared(const MatrixPlace& place) {
   }
   if (window == 2 || window == 3) {
     raise(FaultKind::kInvalidOperand,
-          "wmma needs a matrix in global or shared memory, not in that of a thread or a parameter",
-          0);
+          "wmma needs a matrix in global or shared memory, not in local memory or a parameter", 0);
   }
   return window == 1;
 }
 
 // Calls visit(mask, addresses, first byte) for the pieces of the matrix, 32 at a time. The bytes
-// are counted in the lines as they lie in memory, without what a stride leaves out.
+// are counted along the lines in memory, without the gaps that a stride leaves.
 template <typename Visit>
 void each_piece(const WmmaMatrix& matrix, const MatrixPlace& place, Visit visit) {
   const std::uint32_t piece = matrix.piece_bytes();
@@ -136,8 +137,8 @@ void reach_pieces(Warp& warp, bool shared, Mask lanes, const LaneAddresses& addr
   reach_global<kChecked>(warp, lanes, addresses, piece, access, kind, pointers);
 }
 
-// Which lane reads which element is open, so in shared memory all of them together read each piece,
-// as those of ldmatrix do. In global memory a lane reads its pieces.
+// The manual does not define which lane reads which element. So in shared memory all lanes together
+// read each piece, as for ldmatrix. In global memory each lane reads its pieces.
 template <Space kSpace, bool kChecked>
 void load_matrix(Warp& warp, const Inst& inst, Mask mask) {
   require_wmma_warp(mask);
@@ -173,8 +174,8 @@ void load_matrix(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// In shared memory a piece is recorded as written by several lanes, as those of stmatrix are. In
-// global memory the lanes write their pieces one after another.
+// In shared memory a piece is recorded as written by several lanes, as for stmatrix. In global
+// memory the lanes write their pieces one after another.
 template <Space kSpace, bool kChecked>
 void store_matrix(Warp& warp, const Inst& inst, Mask mask) {
   require_wmma_warp(mask);
@@ -252,7 +253,7 @@ void decode_wmma_access(Decoder& decoder, bool stores) {
   inst.small[2] = static_cast<std::uint8_t>(columns);
   inst.small[3] = static_cast<std::uint8_t>(wmma_bytes(type) + (decoder.has("col") ? 128 : 0));
   inst.small[4] = static_cast<std::uint8_t>(registers);
-  // A generic address counts as one of global memory (ops/memory.cc).
+  // A generic address counts as an address of global memory (ops/memory.cc).
   inst.kind = stores ? Class::kGlobalStore : Class::kGlobalLoad;
   const bool shared = decoder.has("shared") || decoder.has("shared::cta");
   if (shared) inst.kind = stores ? Class::kSharedStore : Class::kSharedLoad;

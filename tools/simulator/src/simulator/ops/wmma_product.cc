@@ -34,7 +34,7 @@ void read_fragment(const Warp& warp, const std::uint32_t* slots, std::size_t cou
   }
 }
 
-// Writes what read_fragment reads, one to one.
+// Writes elements in the layout that read_fragment reads.
 template <typename T>
 void write_fragment(const Warp& warp, const std::uint32_t* slots, std::size_t count,
                     const T* from) {
@@ -44,7 +44,7 @@ void write_fragment(const Warp& warp, const std::uint32_t* slots, std::size_t co
   }
 }
 
-// sum += a b, k ascending.
+// sum += a b, in ascending order of k.
 template <typename T>
 void add_fragment_product(const T* a, const T* b, T* sum, int m, int n, int k) {
   switch (n) {
@@ -57,7 +57,7 @@ void add_fragment_product(const T* a, const T* b, T* sum, int m, int n, int k) {
   }
 }
 
-// The registers of a fragment of A or B.
+// The number of registers of a fragment of A or B.
 template <typename T>
 constexpr std::size_t registers_of(std::size_t elements) {
   if (std::is_same_v<T, Half>) return 8;
@@ -65,7 +65,7 @@ constexpr std::size_t registers_of(std::size_t elements) {
   return elements * (std::is_same_v<T, Tensor32> ? 4 : sizeof(T)) / 128;
 }
 
-// In the Inst of a product: aux the slots of d, a, b and c; small[0] to [2] m, n and k; small[3]
+// The Inst of a product: aux the slots of d, a, b and c; small[0] to [2] m, n and k; small[3]
 // flags.
 enum MmaFlag : std::uint8_t { kNarrowD = 1, kNarrowC = 2, kSaturated = 4 };
 
@@ -98,7 +98,7 @@ void multiply_fragments(Warp& warp, const Inst& inst, Mask mask) {
   }
   warp.cta->counts.matrix_flop += std::uint64_t{2} * count * static_cast<std::uint64_t>(k);
   if constexpr (kInteger) {
-    // A sum of 16 products does not overflow, but with c it may.
+    // A sum of 16 products does not overflow, but with c added it may.
     std::int32_t products[256] = {};
     add_fragment_product(elements_a, elements_b, products, m, n, k);
     accumulate(products, sum, count, (inst.small[3] & kSaturated) != 0);
@@ -117,7 +117,8 @@ void multiply_fragments(Warp& warp, const Inst& inst, Mask mask) {
 
 }  // namespace
 
-// The types come last: those of d and c where A and B are of f16, else those of d, a, b and c.
+// The types come last. If A and B are of f16, they are the types of d and c, else the types of d,
+// a, b and c.
 void decode_wmma_product(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kMatrix;
