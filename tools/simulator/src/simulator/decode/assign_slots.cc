@@ -15,8 +15,8 @@ struct Life {
   std::uint32_t last = 0;
 };
 
-// Finds the lives by backward data flow to a fixed point. live[i] has a bit for each register whose
-// value is needed on entry to instruction i.
+// Finds the lives by a backward data flow to a fixed point. live[i] has a bit for each register
+// whose value is needed on entry to instruction i.
 std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t registers) {
   const std::size_t words = (registers + 63) / 64;
   const std::size_t count = code.size();
@@ -63,7 +63,7 @@ std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t regi
       extend(reg, i);
       extend(reg, i + 1);
     }
-    // An asynchronous result is written at a moment that data flow does not see.
+    // The data flow does not contain the moment at which an asynchronous result is written.
     for (std::uint32_t reg : code[i].keeps) {
       extend(reg, 0);
       extend(reg, count);
@@ -74,7 +74,7 @@ std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t regi
 
 }  // namespace
 
-// A linear scan: registers in the order of their first instruction take the slot that was freed
+// A linear scan: in the order of their first instructions, registers take the slot that became free
 // last, or a new one.
 Assignment assign_slots(const std::vector<Liveness>& code, const std::vector<int>& bits) {
   const std::vector<Life> lives = find_lives(code, bits.size());
@@ -91,8 +91,8 @@ Assignment assign_slots(const std::vector<Liveness>& code, const std::vector<int
   };
   std::map<int, std::vector<Taken>> taken;         // by width
   std::map<int, std::vector<std::uint32_t>> free;  // by width
-  // Predicates have four bytes each, all others a multiple of 64. Predicates come first, so that
-  // the slots of the others stay aligned to cache lines.
+  // Predicates have four bytes each. All other registers have a multiple of 64 bytes. Predicates
+  // come first, so that the slots of the others stay aligned to cache lines.
   for (const bool predicates : {true, false}) {
     result.bytes = (result.bytes + 63) / 64 * 64;
     for (std::uint32_t reg : by_start) {
@@ -100,7 +100,8 @@ Assignment assign_slots(const std::vector<Liveness>& code, const std::vector<int
       const Life& life = lives[reg];
       if ((width == 1) != predicates || life.first == kNever) continue;
       std::erase_if(taken[width], [&](const Taken& one) {
-        // A register that an instruction reads for the last time leaves its slot to the result.
+        // A register that an instruction reads for the last time leaves its slot to the
+        // instruction's result.
         if (one.until > life.first) return false;
         free[width].push_back(one.slot);
         return true;

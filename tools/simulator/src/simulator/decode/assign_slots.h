@@ -2,37 +2,37 @@
 #define ANNULUS_SIMULATOR_DECODE_ASSIGN_SLOTS_H_
 
 // Lets registers whose lives do not overlap share a slot of the register file. PTX registers are
-// virtual, and a kernel has thousands of them. Without sharing, a warp's file is half a megabyte
-// and every operand comes from the second-level cache.
+// virtual, and a kernel has thousands of them. Without sharing, the file of a warp takes half a
+// megabyte, and every operand comes from the second-level cache.
 
 #include <cstdint>
 #include <vector>
 
 namespace annulus::simulator {
 
-// What the analysis needs of one instruction.
+// The properties of one instruction that the analysis needs.
 struct Liveness {
   std::vector<std::uint32_t> reads;  // register numbers
   std::vector<std::uint32_t> writes;
   std::vector<std::uint32_t> keeps;  // asynchronous results, which never share their slots
-  bool guarded = false;              // writes may not happen, and control may fall through
+  bool guarded = false;              // writes may be skipped, and control may continue after it
   bool falls_through = true;
-  std::uint32_t target = 0xffffffffu;  // of a branch
+  std::uint32_t target = 0xffffffffu;  // the target of a branch
 };
 
 struct Assignment {
-  std::vector<std::uint32_t> slots;  // by register number; all ones for one that is never used
+  std::vector<std::uint32_t> slots;  // by register number; all ones if the register is never used
   std::uint32_t bytes = 0;
 };
 
-// bits[r] is the width of register r: 1, 16, 32 or 64. Registers share a slot only with others of
-// their width, so a source and the destination may have the same slot where a handler reads and
+// bits[r] is the width of register r: 1, 16, 32 or 64. Registers share a slot only with registers
+// of the same width. So a source and the destination may have the same slot if a handler reads and
 // writes lane by lane. A register lives from the first to the last instruction at which any path
-// still needs it, and past the one that writes it, whether or not it is read.
+// still needs it, and past the instruction that writes it, even if it is never read.
 //
-// Requires: one function without calls, whose caller would have registers that live meanwhile.
-// Divergence needs no edges of its own, because each lane has its own part of a slot and its
-// control follows the edges of `code`.
+// Requires: a single function without calls, because registers of a caller would live during the
+// call. Divergence needs no extra edges: each lane has its own part of a slot, and its control
+// follows the edges of `code`.
 Assignment assign_slots(const std::vector<Liveness>& code, const std::vector<int>& bits);
 
 }  // namespace annulus::simulator

@@ -64,7 +64,7 @@ void mark_in(const ptx::Function& function, Program& program) {
 }  // namespace
 
 void mark_compared_loads(Program& program) {
-  const ptx::Function* last = nullptr;  // the instructions of a function follow each other
+  const ptx::Function* last = nullptr;  // the instructions of a function are contiguous
   for (const ptx::Function* function : program.functions) {
     if (function != last && function != nullptr) mark_in(*function, program);
     last = function;

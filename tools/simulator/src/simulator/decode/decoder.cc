@@ -13,8 +13,8 @@
 namespace annulus::simulator {
 namespace {
 
-// An instruction that the families do not model. What is wrong with the PTX itself, or too large,
-// is an ordinary Error.
+// An instruction that the families do not support. If the PTX itself is wrong, or too large, an
+// ordinary Error is thrown.
 struct Unmodelled : Error {
   explicit Unmodelled(std::string_view what) : Error(ErrorCode::kUnsupported, std::string(what)) {}
 };
@@ -53,8 +53,8 @@ Type Decoder::type_from_end(std::size_t index) const {
 }
 
 std::uint32_t Decoder::allocate(std::uint32_t bytes, std::uint32_t alignment) {
-  // A million registers of 64 bits. ptxas gives a thread at most 255 of 32 bits, and a block may
-  // have 32 warps, all of which the host holds at once.
+  // A million registers of 64 bits. ptxas gives a thread at most 255 registers of 32 bits. A block
+  // may have 32 warps, and the host holds the registers of all of them at once.
   constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 28;
   const std::uint64_t slot =
       base::round_up(std::uint64_t{program_->register_bytes}, std::uint64_t{alignment});
@@ -72,7 +72,7 @@ std::uint32_t Decoder::allocate(std::uint32_t bytes, std::uint32_t alignment) {
 void Decoder::decode_all() {
   order_ = {entry_};
   place_function(*entry_);
-  // decode_function appends the functions it meets to order_.
+  // decode_function appends to order_ the functions that it meets.
   for (std::size_t i = 0; i < order_.size(); ++i) decode_function(*order_[i]);
 }
 
@@ -106,9 +106,9 @@ void Decoder::refuse_huge() const {
   }
 }
 
-// Decodes twice: once to learn which registers each instruction reads and writes, and once with
-// slots that registers share. In a program with calls every register keeps a slot of its own, since
-// a caller's values live on while the callee runs.
+// Decodes twice: once to find which registers each instruction reads and writes, and once with
+// slots that registers share. In a program with calls every register has a separate slot, because
+// the values of a caller live during the call.
 void Decoder::run() {
   decode_all();
   refuse_huge();
@@ -151,8 +151,8 @@ void Decoder::run() {
   number_sites();
 }
 
-// Compilers write an atom whose result is of no use in place of a red, and ptxas makes a red of it.
-// Its thread learns nothing, so that it counts as one here too.
+// Compilers write an atom with an unused result in place of a red, and ptxas turns it into a red.
+// It counts as a red here too, because its thread learns nothing from it.
 void Decoder::drop_unread_results() {
   std::vector<bool> read(register_count_, false);
   for (const auto& of_one : reads_) {
@@ -167,7 +167,7 @@ void Decoder::drop_unread_results() {
   }
 }
 
-// Instructions beyond the numbers that a stamp holds keep site 0; messages cannot name their lines.
+// Instructions beyond the largest number of a stamp keep site 0. Messages cannot name their lines.
 void Decoder::number_sites() {
   program_->sites = {kNoSlot};
   for (std::uint32_t pc = 0; pc < program_->code.size(); ++pc) {
@@ -201,7 +201,7 @@ void Decoder::decode_function(const ptx::Function& function) {
   frame_->start = static_cast<std::uint32_t>(program_->code.size());
   const std::uint32_t start = frame_->start;
   for (const ptx::Instruction& instruction : function.code) decode_one(instruction);
-  // A function that ends without one returns at its end.
+  // A function without a return at its end returns there.
   static const ptx::Instruction kReturn = [] {
     ptx::Instruction instruction;
     instruction.opcode = "ret";
@@ -241,8 +241,8 @@ void Decoder::take_guard() {
   inst_->guard = predicate_in(guard, &inst_->guard_negated);
 }
 
-// Many programs never come to an instruction that is not modelled, so it ends the kernel when one
-// does. Until then nothing of it counts but its guard.
+// Many programs never reach an unsupported instruction, so it ends the kernel only when the kernel
+// reaches it. Until then only the instruction's guard has an effect.
 void Decoder::refuse(const char* what) {
   *inst_ = Inst{};
   for (auto* of_all : {&reads_, &writes_, &keeps_}) of_all->back().clear();
@@ -250,7 +250,7 @@ void Decoder::refuse(const char* what) {
   refuse_here(what);
 }
 
-// The instruction ends a kernel that comes to it, with these words.
+// Makes the instruction end a kernel that reaches it, with this message.
 void Decoder::refuse_here(std::string what) {
   inst_->aux = static_cast<std::uint32_t>(program_->refusals.size());
   program_->refusals.push_back(std::move(what));

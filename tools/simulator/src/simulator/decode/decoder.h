@@ -2,8 +2,8 @@
 #define ANNULUS_SIMULATOR_DECODE_DECODER_H_
 
 // Turns a parsed instruction into an Inst. The Decoder gives the family of the instruction
-// (tools/simulator/src/simulator/ops/*.cc) slots for its operands and its result. The family fills
-// in handlers or says what it does not model.
+// (tools/simulator/src/simulator/ops/*.cc) slots for its operands and its result. The family sets
+// the handlers, or refuses what it does not support.
 //
 // To add an instruction, write a line in ops/opcodes.def, a decode function with its handler in the
 // family's file, and a golden program in tools/simulator/tests/golden.
@@ -26,17 +26,17 @@ class Decoder;
 
 // Decodes the instructions of one opcode.
 using DecodeFunction = void (*)(Decoder&);
-// Finds the function of the families for an opcode, or null where there is none. For an empty one,
-// that of instructions which are not modelled: Inst::aux is an index into Program::refusals. For
-// "call vprintf" and the like, that of a function which CUDA provides.
+// Finds the decode function of an opcode, or null if there is none. The empty opcode stands for
+// unsupported instructions, whose Inst::aux is an index into Program::refusals. "call vprintf" and
+// the like stand for functions that CUDA provides.
 using FindOpcode = DecodeFunction (*)(std::string_view opcode);
 
-// The addresses of the variables of a module: generic ones of .global and .const, and addresses in
-// shared memory.
+// The addresses of the variables of a module: generic addresses for .global and .const, and
+// addresses in shared memory.
 struct Placement {
   std::map<std::string, std::uint64_t, std::less<>> global;
   std::map<std::string, std::uint64_t, std::less<>> functions;
-  std::map<std::string, std::uint32_t, std::less<>> shared;  // of one kernel
+  std::map<std::string, std::uint32_t, std::less<>> shared;  // of a single kernel
 };
 
 class Decoder {
@@ -44,7 +44,7 @@ class Decoder {
   Decoder(const ptx::Module& module, const ptx::Function& entry, const Placement& placement,
           FindOpcode find_opcode, Program& program);
 
-  // Decodes the kernel and every function it calls.
+  // Decodes the kernel and every function that it calls.
   void run();
 
   // --- For the families ---
@@ -58,51 +58,55 @@ class Decoder {
   Type type_from_end(std::size_t index) const;
   Type type() const { return type_from_end(0); }
 
-  // The slot of a source of `type`, which is a register of that width, an immediate, a special
-  // register, or the address of a symbol. Counts as a read.
+  // The slot of a source of `type`: a register of that width, an immediate, a special register, or
+  // the address of a symbol. It counts as a read.
   std::uint32_t in(const ptx::Operand& operand, Type type);
   std::uint32_t in(std::size_t index, Type type) { return in(operand(index), type); }
-  // The slot of a destination register of that width; a scratch slot for `_`. Counts as a write.
+  // The slot of a destination register of that width, or a scratch slot for `_`. It counts as a
+  // write.
   std::uint32_t out(const ptx::Operand& operand, Type type);
   std::uint32_t out(std::size_t index, Type type) { return out(operand(index), type); }
-  // The slot of a predicate's lane mask. *negated says whether a source is negated.
+  // The slot of a predicate's lane mask. *negated is set if a source is negated.
   std::uint32_t predicate_in(const ptx::Operand& operand, std::uint8_t* negated);
   std::uint32_t predicate_out(const ptx::Operand& operand);
-  // The slot of a register of at least the type's width, for ld, st and cvt. *bits gets its width.
+  // The slot of a register of at least the type's width, for ld, st and cvt. *bits becomes its
+  // width.
   std::uint32_t in_wide(const ptx::Operand& operand, Type type, int* bits);
   std::uint32_t out_wide(const ptx::Operand& operand, Type type, int* bits);
-  // The slot of a register that wgmma owns while a product is in flight: an accumulator, which
-  // counts as a write and shares its slot with no other register, or a fragment of A. *number gets
-  // its number among the registers of wgmma.
+  // The slot of a register that belongs to a matrix product while the product is in flight. An
+  // accumulator counts as a write and shares its slot with no other register; otherwise the
+  // register is a fragment of A. *number becomes its number among the registers of wgmma.
   std::uint32_t matrix_register(const ptx::Operand& operand, bool accumulator,
                                 std::uint32_t* number);
-  // The value of an immediate operand; any other operand is refused.
+  // The value of an immediate operand. Any other operand is refused.
   std::int64_t immediate(std::size_t index);
-  // A slot that holds these bits for every lane.
+  // A slot that holds these bits in every lane.
   std::uint32_t constant(std::uint64_t bits, int bytes);
-  // A slot of 256 bytes that no register uses, large enough for any destination.
+  // A slot of 256 bytes that no register uses. It is large enough for any destination.
   std::uint32_t scratch();
-  // An address operand: the slot of the base (a constant 0 where there is none), its width in bits,
+  // An address operand: the slot of the base (a constant 0 if there is none), its width in bits,
   // and the offset, which includes the address of a symbol.
   struct Address {
     std::uint32_t base = kNoSlot;
     int base_bits = 64;
     std::int64_t offset = 0;
-    ptx::Space symbol_space = ptx::Space::kNone;  // of the symbol it names, if it names one
-    bool frame = false;                           // in the function's frame (place_function)
+    ptx::Space symbol_space = ptx::Space::kNone;  // the space of the symbol, if the operand names
+                                                  // one
+    bool frame = false;  // whether it is in the function's frame (place_function)
   };
   Address address(const ptx::Operand& operand);
-  // Appends operand slots to Program::slots and returns where they start.
+  // Appends operand slots to Program::slots and returns the index of the first.
   std::uint32_t list(const std::vector<std::uint32_t>& slots);
 
-  // In a call of a function that CUDA provides: the bytes of the arguments and then of the results.
-  // Inst::aux is where their offsets in the frame are, Inst::imm the number of arguments.
+  // For a call of a function that CUDA provides: the bytes of the arguments and then of the
+  // results. Inst::aux is the index of their offsets in the frame, and Inst::imm is the number of
+  // arguments.
   const std::vector<std::uint32_t>& call_bytes() const { return call_bytes_; }
 
   Inst& inst() { return *inst_; }
   Program& program() { return *program_; }
-  // What a load, store or atomic orders between blocks. Notes in the program that blocks can order
-  // themselves, where it is an acquire or a release.
+  // The memory order of a load, store or atomic between blocks. If it is an acquire or a release,
+  // the program is marked as one whose blocks can order themselves.
   MemoryOrder memory_order(bool atomic);
   void handler(Handler both) { inst_->run[0] = inst_->run[1] = both; }
   void handler(Handler fast, Handler checked) {
@@ -110,9 +114,9 @@ class Decoder {
     inst_->run[1] = checked;
   }
 
-  // Leaves the instruction: the kernel is ended with these words if it comes to it.
+  // Refuses the instruction: a kernel that reaches it ends with this message.
   [[noreturn]] void unsupported(std::string_view what = "this form is not modelled") const;
-  // "PTX line N: `instruction`: what". The module is refused.
+  // Refuses the module, with the message "PTX line N: `instruction`: what".
   [[noreturn]] void malformed(std::string_view what) const;
 
  private:
@@ -120,10 +124,10 @@ class Decoder {
     std::uint32_t offset = 0;
     std::uint32_t bytes = 0;
   };
-  struct Frame {                       // of one function in the program
-    std::vector<std::uint32_t> slots;  // of registers
+  struct Frame {                       // a function in the program
+    std::vector<std::uint32_t> slots;  // the slots of registers
     std::map<std::string, Local, std::less<>> local;
-    std::uint32_t start = 0;           // first instruction
+    std::uint32_t start = 0;           // the first instruction
     std::uint32_t first_register = 0;  // in the numbering of all frames
   };
 
@@ -174,12 +178,13 @@ class Decoder {
   std::uint32_t register_count_ = 0;
   std::uint32_t scratch_ = kNoSlot;
   std::vector<std::uint32_t> call_bytes_;
-  std::vector<std::uint32_t> assigned_;  // slots of registers, once they are known
-  // Register numbers (over all frames) that each instruction reads and writes.
+  std::vector<std::uint32_t> assigned_;  // the slots of registers, after they are assigned
+  // The register numbers (over all frames) that each instruction reads and writes.
   std::vector<std::vector<std::uint32_t>> reads_;
   std::vector<std::vector<std::uint32_t>> writes_;
   std::vector<std::vector<std::uint32_t>> keeps_;
-  std::map<std::uint32_t, std::uint32_t> matrix_registers_;  // wgmma's numbers, by register
+  // the numbers of wgmma's registers, by register
+  std::map<std::uint32_t, std::uint32_t> matrix_registers_;
 };
 
 }  // namespace annulus::simulator

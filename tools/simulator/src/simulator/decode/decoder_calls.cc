@@ -1,5 +1,5 @@
-// Functions and calls: the frame of a function, which is where its registers, local variables and
-// parameters are, and how a call copies between two frames.
+// Functions and calls. The frame of a function holds its registers, local variables and parameters.
+// A call copies between two frames.
 
 #include <algorithm>
 
@@ -10,12 +10,12 @@
 namespace annulus::simulator {
 namespace {
 
-constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // of one thread (CUDA programming guide)
+constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // of a thread (CUDA programming guide)
 
 }  // namespace
 
-// Gives a function its registers and its frame of local variables and call parameters. There is
-// one frame per function, not per call: recursion is refused.
+// Gives a function its registers and its frame of local variables and call parameters. There is one
+// frame for each function, not for each call, because recursion is refused.
 void Decoder::place_function(const ptx::Function& function) {
   Frame& frame = frames_[function.name];
   frame.first_register = register_count_;
@@ -53,9 +53,8 @@ void Decoder::place_function(const ptx::Function& function) {
 }
 
 // call.uni (results), function, (arguments). Results and arguments are .param variables, which
-// run_warp.cc copies between the frames of caller and callee. Until Decoder::run sets it at the
-// end, Inst::target is the callee's index in order_, because its first instruction is not known
-// yet.
+// run_warp.cc copies between the frames of caller and callee. Until the end of Decoder::run,
+// Inst::target is the callee's index in order_, because its first instruction is not known yet.
 void Decoder::decode_call() {
   std::size_t at = 0;
   std::vector<ptx::Operand> results;
@@ -63,8 +62,9 @@ void Decoder::decode_call() {
   const ptx::Operand& name = operand(at++);
   if (name.kind != ptx::OperandKind::kSymbol) {
     unsupported(
-        "the address is that of no function of this module which has such parameters and does not "
-        "lead back here (recursion is not modelled)");
+        "the address does not belong to a function of this module that has such parameters and "
+        "does not "
+        "call this function again (recursion is not modelled)");
   }
   std::vector<ptx::Operand> arguments;
   if (at < operands()) arguments = operand(at).elements;
@@ -82,13 +82,14 @@ void Decoder::decode_call() {
   }
   calls_[function_].insert(callee);
   const Frame& frame = frames_.at(callee->name);
-  // Triples (from, to, bytes): the arguments first, then the results, which are copied on return in
-  // the other direction. `imm` holds where the results begin, and the length of the list.
+  // Triples (from, to, bytes): first the arguments, then the results, which are copied back on
+  // return. `imm` holds the index of the first result and the length of the list.
   std::vector<std::uint32_t> moves;
   const auto in_caller = [&](const ptx::Operand& actual, const ptx::Variable& formal) {
     const auto found = frame_->local.find(actual.text);
     if (found == frame_->local.end()) unsupported("arguments must be .param variables");
-    if (found->second.bytes != formal.bytes) malformed("an argument has another size");
+    if (found->second.bytes != formal.bytes)
+      malformed("the sizes of an argument and its parameter differ");
     return found->second.offset;
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -110,8 +111,8 @@ void Decoder::decode_call() {
   inst_->flow = Flow::kCall;
 }
 
-// A function has one frame however often it is called, so no function may call itself, directly or
-// through others. A kernel is ended where it comes to such a call.
+// A function has only one frame, so no function may call itself, directly or through others. A
+// kernel ends when it reaches such a call.
 void Decoder::refuse_recursion() {
   std::map<const ptx::Function*, std::set<const ptx::Function*>> reached;
   for (const ptx::Function* function : order_) {
@@ -137,7 +138,7 @@ void Decoder::refuse_recursion() {
   }
 }
 
-// A function that has no body because CUDA provides it.
+// Decodes a call of a function without a body, which CUDA provides.
 void Decoder::decode_system_call(const std::string& name,
                                  const std::vector<ptx::Operand>& arguments,
                                  const std::vector<ptx::Operand>& results) {

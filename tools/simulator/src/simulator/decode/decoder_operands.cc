@@ -1,4 +1,4 @@
-// Gives slots to an instruction's operands: registers, immediates, special registers, symbols.
+// Gives slots to the operands of an instruction: registers, immediates, special registers, symbols.
 
 #include <fmt/core.h>
 
@@ -26,11 +26,12 @@ std::optional<Special> find_special(std::string_view name) {
   return known->second;
 }
 
-// The bits of a floating-point constant, which the parser keeps in fp64, in a register of 32 bits.
+// The bits of a floating-point constant in a register of 32 bits. The parser stores constants in
+// fp64.
 std::uint32_t float_bits(std::uint64_t bits, Type type) {
   const double real = std::bit_cast<double>(bits);
   if (real != real && type == Type{Type::kFloat, 32}) {
-    // A conversion would change the payload of a NaN, so its bits are taken over by hand.
+    // A conversion would change the payload of a NaN, so its bits are copied.
     return static_cast<std::uint32_t>(((bits >> 32) & 0x80000000u) | 0x7f800000u |
                                       ((bits >> 29) & 0x7fffffu));
   }
@@ -105,7 +106,8 @@ std::uint32_t Decoder::register_slot(std::int32_t reg) const {
 std::uint32_t Decoder::register_slot(const ptx::Operand& operand, int bits) const {
   const ptx::Register& reg = register_of(operand);
   if (reg.bits != bits) {
-    malformed(fmt::format("{} has {} bits, the instruction takes {}", reg.name, reg.bits, bits));
+    malformed(
+        fmt::format("{} has {} bits, but the instruction needs {}", reg.name, reg.bits, bits));
   }
   return register_slot(operand.reg);
 }
@@ -150,13 +152,13 @@ std::uint32_t Decoder::in(const ptx::Operand& operand, Type type) {
       return constant(value, bits / 8);
     }
     default:
-      malformed("an operand of another kind is needed");
+      malformed("this kind of operand is not allowed here");
   }
 }
 
 std::uint32_t Decoder::out(const ptx::Operand& operand, Type type) {
   if (operand.kind == ptx::OperandKind::kSink) return scratch();
-  if (operand.kind != ptx::OperandKind::kRegister) malformed("the destination is no register");
+  if (operand.kind != ptx::OperandKind::kRegister) malformed("the destination is not a register");
   note_write(operand.reg);
   return register_slot(operand, register_bits(type));
 }
@@ -206,7 +208,7 @@ std::uint32_t Decoder::matrix_register(const ptx::Operand& operand, bool accumul
   const auto next = static_cast<std::uint32_t>(matrix_registers_.size());
   *number = matrix_registers_.emplace(reg, next).first->second;
   if (accumulator) {
-    // Whether the product also reads it depends on a predicate, so the handler checks that.
+    // A predicate decides whether the product also reads it, so the handler checks that.
     note_write(operand.reg);
     keeps_.back().push_back(reg);
   } else {
@@ -229,7 +231,8 @@ Decoder::Address Decoder::address(const ptx::Operand& operand) {
   result.offset = operand.offset;
   if (operand.reg >= 0) {
     result.base_bits = register_of(operand).bits;
-    if (result.base_bits != 32 && result.base_bits != 64) malformed("no register for an address");
+    if (result.base_bits != 32 && result.base_bits != 64)
+      malformed("the base of an address must have 32 or 64 bits");
     note_read(operand.reg);
     result.base = register_slot(operand.reg);
     return result;

@@ -6,7 +6,7 @@ namespace annulus::simulator {
 
 namespace {
 
-using Set = std::vector<std::uint64_t>;  // of parts of registers, a bit each
+using Set = std::vector<std::uint64_t>;  // a set of parts of registers, one bit each
 
 bool contains(const Set& set, std::uint32_t part) {
   return ((set[part / 64] >> (part % 64)) & 1) != 0;
@@ -14,19 +14,19 @@ bool contains(const Set& set, std::uint32_t part) {
 
 void insert(Set& set, std::uint32_t part) { set[part / 64] |= std::uint64_t{1} << (part % 64); }
 
-// An instruction that only moves values, so that what nothing wrote moves along: compilers leave
-// the upper half of a register undefined which they use the lower half of.
+// The moves of an instruction that only moves values. An undefined value is moved without a fault:
+// compilers leave the upper half of a register undefined if they use only the lower half.
 using Moves = std::vector<PartMove>;
 
-// The parts of registers: each register has a low part, which has its number, and a high part.
-// Registers that no such instruction takes apart or puts together have one part in place of two.
+// The parts of registers. Each register has a low part, which has the register's number, and a high
+// part. Registers that no move splits or joins have only one part.
 class Parts {
  public:
   explicit Parts(std::uint32_t registers)
       : high_(registers), same_(registers), halves_(registers), count_(registers) {
     for (std::uint32_t reg = 0; reg < registers; ++reg) high_[reg] = same_[reg] = reg;
   }
-  // First: which registers have halves, and which have them if others do, as they are copies.
+  // First step: find the registers that have halves. Copies of such registers have halves too.
   void split(std::uint32_t reg) { halves_[root(reg)] = true; }
   void join(std::uint32_t one, std::uint32_t other) {
     one = root(one);
@@ -34,7 +34,7 @@ class Parts {
     same_[one] = other;
     halves_[other] = halves_[other] || halves_[one];
   }
-  // Then the parts are numbered.
+  // Second step: number the parts.
   void number() {
     for (std::uint32_t reg = 0; reg < high_.size(); ++reg) {
       if (halves_[root(reg)]) high_[reg] = count_++;
@@ -57,12 +57,13 @@ class Parts {
   }
 
   std::vector<std::uint32_t> high_;
-  std::vector<std::uint32_t> same_;  // a forest: registers of a tree are copies of each other
-  std::vector<bool> halves_;         // of the root of a tree
+  std::vector<std::uint32_t> same_;  // a forest: the registers of a tree are copies of each other
+  std::vector<bool> halves_;         // valid for the root of a tree
   std::uint32_t count_;
 };
 
-// Forward data flow over the instructions: which parts are assigned on every path to each.
+// A forward data flow over the instructions: the parts that are assigned on every path to each of
+// them.
 class Assigned {
  public:
   Assigned(const std::vector<Inst>& code, const std::vector<Moves>& moves, std::size_t parts)
@@ -70,10 +71,10 @@ class Assigned {
     before_.resize(code.size());
   }
 
-  // Control may come here with nothing assigned.
+  // Control may reach this instruction with nothing assigned.
   void enter(std::uint32_t pc) { reach(pc, nothing_); }
 
-  // Iterates to a fixed point. writes[pc] are the registers that an instruction writes.
+  // Iterates to a fixed point. writes[pc] has the registers that an instruction writes.
   void run(const std::vector<std::vector<std::uint32_t>>& writes, const Parts& parts) {
     while (!work_.empty()) {
       const std::uint32_t pc = work_.back();
@@ -95,11 +96,12 @@ class Assigned {
     }
   }
 
-  // The parts that are assigned before the instruction; empty where it is never reached.
+  // The parts that are assigned before the instruction; empty if it is never reached.
   const Set& before(std::size_t pc) const { return before_[pc]; }
 
  private:
-  // Where the instruction is guarded, what it writes is assigned if it was before and is moved.
+  // If the instruction is guarded, a part that it writes is assigned afterwards only if it was
+  // before and the moved value is too.
   static void move(Set& set, const Set& before, const Moves& moves, bool always) {
     for (const PartMove& one : moves) {
       const bool known = (one.from == kNoSlot || contains(before, one.from)) &&
@@ -141,8 +143,9 @@ bool is_register(const ptx::Operand& operand) {
   return operand.kind == ptx::OperandKind::kRegister;
 }
 
-// What a mov, a cvt, a shift or a selp moves, where it changes no bits: a whole register, one of
-// two, the halves of one to or from others, or one half. Nothing for any other instruction.
+// The moves of a mov, a cvt, a shift or a selp that changes no bits: a whole register, one of two
+// registers, the halves of a register from or to others, or one half. There are none for any other
+// instruction.
 class MovesOf {
  public:
   MovesOf(const ptx::Function& function, const ptx::Instruction& source, std::uint32_t first)
@@ -161,7 +164,7 @@ class MovesOf {
     }
   }
 
-  // selp reads its predicate, and of the two others the one that it moves.
+  // selp reads its predicate. Of the two other sources it reads only the one that it moves.
   bool selects() const {
     return source_.opcode == "selp" && source_.operands.size() == 4 &&
            is_register(source_.operands[0]);
@@ -222,8 +225,8 @@ class MovesOf {
     std::uint32_t high;
   };
 
-  // Several values that make up one half: all of them have to be there. A half of four values has
-  // two, each of which has one part.
+  // Joins several values that make up one half. The half is assigned if all of them are. A half of
+  // four values has two values, each of which has one part.
   static Moves merged(Moves moves) {
     Moves result;
     for (const PartMove& one : moves) {
@@ -253,11 +256,11 @@ class MovesOf {
            source_.operands[0].kind == ptx::OperandKind::kVector &&
            simple(source_.operands[0].elements);
   }
-  // Two or four values. Registers of 32 bits that are packed have no halves of their own here.
+  // Two or four values. Registers of 32 bits that are packed have no halves here.
   bool simple(const std::vector<ptx::Operand>& elements) const {
     return elements.size() == 2 || (elements.size() == 4 && source_.has("b64"));
   }
-  // cvt.u32.u64 and the like take the lower half as it is.
+  // cvt.u32.u64 and the like copy the lower half unchanged.
   bool truncates() const {
     if (source_.opcode != "cvt" || source_.modifiers.size() != 2 || source_.operands.size() != 2) {
       return false;
@@ -270,7 +273,7 @@ class MovesOf {
             (to.substr(1) == "16" && from.substr(1) == "32")) &&
            bits(source_.operands[1]) == 2 * bits(source_.operands[0]);
   }
-  // shr.u64 by 32 brings the upper half down and fills with zeros.
+  // shr.u64 by 32 moves the upper half down and fills the upper half with zeros.
   bool takes_upper() const {
     return source_.opcode == "shr" && (source_.has("u64") || source_.has("b64")) &&
            is_register(source_.operands[0]) && is_register(source_.operands[1]) &&
@@ -292,9 +295,9 @@ class MovesOf {
 
 }  // namespace
 
-// Finds the registers that may be read before they are written. Those that are not assigned on
-// every path are watched at run time in checked mode, lane by lane and part by part; the others
-// cost nothing. Moves read nothing: what they move is watched where it goes.
+// Finds the registers that may be read before they are written. Registers that are not assigned on
+// every path are watched at run time in checked mode, for each lane and part. Other registers cost
+// nothing. A move does not count as a read; instead the moved value is watched at its destination.
 void Decoder::watch_registers() {
   const std::size_t count = program_->code.size();
   program_->reads.resize(count);
@@ -313,11 +316,12 @@ void Decoder::watch_registers() {
   for (const MovesOf& source : sources) moves.push_back(source.take(parts));
   Assigned assigned(program_->code, moves, parts.count());
   assigned.enter(0);
-  // Every function is entered with nothing assigned, as it reads and writes only its own registers.
+  // Every function starts with nothing assigned, because it reads and writes only its own
+  // registers.
   for (const ptx::Function* function : order_) assigned.enter(frames_.at(function->name).start);
   assigned.run(writes_, parts);
   std::vector<std::uint32_t> watched(parts.count(), kNoSlot);
-  std::vector<std::uint32_t> fresh;  // parts that are watched, and whose sources may not be yet
+  std::vector<std::uint32_t> fresh;  // watched parts whose sources may not be watched yet
   const auto watch = [&](std::uint32_t part) {
     if (watched[part] != kNoSlot) return;
     watched[part] = program_->watched++;
@@ -345,7 +349,7 @@ void Decoder::watch_registers() {
     }
   }
   if (program_->watched == 0) return;
-  // What moves to a part that is watched has to be watched too.
+  // The source of a move to a watched part has to be watched too.
   std::vector<std::vector<std::uint32_t>> sources_of(parts.count());
   for (const Moves& of_one : moves) {
     for (const PartMove& one : of_one) {
@@ -389,8 +393,9 @@ void Decoder::watch_registers() {
   }
 }
 
-// By instruction: whether it only computes, and nothing but instructions of this kind reads what it
-// writes. No order of execution makes a difference to that, so the reads are those of all paths.
+// For each instruction: whether it only computes, and its result is read only by instructions of
+// the same kind. Their order of execution makes no difference, so the reads on all paths are taken
+// together.
 std::vector<bool> Decoder::dropped_results() const {
   std::vector<bool> dropped(program_->code.size());
   for (std::size_t pc = 0; pc < dropped.size(); ++pc) {
@@ -399,7 +404,7 @@ std::vector<bool> Decoder::dropped_results() const {
     const bool computes = kind == Class::kInteger || kind == Class::kFloat32 ||
                           kind == Class::kConversion || kind == Class::kSpecial ||
                           source.opcode == "mov";
-    // The carry is no register.
+    // The carry is not a register.
     dropped[pc] = computes && !writes_[pc].empty() && !source.has("cc");
   }
   std::vector<bool> used(register_count_);
@@ -427,15 +432,15 @@ bool Decoder::passes_on(std::size_t pc, std::uint32_t reg) const {
   if (!stores && !shuffles) return false;
   const auto own =
       static_cast<std::int32_t>(reg - frames_.at(program_->functions[pc]->name).first_register);
-  // The value is operand 1 of either. Operand 0 is the address of a store, and for a shuffle what
-  // it writes.
+  // For both instructions, operand 1 is the value. Operand 0 is the address of a store, or the
+  // destination of a shuffle.
   const auto uses = [&](std::size_t i) { return instruction.operands[i].reg == own; };
   bool other = instruction.guard == own || (stores && uses(0));
   for (std::size_t i = 2; i < instruction.operands.size(); ++i) other |= uses(i);
   return !other;
 }
 
-// Notes for every instruction but wgmma which registers of wgmma it touches.
+// Records for every instruction except wgmma which registers of wgmma it accesses.
 void Decoder::watch_matrix_registers() {
   program_->matrix_registers = static_cast<std::uint32_t>(matrix_registers_.size());
   program_->touches.resize(program_->code.size());

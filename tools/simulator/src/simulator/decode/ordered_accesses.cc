@@ -6,8 +6,8 @@
 namespace annulus::simulator {
 namespace {
 
-// An access whose address is generic counts, wherever it may lead. Atomics with a scope within the
-// block are weak here, and a red, which has no result, tells nobody anything.
+// An access with a generic address counts, whatever space it is in. Atomics with a scope within the
+// block are weak here. A red has no result, so no thread learns anything from it.
 bool is_ordered(const Inst& inst) {
   if (inst.flow != Flow::kPlain || !strong_for_device(inst.order)) return false;
   if (inst.kind == Class::kGlobalLoad) return true;
@@ -15,8 +15,8 @@ bool is_ordered(const Inst& inst) {
   return inst.kind == Class::kAtomic && inst.d != kNoSlot && inst.small[3] != kShared;
 }
 
-// Whether each instruction may run more than once in a thread, [pc]. In a function that is called
-// all may: who calls it is not asked.
+// [pc]: whether a thread may run the instruction more than once. In a function, every instruction
+// may, because the callers are not examined.
 std::vector<bool> repeated(const Program& program) {
   std::vector<bool> result(program.code.size(), false);
   for (std::size_t pc = 0; pc < program.code.size(); ++pc) {

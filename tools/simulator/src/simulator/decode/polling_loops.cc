@@ -16,7 +16,7 @@ bool is_poll(const Program& program, std::size_t pc) {
 }  // namespace
 
 void mark_polling_loops(Program& program) {
-  std::vector<std::size_t> before = {0};  // [pc]: polls in front of it
+  std::vector<std::size_t> before = {0};  // [pc]: the number of polls before it
   for (std::size_t pc = 0; pc < program.code.size(); ++pc) {
     Inst& inst = program.code[pc];
     before.push_back(before[pc] + (is_poll(program, pc) ? 1 : 0));

@@ -8,19 +8,19 @@
 
 namespace annulus::simulator {
 
-// A PTX type: what the bits mean, and how many there are.
+// A PTX type: the meaning of the bits, and their number.
 struct Type {
   enum Kind : std::uint8_t { kBits, kUnsigned, kSigned, kFloat, kBrain, kPredicate };
   Kind kind = kBits;
   int bits = 32;
-  int count = 1;  // 2: packed, as f16x2
+  int count = 1;  // 2 for packed types such as f16x2
 
   int bytes() const { return bits * count / 8; }
   bool is_integer() const { return kind <= kSigned; }
   friend bool operator==(const Type&, const Type&) = default;
 };
 
-// The type that `text` names, or bits == 0.
+// The type with the name `text`. If there is none, its bits are 0.
 Type parse_type(std::string_view text);
 
 }  // namespace annulus::simulator

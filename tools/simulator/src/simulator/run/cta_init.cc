@@ -55,8 +55,9 @@ void prepare_cta(Cta& cta, const LaunchRequest& request, GlobalMemory& memory) {
     Warp& warp = cta.warps[i];
     warp.cta = &cta;
     warp.index = static_cast<int>(i);
-    // The extra page keeps files of a power of two of pages from starting at the same sets of the
-    // second-level cache. All start at a page, and so at the same sets of the first level.
+    // The extra page keeps files whose size is a power of two of pages from starting at the same
+    // sets of the second-level cache. All files start at a page, and so at the same sets of the
+    // first-level cache.
     warp.registers = cta.register_files.get() + i * (file / 4096 * 4096 + 4096);
     fill_constants(cta, warp.registers);
     warp.local.resize(std::size_t{program.info.local_bytes} * kLanes);
@@ -79,14 +80,14 @@ void start_registers(Cta& cta, const KernelInfo& info) {
   for (Warp& warp : cta.warps) warp.maximum_registers = info.max_registers;
 }
 
-// Whether a wait for matrix products covers those of the waiting warp alone.
+// Whether a wait for matrix products covers only the part of the waiting warp.
 bool waits_by_warp(const abi::SimulatorOptions& options, Xoshiro256& random) {
   if (options.products != 0) return options.products == 2;
   return options.reading == 0 && (random.next() & 1) != 0;
 }
 
-// Everything that is drawn follows from the seed and the index of the CTA. elect.sync alone elects
-// the same lanes in all CTAs.
+// All random draws follow from the seed and the index of the CTA. Only elect.sync elects the same
+// lanes in all CTAs.
 void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
                const abi::SimulatorOptions& options) {
   cta.random = Xoshiro256(options.seed * 0x9e3779b97f4a7c15u + cta_index);
@@ -107,8 +108,8 @@ void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
   cta.flights.reset();
   for (Warpgroup& warpgroup : cta.warpgroups) warpgroup.reset();
   start_registers(cta, cta.program->info);
-  // A kernel must not see what an earlier CTA left in shared memory. It starts as NaN in every
-  // float format, which is also large as an index.
+  // A kernel must not see the shared memory of an earlier CTA. The memory starts as NaN in every
+  // float format, which is also a large index.
   std::ranges::fill(cta.shared, std::byte{0xff});
   if (options.checked != 0) {
     cta.shadow.reset(static_cast<std::uint32_t>(cta.shared.size()),

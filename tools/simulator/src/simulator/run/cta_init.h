@@ -6,10 +6,11 @@
 
 namespace annulus::simulator {
 
-// Gives `cluster` CTAs with the warps of the launch. It is called once per host thread and launch.
+// Makes the CTAs of `cluster`, with the warps of the launch. It is called once for each host thread
+// and launch.
 void prepare(Cluster& cluster, const LaunchRequest& request, GlobalMemory& memory);
 
-// Puts the CTAs of a cluster into the state in which they start. run_cluster calls it first.
+// Sets the CTAs of a cluster to their starting state. run_cluster calls it first.
 void start_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t cluster_index,
                    const abi::SimulatorOptions& options);
 

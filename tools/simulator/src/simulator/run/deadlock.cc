@@ -9,14 +9,14 @@
 namespace annulus::simulator {
 namespace {
 
-// Makes this the place of the fault that is thrown next.
+// Makes this the place of the next fault that is thrown.
 void stand_at(Cluster& cluster, Warp& warp, std::uint32_t pc) {
   cluster.running = &warp;
   warp.pc = pc;
 }
 
-// Throws for a group that waits for lanes of its warp which will never come because they are
-// elsewhere or have exited. Lanes that wait for something themselves are no reason.
+// Throws for a group that waits for lanes of its warp which will never arrive, because they are
+// elsewhere or have exited. Lanes that wait for something themselves do not count.
 void report_parked(Cluster& cluster, Cta& cta) {
   for (Warp& warp : cta.warps) {
     for (const Group& group : warp.groups) {
@@ -30,7 +30,8 @@ void report_parked(Cluster& cluster, Cta& cta) {
       }
       if (missing == 0) continue;
       raise_at(FaultKind::kDivergentBarrier, lowest_lane(group.mask),
-               "lanes {} wait here for lanes of their warp that are elsewhere or gone (live: {})",
+               "lanes {} wait here for lanes of their warp that cannot arrive (lanes that have not "
+               "exited: {})",
                lanes_text(group.mask), lanes_text(warp.live));
     }
   }
@@ -61,8 +62,8 @@ std::string awaited(const Cta& cta, const Group& group) {
   return "nothing";
 }
 
-// Throws for groups that wait for an event. The message names everything that is waited for; its
-// place is that of the first warp that waits.
+// Throws if groups wait for an event. The message names everything that is waited for. Its place is
+// the first warp that waits.
 void report_blocked(Cluster& cluster) {
   std::string all;
   Warp* first = nullptr;
@@ -84,10 +85,10 @@ void report_blocked(Cluster& cluster) {
   if (first == nullptr) return;
   stand_at(cluster, *first, first_group->pc);
   raise_at(FaultKind::kDeadlock, lowest_lane(first_group->mask),
-           "no warp can go on; these wait: {}", all);
+           "no warp can continue; these wait: {}", all);
 }
 
-// Throws for a barrier at which threads wait for others.
+// Throws for a barrier at which threads wait for other threads.
 void report_barrier(Cluster& cluster, Cta& cta) {
   for (std::size_t id = 0; id < cta.barriers.size(); ++id) {
     const NamedBarrier& barrier = cta.barriers[id];
@@ -95,20 +96,20 @@ void report_barrier(Cluster& cluster, Cta& cta) {
     const NamedBarrier::Waiter& waiter = barrier.waiters.front();
     stand_at(cluster, cta.warps[static_cast<std::size_t>(waiter.warp)], waiter.inst);
     raise_at(FaultKind::kDeadlock, lowest_lane(waiter.mask),
-             "barrier {} has {} of {} threads and no warp can go on", id, barrier.arrived,
+             "barrier {} has {} of {} threads and no warp can continue", id, barrier.arrived,
              barrier.expected != 0 ? std::to_string(barrier.expected) : std::string("all"));
   }
 }
 
 }  // namespace
 
-// The most direct cause is reported first: lanes that part of a warp waits for in vain, then
-// events, then barriers, whose missing threads may be among those that wait for events.
+// The most direct cause is reported first: lanes that part of a warp waits for, then events, then
+// barriers, whose missing threads may be among those that wait for events.
 void report_deadlock(Cluster& cluster) {
   for (const auto& cta : cluster.ctas) report_parked(cluster, *cta);
   report_blocked(cluster);
   for (const auto& cta : cluster.ctas) report_barrier(cluster, *cta);
-  raise(FaultKind::kDeadlock, "no warp can go on");
+  raise(FaultKind::kDeadlock, "no warp can continue");
 }
 
 std::string waits_text(const Cta& cta) {
@@ -166,10 +167,11 @@ void report_polls(const std::vector<Cluster*>& clusters, std::uint64_t unstarted
         unstarted);
   }
   const Warp& first = *clusters.front()->running;
-  raise_at(FaultKind::kDeadlock, lowest_lane(running_group(first)->mask),
-           "{} CTAs live, of which no warp can go on but those that read again and again what "
-           "nobody writes: {}; {}",
-           ctas, polling, others);
+  raise_at(
+      FaultKind::kDeadlock, lowest_lane(running_group(first)->mask),
+      "{} CTAs are resident, and their only warps that can continue poll memory that no thread "
+      "will write: {}; {}",
+      ctas, polling, others);
 }
 
 }  // namespace annulus::simulator

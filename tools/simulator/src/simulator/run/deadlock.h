@@ -9,12 +9,11 @@
 
 namespace annulus::simulator {
 
-// Called where no warp of the cluster can go on. Throws the Fault that says why.
+// Called if no warp of the cluster can continue. Throws the Fault with the reason.
 [[noreturn]] void report_deadlock(Cluster& cluster);
 
-// Called where the warps that can run, of all clusters that live together, read again and again
-// what nobody will write. `unstarted` CTAs wait for a place. Throws the Fault, at the first
-// cluster.
+// Called if all warps that can run, of all co-resident clusters, poll memory that no thread will
+// write. `unstarted` CTAs have not started. Throws the Fault, at the first cluster.
 [[noreturn]] void report_polls(const std::vector<Cluster*>& clusters, std::uint64_t unstarted);
 
 // What the warps of a CTA do and wait for: "warp 0 runs at PTX line 9; barrier 0 has 32 of 64

@@ -25,7 +25,7 @@ void add(const Counts& counts, abi::SimulatorCounters* totals) {
 #include "annulus/counters.def"
 }
 
-// One launch, on which several host threads work.
+// A launch, which several host threads run.
 class Launch {
  public:
   Launch(const LaunchRequest& request, GlobalMemory& memory, const abi::SimulatorOptions& options)
@@ -43,8 +43,8 @@ class Launch {
 
   std::uint64_t clusters() const { return clusters_; }
 
-  // Runs clusters, one to its end after the other, until none are left, and adds to *counters. Each
-  // host thread calls it.
+  // Runs clusters, one after another, until none are left, and adds to *counters. Each host thread
+  // calls it.
   void work(abi::SimulatorCounters* counters) {
     const IgnoredFaults ignored(options_.ignored);
     Cluster cluster;
@@ -55,7 +55,7 @@ class Launch {
     count(cluster, counters);
   }
 
-  // Runs all clusters together on the calling thread, in place of work().
+  // Runs all clusters co-resident on the calling thread, in place of work().
   void work_together(abi::SimulatorCounters* counters) {
     const IgnoredFaults ignored(options_.ignored);
     Residents residents(request_, options_, clusters_,
@@ -70,7 +70,7 @@ class Launch {
     }
   }
 
-  // The fault of the lowest cluster that has one, or of clusters together the one that came first.
+  // The fault of the lowest cluster that has one. For co-resident clusters it is the first fault.
   // Requires: all calls of work() have ended.
   const std::optional<Fault>& fault() const { return fault_; }
 
@@ -88,7 +88,7 @@ class Launch {
     for (const auto& cta : cluster.ctas) add(cta->counts, counters);
   }
 
-  // Keeps the fault of a cluster, at its running warp, unless a lower one has had one.
+  // Stores the fault of a cluster, at its running warp, unless a lower cluster has had one.
   void note(Fault& fault, const Cluster& cluster, std::uint64_t index) {
     const Warp& warp = *cluster.running;
     std::copy_n(warp.cta->index, 3, fault.block);
@@ -100,9 +100,9 @@ class Launch {
     fault_ = fault;
   }
 
-  // Runs one more cluster; false where none is left or a fault ends the launch. Clusters are handed
-  // out in ascending order, so all below the lowest fault are run and the fault that is reported is
-  // always the same.
+  // Runs one more cluster. Returns false if none is left or a fault ends the launch. Clusters are
+  // started in ascending order, so all clusters below the lowest fault run, and the reported fault
+  // is always the same.
   bool run_next(Cluster& cluster) {
     const std::uint64_t index = next_.fetch_add(1);
     if (index >= clusters_ || index > first_fault_.load()) return false;

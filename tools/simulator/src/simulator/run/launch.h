@@ -22,8 +22,8 @@ namespace annulus::simulator {
 class DeviceHeap;
 class PrintBuffer;
 
-// What the driver gives a cooperative launch in global memory: the size of this, and the word of
-// the grid-wide barrier of CUDA's cooperative groups.
+// Global memory that the driver gives a cooperative launch: the size of this struct, and the word
+// of the grid-wide barrier of CUDA's cooperative groups.
 struct GridWorkspace {
   std::uint32_t bytes = sizeof(GridWorkspace);
   std::uint32_t barrier = 0;
@@ -36,23 +36,23 @@ struct LaunchRequest {
   std::uint32_t cluster[3] = {1, 1, 1};  // divides the grid
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters;    // parameter_bytes of them
-  std::uint32_t shared_limit = 0;           // per CTA; a launch above it is refused by the caller
-  std::uint64_t max_warp_instructions = 0;  // per CTA; 0: unlimited
-  std::span<const PeerMemory> peers;        // the memories of all other devices that have one
-  std::uint64_t resident_ctas = 0;          // as many fit on the device at a time; 0: any number
-  bool cooperative = false;                 // all CTAs live at a time; requires that they fit
-  std::uint64_t grid_workspace = 0;         // address of a GridWorkspace, for a cooperative launch
-  bool has_company = true;                  // others may write the memory meanwhile
-  // With these checked mode looks for races in global memory; where both are null it does not.
+  std::uint32_t shared_limit = 0;           // for a CTA; the caller refuses a launch above it
+  std::uint64_t max_warp_instructions = 0;  // for a CTA; 0: unlimited
+  std::span<const PeerMemory> peers;        // the memories of all other devices that have memory
+  std::uint64_t resident_ctas = 0;   // the number that fits on the device at a time; 0: any number
+  bool cooperative = false;          // all CTAs are co-resident; requires that they fit
+  std::uint64_t grid_workspace = 0;  // the address of a GridWorkspace, for a cooperative launch
+  bool has_company = true;           // other work may write the memory during the launch
+  // Checked mode uses these to search for races in global memory. If both are null, it does not
+  // search.
   OperationPointer operation;
   Detector* detector = nullptr;
-  PrintBuffer* prints = nullptr;  // takes what the kernel prints
-  DeviceHeap* heap = nullptr;     // of the context; null: malloc finds no room
+  PrintBuffer* prints = nullptr;  // receives the text that the kernel prints
+  DeviceHeap* heap = nullptr;     // the heap of the context; null: malloc finds no room
 };
 
 // Runs all CTAs and adds to *counters. Throws the Fault of the lowest cluster that has one, in
-// which order ever the host threads ran them; of clusters that live together the Fault of the
-// first.
+// whichever order the host threads ran them. For co-resident clusters it throws the first Fault.
 void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPool& pool,
              const abi::SimulatorOptions& options, abi::SimulatorCounters* counters);
 

@@ -23,11 +23,11 @@ std::uint32_t align_to(std::uint32_t value, std::uint64_t unit) {
 
 constexpr std::uint64_t kRegisters = 65536;  // of a multiprocessor
 
-// The registers that a thread of a kernel with setmaxnreg starts with, as ptxas 13.0 chooses them.
-// With .maxnreg it is that number. Where threads and CTAs are both bounded, it is as many as fit
-// into a multiprocessor, but not more than the largest setmaxnreg asks for. Without either it is 0,
-// since ptxas then ignores setmaxnreg (its note C7508). Registers come in units of 8 to a thread
-// and of whole warpgroups.
+// The registers of a thread at the start of a kernel with setmaxnreg, as ptxas 13.0 chooses them.
+// With .maxnreg it is that number. If threads and CTAs are both bounded, it is the largest number
+// that fits into a multiprocessor, but not more than the largest setmaxnreg. Without either it is
+// 0, because ptxas then ignores setmaxnreg (its note C7508). Registers are allocated in units of 8
+// for each thread, and for whole warpgroups.
 std::uint32_t launch_registers(const ptx::Function& function, std::uint32_t largest) {
   if (largest == 0) return 0;
   if (function.max_registers != 0) return base::round_up(function.max_registers, 8u);
@@ -37,8 +37,8 @@ std::uint32_t launch_registers(const ptx::Function& function, std::uint32_t larg
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, largest));
 }
 
-// An estimate of a thread's registers that no compiler would exceed: those that .maxnreg leaves it,
-// or with which as many CTAs fit as .maxntid and .minnctapersm ask for.
+// An upper estimate of a thread's registers: the limit of .maxnreg, or the number with which the
+// CTAs of .maxntid and .minnctapersm fit. No compiler would exceed it.
 std::uint32_t bounded_registers(const ptx::Function& function, std::uint32_t estimate) {
   if (function.max_registers != 0) return std::min<std::uint32_t>(estimate, function.max_registers);
   if (function.max_threads == 0) return estimate;
@@ -48,7 +48,7 @@ std::uint32_t bounded_registers(const ptx::Function& function, std::uint32_t est
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(estimate, 1, std::max(fit, 16ul)));
 }
 
-// 90 for "sm_90a"; 0 where there is no such number.
+// 90 for "sm_90a"; 0 if there is no such number.
 int target_number(std::string_view target) {
   int number = 0;
   if (target.starts_with("sm_")) {
@@ -57,7 +57,7 @@ int target_number(std::string_view target) {
   return number;
 }
 
-// The limits that ptxas sets.
+// Limits of ptxas.
 constexpr std::uint64_t kMaxConstantBytes = 0x10000;     // of a module
 constexpr std::uint64_t kMaxStaticSharedBytes = 0xc000;  // of a kernel
 
@@ -115,7 +115,7 @@ class Loaded final : public LoadedModule {
     }
   }
 
-  // Where a symbol in an initial value lies; 0: there is no such symbol.
+  // The address of a symbol in an initial value, or 0 if there is no such symbol.
   std::uint64_t address_of(const std::string& symbol) const {
     for (const auto* places : {&placement_.global, &placement_.functions}) {
       if (const auto found = places->find(symbol); found != places->end()) return found->second;
@@ -127,7 +127,7 @@ class Loaded final : public LoadedModule {
     return variable.space == ptx::Space::kGlobal || variable.space == ptx::Space::kConst;
   }
 
-  // Refuses variables that are too large before anything is allocated for them.
+  // Refuses variables that are too large before any memory is allocated for them.
   void check_sizes() const {
     std::uint64_t constant = 0;
     std::uint64_t global = 0;
@@ -137,7 +137,7 @@ class Loaded final : public LoadedModule {
         constant += variable.bytes;
         if (constant > kMaxConstantBytes) {
           base::fail(ErrorCode::kParse,
-                     "the .const variables up to '{}' have {} bytes; a module may have {}",
+                     "the .const variables up to '{}' have {} bytes; a module may have at most {}",
                      variable.name, constant, kMaxConstantBytes);
         }
       } else if (variable.space == ptx::Space::kGlobal) {
@@ -152,25 +152,27 @@ class Loaded final : public LoadedModule {
     }
   }
 
-  // Every .global and .const variable gets an allocation of its own, so that an access past its end
-  // is out of bounds. Addresses in initial values are filled in when all variables have one.
+  // Every .global and .const variable gets a separate allocation, so that an access past its end is
+  // out of bounds. Addresses in initial values are filled in when all variables have an allocation.
   void place_globals() {
     check_sizes();
     for (const ptx::Variable& variable : module_.variables) {
       if (!is_global(variable)) continue;
       if (variable.external) {
-        base::fail(ErrorCode::kUnsupported, "extern variable '{}': there is no linker here",
+        base::fail(ErrorCode::kUnsupported,
+                   "extern variable '{}' has no definition in this module; link it with the PTX "
+                   "that defines it",
                    variable.name);
       }
-      // The record comes first, so that release() knows of all that was allocated.
+      // The record comes first, so that release() has the list of all allocations.
       variables_.push_back({variable.name, 0, variable.bytes});
       const std::uint64_t address = memory_.allocate(std::max<std::uint64_t>(variable.bytes, 1));
       if (address == 0) {
-        base::fail(ErrorCode::kOutOfMemory, "no {} bytes for variable '{}'", variable.bytes,
-                   variable.name);
+        base::fail(ErrorCode::kOutOfMemory, "there are no {} bytes for variable '{}'",
+                   variable.bytes, variable.name);
       }
       variables_.back().address = address;
-      // Bytes without an initial value are zero, as the ISA says.
+      // Bytes without an initial value are zero (PTX ISA).
       memory_.zero_new(address, variable.bytes);
       memory_.write(address, variable.initial.data(), variable.initial.size());
       placement_.global[variable.name] = address;
@@ -189,8 +191,8 @@ class Loaded final : public LoadedModule {
     }
   }
 
-  // The names that a kernel and the functions it may reach use. A function that is called through a
-  // register is among them too, since the parser turns such a call into calls by name.
+  // The names that a kernel uses, or a function that it may call. Functions that are called through
+  // a register are included, because the parser turns such a call into calls by name.
   NameSet used_names(const ptx::Function& kernel) const {
     NameSet used;
     std::vector<const ptx::Function*> left = {&kernel};
@@ -210,8 +212,8 @@ class Loaded final : public LoadedModule {
   }
 
   // Lays out the parameters and the shared memory of a kernel, and decodes it. Shared memory holds
-  // those variables of the module and of its functions that the kernel uses, or a function that it
-  // may reach. ptxas takes an extern variable with a size for one without extern, and so does this.
+  // the variables of the module and of its functions that the kernel uses, or a function that it
+  // may call. Like in ptxas, an extern variable with a size counts as a variable without extern.
   void decode(const ptx::Function& function) {
     auto program = std::make_unique<Program>();
     program->module = &module_;
@@ -226,7 +228,8 @@ class Loaded final : public LoadedModule {
       info.parameter_sizes.push_back(static_cast<std::uint32_t>(parameter.bytes));
       info.parameter_bytes += static_cast<std::uint32_t>(parameter.bytes);
     }
-    // Static variables come first. Those that the launch sizes follow, and start at one address.
+    // Static variables come first. Variables whose size the launch gives follow, and all start at
+    // one address.
     Placement placement = placement_;
     std::uint64_t end = 0;
     std::uint64_t dynamic_alignment = 16;
@@ -258,7 +261,7 @@ class Loaded final : public LoadedModule {
         place(variable);
       }
     });
-    // One text of a link may declare what another one defines.
+    // A text of a link may declare a variable that another text defines.
     for_shared([&](const ptx::Variable& variable) {
       const bool defined = placement.shared.contains(variable.name);
       if (variable.bytes != 0 && variable.external && !defined) place(variable);

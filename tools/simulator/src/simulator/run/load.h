@@ -25,11 +25,13 @@ struct GlobalVariable {
 // allocated in `memory` and released with the module.
 class LoadedModule {
  public:
-  // Throws Error{kParse} (with the PTX line) or Error{kUnsupported}, naming the instruction.
+  // Throws Error{kParse} (with the PTX line) or Error{kUnsupported}. The message names the
+  // instruction.
   static std::shared_ptr<LoadedModule> load(std::string_view ptx, GlobalMemory& memory);
   virtual ~LoadedModule() = default;
 
-  virtual const KernelInfo* kernel(std::string_view name) const = 0;  // null: no such kernel
+  // null if there is no such kernel
+  virtual const KernelInfo* kernel(std::string_view name) const = 0;
   virtual const Program* program(std::string_view name) const = 0;
   virtual std::vector<std::string_view> kernels() const = 0;  // their names, sorted
   virtual std::span<const GlobalVariable> variables() const = 0;

@@ -17,7 +17,7 @@ std::uint64_t ctas_of_cluster(const LaunchRequest& request) {
   return std::uint64_t{request.cluster[0]} * request.cluster[1] * request.cluster[2];
 }
 
-// The bytes of this machine that a CTA takes while it lives, at most.
+// An upper bound of the bytes of this machine that a resident CTA takes.
 std::uint64_t host_bytes(const LaunchRequest& request, const abi::SimulatorOptions& options,
                          std::uint64_t ctas) {
   const std::uint64_t threads =
@@ -30,17 +30,16 @@ std::uint64_t host_bytes(const LaunchRequest& request, const abi::SimulatorOptio
   std::uint64_t bytes =
       warps * (program.register_bytes + 2 * page) + threads * 2 * program.info.local_bytes + shared;
   if (options.checked == 0) return bytes;
-  // A word of shared memory has a stamp of who wrote it and, from each warp, of who read it.
+  // A word of shared memory has a stamp of its writer and, for each warp, of its reads.
   bytes += shared / 4 * (8 + 4 * warps);
-  // Each warp has three clocks of every warp of the grid, where blocks can order themselves.
+  // Each warp has three clocks for every warp of the grid, if blocks can order themselves.
   if (program.orders_blocks) bytes += warps * 12 * warps * ctas;
   return bytes;
 }
 
-// How many clusters have a place. Where they would take too much memory of this machine there are
-// fewer, since a kernel may not count on more than the device has left for it; but never less than
-// a CTA for each of so many multiprocessors as the largest device has, nor, in a cooperative
-// launch, less than all.
+// The number of co-resident clusters. If they would take too much memory of this machine, there are
+// fewer; a kernel cannot rely on more than the device has left for it. But there is at least a CTA
+// for each multiprocessor of the largest device. In a cooperative launch all clusters are resident.
 std::uint64_t count_places(const LaunchRequest& request, const abi::SimulatorOptions& options,
                            std::uint64_t clusters) {
   if (request.cooperative) return clusters;
@@ -75,7 +74,7 @@ Residents::Residents(const LaunchRequest& request, const abi::SimulatorOptions& 
   places_.resize(count_places(request, options, clusters));
 }
 
-// Clusters start at nearly the same time. Which of them is first at a counter is drawn.
+// Clusters start at nearly the same time. A random draw decides which is first at a counter.
 void Residents::run() {
   constexpr std::uint32_t kStart = 32;
   Xoshiro256 random(options_.seed);
@@ -111,9 +110,9 @@ void Residents::start(std::size_t number, std::uint64_t clock) {
   turns_.emplace(clock, number);
 }
 
-// The first turn of a warp may begin with an ordered access. More follow, so that what the
-// processor has in its caches is used more than once, but none behind a warp that has come to such
-// an access.
+// The first turn of a warp may begin with an ordered access. More turns follow, so that data in the
+// processor's caches is used more than once. But no turn follows one in which a warp has reached
+// such an access.
 bool Residents::run_some(Place& place) {
   constexpr std::uint64_t kSlice = 4000;
   Cluster& cluster = place.cluster;
@@ -137,7 +136,7 @@ bool Residents::run_some(Place& place) {
   return true;
 }
 
-// Throws the Fault of clusters that wait in vain, at the lowest of them.
+// Throws the Fault of clusters that wait for ever, at the lowest of them.
 void Residents::report() {
   std::vector<Place*> alive;
   for (const auto& place : places_) {

@@ -12,7 +12,7 @@
 namespace annulus::simulator {
 namespace {
 
-// Fills `ready` with the warps that can run. Returns false where all lanes of all CTAs have exited.
+// Fills `ready` with the warps that can run. Returns false if all lanes of all CTAs have exited.
 bool find_ready(const Cluster& cluster, std::vector<Warp*>& ready) {
   ready.clear();
   bool alive = false;
@@ -25,13 +25,13 @@ bool find_ready(const Cluster& cluster, std::vector<Warp*>& ready) {
   return alive;
 }
 
-// Whether no warp makes progress: all wait, or they test mbarriers again and again. Then only a
-// copy that lands can change something.
+// Whether no warp makes progress: all warps wait, or they only test mbarriers. Then only a copy
+// that lands can change anything.
 bool idle(const Cluster& cluster, std::size_t ready) {
   if (ready == 0) return true;
-  // A warp gives up its turn when its test fails, so this is about 8 turns of every ready warp.
-  // Copies that land late therefore stay late, which shows a missing wait; but they land long
-  // before the kPolls of check_limits, at which the kernel is reported as dead.
+  // A warp ends its turn when its test fails, so this is about 8 turns of every ready warp. So
+  // copies that land late stay late, which makes a missing wait visible. But they land long before
+  // the kPolls of check_limits, at which the kernel is reported as a deadlock.
   constexpr std::uint64_t kPatience = 8;
   return cluster.events == cluster.polled_events && cluster.polls > kPatience * ready;
 }
@@ -40,7 +40,7 @@ void check_limits(const Cluster& cluster, const Cta& cta, const LaunchRequest& r
                   std::size_t ready) {
   if (request.max_warp_instructions != 0 && cta.executed > request.max_warp_instructions) {
     raise_at(FaultKind::kTimeout, -1,
-             "block ({}, {}, {}) has run {} warp instructions, {} are allowed (option limit): {}",
+             "block ({}, {}, {}) has run {} warp instructions, but the option limit allows {}: {}",
              cta.index[0], cta.index[1], cta.index[2], cta.executed, request.max_warp_instructions,
              waits_text(cta));
   }
@@ -52,7 +52,7 @@ void check_limits(const Cluster& cluster, const Cta& cta, const LaunchRequest& r
   }
 }
 
-// Lets one copy take effect that a warp may wait for. False: there is none.
+// Lets one copy take effect that a warp may wait for. Returns false if there is none.
 bool land_one(Cluster& cluster) {
   if (cluster.copies.land_one(cluster)) return true;
   for (const auto& cta : cluster.ctas) {
@@ -64,7 +64,7 @@ bool land_one(Cluster& cluster) {
   return false;
 }
 
-// After the turn of a warp, lets some of what is under way happen.
+// Lets some of the operations under way take effect, after the turn of a warp.
 void land(Cluster& cluster, Warp& warp) {
   if (!warp.copies.empty()) warp.copies.land_some(warp);
   cluster.copies.land_some(cluster);

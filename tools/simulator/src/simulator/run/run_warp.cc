@@ -41,7 +41,8 @@ void merge_groups(Warp& warp) {
   }
 }
 
-// Whether group `a` runs before group `b`: it is further behind, unless one of them gives way.
+// Whether group `a` runs before group `b`: its program counter is lower, unless one of them gives
+// way.
 bool goes_first(const Group& a, const Group& b) {
   return a.gives_way != b.gives_way ? b.gives_way : a.pc < b.pc;
 }
@@ -51,7 +52,7 @@ void stop_giving_way(Warp& warp) {
   warp.preferred = 0;
 }
 
-// The group that runs next of those that can run, or null.
+// The next group to run, out of those that can run, or null.
 Group* select_group(Warp& warp) {
   if (warp.groups.size() > 1) merge_groups(warp);
   Group* best = nullptr;
@@ -63,7 +64,7 @@ Group* select_group(Warp& warp) {
   return best;
 }
 
-// The first instruction ahead of the group where it may meet another one.
+// The first instruction ahead of the group at which it may meet another group.
 std::uint32_t next_convergence(const Warp& warp, const Group& group) {
   std::uint32_t next = kNoSlot;
   for (const Group& other : warp.groups) {
@@ -72,8 +73,8 @@ std::uint32_t next_convergence(const Warp& warp, const Group& group) {
   return next;
 }
 
-// Whether all lanes that the instruction needs are there with those of `mask`, which are the lanes
-// of the group whose predicate is true. Throws Fault where the missing ones can never come.
+// Whether all lanes that the instruction needs are present. `mask` has the lanes of the group whose
+// predicate is true. Throws Fault if the missing lanes can never arrive.
 bool all_here(const Warp& warp, const Group& group, const Inst& inst, Mask mask) {
   const Mask all = wanted(warp, inst, mask);
   if ((all & ~mask) == 0) return true;
@@ -89,8 +90,8 @@ bool all_here(const Warp& warp, const Group& group, const Inst& inst, Mask mask)
   return false;
 }
 
-// In checked mode, before an instruction runs: looks at registers that may be read before they are
-// written, and at those that belong to a matrix product.
+// For checked mode, before an instruction runs: checks registers that may be read before they are
+// written, and registers that belong to a matrix product.
 void check_registers(Warp& warp, std::uint8_t watch, Mask mask) {
   if ((watch & kWatchMatrix) != 0 && mask != 0) touch_matrix_registers(warp, warp.pc);
   if ((watch & kWatchWritten) == 0) return;
@@ -98,7 +99,7 @@ void check_registers(Warp& warp, std::uint8_t watch, Mask mask) {
     const Mask missing = mask & ~warp.written[use.watched];
     if (missing != 0 && !(use.passed_on && !warp.cta->strict)) {
       report_at(FaultKind::kUninitialized, lowest_lane(missing),
-                "a register is read that no instruction wrote on this path");
+                "a register is read, but no instruction wrote it on this path");
     }
   }
 }
@@ -119,19 +120,20 @@ void note_written(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// What becomes of the running group after an instruction that is more than a handler.
+// The effect on the running group of an instruction that changes the control flow.
 struct Step {
-  std::uint32_t pc = 0;  // where it goes on
-  bool regroup = false;  // groups have changed, or may merge: select anew
-  bool gone = false;     // the warp's groups say already where its lanes go on
-  bool yield = false;    // what is left of the turn is given up
-  bool again = false;    // the instruction did not happen; counters count it when it runs again
+  std::uint32_t pc = 0;  // where the group continues
+  bool regroup = false;  // groups have changed or may merge: a group is selected again
+  bool gone = false;     // the warp's groups already hold where its lanes continue
+  bool yield = false;    // the rest of the turn is given up
+  bool again = false;    // the instruction did not happen; the counters count it when it runs again
 };
 
 constexpr Step kGone{.regroup = true, .gone = true};
 
-// Makes the lanes `away` of the group a group of their own, the last of the warp, which goes on at
-// `pc`. The others go on behind the running instruction. Afterwards `group` is dangling.
+// Makes the lanes `away` of the group a separate group, the last of the warp, which continues at
+// `pc`. The other lanes continue after the running instruction. Afterwards `group` is a dangling
+// reference.
 void split(Warp& warp, Group& group, Mask away, std::uint32_t pc) {
   Group other = group;
   other.mask = away;
@@ -141,14 +143,14 @@ void split(Warp& warp, Group& group, Mask away, std::uint32_t pc) {
   warp.groups.push_back(other);
 }
 
-// A branch of all lanes may lead to where another group is, so groups are looked at again.
+// A branch of all lanes may reach the place of another group, so a group is selected again.
 Step branch(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   if (mask == group.mask) return {.pc = inst.target, .regroup = warp.groups.size() > 1};
   split(warp, group, mask, inst.target);
   return kGone;
 }
 
-// Moves parameters between the frames of caller and callee, in the local memory of each lane.
+// Copies parameters between the frames of caller and callee, in the local memory of each lane.
 void copy_frames(Warp& warp, const Inst& call, std::uint32_t begin, std::uint32_t end, Mask mask) {
   const std::uint32_t stride = warp.cta->program->info.local_bytes;
   for (std::uint32_t i = begin; i < end; i += 3) {
@@ -163,8 +165,7 @@ void copy_frames(Warp& warp, const Inst& call, std::uint32_t begin, std::uint32_
   }
 }
 
-// Splits the lanes of `mask` off as a group of their own at the running instruction, and returns
-// it.
+// Makes the lanes of `mask` a separate group at the running instruction, and returns it.
 Group& part(Warp& warp, Group& group, Mask mask) {
   if (mask == group.mask) return group;
   split(warp, group, mask, warp.pc);
@@ -184,7 +185,8 @@ Step call(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   return {.pc = inst.target, .regroup = warp.groups.size() > 1};
 }
 
-// The last warp of a CTA has exited. Throws Fault where something of the CTA is still under way.
+// Called when the last warp of a CTA has exited. Throws Fault if an operation of the CTA is still
+// under way.
 void check_end(Warp& warp) {
   Cta& cta = *warp.cta;
   check_products_issued(warp);
@@ -192,8 +194,8 @@ void check_end(Warp& warp) {
   if (cta.checked) check_remote_seen(cta);
 }
 
-// Lanes exit. They must have waited for what they issued, and from now on nothing waits for them:
-// parked groups try again without them, and barriers that needed only them are complete.
+// Lanes exit. They must have waited for the operations that they issued. From now on nothing waits
+// for them: parked groups try again without them, and barriers that lacked only them are complete.
 Step exit_lanes(Warp& warp, Group& group, Mask mask) {
   Cta& cta = *warp.cta;
   group.pc = warp.pc + 1;
@@ -211,8 +213,8 @@ Step exit_lanes(Warp& warp, Group& group, Mask mask) {
     if (other.state == GroupState::kParked) other.state = GroupState::kRunning;
   }
   std::erase_if(warp.groups, [](const Group& other) { return other.mask == 0; });
-  // Barriers count a warp as a whole while any of its lanes lives, so only the exit of its last
-  // lane can complete one.
+  // Barriers count a warp as a whole as long as any of its lanes has not exited, so only the exit
+  // of its last lane can complete one.
   if (warp.live == 0) {
     for (NamedBarrier& barrier : cta.barriers) {
       if (barrier.open && barrier_complete(cta, barrier)) complete_barrier(cta, barrier);
@@ -225,7 +227,7 @@ Step exit_lanes(Warp& warp, Group& group, Mask mask) {
   return kGone;
 }
 
-// Returns from a function to behind its call. A return from the kernel is an exit.
+// Returns from a function to the instruction after its call. A return from the kernel is an exit.
 Step return_lanes(Warp& warp, Group& group, Mask mask) {
   if (group.depth == 0) return exit_lanes(warp, group, mask);
   Group& returning = part(warp, group, mask);
@@ -237,11 +239,11 @@ Step return_lanes(Warp& warp, Group& group, Mask mask) {
   return kGone;
 }
 
-// Whether an ordered access has to wait, which it does where clusters live together, but at the
-// beginning of a turn that its cluster has because its clock is the least. So all clusters make
-// these accesses in the order of their clocks, however long they run at a time.
-// Not inlined, nor is begins_ordered(): the loop of run_group, which runs plain instructions, would
-// have a register less.
+// Whether an ordered access has to wait. With co-resident clusters it may only be the first access
+// of a turn that the cluster has because its clock is the smallest. So all clusters make these
+// accesses in the order of their clocks, however long they run at a time. This function and
+// begins_ordered() are not inlined, because the loop of run_group, which runs plain instructions,
+// would then have one register less.
 [[gnu::noinline]] bool waits_for_turn(Warp& warp) {
   Cluster& cluster = *warp.cta->cluster;
   if (!cluster.together) return false;
@@ -255,8 +257,8 @@ Step return_lanes(Warp& warp, Group& group, Mask mask) {
   return false;
 }
 
-// Runs a handler that may say in Warp::pause that its lanes wait. A group that will run the
-// instruction again is split from the lanes whose predicate is false, which go on.
+// Runs a handler that may set Warp::pause to make its lanes wait. A group that will run the
+// instruction again is split from the lanes whose predicate is false, which continue.
 template <bool kChecked>
 Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   if (inst.flow == Flow::kOrdered && waits_for_turn(warp)) {
@@ -273,7 +275,7 @@ Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   return {.regroup = true, .gone = true, .yield = pause.yield, .again = pause.again};
 }
 
-// Whether the turn of a warp whose group this is begins with an ordered access, and may.
+// Whether the turn of the warp of this group begins with an ordered access, and may do so.
 [[gnu::noinline]] bool begins_ordered(const Warp& warp, const Group& group) {
   const Inst& inst = warp.cta->program->code[group.pc];
   if (inst.flow != Flow::kOrdered || !warp.cta->cluster->least) return false;
@@ -303,14 +305,15 @@ Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   return {.pc = warp.pc + 1};
 }
 
-// What is left of a turn, and what has been done in it.
+// The rest of a turn, and what was done in it.
 struct Turn {
-  std::uint32_t budget = 0;  // instructions
+  std::uint32_t budget = 0;  // in instructions
   std::uint32_t granted = 0;
-  std::uint32_t attempts = 0;  // of these the instructions that did not happen
+  std::uint32_t attempts = 0;  // of these, the instructions that did not happen
   std::uint64_t lanes = 0;
-  std::uint64_t activity = 0;  // when the running group last began a round of a polling loop
-  bool round = false;          // it begins another one
+  std::uint64_t activity = 0;  // the activity when the running group last began a round of a
+                               // polling loop
+  bool round = false;          // the group begins another round
   std::uint32_t executed() const { return granted - budget; }
 };
 
@@ -318,8 +321,9 @@ std::uint64_t activity(const Warp& warp) {
   return warp.cta->activity() + warp.cta->cluster->events;
 }
 
-// The group begins another round of a loop in which it may wait, while the warp has other groups.
-// A round in which the warp changed nothing brings the moment nearer at which it gives way.
+// The group begins another round of a loop in which it may wait, and the warp has other groups. A
+// round in which the warp changed nothing counts more towards the moment at which the group gives
+// way.
 void note_round(Warp& warp, Group& group, Turn& turn) {
   constexpr std::uint32_t kEnough = 4096;
   constexpr std::uint32_t kIdle = 256;
@@ -331,8 +335,8 @@ void note_round(Warp& warp, Group& group, Turn& turn) {
   group.gives_way = true;
 }
 
-// Groups of the warp have run so many instructions. Those that gave way have their turn again
-// sooner or later, since the others may wait for them too.
+// Groups of the warp have run this number of instructions. Groups that gave way run again after
+// some time, because the others may wait for them too.
 void note_run(Warp& warp, std::uint32_t instructions) {
   constexpr std::uint32_t kLong = 4096;
   const auto gives_way = [](const Group& group) { return group.gives_way; };
@@ -343,8 +347,8 @@ void note_run(Warp& warp, std::uint32_t instructions) {
   }
 }
 
-// Runs the group until the group to run has to be selected anew: where it has come as far as the
-// next group (`limit`), has changed or waits, or at the end of the turn.
+// Runs the group until a group has to be selected again: the group has reached the next group
+// (`limit`), has changed or waits, or the turn ends.
 template <bool kChecked>
 void run_group(Warp& warp, Group& group, Turn& turn) {
   const Inst* const code = warp.cta->program->code.data();
@@ -375,10 +379,10 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
       step = change_groups<kChecked>(warp, group, inst, mask);
       if (step.yield) turn.granted -= std::exchange(budget, 0);
       if (step.again) {
-        // The counters are exact. The turn pays for the attempt all the same, so that the number of
-        // executed instructions, which only the clock and the limit of a launch read, has one for
-        // each attempt. note_written() below does no harm: the lanes do nothing else before they
-        // run the instruction again.
+        // The counters are exact. The turn still pays for the attempt. So the number of executed
+        // instructions, which only the clock and the limit of a launch use, includes each attempt.
+        // note_written() below is harmless here: the lanes do nothing else before they run the
+        // instruction again.
         ++turn.attempts;
         --by_class[static_cast<std::size_t>(inst.kind)];
         lanes -= static_cast<std::uint64_t>(std::popcount(mask));
@@ -398,7 +402,8 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
 }  // namespace
 
 Mask wanted(const Warp& warp, const Inst& inst, Mask mask) {
-  // A barrier does not wait for lanes that have exited, but mma and the like need all 32.
+  // A barrier does not wait for lanes that have exited, but mma and similar instructions need all
+  // 32 lanes.
   if (inst.flow == Flow::kBarrier) return warp.live;
   if (inst.convergence == Convergence::kWarp) return warp.cta->warp_lanes(warp.index);
   const auto* members = warp.lanes<std::uint32_t>(inst.members);

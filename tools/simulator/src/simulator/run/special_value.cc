@@ -43,7 +43,8 @@ std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Specia
                         number % 3);
   }
   const std::uint32_t lane = thread % kLanes;
-  // For lane 31 the shift gives 0 and the difference all ones, as all lanes are up to the last.
+  // For lane 31 the shift gives 0 and the difference all ones, because all lanes are up to the last
+  // one.
   const std::uint32_t below = (1u << lane) - 1;
   const std::uint32_t up_to = (2u << lane) - 1;
   switch (special) {
@@ -53,8 +54,8 @@ std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Specia
       return thread / kLanes;
     case Special::kNwarpid:
       return cta.warp_count();
-    // As if there were one multiprocessor and one grid, so that results do not depend on which host
-    // thread runs a CTA.
+    // The values are those of a single multiprocessor and a single grid, so that results do not
+    // depend on which host thread runs a CTA.
     case Special::kSmid:
       return 0;
     case Special::kNsmid:
@@ -78,13 +79,13 @@ std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Specia
       return cta.rank;
     case Special::kClusterNctarank:
       return request.cluster[0] * request.cluster[1] * request.cluster[2];
-    // Where grid-wide barriers of cooperative launches keep their state, the upper half first.
+    // The address of the state of grid-wide barriers of cooperative launches, the upper half first.
     case Special::kEnvreg1:
       return static_cast<std::uint32_t>(request.grid_workspace >> 32);
     case Special::kEnvreg2:
       return static_cast<std::uint32_t>(request.grid_workspace);
-// The vectors were dealt with above. They are named here in place of a default, so that the
-// compiler warns of a scalar that is missing.
+// The vectors were handled above. They are named here instead of a default, so that the compiler
+// warns about a scalar that is missing.
 #define VECTOR(name, text) \
   case Special::name##X:   \
   case Special::name##Y:   \

@@ -6,7 +6,7 @@
 
 namespace annulus::simulator {
 
-// What a special register holds for one thread of a CTA. Requires: the CTA has its index.
+// The value of a special register for a thread of a CTA. Requires: the CTA has its index.
 std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Special special,
                             std::uint32_t thread);
 

@@ -44,7 +44,7 @@ std::uint64_t state(const Warp& warp) {
   return hash.value();
 }
 
-// Rises with everything that a warp of any cluster could learn of.
+// A number that rises with everything that a warp of any cluster could observe.
 std::uint64_t activity(const Cluster& cluster) {
   std::uint64_t sum = cluster.events;
   for (const auto& cta : cluster.ctas) sum += cta->activity();
@@ -53,7 +53,7 @@ std::uint64_t activity(const Cluster& cluster) {
 
 }  // namespace
 
-// A clock runs on while a warp goes round.
+// A kernel that reads a clock is not watched, because a clock continues while a warp polls.
 StillWatch::StillWatch(const LaunchRequest& request)
     : able_(!request.has_company && !request.program->reads_clock) {}
 
@@ -79,19 +79,20 @@ bool StillWatch::turned(const Cluster& cluster) {
     changed_ = turn_;
     return false;
   }
-  // What goes on changes something every few turns, and then there is nothing to look at.
+  // A running kernel changes something every few turns. Then there is nothing to check.
   constexpr std::uint64_t kQuiet = 64;
   if (turn_ - changed_ < kQuiet * watched_.size()) return false;
   const Warp& warp = *cluster.running;
-  // A warp that did nothing has the state that it had before, which proves nothing.
+  // A warp that did nothing has the same state as before, which proves nothing.
   if (warp.stood) return false;
   return look(warp, watched.warps[warp.agent]) && all_proven();
 }
 
-// Compares with a state that is kept for twice as many turns each time, so that it is one of the
-// loop sooner or later, whatever came before the loop and however many turns a round takes.
+// Compares with a stored state, which is replaced after a number of turns that doubles each time.
+// So the stored state is a state of the loop after some time, whatever came before the loop and
+// however many turns a round takes.
 bool StillWatch::look(const Warp& warp, Seen& seen) const {
-  // The last warp that did anything else may have exited since.
+  // The last warp that did anything else may have exited since then.
   constexpr std::uint64_t kAgain = 256;
   if (seen.proven > changed_) return turn_ % kAgain == 0;
   const std::uint64_t now = state(warp);

@@ -1,15 +1,15 @@
 #ifndef ANNULUS_SIMULATOR_RUN_VIRTUAL_CLOCK_H_
 #define ANNULUS_SIMULATOR_RUN_VIRTUAL_CLOCK_H_
 
-// The clock of clusters that live together: a sum over the instructions that their warps have run.
+// The clock of co-resident clusters: a sum over the instructions that their warps have run.
 //
 //   1     an instruction of a warp, which is a cycle of one of a multiprocessor's schedulers
-//   32    a matrix product, whose tensor core is busy that much longer
-//   200   an ordered access, which a thread waits for until level 2 has answered; so a warp that
-//         polls does not count as one that computes
+//   32    a matrix product, which keeps its tensor core busy that much longer
+//   200   an ordered access, whose thread waits for an answer from level 2; so a warp that
+//         polls counts differently from a warp that computes
 //
-// It says whose turn it is, and predicts no time: of memory, caches and how instructions overlap it
-// knows nothing.
+// The clock decides whose turn it is. It does not predict time, because it ignores memory, caches
+// and the overlap of instructions.
 
 #include <cstdint>
 
@@ -20,8 +20,8 @@ namespace annulus::simulator {
 constexpr std::uint64_t kMatrixCost = 32;
 constexpr std::uint64_t kOrderedCost = 200;
 
-// What the CTAs of a cluster have done. It starts anywhere and never goes back while the cluster
-// lives.
+// The work that the CTAs of a cluster have done. Its start value is arbitrary, and it never
+// decreases while the cluster runs.
 std::uint64_t work_done(const Cluster& cluster);
 
 }  // namespace annulus::simulator
