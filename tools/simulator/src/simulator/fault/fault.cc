@@ -95,7 +95,7 @@ std::string Fault::json() const {
                              {"warp", warp},
                              {"lane", lane},
                              {"message", message()}};
-  // A file of the PTX may have a name that is no UTF-8.
+  // A file named in the PTX may have a name that is not valid UTF-8.
   return object.dump(-1, ' ', false, base::Json::error_handler_t::replace);
 }
 

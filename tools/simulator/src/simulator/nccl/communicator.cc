@@ -47,7 +47,7 @@ Communicator::~Communicator() {
   *serving_ends_ = true;
   driver::notify_meetings();
   if (!serving_.joinable()) return;
-  // The last work of the communicator, which held it, may have ended on that thread.
+  // The work that held the last reference to the communicator may have ended on that thread.
   if (serving_.get_id() == std::this_thread::get_id()) {
     serving_.detach();
   } else {
@@ -138,8 +138,8 @@ void Communicator::queue_works() {
       Fault fault;
       fault.kind = FaultKind::kEarlyWork;
       fault.detail = fmt::format(
-          "{} was given work between a group of rank {} and the moment at which its non-blocking "
-          "communicator said ncclSuccess: the two are in no order",
+          "{} received work between a group of rank {} and the moment at which its non-blocking "
+          "communicator returned ncclSuccess: the order of the two is undefined",
           driver::text_of(*work.stream), rank_);
       driver::break_context(*context_, fault);
     }
@@ -259,7 +259,7 @@ void Communicator::give_up() {
   const std::lock_guard lock(mutex_);
   stop_serving(place_);
   if (wire_ != nullptr) {
-    // Other hosts see no more than that the connections end.
+    // Ranks on other hosts only observe that the connections end.
     for (int rank = 0; rank < ranks_; ++rank) {
       const Member& member = wire_->members()[static_cast<std::size_t>(rank)];
       if (rank != rank_ && member.host == wire_->own().host) {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_NCCL_COMMUNICATOR_H_
 #define ANNULUS_SIMULATOR_NCCL_COMMUNICATOR_H_
 
-// A communicator: its state, as ncclCommGetAsyncError tells it, and the numbers of its messages.
+// A communicator: its state, which ncclCommGetAsyncError returns, and the numbers of its messages.
 
 #include <atomic>
 #include <condition_variable>
@@ -28,15 +28,16 @@ using CommunicatorPointer = std::shared_ptr<Communicator>;
 struct GroupWork {
   std::shared_ptr<driver::Stream> stream;
   driver::Work work;
-  // The last work of the stream when the group was called: the first work behind it has to be this.
+  // The last work of the stream when the group was called. The group has to be the first work after
+  // it.
   driver::ItemPointer behind;
 };
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  // The place where the ranks meet, and this rank's number there. It is asked for on the thread
-  // that meets, and may wait for other ranks of an older communicator; empty: this rank is in no
-  // new one.
+  // The place where the ranks meet, and this rank's number there. The thread that meets calls the
+  // function, which may wait for other ranks of an older communicator. It returns no value if this
+  // rank is not in the new communicator.
   struct Seat {
     std::string place;
     int ranks = 0;
@@ -47,7 +48,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(std::shared_ptr<driver::Context> context, int ranks, int rank, bool blocking);
   ~Communicator();
 
-  // Begins to meet the other ranks.
+  // Starts to meet the other ranks.
   void start(FindSeat find_seat);
 
   const std::shared_ptr<driver::Context>& context() const { return context_; }
@@ -58,27 +59,27 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Inbox& inbox() { return *inbox_; }
   const std::string& place() const { return place_; }
 
-  // What the last operation has come to: kNcclInProgress, or its code. Every call brings it on.
+  // The state of the last operation: kNcclInProgress, or its code. Every call makes progress.
   abi::NcclResult status();
   // Waits for the operation in progress.
   abi::NcclResult finish();
-  // The code with which a call that needs a ready communicator is refused, else kNcclSuccess.
+  // The code with which a call that needs a ready communicator is refused, or kNcclSuccess.
   abi::NcclResult refusal();
 
-  // Queues the works once all `peers` have been met (the first group between two ranks connects
-  // them).
+  // Queues the works when all `peers` have been met. The first group between two ranks connects
+  // them.
   void enqueue(std::vector<GroupWork> works, const std::vector<int>& peers);
 
-  // Ends its connections to `peer`, or to all ranks of other processes if that is -1. Whether there
-  // was one.
+  // Ends the connections to `peer`, or to all ranks of other processes if it is -1. Returns whether
+  // there was one.
   bool cut(int peer);
 
-  // Ends what is under way; the streams go on with whatever the buffers hold.
+  // Ends the work under way. The streams continue with whatever the buffers hold.
   void give_up();
   abi::NcclResult revoke();
   abi::NcclResult finalize();
   bool finalized() const { return finalized_; }
-  // Whether work in progress is to end without its messages.
+  // Whether work in progress has to end without its messages.
   bool stopped() const { return stop_; }
   const std::atomic<bool>& stop() const { return stop_; }
 
@@ -94,12 +95,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  private:
   enum class Phase { kMeeting, kReady, kQueueing, kFinalizing, kRevoked, kAborted, kFailed };
   void meet(const FindSeat& find_seat);
-  bool advance();  // true: nothing is in progress any more. Requires: mutex_ is held.
+  bool advance();  // returns true if nothing is in progress any more; requires: mutex_ is held
   void queue_works();
   bool peers_came();
   bool all_said_bye();
-  // The rank of another host that was lost, as NCCL's network tells it; of this host nothing is
-  // told. -1: there is none.
+  // The rank on another host whose connection was lost, or -1. As in NCCL, whose network reports
+  // such losses, the loss of a rank on this host is not reported.
   int lost_remote_rank();
 
   const std::shared_ptr<driver::Context> context_;
@@ -115,16 +116,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<bool> stop_{false};
   std::atomic<bool> finalized_{false};
 
-  std::mutex mutex_;  // guards below
+  std::mutex mutex_;  // guards the members below
   Phase phase_ = Phase::kMeeting;
   abi::NcclResult failure_ = abi::kNcclSuccess;
   bool met_ = false;  // meet() has ended
   abi::NcclResult met_with_ = abi::kNcclSuccess;
-  unsigned polls_ = 0;  // so many more calls of status() say that it is in progress
+  unsigned polls_ = 0;  // the number of further calls of status() that return "in progress"
   std::vector<GroupWork> works_;
   std::vector<int> peers_;
   std::vector<bool> connected_;
-  std::vector<driver::ItemPointer> queued_;  // that may not have ended
+  std::vector<driver::ItemPointer> queued_;  // items that may not have ended
 
   std::vector<std::uint64_t> sent_, received_;
   std::uint64_t collectives_ = 0;
@@ -134,7 +135,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 // All communicators of the process, by their handles.
 driver::Handles<Communicator, abi::NcclComm>& communicators();
 
-// The host that a process says it is on: of NCCL_HOSTID, else of the machine's name.
+// A hash of the host of this process: from NCCL_HOSTID, or from the machine's name.
 std::uint64_t host_hash();
 
 }  // namespace annulus::simulator::nccl

@@ -29,12 +29,13 @@ LastError& last_error() {
   return *only;
 }
 
-// The body of an entry, unless the options let the call fail.
+// Runs the body of an entry, unless the options make the call fail.
 template <typename Body>
 NcclResult guarded(const char* symbol, Body body) noexcept {
   try {
     if (const auto code = planned_failure(symbol)) {
-      return say(*code, fmt::format("{} fails as the simulator's options ask", symbol));
+      return say(*code,
+                 fmt::format("{} fails because the simulator's options make it fail", symbol));
     }
     return body();
   } catch (const driver::Refusal& refusal) {
@@ -46,8 +47,8 @@ NcclResult guarded(const char* symbol, Body body) noexcept {
   }
 }
 
-// A call of a communicator. A second thread that comes meanwhile breaks the rule that NCCL's guide
-// states under "Thread Safety".
+// A call with a communicator. If a second thread calls at the same time, it breaks the rule of
+// NCCL's guide under "Thread Safety".
 class Inside {
  public:
   explicit Inside(CommunicatorPointer communicator) : communicator_(std::move(communicator)) {
@@ -67,13 +68,13 @@ class Inside {
   const CommunicatorPointer communicator_;
 };
 
-// Calls body(communicator) for a handle that is one. `ready`: the communicator must be ready.
+// Calls body(communicator) if the handle is valid. With `ready` the communicator must be ready.
 template <typename Body>
 NcclResult with(const char* symbol, NcclComm handle, bool ready, Body body) noexcept {
   return guarded(symbol, [&]() -> NcclResult {
     const CommunicatorPointer communicator = communicators().find(handle);
     if (communicator == nullptr) {
-      return say(kNcclInvalidArgument, fmt::format("{}: no such communicator", symbol));
+      return say(kNcclInvalidArgument, fmt::format("{}: there is no such communicator", symbol));
     }
     const Inside inside(communicator);
     if (ready) {
@@ -109,7 +110,7 @@ NcclResult call(const char* symbol, NcclComm handle, CUstream stream, Call made)
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-// What a configuration asks for; false where it is none. Its layout is that of nccl.h since 2.14.
+// Reads a configuration. Returns false if it is not valid. Its layout is that of nccl.h since 2.14.
 bool read_config(const NcclConfig* config, bool* blocking) {
   struct Head {
     std::size_t size;
@@ -164,7 +165,7 @@ NcclResult serve_derived(const std::string& place) {
   return serve(place, &problem) ? kNcclSuccess : say(kNcclSystemError, problem);
 }
 
-// A communicator made of an older one.
+// Makes a communicator from an older one.
 NcclResult derive(const CommunicatorPointer& parent, NcclComm* created, const NcclConfig* config,
                   Communicator::FindSeat find_seat) {
   bool blocking = parent->blocking();
@@ -221,7 +222,7 @@ const char* get_last_error(NcclComm) {
     text = last_error().text;
     return text.c_str();
   } catch (const std::bad_alloc&) {
-    return "the host is out of memory, and has none for the text of the last error";
+    return "the host is out of memory, even for the text of the last error";
   }
 }
 
@@ -285,8 +286,8 @@ NcclResult comm_finalize(NcclComm comm) {
               });
 }
 
-// Collective over the ranks of a host, unless the communicator was finalized, revoked or has never
-// come to be.
+// Collective over the ranks of a host, unless the communicator was finalized or revoked, or was
+// never completed.
 NcclResult comm_destroy(NcclComm comm) {
   return with("ncclCommDestroy", comm, false,
               [&](const CommunicatorPointer& communicator) -> NcclResult {
@@ -322,7 +323,7 @@ NcclResult comm_get_async_error(NcclComm comm, NcclResult* error) {
   return with("ncclCommGetAsyncError", comm, false,
               [&](const CommunicatorPointer& communicator) -> NcclResult {
                 if (error == nullptr) return kNcclInvalidArgument;
-                // Whoever polls gives the device time, as with cuEventQuery.
+                // A caller that polls gives the device time to run work, as with cuEventQuery.
                 driver::step(*communicator->context());
                 *error = communicator->status();
                 return kNcclSuccess;
@@ -457,12 +458,12 @@ NcclResult group_end() {
   try {
     Group::of_thread().leave();
   } catch (const std::bad_alloc&) {
-    // The thread has no group yet, so that it is inside none.
+    // The thread has no group yet, so it is not inside one.
   }
   return code;
 }
 
-// Ranks that give the same color meet in a new communicator, in the order of their keys.
+// Ranks with the same color meet in a new communicator, in the order of their keys.
 NcclResult comm_split(NcclComm comm, int color, int key, NcclComm* created, NcclConfig* config) {
   return with("ncclCommSplit", comm, true, [&](const CommunicatorPointer& parent) -> NcclResult {
     const std::uint64_t number = parent->next_child();
@@ -536,7 +537,7 @@ NcclResult comm_shrink(NcclComm comm, int* excluded, int excluded_count, NcclCom
 NcclResult mem_alloc(void** pointer, std::size_t bytes) {
   return guarded("ncclMemAlloc", [&]() -> NcclResult {
     if (pointer == nullptr || bytes == 0) return kNcclInvalidArgument;
-    constexpr std::size_t kStep = std::size_t{2} << 20;  // memory is given in steps of 2 MiB
+    constexpr std::size_t kStep = std::size_t{2} << 20;  // memory is allocated in steps of 2 MiB
     CUdeviceptr address = 0;
     const CUresult code = driver::entry::mem_alloc(&address, (bytes + kStep - 1) / kStep * kStep);
     if (code != kCudaSuccess) {
@@ -556,8 +557,8 @@ NcclResult mem_free(void* pointer) {
   });
 }
 
-// Registering changes nothing that could be seen: the handle is null, as where NCCL has it
-// disabled.
+// Registering has no visible effect. The handle is null, as it is if registration is disabled in
+// NCCL.
 NcclResult comm_register(NcclComm comm, void* buffer, std::size_t bytes, void** handle) {
   return with("ncclCommRegister", comm, true, [&](const CommunicatorPointer&) -> NcclResult {
     if (buffer == nullptr || bytes == 0 || handle == nullptr) return kNcclInvalidArgument;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_NCCL_ENTRIES_H_
 #define ANNULUS_SIMULATOR_NCCL_ENTRIES_H_
 
-// The functions of the simulated NCCL: one for each slot of the table, with the name of its member.
-// NVIDIA documents them under their symbols in "NCCL API"; docs/simulator.md says what the
-// simulated one adds, and where it differs.
+// The functions of the simulated NCCL: one for each slot of the table, under the name of its
+// member. NVIDIA documents them under their symbols in "NCCL API". docs/simulator.md lists what the
+// simulated NCCL adds, and how it differs.
 
 #include <cstddef>
 #include <string>
@@ -22,14 +22,14 @@ using namespace annulus::abi;  // the declarations below use its types
 #undef OPTIONAL
 }  // namespace entry
 
-// The table of a program that has the simulator linked. Slots that NCCL of the version of the
-// options lacks are null.
+// The table for a program that has the simulator linked. Slots of functions that the NCCL version
+// of the options does not have are null.
 abi::NcclTable make_table();
 
-// Returns the code, and makes the text the one that ncclGetLastError gives.
+// Returns the code, and makes the text the one that ncclGetLastError returns.
 abi::NcclResult say(abi::NcclResult code, std::string text);
 
-// The entry of this symbol; null where there is none.
+// The entry of this symbol, or null if there is none.
 void* find_entry(std::string_view symbol);
 
 }  // namespace annulus::simulator::nccl

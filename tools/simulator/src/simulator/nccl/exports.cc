@@ -1,5 +1,5 @@
-// The symbols of the simulated libnccl.so.2: every line of abi/nccl.def. They call the functions of
-// the simulated driver that the process has open, since ranks and devices are in there.
+// The symbols of the simulated libnccl.so.2: every line of abi/nccl.def. They call functions of the
+// simulated driver that the process has open, because it holds the ranks and the devices.
 
 #include <string>
 
@@ -24,7 +24,7 @@ Function* find(const char* symbol) {
   return reinterpret_cast<Function*>(found);
 }
 
-// What a function returns that NCCL of this version, or this driver, does not have.
+// The return value of a function that NCCL of this version, or this driver, does not have.
 template <typename Result>
 Result absent();
 template <>

@@ -64,7 +64,7 @@ NcclResult Group::meet() {
   return code;
 }
 
-// All communicators say hello to their peers before any is waited for.
+// All communicators send a greeting to their peers before any of them waits.
 NcclResult Group::exchange() {
   std::vector<CommunicatorPointer> communicators;
   for (const Call& call : calls_) {
@@ -74,7 +74,7 @@ NcclResult Group::exchange() {
   }
   for (const CommunicatorPointer& one : communicators) {
     if (one->blocking() != communicators.front()->blocking()) return abi::kNcclInvalidArgument;
-    // A message to oneself has its other half in the same group.
+    // A message to the rank itself has its other half in the same group.
     const auto to_self = [&](Operation operation) {
       return std::ranges::count_if(calls_, [&](const Call& call) {
         return call.communicator == one && call.operation == operation && call.root == one->rank();

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_NCCL_GROUP_H_
 #define ANNULUS_SIMULATOR_NCCL_GROUP_H_
 
-// Groups of calls: of a thread, nested, acting at the end of the outermost one.
+// Groups of calls. A group belongs to a thread, can be nested, and acts when its outermost level
+// ends.
 
 #include <vector>
 
@@ -16,18 +17,19 @@ class Group {
 
   void begin() { ++depth_; }
   abi::NcclResult end();
-  // A communicator of the process could not be made: NCCL leaves the thread inside a group then.
+  // Called when a communicator of the process could not be made. NCCL then leaves the thread inside
+  // a group.
   void stay_inside() { ++depth_; }
 
-  // Ends the group without its calls, as an end that fails does.
+  // Ends the group without its calls, like an end that fails.
   void leave() noexcept;
 
-  // The call acts at the end of the group, or at once outside of one.
+  // The call acts at the end of the group, or at once outside of a group.
   abi::NcclResult add(const Call& call);
   abi::NcclResult add(const CommunicatorPointer& started);
 
-  // An argument error inside a group: the call alone reports it, and the group is dropped at its
-  // end with this code.
+  // Records an argument error inside a group. Only the call itself reports the error. At its end
+  // the group is dropped and returns this code.
   abi::NcclResult fail(abi::NcclResult code);
 
  private:

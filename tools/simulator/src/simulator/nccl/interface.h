@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_NCCL_INTERFACE_H_
 #define ANNULUS_SIMULATOR_NCCL_INTERFACE_H_
 
-// What annulus/simulator.h declares of the simulated NCCL; each function returns a CUresult.
+// The functions of annulus/simulator.h for the simulated NCCL. Each returns a CUresult.
 
 #include "annulus/simulator.h"
 

@@ -1,5 +1,4 @@
-// The symbols of annulus/simulator.h that are about NCCL, in both shared libraries of the
-// simulator.
+// The symbols of annulus/simulator.h for NCCL, in both shared libraries of the simulator.
 
 #include "simulator/nccl/interface.h"
 

@@ -23,21 +23,22 @@ constexpr const char* kNames[] = {"ncclSend",      "ncclRecv",    "ncclAllGather
                                   "ncclBroadcast", "ncclAlltoAll"};
 const char* name_of(std::int32_t operation) { return kNames[operation]; }
 
-// One way of one message.
+// One direction of a message: this rank sends it or receives it.
 struct Leg {
   bool sends = false;
   int peer = 0;
   Channel channel = Channel::kPairs;
   std::uint64_t number = 0;
   Label label;
-  std::uint64_t address = 0;  // of what is sent, or where what comes is written
-  // In place of `address`, for what is reduced: the place of what comes among a call's parts.
+  std::uint64_t address = 0;  // of the bytes to send, or of the place for received bytes
+  // In place of `address`, if the received bytes are reduced: the index of the part in a collective
+  // call.
   int part = -1;
-  bool under_way = false;  // sent, and not taken yet
+  bool under_way = false;  // sent, but not received yet
   bool done = false;
 };
 
-// What a collective call does with the parts that have come.
+// The reduction of a collective call, which combines the received parts.
 struct Reduction {
   std::vector<std::vector<std::byte>> parts;  // by rank
   std::uint64_t to = 0;
@@ -74,13 +75,14 @@ void write_device(const OperationPointer& operation, std::uint64_t address,
   GlobalMemory& memory = memory_holding(address, bytes.size(), what);
   driver::note(operation, AccessKind::kWrite, memory, address, bytes.size());
   memory.write(address, bytes.data(), bytes.size());
-  // Whole bytes of the shadow alone are taken over: a bit too few is found, a bit too many is not.
+  // Only whole bytes of the shadow are copied. A bit too few leads to a fault, while a bit too many
+  // hides one.
   if (written.empty() || address % 8 != 0) return;
   std::copy_n(written.begin(), bytes.size() / 8, memory.shadow(address));
 }
 
-// Fills with what is a NaN in every floating-point type. It counts as written: launches that were
-// queued behind the message read it on a GPU too, and what they compute is void.
+// Fills the memory with a NaN of every floating-point type. It counts as written: on a GPU,
+// launches that were queued after the message read it too, and their results are invalid.
 void poison(std::uint64_t address, std::uint64_t bytes) {
   GlobalMemory* const memory = driver::memory_at(address);
   if (bytes == 0 || memory == nullptr || memory->find(address, bytes).end == 0) return;
@@ -100,7 +102,7 @@ T reduced(T a, T b, int operation) {
   }
 }
 
-// Reduces the parts in the order of the ranks, 16-bit floats in fp32, and rounds once.
+// Reduces the parts in the order of the ranks and rounds once. 16-bit floats are added in fp32.
 template <typename T, typename Wide, typename ToWide, typename FromWide>
 std::vector<std::byte> reduce_as(const Reduction& call, ToWide to_wide, FromWide from_wide) {
   std::vector<T> result(call.count);
@@ -162,7 +164,7 @@ class Messages : public driver::Meeting {
            ended();
   }
 
-  // Of what can go, a drawn number goes, in a drawn order.
+  // Sends a drawn number of the messages that can be sent, in a drawn order.
   bool step(const OperationPointer& operation) override {
     if (communicator_->stopped()) {
       for (const Leg& leg : legs_) {
@@ -198,12 +200,12 @@ class Messages : public driver::Meeting {
   }
 
  private:
-  // What a peer still has to be told would be lost with this process.
+  // Notices that were not sent yet would be lost with this process.
   bool ended() const {
     return std::all_of(legs_.begin(), legs_.end(), [](const Leg& leg) { return leg.done; }) &&
            communicator_->wire().flushed();
   }
-  // The notice that a leg waits for.
+  // The kind of notice that a leg waits for.
   static Kind awaited(const Leg& leg) {
     if (!leg.sends) return Kind::kData;
     return leg.under_way ? Kind::kTaken : Kind::kReady;
@@ -249,7 +251,7 @@ class Messages : public driver::Meeting {
                       text(leg.label), leg.peer, text(theirs)));
   }
 
-  // A link has two directions, and messages that share one follow each other.
+  // A link has two directions. Messages in the same direction follow one another.
   void count() const {
     const Options options = nccl::options();
     std::map<std::pair<int, bool>, std::uint64_t> busy;
@@ -352,7 +354,7 @@ class Messages : public driver::Meeting {
   }
 
   const CommunicatorPointer communicator_;
-  bool came_ = false;  // the stream has come to this group
+  bool came_ = false;  // the stream has reached this group
   std::vector<Leg> legs_;
   std::vector<Reduction> reductions_;
 };
@@ -407,7 +409,7 @@ driver::Work messages_work(const std::vector<Call>& calls, std::vector<int>* pee
   driver::Work work;
   work.operation.what = calls.size() == 1 ? name_of(static_cast<std::int32_t>(calls[0].operation))
                                           : "a group of NCCL";
-  // What a collective call of no elements would exchange is dropped, by all ranks alike.
+  // A collective call without elements is dropped, by all ranks alike.
   std::vector<Call> real;
   std::copy_if(calls.begin(), calls.end(), std::back_inserter(real), [](const Call& call) {
     return call.count > 0 || call.operation == Operation::kSend ||

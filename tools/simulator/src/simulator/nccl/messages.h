@@ -12,7 +12,7 @@
 
 namespace annulus::simulator::nccl {
 
-// The functions that move data. Their numbers are those of labels.
+// The functions that move data. Labels hold these numbers.
 enum class Operation : std::int32_t {
   kSend,
   kReceive,
@@ -24,7 +24,7 @@ enum class Operation : std::int32_t {
   kAllToAll,
 };
 
-// One call of such a function.
+// A call of such a function.
 struct Call {
   CommunicatorPointer communicator = {};
   std::shared_ptr<driver::Stream> stream = {};
@@ -34,16 +34,16 @@ struct Call {
   std::uint64_t count = 0;
   int type = 0;
   int reduction = 0;
-  int root = 0;  // or the peer
+  int root = 0;  // the root, or the peer
 };
 
-// Bytes of an element; 0: no such type.
+// The bytes of an element; 0 if there is no such type.
 std::uint64_t type_bytes(int type);
-// The code with which a call is refused; kNcclSuccess: it is right.
+// The code with which the call is refused, or kNcclSuccess if it is correct.
 abi::NcclResult check(const Call& call);
 
-// The work of these calls, which have one communicator and one stream. *peers gets the ranks that
-// it exchanges messages with.
+// The work of these calls, which have the same communicator and stream. *peers becomes the ranks
+// with which messages are exchanged.
 driver::Work messages_work(const std::vector<Call>& calls, std::vector<int>* peers);
 
 }  // namespace annulus::simulator::nccl

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_NCCL_NOTICE_H_
 #define ANNULUS_SIMULATOR_NCCL_NOTICE_H_
 
-// What ranks of a communicator tell each other, and the inbox of a rank, from which it takes what
-// it waits for in any order.
+// The notices that ranks of a communicator send each other, and the inbox of a rank, from which the
+// rank can take notices in any order.
 
 #include <condition_variable>
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace annulus::simulator::nccl {
 
-// What a message is a part of. Both sides of a message must say the same.
+// The call that a message belongs to. Both sides of a message must have equal labels.
 struct Label {
   std::int32_t call = 0;  // kSend for messages of pairs, else the number of the collective call
   std::int32_t type = 0;  // ncclDataType_t
@@ -28,15 +28,15 @@ struct Label {
   friend bool operator==(const Label&, const Label&) = default;
 };
 
-// Messages of one channel between two ranks are numbered from 0 on.
+// The messages of a channel between two ranks are numbered from 0.
 enum class Channel : std::uint32_t { kPairs, kCollectives, kValues };
 
 struct Notice {
   enum class Kind : std::uint32_t {
-    kConnect,  // the first group that has messages between the two ranks was called
-    kReady,    // the stream of the receiver has come to this message
+    kConnect,  // the first group with messages between the two ranks was called
+    kReady,    // the stream of the receiver has reached this message
     kData,     // the bytes of a message
-    kTaken,    // the receiver has them: only now is the message sent
+    kTaken,    // the receiver has the bytes; only now is the message complete for the sender
     kBye,      // the rank has finalized its communicator
   };
   Kind kind = Kind::kConnect;
@@ -46,28 +46,28 @@ struct Notice {
   Label label = {};
   std::vector<std::byte> bytes = {};
   std::vector<std::uint8_t> written =
-      {};  // a bit for each byte: it was ever written; empty: all were
+      {};  // a bit for each byte: whether it was ever written; empty: all were
 };
 
 class Inbox {
  public:
   using Kind = Notice::Kind;
 
-  // `changed` is called, on any thread, after something has come.
+  // `changed` is called, on any thread, after a notice has arrived.
   explicit Inbox(std::function<void()> changed) : changed_(std::move(changed)) {}
 
   void deliver(Notice notice);
-  // The process of this rank has ended without a word.
+  // The process of this rank has ended without a notice.
   void lose(int rank);
-  // Those that wait look again.
+  // Makes the threads that wait check their condition again.
   void wake();
 
   bool has(Kind kind, int from, Channel channel, std::uint64_t number) const;
   std::optional<Notice> take(Kind kind, int from, Channel channel, std::uint64_t number);
   std::set<int> lost() const;
 
-  // Waits until `ready` returns true, which is called again whenever something has come or
-  // wake() was called. It may call the functions above.
+  // Waits until `ready` returns true. It is called again after every arrival and after wake(). It
+  // may call the functions above.
   template <typename Ready>
   void wait(Ready ready) {
     std::unique_lock lock(news_mutex_);
@@ -87,10 +87,10 @@ class Inbox {
   }
 
   const std::function<void()> changed_;
-  mutable std::mutex mutex_;  // guards the two below
+  mutable std::mutex mutex_;  // guards the two members below
   std::map<Key, Notice> notices_;
   std::set<int> lost_;
-  std::mutex news_mutex_;  // guards below
+  std::mutex news_mutex_;  // guards the members below
   std::condition_variable came_;
   std::uint64_t news_ = 0;
 };

@@ -8,10 +8,10 @@ namespace annulus::simulator::nccl {
 namespace {
 
 struct Shared {
-  std::mutex mutex;  // guards below
+  std::mutex mutex;  // guards the members below
   Options options;
   base::Random random{0};
-  unsigned calls = 0;  // of the function that is to fail
+  unsigned calls = 0;  // number of calls of the function that is to fail
   annulus_simulator_nccl_counters counters = ANNULUS_SIMULATOR_NCCL_COUNTERS_INIT;
 };
 Shared& shared() {
@@ -23,7 +23,7 @@ struct Newer {
   std::string_view symbol;
   unsigned since;
 };
-// Functions that are younger than the oldest NCCL that is supported.
+// Functions that are newer than the oldest supported NCCL.
 constexpr Newer kNewer[] = {
     {"ncclCommSplit", 21800},
     {"ncclMemAlloc", 21900},

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_NCCL_OPTIONS_H_
 #define ANNULUS_SIMULATOR_NCCL_OPTIONS_H_
 
-// How the simulated NCCL behaves, for the whole process (annulus/simulator.h).
+// The behaviour of the simulated NCCL, for the whole process (annulus/simulator.h).
 
 #include <optional>
 #include <string_view>
@@ -16,15 +16,15 @@ struct Options : annulus_simulator_nccl_options {
 };
 
 Options options();
-void set_options(const Options& options);  // counts calls anew
+void set_options(const Options& options);  // restarts the count of calls
 
-// Whether NCCL of the version that the options say has a function of this name.
+// Whether the NCCL version of the options has a function of this name.
 bool has_function(std::string_view symbol);
 
-// Counts a call, and returns the code with which the options let it fail, if they do.
+// Counts a call. If the options make the call fail, returns its code.
 std::optional<abi::NcclResult> planned_failure(std::string_view symbol);
 
-// What the ranks of this process have queued (annulus_simulator_nccl_counters).
+// The counters of what the ranks of this process have queued (annulus_simulator_nccl_counters).
 void count_group(std::uint64_t messages, std::uint64_t bytes, std::uint64_t predicted_ns);
 annulus_simulator_nccl_counters counters(bool clear);
 

@@ -31,17 +31,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kMagic[] = "annulus simulated nccl 1";
 constexpr int kPollMillis = 20;
-// For a meeting place that nobody serves, or no longer.
+// The time to wait for a meeting place that no process serves, or not any more.
 constexpr auto kPatience = std::chrono::seconds(10);
-constexpr auto kGreeting = std::chrono::seconds(1);  // for whoever connects to say who it is
-// For what is still to be sent when a communicator ends.
+constexpr auto kGreeting = std::chrono::seconds(1);  // the time to wait for the greeting of a
+                                                     // connection
+// The time to send what is left when a communicator ends.
 constexpr auto kFarewell = std::chrono::milliseconds(200);
 
 struct Hello {
   char magic[sizeof(kMagic)] = {};
   Member member;
 };
-// What the meeting place answers, followed by a Member for each rank where the code is 0.
+// The answer of the meeting place. If its code is 0, a Member for each rank follows.
 struct Answer {
   char magic[sizeof(kMagic)] = {};
   std::int32_t code = 0;
@@ -70,7 +71,7 @@ std::string folder_of_sockets() {
   return (folder.starts_with('/') && fits ? folder : "/tmp") + own;
 }
 
-// A listening socket or a connected one; -1: errno says why there is none.
+// A listening or connected socket. If it is -1, errno has the reason.
 int socket_at(const std::string& path, bool listens) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -91,7 +92,7 @@ int socket_at(const std::string& path, bool listens) {
   return -1;
 }
 
-// A socket that listens at a path as long as it lives.
+// A socket that listens at a path as long as the object exists.
 class Listener {
  public:
   Listener(std::string path, std::string* problem) : path_(std::move(path)) {
@@ -109,15 +110,15 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
   int handle() const { return handle_; }
 
-  std::atomic<bool> stops{false};  // whoever serves it ends
+  std::atomic<bool> stops{false};  // the thread that serves the socket ends
 
  private:
   const std::string path_;
   int handle_ = -1;
 };
 
-// Makes the folder, and takes away the sockets that killed processes have left there. False: the
-// folder is not this user's.
+// Makes the folder, and removes sockets that killed processes have left there. Returns false if the
+// folder belongs to another user.
 bool prepare_folder(const std::string& folder) {
   mkdir(folder.c_str(), S_IRWXU);
   struct stat status = {};
@@ -134,7 +135,7 @@ bool prepare_folder(const std::string& folder) {
   return true;
 }
 
-// Moves all of the bytes, or returns false where the other side has gone or stopped() says so.
+// Moves all of the bytes. Returns false if the other side has gone or stopped() returns true.
 template <typename Move, typename Stopped>
 bool all_bytes(int handle, short event, std::size_t bytes, Stopped stopped, Move move) {
   std::size_t done = 0;
@@ -193,8 +194,9 @@ int connected(const std::string& path, Stopped stopped, std::string* problem) {
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMillis));
   }
   *problem = fmt::format(
-      "nobody answers at {}: {}; ranks have to be processes of one machine that see this folder, "
-      "and the process that made the unique id has to live until all have come",
+      "no process answers at {}: {}; ranks have to be processes of one machine that see this "
+      "folder, "
+      "and the process that made the unique id has to run until all ranks have connected",
       path, base::describe_errno(errno));
   return -1;
 }
@@ -203,7 +205,7 @@ std::string link_name(const std::string& place, int rank) {
   return fmt::format("{}.{}", place, rank);
 }
 
-// The code with which ranks that differ are refused, as NCCL does.
+// The code with which differing ranks are refused, as in NCCL.
 NcclResult verdict(const std::vector<Member>& members) {
   std::map<std::pair<std::uint64_t, std::int32_t>, int> devices;
   for (const Member& member : members) {
@@ -213,7 +215,7 @@ NcclResult verdict(const std::vector<Member>& members) {
   return abi::kNcclSuccess;
 }
 
-// Hears of all ranks and answers them.
+// Receives the greetings of all ranks and answers them.
 void serve_on(const std::shared_ptr<Listener>& listener) {
   std::vector<Member> members;
   std::map<int, int> handles;  // by rank
@@ -225,7 +227,7 @@ void serve_on(const std::shared_ptr<Listener>& listener) {
     if (!read_bytes(handle, &hello, sizeof(hello), within(kGreeting)) ||
         std::memcmp(hello.magic, kMagic, sizeof(kMagic)) != 0 || hello.member.ranks < 1 ||
         hello.member.ranks > kMostRanks || hello.member.rank < 0) {
-      close(handle);  // a stranger
+      close(handle);  // not a rank of this meeting place
       continue;
     }
     const Member& member = hello.member;
@@ -262,7 +264,8 @@ struct Served {
   std::map<std::string, std::weak_ptr<Listener>> all;
 };
 Served& served() {
-  static Served* const only = new Served;  // used by threads of communicators until the end
+  static Served* const only = new Served;  // used by threads of communicators until the process
+                                           // ends
   return *only;
 }
 
@@ -272,7 +275,8 @@ struct Inboxes {
   std::map<std::string, std::weak_ptr<Inbox>> all;
 };
 Inboxes& inboxes() {
-  static Inboxes* const only = new Inboxes;  // used by threads of communicators until the end
+  static Inboxes* const only = new Inboxes;  // used by threads of communicators until the process
+                                             // ends
   return *only;
 }
 
@@ -359,7 +363,8 @@ std::unique_ptr<Wire> Wire::meet(const std::string& place, const Member& own,
   if (!write_bytes(handle, &hello, sizeof(hello), stopped) ||
       !read_bytes(handle, &answer, sizeof(answer), stopped) ||
       std::memcmp(answer.magic, kMagic, sizeof(kMagic)) != 0) {
-    *problem = fmt::format("the process that made the unique id ended before all ranks had come");
+    *problem =
+        fmt::format("the process that made the unique id ended before all ranks had connected");
     return fail();
   }
   *code = answer.code;
@@ -381,7 +386,7 @@ std::unique_ptr<Wire> Wire::meet(const std::string& place, const Member& own,
   return wire;
 }
 
-// Of two ranks in different processes the higher one calls the lower one.
+// Of two ranks in different processes, the higher one connects to the lower one.
 bool Wire::connect_all(const std::string& place, int listener, const std::atomic<bool>& stop,
                        std::string* problem) {
   const auto stopped = [&stop] { return stop.load(); };
@@ -486,7 +491,8 @@ bool Wire::flush(Link& link) {
   return sent > 0 || errno == EAGAIN || errno == EINTR;
 }
 
-// Takes what has come, and delivers the notices that are whole. False: the other side has gone.
+// Reads the bytes that have arrived, and delivers the complete notices. Returns false if the other
+// side has gone.
 bool Wire::receive(Link& link) {
   constexpr std::size_t kPiece = 1 << 18;
   const std::size_t before = link.in.size();
@@ -541,7 +547,7 @@ void Wire::carry() {
       }
       if ((polled[i].revents & ~POLLOUT) != 0) good = receive(link) && good;
       if (good) continue;
-      polled[i].fd = -1;  // poll() passes over it
+      polled[i].fd = -1;  // poll() ignores this entry
       {
         const std::lock_guard lock(out_mutex_);
         link.out.clear();

@@ -15,14 +15,15 @@ void locate(Fault& fault, const Program& program, std::uint32_t pc) {
   const ptx::Module& module = *program.module;
   bool chosen = false;
   int frames = 0;
-  // The chain of inlined lines is followed outwards. The bound is for files that chain in a circle.
+  // Follows the chain of inlined lines outwards. The bound ends chains of files that form a cycle.
   for (int at = instruction.location; at >= 0 && frames < 64; ++frames) {
     const ptx::Location& location = module.locations[static_cast<std::size_t>(at)];
     const std::string* name = module.file_name(location.file);
     const std::string file = name != nullptr ? *name : fmt::format("file {}", location.file);
     if (!fault.trace.empty()) fault.trace += " < ";
     fault.trace += fmt::format("{}:{}", file, location.line);
-    // A wrapper of one instruction is never at fault, so the first line outside of one is named.
+    // A wrapper of one instruction is never the cause, so the first line outside of a wrapper is
+    // named.
     const bool wrapper = file.find("/ptx/") != std::string::npos;
     if (!chosen && (!wrapper || location.inlined_at < 0)) {
       fault.file = file;

@@ -8,8 +8,8 @@
 
 namespace annulus::simulator {
 
-// Adds the place to a fault that an instruction threw: the kernel, the line of PTX and the lines of
-// the source that it came from.
+// Adds the place to a fault that an instruction threw: the kernel, the line of PTX and the source
+// lines that it came from.
 void locate(Fault& fault, const Program& program, std::uint32_t pc);
 
 }  // namespace annulus::simulator

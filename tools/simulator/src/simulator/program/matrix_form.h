@@ -18,7 +18,7 @@ struct MatrixForm {
   bool transpose_a = false;  // the operand is M-major, not K-major
   bool transpose_b = false;  // the operand is N-major, not K-major
   bool negate = false;
-  std::uint32_t scale = 0;  // slot of the predicate: add to D rather than replace it
+  std::uint32_t scale = 0;  // slot of the predicate: true adds to D, false replaces D
   std::uint8_t scale_negated = 0;
   std::uint32_t a_descriptor = 0;  // slots of 64 bits
   std::uint32_t b_descriptor = 0;

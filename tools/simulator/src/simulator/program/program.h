@@ -1,9 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_PROGRAM_PROGRAM_H_
 #define ANNULUS_SIMULATOR_PROGRAM_PROGRAM_H_
 
-// A kernel decoded for the interpreter: flat code whose operands are byte offsets into a warp's
-// register file. Immediates and special registers are slots of that file too, filled before the
-// warp starts, so a handler never asks what kind of operand it has.
+// A kernel decoded for the interpreter: a flat array of instructions, whose operands are byte
+// offsets into the register file of a warp. Immediates and special registers are slots of that file
+// too, and are filled in before the warp starts. So a handler need not distinguish kinds of
+// operands.
 //
 // Register file of one warp:
 //   | predicates, 4 B: a lane mask each | registers | constants | special registers |
@@ -19,9 +20,9 @@
 
 namespace annulus::simulator {
 
-// What an access to global memory orders besides itself (PTX ISA 9.0, section 8.7). All but the
-// weak ones are strong; those called kBlock have a scope below the device, and so are weak for
-// other blocks.
+// The memory order of an access to global memory (PTX ISA 9.0, section 8.7). All orders except
+// kWeak are strong. Accesses with the order kBlock have a scope below the device, and so are weak
+// for other blocks.
 enum class MemoryOrder : std::uint8_t {
   kWeak,
   kBlock,
@@ -40,28 +41,29 @@ constexpr bool acquires(MemoryOrder order) {
 struct Warp;
 struct Inst;
 
-// Executes one instruction for the lanes of `mask` (never empty).
+// Executes one instruction for the lanes of `mask`, which is never empty.
 using Handler = void (*)(Warp& warp, const Inst& inst, Mask mask);
 
-// What the loop that runs a warp has to do itself. Everything else is done by the handler.
+// The part of an instruction that the loop which runs a warp does. The handler does everything
+// else.
 enum class Flow : std::uint8_t {
   kPlain,
   kBranch,  // target = inst.target
   kCall,    // target = inst.target
   kReturn,
   kExit,
-  kBarrier,  // the handler says in Warp::pause whether the lanes wait
-  kOrdered,  // an access that happens in the order of clocks where CTAs live together
+  kBarrier,  // the handler sets in Warp::pause whether the lanes wait
+  kOrdered,  // with co-resident CTAs, the access happens in the order of their clocks
 };
 
-// Which lanes must have come to an instruction before it runs.
+// The lanes that must have reached an instruction before it runs.
 enum class Convergence : std::uint8_t {
   kNone,
-  kWarp,    // .aligned: every lane; a barrier does without those that have exited
-  kMembers  // .sync: the lanes of the member mask operand inst.members
+  kWarp,    // .aligned: every lane; a barrier does not need lanes that have exited
+  kMembers  // .sync: the lanes of the member mask, operand inst.members
 };
 
-// Classes of instructions, each with a counter of its own.
+// Classes of instructions. Each has a counter.
 enum class Class : std::uint8_t {
 #define CLASS_COUNTER(name, class, meaning) class,
 #include "annulus/counters.def"
@@ -72,17 +74,17 @@ constexpr std::uint32_t kNoSlot = 0xffffffffu;
 
 enum Watch : std::uint8_t {
   kWatchWritten = 1,  // a source may be read before it is written on some path
-  kWatchMatrix = 2    // it is no wgmma, but touches a register that a wgmma uses
+  kWatchMatrix = 2    // not a wgmma, but it accesses a register that a wgmma uses
 };
 
 struct Inst {
-  Handler run[2] = {nullptr, nullptr};  // in fast mode, in checked mode
+  Handler run[2] = {nullptr, nullptr};  // for fast mode and for checked mode
   std::uint32_t d = kNoSlot;            // destination slot
   std::uint32_t a = kNoSlot;            // source slots
   std::uint32_t b = kNoSlot;
   std::uint32_t c = kNoSlot;
-  std::int64_t imm = 0;   // an address offset, a table, or what else the handler needs
-  std::uint32_t aux = 0;  // often an index into Program::slots; the handler says
+  std::int64_t imm = 0;   // an address offset, a table, or another value for the handler
+  std::uint32_t aux = 0;  // often an index into Program::slots; each handler defines it
   std::uint32_t guard = kNoSlot;
   std::uint32_t members = kNoSlot;  // slot of the member mask
   std::uint32_t target = 0;
@@ -91,22 +93,22 @@ struct Inst {
   Class kind = Class::kOther;
   std::uint8_t guard_negated = 0;
   MemoryOrder order = MemoryOrder::kWeak;
-  bool compared = false;       // a load, see simulator/decode/compared_loads.h
-  bool polls = false;          // a branch back, see simulator/decode/polling_loops.h
+  bool compared = false;       // for a load, see simulator/decode/compared_loads.h
+  bool polls = false;          // for a branch back, see simulator/decode/polling_loops.h
   std::uint16_t site = 0;      // see Program::sites
-  std::uint8_t watch = 0;      // what checked mode looks at before it runs, see Watch
-  std::uint8_t small[5] = {};  // modifiers; each handler says which is where
+  std::uint8_t watch = 0;      // the checks of checked mode before it runs, see Watch
+  std::uint8_t small[5] = {};  // modifiers; each handler defines their places
 };
 
 // A slot that holds the same constant for all lanes.
 struct Constant {
   std::uint32_t slot = 0;
   std::uint64_t bits = 0;
-  int bytes = 4;  // per lane: 2, 4 or 8
+  int bytes = 4;  // for each lane: 2, 4 or 8
 };
 
-// The special registers (specials.def): first the vectors, three registers each, so that the
-// register of a vector in a dimension is 3 * vector + dimension; then the others.
+// The special registers (specials.def). The vectors come first, with three registers each, so the
+// register of a vector in a dimension is 3 * vector + dimension. The other registers follow.
 enum class SpecialVector : std::uint8_t {
 #define VECTOR(name, text) name,
 #include "simulator/program/specials.def"
@@ -128,32 +130,33 @@ struct SpecialSlot {
 struct RegisterUse {
   std::uint32_t watched = 0;  // index into the warp's table of written-lane masks
   std::uint32_t reg = 0;      // for the message
-  bool passed_on = false;     // to shared memory or another lane, and used for nothing else here
+  bool passed_on = false;     // the instruction only passes it to shared memory or another lane
 };
 
-// For checked mode: a part of a register becomes as defined as one or two others are that move
-// there. Parts are numbered; kNoSlot in place of one that is defined.
+// For checked mode: a move that makes a part of a register as defined as its one or two sources
+// are. Parts are numbered; kNoSlot stands for a source that is defined.
 struct PartMove {
   std::uint32_t to = 0;
   std::uint32_t from = kNoSlot;
   std::uint32_t also = kNoSlot;
-  bool selects = false;  // selp: in each lane either `from` or `also` moves, as Inst::c chooses
+  bool selects = false;  // selp: in each lane either `from` or `also` moves, depending on Inst::c
 };
 
-// What the driver needs to know about a kernel.
+// The properties of a kernel that the driver needs.
 struct KernelInfo {
   std::string name;
-  int target = 0;  // the architecture that its PTX is for: 80 for sm_80, 90 for sm_90a
-  std::vector<std::uint32_t> parameter_offsets;  // in the parameter block, one per parameter
+  int target = 0;  // the architecture of its PTX: 80 for sm_80, 90 for sm_90a
+  std::vector<std::uint32_t> parameter_offsets;  // in the parameter block, one for each parameter
   std::vector<std::uint32_t> parameter_sizes;    // in bytes
   std::uint32_t parameter_bytes = 0;             // of the whole block
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;     // per thread
+  std::uint32_t local_bytes = 0;     // for each thread
   std::uint32_t max_threads = 1024;  // .maxntid, else 1024
-  // An estimate, since those of PTX are virtual: as many as hold values at once, at most 255.
+  // The number of registers that hold values at the same time, at most 255. It is an estimate,
+  // because registers of PTX are virtual.
   std::uint32_t registers = 0;
-  // The registers of a thread at launch, from which setmaxnreg starts. 0 where the kernel gives
-  // nothing from which they follow (run/load.cc).
+  // The registers of a thread at launch, which setmaxnreg then changes. It is 0 if nothing in the
+  // kernel determines the number (run/load.cc).
   std::uint32_t max_registers = 0;
   std::uint32_t cluster[3] = {0, 0, 0};  // .reqnctapercluster; 0: not given
 };
@@ -167,42 +170,44 @@ struct Program {
   std::vector<std::uint32_t> slots;  // operand lists of instructions with many operands
   std::vector<Constant> constants;
   std::vector<SpecialSlot> specials;
-  std::uint32_t register_bytes = 0;         // of one warp's file
-  std::uint32_t dynamic_shared_offset = 0;  // where extern shared memory starts
+  std::uint32_t register_bytes = 0;         // of the file of a warp
+  std::uint32_t dynamic_shared_offset = 0;  // the start of extern shared memory
   // Whether blocks can order themselves, because there are fences of the device, acquires or
   // releases.
   bool orders_blocks = false;
-  // It has fence.proxy.async for all memory, or for global memory.
+  // Whether it has fence.proxy.async for all memory, or for global memory.
   bool fences_global_proxy = false;
-  // Whether its CTAs wait for each other or deal out work, and so have to live together
+  // Whether its CTAs wait for each other or distribute work, and so have to be co-resident
   // (simulator/decode/ordered_accesses.h).
   bool lives_together = false;
-  // Whether it reads a clock, so that a loop which changes nothing else may end all the same.
+  // Whether it reads a clock. Then a loop that changes nothing else may still end.
   bool reads_clock = false;
-  // [site]: an instruction that touches global memory. The numbers have few enough bits for a
-  // stamp; 0 stands for any other instruction.
+  // [site]: an instruction that accesses global memory. The numbers are small enough for a stamp; 0
+  // stands for any other instruction.
   std::vector<std::uint32_t> sites;
 
-  // Per instruction: the watched registers it reads and writes.
+  // For each instruction: the watched registers that it reads and writes.
   std::vector<std::vector<RegisterUse>> reads;
   std::vector<std::vector<std::uint32_t>> writes;
-  std::vector<std::vector<PartMove>> moves;  // an instruction that has some reads nothing
+  std::vector<std::vector<PartMove>> moves;  // an instruction with moves counts as one without
+                                             // reads
   std::uint32_t watched = 0;
 
   std::uint32_t largest_setmaxnreg = 0;  // 0: there is none
 
-  // For wgmma: its forms, by Inst::aux; how many registers it uses, which are numbered; and for
-  // each other instruction those that it touches, as 2 * number, plus 1 for a write.
+  // For wgmma: its forms, by Inst::aux, and the number of registers that it uses. For each other
+  // instruction, `touches` has the registers of wgmma that it accesses, as 2 * number, plus 1 for a
+  // write.
   std::vector<MatrixForm> matrix_forms;
   std::uint32_t matrix_registers = 0;
   std::vector<std::vector<std::uint32_t>> touches;
 
-  std::vector<std::string> refusals;  // what is said at instructions that are not modelled
+  std::vector<std::string> refusals;  // the messages of unsupported instructions
 
   // For messages. The module outlives the program.
   const ptx::Module* module = nullptr;
-  std::vector<const ptx::Function*> functions;        // per instruction
-  std::vector<const ptx::Instruction*> instructions;  // per instruction
+  std::vector<const ptx::Function*> functions;        // for each instruction
+  std::vector<const ptx::Instruction*> instructions;  // for each instruction
 };
 
 }  // namespace annulus::simulator

@@ -6,14 +6,15 @@
 namespace annulus::ptx {
 namespace {
 
-// More than any device has. With this bound no product of sizes wraps around.
+// More bytes than any device has. With this bound no product of sizes wraps around.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMaxAlignment = 4096;
-// The memory that a CTA or a thread has for itself is far smaller, and is counted in 32 bits.
+// The limit for variables of a CTA or a thread. Their memory is far smaller, and is counted in 32
+// bits.
 constexpr std::uint64_t kMaxOwnBytes = std::uint64_t{1} << 24;
 
-// name [+ N], or generic(name) [+ N], which is the same here: the address of a variable in global
-// or constant memory is its generic address.
+// name [+ N], or generic(name) [+ N]. Both are the same here, because the address of a variable in
+// global or constant memory is its generic address.
 Relocation parse_relocation(TokenStream& tokens, std::uint64_t offset) {
   Relocation result;
   result.offset = offset;
@@ -26,7 +27,7 @@ Relocation parse_relocation(TokenStream& tokens, std::uint64_t offset) {
   return result;
 }
 
-// One number or address of an initializer, appended to the variable's initial bytes.
+// Parses a number or address of an initializer, and appends it to the variable's initial bytes.
 void parse_element(TokenStream& tokens, Variable& variable, std::size_t element_bytes) {
   std::uint64_t bits = 0;
   const bool minus = tokens.accept('-');
@@ -62,8 +63,8 @@ void parse_initializer(TokenStream& tokens, Variable& variable, std::size_t elem
   if (variable.initial.size() > variable.bytes) tokens.fail("more initial values than elements");
 }
 
-// Parses .attribute(.managed), which says that the host uses the variable too. The addresses of a
-// device's memory are the host's as well, so that it needs nothing more.
+// Parses .attribute(.managed): the host uses the variable too. The host can use all memory of a
+// simulated device, so the attribute needs no action.
 void parse_attribute(TokenStream& tokens, Space space) {
   tokens.expect('(');
   if (space != Space::kGlobal || !tokens.accept(".managed")) {
@@ -72,9 +73,9 @@ void parse_attribute(TokenStream& tokens, Space space) {
   tokens.expect(')');
 }
 
-// Parses [.align N] .type name [ [N]... ] [= initializer]. Directives may come in any order; .ptr
-// and the space behind it only describe a pointer and change nothing. The first extent may be
-// empty: an initializer gives it, or the launch does for extern shared memory.
+// Parses [.align N] .type name [ [N]... ] [= initializer]. Directives may come in any order. .ptr
+// and the space after it only describe a pointer and have no effect. The first extent may be empty:
+// the initializer determines it, or the launch, for extern shared memory.
 Variable parse_variable(TokenStream& tokens, Space space, bool external) {
   Variable result;
   result.space = space;
@@ -87,7 +88,7 @@ Variable parse_variable(TokenStream& tokens, Space space, bool external) {
     if (tokens.accept(".align")) {
       result.alignment = tokens.integer();
       if (!std::has_single_bit(result.alignment) || result.alignment > kMaxAlignment) {
-        tokens.fail("an alignment is a power of two, and not as large");
+        tokens.fail("an alignment has to be a power of two up to 4096");
       }
       aligned = true;
       continue;

@@ -31,7 +31,7 @@ class BodyParser {
   }
 
  private:
-  struct Jump {  // an instruction whose first operand is a label, and the block that it is in
+  struct Jump {  // an instruction whose first operand is a label, and its block
     std::size_t instruction;
     int block;
   };
@@ -82,7 +82,7 @@ void BodyParser::statement() {
   if (tokens_.is(".file")) return parse_file(tokens_, module_);
   if (tokens_.is(".pragma")) return pragma();
   if (tokens_.is(".branchtargets")) return branch_targets();
-  // What a call through a register may mean follows from its operands (indirect_calls.h).
+  // The possible targets of a call through a register follow from its operands (indirect_calls.h).
   if (tokens_.is(".callprototype") || tokens_.is(".calltargets")) {
     return tokens_.skip_to_semicolon();
   }
@@ -134,15 +134,14 @@ void BodyParser::variables(Space space) {
 
 void BodyParser::label() {
   last_label_ = tokens_.current().text;
-  if (!scopes_.place_label(last_label_)) tokens_.fail("this label is there twice");
+  if (!scopes_.place_label(last_label_)) tokens_.fail("this block has two labels of this name");
   tokens_.advance();
   tokens_.expect(':');
 }
 
-// .pragma "used_bytes_mask 0xfff";
-// Says which bytes of the load that follows are used (PTX ISA 9.0, section 12.4): compilers join
-// loads that are near each other, and the bytes in between may be nobody's. Other pragmas are
-// advice for compilers.
+// .pragma "used_bytes_mask 0xfff"; It marks which bytes of the next load are used (PTX ISA 9.0,
+// section 12.4). Compilers join loads of neighbouring addresses, and the bytes in between may be
+// outside of all allocations. Other pragmas are hints for compilers.
 void BodyParser::pragma() {
   constexpr std::string_view kUsed = "used_bytes_mask";
   tokens_.advance();
@@ -155,7 +154,7 @@ void BodyParser::pragma() {
     const auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), used_bytes_, hexadecimal ? 16 : 10);
     if (error != std::errc() || end != text.data() + text.size()) {
-      tokens_.fail("a mask of used bytes is a number of 32 bits");
+      tokens_.fail("a mask of used bytes has to be a number of 32 bits");
     }
   }
   tokens_.skip_to_semicolon();
@@ -216,7 +215,7 @@ void BodyParser::append_jump(Instruction jump) {
 }
 
 // brx.idx r, TABLE becomes a comparison and a branch for each target. An index beyond the table is
-// undefined in PTX and becomes a trap.
+// undefined in PTX; here it becomes a trap.
 void BodyParser::indexed_branch(const Instruction& branch) {
   const auto table =
       branch.operands.size() == 2 ? tables_.find(branch.operands[1].text) : tables_.end();

@@ -8,8 +8,8 @@
 
 namespace annulus::ptx {
 
-// Parses from the opening brace to the closing one. Variables in global and constant memory go to
-// the module, everything else to the function.
+// Parses from the opening brace to the closing one. Variables in global and constant memory are
+// added to the module, and everything else to the function.
 void parse_function_body(TokenStream& tokens, Module& module, Function& function);
 
 }  // namespace annulus::ptx

@@ -11,11 +11,11 @@
 namespace annulus::ptx {
 namespace {
 
-// Beyond so many instructions calls stay as they are. What compilers write has a few hundred.
+// With more instructions than this, calls are not expanded. Code of compilers has a few hundred.
 constexpr std::size_t kMaxAdded = 1u << 20;
 
 struct Signature {
-  std::vector<std::uint64_t> arguments;  // in bytes
+  std::vector<std::uint64_t> arguments;  // sizes in bytes
   std::vector<std::uint64_t> results;
   auto operator<=>(const Signature&) const = default;
 };
@@ -24,7 +24,7 @@ struct Signature {
 struct Call {
   std::size_t callee = 0;  // index of the operand
   bool indirect = false;
-  const std::vector<Operand>* results = nullptr;  // null: none
+  const std::vector<Operand>* results = nullptr;  // null if there are none
   const std::vector<Operand>* arguments = nullptr;
 };
 
@@ -69,7 +69,7 @@ class Expansion {
     });
   }
 
-  // Functions whose address is an initial value or an operand of anything but a call.
+  // Finds the functions whose address is an initial value, or an operand of anything but a call.
   void find_targets() {
     Names taken;
     for (const Variable& variable : module_.variables) {
@@ -90,7 +90,7 @@ class Expansion {
     }
   }
 
-  // The functions that a call through a register may mean.
+  // The functions that a call through a register may call.
   const std::vector<std::string_view>& targets_of(const Function& caller, const Call& call) {
     static const std::vector<std::string_view> kNone;
     const auto sizes = [&](const std::vector<Operand>* operands) {
@@ -104,7 +104,7 @@ class Expansion {
     return found == targets_.end() ? kNone : found->second;
   }
 
-  // 0 where there is no such variable, which is no parameter's size.
+  // The bytes of a variable, or 0 if there is none. No parameter has the size 0.
   std::uint64_t bytes_of(const Function& function, std::string_view variable) {
     auto [place, fresh] = sizes_.try_emplace(&function);
     for (std::size_t i = 0; fresh && i < function.variables.size(); ++i) {
@@ -114,7 +114,7 @@ class Expansion {
     return found == place->second.end() ? 0 : found->second;
   }
 
-  // All names are those in Function::name, which stay where they are.
+  // All names refer to Function::name, which is not moved.
   void find_edges() {
     Names names;
     for (const Function& function : module_.functions) names.insert(function.name);
@@ -152,9 +152,10 @@ class Expansion {
 
   void expand(Function& function) {
     std::vector<Instruction> code;
-    std::vector<std::uint32_t> moved(function.code.size() + 1);  // where each instruction is now
+    // the new index of each instruction
+    std::vector<std::uint32_t> moved(function.code.size() + 1);
     std::map<std::string_view, bool> circular;
-    Operand hit;  // a predicate: the call means this function
+    Operand hit;  // a predicate: the call goes to this function
     Operand miss;
     for (std::size_t i = 0; i < function.code.size(); ++i) {
       moved[i] = static_cast<std::uint32_t>(code.size());
@@ -209,7 +210,7 @@ class Expansion {
     return operand;
   }
 
-  // setp.how[.and].u64 to, address, target[, with], where `with` may be no register.
+  // setp.how[.and].u64 to, address, target[, with]. `with` may be absent.
   static Instruction compare(const Instruction& place, const char* how, const Operand& to,
                              const Operand& address, const Operand& target, const Operand& with) {
     Instruction result;

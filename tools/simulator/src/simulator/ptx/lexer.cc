@@ -24,8 +24,8 @@ int digit_value(char c) {
   return 99;
 }
 
-// Widens the bits of an fp32 to those of the double of the same value. A NaN keeps its payload,
-// which a conversion by the processor might change.
+// Widens the bits of an fp32 to the bits of the double with the same value. A NaN keeps its
+// payload, which a conversion by the processor might change.
 std::uint64_t widen(std::uint32_t bits) {
   if ((bits & 0x7f800000u) == 0x7f800000u && (bits & 0x7fffffu) != 0) {
     return (std::uint64_t{bits & 0x80000000u} << 32) | 0x7ff0000000000000u |
@@ -71,8 +71,8 @@ Token Lexer::next() {
   if (std::isdigit(static_cast<unsigned char>(c))) return number();
   if (starts_name(c) || (c == '.' && starts_name(at(1)))) {
     ++position_;
-    // A double colon belongs to a modifier: L2::128B. Modifiers of an instruction belong to its
-    // name, while directives stand for themselves even where nothing separates them: .reg.b32 x.
+    // A double colon is part of a modifier: L2::128B. Modifiers of an instruction are part of its
+    // name. Directives are separate tokens, even if nothing separates them: .reg.b32 x.
     while (continues_name(at(0)) || (c != '.' && at(0) == '.' && continues_name(at(1))) ||
            (at(0) == ':' && at(1) == ':')) {
       position_ += at(0) == ':' ? 2 : 1;
@@ -101,9 +101,10 @@ Token Lexer::next() {
   return token;
 }
 
-// A number is one of: 0f and 8 or 0d and 16 hexadecimal digits, the bits of a float (what compilers
-// write); an integer in base 16, 2, 8 or 10, with an optional U; a decimal float (what people
-// write). Integers of PTX have 64 bits; longer ones, which no compiler writes, wrap around.
+// A number is one of three. 0f with 8 or 0d with 16 hexadecimal digits are the bits of a float
+// (compilers write these). An integer has base 16, 2, 8 or 10, with an optional U. A decimal float
+// has a point or an exponent (people write these). Integers of PTX have 64 bits; longer ones, which
+// no compiler writes, wrap around.
 Token Lexer::number() {
   Token token;
   token.line = line_;
@@ -148,7 +149,7 @@ Token Lexer::number() {
     const auto [end, error] =
         std::from_chars(text_.data() + start, text_.data() + text_.size(), real);
     if (error != std::errc()) {
-      base::fail(ErrorCode::kParse, "PTX line {}: a number that fp64 does not hold", line_);
+      base::fail(ErrorCode::kParse, "PTX line {}: a number that is too large for fp64", line_);
     }
     position_ = static_cast<std::size_t>(end - text_.data());
     token.kind = TokenKind::kFloat;

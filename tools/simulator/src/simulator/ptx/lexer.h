@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_PTX_LEXER_H_
 #define ANNULUS_SIMULATOR_PTX_LEXER_H_
 
-// Splits PTX text into tokens (PTX ISA 9.0, section 4). A name keeps its points, so `add.s32` is
-// one token and `.reg` another. The parser knows what a token means.
+// Splits PTX text into tokens (PTX ISA 9.0, section 4). A name includes its points, so `add.s32` is
+// one token and `.reg` another. The parser gives tokens their meaning.
 
 #include <cstdint>
 #include <string_view>
@@ -13,8 +13,8 @@ enum class TokenKind : std::uint8_t {
   kEnd,
   kName,       // %r1, $L__BB0_1, add.s32, fa_fwd_param_0, _
   kDirective,  // .reg, .b32
-  kInteger,    // bits
-  kFloat,      // bits of a double
+  kInteger,    // the value, as bits
+  kFloat,      // the bits of a double
   kString,     // text without the quotes
   kPunctuation,
 };
@@ -38,7 +38,8 @@ class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
 
-  // The next token; every call at the end gives kEnd. Throws Error{kParse} with the line.
+  // The next token. At the end of the text every call returns kEnd. Throws Error{kParse} with the
+  // line.
   Token next();
 
  private:

@@ -19,8 +19,8 @@ int append(Module& module, const Location& location) {
   return static_cast<int>(module.locations.size()) - 1;
 }
 
-// The index of the outer place. Where a directive was seen for that very line, the last one is
-// taken, since it says where the outer place was inlined itself.
+// The index of the outer place. If several directives name that line, the last one is used, because
+// it states where the outer place was inlined itself.
 int find_or_append(Module& module, const Location& outer) {
   for (std::size_t i = module.locations.size(); i-- > 0;) {
     const Location& known = module.locations[i];

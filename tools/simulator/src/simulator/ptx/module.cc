@@ -20,7 +20,7 @@ std::string join(const Function& function, const std::vector<Operand>& operands,
 }
 
 std::string with_offset(std::string text, std::int64_t offset) {
-  text.resize(std::min(text.size(), text.find('#')));  // the name in the text (Scopes)
+  text.resize(std::min(text.size(), text.find('#')));  // the name as written in the text (Scopes)
   return offset == 0 ? text : text + fmt::format("{:+}", offset);
 }
 

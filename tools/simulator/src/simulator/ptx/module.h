@@ -2,7 +2,7 @@
 #define ANNULUS_SIMULATOR_PTX_MODULE_H_
 
 // A parsed PTX module: declarations, functions, instructions, line information (PTX ISA 9.0,
-// sections 4, syntax, and 11, directives). Opcodes have no meaning here.
+// section 4, syntax, and section 11, directives). Opcodes have no meaning at this stage.
 
 #include <cstdint>
 #include <string>
@@ -21,8 +21,8 @@ enum class OperandKind : std::uint8_t {
   kAddress,    // [reg + offset], [symbol + offset] or [immediate]
   kVector,     // {a, b, ...}: elements
   kPair,       // p|q: elements
-  kList,       // (a, b, ...): elements, of call
-  kLabel,      // label index, of bra
+  kList,       // (a, b, ...): elements, only of call
+  kLabel,      // label index, only of bra
   kSink,       // _
 };
 
@@ -34,17 +34,17 @@ struct Operand {
   std::int64_t offset = 0;  // of an address or symbol
   std::uint64_t bits = 0;   // an immediate: two's complement, or the bits of a double
   std::int32_t label = -1;  // index into Function::labels
-  std::string text;         // symbol (by the name of its Variable) or special register
+  std::string text;         // symbol (the name of its Variable) or special register
   std::vector<Operand> elements;
 };
 
 struct Instruction {
   std::string opcode;                  // "add"
-  std::vector<std::string> modifiers;  // "sat", "s32": the words between the points
+  std::vector<std::string> modifiers;  // "sat", "s32": the words after the opcode
   std::vector<Operand> operands;
   std::int32_t guard = -1;  // predicate register, or -1
   bool guard_negated = false;
-  std::uint32_t used_bytes = ~0u;  // of a load: .pragma "used_bytes_mask", a bit each
+  std::uint32_t used_bytes = ~0u;  // for a load: .pragma "used_bytes_mask", one bit for each byte
   int line = 0;                    // in the PTX text
   int location = -1;               // index into Module::locations
 
@@ -58,9 +58,9 @@ struct Register {
   int bits = 0;      // 1 for a predicate
 };
 
-// Eight bytes of an initial value that hold the address of a variable.
+// Eight bytes of an initial value that contain the address of a variable.
 struct Relocation {
-  std::uint64_t offset = 0;  // in the variable that holds it
+  std::uint64_t offset = 0;  // in the variable that contains the address
   std::string symbol;
   std::uint64_t addend = 0;
 };
@@ -70,9 +70,9 @@ struct Variable {
   std::string name;
   Space space = Space::kNone;
   std::uint64_t alignment = 1;
-  std::uint64_t bytes = 0;  // 0: extern shared memory, sized by the launch
+  std::uint64_t bytes = 0;  // 0: extern shared memory, whose size the launch gives
   bool external = false;
-  std::vector<std::uint8_t> initial;  // of the first bytes; the others are zero
+  std::vector<std::uint8_t> initial;  // the first bytes; all others are zero
   std::vector<Relocation> relocations;
 };
 
@@ -88,7 +88,7 @@ struct Function {
   std::vector<Variable> results;
   std::vector<Variable> parameters;
   std::vector<Register> registers;
-  std::vector<Variable> variables;  // declared in the body; names end in '#' and a number
+  std::vector<Variable> variables;  // declared in the body; their names end in '#' and a number
   std::vector<Label> labels;
   std::vector<Instruction> code;
   std::uint32_t max_threads = 0;         // product of .maxntid or .reqntid; 0: not given
@@ -98,7 +98,7 @@ struct Function {
   int line = 0;
 };
 
-// One .loc directive: a source line, and where that line was inlined.
+// A .loc directive: a source line, and the place where that line was inlined.
 struct Location {
   int file = 0;  // number of the .file directive
   int line = 0;
@@ -114,10 +114,10 @@ struct Module {
   std::vector<Location> locations;
   std::vector<std::pair<int, std::string>> files;  // number, name
 
-  const std::string* file_name(int number) const;  // null: no such file
+  const std::string* file_name(int number) const;  // null if there is no such file
 };
 
-// One instruction as text, with the names of its registers.
+// An instruction as text, with the names of its registers.
 std::string to_string(const Function& function, const Instruction& instruction);
 
 }  // namespace annulus::ptx

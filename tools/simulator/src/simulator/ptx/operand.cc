@@ -6,8 +6,8 @@
 namespace annulus::ptx {
 namespace {
 
-// The bound on nesting. Vectors of vectors do not exist; a list of call arguments and a coordinate
-// vector nest once.
+// The bound on nesting. Lists of call arguments and coordinate vectors nest once. Vectors of
+// vectors do not exist.
 constexpr int kMaxDepth = 4;
 
 Operand parse_single(TokenStream& tokens, const Scopes& scopes, int depth);

@@ -34,18 +34,19 @@ void skip_section(TokenStream& tokens) {
   tokens.expect('}');
 }
 
-// A number of threads, registers or CTAs, of which there is at least one; ptxas refuses zero too.
+// Parses a number of threads, registers or CTAs, which is at least one. ptxas refuses zero too.
 std::uint32_t parse_count(TokenStream& tokens, std::string_view directive) {
   constexpr std::uint64_t kMax = std::numeric_limits<std::int32_t>::max();
   const std::uint64_t count = tokens.integer();
   if (count == 0 || count > kMax) {
-    tokens.fail(fmt::format("{} of {}; it is a number from 1 to {}", directive, count, kMax));
+    tokens.fail(
+        fmt::format("{} of {}; it has to be a number from 1 to {}", directive, count, kMax));
   }
   return static_cast<std::uint32_t>(count);
 }
 
-// Parses .maxntid 128, 1, 1 and the like, which are between the parameters of a function and its
-// body. More threads than any block can have are kept as the largest number.
+// Parses .maxntid 128, 1, 1 and the like, which come between the parameters of a function and its
+// body. A number of threads that no block can have is stored as the largest number.
 void parse_performance_directives(TokenStream& tokens, Function& function) {
   while (tokens.is(TokenKind::kDirective)) {
     const std::string_view directive = tokens.current().text;
@@ -91,7 +92,7 @@ Function parse_function(TokenStream& tokens, Module& module, bool entry) {
   return function;
 }
 
-// [.visible | .extern | .weak | .common]... followed by a function or by variables.
+// [.visible | .extern | .weak | .common]..., and then a function or variables.
 void parse_linked(TokenStream& tokens, Module& module) {
   bool external = false;
   while (tokens.is(".visible") || tokens.is(".extern") || tokens.is(".weak") ||

@@ -1,9 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_PTX_PARSER_H_
 #define ANNULUS_SIMULATOR_PTX_PARSER_H_
 
-// Parses PTX text into a Module. It accepts what NVRTC writes and what a person writes by hand for
-// a test. Instructions are split into their parts; whether an opcode exists is decided by the
-// decoder.
+// Parses PTX text into a Module. It accepts the output of NVRTC, and PTX that a person writes for a
+// test. Instructions are split into their parts. The decoder determines whether an opcode exists.
 
 #include <string_view>
 
@@ -11,8 +10,7 @@
 
 namespace annulus::ptx {
 
-// Throws Error{kParse} that names the line, and Error{kUnsupported} for a directive it does not
-// know.
+// Throws Error{kParse} with the line, or Error{kUnsupported} for an unknown directive.
 Module parse(std::string_view text);
 
 }  // namespace annulus::ptx

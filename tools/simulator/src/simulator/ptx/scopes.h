@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_PTX_SCOPES_H_
 #define ANNULUS_SIMULATOR_PTX_SCOPES_H_
 
-// What names mean inside a function. Each block in braces has registers, variables and labels of
-// its own and sees those of the blocks around it. A label may be used before it is placed.
+// The meaning of names inside a function. Each block in braces has its own registers, variables and
+// labels, and sees those of the blocks around it. A label may be used before it is placed.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@ namespace annulus::ptx {
 
 class Scopes {
  public:
-  // Registers and labels are added to the function, which must outlive this.
+  // Registers and labels are added to the function, which must outlive this object.
   explicit Scopes(Function& function) : function_(&function), blocks_(1) {}
 
   void open();
@@ -26,20 +26,21 @@ class Scopes {
   int block() const { return current_; }
 
   void declare_register(const std::string& name, const std::string& type, int bits);
-  // Index of the register that the name means here, or -1.
+  // The index of the register with this name in the current block, or -1.
   std::int32_t find_register(std::string_view name) const;
 
-  // Gives the variable a name that no other variable of the module has, since compilers write
-  // `param0` before every call. It is the variable's own name, a '#', which no PTX name has, the
-  // function's index and a number.
+  // Gives the variable a name that no other variable of the module has, because compilers write
+  // `param0` before every call. The new name is the variable's name, a '#', which no PTX name
+  // contains, the function's index and a number.
   void declare_variable(Variable variable, std::size_t function_index);
-  // The name that declare_variable gave the variable that `name` means here, or `name` itself where
-  // it means none of the function.
+  // The name that declare_variable gave the variable `name` of the current block. If the function
+  // has no such variable, it is `name` itself.
   std::string find_variable(const std::string& name) const;
 
-  // Places a label before the next instruction. False: this block has a label of that name already.
+  // Places a label before the next instruction. Returns false if this block has a label of that
+  // name already.
   bool place_label(const std::string& name);
-  // Index of the label that the name means in `block`, or -1. Requires: the function has been read
+  // The index of the label with this name in `block`, or -1. Requires: the function has been read
   // to its end.
   std::int32_t find_label(std::string_view name, int block) const;
 

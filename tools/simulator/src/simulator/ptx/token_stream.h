@@ -1,8 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_PTX_TOKEN_STREAM_H_
 #define ANNULUS_SIMULATOR_PTX_TOKEN_STREAM_H_
 
-// The tokens of a PTX text, one current and one ahead, with the questions that every part of the
-// grammar asks of them: is() it this, accept() it if it is this, expect() it to be this.
+// The tokens of a PTX text, one current and one ahead. All parts of the parser use these functions:
+// is() compares the current token, accept() consumes it if it is equal, and expect() requires that
+// it is equal.
 
 #include <cstdint>
 #include <optional>
@@ -29,11 +30,11 @@ class TokenStream {
   void expect(char character);
   void expect(std::string_view word);
   std::string name();
-  // A number with or without a sign, in two's complement.
+  // Parses a number with or without a sign, in two's complement.
   std::uint64_t integer();
   void skip_to_semicolon();
 
-  // Throws Error{kParse}: "PTX line N: what (at 'token')"; unsupported() throws
+  // Throws Error{kParse}: "PTX line N: what (at 'token')". unsupported() throws
   // Error{kUnsupported}.
   [[noreturn]] void fail(std::string_view what) const;
   [[noreturn]] void unsupported(std::string_view what) const;
