@@ -13,8 +13,8 @@ void find(const abi::SharedLibrary& library, DriverFunction<CUresult(Parameters.
   function.address = reinterpret_cast<CUresult (*)(Parameters...)>(library.symbol(function.symbol));
 }
 
-// The loader looks for the driver among the libraries that the process has, then in
-// LD_LIBRARY_PATH, then in the folder of this library (its run path).
+// The loader searches for the driver among the libraries of the process, then in LD_LIBRARY_PATH,
+// then in the folder of this library (its run path).
 const DriverTable* open_driver() {
   std::string problem;
   // The driver outlives the process's exit handlers, which call it.

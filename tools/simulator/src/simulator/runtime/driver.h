@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_RUNTIME_DRIVER_H_
 #define ANNULUS_SIMULATOR_RUNTIME_DRIVER_H_
 
-// The driver under the runtime: a libcuda.so.1, which is the simulated one where this library lies
-// beside it, and is known by CUDA's symbols alone.
+// The driver below the runtime: a libcuda.so.1. It is the simulated driver if this library is in
+// its folder. The runtime uses it only through CUDA's symbols.
 
 #include <cstdint>
 
@@ -10,12 +10,13 @@
 
 namespace annulus::simulator::runtime {
 
-// Thrown inside a function of the runtime to end it with a code. It never leaves the library.
+// Thrown inside a function of the runtime to end the function with a code. It never leaves the
+// library.
 struct Refusal {
   Error code;
 };
 
-// A function of the driver was called that the driver does not have.
+// Thrown for a call of a function that the driver does not have.
 struct Missing {
   const char* symbol;
 };
@@ -43,14 +44,14 @@ struct DriverTable {
 #include "simulator/runtime/functions.def"
 };
 
-// The driver, opened and initialised at the first call. Throws Refusal where there is none
+// The driver, opened and initialised at the first call. Throws Refusal if there is none
 // (cudaErrorInsufficientDriver), or with the code of cuInit.
 const DriverTable& driver();
 
-// The same before cuInit; null: there is no driver.
+// The driver without cuInit, or null if there is none.
 const DriverTable* find_driver();
 
-// Throws Refusal where a call of the driver did not succeed.
+// Throws Refusal if `code`, which a call of the driver returned, is an error.
 void need(CUresult code);
 
 }  // namespace annulus::simulator::runtime

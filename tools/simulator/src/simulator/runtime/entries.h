@@ -2,7 +2,7 @@
 #define ANNULUS_SIMULATOR_RUNTIME_ENTRIES_H_
 
 // The functions of the runtime, one for each line of functions.def. CUDA documents them under their
-// symbols; docs/simulator.md says where this runtime differs. The code that one of them returns, or
+// symbols. docs/simulator.md lists how this runtime differs. The code that a function returns, or
 // throws as a Refusal, becomes the last error of its thread (exports.cc).
 
 #include "annulus/simulator.h"
@@ -28,7 +28,7 @@ inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdevi
 
 }  // namespace annulus::simulator::runtime::entry
 
-// Those that return no code are their own symbols.
+// Functions that do not return a code are declared under their symbols.
 namespace annulus::simulator::runtime {
 #define ENTRY(name, symbol, parameters)
 #define FORWARD(name, symbol, driver_symbol, parameters)

@@ -1,4 +1,4 @@
-// Channel formats, which are all of arrays and textures that is here: they need no device.
+// Channel formats, the only part of arrays and textures that is supported. They need no device.
 
 #include "simulator/runtime/entries.h"
 

@@ -1,5 +1,5 @@
-// Copies and fills. A function without a stream uses the default stream and waits; where that is
-// the thread's own, it is the asynchronous call and a wait.
+// Copies and fills. A function without a stream uses the default stream and waits. If the default
+// stream belongs to the thread, it makes the asynchronous call and then waits.
 
 #include <cstring>
 
@@ -15,22 +15,22 @@ bool is_known(const void* pointer) {
   return driver().pointer_get_attribute(&type, kPointerMemoryType, address(pointer)) == cudaSuccess;
 }
 
-// The default stream of a function that has none in its parameters, if it is the thread's; null:
-// the driver's functions without a stream do it.
+// The default stream of a function without a stream parameter, if it belongs to the thread. Null:
+// the driver's functions without a stream do the work.
 CUstream own_stream() { return resolve(CUstream{nullptr}); }
 
 Error wait_for(CUstream stream, CUresult code) {
   return code != cudaSuccess ? code : driver().stream_synchronize(stream);
 }
 
-// The driver has no copy within the host's memory. It comes behind the work of the stream.
+// The driver has no copy within the host's memory. It runs after the work of the stream.
 Error copy_on_host(void* to, const void* from, std::size_t bytes, CUstream stream) {
   need(driver().stream_synchronize(stream));
   std::memmove(to, from, bytes);
   return cudaSuccess;
 }
 
-// Which of the driver's copies a copy is.
+// Which of the driver's copies serves a copy.
 int direction(const void* to, const void* from, int kind) {
   if (kind != kByAddress || is_known(to) || is_known(from)) return kind;
   return kHostToHost;
@@ -66,7 +66,7 @@ Error copy_behind(void* to, const void* from, std::size_t bytes, int kind, CUstr
   }
 }
 
-// Checks what a copy of bytes is given; false: there is nothing to do.
+// Checks the arguments of a copy of bytes. Returns false if there is nothing to do.
 bool begin_copy(const void* to, const void* from, std::size_t bytes, int kind) {
   check_kind(kind);
   enter();
@@ -95,7 +95,7 @@ char* symbol_at(const void* symbol, std::size_t bytes, std::size_t offset) {
   return begin + offset;
 }
 
-// A symbol is on the device, so the other side decides.
+// A symbol is on the device, so the other side determines the kind.
 void check_kind_of_symbol(int kind, int host_kind) {
   if (kind != host_kind && kind != kDeviceToDevice && kind != kByAddress) {
     throw Refusal{cudaErrorInvalidMemcpyDirection};
@@ -234,7 +234,7 @@ Error fill_2d_async(void* to, std::size_t pitch, int value, std::size_t width, s
                                   height, resolve(stream));
 }
 
-// Slices lie one behind another, each with as many rows as the allocation has.
+// Slices follow one another. Each has the number of rows of the allocation.
 Error fill_3d(PitchedPointer to, int value, Extent extent) {
   const CUstream stream = own_stream();
   return wait_for(stream, fill_3d_async(to, value, extent, stream));

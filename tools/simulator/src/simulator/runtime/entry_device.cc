@@ -1,4 +1,4 @@
-// Devices: which there are, which one a thread uses, and what they can do.
+// Devices: which exist, which one a thread uses, and their properties.
 
 #include <cstring>
 #include <string>
@@ -24,7 +24,7 @@ void check_device(int device) {
 template <typename T>
 void fill(T& member, int attribute, int device) {
   int value = 0;
-  // A driver that does not know an attribute has not got what it is about.
+  // If a driver does not know an attribute, it does not have the feature.
   if (driver().device_get_attribute(&value, attribute, device) == cudaSuccess) {
     member = static_cast<T>(value);
   }
@@ -60,7 +60,7 @@ Error init_device(int device, unsigned, unsigned) {
   return cudaSuccess;
 }
 
-// The first device that has all that is asked for, or the first of all.
+// The first device that has all of the properties that the program wants, or the first device.
 Error choose_device(int* device, const DeviceProperties* wanted) {
   if (device == nullptr || wanted == nullptr) return cudaErrorInvalidValue;
   check_device(0);
@@ -77,7 +77,7 @@ Error choose_device(int* device, const DeviceProperties* wanted) {
   return cudaSuccess;
 }
 
-// The first of the list is what a thread gets that chooses none.
+// A thread that chooses no device gets the first one of the list.
 Error set_valid_devices(int* devices, int count) {
   if (devices == nullptr || count < 0) return cudaErrorInvalidValue;
   for (int i = 0; i < count; ++i) check_device(devices[i]);
@@ -136,7 +136,7 @@ Error device_reset() {
   return cudaSuccess;
 }
 
-// Banks of shared memory have had one width, 4 bytes, since sm_70.
+// Since sm_70 the banks of shared memory always have a width of 4 bytes.
 Error device_get_shared_config(int* config) {
   constexpr int kFourBytes = 1;
   if (config == nullptr) return cudaErrorInvalidValue;

@@ -41,7 +41,7 @@ extern "C" Error cudaGetLastError() {
 
 namespace entry {
 
-// 0 where there is no driver.
+// Stores 0 if there is no driver.
 Error driver_get_version(int* version) {
   if (version == nullptr) return cudaErrorInvalidValue;
   *version = 0;
@@ -65,7 +65,7 @@ Error get_driver_entry_point_by_version(const char* symbol, void** function, uns
   return driver().get_proc_address(symbol, function, static_cast<int>(version), flags, status);
 }
 
-// Tables of functions that NVIDIA's libraries share and do not document; there are none.
+// The undocumented tables of functions that NVIDIA's libraries share. There are none here.
 Error get_export_table(const void** table, const Uuid*) {
   if (table != nullptr) *table = nullptr;
   return cudaErrorSymbolNotFound;

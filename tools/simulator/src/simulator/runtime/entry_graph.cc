@@ -1,4 +1,4 @@
-// Graphs, as far as their parameters differ from the driver's: kernels, copies, fills.
+// Functions of graphs whose parameters differ from the driver's: kernels, copies, fills.
 
 #include "simulator/runtime/copies.h"
 #include "simulator/runtime/entries.h"

@@ -22,7 +22,7 @@ bool fits(Dim3 shape, int first_attribute, CUdevice device) {
   return true;
 }
 
-// Whether the device can run blocks and grids of these shapes at all.
+// Whether the device can run blocks and grids of these shapes.
 bool is_configuration(Dim3 grid, Dim3 block) {
   if (is_empty(grid) || is_empty(block)) return false;
   CUdevice device = 0;
@@ -33,8 +33,8 @@ bool is_configuration(Dim3 grid, Dim3 block) {
          std::uint64_t{block.x} * block.y * block.z <= static_cast<std::uint64_t>(threads);
 }
 
-// The driver has one code for all that is wrong with a launch; the runtime tells shapes from the
-// rest.
+// The driver has a single code for all errors of a launch. The runtime has a separate code for
+// wrong shapes.
 Error code_of_launch(CUresult code, Dim3 grid, Dim3 block) {
   const bool shape = code == cudaErrorInvalidValue && !is_configuration(grid, block);
   return shape ? Error{cudaErrorInvalidConfiguration} : code;
@@ -58,7 +58,7 @@ DriverLaunchConfig driver_config(const LaunchConfig* config) {
 template <typename T>
 void take(T* member, int attribute, CUfunction function) {
   int value = 0;
-  // A driver that does not know an attribute has not got what it is about.
+  // If a driver does not know an attribute, it does not have the feature.
   if (driver().func_get_attribute(&value, attribute, function) == cudaSuccess) {
     *member = static_cast<T>(value);
   }
@@ -175,7 +175,7 @@ Error max_active_blocks_with_flags(int* blocks, const void* function, int thread
   return driver().occupancy_blocks(blocks, function_of(function), threads, shared_bytes, flags);
 }
 
-// The most with which as many blocks still fit: more bytes never let more of them fit.
+// The largest size with which this number of blocks fits. More bytes never let more blocks fit.
 Error available_dynamic_shared(std::size_t* bytes, const void* function, int blocks, int threads) {
   if (bytes == nullptr || blocks <= 0) return cudaErrorInvalidValue;
   const auto fits = [&, found = function_of(function)](int shared) {

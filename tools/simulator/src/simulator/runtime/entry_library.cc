@@ -1,4 +1,4 @@
-// Libraries: device code that a program loads itself.
+// Libraries: device code that a program loads at run time.
 
 #include <cstring>
 #include <fstream>
@@ -20,15 +20,16 @@ T read(const void* from, std::size_t offset) {
   return value;
 }
 
-// strncmp stops at the end of a short text, behind which nothing may be read.
+// strncmp stops at the end of a short text; the bytes after it may not be readable.
 bool begins_with(const void* code, std::uint32_t magic) {
   char bytes[4];
   std::memcpy(bytes, &magic, sizeof(bytes));
   return std::strncmp(static_cast<const char*>(code), bytes, sizeof(bytes)) == 0;
 }
 
-// The program may free the code once it is loaded, which here happens later. The sizes of fat
-// binaries are in their headers, and PTX ends with a zero; a cubin has no size that is easily told.
+// A copy of the code. The program may free the code after the call, but here it is loaded later.
+// The sizes of fat binaries are in their headers, and PTX ends with a zero. The size of a cubin is
+// not easy to find.
 std::string copy_of(const void* code) {
   if (begins_with(code, kWrapper)) code = read<const void*>(code, 8);
   if (begins_with(code, kFatBinary)) {
@@ -41,7 +42,7 @@ std::string copy_of(const void* code) {
 
 Error add_library(Image** library, std::string code) {
   auto image = std::make_unique<Image>(std::move(code));
-  image->module(enter());  // errors of the code are told by this call
+  image->module(enter());  // this call reports errors in the code
   *library = add_image(std::move(image));
   return cudaSuccess;
 }
@@ -53,7 +54,7 @@ Image& library_at(Image* library) {
 
 }  // namespace
 
-// Options are about what a compiler does with the code.
+// The options are for compilers of the code, and have no effect.
 Error library_load_data(Image** library, const void* code, int*, void**, unsigned, int*, void**,
                         unsigned) {
   if (library == nullptr || code == nullptr) return cudaErrorInvalidValue;

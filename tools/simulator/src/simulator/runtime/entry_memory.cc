@@ -1,4 +1,4 @@
-// Memory of devices and of the host: allocation, what a pointer leads to, pools.
+// Memory of devices and of the host: allocation, attributes of pointers, pools.
 
 #include "base/math.h"
 #include "simulator/runtime/entries.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kPitch = 512;  // rows of cudaMallocPitch begin at its multiples
 
-// Gives the program what an allocation of the driver returned.
+// Stores the result of an allocation of the driver.
 Error give(void** pointer, CUresult code, CUdeviceptr allocated) {
   if (code == cudaSuccess) *pointer = reinterpret_cast<void*>(allocated);
   return code;
@@ -22,7 +22,7 @@ bool ask(T* value, int attribute, const void* pointer) {
 
 }  // namespace
 
-// No bytes are a null pointer, and no error as in the driver.
+// An allocation of no bytes gives a null pointer. The driver returns an error for it.
 Error malloc(void** pointer, std::size_t bytes) {
   if (pointer == nullptr) return cudaErrorInvalidValue;
   enter();
@@ -89,7 +89,7 @@ Error host_get_device_pointer(void** pointer, void* host, unsigned flags) {
   return give(pointer, code, mapped);
 }
 
-// Memory that the driver does not know is the host's own, which is an answer and no error.
+// Memory that the driver does not know is the host's own. That is a valid result and not an error.
 Error pointer_get_attributes(PointerAttributes* attributes, const void* pointer) {
   if (attributes == nullptr) return cudaErrorInvalidValue;
   enter();

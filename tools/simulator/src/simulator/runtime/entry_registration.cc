@@ -1,4 +1,4 @@
-// What the host code calls that nvcc makes: registration before main(), and kernel<<<...>>>.
+// Functions that nvcc's host code calls: registration before main(), and kernel<<<...>>>.
 
 #include "simulator/runtime/entries.h"
 #include "simulator/runtime/log.h"
@@ -6,8 +6,8 @@
 
 namespace annulus::simulator::runtime {
 
-// The registering functions are called by constructors, which have nobody to tell of an error: the
-// first use of what is missing does.
+// Constructors call the registering functions and cannot handle errors. The first use of a missing
+// object reports the error.
 extern "C" void** __cudaRegisterFatBinary(void* fat_binary) {
   return reinterpret_cast<void**>(add_image(std::make_unique<Image>(fat_binary)));
 }
@@ -76,7 +76,7 @@ Error pop_call_configuration(Dim3* grid, Dim3* block, std::size_t* shared_bytes,
   return cudaSuccess;
 }
 
-// nvcc's code asks once for each kernel and keeps the answer.
+// nvcc's code calls this once for each kernel and keeps the result.
 Error get_kernel_once(Kernel** kernel, const void* function) {
   *kernel = &find_kernel(function);
   return cudaSuccess;

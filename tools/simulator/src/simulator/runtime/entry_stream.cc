@@ -39,7 +39,7 @@ Error stream_get_device(CUstream stream, int* device) {
   return code;
 }
 
-// The status of the callback is always success: work behind a fault does not run.
+// The status of the callback is always success, because work after a fault does not run.
 Error stream_add_callback(CUstream stream, StreamCallback callback, void* data, unsigned flags) {
   if (callback == nullptr || flags != 0) return cudaErrorInvalidValue;
   enter();

@@ -1,5 +1,5 @@
-// The symbols of libcudart.so.13: every line of functions.def, as a C function that makes what its
-// entry throws a code, and the code the thread's last error.
+// The symbols of libcudart.so.13. Every line of functions.def becomes a C function. It turns what
+// its entry throws into a code, and stores the code as the thread's last error.
 
 #include "abi/parameters.h"
 #include "simulator/runtime/entries.h"
@@ -8,7 +8,7 @@
 namespace annulus::simulator::runtime {
 namespace {
 
-// What a line FORWARD of functions.def does: it calls the driver's function with the same
+// The function of a line FORWARD of functions.def. It calls the driver's function with the same
 // arguments.
 template <auto kMember, typename... Arguments>
 Error forward(Arguments... arguments) {
@@ -16,7 +16,7 @@ Error forward(Arguments... arguments) {
   return (driver().*kMember)(resolve(arguments)...);
 }
 
-// For the time of a call of the function with the ending _ptsz or _ptds.
+// Exists during a call of a function with the ending _ptsz or _ptds.
 class DefaultStreamOfThread {
  public:
   DefaultStreamOfThread() { thread().default_stream_of_thread = true; }
@@ -26,7 +26,7 @@ class DefaultStreamOfThread {
 };
 
 struct DefaultStreamOfContext {
-  DefaultStreamOfContext() {}  // so that it is no unused variable
+  DefaultStreamOfContext() {}  // so that no object is an unused variable
 };
 
 }  // namespace
@@ -54,7 +54,7 @@ struct DefaultStreamOfContext {
 #define FORWARD_PTSZ(name, symbol, driver_symbol, list) \
   FORWARD(name, symbol, driver_symbol, list)            \
   DEFINE(symbol##_ptsz, list, forward<&DriverTable::name>, DefaultStreamOfThread)
-// Called with whatever parameters it has, none of which it looks at.
+// Programs call it with parameters. It reads none of them.
 #define ABSENT(symbol)                                                  \
   extern "C" ANNULUS_EXPORT Error symbol() {                            \
     return serve(#symbol, [] { return Error{cudaErrorNotSupported}; }); \

@@ -1,6 +1,6 @@
 // Compares what libcudart.so.13 exports, and the structs of its parameters, with NVIDIA's
-// declarations. It is compiled only where the toolkit is found, and says nothing of another
-// version's.
+// declarations. The file is compiled only if the toolkit is found, and compares nothing with a
+// toolkit of another version.
 
 #include <cuda.h>
 #include <cudaProfiler.h>
@@ -11,10 +11,10 @@
 #include "simulator/runtime/entries.h"
 
 #if CUDART_VERSION >= 13000 && CUDART_VERSION < 14000
-// Deprecated functions are compared too, since programs still call them.
+// Deprecated functions are compared too, because programs still call them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-// What CUDA declares for nvcc's host code alone (crt/host_runtime.h).
+// CUDA declares these functions only for nvcc's host code (crt/host_runtime.h).
 extern "C" {
 cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*);
 cudaError_t __cudaGetKernel(cudaKernel_t*, const void*);

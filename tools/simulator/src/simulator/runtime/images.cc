@@ -9,12 +9,12 @@
 namespace annulus::simulator::runtime {
 namespace {
 
-// Everything that the process registered. Never destroyed: nvcc's code unregisters in exit
-// handlers.
+// Everything that the process registered. It is never destroyed, because nvcc's code unregisters in
+// exit handlers.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<const void*, std::unique_ptr<Image>> images;
-  std::unordered_map<const void*, Kernel*> kernels;  // by address of the host code
+  std::unordered_map<const void*, Kernel*> kernels;  // by the address of the host code
   std::unordered_map<const void*, Variable> variables;
   std::unordered_set<const void*> handles;  // of all kernels
 };
@@ -23,8 +23,8 @@ Registry& registry() {
   return *only;
 }
 
-// Modules may be loaded while a stream of this thread is under capture, as the launch that asks for
-// them may be a captured one.
+// Modules may be loaded while a stream of this thread is under capture, because the captured call
+// may be the launch that needs them.
 class CaptureModeRelaxed {
  public:
   CaptureModeRelaxed() {
@@ -106,7 +106,7 @@ void Image::forget(CUcontext context) {
   loaded_.erase(context);
 }
 
-// At the end of the process the driver may be gone already, or its contexts, which is no matter.
+// At the end of the process the driver or its contexts may no longer exist. That does no harm.
 void Image::unload() {
   std::lock_guard lock(mutex_);
   for (const auto& [name, kernel] : kernels_) kernel->image = nullptr;
@@ -131,7 +131,7 @@ void Image::place_managed(CUcontext context) {
   for (const Managed& one : managed_) {
     std::size_t bytes = 0;
     *one.host = variable(context, one.name, &bytes, cudaErrorInvalidSymbol);
-    // As a symbol the variable is known by its own address.
+    // The address of a variable is also its symbol.
     add_variable(*one.host, {this, one.name, bytes});
   }
   placed_ = true;

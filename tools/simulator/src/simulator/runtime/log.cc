@@ -14,7 +14,7 @@ void write_line(const std::string& text) {
 
 void write_once(const char* symbol, const std::string& text) {
   static std::mutex mutex;
-  static auto* const written = new std::set<std::string>;  // exit handlers may still come here
+  static auto* const written = new std::set<std::string>;  // exit handlers may still use it
   std::lock_guard lock(mutex);
   if (written->insert(symbol).second) write_line(text);
 }

@@ -20,7 +20,7 @@ struct Primary {
   unsigned generation = 1;  // rises when the device is reset
 };
 
-// Never destroyed: exit handlers of the program come later than this library's.
+// Never destroyed, because exit handlers of the program run later than those of this library.
 struct Primaries {
   std::mutex mutex;
   std::map<int, Primary> of_device;
@@ -41,7 +41,8 @@ Primary& retained(int device) {
 }  // namespace
 
 Thread& thread() {
-  // Without a destructor it costs no allocation, and serves destructors of static duration too.
+  // Without a destructor the object needs no allocation, and destructors of static objects can use
+  // it too.
   static_assert(std::is_trivially_destructible_v<Thread>);
   ANNULUS_THREAD_LOCAL Thread mine;
   return mine;
@@ -57,7 +58,7 @@ void choose(int device) {
   {
     std::lock_guard lock(primaries().mutex);
     const Primary& primary = retained(device);
-    // What a thread was told of a context that another one reset is over.
+    // An error from a context that another thread has reset no longer counts.
     if (primary.generation != mine.generation && is_sticky(mine.last_error)) {
       mine.last_error = cudaSuccess;
     }

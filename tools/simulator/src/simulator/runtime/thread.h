@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_RUNTIME_THREAD_H_
 #define ANNULUS_SIMULATOR_RUNTIME_THREAD_H_
 
-// What the runtime keeps for each thread of the program, and the primary contexts of the devices,
-// which it retains when a thread first needs them.
+// The runtime's state of each thread of the program, and the primary contexts of the devices. The
+// runtime retains a context when a thread first needs it.
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace annulus::simulator::runtime {
 
-// What kernel<<<...>>> was given, between the two calls that nvcc makes of it.
+// The configuration of kernel<<<...>>>, between the two calls that nvcc makes of it.
 struct Configuration {
   Dim3 grid;
   Dim3 block;
@@ -20,31 +20,33 @@ struct Configuration {
 };
 
 struct Thread {
-  int device = 0;             // that of cudaSetDevice
-  CUcontext bound = nullptr;  // the primary context that the runtime made current here
-  unsigned generation = 0;    // that of the device at that time
+  int device = 0;             // set by cudaSetDevice
+  CUcontext bound = nullptr;  // the primary context that the runtime made current on this thread
+  unsigned generation = 0;    // the device's generation at that time
   Error last_error = cudaSuccess;
-  bool default_stream_of_thread = false;  // in a function with the ending _ptsz or _ptds
-  // Those between their two calls, the newest last: a launch among the arguments of another.
+  bool default_stream_of_thread = false;  // true during a function with the ending _ptsz or _ptds
+  // Configurations between their two calls, the newest last. There are several if a launch is among
+  // the arguments of another one.
   std::array<Configuration, 4> configurations = {};
   std::size_t configuration_count = 0;
 };
 Thread& thread();
 
-// The context for a call of this thread: the current one, or the primary context of its device,
-// which is made current. Throws Refusal.
+// The context for a call of this thread. It is the current context, or the primary context of the
+// thread's device, which becomes current. Throws Refusal.
 CUcontext enter();
 
 // The primary context of a device, retained once. Throws Refusal.
 CUcontext primary_context(int device);
 
-// Makes the device that of this thread, and its primary context the current one.
+// Makes the device the thread's device, and its primary context the current one.
 void choose(int device);
 
-// Destroys what the process has on this thread's device.
+// Destroys everything that the process has on this thread's device.
 void reset_device();
 
-// The stream that the driver is told: a null stream is the thread's in functions for that.
+// The stream to pass to the driver. A null stream is the thread's default stream, in functions for
+// that.
 CUstream resolve(CUstream stream);
 template <typename T>
 T resolve(T other) {
@@ -54,8 +56,8 @@ T resolve(T other) {
 // Whether a code means that the context is lost, so that cudaGetLastError does not clear it.
 bool is_sticky(Error code);
 
-// The body of an exported function: what it throws becomes its code, which is this thread's last
-// error too.
+// Runs the body of an exported function. An exception becomes its code, which also becomes this
+// thread's last error.
 Error finish(const char* symbol, Error code);
 Error caught(const char* symbol);
 template <typename Body>

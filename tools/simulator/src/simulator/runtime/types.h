@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_RUNTIME_TYPES_H_
 #define ANNULUS_SIMULATOR_RUNTIME_TYPES_H_
 
-// The types and numbers of the CUDA runtime's interface, version 13, declared here so that the
-// library builds on a machine without the toolkit. Where cuda_runtime_api.h is found,
+// The types and numbers of the CUDA runtime's interface, version 13. They are declared here, so
+// that the library builds on a machine without the toolkit. If cuda_runtime_api.h is found,
 // exports_check.cc compares all of them with it at compile time.
 
 #include <cstddef>
@@ -26,15 +26,15 @@ using GraphNode = struct CUgraphNode_st*;
 using MemoryPool = struct CUmemPoolHandle_st*;
 using UserObject = struct CUuserObject_st*;
 
-// cudaError: the driver's codes with the same meaning have the same numbers, and the runtime has
-// some of its own.
+// cudaError. Codes with the same meaning have the same numbers in the driver. The runtime also has
+// codes of its own.
 using Error = int;
 enum : Error {
 #define ERROR(number, name, text) name = number,
 #include "simulator/runtime/errors.def"
 };
 
-// The version of CUDA whose interface this is.
+// The version of CUDA that has this interface.
 constexpr int kVersion = 13000;
 
 struct Dim3 {
@@ -53,13 +53,13 @@ enum : int {
 // cudaMemoryType
 enum : int { kUnregistered = 0, kHostMemory = 1, kDeviceMemory = 2, kManagedMemory = 3 };
 
-constexpr int kInvalidDeviceId = -2;  // of memory that belongs to no device
+constexpr int kInvalidDeviceId = -2;  // for memory that belongs to no device
 
 struct Uuid {
   char bytes[16];
 };
 
-// cudaDeviceProp. Members without a line in properties.def are filled by hand or are zero.
+// cudaDeviceProp. Members without a line in properties.def are set in code or are zero.
 struct DeviceProperties {
   char name[256];
   Uuid uuid;
@@ -202,7 +202,7 @@ struct Copy3D {
   int kind;
 };
 
-// CUDA_MEMCPY3D, and CUDA_MEMCPY2D, of which it has all members.
+// CUDA_MEMCPY3D, and CUDA_MEMCPY2D, whose members are all part of it.
 struct DriverSide3D {
   std::size_t x, y, z, level;
   int type;
