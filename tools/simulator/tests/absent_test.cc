@@ -28,7 +28,7 @@ TEST_CASE("an absent function says so, and is named in the log once") {
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].find("cuGraphicsUnregisterResource") == 0);
   CHECK(lines[1].find("cuTexRefCreate") == 0);
-  // The table without which NVIDIA's CUDA runtime does not start, and another one.
+  // The table that NVIDIA's CUDA runtime needs to start, and another one.
   driver::entry::Uuid id = {{0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39,
                              0x12, 0xfd, 0x9d, 0xf9}};
   const void* table = &id;

@@ -1,4 +1,4 @@
-// Registers that share a slot, and those that must not.
+// Registers that share a slot, and registers that must not.
 
 #include "simulator/decode/assign_slots.h"
 

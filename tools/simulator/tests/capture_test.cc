@@ -1,4 +1,4 @@
-// Tests of stream capture: what is recorded, what is refused, and that a graph replays.
+// Tests of stream capture: what is recorded, what is refused, and that a graph can run again.
 
 #include <doctest/doctest.h>
 
@@ -142,7 +142,7 @@ TEST_CASE("branches of a graph run in any order, and race where they touch the s
         REQUIRE(on.cuda.memcpy_htod(right, &one, 4) == kCudaSuccess);
       }
       CUgraphExec exec = forked(on, left, right);
-      // Launches of a graph run one after another, whatever their streams.
+      // Launches of a graph run one after another, whichever streams they are on.
       for (CUstream stream : {on.origin, on.other, on.origin}) {
         on.cuda.graph_launch(exec, stream);
       }
@@ -182,7 +182,7 @@ TEST_CASE("what a graph writes is waited for like all else") {
   CHECK(on.twice(on.other) == kCudaSuccess);
   CHECK(on.now() == 8);
   CHECK(on.cuda.graph_launch(exec, on.origin) == kCudaSuccess);
-  CHECK(on.twice(on.other) == kCudaSuccess);  // and here it is not
+  CHECK(on.twice(on.other) == kCudaSuccess);  // this time without a wait for the graph
   CHECK(on.cuda.ctx_synchronize() == kCudaLaunchFailed);
   CHECK(on.cuda.simulator_clear_fault(0) == kCudaSuccess);
 }
@@ -196,7 +196,7 @@ TEST_CASE("a thread in the relaxed mode may ask and allocate while another one c
   CHECK(on.cuda.event_query(on.event) == kCudaCaptureUnsupported);
   int mode = kCaptureRelaxed;
   REQUIRE(on.cuda.thread_exchange_capture_mode(&mode) == kCudaSuccess);
-  CHECK(mode == kCaptureGlobal);  // the one that was there
+  CHECK(mode == kCaptureGlobal);  // the mode of before
   CHECK(on.cuda.event_query(on.event) == kCudaSuccess);
   CHECK(on.cuda.mem_alloc(&pointer, 4) == kCudaSuccess);
   REQUIRE(on.cuda.thread_exchange_capture_mode(&mode) == kCudaSuccess);

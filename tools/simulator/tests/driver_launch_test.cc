@@ -1,5 +1,5 @@
-// Tests of modules and launches of the simulated driver: what is refused, and the state of a
-// context after a fault.
+// Tests of modules and launches of the simulated driver: which calls are refused, and the state of
+// a context after a fault.
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ TEST_CASE("images: binaries, other architectures and broken text, each with a re
   CHECK(module == nullptr);
 
   const OnDevice hopper(first_ordinal("sm_90a"));
-  hopper.cuda.module_unload(hopper.load());  // PTX for sm_80 runs on what is newer
+  hopper.cuda.module_unload(hopper.load());  // PTX for sm_80 runs on newer devices
   CHECK(
       cuda.module_load_data(&module,
                             "// a comment: .target sm_100\n/* and .target sm_100a */ .version 8.0\n"
@@ -37,7 +37,7 @@ TEST_CASE("images: binaries, other architectures and broken text, each with a re
   CHECK(cuda.module_load_data(&module, ".version 8.0\n.target sm_100\n") == kCudaNoBinaryForGpu);
 }
 
-// File systems take names of any bytes, while JSON is UTF-8.
+// Names of files may contain any bytes, while JSON is UTF-8.
 TEST_CASE("a fault in a file whose name is no UTF-8 is reported like any other") {
   const OnDevice on;
   const CUmodule module = on.load(
@@ -130,7 +130,7 @@ TEST_CASE("a fault breaks the context until it is cleared") {
   CHECK(cuda.simulator_last_fault(on.device, cut, sizeof(cut)) == kCudaSuccess);
   CHECK(cut[7] == '\0');
   {
-    const OnDevice other(1);  // another device is untouched
+    const OnDevice other(1);  // another device still works
     other.cuda.mem_free(other.allocate(4));
   }
   SimulatorCounters counters;

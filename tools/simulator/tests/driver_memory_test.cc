@@ -16,7 +16,7 @@ TEST_CASE("memory: sizes, second frees and pointers into the middle") {
   CHECK(cuda.mem_alloc(&pointer, ~std::size_t{0}) == kCudaOutOfMemory);
   pointer = on.allocate(1000);
   CHECK(pointer % 512 == 0);
-  // Large allocations have the alignment of large pages, whatever is allocated in between.
+  // Large allocations have the alignment of large pages, whatever is allocated between them.
   for (const std::size_t bytes : {std::size_t{1} << 20, (std::size_t{2} << 20) + 1}) {
     const CUdeviceptr large = on.allocate(bytes), small = on.allocate(1);
     CHECK(large % (std::size_t{2} << 20) == 0);
@@ -84,7 +84,8 @@ TEST_CASE("events: what has no time cannot be measured") {
   }
 }
 
-// A pool is what an allocator that cuts an allocation itself tells the checks.
+// An allocator that divides an allocation declares the allocation as a pool and its parts as
+// blocks.
 TEST_CASE("pools: only their blocks may be used, each as if it were an allocation") {
   const OnDevice on;
   const CudaTable& cuda = on.cuda;
@@ -97,8 +98,9 @@ TEST_CASE("pools: only their blocks may be used, each as if it were an allocatio
   float value = 1;
   CHECK(cuda.memcpy_htod(slab, &value, 4) == kCudaInvalidValue);
   CHECK(cuda.simulator_add_block(slab + 256, 1000) == kCudaSuccess);
-  CHECK(cuda.simulator_add_block(slab + 1024, 100) == kCudaInvalidValue);  // the first has these
-  CHECK(cuda.simulator_add_block(slab + 8, 8) == kCudaInvalidValue);       // not aligned
+  // overlaps the first block
+  CHECK(cuda.simulator_add_block(slab + 1024, 100) == kCudaInvalidValue);
+  CHECK(cuda.simulator_add_block(slab + 8, 8) == kCudaInvalidValue);  // not aligned
   CHECK(cuda.simulator_add_block(slab + 8192, 8) == kCudaInvalidValue);
   CHECK(cuda.simulator_add_block(slab + 7936, 300) == kCudaInvalidValue);
   CHECK(cuda.simulator_add_block(slab + 4096, ~std::uint64_t{0} - 255) == kCudaInvalidValue);
@@ -110,8 +112,8 @@ TEST_CASE("pools: only their blocks may be used, each as if it were an allocatio
   CHECK(cuda.simulator_remove_block(slab + 256) == kCudaSuccess);
   CHECK(cuda.simulator_remove_block(slab + 256) == kCudaInvalidValue);
   CHECK(cuda.memcpy_htod(slab + 256, &value, 4) == kCudaInvalidValue);
-  CHECK(cuda.simulator_set_pool(slab, 8192, 0) == kCudaInvalidValue);  // a block is there
-  // A block may be a pool in its turn, also one that begins where its pool begins.
+  CHECK(cuda.simulator_set_pool(slab, 8192, 0) == kCudaInvalidValue);  // the pool still has a block
+  // A block may be a pool itself, even if it begins where its pool begins.
   CHECK(cuda.simulator_add_block(slab, 1024) == kCudaSuccess);
   CHECK(cuda.simulator_set_pool(slab, 1024, 1) == kCudaSuccess);
   CHECK(cuda.simulator_add_block(slab, 16) == kCudaSuccess);
@@ -123,7 +125,7 @@ TEST_CASE("pools: only their blocks may be used, each as if it were an allocatio
   CHECK(cuda.simulator_set_pool(slab, 8192, 0) == kCudaSuccess);
   CHECK(cuda.memcpy_htod(slab + 8188, &value, 4) == kCudaSuccess);
   CHECK(cuda.simulator_remove_block(slab) == kCudaInvalidValue);
-  // Freed as a whole, blocks and all.
+  // A pool can be freed as a whole, with its blocks.
   CHECK(cuda.simulator_set_pool(slab, 8192, 1) == kCudaSuccess);
   CHECK(cuda.simulator_add_block(slab, 16) == kCudaSuccess);
   std::size_t before = 0, after = 0, total = 0;
@@ -132,7 +134,7 @@ TEST_CASE("pools: only their blocks may be used, each as if it were an allocatio
   CHECK(cuda.mem_get_info(&after, &total) == kCudaSuccess);
   CHECK(after == before + 8192);
   CHECK(cuda.memcpy_htod(slab, &value, 4) == kCudaInvalidValue);
-  // Nor does it matter whether a block begins where the pool begins.
+  // It makes no difference whether a block begins where the pool begins.
   CHECK(cuda.mem_get_info(&before, &total) == kCudaSuccess);
   CUdeviceptr empty = 0;
   CHECK(cuda.mem_alloc(&empty, 8192) == kCudaSuccess);

@@ -1,4 +1,4 @@
-// The simulated driver as a program sees it: the table, devices, contexts, handles.
+// The simulated driver as a program sees it: the table of functions, devices, contexts, handles.
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -156,7 +156,7 @@ TEST_CASE("a caller with an older or newer struct reads and writes what both kno
   SimulatorOptions options;
   options.seed = 9;
   options.struct_size = offsetof(SimulatorOptions, threads);
-  options.threads = 3;  // beyond what this caller knows
+  options.threads = 3;  // outside of this caller's struct
   CHECK(on.cuda.simulator_set_options(on.device, &options) == kCudaSuccess);
   SimulatorOptions now;
   CHECK(on.cuda.simulator_get_options(on.device, &now) == kCudaSuccess);
@@ -164,7 +164,8 @@ TEST_CASE("a caller with an older or newer struct reads and writes what both kno
   CHECK(now.threads == 0);
   options.struct_size = 0;
   CHECK(on.cuda.simulator_set_options(on.device, &options) == kCudaInvalidValue);
-  // For a newer caller, values in members that this driver lacks are refused, not ignored.
+  // If a newer caller sets members that this driver does not have, the call is refused. They are
+  // not ignored.
   struct Newer : SimulatorOptions {
     std::uint32_t later = 0;
     std::uint32_t latest = 0;
@@ -247,7 +248,7 @@ TEST_CASE("the child of a fork is refused, as CUDA refuses it, and waits for nob
   const CUfunction scale = on.function(on.load(), "scale");
   const CUdeviceptr pointer = on.allocate(4);
   on.write(pointer, 1.0f);
-  REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);  // makes the pool of threads
+  REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);  // creates the pool of threads
   const pid_t child = test::start([&] {
     alarm(20);
     int count = 0;

@@ -1,4 +1,4 @@
-// Tests of fat binaries, of what kernels print, and of asserts in kernels.
+// Tests of fat binaries, of the text that kernels print, and of asserts in kernels.
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -65,7 +65,7 @@ CUresult load(const OnDevice& on, const void* image) {
 TEST_CASE("the newest PTX of a fat binary that a device runs is taken") {
   const OnDevice old;
   const OnDevice hopper(first_ordinal("sm_90a"));
-  // Whichever is not to be taken does not parse.
+  // The text that must not be used has a syntax error.
   const std::string good = ptx_for("sm_80"), wrong_new = ptx_for("sm_90a", "???");
   const std::string image = fatbin({{1, good + std::string(3, '\0')}, {1, wrong_new}});
   old.cuda.ctx_set_current(old.context);
@@ -76,7 +76,7 @@ TEST_CASE("the newest PTX of a fat binary that a device runs is taken") {
   CHECK(load(hopper, other.data()) == kCudaSuccess);
   old.cuda.ctx_set_current(old.context);
   CHECK(load(old, other.data()) == kCudaInvalidPtx);
-  // Behind a wrapper, as nvcc registers it.
+  // An image in a wrapper, as nvcc registers it.
   struct {
     std::uint32_t magic = 0x466243b1, version = 1;
     const char* data = nullptr;
@@ -104,7 +104,7 @@ TEST_CASE("a fat binary without PTX for the device says what it has and how to c
 TEST_CASE("damaged fat binaries are refused") {
   const OnDevice on;
   const std::string good = fatbin({{1, ptx_for("sm_80")}});
-  // Every value of every byte of the entry's header: an answer, whichever it is.
+  // With every value of every byte of the entry's header, the call must return, with any code.
   for (std::size_t at = 16; at < 16 + 64; ++at) {
     for (const int byte : {0, 1, 0x7f, 0x80, 0xff}) {
       std::string bad = good;
@@ -122,7 +122,7 @@ TEST_CASE("damaged fat binaries are refused") {
   const std::string text = ptx_for("sm_80");
   for (const std::uint64_t flag : {0x2000u, 0x8000u}) {
     const auto size = static_cast<std::uint32_t>(text.size());
-    // Not compressed at all, longer than it is, and larger than any.
+    // The text is not compressed, then longer than its size, then larger than any text.
     CHECK(load(on, fatbin({{1, text, flag, size, 5000}}).data()) == kCudaInvalidImage);
     CHECK(load(on, fatbin({{1, text, flag, size + 1, 5000}}).data()) == kCudaInvalidImage);
     CHECK(load(on, fatbin({{1, text, flag, size, ~std::uint64_t{0}}}).data()) == kCudaInvalidImage);
@@ -151,7 +151,7 @@ TEST_CASE("PTX compressed with zstd is expanded, where the library is there") {
         kCudaInvalidImage);
 }
 
-// What the process writes to a stream while it lives.
+// Captures what the process writes to a stream.
 class Captured {
  public:
   explicit Captured(std::FILE* stream) : stream_(stream), file_(std::tmpfile()) {

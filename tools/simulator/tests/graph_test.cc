@@ -1,4 +1,4 @@
-// Graphs built by hand, and those of stream capture as the same kind of graph.
+// Graphs built by hand. A stream capture makes graphs of the same kind.
 
 #include <doctest/doctest.h>
 
@@ -130,7 +130,7 @@ TEST_CASE("nodes that no edge orders race, and an edge added later orders them")
   CHECK(entry::graph_add_dependencies(on.graph, &one, &two, 1) == kCudaSuccess);
   CHECK(entry::graph_add_dependencies(on.graph, &one, &two, 1) == kCudaInvalidValue);
   CHECK(on.launch(on.instantiate()) == 2);
-  CHECK(entry::graph_add_dependencies(on.graph, &two, &one, 1) == kCudaSuccess);  // a circle
+  CHECK(entry::graph_add_dependencies(on.graph, &two, &one, 1) == kCudaSuccess);  // a cycle
   CUgraphExec none = nullptr;
   CHECK(on.cuda.graph_instantiate(&none, on.graph, 0) == kCudaInvalidValue);
   CHECK(entry::graph_remove_dependencies(on.graph, &two, &one, 1) == kCudaSuccess);
@@ -186,7 +186,7 @@ TEST_CASE("parameters are read and changed, in graphs and in executable ones") {
   KernelNodeParameters other = on.kernel(5);
   CHECK(entry::graph_exec_kernel_node_set_params_v2(exec, scaled, &other) == kCudaSuccess);
   CHECK(on.launch(exec) == 5);
-  CHECK(on.launch(on.instantiate()) == 2);  // the graph itself is as before
+  CHECK(on.launch(on.instantiate()) == 2);  // the graph itself is unchanged
   CHECK(entry::graph_kernel_node_set_params(scaled, &other) == kCudaSuccess);
   CHECK(on.launch(on.instantiate()) == 5);
   MemsetNodeParameters fill{};
@@ -339,7 +339,7 @@ TEST_CASE("what is no node, or cannot be one, is refused") {
   const auto stray = reinterpret_cast<CUgraphNode>(&node);
   CHECK(entry::graph_add_empty_node(&node, on.graph, &stray, 1) == kCudaInvalidValue);
   driver::AnyNodeParameters any{};
-  any.type = 10;  // an allocation
+  any.type = 10;  // an allocation node
   CHECK(entry::graph_add_node(&node, on.graph, nullptr, 0, &any) == kCudaNotSupported);
   any.type = driver::kNodeHost;
   CHECK(entry::graph_add_node(&node, on.graph, nullptr, 0, &any) == kCudaInvalidValue);

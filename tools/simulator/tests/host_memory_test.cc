@@ -1,4 +1,5 @@
-// Memory of the host that kernels reach, pitched memory, pools, and what pointers point to.
+// Memory of the host that kernels can access, memory with a pitch, pools, and attributes of
+// pointers.
 
 #include <doctest/doctest.h>
 
@@ -43,7 +44,7 @@ TEST_CASE("kernels reach page-locked memory of all three kinds at the host's own
     CHECK(on.scale(scale, as_device(value), 2, nullptr) == kCudaSuccess);
     CHECK(on.cuda.ctx_synchronize() == kCudaSuccess);
     CHECK(*value == 6);
-    // The host's writes are not seen, so nothing of this memory counts as unwritten.
+    // The host's writes are not observed, so no byte of this memory counts as unwritten.
     CHECK(on.scale(scale, as_device(value + 1), 2, nullptr) == kCudaSuccess);
     CHECK(on.cuda.ctx_synchronize() == kCudaSuccess);
     CUdeviceptr same = 0;
@@ -75,7 +76,7 @@ TEST_CASE("memory that is no longer registered or freed is out of bounds") {
   CHECK(on.cuda.simulator_clear_fault(on.device) == kCudaSuccess);
   REQUIRE(entry::mem_host_register(own.data(), 16, 0) == kCudaSuccess);
   CHECK(entry::mem_host_register(&own[3], 16, 0) == driver::kCudaHostMemoryAlreadyRegistered);
-  CHECK(on.scale(scale, as_device(&own[4]), 2, nullptr) == kCudaSuccess);  // behind its end
+  CHECK(on.scale(scale, as_device(&own[4]), 2, nullptr) == kCudaSuccess);  // past its end
   CHECK(on.cuda.ctx_synchronize() == kCudaIllegalAddress);
   CHECK(on.cuda.simulator_clear_fault(on.device) == kCudaSuccess);
   CHECK(entry::mem_host_unregister(own.data()) == kCudaSuccess);
@@ -147,7 +148,7 @@ TEST_CASE("pointers tell what they point to") {
   CHECK(entry::mem_get_address_range(&base, &bytes, as_device(locked) + 99) == kCudaSuccess);
   CHECK(base == as_device(locked));
   CHECK(bytes == 100);
-  // An unknown pointer is no error where several attributes are asked for at once.
+  // An unknown pointer is not an error if several attributes are queried at once.
   int which[] = {driver::kPointerMemoryType, driver::kPointerDeviceOrdinal};
   unsigned type = 9;
   int ordinal = 9;
@@ -197,7 +198,8 @@ TEST_CASE("rows and planes are copied between the host and pitched memory") {
   down.to_device = as_device(back.data());
   down.width = 100;
   down.height = 8;
-  CHECK(entry::memcpy_2d_async(&down, nullptr) == kCudaSuccess);  // pageable: it has ended
+  // pageable memory: the copy has ended
+  CHECK(entry::memcpy_2d_async(&down, nullptr) == kCudaSuccess);
   for (std::size_t y = 0; y < 8; ++y) {
     for (std::size_t x = 0; x < 100; ++x) {
       const bool inside = y >= 3 && x >= 4 && x < 11;

@@ -1,4 +1,4 @@
-// The simulator's libcuda.so.1, opened like any driver.
+// The simulator's libcuda.so.1, opened like any other driver.
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -114,7 +114,7 @@ TEST_CASE("functions are found by name and version") {
   CHECK(status == 1);
   CHECK(get("cuNoSuchThing", &address, 13000, 0, nullptr) == abi::kCudaNotFound);
   CHECK(get(nullptr, &address, 13000, 0, &status) == abi::kCudaInvalidValue);
-  // Functions that are absent are found too, and flag 2 asks for those of a stream per thread.
+  // Absent functions are found too. Flag 2 selects the functions for a default stream per thread.
   CHECK(get("cuTexRefCreate", &address, 13000, 0, &status) == abi::kCudaSuccess);
   CHECK(address == named("cuTexRefCreate"));
   CHECK(get("cuStreamQuery", &address, 13000, 2, &status) == abi::kCudaSuccess);
@@ -126,7 +126,7 @@ TEST_CASE("functions are found by name and version") {
   CHECK(library.symbol("_ZN7annulus9simulator15make_cuda_tableEv") == nullptr);
 }
 
-// Threads of their pools run code of theirs until the process ends.
+// The threads of the pools run code of the library until the process ends.
 TEST_CASE("dlclose leaves the libraries mapped") {
   for (const char* path : {ANNULUS_LIBCUDA_FOLDER "/libcuda.so.1", ANNULUS_LIBRARY}) {
     CAPTURE(path);

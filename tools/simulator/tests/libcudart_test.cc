@@ -1,5 +1,5 @@
 // The CUDA runtime, called as nvcc's host code and programs call it: by its symbols, and with fat
-// binaries that nvcc might have made.
+// binaries like those of nvcc.
 
 #include <doctest/doctest.h>
 
@@ -51,7 +51,8 @@ constexpr const char* kPtx = R"(.version 8.0
 }
 )";
 
-// What nvcc puts into a program: a wrapper that leads to a header, one entry and its text.
+// The fat binary that nvcc puts into a program: a wrapper that leads to a header, one entry and its
+// text.
 struct FatBinary {
   explicit FatBinary(const std::string& ptx) : bytes(16 + 80 + ptx.size() + 1, '\0') {
     put<std::uint32_t>(0, 0xba55ed50);
@@ -77,7 +78,7 @@ struct FatBinary {
   } wrapper;
 };
 
-// A program's host side of a kernel and two variables: their addresses mean them.
+// The host side of a kernel and two variables in a program. Their addresses identify them.
 struct Program {
   explicit Program(const std::string& ptx = kPtx) : image(ptx) {
     handle = __cudaRegisterFatBinary(&image.wrapper);
@@ -240,7 +241,7 @@ TEST_CASE("a fault loses the context until the device is reset, on every thread"
   void* numbers = nullptr;
   CHECK(cudaMalloc(&numbers, 64) == cudaSuccess);
   std::thread([&] {
-    CHECK(program.run(numbers, 0) == cudaSuccess);  // 32 numbers, and there is room for 16
+    CHECK(program.run(numbers, 0) == cudaSuccess);  // 32 numbers, but there is room for 16
     CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
     CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
     CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
@@ -288,7 +289,7 @@ TEST_CASE("libraries hold kernels and variables by name") {
   Image* library = nullptr;
   Kernel* kernel = nullptr;
   {
-    const FatBinary image(kPtx);  // gone once it is loaded
+    const FatBinary image(kPtx);  // destroyed after the load
     CHECK(cudaLibraryLoadData(&library, &image.wrapper, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
           cudaSuccess);
   }

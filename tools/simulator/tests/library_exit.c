@@ -1,4 +1,5 @@
-/* Ends in a way that programs end in, while work is queued: exit | return | thread | fork.
+/* Ends in one of the ways in which programs end, while work is queued: exit | return | thread |
+ * fork.
  *
  *   library_exit libcuda.so.1 HOW */
 #include <dlfcn.h>
@@ -34,7 +35,7 @@ static any_function entry(const char* name) {
     }                                                      \
   } while (0)
 
-/* Queues a kernel on a stream and waits for nothing. */
+/* Queues a kernel on a stream, and does not wait for it. */
 static void* queue(void* unused) {
   void *module = NULL, *kernel = NULL, *stream = NULL;
   unsigned long long memory = 0;
@@ -51,7 +52,7 @@ static void* queue(void* unused) {
   return unused;
 }
 
-/* Calls the driver when the process is ending, as destructors of programs do. */
+/* Calls the driver while the process ends, like destructors of programs. */
 static void late(void) {
   int device = -1;
   const int code = ((int (*)(int*))entry("cuCtxGetDevice"))(&device);

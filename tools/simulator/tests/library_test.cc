@@ -170,7 +170,7 @@ TEST_CASE("what is no library or no kernel is refused with CUDA's codes") {
         kCudaInvalidValue);
   CHECK(entry::library_load_from_file(&library, "/no/such/file", nullptr, nullptr, 0, nullptr,
                                       nullptr, 0) == kCudaFileNotFound);
-  // For another device than the current one.
+  // The library is for another device than the current one.
   library = load(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry f() { ret; }\n");
   CUfunction function = nullptr;
   CUkernel kernel = kernel_of(library, "f");

@@ -1,4 +1,4 @@
-// Links of PTX, and what programs ask of contexts, streams and occupancy.
+// Links of PTX, and queries about contexts, streams and occupancy.
 
 #include <doctest/doctest.h>
 

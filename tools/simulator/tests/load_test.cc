@@ -1,4 +1,4 @@
-// What a module may not hold is refused with a reason when it is loaded, and never guessed.
+// A module with unsupported or wrong contents is refused with a reason when it is loaded.
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ Error failure(const std::string& text) {
   return Error(ErrorCode::kInternal, "");
 }
 
-// What is not modelled is refused where a kernel comes to it.
+// Checks that an unsupported instruction is refused when a kernel reaches it.
 void check_unmodelled(const std::string& text, const char* part) {
   GlobalMemory memory(1 << 20);
   const auto module = LoadedModule::load(kHead + text, memory);
@@ -122,7 +122,7 @@ TEST_CASE("a kernel whose analysis would fill the memory is refused") {
   check_refused(kernel(text), ErrorCode::kUnsupported, "too many");
 }
 
-// These take 460 MB for a warp.
+// The registers take 460 MB for each warp.
 TEST_CASE("registers that no file of a warp can hold are refused") {
   std::string functions, calls;
   for (int f = 0; f < 2; ++f) {
@@ -135,7 +135,7 @@ TEST_CASE("registers that no file of a warp can hold are refused") {
   check_refused(functions + kernel(calls), ErrorCode::kUnsupported, "registers of more than");
 }
 
-// A kernel of one statement over a few registers.
+// A kernel of a single statement over a few registers.
 std::string statement(const std::string& text) {
   return kernel(".reg .b64 m, da, db;\n.reg .b32 s, bar, x, d<4>;\n.reg .b16 o;\n.reg .pred p;\n" +
                 text);
@@ -162,7 +162,7 @@ TEST_CASE("products of types that are not modelled are refused where they stand"
   const auto product = [](const std::string& form, const char* operands) {
     return statement("mma" + form + operands);
   };
-  // 8-bit floats have sums of fp32 alone, and A is never sparse.
+  // Sums of 8-bit floats exist only in fp32, and A is never sparse.
   check_unmodelled(product(".sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16 ",
                            "{d0, d1}, {d0, d1, d2, d3}, {d0, d1}, {d0, d1};"),
                    "types");

@@ -1,4 +1,4 @@
-// The simulated NCCL between processes, of which some are killed.
+// The simulated NCCL between processes, some of which are killed.
 
 #include <doctest/doctest.h>
 
@@ -15,8 +15,8 @@
 namespace annulus::simulator {
 namespace {
 
-// Starts the ranks, `what` for each, and returns what they print. `hosts`: each is on one of its
-// own. `prefix` comes before each command.
+// Starts the ranks, `what` for each, and returns what they print. With `hosts`, each is on a host
+// of its own. `prefix` comes before each command.
 std::vector<std::string> run(const std::vector<std::string>& what, bool hosts,
                              const std::string& prefix = "") {
   const NcclUniqueId id = new_id();
@@ -46,7 +46,7 @@ TEST_CASE("ranks of several processes exchange messages") {
 
 TEST_CASE("on one host nobody is told of a rank that was killed") {
   const std::vector<std::string> said = run({"survive", "die", "survive"}, false);
-  // Rank 0 still hears from rank 2, which waits for the dead rank.
+  // Rank 0 still receives from rank 2, which waits for the dead rank.
   CHECK(said[0] == "got 201\ntold nothing\nthen numbers\n");
   CHECK(said[1] == "got 1\n");
   CHECK(said[2] == "got 101\ntold nothing\nthen poison\n");

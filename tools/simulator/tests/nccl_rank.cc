@@ -1,12 +1,12 @@
-// One rank of a simulated NCCL as a process of its own:
+// One rank of a simulated NCCL in a separate process:
 //
-//   nccl_rank ID RANK RANKS exchange   passes its numbers on, and says what it got
-//   nccl_rank ID RANK RANKS die        the same, and then ends as if it were killed
-//   nccl_rank ID RANK RANKS survive    the same, then waits for a second exchange that never ends
-//   nccl_rank ID RANK RANKS cut        ends its connection to the next rank, and is then a survivor
+//   nccl_rank ID RANK RANKS exchange   passes its numbers on, and prints what it received
+//   nccl_rank ID RANK RANKS die        does the same, and then ends as if it were killed
+//   nccl_rank ID RANK RANKS survive    does the same, then waits for an exchange that never ends
+//   nccl_rank ID RANK RANKS cut        ends its connection to the next rank, then acts as `survive`
 //
-// A survivor says what NCCL tells it ("nothing" or "remote error"), aborts, and says what its
-// stream and its buffer are then.
+// A rank that survives prints the error that NCCL reports ("nothing" or "remote error"). Then it
+// aborts, and prints the state of its stream and its buffer.
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "nccl_ranks.h"
@@ -76,7 +76,7 @@ int run(const std::string& id_text, int number, int ranks, const std::string& wh
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
-  doctest::Context context;  // REQUIRE is used outside of a test
+  doctest::Context context;  // because REQUIRE is used outside of a test
   context.setAsDefaultForAssertsOutOfTestCases();
   return annulus::simulator::run(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), argv[4]);
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_TESTS_NCCL_RANKS_H_
 #define ANNULUS_SIMULATOR_TESTS_NCCL_RANKS_H_
 
-// Ranks of a simulated NCCL for tests, each with a device, a stream and two buffers of its own.
+// Ranks of a simulated NCCL for tests. Each has a device, a stream and two buffers.
 
 #include <doctest/doctest.h>
 
@@ -39,7 +39,7 @@ inline void set_nccl(std::uint64_t seed, std::uint32_t polls = 3, std::uint32_t 
 }
 
 struct NcclRank {
-  static constexpr int kNumbers = 64;  // in a buffer, fp32
+  static constexpr int kNumbers = 64;  // of a buffer, in fp32
 
   const CudaTable cuda = make_cuda_table();
   const NcclTable nccl = nccl::make_table();
@@ -83,7 +83,7 @@ struct NcclRank {
     return reinterpret_cast<void*>(to + 4 * static_cast<CUdeviceptr>(at));
   }
 
-  // Number i of the source becomes first + i.
+  // Sets number i of the source to first + i.
   void fill(float first, int count = kNumbers) const {
     std::vector<float> numbers(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = first + static_cast<float>(i);
@@ -124,7 +124,7 @@ struct NcclRank {
     leave();
     return code;
   }
-  // Polls until the communicator is done with what it does.
+  // Polls until the operation of the communicator has ended.
   NcclResult poll() const {
     NcclResult code = kNcclInProgress;
     while (code == kNcclInProgress && nccl.comm_get_async_error(comm, &code) == kNcclSuccess) {
@@ -145,7 +145,7 @@ inline NcclUniqueId new_id() {
   return id;
 }
 
-// Several ranks of this process, whose communicator one thread makes in a group.
+// Several ranks of this process. One thread makes their communicators in a group.
 struct NcclRanks {
   std::vector<std::unique_ptr<NcclRank>> all;
 

@@ -1,5 +1,5 @@
-// The simulated NCCL within one process: messages and collective calls of ranks that are threads or
-// that one thread calls in groups, its codes, and what it names as misuse.
+// The simulated NCCL within one process: messages and collective calls of ranks, which are threads
+// or are called by one thread in groups. Also its codes, and its reports of misuse.
 
 #include <doctest/doctest.h>
 
@@ -125,7 +125,7 @@ TEST_CASE("a captured group is exchanged at each launch of its graph") {
   const CudaTable& cuda = ranks.at(0).cuda;
   const NcclTable& nccl = ranks.at(0).nccl;
   CUgraphExec graphs[2] = {};
-  // NCCL connects peers at their first message, which no capture may be.
+  // NCCL connects peers at their first message, which may not be captured.
   pass_on(ranks);
   REQUIRE(nccl.group_end() == kNcclSuccess);
   for (int rank = 0; rank < 2; ++rank) REQUIRE(ranks.at(rank).wait() == kCudaSuccess);
@@ -204,13 +204,13 @@ TEST_CASE(
   REQUIRE(waiting.cuda.memset_d8_async(waiting.to, 0, NcclRank::kNumbers * 4, waiting.stream) ==
           kCudaSuccess);
   waiting.leave();
-  // Both sides connect, and then only one of them comes.
+  // Both ranks connect, and then only one of them continues.
   pass_on(ranks);
   REQUIRE(waiting.nccl.group_end() == kNcclSuccess);
   REQUIRE(waiting.wait() == kCudaSuccess);
   REQUIRE(waiting.receive(0) == kNcclSuccess);
   for (int i = 0; i < 20; ++i) CHECK(waiting.query() == kCudaNotReady);
-  CHECK(waiting.poll() == kNcclSuccess);  // NCCL knows of nothing
+  CHECK(waiting.poll() == kNcclSuccess);  // NCCL has no error to report
   REQUIRE(waiting.nccl.comm_abort(waiting.comm) == kNcclSuccess);
   waiting.comm = nullptr;
   CHECK(waiting.wait() == kCudaSuccess);
@@ -243,8 +243,8 @@ TEST_CASE("groups, messages and bytes are counted, and links have a time by the 
   REQUIRE(nccl::interface_set_options(&options) == kCudaSuccess);
   annulus_simulator_nccl_counters counters = ANNULUS_SIMULATOR_NCCL_COUNTERS_INIT;
   REQUIRE(nccl::interface_counters(&counters, 1) == kCudaSuccess);
-  // Rank 0 sends two messages one way, rank 1 one the other way: on the busier way two latencies,
-  // and 256 + 64 bytes at a nanosecond each.
+  // Rank 0 sends two messages in one direction, and rank 1 sends one in the other. The busier
+  // direction takes two latencies, and 256 + 64 bytes at a nanosecond each.
   const NcclTable& table = ranks.at(0).nccl;
   REQUIRE(table.group_start() == kNcclSuccess);
   REQUIRE(ranks.at(0).send(1, 64) == kNcclSuccess);
@@ -348,12 +348,12 @@ TEST_CASE("calls are refused with the codes of NCCL") {
   CHECK(nccl.comm_count(nullptr, nullptr) == kNcclInvalidArgument);
   CHECK(rank.send(2) == kNcclInvalidArgument);
   CHECK(rank.send(-1) == kNcclInvalidArgument);
-  CHECK(rank.send(0) == kNcclInvalidUsage);  // to itself, without the other half
+  CHECK(rank.send(0) == kNcclInvalidUsage);  // a message to itself without its other half
   CHECK(nccl.send(rank.source(), 4, 77, 1, rank.comm, rank.stream) == kNcclInvalidArgument);
   CHECK(nccl.send(nullptr, 4, kNcclFloat32, 1, rank.comm, rank.stream) == kNcclInvalidArgument);
   CHECK(nccl.all_reduce(rank.source(), rank.target(), 4, kNcclFloat32, 9, rank.comm, rank.stream) ==
         kNcclInvalidArgument);
-  // What is wrong inside a group drops all of it.
+  // An error inside a group drops the whole group.
   REQUIRE(nccl.group_start() == kNcclSuccess);
   CHECK(rank.send(1) == kNcclSuccess);
   CHECK(rank.send(9) == kNcclInvalidArgument);
@@ -370,7 +370,7 @@ TEST_CASE("calls are refused with the codes of NCCL") {
   settings.magic = 1;
   CHECK(nccl.comm_init_rank_config(&comm, 1, id, 0, settings.config()) == kNcclInvalidArgument);
   rank.leave();
-  // Without a current context it is an error of CUDA, and the thread is left inside a group.
+  // Without a current context the call is an error of CUDA, and the thread remains inside a group.
   CHECK(nccl.comm_init_rank(&comm, 1, id, 0) == kNcclUnhandledCudaError);
   CHECK(nccl.group_end() == kNcclSuccess);
   CHECK(std::string(nccl.get_error_string(kNcclRemoteError)).find("remote") != std::string::npos);

@@ -12,7 +12,7 @@ namespace annulus::simulator {
 
 using namespace annulus::abi;
 
-// A driver on whose thread the primary context of one device is current.
+// A driver, with the primary context of a device current on its thread.
 struct OnDevice {
   CudaTable cuda = make_cuda_table();
   CUdevice device = 0;
@@ -56,7 +56,7 @@ struct OnDevice {
     REQUIRE(cuda.simulator_last_fault(device, text, sizeof(text)) == kCudaSuccess);
     return text;
   }
-  // x *= factor of the float at `pointer`, on `stream`.
+  // Multiplies the float at `pointer` by `factor`, on `stream`.
   CUresult scale(CUfunction function, CUdeviceptr pointer, float factor, CUstream stream) const {
     void* parameters[] = {&pointer, &factor};
     return cuda.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);

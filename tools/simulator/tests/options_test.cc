@@ -1,5 +1,5 @@
-// Tests of the options of simulated devices: as text, in a struct, and kinds of faults that a run
-// goes on behind.
+// Tests of the options of simulated devices: as text, in a struct, and the kinds of faults after
+// which a run continues.
 
 #include <doctest/doctest.h>
 
@@ -42,7 +42,8 @@ TEST_CASE("options as text") {
   REQUIRE(driver::read_options("reading=strict,checked=1", &options).empty());
   CHECK(options.reading == 0);
   CHECK(options.checked == 1);
-  CHECK(options.seed == ~std::uint64_t{0});  // what the text does not name keeps its value
+  CHECK(options.seed == ~std::uint64_t{0});  // options that the text does not name keep their
+                                             // values
 }
 
 TEST_CASE("options whose text is wrong change nothing, and are told apart") {
@@ -70,7 +71,8 @@ TEST_CASE("options in a struct are refused out of their range") {
   };
   CHECK(set([](auto& options) { options.reading = 2; }) == kCudaInvalidValue);
   CHECK(set([](auto& options) { options.resident = 3; }) == kCudaInvalidValue);
-  CHECK(set([](auto& options) { options.ignored = 1; }) == kCudaInvalidValue);  // out of bounds
+  // the kind "out of bounds"
+  CHECK(set([](auto& options) { options.ignored = 1; }) == kCudaInvalidValue);
   CHECK(set([](auto& options) { options.ignored = std::uint64_t{1} << 63; }) == kCudaInvalidValue);
   CHECK(set([](auto& options) { options.reading = 1; }) == kCudaSuccess);
   CHECK(set([](auto&) {}) == kCudaSuccess);

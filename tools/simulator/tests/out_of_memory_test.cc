@@ -1,5 +1,5 @@
-// The host refuses memory: to a call of the driver, and to work that a stream runs later. Either is
-// an answer, no fault of the program, and the device is as usable as before.
+// The host has no memory for a call of the driver, or for work that a stream runs later. Both
+// return an error. Neither is a fault of the program, and the device stays usable.
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ struct OnOneThread : OnDevice {
   void set(bool checked, std::uint32_t threads = 1) const {
     SimulatorOptions options;
     options.checked = checked;
-    options.threads = threads;  // 1: on this thread, whose allocations fail
+    options.threads = threads;  // 1: work runs on this thread, whose allocations fail
     REQUIRE(cuda.simulator_set_options(device, &options) == kCudaSuccess);
   }
 };
@@ -49,7 +49,7 @@ TEST_CASE("work for which the host has no memory is an answer of the next wait, 
       CHECK((launched != kCudaSuccess || waited != kCudaSuccess) == failed);
       refused_calls += launched != kCudaSuccess;
       refused_waits += waited != kCudaSuccess;
-      // Said once, and the next piece of work runs.
+      // The error is returned once, and the next piece of work runs.
       CHECK(on.cuda.stream_synchronize(stream) == kCudaSuccess);
       on.write(pointer, 5);
       CHECK(on.scale(scale, pointer, 2, stream) == kCudaSuccess);
@@ -90,9 +90,9 @@ TEST_CASE("what waits for refused work is refused too, on every stream that it w
     const bool failed = test::with_failing_new(n, [&] { one = on.cuda.stream_synchronize(first); });
     const CUresult two = on.cuda.stream_synchronize(second);
     if (one == kCudaSuccess && two == kCudaSuccess) CHECK(on.read(pointer) == 30);
-    // Either stream was told, and none is wrong without a word.
+    // If neither stream has returned an error, the result was right.
     if (one == kCudaOutOfMemory) refused = true;
-    // What a wait for the whole context has returned is no matter of later work either.
+    // An error that a wait for the whole context has returned is not returned again for later work.
     CHECK(on.cuda.ctx_synchronize() == kCudaSuccess);
     REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);
     test::with_failing_new(n, [&] { one = on.cuda.ctx_synchronize(); });

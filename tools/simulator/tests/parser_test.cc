@@ -90,7 +90,7 @@ TEST_CASE("numbers keep their bits") {
   CHECK(bits(1) == 5);
   CHECK(bits(2) == 15);
   CHECK(std::bit_cast<double>(bits(3)) == 1.5);
-  // A signalling fp32 NaN stays one when it is narrowed to fp32 again.
+  // A signalling NaN of fp32 stays a signalling NaN when it is narrowed to fp32 again.
   CHECK(((bits(4) >> 29) & 0x7fffff) == 1);
   CHECK(bits(5) == ~0ull);
 }
@@ -159,7 +159,7 @@ END:
   for (const ptx::Instruction& instruction : caller.code) {
     code.push_back(to_string(caller, instruction));
   }
-  // Not other functions, nor the caller itself.
+  // The call cannot go to other functions, or to the caller itself.
   REQUIRE(code.size() == 7);
   CHECK(code[2].starts_with("setp.eq.and.u64 "));
   CHECK(code[2].ends_with("%f, fits, !%p"));

@@ -1,5 +1,5 @@
 // Several simulated devices in one process: separate memories, events and copies between devices,
-// and kernels that may touch a peer's memory only after it was enabled.
+// and kernels that may access a peer's memory only after peer access was enabled.
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace annulus::abi;
 
-// One device with one word of memory and a stream; its context is current only inside On.
+// One device with one word of memory and a stream. Its context is current only inside On.
 struct Rank {
   const CudaTable& cuda;
   CUdevice device;
@@ -142,7 +142,7 @@ TEST_CASE("a kernel reaches a peer's memory where it was allowed to, and faults 
   REQUIRE(cuda.ctx_enable_peer_access(pair.second.context, 0) == kCudaSuccess);
   pair.first.times(2, pair.second.value);
   CHECK(cuda.stream_synchronize(pair.first.stream) == kCudaSuccess);
-  CHECK(pair.second.get() == 2);  // unified addresses: no matter which context is current
+  CHECK(pair.second.get() == 2);  // addresses are unified, so any context may be current
   {
     // Access was enabled in one direction only.
     const On there(pair.second);
@@ -150,7 +150,7 @@ TEST_CASE("a kernel reaches a peer's memory where it was allowed to, and faults 
     CHECK(cuda.stream_synchronize(pair.second.stream) == kCudaIllegalAddress);
     REQUIRE(cuda.simulator_clear_fault(pair.second.device) == kCudaSuccess);
   }
-  // The bounds of the peer's allocations hold too.
+  // The bounds of the peer's allocations are checked too.
   pair.first.times(2, pair.second.value + 4);
   CHECK(cuda.stream_synchronize(pair.first.stream) == kCudaIllegalAddress);
   CHECK(pair.first.fault().find("out of bounds") != std::string::npos);
@@ -189,7 +189,7 @@ TEST_CASE("a pool gives other devices access to what is allocated from it") {
   CHECK(times_two(shared) == kCudaIllegalAddress);
   REQUIRE(give(driver::kAccessReadWrite) == kCudaSuccess);
   CHECK(times_two(shared) == kCudaSuccess);
-  CHECK(times_two(pair.second.value) == kCudaIllegalAddress);  // which is not of the pool
+  CHECK(times_two(pair.second.value) == kCudaIllegalAddress);  // this memory is not from the pool
   REQUIRE(give(driver::kAccessNone) == kCudaSuccess);
   CHECK(times_two(shared) == kCudaIllegalAddress);
 }
@@ -283,7 +283,7 @@ TEST_CASE("work on two devices happens in every order that events allow") {
   std::set<float> without;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const bool wait : {true, false}) {
-      Pair pair(seed, wait);  // the checked mode would stop what does not wait
+      Pair pair(seed, wait);  // checked mode would stop a program that does not wait
       const CudaTable& cuda = pair.cuda;
       {
         const On on(pair.first);
@@ -296,7 +296,7 @@ TEST_CASE("work on two devices happens in every order that events allow") {
       }
       REQUIRE(cuda.memcpy_peer_async(pair.second.value, pair.second.context, pair.first.value,
                                      pair.first.context, 4, pair.second.stream) == kCudaSuccess);
-      // A wait for one device may also run work of the other that could run.
+      // A wait for one device may also run work of the other device.
       REQUIRE(cuda.stream_synchronize(pair.second.stream) == kCudaSuccess);
       (wait ? with : without).insert(pair.second.get());
     }

@@ -1,5 +1,5 @@
-// What the driver does where programs are wrong or leave things open: images that are damaged,
-// launches that never end, copies between devices on the default stream, threads that are gone.
+// The driver's behaviour if programs are wrong or leave an order open: damaged images, launches
+// that never end, copies between devices on the default stream, threads that have ended.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 namespace entry = driver::entry;
 
-// What cuModuleLoadDataEx returns, and the log that it leaves.
+// The result of cuModuleLoadDataEx, and its log.
 struct Loaded {
   CUresult code = kCudaSuccess;
   std::string log;
@@ -59,9 +59,9 @@ TEST_CASE("damaged images are refused with CUDA's codes, and the log says why") 
     CHECK(loaded.code == one.code);
     CHECK(loaded.log.find(one.log) != std::string::npos);
   }
-  // A fat binary whose one entry claims more bytes than there are.
-  // header: magic, version 1, 16 bytes; 64 bytes of entries; an entry of kind 1 with 64 bytes
-  // in front of 2^20.
+  // A fat binary whose only entry has a size of more bytes than there are. Its header: magic,
+  // version 1, 16 bytes; 64 bytes of entries. Its entry: kind 1, a header of 64 bytes, and 2^20
+  // bytes of payload.
   std::vector<std::uint64_t> damaged(32);
   damaged[0] = 0x00100001ba55ed50ull;
   damaged[1] = 64;
@@ -112,7 +112,7 @@ TEST_CASE("a limit ends a kernel that goes round for ever, and tells who waits f
     CHECK(on.message().find("warp 0 runs at PTX line 1") != std::string::npos);
     CHECK(on.message().find("barrier 0 has 32 of") != std::string::npos);
     CHECK(on.cuda.simulator_clear_fault(on.device) == kCudaSuccess);
-    // Blocks that live together and wait for a flag that nobody raises, counting their rounds.
+    // Co-resident blocks that count their rounds while they wait for a flag that is never set.
     CHECK(on.cuda.launch_kernel(on.function(module, "waits"), 4, 1, 1, 32, 1, 1, 0, nullptr,
                                 parameters, nullptr) == kCudaSuccess);
     CHECK(on.cuda.ctx_synchronize() == kCudaLaunchTimeout);
@@ -122,7 +122,7 @@ TEST_CASE("a limit ends a kernel that goes round for ever, and tells who waits f
   CHECK(on.cuda.simulator_set_options(on.device, &before) == kCudaSuccess);
 }
 
-// Both devices put their work off, so that only the rule orders it.
+// Both devices delay their work, so only the rule of the default stream orders it.
 TEST_CASE("a copy between devices on the default stream comes after the work of both") {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const OnDevice second(1);

@@ -1,5 +1,5 @@
 // What orders operations and what does not, beyond the pairs of race_test.cc: pipelines, frees on
-// streams, functions on the host, neighbouring bytes, and programs that run for long.
+// streams, functions on the host, neighbouring bytes, and programs that run for a long time.
 
 #include <doctest/doctest.h>
 
@@ -27,8 +27,8 @@ std::string kind_of(const Rank& rank) {
   return fault.is_null() ? "" : fault.at("kind").get<std::string>();
 }
 
-// Two buffers take turns: stream 0 fills one while stream 1 works on the other. `skipped` leaves
-// out one wait, that of the worker for its data or that of the copy for the worker.
+// Two buffers alternate: stream 0 fills one while stream 1 works on the other. `skipped` leaves out
+// one wait: the worker's wait for its data, or the copy's wait for the worker.
 enum class Skipped { kNothing, kData, kReuse };
 void ping_pong(const Rank& on, Skipped skipped) {
   for (int turn = 0; turn < 6; ++turn) {
@@ -72,7 +72,8 @@ TEST_CASE("double buffering on two streams, right and with one wait left out") {
   }
 }
 
-// Both devices send to each other and work meanwhile. `skipped` has the meaning it has above.
+// Both devices send to each other and work at the same time. `skipped` has the same meaning as
+// above.
 void exchange(const Ring& ring, Skipped skipped) {
   const std::array<const Rank*, 2> ranks = {&ring.first, &ring.second};
   for (int step = 0; step < 4; ++step) {
@@ -84,10 +85,10 @@ void exchange(const Ring& ring, Skipped skipped) {
       // Stream 0 computes on buffer `now`, stream 1 fetches the peer's into buffer `next`.
       const bool forget_data = skipped == Skipped::kData && step == 2 && self == 1;
       const bool forget_reuse = skipped == Skipped::kReuse && step == 2 && self == 1;
-      if (step > 0 && !forget_data) to.wait(0, 0);   // its data has come
-      if (step > 0) to.wait(1, from.events[0]);      // the peer has what it sends
-      if (step > 0 && !forget_reuse) to.wait(1, 1);  // its own kernel is done with `next`
-      if (step > 0) to.wait(1, from.events[2]);      // and so is the peer's fetch
+      if (step > 0 && !forget_data) to.wait(0, 0);   // its data has arrived
+      if (step > 0) to.wait(1, from.events[0]);      // the peer has the data to send
+      if (step > 0 && !forget_reuse) to.wait(1, 1);  // its own kernel no longer uses `next`
+      if (step > 0) to.wait(1, from.events[2]);      // the peer's fetch no longer uses it either
       to.move(to.buffers[2], to.buffers[now], 0);
     }
     for (std::size_t self = 0; self < 2; ++self) {
@@ -161,7 +162,7 @@ TEST_CASE("streams may read together, and count together") {
     for (int stream = 0; stream < 3; ++stream) on.count(on.buffers[0], stream);
     ring.finish();
     REQUIRE(kind_of(on).empty());
-    // An operation that overwrites has to wait for every reader.
+    // An operation that overwrites data has to wait for every reader.
     for (int stream = 0; stream < 2; ++stream) {
       on.move(on.buffers[static_cast<std::size_t>(1 + stream)], on.buffers[0], stream);
       on.record(stream, stream);

@@ -1,6 +1,6 @@
-// Operations that nothing orders, each planted in a small program. They are found with every seed,
-// with work that runs at once and with work that runs later. For the same programs with the missing
-// wait nothing may be reported.
+// Pairs of unordered operations, each in a small program. They are found with every seed, with work
+// that runs at once and with work that runs later. No fault may be reported for the same programs
+// with the missing wait.
 
 #include <doctest/doctest.h>
 
@@ -22,13 +22,13 @@ constexpr std::uint64_t kSeeds = 60;
 
 struct Planted {
   std::string name;
-  std::set<std::string> kinds;     // what it may be called
-  std::vector<std::string> named;  // what the message must say
+  std::set<std::string> kinds;     // the kinds that may be reported
+  std::vector<std::string> named;  // words that the message must contain
   std::function<void(const Ring&, bool right)> program;
-  bool on_second = false;  // the fault may be the second device's
+  bool on_second = false;  // the fault may be reported on the second device
 };
 
-// Streams are 0 and 1 of a device, and -1 is its default stream. `right` adds what was forgotten.
+// Streams are 0 and 1 of a device, and -1 is its default stream. `right` adds the missing wait.
 const std::vector<Planted>& planted() {
   static const std::vector<Planted> all = {
       {"a consumer does not wait for its producer",

@@ -19,7 +19,7 @@ namespace annulus::simulator::test {
 using namespace annulus::abi;
 
 // scale(p, x)     *p *= x
-// copy16(to, from, n)   n 16-bit words, one thread each, as many as there are
+// copy16(to, from, n)   copies n 16-bit words, one for each thread
 constexpr const char* kRacingKernels = R"(
 .version 7.0
 .target sm_80
@@ -139,8 +139,8 @@ struct Rank {
     REQUIRE(cuda.ctx_pop_current(&popped) == kCudaSuccess);
   }
 
-  // Each of the following makes the context current while it works, and returns the driver's code.
-  // Once a fault has been found, that is the code of the fault.
+  // Each of the following functions makes the context current during the call, and returns the
+  // driver's code. After a fault has been found, it is the code of the fault.
   template <typename Body>
   CUresult in(Body body) const {
     enter();
@@ -161,7 +161,7 @@ struct Rank {
   CUstream at(int stream) const {
     return stream < 0 ? nullptr : streams[static_cast<std::size_t>(stream)];
   }
-  // buffers[to] *= x
+  // Multiplies buffers[to] by x.
   CUresult scale(CUdeviceptr to, float x, int stream) const {
     void* parameters[] = {&to, &x};
     return launch("scale", stream, kFloats, parameters);
@@ -202,7 +202,7 @@ struct Rank {
     in([&] { return cuda.memcpy_dtoh(&value, from, 4); });
     return value;
   }
-  // The JSON of the last fault; null where there was none.
+  // The JSON of the last fault, or null.
   base::Json fault() const {
     std::vector<char> text(65536);
     REQUIRE(cuda.simulator_last_fault(device, text.data(), text.size()) == kCudaSuccess);
@@ -215,7 +215,7 @@ struct Ring {
   CudaTable cuda = make_cuda_table();
   Rank first;
   Rank second;
-  // With `later` work runs when something waits for it, in an order drawn from the seed.
+  // With `later`, work runs when something waits for it, in an order drawn from the seed.
   Ring(std::uint64_t seed, bool later)
       : first(cuda, 3, options(seed, later)), second(cuda, 5, options(seed + 77, later)) {}
 

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_SIMULATOR_TESTS_RESIDENTS_H_
 #define ANNULUS_SIMULATOR_TESTS_RESIDENTS_H_
 
-// Kernels whose CTAs wait for each other or deal out work, for tests of CTAs that live together.
+// Kernels whose CTAs wait for each other or distribute work, for tests of co-resident CTAs.
 
 namespace annulus::simulator::test {
 
-// All kernels have the parameters (p, n), p an array of 32-bit words.
+// All kernels have the parameters (p, n). p is an array of 32-bit words.
 constexpr const char* kResidents = R"(
 .version 8.0
 .target sm_80
@@ -302,8 +302,8 @@ TAKE:
 )";
 
 // exchange(p, n): warp 0 of each CTA copies 16 bytes from p to shared memory in bulk and waits for
-// them; warp 1 spins meanwhile on the flag of the CTA `across`, whose warp 0 raises it behind its
-// own copy. The flags begin at p[64].
+// them. At the same time warp 1 polls the flag of the CTA `across`, whose warp 0 sets the flag
+// after its own copy. The flags begin at p[64].
 constexpr const char* kExchange = R"(
 .version 8.0
 .target sm_90a

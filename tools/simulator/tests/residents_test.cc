@@ -1,5 +1,4 @@
-// CTAs that live together: those that wait for each other, that deal out work, and that wait in
-// vain.
+// Co-resident CTAs: CTAs that wait for each other, that distribute work, and that wait for ever.
 
 #include <doctest/doctest.h>
 
@@ -97,7 +96,7 @@ struct Machine : OnDevice {
   base::Json fault() const { return base::parse_json(message(), "the fault"); }
 };
 
-// Busiest CTA over the mean, by works.
+// The works of the busiest CTA, divided by the mean.
 double imbalance(const std::vector<std::uint32_t>& words, std::size_t works, std::size_t ctas) {
   std::vector<std::size_t> counts(ctas);
   for (std::size_t i = 0; i < works; ++i) ++counts.at(words[1 + i]);
@@ -123,14 +122,14 @@ TEST_CASE("CTAs that ask a counter for equal works get equally many") {
       }
     }
   }
-  // One CTA to its end after the other is the opposite.
+  // If CTAs run one after another, the imbalance is the largest possible.
   on.set({.resident = kAlone});
   on.clear();
   REQUIRE(on.launch("works", kCtas, 64, kWorks, 20) == kCudaSuccess);
   CHECK(imbalance(on.read(), kWorks, kCtas) > 10);
 }
 
-// The CTAs end at about the same time, so each one's works are as long together as the others'. The
+// The CTAs end at about the same time, so the works of each CTA take the same time in total. The
 // longest work has 15 * 40 rounds more than the shortest.
 TEST_CASE("works of different lengths are dealt to whoever is done first") {
   constexpr std::uint32_t kWorks = 1320;
@@ -288,7 +287,7 @@ TEST_CASE("the CTAs of a cluster find a place together") {
   }
 }
 
-// However late copies land, they do while another warp of the CTA spins.
+// Even copies that land late land while another warp of the CTA polls.
 TEST_CASE("a copy lands while a warp of its CTA waits for another CTA") {
   const Machine on(512);
   const CUmodule module = on.load(kExchange);
@@ -354,7 +353,7 @@ TEST_CASE("CTAs that wait in vain are reported with who waits") {
   }
 }
 
-// 32 CTAs fit on each of 132 multiprocessors. The one for which all others wait is not among the
+// 32 CTAs fit on each of 132 multiprocessors. All others wait for a CTA that is not among the
 // first.
 TEST_CASE("CTAs that wait for one which finds no place are reported with it") {
   constexpr unsigned kFit = 32 * 132;

@@ -1,5 +1,6 @@
-# libcudart.so.13 exports a symbol for every line of functions.def, under the version that programs
-# ask for, and no others; where CUDA's library is found, those are the same as its.
+# Checks that libcudart.so.13 exports a symbol for every line of functions.def, with the symbol
+# version that programs need, and no others. If CUDA's library is found, its symbols must be the
+# same.
 #
 #   cmake -DLIBRARY=libcudart.so.13 -DREAL=CUDA's -DNM=nm -DROOT=tools/simulator -P runtime_symbols.cmake
 cmake_minimum_required(VERSION 3.25)

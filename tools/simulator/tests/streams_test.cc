@@ -1,5 +1,5 @@
-// Streams as queues: every order that the edges allow happens for some seed, and no other. Programs
-// that lack an edge run in fast mode here, since checked mode stops them (race_test.cc).
+// Streams as queues: every order that the edges allow happens with some seed, and no other order.
+// Programs that lack an edge run in fast mode here, because checked mode stops them (race_test.cc).
 
 #include <doctest/doctest.h>
 
@@ -148,7 +148,7 @@ TEST_CASE("a copy that does not wait for its data is found out") {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     Queued on(seed, Queued::Mode::kFast);
     on.times(3, on.first);
-    read.insert(on.get());  // the default stream knows nothing of on.first
+    read.insert(on.get());  // the default stream does not wait for on.first
   }
   CHECK(read == std::set<float>{1, 3});
 }
@@ -161,7 +161,7 @@ TEST_CASE("page-locked memory that is used too early is found out; pageable memo
     float number = 5;
     std::memcpy(on.locked, &number, 4);
     REQUIRE(on.cuda.memcpy_htod_async(on.value, on.locked, 4, on.first) == kCudaSuccess);
-    if (seed % 2 != 0) on.times(1, on.second);  // something else to do
+    if (seed % 2 != 0) on.times(1, on.second);  // another piece of work
     on.cuda.event_query(on.event);
     on.cuda.stream_query(on.second);
     number = 6;
@@ -279,7 +279,7 @@ TEST_CASE("an event of the context comes after the work of every stream, and of 
     launch(on.first, parameters);
     launch(on.second, other_parameters);
     CHECK(cuda.ctx_record_event(on.context, on.event) == kCudaSuccess);
-    // What is queued later is no part of it.
+    // Work that is queued later is not included.
     launch(on.first, parameters);
     if (seed % 2 == 0) {
       while (cuda.event_query(on.event) == kCudaNotReady) {
@@ -287,7 +287,7 @@ TEST_CASE("an event of the context comes after the work of every stream, and of 
     } else {
       CHECK(cuda.event_synchronize(on.event) == kCudaSuccess);
     }
-    // In checked mode a free that nothing orders with the work would break the context.
+    // In checked mode, a free that is not ordered with the work would break the context.
     CHECK(cuda.mem_free(other) == kCudaSuccess);
     CHECK(cuda.ctx_synchronize() == kCudaSuccess);
     CHECK(cuda.ctx_record_event(nullptr, on.event) == kCudaInvalidHandle);

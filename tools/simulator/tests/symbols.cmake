@@ -1,7 +1,8 @@
-# libcuda.so.1 exports what docs/simulator.md lists, and what absent.def does, and together these are
-# all symbols of the driver (where a toolkit's stub library says which there are);
-# libannulus_simulator.so what annulus/simulator.h declares, and no function of CUDA's; the document
-# lists every counter with the words of annulus/counters.def.
+# Checks the exported symbols. libcuda.so.1 exports the functions that docs/simulator.md lists and
+# those of absent.def. Together these are all symbols of the driver, if a toolkit's stub library is
+# there to compare. libannulus_simulator.so exports the functions of annulus/simulator.h and none of
+# CUDA's. It also checks that the document lists every counter with the words of
+# annulus/counters.def.
 #
 #   cmake -DLIBRARY=libcuda.so.1 -DSIMULATOR=libannulus_simulator.so -DNM=nm -DROOT=tools/simulator
 #     [-DSTUB=stubs/libcuda.so] -P symbols.cmake

@@ -1,4 +1,4 @@
-// cuTensorMapEncodeTiled: the arguments that a driver refuses, one at a time, and launches of
+// cuTensorMapEncodeTiled with arguments that a driver refuses, one at a time, and launches of
 // clusters.
 
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace annulus::simulator {
 namespace {
 
-// The values of CUtensorMapDataType and of other enums of CUDA that these tests need.
+// The values of CUtensorMapDataType and of other CUDA enums that these tests need.
 enum : int { kU8 = 0, kF32 = 7, kBf16 = 9, kTf32 = 11 };
 enum : int { kSwizzleNone = 0, kSwizzle32 = 1, kSwizzle64 = 2, kSwizzle128 = 3 };
 
@@ -36,7 +36,7 @@ CUresult encode(const CudaTable& cuda, const Arguments& a, CUtensorMap* map) {
       a.box.data(), a.element_strides.data(), a.interleave, a.swizzle, a.promotion, a.fill);
 }
 
-// The code that good arguments give after one change.
+// The code for valid arguments after one change.
 CUresult changed(const std::function<void(Arguments&)>& change) {
   const OnDevice on;
   Arguments arguments;
@@ -97,7 +97,7 @@ TEST_CASE("tensor maps: what is bad is refused") {
   CHECK(refused([](Arguments& a) { a.element_strides[1] = 0; }));
   CHECK(refused([](Arguments& a) { a.element_strides[2] = 9; }));
   CHECK(refused([](Arguments& a) { a.box[0] = 4; }));   // 8 bytes
-  CHECK(refused([](Arguments& a) { a.box[0] = 72; }));  // more than the swizzle's 128 bytes
+  CHECK(refused([](Arguments& a) { a.box[0] = 72; }));  // more than the 128 bytes of the swizzle
   CHECK(refused([](Arguments& a) { a.swizzle = kSwizzle64; }));
   CHECK(refused([](Arguments& a) { a.swizzle = kSwizzle32; }));
   CHECK(refused([](Arguments& a) { a.swizzle = 9; }));
@@ -106,13 +106,13 @@ TEST_CASE("tensor maps: what is bad is refused") {
   CHECK(refused([](Arguments& a) { a.fill = 1, a.type = kU8, a.box[0] = 128; }));
   CHECK(refused([](Arguments& a) { a.interleave = 3; }));
   CHECK(refused([](Arguments& a) { a.interleave = 1, a.rank = 2; }));
-  // Slices of 32 bytes are swizzled by 32, and all is aligned to them.
+  // Slices of 32 bytes are swizzled by 32 bytes, and everything is aligned to 32 bytes.
   const auto sliced = [](Arguments& a) { a.interleave = 2, a.swizzle = kSwizzle32; };
   CHECK(changed(sliced) == kCudaNotSupported);
   CHECK(refused([&](Arguments& a) { sliced(a), a.swizzle = kSwizzle64; }));
   CHECK(refused([&](Arguments& a) { sliced(a), a.address = 4096 + 16; }));
   CHECK(refused([&](Arguments& a) { sliced(a), a.strides[0] = 272; }));
-  // Types and patterns of later devices.
+  // Types and swizzles of later devices.
   CHECK(refused([](Arguments& a) { a.type = 13; }));
   CHECK(refused([](Arguments& a) { a.swizzle = 4; }));
 }
@@ -128,7 +128,7 @@ TEST_CASE("tensor maps: pointers") {
   CUtensorMap maps[2];
   auto* crooked = reinterpret_cast<CUtensorMap*>(reinterpret_cast<char*>(maps) + 16);
   CHECK(encode(on.cuda, good, crooked) == kCudaInvalidValue);
-  // Even one dimension needs a pointer to strides, which has nothing to point to.
+  // Even a tensor of one dimension needs a pointer to strides, although it has no strides.
   CHECK(on.cuda.tensor_map_encode_tiled(maps, kBf16, 1, reinterpret_cast<void*>(4096),
                                         good.dims.data(), nullptr, good.box.data(),
                                         good.element_strides.data(), 0, kSwizzle128, 0,
@@ -164,7 +164,7 @@ TEST_CASE("clusters: what the kernel and the launch say of them") {
   const OnDevice on(first_ordinal("sm_90a"));
   const CUmodule module = on.load(kClusters);
   CUdeviceptr out = on.allocate(4);
-  // One CTA writes. It does not matter which, as all are in clusters of one size.
+  // One CTA writes. It may be any CTA, because all clusters have the same size.
   const auto launch = [&](const char* name, unsigned grid, std::uint32_t cluster) {
     driver::entry::LaunchAttribute attribute{};
     attribute.id = 4;

@@ -1,4 +1,4 @@
-/* A plain C program for the CUDA Driver API. It knows nothing of Annulus: it opens libcuda.so.1,
+/* A plain C program for the CUDA Driver API. It does not use Annulus: it opens libcuda.so.1,
  * loads PTX, adds two vectors and checks the sum.
  *
  *   vector_add [PATH OF libcuda.so.1] [device ordinal]
@@ -58,7 +58,7 @@ static const char* const kPtx =
 static void* library;
 static CUresult (*get_error_name)(CUresult, const char**);
 
-/* The function of that name, or the end of the program. */
+/* Returns the function with that name, or ends the program. */
 static void* need(const char* name) {
   void* found = dlsym(library, name);
   if (!found) {
@@ -76,7 +76,7 @@ static void check(CUresult code, const char* call) {
   exit(1);
 }
 
-/* ISO C has no conversion from void* to a function pointer; POSIX has, and this is its idiom. */
+/* ISO C has no conversion from void* to a function pointer. POSIX has it, in this form. */
 #define LOAD(variable, name) *(void**)(&variable) = need(name)
 
 int main(int argc, char** argv) {
@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
   LOAD(launch, "cuLaunchKernel");
   LOAD(synchronize, "cuCtxSynchronize");
   LOAD(unload, "cuModuleUnload");
-  /* As the CUDA runtime does it: by name without suffix, and a version. */
+  /* The CUDA runtime also uses a name without suffix, and a version. */
   check(get_proc_address("cuMemcpyHtoD", (void**)&to_device, 13000, 0, NULL), "cuGetProcAddress");
   check(get_proc_address("cuMemcpyDtoH", (void**)&to_host, 13000, 0, NULL), "cuGetProcAddress");
 

@@ -1,4 +1,4 @@
-// red and atom on the longest vectors, by many threads at one place.
+// red and atom on the longest vectors, by many threads at the same place.
 
 #include <doctest/doctest.h>
 
@@ -98,7 +98,7 @@ TEST_CASE("forms that the ISA does not have are refused") {
         std::string(form) + " ret; }\n";
     CUmodule module = nullptr;
     CUresult code = on.cuda.module_load_data(&module, ptx.c_str());
-    if (code == kCudaSuccess) {  // it is refused where the kernel comes to it
+    if (code == kCudaSuccess) {  // the instruction is refused when the kernel reaches it
       CUdeviceptr memory = on.allocate(64);
       void* parameters[] = {&memory};
       CHECK(on.cuda.launch_kernel(on.function(module, "f"), 1, 1, 1, 1, 1, 1, 0, nullptr,

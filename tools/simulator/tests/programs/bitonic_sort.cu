@@ -1,5 +1,5 @@
-// Sorts by a bitonic network: strides within a block in shared memory, longer ones launch by
-// launch.
+// Sorts by a bitonic network. Steps with a stride within a block run in shared memory, and each
+// longer stride is a launch.
 
 #include <algorithm>
 #include <vector>
@@ -16,7 +16,7 @@ __device__ void order(unsigned& a, unsigned& b, bool up) {
   }
 }
 
-// All steps whose stride is within the block, of phases first_size to last_size.
+// Runs all steps whose stride is within the block, of phases first_size to last_size.
 __global__ void sort_blocks(unsigned* numbers, int first_size, int last_size) {
   __shared__ unsigned mine[kBlock];
   const int base = blockIdx.x * kBlock;

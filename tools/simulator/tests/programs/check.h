@@ -1,8 +1,8 @@
 #ifndef PROGRAMS_CHECK_H_
 #define PROGRAMS_CHECK_H_
 
-// What these programs share: a call of CUDA that fails ends the program with its name, and so does
-// an answer that is wrong.
+// Functions that these programs share. A failed call of CUDA ends the program and prints its name.
+// A wrong result does too.
 
 #include <cuda_runtime.h>
 
@@ -28,7 +28,7 @@
     }                                                                    \
   } while (0)
 
-// Numbers that look random and are the same everywhere.
+// Pseudorandom numbers that are the same on every machine.
 inline unsigned next_number(unsigned& state) { return state = state * 1664525u + 1013904223u; }
 inline float next_float(unsigned& state) {
   return static_cast<float>(next_number(state) >> 8) / 16777216.0f;

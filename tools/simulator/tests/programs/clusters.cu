@@ -1,4 +1,4 @@
-// Blocks of a cluster read each other's shared memory; launched with attributes. For sm_90.
+// Blocks of a cluster read each other's shared memory. The launch has attributes. For sm_90.
 
 #include <cooperative_groups.h>
 

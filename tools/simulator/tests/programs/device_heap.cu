@@ -1,4 +1,5 @@
-// Kernels that allocate: with new and delete within one, and with malloc for a later one.
+// Kernels that allocate memory: with new and delete within a kernel, and with malloc for a later
+// kernel.
 
 #include "check.h"
 
@@ -7,7 +8,7 @@ struct Node {
   Node* next;
 };
 
-// Each thread has a list of its own, from 0 to its number.
+// Each thread builds a list from 0 to its number.
 __global__ void build(Node** heads, int* failures) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   Node* head = nullptr;
@@ -67,7 +68,7 @@ int main() {
   CHECK(cudaMemcpy(&found, sums, sizeof(int), cudaMemcpyDeviceToHost));
   EXPECT(found == 39 * 40 * 79 / 6);
 
-  // A heap without room.
+  // Now the heap has no room.
   CHECK(cudaDeviceReset());
   CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1024));
   std::size_t limit = 0;

@@ -1,5 +1,5 @@
 // Virtual functions, and pointers to functions: in a table on the device, taken by a kernel, and
-// read by the host and passed to one.
+// read by the host and passed to a kernel.
 
 #include "check.h"
 
@@ -31,7 +31,7 @@ __global__ void by_table(float* out, int count) {
 }
 
 __global__ void by_argument(float* out, Function function) {
-  // Half of the lanes call.
+  // Only half of the lanes make the call.
   const int i = static_cast<int>(threadIdx.x);
   if (i % 2 == 0) out[i] = function(static_cast<float>(i));
 }

@@ -1,5 +1,5 @@
-// Builds a graph node by node: a fill, two kernels, a copy and a function of the host; changes a
-// parameter of the instantiated graph.
+// Builds a graph node by node: a fill, two kernels, a copy and a function of the host. Then it
+// changes a parameter of the instantiated graph.
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
-// Records a diamond of work on two streams once, and runs the graph several times: copies, a fill,
-// kernels and a function of the host.
+// Records a diamond of work on two streams once, and runs the graph several times. The graph has
+// copies, a fill, kernels and a function of the host.
 
 #include <vector>
 
@@ -50,7 +50,7 @@ int main() {
   EXPECT(status == cudaStreamCaptureStatusActive);
   cudaGraph_t graph;
   CHECK(cudaStreamEndCapture(one, &graph));
-  EXPECT(calls == 0);  // nothing has run
+  EXPECT(calls == 0);  // no work has run
 
   cudaGraphExec_t exec;
   CHECK(cudaGraphInstantiate(&exec, graph, 0));

@@ -1,5 +1,5 @@
-// A program with a defect that a GPU hides most days: a barrier is missing between the two uses of
-// shared memory. It ends with 1, and the line of the kernel is on stderr.
+// A program with a defect that a GPU rarely shows: a barrier is missing between the two uses of
+// shared memory. The program exits with 1, and stderr has the line of the kernel.
 
 #include "check.h"
 

@@ -25,7 +25,7 @@ __global__ void multiply(const float* a, const float* b, float* c, int rows, int
   if (row < rows && column < columns) c[row * columns + column] = sum;
 }
 
-// The same with a strip of whole rows of a, which needs more than 48 KiB.
+// Does the same with a strip of whole rows of a, which needs more than 48 KiB.
 __global__ void multiply_strip(const float* a, const float* b, float* c, int rows, int inner,
                                int columns) {
   extern __shared__ float strip[];
@@ -75,7 +75,7 @@ int main() {
 
   const int bytes = 64 * 1024;
   multiply_strip<<<grid, block, bytes>>>(device_a, device_b, device_c, rows, inner, columns);
-  EXPECT(cudaGetLastError() == cudaErrorInvalidValue);  // until it is allowed
+  EXPECT(cudaGetLastError() == cudaErrorInvalidValue);  // until the attribute allows it
   CHECK(cudaFuncSetAttribute(multiply_strip, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   multiply_strip<<<grid, block, bytes>>>(device_a, device_b, device_c, rows, inner, columns);
   CHECK(cudaGetLastError());
@@ -83,7 +83,7 @@ int main() {
   int blocks = 0;
   CHECK(
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, multiply_strip, kTile * kTile, bytes));
-  EXPECT(blocks == 2 || blocks == 3);  // of 64 KiB each
+  EXPECT(blocks == 2 || blocks == 3);  // blocks of 64 KiB each
   cudaFuncAttributes attributes;
   CHECK(cudaFuncGetAttributes(&attributes, multiply));
   EXPECT(attributes.sharedSizeBytes == 2 * kTile * kTile * sizeof(float));

@@ -1,4 +1,4 @@
-// Memory in all its kinds: managed allocations and variables, page-locked memory that kernels read,
+// All kinds of memory: managed allocations and variables, page-locked memory that kernels read,
 // registered memory, rows with a pitch, boxes, pools.
 
 #include <cstring>

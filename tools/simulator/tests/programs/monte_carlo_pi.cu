@@ -1,4 +1,4 @@
-// Estimates pi from random points, a generator for each thread; printf in a kernel.
+// Estimates pi from random points, with a generator for each thread. A kernel calls printf.
 
 #include "check.h"
 

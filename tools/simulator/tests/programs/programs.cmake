@@ -1,6 +1,6 @@
-# CUDA programs as people write them, compiled by nvcc with -cudart shared and run on the simulated
-# runtime and driver. Where there is no nvcc of CUDA 13 they are skipped. The first run of each
-# compiles it, which takes seconds.
+# Typical CUDA programs, compiled by nvcc with -cudart shared and run on the simulated runtime and
+# driver. They are skipped if there is no nvcc of CUDA 13. The first run of each compiles it, which
+# takes seconds.
 find_program(ANNULUS_NVCC nvcc HINTS ENV CUDACXX /usr/local/cuda/bin)
 if(NOT ANNULUS_NVCC)
   set(ANNULUS_NVCC "")

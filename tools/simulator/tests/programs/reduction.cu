@@ -1,4 +1,4 @@
-// Sums and maxima: by shuffles, by cooperative groups, and by the last block that arrives.
+// Computes sums and maxima: by shuffles, by cooperative groups, and by the last block that arrives.
 
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
@@ -29,7 +29,7 @@ __device__ float block_sum(float value) {
   return value;
 }
 
-// One launch: the last block adds the sums of all.
+// A single launch: the last block adds the sums of all blocks.
 __global__ void sum_all(const float* values, int count, float* sums, float* total) {
   float sum = 0;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {

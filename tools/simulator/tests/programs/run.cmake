@@ -1,6 +1,6 @@
-# Compiles a program with nvcc as anybody would, and runs it on the simulated GPU. It knows nothing of
-# a simulator: LD_LIBRARY_PATH decides. What it prints has to end with its own line about a right
-# answer, which is the exit status 0.
+# Compiles a program with nvcc in the usual way, and runs it on the simulated GPU. The program does
+# not use the simulator's interface; LD_LIBRARY_PATH selects the simulator. The program exits with 0
+# if its result is right, and its output has to end with a line that states so.
 #
 #   cmake -DSOURCE=program.cu -DFOLDER=where it is compiled -DSIMULATOR=folder of libcudart.so.13
 #     -DNVCC=nvcc -DARCH=sm_80 -DDEVICE=0 -P run.cmake

@@ -1,4 +1,4 @@
-// Prefix sums: each block scans a part, the sums of the blocks are scanned, and are added.
+// Computes prefix sums: each block scans a part, the sums of the blocks are scanned and then added.
 
 #include <vector>
 

@@ -1,5 +1,5 @@
-// A stencil with its weights in constant memory, on halves of a line in two streams that wait for
-// each other by events; page-locked memory and asynchronous copies.
+// A stencil with its weights in constant memory, on halves of a line. The halves are in two streams
+// that wait for each other by events. Page-locked memory and asynchronous copies.
 
 #include <vector>
 
@@ -52,7 +52,7 @@ int main() {
       CHECK(cudaGetLastError());
       CHECK(cudaEventRecord(done[i], stream[i]));
     }
-    // Each half reads the edge that the other one writes.
+    // Each half reads the edge that the other half writes.
     CHECK(cudaStreamWaitEvent(stream[0], done[1]));
     CHECK(cudaStreamWaitEvent(stream[1], done[0]));
   }

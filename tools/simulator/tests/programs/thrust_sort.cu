@@ -1,5 +1,5 @@
-// Sorts, scans and reduces with Thrust and CUB, on a device of the architecture that it is compiled
-// for and on a newer one.
+// Sorts, scans and reduces with Thrust and CUB, on a device of the architecture that the program is
+// compiled for and on a newer one.
 
 #include <thrust/device_vector.h>
 #include <thrust/reduce.h>
@@ -34,7 +34,7 @@ void sort_and_scan() {
   EXPECT(thrust::reduce(device.begin(), device.end()) ==
          std::accumulate(numbers.begin(), numbers.end(), 0u));
 
-  // Pairs, of which the last tile has no more than some.
+  // Pairs whose number does not fill the last tile.
   thrust::device_vector<unsigned> keys(count), values(count);
   thrust::sequence(keys.begin(), keys.end(), 0u, 7919u);
   thrust::sequence(values.begin(), values.end());

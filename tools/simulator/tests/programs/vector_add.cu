@@ -38,7 +38,7 @@ int main() {
   CHECK(cudaMemcpy(sum.data(), device_sum, bytes, cudaMemcpyDeviceToHost));
   for (int i = 0; i < count; ++i) EXPECT(sum[i] == a[i] + b[i]);
 
-  // An error that is no fault is told once.
+  // An error that is not sticky is returned once.
   add<<<1, 2048>>>(device_a, device_b, device_sum, count);
   EXPECT(cudaPeekAtLastError() == cudaErrorInvalidConfiguration);
   EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);

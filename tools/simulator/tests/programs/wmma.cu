@@ -1,5 +1,5 @@
-// Multiplies matrices by nvcuda::wmma, in every type and shape that it has for eight bits and more:
-// a warp has a tile of the result, and takes A and B from global or from shared memory.
+// Multiplies matrices by nvcuda::wmma, in each of its types and shapes with eight bits and more.
+// Each warp computes a tile of the result, and reads A and B from global or from shared memory.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -12,15 +12,15 @@
 
 namespace wmma = nvcuda::wmma;
 
-constexpr int kSteps = 3;  // of k
-constexpr int kPad = 16;   // elements behind each row of B in shared memory
+constexpr int kSteps = 3;  // steps along k
+constexpr int kPad = 16;   // extra elements at the end of each row of B in shared memory
 
-// The memory of a fragment's elements: tf32 is kept as float.
+// The type of a fragment's elements in memory: tf32 is stored as float.
 template <typename T>
 using Stored = std::conditional_t<std::is_same_v<T, wmma::precision::tf32>, float, T>;
 
-// d = 2 a b + c. A has rows of kSteps * K elements, or columns of 2 M; B has 2 N columns.
-// The scale goes over a fragment as a program must: the same for all elements.
+// d = 2 a b + c. A has rows of kSteps * K elements, or columns of 2 M elements. B has 2 N columns.
+// The factor 2 is applied to all elements of a fragment alike, which is the only allowed way.
 template <typename T, typename Sum, int M, int N, int K, typename LayoutA, typename LayoutB,
           bool kShared>
 __global__ void multiply(const Stored<T>* a, const Stored<T>* b, const Sum* c, Sum* d) {
@@ -87,7 +87,7 @@ void check() {
   constexpr bool kRowsA = std::is_same_v<LayoutA, wmma::row_major>;
   constexpr bool kRowsB = std::is_same_v<LayoutB, wmma::row_major>;
   constexpr int kRows = 2 * M, kColumns = 2 * N;
-  // A tile that begins 8 elements of f16 into a line is not aligned as it must be.
+  // A tile that begins 8 elements of f16 into a line does not have the required alignment.
   const dim3 grid(M == 8 ? 1 : 2, N == 8 ? 1 : 2);
   unsigned seed = M + 3 * N + sizeof(Stored<T>);
   // Small integers, whose sums are exact in every type.
