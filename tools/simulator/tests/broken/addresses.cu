@@ -1,7 +1,8 @@
 // Addresses beyond memory, and misaligned addresses.
 
 // KERNEL missing_row_clamp
-// The last tile has fewer rows than threads, and nothing keeps the rest from reading on.
+// The last tile has fewer rows than threads, and no condition keeps the other threads from reading
+// past the end.
 // EXPECT out of bounds
 // LAUNCH grid=3 block=128 in=1200
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -10,7 +11,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL last_byte
-// The kernel reads the last byte of all addresses, behind which they begin again at 0.
+// The kernel reads the last byte of the address space, after which addresses wrap around to 0.
 // EXPECT out of bounds
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -50,7 +51,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL local_past_end
-// A computed index (0 ... 31) is beyond a thread's own array.
+// A computed index (0 ... 31) is beyond the array of the thread.
 // EXPECT out of bounds
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -77,7 +78,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL freed_twice
-// A kernel frees what another thread has freed already.
+// A kernel frees memory that another thread has freed already.
 // EXPECT invalid operand
 // LAUNCH block=32
 
@@ -163,8 +164,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_clamped_rows
-// A tail that is handled right: rows beyond the end are copied with no source bytes, which reads
-// nothing, and the addresses of predicated-off instructions do not matter.
+// A correct tail: rows beyond the end are copied with no source bytes, which reads nothing, and the
+// addresses of predicated-off instructions do not matter.
 // EXPECT nothing
 // LAUNCH block=128 in=1200
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,7 +1,7 @@
 // Copies by cp.async into shared memory, in groups or for an mbarrier.
 
 // KERNEL copy_never_committed
-// wait_group waits for committed groups only; this copy belongs to none.
+// wait_group waits only for committed groups, and this copy belongs to none.
 // EXPECT access to bytes in flight
 // LAUNCH block=32
 __device__ __forceinline__ void copy16(void* to, const void* from) {
@@ -24,7 +24,8 @@ extern "C" __global__ void broken(const uint4* in, uint4* out) {
 }
 
 // KERNEL copy_of_unsynchronised_writes
-// A warp copies asynchronously from global memory what another wrote, with no barrier in between.
+// A warp copies asynchronously from global memory that another warp wrote, with no barrier in
+// between.
 // EXPECT global memory race | uninitialised read
 // LAUNCH block=64
 #include "broken/ptx/hopper.cuh"
@@ -40,7 +41,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL copy_source_overwritten
-// A lane overwrites in global memory what a cp.async of another may still read.
+// A lane overwrites global memory that a cp.async of another lane may still read.
 // EXPECT access to bytes in flight
 // LAUNCH block=32
 #include "broken/ptx/hopper.cuh"
@@ -57,7 +58,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL overwritten_in_flight
-// A plain store goes to bytes that a copy may still write.
+// A plain store writes bytes that a copy may still write.
 // EXPECT access to bytes in flight
 // LAUNCH block=32
 __device__ __forceinline__ void copy16(void* to, const void* from) {
@@ -80,7 +81,7 @@ extern "C" __global__ void broken(const uint4* in, uint4* out) {
 }
 
 // KERNEL stage_off_by_one
-// The reader of a double buffer takes the stage that is being filled.
+// The reader of a double buffer reads the stage that is being filled.
 // EXPECT access to bytes in flight
 // LAUNCH block=64
 __device__ __forceinline__ void copy16(void* to, const void* from) {
@@ -141,7 +142,7 @@ extern "C" __global__ void broken(const uint4* in, uint4* out) {
 }
 
 // KERNEL wait_group_too_lax
-// Two groups are in flight and the second is read after a wait that leaves one open.
+// Two groups are in flight. The second one is read after a wait that leaves one group open.
 // EXPECT access to bytes in flight
 // LAUNCH block=32
 __device__ __forceinline__ void copy16(void* to, const void* from) {
@@ -165,7 +166,8 @@ extern "C" __global__ void broken(const uint4* in, uint4* out) {
 }
 
 // KERNEL waited_without_barrier
-// Every thread waits for its own copies, then reads its neighbour's, which needs a barrier too.
+// Every thread waits for its own copies, and then reads its neighbour's copies, which needs a
+// barrier too.
 // EXPECT shared memory race | access to bytes in flight
 // LAUNCH block=128
 __device__ __forceinline__ void copy16(void* to, const void* from) {
@@ -189,7 +191,7 @@ extern "C" __global__ void broken(const uint4* in, uint4* out) {
 }
 
 // KERNEL waited_without_syncwarp
-// A wait covers a thread's own copies alone. Within a warp those of another lane need __syncwarp.
+// A wait covers only a thread's own copies. Copies of another lane in the warp need __syncwarp.
 // EXPECT shared memory race | access to bytes in flight
 // LAUNCH block=32
 __device__ __forceinline__ void copy16(void* to, const void* from) {
@@ -235,7 +237,8 @@ extern "C" __global__ void broken(const uint4* in, uint4* out) {
 }
 
 // KERNEL async_arrive_not_waited
-// The copies of a thread arrive at an mbarrier when they have landed, and nobody waits for that.
+// The copies of a thread arrive at an mbarrier when they have landed, but no thread waits for the
+// mbarrier.
 // EXPECT access to bytes in flight | shared memory race | unwaited asynchronous effect
 // LAUNCH block=128
 #include "broken/ptx/hopper.cuh"
@@ -252,7 +255,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL async_arrive_too_early
-// The second copy of each thread comes behind the arrival, which does not wait for it.
+// The second copy of each thread is issued after the arrival, which does not wait for it.
 // EXPECT access to bytes in flight
 // LAUNCH block=64
 #include "broken/ptx/hopper.cuh"
@@ -271,8 +274,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL async_arrive_without_proxy_fence
-// The operands of a product are copied with cp.async, whose copies arrive at an mbarrier, and no
-// proxy fence follows the wait for it (FlashAttention-3 does so where it gathers pages of keys).
+// The operands of a product are copied with cp.async, and the copies arrive at an mbarrier. No
+// proxy fence follows the wait for it. FlashAttention-3 does so when it gathers pages of keys.
 // EXPECT missing fence
 // PROVEN nothing
 // LAUNCH block=128
@@ -291,8 +294,8 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL control_async_arrive
-// Each thread copies with cp.async and lets the copies arrive at an mbarrier when they have landed.
-// Who waits for the mbarrier may read what others copied.
+// Each thread copies with cp.async, and its copies arrive at an mbarrier when they have landed. A
+// thread that waits for the mbarrier may read the copies of other threads.
 // EXPECT nothing
 // LAUNCH block=128
 #include "broken/ptx/hopper.cuh"
@@ -306,7 +309,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
     copy_async(&tile[stage][4 * threadIdx.x], in + 512 * stage + 4 * threadIdx.x);
   }
   copies_arrive(full[0]);
-  // The second mbarrier expects one arrival of its own, and one more for each thread that asks.
+  // The second mbarrier expects one arrival of its own, and one more for each thread that calls
+  // this.
   copies_arrive_beside(full[1]);
   __syncthreads();
   if (threadIdx.x == 0) arrive(full[1]);
@@ -317,7 +321,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_copy_of_synchronised_writes
-// A warp copies asynchronously from global memory what another wrote before a barrier.
+// A warp copies asynchronously from global memory that another warp wrote before a barrier.
 // EXPECT nothing
 // LAUNCH block=64
 #include "broken/ptx/hopper.cuh"
@@ -333,7 +337,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_pipeline
-// A pipeline of three stages with the barriers it needs and no more: one per tile.
+// A pipeline of three stages with the minimum of barriers: one for each tile.
 // EXPECT nothing
 // LAUNCH grid=2 block=128 in=32768
 __device__ __forceinline__ void copy16(void* to, const void* from) {

@@ -1,7 +1,7 @@
-// Atomics in shared memory, and locks and tickets made of them.
+// Atomics in shared memory, and locks and tickets that are built from them.
 
 // KERNEL atomic_of_lane_after_store
-// A lane sets the word that all lanes of its warp then count in, with nothing in between.
+// A lane sets a word, and all lanes of its warp then count in it, with nothing in between.
 // EXPECT shared memory race
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -37,7 +37,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL compare_and_swap_after_load
-// The loop of the CUDA Programming Guide that makes any operation atomic begins with an ordinary load.
+// An ordinary load begins the loop of the CUDA Programming Guide that makes any operation atomic.
 // EXPECT shared memory race
 // PROVEN nothing
 // LAUNCH block=64
@@ -58,7 +58,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL compare_and_swap_beside_store
-// A warp sets the word while another one is in its loop of compare and swap.
+// A warp sets the word while another warp is in its loop of compare and swap.
 // EXPECT shared memory race
 // LAUNCH block=64
 
@@ -80,7 +80,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL compare_and_swap_of_global
-// The same loop between blocks: each begins with an ordinary load of what others change.
+// The same loop between blocks: each begins with an ordinary load of a word that other blocks
+// change.
 // EXPECT global memory race
 // PROVEN nothing
 // LAUNCH grid=4 block=64
@@ -97,7 +98,7 @@ extern "C" __global__ void broken(unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_compare_and_swap
-// The loop of the CUDA Programming Guide that makes any operation atomic begins here with a volatile load.
+// A volatile load begins the loop of the CUDA Programming Guide that makes any operation atomic.
 // EXPECT nothing
 // LAUNCH block=64
 
@@ -130,7 +131,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_lock_in_shared
-// A lock in shared memory is taken and released by atomics, so what it guards is ordered.
+// A lock in shared memory is taken and released by atomics, so the accesses that it guards are
+// ordered.
 // EXPECT nothing
 // LAUNCH block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -151,8 +153,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_lane_awaits_lane
-// Each lane waits, by volatile loads, until the next lane of its warp has changed a flag. The last lane waits
-// for nobody, and changes the flag of the lane before it.
+// Each lane waits, by volatile loads, until the next lane of its warp has changed a flag. The last
+// lane does not wait, and changes the flag of the lane before it.
 // EXPECT nothing
 // LAUNCH grid=2 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -167,8 +169,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_lane_lock
-// Every lane takes a lock in a loop that only the lock's owner leaves, in global and in shared memory.
-// Lanes that wait give way to the owner, and what the lock guards is ordered.
+// Every lane takes a lock in a loop that only the lock's owner leaves, in global and in shared
+// memory. Lanes that wait give way to the owner, and the accesses that the lock guards are ordered.
 // EXPECT nothing
 // LAUNCH grid=2 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -196,8 +198,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_lane_ticket
-// The lane that draws the last ticket of its warp reads what the others wrote before they drew theirs,
-// in shared and in global memory, and takes the counter back.
+// The lane that draws the last ticket of its warp reads the words that the other lanes wrote before
+// they drew theirs, in shared and in global memory. Then it resets the counter.
 // EXPECT nothing
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -20,8 +20,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL barrier_arrive_then_wait
-// A warp arrives at a barrier and then waits at it, and is both of the warps that the barrier is for.
-// Where arrivals count, and not warps, that completes it. FlashAttention-3 hands turns over so.
+// A barrier is for two warps. A single warp arrives at it and then waits at it. If arrivals count,
+// and not warps, that completes the barrier. FlashAttention-3 hands turns over in this way.
 // EXPECT barrier misuse
 // PROVEN nothing
 // LAUNCH block=64
@@ -37,7 +37,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL barrier_count_odd
-// The count of a barrier is no multiple of the warp size.
+// The count of a barrier is not a multiple of the warp size.
 // EXPECT invalid operand | barrier misuse
 // LAUNCH block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -47,7 +47,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL barrier_counts_differ
-// The warps disagree on how many threads the barrier is for.
+// The warps give different numbers of threads for the barrier.
 // EXPECT barrier misuse | deadlock
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -69,7 +69,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL barrier_not_reached
-// One warp waits at another barrier than the rest, so no warp can go on.
+// One warp waits at another barrier than the rest, so no warp can continue.
 // EXPECT deadlock
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -82,7 +82,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL barrier_of_too_many
-// Three warps arrive at a barrier for two, and the third waits for another that never comes.
+// Three warps arrive at a barrier for two, and the third one waits for a fourth that never arrives.
 // EXPECT barrier misuse | deadlock
 // LAUNCH block=96
 // ARCH sm_90a
@@ -94,7 +94,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL arrive_without_return
-// The producer announces a full box, and fills it again without waiting for it to be emptied.
+// The producer announces a full buffer, and fills it again without waiting until it is empty.
 // EXPECT shared memory race
 // LAUNCH block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,7 +1,7 @@
 // Threads of one block that meet in global memory.
 
 // KERNEL block_flag_written_plainly
-// A warp tells another by a flag that it writes with a plain store.
+// A warp signals another warp by a flag that it writes with a plain store.
 // EXPECT global memory race
 // LAUNCH block=64
 
@@ -23,7 +23,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL block_lanes_scatter
-// Lanes store different words at one place. Which of them stays is open, and some programs do not mind.
+// Lanes store different words at one place. It is undefined which word remains, and some programs
+// do not depend on it.
 // EXPECT global memory race
 // PROVEN nothing
 
@@ -32,7 +33,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL block_named_barrier_of_others
-// Three of four warps meet, and the fourth reads what they wrote.
+// Three of four warps meet at a barrier, and the fourth reads the words that they wrote.
 // EXPECT global memory race | uninitialised read
 // LAUNCH block=128
 
@@ -47,8 +48,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL block_one_buffer
-// Steps that read and write one buffer in global memory with one barrier each: a warp overwrites what a slow
-// one still reads.
+// Steps read and write one buffer in global memory, with one barrier for each step: a warp
+// overwrites words that a slow warp still reads.
 // EXPECT global memory race
 // LAUNCH block=64
 
@@ -63,7 +64,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL block_reads_neighbour
-// A warp reads what the other wrote to global memory, with no barrier in between.
+// A warp reads global memory that the other warp wrote, with no barrier in between.
 // EXPECT global memory race | uninitialised read
 // LAUNCH block=64
 
@@ -74,7 +75,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL block_shift_in_place
-// Words move down by one in place, and a warp may overwrite the word that the one before it has yet to read.
+// Words move down by one in place. A warp may overwrite a word before the previous warp has read
+// it.
 // EXPECT global memory race
 // LAUNCH block=128
 
@@ -101,7 +103,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL block_sum_not_zeroed_first
-// One thread gives a sum its first value while others add to it already.
+// One thread sets the first value of a sum while others already add to it.
 // EXPECT global memory race | uninitialised read
 // LAUNCH block=128
 
@@ -121,8 +123,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL block_volatile_flag_without_fence
-// A warp tells another by a volatile flag that words in global memory are ready, and the other reads them
-// with no fence behind the flag.
+// A warp signals another by a volatile flag that words in global memory are ready. The other warp
+// reads them with no fence after the flag.
 // EXPECT global memory race
 // PROVEN nothing
 // LAUNCH block=64
@@ -163,7 +165,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_block_named_barrier
-// Three warps arrive, and the fourth waits for them and reads what they wrote.
+// Three warps arrive. The fourth waits for them and reads the words that they wrote.
 // EXPECT nothing
 // LAUNCH block=128
 
@@ -178,7 +180,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_block_reads_neighbour
-// A warp reads what the other wrote to global memory, behind a barrier.
+// A warp reads global memory that the other warp wrote, after a barrier.
 // EXPECT nothing
 // LAUNCH block=64
 
@@ -203,7 +205,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_block_sum_awaited
-// All threads add to a word, and one reads the sum behind a barrier.
+// All threads add to a word, and one reads the sum after a barrier.
 // EXPECT nothing
 // LAUNCH block=128
 
@@ -216,7 +218,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_block_two_buffers
-// Steps between two buffers in global memory, of which each has a barrier.
+// Steps between two buffers in global memory, with a barrier for each step.
 // EXPECT nothing
 // LAUNCH block=64
 
@@ -241,7 +243,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_block_volatile_flag
-// A warp tells another by a volatile flag that words in global memory are ready.
+// A warp signals another by a volatile flag that words in global memory are ready.
 // EXPECT nothing
 // LAUNCH block=64
 

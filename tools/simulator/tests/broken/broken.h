@@ -2,9 +2,9 @@
 #define ANNULUS_SIMULATOR_TESTS_BROKEN_BROKEN_H_
 
 // Deliberately broken kernels, and correct ones that look suspicious. Each file of the folder holds
-// the kernels of one subject. A kernel is compiled on its own, together with the lines before the
-// first kernel of its file, whose marks hold for all kernels of the file. Marks state what the checked
-// mode must report, and at which lines it may do so:
+// the kernels of one subject. A kernel is compiled separately, together with the lines before the
+// first kernel of its file. Marks in these lines hold for all kernels of the file. Marks state
+// which fault checked mode must report, and at which lines it may do so:
 //
 //   // KERNEL missing_syncwarp                   the name, which begins the kernel
 //   // EXPECT shared memory race | deadlock     any of these kinds; "nothing" for a correct kernel
@@ -18,8 +18,8 @@
 //   ... code ...                                // FAULT
 //
 // The kernel is `broken(const T* in, T* out)`. `in` holds 32-bit words 0, 1, 2, ...; `out` is
-// memory that nothing wrote. With map=1 there is a third parameter, a tensor map of `in`: rows of
-// 32 words, in boxes of 8 rows, swizzled by 128 bytes.
+// memory that was never written. With map=1 there is a third parameter, a tensor map of `in`: rows
+// of 32 words, in boxes of 8 rows, swizzled by 128 bytes.
 
 #include <cstdint>
 #include <map>
@@ -32,9 +32,9 @@ namespace annulus::test {
 struct BrokenKernel {
   std::string name;
   std::string file;    // its name without the folder
-  std::string source;  // with the lines of the other kernels of the file left blank
+  std::string source;  // the lines of the other kernels of the file are blank
   std::set<std::string> expected;  // names of fault kinds; empty: none may be reported
-  std::set<std::string> proven;    // the same in the reading `proven`
+  std::set<std::string> proven;    // the same for the option `reading=proven`
   bool fast = false;               // the fast mode runs it without a fault
   std::set<int> lines;
   bool any_line = false;
@@ -46,8 +46,8 @@ struct BrokenKernel {
   bool is_ptx() const { return file.ends_with(".ptx"); }
 };
 
-// The kernels of all files of the folder. Throws std::runtime_error for a file without a kernel, for
-// a head that lacks something and for a name of two kernels.
+// Reads the kernels of all files of the folder. Throws std::runtime_error for a file without a
+// kernel, for a kernel whose marks are incomplete and for two kernels with one name.
 std::vector<BrokenKernel> read_broken_kernels(const std::string& folder);
 
 }  // namespace annulus::test

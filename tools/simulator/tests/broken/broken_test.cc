@@ -1,5 +1,5 @@
-// Runs kernels that are wrong on purpose in checked mode. It must report the right kind of fault at
-// the right line in every order of warps, and no fault in kernels that are correct.
+// Runs broken kernels in checked mode. It must report the right kind of fault at the right line in
+// every order of warps, and no fault in correct kernels.
 
 #include <doctest/doctest.h>
 
@@ -35,7 +35,7 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// PTX with line information, or empty where the source does not compile.
+// PTX with line information, or an empty text if the source does not compile.
 std::string compile(const abi::NvrtcTable& nvrtc, const BrokenKernel& kernel) {
   abi::NvrtcProgram program = nullptr;
   static const std::string header = read_file(ANNULUS_BROKEN_KERNELS "/ptx/hopper.cuh");
@@ -62,8 +62,8 @@ std::string compile(const abi::NvrtcTable& nvrtc, const BrokenKernel& kernel) {
 }
 
 struct Result {
-  base::Json fault;                  // null: none
-  std::vector<std::uint32_t> words;  // of out, when there was none
+  base::Json fault;                  // null if there was none
+  std::vector<std::uint32_t> words;  // the words of `out`, if there was no fault
 };
 
 // Encodes the tensor map that broken.h describes.
@@ -93,13 +93,16 @@ Result launch(const ContextPointer& context, const BrokenKernel& kernel, const s
   options.reading = reading;
   options.seed = seed;
   options.threads =
-      static_cast<std::uint32_t>(seed % 3);  // all, 1, 2: what is found must not depend on it
-  options.limit = 1;                         // million instructions, so that endless loops end
+      static_cast<std::uint32_t>(seed % 3);  // all, 1 or 2 threads, which must not change the
+                                             // result
+  options.limit = 1;                         // a million instructions, so that endless loops end
   options.landing = static_cast<std::uint32_t>(seed / 2 % 3);
-  options.quantum = seed % 5 == 4 ? 1 : 0;  // nor on how long a warp runs at a time
+  options.quantum = seed % 5 == 4 ? 1 : 0;  // the number of instructions in a turn must not change
+                                            // the result
   options.products = kernel.products;
   constexpr std::uint32_t kTogether = 2;
-  options.resident = seed / 3 % 2 == 0 ? 0 : kTogether;  // nor on which CTAs live at a time
+  // whether CTAs are co-resident must not change the result
+  options.resident = seed / 3 % 2 == 0 ? 0 : kTogether;
   REQUIRE(device::set_simulator_options(*context, options));
   Result result;
   try {
@@ -113,7 +116,7 @@ Result launch(const ContextPointer& context, const BrokenKernel& kernel, const s
     const abi::CUdeviceptr to = out.address();
     if (kernel.launch.at("freed")) {
       source = device::Buffer();
-      context->synchronize();  // the arena has its memory back after that
+      context->synchronize();  // after that the arena has its memory again
     }
     std::vector<const void*> parameters = {&from, &to};
     abi::CUtensorMap map;
@@ -135,7 +138,7 @@ Result launch(const ContextPointer& context, const BrokenKernel& kernel, const s
   return result;
 }
 
-// Whether the fault's place, or a line that it was inlined into, carries the mark.
+// Whether the place of the fault, or a line that it was inlined into, has the mark.
 bool at_marked_line(const BrokenKernel& kernel, const base::Json& fault) {
   if (kernel.any_line) return true;
   if (kernel.is_ptx()) return kernel.lines.contains(fault.at("ptx_line").get<int>());
@@ -160,7 +163,7 @@ struct Laboratory {
   abi::NvrtcLibrary nvrtc;
   std::vector<BrokenKernel> kernels;
 
-  // Nothing where the device is real, because these kernels would break it.
+  // Returns no value if the device is real, because these kernels would break it.
   static std::optional<Laboratory> open() {
     if (!on_simulator()) return std::nullopt;
     return Laboratory{golden::open_device(device_name()),
@@ -171,7 +174,7 @@ struct Laboratory {
   const ContextPointer& device(const BrokenKernel& kernel) const {
     return kernel.architecture == "sm_90a" ? hopper : context;
   }
-  // Sources in CUDA C++ need NVRTC. Without it only the .ptx ones run.
+  // Sources in CUDA C++ need NVRTC. Without it only the .ptx files run.
   std::string ptx(const BrokenKernel& kernel) const {
     if (kernel.is_ptx()) return kernel.source;
     return nvrtc.report.usable() ? compile(nvrtc.table, kernel) : std::string();
@@ -187,7 +190,8 @@ TEST_CASE("every broken kernel is caught, at its line, in any order of warps") {
     const std::string ptx = laboratory->ptx(kernel);
     if (ptx.empty()) continue;
     bool good = true;
-    // Races between blocks get more seeds, as they might depend on which block runs first.
+    // Races between blocks get more seeds, because finding them might depend on which block runs
+    // first.
     const std::uint64_t seeds = kernel.expected.contains("global memory race") ? 60 : 6;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
       const Result result = launch(laboratory->device(kernel), kernel, ptx, seed);

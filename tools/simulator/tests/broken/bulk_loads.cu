@@ -25,8 +25,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_load_of_another_block_without_fence
-// The last block loads with a bulk copy what all have stored, and the kernel has no fence of the asynchronous
-// proxy for global memory.
+// The last block uses a bulk copy to load what all blocks have stored. The kernel has no fence of
+// the asynchronous proxy for global memory.
 // EXPECT missing fence
 // LAUNCH grid=2 block=64
 __device__ u32 ticket;
@@ -58,7 +58,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_load_of_own_writes_fenced_too_early
-// A bulk copy reads from global memory what the block wrote behind its fence of the asynchronous proxy.
+// A bulk copy reads global memory that the block wrote after its fence of the asynchronous proxy.
 // EXPECT missing fence
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -80,7 +80,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_load_of_own_writes_without_barrier
-// A bulk copy reads from global memory what another warp of the block writes, with no barrier in between.
+// A bulk copy reads global memory that another warp of the block writes, with no barrier in
+// between.
 // EXPECT global memory race | missing fence | uninitialised read
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -104,7 +105,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_load_of_own_writes_without_fence
-// A bulk copy reads from global memory what the block wrote, with no fence of the asynchronous proxy.
+// A bulk copy reads global memory that the block wrote, with no fence of the asynchronous proxy.
 // EXPECT missing fence
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -125,7 +126,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_load_source_overwritten
-// A thread overwrites in global memory what a bulk copy may still read.
+// A thread overwrites global memory that a bulk copy may still read.
 // EXPECT access to bytes in flight
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -149,7 +150,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_mbarrier_without_fence
-// Neither fence makes the new mbarrier known to the asynchronous proxy.
+// No fence makes the new mbarrier known to the asynchronous proxy.
 // EXPECT missing fence
 // PROVEN nothing
 // LAUNCH block=64
@@ -167,7 +168,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_misaligned
-// The ends of a copy are not aligned to 16 bytes.
+// The addresses of a copy are not aligned to 16 bytes.
 // EXPECT misaligned address
 extern "C" __global__ void broken(const u32* in, u32* out) {
   __shared__ alignas(128) u32 tile[256];
@@ -200,7 +201,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_nothing_expected
-// A plain arrival is made in place of one that expects bytes, so the phase is over at once.
+// A plain arrival is made instead of one that expects bytes, so the phase is over at once.
 // EXPECT access to bytes in flight | uninitialised read
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -220,7 +221,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_odd_size
-// The size of a copy is no multiple of 16.
+// The size of a copy is not a multiple of 16.
 // EXPECT invalid operand
 extern "C" __global__ void broken(const u32* in, u32* out) {
   __shared__ alignas(128) u32 tile[256];
@@ -237,7 +238,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_over_readers
-// The next tile is copied over one that may still be read.
+// The next tile is copied over a tile that may still be read.
 // EXPECT shared memory race | access to bytes in flight
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -259,7 +260,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_over_stores
-// A copy overwrites what ordinary stores wrote, past a barrier but without a proxy fence.
+// A copy overwrites words of ordinary stores, after a barrier but without a proxy fence.
 // EXPECT missing fence
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -298,7 +299,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_read_before_wait
-// The copy is read while it may be under way.
+// The target of the copy is read while the copy may be under way.
 // EXPECT access to bytes in flight
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -334,7 +335,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_too_many_bytes
-// More bytes are expected than ever come.
+// More bytes are expected than ever arrive.
 // EXPECT deadlock
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -354,7 +355,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_bulk_load_fenced_by_issuer
-// A bulk copy reads from global memory what the block wrote, behind a barrier and a fence of its own thread.
+// A bulk copy reads global memory that the block wrote, after a barrier and a fence by the copying
+// thread.
 // EXPECT nothing
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -376,8 +378,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_bulk_load_of_another_block
-// The last block loads with a bulk copy what all have stored, behind a fence of the asynchronous
-// proxy by each thread that stored.
+// The last block uses a bulk copy to load what all blocks have stored. Each thread that stored has
+// executed a fence of the asynchronous proxy.
 // EXPECT nothing
 // LAUNCH grid=2 block=64
 __device__ u32 ticket;
@@ -410,7 +412,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_bulk_load_of_own_writes
-// A bulk copy reads from global memory what the block wrote, behind a fence of each thread and a barrier.
+// A bulk copy reads global memory that the block wrote, after a fence by each thread and a barrier.
 // EXPECT nothing
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -432,7 +434,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_bulk_load_source_overwritten
-// A thread overwrites in global memory what a bulk copy has read, after the wait for it.
+// A thread overwrites global memory that a bulk copy has read, after the wait for the copy.
 // EXPECT nothing
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -456,8 +458,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_bulk_pipeline
-// One thread copies tiles into three stages; two warps read them, and their sums go out by bulk
-// stores from two buffers in turn.
+// One thread copies tiles into three stages. Two warps read them, and bulk stores write their sums
+// from two buffers in turn.
 // EXPECT nothing
 // LAUNCH grid=2 block=96
 extern "C" __global__ void broken(const u32* in, u32* out) {

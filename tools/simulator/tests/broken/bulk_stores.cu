@@ -4,8 +4,8 @@
 #include "broken/ptx/hopper.cuh"
 
 // KERNEL bulk_store_by_all_lanes
-// All lanes of a warp execute the same bulk store. Each of them is a copy, and nothing orders them;
-// CUTLASS does so with tensor stores, and the hardware does them once.
+// All lanes of a warp execute the same bulk store. Each store is a copy, and no order connects
+// them. CUTLASS does so with tensor stores, and the hardware performs them once.
 // EXPECT access to bytes in flight
 // PROVEN nothing
 // LAUNCH block=64
@@ -39,7 +39,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }  // FAULT
 
 // KERNEL bulk_store_loaded_again_too_early
-// A bulk copy loads again what another stored, and its thread has waited only until the source was read.
+// A bulk copy loads what another bulk copy stored. Its thread has waited only until the source of
+// the store was read.
 // EXPECT access to bytes in flight
 // LAUNCH block=32
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -66,7 +67,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_store_over_unread
-// A bulk copy overwrites in global memory what another warp has yet to read.
+// A bulk copy overwrites global memory that another warp has not read yet.
 // EXPECT global memory race | access to bytes in flight
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -85,7 +86,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_store_read_back
-// A thread reads what its bulk copy stores, and has waited only until the source was read.
+// A thread reads the target of its bulk store, and has waited only until the source was read.
 // EXPECT access to bytes in flight
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -103,7 +104,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_store_read_by_another_warp
-// A warp reads what a bulk copy stores, which only the thread that issued it has waited for.
+// A warp reads the target of a bulk store, and only the thread that issued the store has waited for
+// it.
 // EXPECT global memory race | access to bytes in flight
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -155,7 +157,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL bulk_store_without_fence
-// The staged tile is stored past a barrier, with no proxy fence.
+// The staged tile is stored after a barrier, with no proxy fence.
 // EXPECT missing fence
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -170,7 +172,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_bulk_store_loaded_again
-// A bulk copy loads again what another stored, once that has been waited for.
+// A bulk copy loads what another bulk copy stored, after the wait for the store.
 // EXPECT nothing
 // LAUNCH block=32
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -196,7 +198,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_bulk_store_read_back
-// A thread reads what its bulk copy has stored, after the wait for it.
+// A thread reads the target of its bulk store, after the wait for the store.
 // EXPECT nothing
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -214,7 +216,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_bulk_store_read_by_another_warp
-// A warp reads what a bulk copy stored, behind the wait of its thread and a barrier.
+// A warp reads the target of a bulk store, after the wait of the issuing thread and a barrier.
 // EXPECT nothing
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {

@@ -15,7 +15,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL cluster_atomic_race
-// A CTA counts in its neighbour's word, which reads it with no barrier in between.
+// A CTA adds to a word of its neighbour, which reads the word with no barrier in between.
 // EXPECT shared memory race
 // LAUNCH grid=2
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -43,7 +43,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL cluster_generic_race
-// A CTA writes by a generic address what its neighbour reads, with no barrier in between.
+// A CTA writes a word of its neighbour by a generic address, and the neighbour reads the word with
+// no barrier in between.
 // EXPECT shared memory race
 // LAUNCH grid=2
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -58,7 +59,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL cluster_race
-// A CTA reads what its neighbour writes, and only the neighbour waits.
+// A CTA reads a word that its neighbour writes, and only the neighbour waits.
 // EXPECT shared memory race | uninitialised read
 // LAUNCH grid=2
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -88,8 +89,9 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL cluster_read_behind_arrival
-// A barrier of a cluster orders what comes before the arrival: a warp reads a number behind its own,
-// and another, past its wait, clears it. FlashInfer's selection of the largest does so.
+// A barrier of a cluster orders only accesses before the arrival. A warp reads a number after its
+// own arrival, and another warp clears the number after its wait. FlashInfer's selection of the
+// largest does so.
 // EXPECT shared memory race
 // LAUNCH grid=2 block=64
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -104,8 +106,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL cluster_relaxed_barrier_without_fence
-// New mbarriers, and a barrier of the cluster whose arrivals are relaxed: fence.mbarrier_init is
-// missing, so nothing makes them known.
+// New mbarriers, and a barrier of the cluster with relaxed arrivals: without fence.mbarrier_init
+// nothing makes the mbarriers known.
 // EXPECT shared memory race | missing fence
 // LAUNCH grid=2 block=64
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -125,7 +127,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL cluster_used_before_start
-// The neighbour's shared memory is read before it is known to run.
+// The neighbour's shared memory is read before the neighbour is known to run.
 // EXPECT shared memory race
 // LAUNCH grid=2
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -139,7 +141,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL cluster_wait_without_arrival
-// A warp waits at the barrier of the cluster where it has not arrived.
+// A warp waits at the barrier of the cluster without having arrived.
 // EXPECT barrier misuse
 // LAUNCH grid=2 block=64
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -149,8 +151,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_cluster_atomics
-// Two CTAs count in each other's words and in their own, by atomics and by generic addresses, and neither
-// leaves before the other has.
+// Two CTAs add to each other's words and to their own, by atomics and by generic addresses. Neither
+// exits before the other has finished.
 // EXPECT nothing
 // LAUNCH grid=4 block=64
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -168,7 +170,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_cluster_exchange
-// Two CTAs read each other's words, and neither leaves before the other has.
+// Two CTAs read each other's words. Neither exits before the other has finished.
 // EXPECT nothing
 // LAUNCH grid=4 block=64
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -187,8 +189,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_cluster_read_before_arrival
-// A number is read before the arrival at a barrier of the cluster, and cleared behind the wait; what
-// is read in between, nobody writes.
+// A number is read before the arrival at a barrier of the cluster, and cleared after the wait. The
+// number that is read between the two is never written.
 // EXPECT nothing
 // LAUNCH grid=2 block=64
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -204,8 +206,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_cluster_relaxed_barrier
-// New mbarriers are made known to the cluster by fence.mbarrier_init and a barrier whose arrivals are
-// relaxed, which is what that fence is for.
+// New mbarriers are made known to the cluster by fence.mbarrier_init and a barrier with relaxed
+// arrivals, which is the purpose of that fence.
 // EXPECT nothing
 // LAUNCH grid=2 block=64
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {

@@ -1,4 +1,4 @@
-// What ends a kernel: a trap, a loop without an end, a recursion.
+// Ends of kernels: a trap, an endless loop, a recursion.
 
 // KERNEL trap
 // A check in the kernel fails.
@@ -33,7 +33,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_recursion_not_reached
-// A kernel that does not come to the call of a function by itself.
+// A kernel that contains the call of a recursive function but does not reach it.
 // EXPECT nothing
 
 __device__ __noinline__ unsigned fibonacci(unsigned n) {

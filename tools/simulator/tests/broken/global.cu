@@ -1,7 +1,8 @@
 // Blocks that meet in global memory.
 
 // KERNEL global_atomic_read_by_other_lane
-// Lanes count in global memory by atomics, and a lane of the same warp reads it with nothing in between.
+// Lanes count in global memory by atomics, and a lane of the same warp reads the count with nothing
+// in between.
 // EXPECT global memory race
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -59,7 +60,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL global_half_word_race
-// Neighbouring halves are fine, but two blocks share one of them.
+// Accesses to neighbouring halves are correct, but two blocks share a half.
 // EXPECT global memory race
 // LAUNCH grid=2 block=32
 extern "C" __global__ void broken(const unsigned*, unsigned* out) {
@@ -68,8 +69,8 @@ extern "C" __global__ void broken(const unsigned*, unsigned* out) {
 }
 
 // KERNEL global_last_block_without_barrier
-// The last block adds up what the others wrote; but the ticket is drawn before all warps have
-// written.
+// The last block adds up the words of the other blocks, but the ticket is drawn before all warps
+// have written.
 // EXPECT global memory race
 // LAUNCH grid=6 block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -88,7 +89,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL global_last_block_without_fence
-// The last block adds up what the others wrote, without the fence in front of the ticket.
+// The last block adds up the words of the other blocks, without the fence before the ticket.
 // EXPECT global memory race
 // LAUNCH grid=6 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -108,8 +109,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL global_mbarrier_of_the_cta
-// What a CTA wrote to global memory before it arrived at another one's mbarrier is read behind a
-// wait in the scope of the CTA alone.
+// A CTA writes global memory and arrives at the mbarrier of another CTA. The other CTA reads the
+// words after a wait that has only the scope of its own CTA.
 // EXPECT global memory race
 // PROVEN nothing
 // LAUNCH grid=2 block=32
@@ -121,7 +122,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL global_narrow_write_of_wide_read
-// A block writes two bytes of what others read in pieces of 16.
+// A block writes two bytes of a range that others read in pieces of 16.
 // EXPECT global memory race
 // LAUNCH grid=3 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -133,7 +134,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL global_overwrite_of_input
-// A block overwrites what all others read.
+// A block overwrites words that all other blocks read.
 // EXPECT global memory race
 // LAUNCH grid=4 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -142,7 +143,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL global_plain_counter
-// Blocks raise a counter without an atomic.
+// Blocks increment a counter without an atomic.
 // EXPECT global memory race
 // LAUNCH grid=4 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -151,7 +152,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL global_read_of_counter
-// A block reads by a plain load what other blocks update by atomics.
+// A block reads by a plain load a word that other blocks update by atomics.
 // EXPECT global memory race
 // LAUNCH grid=4 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -161,7 +162,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL global_read_without_sync
-// A block reads what another has written, with nothing in between.
+// A block reads words that another block has written, with nothing in between.
 // EXPECT global memory race
 // LAUNCH grid=3 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -173,8 +174,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL global_store_published_unfinished
-// The last block reads what both have stored with bulk copies, of which each thread has waited only until
-// the source was read.
+// The last block reads what both blocks have stored with bulk copies. Each thread has waited only
+// until the source was read.
 // EXPECT global memory race | access to bytes in flight
 // LAUNCH grid=2 block=64
 // ARCH sm_90a
@@ -204,7 +205,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL global_store_published_unwaited
-// The last block reads what both store with bulk copies, for which no thread has waited.
+// The last block reads what both blocks store with bulk copies. No thread has waited for them.
 // EXPECT global memory race | access to bytes in flight
 // LAUNCH grid=2 block=64
 // ARCH sm_90a
@@ -262,7 +263,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_global_atomics
-// Blocks count together by atomics, and none reads before the end.
+// Blocks count together by atomics, and none reads the count before the end.
 // EXPECT nothing
 // LAUNCH grid=8 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -272,7 +273,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_global_lock
-// A lock is taken and released by atomics between fences, so what it guards is ordered.
+// A lock is taken and released by atomics between fences, so the accesses that it guards are
+// ordered.
 // EXPECT nothing
 // LAUNCH grid=5 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -290,8 +292,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_global_mbarrier
-// A CTA reads what another one wrote to global memory before it arrived here, behind a wait in the
-// scope of the cluster.
+// A CTA reads global memory that another CTA wrote before it arrived, after a wait with the scope
+// of the cluster.
 // EXPECT nothing
 // LAUNCH grid=2 block=32
 // ARCH sm_90a
@@ -302,7 +304,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_global_neighbours
-// Blocks write neighbouring bytes and halves, and read what is next to what others write.
+// Blocks write neighbouring bytes and halves, and read bytes next to those that others write.
 // EXPECT nothing
 // LAUNCH grid=4 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -316,7 +318,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_global_store_published
-// The last block reads what both have stored with bulk copies, after waits and fences.
+// The last block reads what both blocks have stored with bulk copies, after waits and fences.
 // EXPECT nothing
 // LAUNCH grid=2 block=64
 // ARCH sm_90a
@@ -346,7 +348,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_last_block
-// The last block adds up what the others wrote, with a fence before the ticket and one behind it.
+// The last block adds up the words of the other blocks, with a fence before the ticket and one
+// after it.
 // EXPECT nothing
 // LAUNCH grid=6 block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -367,8 +370,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_last_block_reset
-// Every warp has its fence, one thread draws the ticket behind a barrier, and the last block resets
-// the tickets by a plain write.
+// Every warp executes a fence, one thread draws the ticket after a barrier, and the last block
+// resets the tickets by a plain write.
 // EXPECT nothing
 // LAUNCH grid=5 block=96
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -390,7 +393,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_release_acquire
-// Blocks hand a value on, each to the next: st.release and ld.acquire.
+// Each block passes a value to the next one: st.release and ld.acquire.
 // EXPECT nothing
 // LAUNCH grid=5 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -406,7 +409,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
                    : "memory");
     }
   }
-  data[threadIdx.x] += 1;  // what all blocks before have written, one after the other
+  data[threadIdx.x] += 1;  // the word that all earlier blocks have written, one after another
   out[block * 64 + threadIdx.x] = data[threadIdx.x];
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -416,7 +419,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_grid_of_readers
-// All blocks read all of the input, and each writes and reads bytes of its own.
+// All blocks read all of the input. Each block writes and reads only its own bytes of the output.
 // EXPECT nothing
 // LAUNCH grid=7 block=96
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -126,7 +126,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL mbarrier_lane_arrives_for_warp
-// One lane says that the stage is empty before the others have read it.
+// One lane signals that the stage is empty before the others have read it.
 // EXPECT shared memory race
 // LAUNCH block=64
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -151,7 +151,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL mbarrier_no_complete
-// The last arrival says that it does not complete the phase, and does.
+// The last arrival has .noComplete although it completes the phase.
 // EXPECT barrier misuse
 extern "C" __global__ void broken(const u32* in, u32* out) {
   __shared__ u64 bar;
@@ -217,7 +217,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL mbarrier_parity_two
-// A count of phases is given in place of its parity.
+// The number of the phase is passed in place of its parity.
 // EXPECT invalid operand
 extern "C" __global__ void broken(const u32* in, u32* out) {
   __shared__ u64 bar;
@@ -260,7 +260,7 @@ extern "C" __global__ void broken(const u32* in, u64* out) {
 }
 
 // KERNEL mbarrier_too_many_arrivals
-// The last arrival counts for two where one is missing.
+// The last arrival counts for two, but only one arrival is missing.
 // EXPECT barrier misuse
 // LAUNCH block=32
 extern "C" __global__ void broken(const u32* in, u32* out) {
@@ -350,7 +350,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_mbarrier_pipeline
-// Two stages, with the waits and arrivals that they need and no more.
+// Two stages, with the minimum of waits and arrivals.
 // EXPECT nothing
 // LAUNCH grid=2 block=96
 extern "C" __global__ void broken(const u32* in, u32* out) {

@@ -4,8 +4,8 @@
 #include "broken/ptx/hopper.cuh"
 
 // KERNEL multicast_arrival_relaxed
-// Consumers free stages by arrivals that order nothing, so the other CTA's copies may overwrite
-// what they have not read yet.
+// Consumers free stages by relaxed arrivals, so the other CTA's copies may overwrite words that the
+// consumers have not read yet.
 // EXPECT shared memory race | access to bytes in flight
 // LAUNCH grid=2 block=96
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -34,8 +34,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL multicast_over_stores_of_the_cta
-// Consumers write into a stage before they free it in the scope of their own CTA. That does not
-// order the copy of the other CTA behind their writes.
+// Consumers write into a stage and then free it in the scope of their own CTA. That does not order
+// the copy of the other CTA after their writes.
 // EXPECT shared memory race | missing fence
 // PROVEN nothing
 // LAUNCH grid=2 block=96
@@ -44,8 +44,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL multicast_over_stores_waited_of_the_cta
-// Consumers write into a stage and free it in the scope of the cluster, but the copies of the other
-// CTA wait in the scope of their own.
+// Consumers write into a stage and free it in the scope of the cluster, but the copying warps wait
+// in the scope of their own CTA.
 // EXPECT shared memory race | missing fence
 // PROVEN nothing
 // LAUNCH grid=2 block=96
@@ -54,7 +54,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL multicast_to_exited
-// A CTA writes to one of its cluster that has exited.
+// A CTA writes to another CTA of its cluster that has exited.
 // EXPECT out of bounds | unwaited asynchronous effect
 // LAUNCH grid=2
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -76,8 +76,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_multicast_of_the_cta
-// Consumers free stages for the producers of both CTAs in the scope of their own CTA, and these
-// wait in theirs. No more is needed to know that reads have ended.
+// Consumers free stages for the producers of both CTAs in the scope of their own CTA, and the
+// producers wait in the scope of theirs. That is enough to know that reads have ended.
 // EXPECT nothing
 // LAUNCH grid=2 block=96
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
@@ -85,7 +85,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_multicast_over_stores
-// What consumers wrote into a stage, and fenced, comes before the copy of the other CTA where
+// Words that consumers wrote into a stage, and fenced, come before the copy of the other CTA if
 // arrivals and waits have the scope of the cluster.
 // EXPECT nothing
 // LAUNCH grid=2 block=96
@@ -94,8 +94,8 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_multicast_pipeline
-// Two CTAs of a cluster, of which each copies half of every tile for both: a stage is free when the
-// consumers of both have said so, and neither leaves while the other may still write.
+// Each of two CTAs of a cluster copies half of every tile for both. A stage is free when the
+// consumers of both CTAs have freed it. Neither CTA exits while the other may still write.
 // EXPECT nothing
 // LAUNCH grid=2 block=96
 extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {

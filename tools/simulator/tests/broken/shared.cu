@@ -1,7 +1,7 @@
 // Threads of one block that meet in shared memory.
 
 // KERNEL missing_sync_before_overwrite
-// A tile is overwritten while another warp may still read the turn before.
+// A tile is overwritten while another warp may still read it in the previous round.
 // EXPECT shared memory race
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -17,7 +17,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL missing_sync_before_read
-// A tile is read before a barrier has ordered it behind its writers.
+// A tile is read before a barrier has ordered the read after the writes.
 // EXPECT shared memory race
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -100,7 +100,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_byte_neighbours
-// Threads of different warps write neighbouring bytes and halves of one word, which is no race.
+// Threads of different warps write neighbouring bytes and halves of one word, which is not a race.
 // EXPECT nothing
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -115,7 +115,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_private_places
-// Every thread uses only its own element, so no barrier is needed, however often it comes back.
+// Every thread uses only its own element, so no barrier is needed, however often the thread uses
+// it.
 // EXPECT nothing
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -127,7 +128,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_half_warp_exchange
-// Half of a warp exchanges through shared memory by itself: __syncwarp for its lanes is enough.
+// Half of a warp exchanges words through shared memory: __syncwarp for its lanes is enough.
 // EXPECT nothing
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

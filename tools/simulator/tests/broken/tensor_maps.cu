@@ -40,8 +40,8 @@ extern "C" __global__ void broken(const u32* in, u32* out, const __grid_constant
 }
 
 // KERNEL tensor_clipped_bytes
-// At the edge of the tensor the kernel does not expect the bytes outside, half of the box's 1024,
-// though they are counted.
+// At the edge of the tensor the kernel does not expect the bytes outside of it, half of the box's
+// 1024. These bytes are counted too.
 // EXPECT deadlock
 // LAUNCH block=64 map=1
 extern "C" __global__ void broken(const u32* in, u32* out, const __grid_constant__ TensorMap map) {
@@ -61,7 +61,7 @@ extern "C" __global__ void broken(const u32* in, u32* out, const __grid_constant
 }
 
 // KERNEL tensor_map_of_nothing
-// The bytes that are given as a tensor map are none.
+// The bytes that are passed as a tensor map are not a tensor map.
 // EXPECT invalid operand
 extern "C" __global__ void broken(const TensorMap* in, u32* out) {
   __shared__ alignas(128) u32 tile[256];

@@ -1,7 +1,7 @@
-// Reads of memory and of registers that nothing wrote.
+// Reads of memory and of registers that were never written.
 
 // KERNEL uninitialised_global
-// The output is accumulated into before anything cleared it.
+// The kernel adds to the output, which was never cleared.
 // EXPECT uninitialised read
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -9,7 +9,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL uninitialised_local
-// A thread reads an element of its own array that no turn of the loop wrote.
+// A thread reads an element of its array that no round of the loop wrote.
 // EXPECT uninitialised read
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -31,7 +31,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL undefined_register_shuffled
-// Lanes behind the end give others a value that they never got, which those drop.
+// Lanes past the end pass a value that was never written to other lanes, which drop it.
 // EXPECT uninitialised read
 // PROVEN nothing
 // LAUNCH block=32
@@ -44,7 +44,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL undefined_register_stored
-// Lanes behind the end store a value that they never got, as the others do.
+// Lanes past the end store a value that was never written, like the other lanes.
 // EXPECT uninitialised read
 // PROVEN nothing
 // LAUNCH block=64
@@ -59,7 +59,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL struct_read_whole
-// A struct is loaded whole, of which nothing wrote one member, and nothing uses it.
+// A whole struct is loaded. One of its members was never written and is not used.
 // EXPECT uninitialised read
 // PROVEN nothing
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -76,8 +76,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL matrix_of_unwritten_rows
-// Rows of a tile that nothing wrote are loaded as a matrix; what is made of them is not used
-// (FlashAttention-2 does so for rows behind the end of the sequence).
+// Rows of a tile that were never written are loaded as a matrix, and the results of these rows are
+// not used. FlashAttention-2 does so for rows past the end of the sequence.
 // EXPECT uninitialised read
 // PROVEN nothing
 #include "broken/ptx/hopper.cuh"
@@ -94,8 +94,8 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL control_used_bytes
-// NVRTC joins the loads to two of 16 bytes, of which the second ends behind the memory, and says in
-// a pragma which bytes are used.
+// NVRTC joins the loads into two loads of 16 bytes. The second one extends past the end of the
+// memory, and a pragma states which bytes are used.
 // EXPECT nothing
 // LAUNCH in=28
 extern "C" __global__ void broken(const float* in, float* out) {

@@ -23,7 +23,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL shuffle_reads_outside
-// The source lane of a shuffle takes no part in it, so the result is undefined.
+// The source lane of a shuffle does not take part in it, so the result is undefined.
 // EXPECT invalid operand
 // FAST nothing
 // LAUNCH block=32
@@ -49,7 +49,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL elect_by_half
-// Half of a warp elects for all of it, while the others wait somewhere else.
+// Half of a warp executes elect.sync for the whole warp, while the others wait somewhere else.
 // EXPECT divergent barrier | deadlock
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"
@@ -83,7 +83,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL stmatrix_without_fence
-// A bulk copy, which is of another proxy, reads what stmatrix wrote, without a proxy fence.
+// A bulk copy, which uses another proxy, reads words of stmatrix without a proxy fence.
 // EXPECT missing fence
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"
@@ -102,7 +102,7 @@ extern "C" __global__ void broken(const u32* in, u32* out) {
 }
 
 // KERNEL wmma_addresses_differ
-// The lanes give wmma.load different addresses, as ldmatrix takes them.
+// The lanes pass different addresses to wmma.load, as they would to ldmatrix.
 // EXPECT invalid operand
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -113,7 +113,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL wmma_first_row_misaligned
-// A fragment of f16 has 32 bytes, of which the first row of the matrix is no multiple.
+// A fragment of f16 has 32 bytes, and the address of the matrix's first row is not a multiple of
+// that.
 // EXPECT misaligned address
 // PROVEN nothing
 // LAUNCH block=32
@@ -148,7 +149,7 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL wmma_past_end
-// The last row of a matrix lies behind the end of its allocation.
+// The last row of a matrix is past the end of its allocation.
 // EXPECT out of bounds
 // LAUNCH block=32 in=512
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
@@ -211,7 +212,8 @@ extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
 }
 
 // KERNEL control_elected_mask_in_register
-// The mask of elect.sync is in a register that is not used again, which may be that of its result.
+// The mask of elect.sync is in a register that is not used again, so the result may get the same
+// slot.
 // EXPECT nothing
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

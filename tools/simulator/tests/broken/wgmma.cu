@@ -4,7 +4,7 @@
 #include "broken/ptx/hopper.cuh"
 
 // KERNEL wgmma_base_offset
-// The descriptor says that the pattern starts 128 bytes later than the tile does.
+// In the descriptor the pattern starts 128 bytes later than the tile does.
 // EXPECT invalid operand
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -14,7 +14,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_base_offset_without_swizzle
-// Without a swizzle there is no pattern that could start anywhere.
+// The descriptor has a base offset but no swizzle, so there is no pattern that could start there.
 // EXPECT invalid operand
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -24,7 +24,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_by_96_threads
-// The CTA has no whole warpgroup.
+// The CTA has no complete warpgroup.
 // EXPECT invalid operand
 // LAUNCH block=96
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -34,7 +34,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_by_half_a_warp
-// Half of the lanes of a warp go another way.
+// Half of the lanes of a warp take another branch.
 // EXPECT divergent barrier | deadlock
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -51,7 +51,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_by_three_warps
-// One warp of the warpgroup leaves the product out.
+// One warp of the warpgroup does not issue the product.
 // EXPECT deadlock | divergent barrier
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -70,7 +70,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_descriptors_differ
-// Each warp describes a B of its own.
+// Each warp describes a different B.
 // EXPECT invalid operand
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -128,7 +128,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_never_committed
-// A wait covers committed groups, and the product is in none.
+// A wait covers only committed groups, and the product is in none.
 // EXPECT access to a register in flight
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -145,7 +145,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_operand_overwritten
-// An operand is overwritten past a barrier, but before the product is over.
+// An operand is overwritten after a barrier, but before the product is over.
 // EXPECT shared memory race
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -194,7 +194,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_own_stores_without_fence
-// As wgmma_without_barrier, but one warp does not fence what it wrote.
+// Like wgmma_without_barrier, but one warp does not fence the words that it wrote.
 // EXPECT missing fence | shared memory race | uninitialised read
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -215,8 +215,8 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_released_by_one_warp
-// One warp waits and says that the tile is free. Where a wait covers the warp's own part of a
-// product, those of the others may still be read, or be issued later.
+// One warp waits and then signals that the tile is free. If a wait covers only the warp's own part
+// of a product, the other parts may still be read, or be issued later.
 // EXPECT shared memory race | access to bytes in flight
 // LAUNCH block=256
 // WITH products=2
@@ -277,7 +277,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_rows_of_another_warp
-// A warp overwrites the rows of A that the next one reads, or has yet to read, after its own wait.
+// After its own wait, a warp overwrites rows of A that the next warp reads, possibly later.
 // EXPECT shared memory race
 // LAUNCH block=128
 // WITH products=2
@@ -290,7 +290,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_scale_differs
-// Every other lane wants to add to what D holds.
+// Every second lane requests to add to D.
 // EXPECT invalid operand
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -300,7 +300,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_scale_differs_between_warps
-// Two warps want to add to what D holds, the others to replace it.
+// Two warps request to add to D, the others to replace it.
 // EXPECT invalid operand
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -310,9 +310,9 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_wait_orders_lanes
-// All lanes of a warp read the tile and wait for a product, and one of them says that the tile is
+// All lanes of a warp read the tile and wait for a product. One of them signals that the tile is
 // free, with no __syncwarp in between. DeepGEMM relies on the wait, which all lanes execute
-// together, to have them all past their reads.
+// together, as a proof that all of them have read.
 // EXPECT shared memory race
 // PROVEN nothing
 // LAUNCH block=256
@@ -349,7 +349,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_wait_too_lax
-// The wait lets one group stay in flight, which is the one whose result is read.
+// The wait leaves one group in flight, whose result is then read.
 // EXPECT access to a register in flight
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -370,7 +370,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_without_barrier
-// The operands are written by all four warps, and no barrier follows.
+// All four warps write the operands, and no barrier follows.
 // EXPECT shared memory race | uninitialised read
 // PROVEN nothing
 // LAUNCH block=128
@@ -398,7 +398,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_without_proxy_fence
-// The operands were written by ordinary stores, and no proxy fence follows.
+// The operands are written by ordinary stores, and no proxy fence follows.
 // EXPECT missing fence
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -409,7 +409,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL wgmma_without_second_fence
-// The accumulators are scaled between two products, with no wgmma.fence behind that.
+// The accumulators are scaled between two products, with no wgmma.fence afterwards.
 // EXPECT missing fence
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {
@@ -433,7 +433,7 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL setmaxnreg_dec_raises
-// setmaxnreg.dec asks for more registers than the warp has.
+// setmaxnreg.dec requests more registers than the warp has.
 // EXPECT invalid operand
 // LAUNCH block=384
 extern "C" __global__ void __launch_bounds__(384, 1) broken(const u32* in, u32* out) {
@@ -442,7 +442,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) broken(const u32* in, u32* 
 }
 
 // KERNEL setmaxnreg_differs
-// The warps of a warpgroup ask for different numbers of registers.
+// The warps of a warpgroup request different numbers of registers.
 // EXPECT invalid operand
 // LAUNCH block=256
 extern "C" __global__ void __launch_bounds__(256, 1) broken(const u32* in, u32* out) {
@@ -457,7 +457,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) broken(const u32* in, u32* 
 }
 
 // KERNEL setmaxnreg_too_many
-// Three warpgroups want more registers than the CTA was given.
+// Three warpgroups request more registers than the CTA has.
 // EXPECT deadlock
 // LAUNCH block=384
 extern "C" __global__ void __launch_bounds__(384, 1) broken(const u32* in, u32* out) {
@@ -470,8 +470,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) broken(const u32* in, u32* 
 }
 
 // KERNEL control_wgmma_own_rows
-// A warp overwrites the rows of A that it alone reads, after its own wait. That is right under both
-// readings of what a wait covers.
+// After its own wait, a warp overwrites the rows of A that only it reads. That is correct under
+// both readings of the wait.
 // EXPECT nothing
 // LAUNCH block=128
 // WITH products=2
@@ -483,9 +483,10 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL control_wgmma_pipeline
-// A producer and two warpgroups of consumers that take registers over; products of one group are
-// under way while the next is issued, from shared memory and from registers; every warp says for
-// itself that a stage is free. Several rounds of more tiles than there are stages.
+// A producer and two warpgroups of consumers, which take registers from the producer. Products of
+// one group are under way while the next group is issued, from shared memory and from registers.
+// Every warp signals separately that a stage is free. There are several rounds, with more tiles
+// than stages.
 // EXPECT nothing
 // LAUNCH grid=2 block=384 shared=24576
 extern "C" __global__ void __launch_bounds__(384, 1) broken(const u32* in, float* out) {
@@ -509,7 +510,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) broken(const u32* in, float
       expect(full[stage], 80 * 128);
       load(stages + stage * 3072, in + tile * 64, 80 * 128, full[stage]);
     }
-    // So that the CTA does not end before the last copies have been taken.
+    // Keeps the CTA from ending before the last copies have been read.
     wait(empty[0], 14 / 2 & 1 ^ 1);
     wait(empty[1], 14 / 2 & 1 ^ 1);
     return;
@@ -546,7 +547,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) broken(const u32* in, float
 }
 
 // KERNEL control_wgmma_released_by_one_warp
-// One thread of the warpgroup releases the tile. That is right where a wait covers whole products.
+// One thread of the warpgroup releases the tile. That is correct if a wait covers whole products.
 // EXPECT nothing
 // LAUNCH block=256
 // WITH products=1
@@ -581,8 +582,8 @@ extern "C" __global__ void broken(const u32* in, float* out) {
 }
 
 // KERNEL control_wgmma_tile_anywhere
-// A tile with a swizzle of 128 bytes begins in the middle of its pattern: the address says which row
-// of the pattern each of its rows is.
+// A tile with a swizzle of 128 bytes begins in the middle of its pattern. Its addresses determine
+// which row of the pattern each of its rows is.
 // EXPECT nothing
 // LAUNCH block=128
 extern "C" __global__ void broken(const u32* in, float* out) {

@@ -1,5 +1,5 @@
-# Writes all golden programs to FOLDER and runs PTXAS over them, which optimises little: nobody runs
-# the result.
+# Writes all golden programs to FOLDER and assembles them with PTXAS. It optimises little, because
+# the result is never run.
 file(REMOVE_RECURSE ${FOLDER})
 execute_process(COMMAND ${PROGRAM} --write ${FOLDER} COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB files ${FOLDER}/*.ptx)

@@ -1,4 +1,4 @@
-// cp.async: the programs under tools/simulator/tests/ptx/ and what they must write.
+// cp.async: the programs in tools/simulator/tests/ptx/ and the words that they must write.
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// atom and red, on words of global and shared memory that only the issuing thread touches; the
-// contended cases are in tools/simulator/tests/ptx/atomics.ptx.
+// atom and red, on words of global and shared memory that only the issuing thread accesses.
+// Contended cases are in tools/simulator/tests/ptx/atomics.ptx.
 
 #include <fmt/core.h>
 
@@ -72,12 +72,12 @@ T exchange(T, T b) {
 }
 
 // "atom.add.f32 on global memory flushes subnormal inputs and results to sign-preserving zero": the
-// manual says so of current implementations, and an H200 does it. In shared memory subnormal
+// manual states this of current implementations, and an H200 does it. In shared memory subnormal
 // numbers are kept.
 float add_in_global(float a, float b) { return flush(flush(a) + flush(b)); }
 
-// Vectors of which the last element is looked at; the others are combined alike, and their place
-// gets the filler back.
+// Vectors of which only the last element is compared. The other elements are combined alike, and
+// their place is set to the filler again.
 void add_vectors(Set& set) {
   set.hopper_form(
       "red.global.add.v2.f32",
@@ -149,7 +149,7 @@ void add_atomic(Set& set) {
       " mov.b64 d, {now, old}; }",
       +[](u32 a, u32 b) -> u64 { return both(a + b, a); });
 
-  // Compare-and-swap stores c where the contents equal b.
+  // Compare-and-swap stores c if the contents are equal to b.
   set.form(
       "atom.global.cas.b32",
       "{ .reg .b32 old, now; st.global.b32 [dst], a; atom.global.cas.b32 old, [dst], b, c;"

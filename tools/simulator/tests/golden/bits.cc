@@ -1,4 +1,4 @@
-// Logic, shifts and bit fields: "Logic and Shift Instructions" and the bit-field part of "Integer
+// Logic, shifts and bit fields: "Logic and Shift Instructions" and the bit fields of "Integer
 // Arithmetic Instructions".
 
 #include <fmt/core.h>
@@ -15,7 +15,8 @@ template <typename T>
 T shift_left(T a, u32 amount) {
   return amount >= sizeof(T) * 8 ? T{0} : static_cast<T>(static_cast<u64>(a) << amount);
 }
-// Amounts beyond the width act like the width: zeros or copies of the sign are shifted in.
+// Amounts beyond the width have the effect of the width: zeros or copies of the sign are shifted
+// in.
 template <typename T>
 T shift_right(T a, u32 amount) {
   const u32 last = sizeof(T) * 8 - 1;
@@ -122,7 +123,7 @@ void add_fields(Set& set, const char* bits) {
           result = static_cast<T>(result << 1 | ((a >> i) & 1));
         return result;
       });
-  // The most significant bit that differs from the sign; all ones where there is none.
+  // The most significant bit that differs from the sign, or all ones if there is none.
   set.form(
       fmt::format("bfind.u{}", bits), fmt::format("bfind.u{} d, a;", bits), +[](T a) -> u32 {
         u32 found = 0xffffffff;
@@ -142,8 +143,8 @@ void add_fields(Set& set, const char* bits) {
       });
 }
 
-// The byte that nibble `selector` picks out of {b, a}. If its top bit is set, the result is eight
-// copies of that byte's sign.
+// The byte of {b, a} that nibble `selector` selects. If the top bit of the selector is set, the
+// result is eight copies of that byte's sign.
 u32 pick(u32 a, u32 b, u32 selector) {
   const u64 both = a | static_cast<u64>(b) << 32;
   const u32 byte = static_cast<u32>(both >> 8 * (selector & 7)) & 0xff;
@@ -227,7 +228,7 @@ u32 lookup(u32 a, u32 b, u32 c, u32 table) {
   return result;
 }
 
-// A word with b ones from bit a on.
+// A word with b one bits, starting at bit a.
 u32 bit_mask(u32 a, u32 b, bool clamp) {
   const u32 sum = (a & 31) + (b & 31);
   const bool full = sum >= 32 || (clamp && (a >= 32 || b >= 32));

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_TESTS_GOLDEN_BOX_H_
 #define ANNULUS_SIMULATOR_TESTS_GOLDEN_BOX_H_
 
-// What bulk tensor copies move. The definitions visit the elements of a box; from the coordinates
-// of each follow its place in the tensor and its place in shared memory.
+// The bytes that bulk tensor copies move. The definitions visit the elements of a box. The
+// coordinates of an element determine its place in the tensor and its place in shared memory.
 //
 // In shared memory the elements of a box are dense, dimension 0 first. A swizzle moves the
 // 16-byte chunks of a line within it (PTX ISA 9.0, section 5.5.6): with rows of 128, 64 or 32
@@ -28,7 +28,7 @@ inline u64 bytes_of_type(int type) {
 
 struct Box {
   const Tensor& tensor;
-  std::vector<i64> start;  // coordinates
+  std::vector<i64> start;  // the coordinates of the box
 
   u64 element() const { return bytes_of_type(tensor.type); }
   u64 stride(std::size_t d) const {
@@ -42,7 +42,8 @@ struct Box {
   }
   u64 bytes() const { return elements() * element(); }
 
-  // Calls visit(byte in shared memory, byte in the tensor, or -1 where the element is outside).
+  // Calls visit(byte in shared memory, byte in the tensor). The second is -1 if the element is
+  // outside.
   template <typename Visit>
   void for_elements(Visit visit) const {
     for (u64 i = 0; i < elements(); ++i) {

@@ -67,7 +67,8 @@ void copy_words(const Golden& self, Words in, Expected expected) {
   }
 }
 
-// `facts` holds the first word of in, the first word of out, and the number of words.
+// `facts` holds the index of the first word of in, the index of the first word of out, and the
+// number of words.
 Golden& add_copy(Set& set, const std::string& name, const std::string& body,
                  std::vector<int> facts) {
   Golden& golden = set.text(name, bulk_head(kBytes, "") + body, {1}, {32}, kBytes / 8, copy_words);
@@ -138,7 +139,7 @@ void add_reductions(Set& set) {
        0x83ffffffffffffff);
 }
 
-// Both CTAs get words 0 to 63 of in by a multicast, and behind them 64 other words each.
+// Both CTAs receive words 0 to 63 of in by a multicast, and after them 64 different words each.
 void define_multicast(const Golden&, Words in, Expected expected) {
   for (std::size_t i = 0; i < 64; ++i) {
     expected[i].bits = expected[128 + i].bits = in[i];
@@ -147,7 +148,7 @@ void define_multicast(const Golden&, Words in, Expected expected) {
   }
 }
 
-// Each CTA gives its words to the other.
+// Each CTA sends its words to the other one.
 void define_exchange(const Golden&, Words in, Expected expected) {
   for (std::size_t i = 0; i < 64; ++i) {
     expected[i].bits = in[64 + i];
@@ -226,8 +227,8 @@ void add_bulk(Set& set) {
                "  @first cp.async.bulk.commit_group;\n  @first cp.async.bulk.wait_group.read 0;\n"
                "  ret;\n}\n",
            {4, 2, 200});
-  // Two groups, and .read 1 waits for the first alone: its source is overwritten while that of the
-  // second may still be read.
+  // There are two groups, and .read 1 waits only for the first. The source of the first is
+  // overwritten while the second may still be read.
   add_copy(
       set, "cp.async.bulk.wait_group.read 1",
       store_head +

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_TESTS_GOLDEN_BULK_H_
 #define ANNULUS_SIMULATOR_TESTS_GOLDEN_BULK_H_
 
-// Pieces of the programs about bulk copies: one warp, `room` bytes of shared memory at `room`, an
+// Parts of the programs for bulk copies: one warp, `room` bytes of shared memory at `room`, an
 // mbarrier at `bar`.
 
 #include <string>

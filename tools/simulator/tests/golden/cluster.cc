@@ -1,4 +1,4 @@
-// Clusters, warpgroups and stmatrix: the programs and what they must write.
+// Clusters, warpgroups and stmatrix: the programs and the words that they must write.
 
 #include <fmt/core.h>
 
@@ -47,8 +47,8 @@ void warpgroups(const Golden&, Words, Expected expected) {
   for (Word& word : expected) word = to_word(u32{15});
 }
 
-// Lane l holds words 4 l to 4 l + 3 of in. Lane 8 i + r gives the address of row r of matrix i,
-// which is that of the 16 bytes number (5 lane + 3) mod 32.
+// Lane l holds words 4 l to 4 l + 3 of in. Lane 8 i + r has the address of row r of matrix i. This
+// row is number (5 lane + 3) mod 32 of the groups of 16 bytes.
 std::string stmatrix_text(int count, bool transposed) {
   std::string registers;
   for (int i = 0; i < count; ++i) registers += fmt::format("{}r{}", i ? ", " : "", i);

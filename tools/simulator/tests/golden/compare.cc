@@ -1,5 +1,5 @@
-// setp, set, selp, slct: "Comparison and Selection Instructions". A comparison with a NaN is false
-// when ordered and true when unordered.
+// setp, set, selp, slct: "Comparison and Selection Instructions". An ordered comparison with a NaN
+// is false, and an unordered one is true.
 
 #include <fmt/core.h>
 
@@ -215,7 +215,7 @@ void add_compare(Set& set) {
   set.form(
       "selp.f32 bits", "selp.f32 d, a, 0fFF800000, b;",
       +[](u32 a, bool b) -> u32 { return b ? a : 0xff800000u; });
-  // For an f32 selector NaN picks the second operand, and negative zero counts as >= 0.
+  // For an f32 selector, NaN selects the second operand, and negative zero counts as >= 0.
   set.form(
       "slct.b32.f32", "slct.b32.f32 d, a, b, c;",
       +[](u32 a, u32 b, float c) -> u32 { return c >= 0.0f ? a : b; });

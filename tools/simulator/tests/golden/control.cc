@@ -1,5 +1,5 @@
 // Branches, loops, calls, exits, barriers, variables, parameters and atomics under contention: the
-// programs under tools/simulator/tests/ptx/ and what they must write.
+// programs in tools/simulator/tests/ptx/ and the words that they must write.
 
 #include <array>
 #include <bit>
@@ -11,7 +11,7 @@
 namespace annulus::golden {
 namespace {
 
-// An output word whose lower half a program wrote; its other bytes keep the filler.
+// An output word of which a program wrote only the lower half. The other bytes keep the filler.
 u64 low_half(const Golden& self, u32 low) { return (self.filler & ~0xffffffffull) | low; }
 
 std::vector<u64> random_words(std::size_t count, u64 seed) {
@@ -142,8 +142,8 @@ void atomics(const Golden&, Words, Expected expected) {
   expected[0].bits = threads * (threads - 1) / 2;
   expected[1].bits = threads - 1;
   expected[2].bits = 0xffffffff;
-  expected[3].bits = both(0, threads);                            // lock open, all were in
-  expected[4].bits = both(threads, threads * (threads - 1) / 2);  // every ticket once
+  expected[3].bits = both(0, threads);  // the lock is free, and all threads have had it
+  expected[4].bits = both(threads, threads * (threads - 1) / 2);  // every ticket was drawn once
   expected[5].bits = threads % 100;
   for (u32 block = 0; block < 2; ++block) {
     u32 sum = 0;

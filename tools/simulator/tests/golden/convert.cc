@@ -1,4 +1,4 @@
-// cvt: every pair of types and rounding that kernels use, from the manual's page on cvt.
+// cvt: every pair of types and every rounding that kernels use, from the manual's page on cvt.
 
 #include <fmt/core.h>
 
@@ -33,8 +33,8 @@ double number(T value) {
     return static_cast<double>(value);
 }
 
-// A type that is narrower than a register is held in one of 32 bits, extended by its own sign or by
-// zeros.
+// A value of a type with less than 32 bits is stored in a register of 32 bits, extended by its own
+// sign or by zeros.
 template <typename T>
 using Held =
     std::conditional_t<sizeof(T) < 4, std::conditional_t<std::is_signed_v<T>, i32, u32>, T>;
@@ -45,7 +45,7 @@ void add_integer_pair(Set& set) {
   set.form(
       "cvt." + name, fmt::format("cvt.{} d, a;", name),
       +[](Held<From> a) -> Held<To> { return static_cast<To>(static_cast<From>(a)); });
-  // The manual allows .sat only where a value can lie outside the destination's range.
+  // The manual allows .sat only if a value can lie outside the destination's range.
   constexpr bool kFits =
       static_cast<i128>(std::numeric_limits<To>::min()) <= std::numeric_limits<From>::min() &&
       static_cast<i128>(std::numeric_limits<To>::max()) >=
@@ -72,7 +72,7 @@ void add_integer_row(Set& set) {
   add_integer_pair<To, u64>(set);
 }
 
-// Values out of range are clamped. NaN gives zero, or only the top bit set where either side has 64
+// Values out of range are clamped. NaN gives zero, or only the top bit set if either side has 64
 // bits.
 template <typename To, typename From, Round kMode>
 Held<To> to_integer(From a) {
@@ -139,7 +139,7 @@ void add_to_float(Set& set) {
       "rp", +[](Held<From> a) { return converted<FE_UPWARD, To>(static_cast<From>(a)); });
 }
 template <typename From>
-void add_to_half(Set& set) {  // 32 bits and fewer: the double in between is exact
+void add_to_half(Set& set) {  // up to 32 bits: the intermediate double is exact
   const std::string name = "f16." + type_name<From>();
   set.form(
       "cvt.rn." + name, "cvt.rn." + name + " d, a;",
@@ -150,7 +150,7 @@ void add_to_half(Set& set) {  // 32 bits and fewer: the double in between is exa
       });
 }
 
-// 64 bits do not fit into a double, so an integer is rounded to 8 significant bits here.
+// 64 bits do not fit into a double, so the integer is rounded to 8 significant bits here.
 template <typename From>
 Bf16 to_bf16_exactly(From from, Round mode) {
   const bool negative = from < 0;
@@ -236,7 +236,8 @@ void add_float_to_float(Set& set) {
       });
 }
 
-// The nearest number of e4m3, the even one of two, or the largest, 448, for values beyond it.
+// The nearest number of e4m3, with ties to even. For values beyond the largest number it is the
+// largest, 448.
 u32 to_e4m3(double value) {
   if (std::isnan(value)) return 0x7f;
   u32 nearest = 0;
@@ -254,8 +255,9 @@ u32 to_e4m3(double value) {
   return nearest | (std::signbit(value) ? 0x80u : 0u);
 }
 
-// A number of 1, 4 and 3 bits whose exponent has the bias 7, or of 1, 5 and 2 bits with the
-// bias 15. e4m3 has NaN where all bits are set and no infinity; e5m2 has both, as f16.
+// The value of e4m3 (1 sign bit, 4 bits of exponent with bias 7, 3 bits of fraction) or e5m2 (1, 5
+// with bias 15, and 2). In e4m3 all bits set mean NaN, and there is no infinity. e5m2 has both,
+// like f16.
 double from_byte(u32 bits, int mantissa_bits) {
   const int exponent_bits = 7 - mantissa_bits, bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = static_cast<int>(bits >> mantissa_bits) & ((1 << exponent_bits) - 1);

@@ -1,4 +1,4 @@
-// Single precision: "Floating Point Instructions". Exact forms are compared bit for bit, .approx
+// Single precision: "Floating Point Instructions". Exact forms are compared bit by bit, .approx
 // forms within the error that the manual states.
 
 #include <fmt/core.h>
@@ -35,8 +35,8 @@ float divide(float a, float b, float) { return a / b; }
 float root(float a, float, float) { return std::sqrt(a); }
 
 // The result of an operation with .ftz. An H200 flushes a result that is subnormal before it is
-// rounded to nearest, which the manual leaves open. Such a result is also subnormal if it is
-// rounded toward zero.
+// rounded to nearest. The manual leaves this open. A result is subnormal before rounding if it is
+// subnormal after rounding toward zero.
 float flushed(float (*operation)(float, float, float), float a, float b, float c) {
   const float cut = directed<FE_TOWARDZERO>(operation, a, b, c);
   const float value = operation(a, b, c);
@@ -128,8 +128,8 @@ void add_divide(Set& set) {
       "sqrt.rn.ftz.f32", +[](float a) { return flushed(root, flush(a), 0, 0); });
 }
 
-// Products and sums of which many lie between 2^-126 - 2^-150 and 2^-126, where .ftz has to choose:
-// a b is about 2^-126 in `product` and about 2^-125 in `sum`, which subtracts 2^-126.
+// Products and sums, many of which lie between 2^-126 - 2^-150 and 2^-126, where the rule for .ftz
+// matters: a b is about 2^-126 in `product`, and about 2^-125 in `sum`, which subtracts 2^-126.
 void add_close_to_normal(Set& set) {
   const auto form = [&](const char* name, const char* statement, int exponent, auto define) {
     set.form(name, statement, define);
@@ -157,7 +157,7 @@ void add_close_to_normal(Set& set) {
 Near<float> relative(double value, double error) {
   return {value, std::fmax(std::fabs(value) * error, 0x1p-149)};
 }
-// A result with .ftz: one that may be subnormal may also be the zero that it is flushed to.
+// A result with .ftz. If it may be subnormal, it may also be zero after flushing.
 Near<float> relative_ftz(double value, double error) {
   if (std::fabs(value) < FLT_MIN)
     return {0.0, std::fabs(value) > FLT_MIN * (1 - 0x1p-20) ? FLT_MIN : 0.0};
@@ -208,7 +208,7 @@ void add_approximate(Set& set) {
   const auto optional = [&](const char* opcode, std::optional<Near<float>> (*define)(float)) {
     set.form(opcode, fmt::format("{} d, a;", opcode), define);
   };
-  // The manual bounds the error over [-2 pi, 2 pi] only.
+  // The manual bounds the error only over [-2 pi, 2 pi].
   constexpr double kRange = 6.2831853;
   using Open = std::optional<Near<float>>;
   optional(
@@ -243,7 +243,8 @@ void add_approximate(Set& set) {
       });
 }
 
-// A number goes before one NaN; two give the canonical NaN. -0 is smaller than +0.
+// If one operand is a NaN, the result is the other operand. Two NaN give the canonical NaN. -0 is
+// smaller than +0.
 u32 smaller(float a, float b) {
   if (std::isnan(a) && std::isnan(b)) return 0x7fffffff;
   if (std::isnan(a)) return std::bit_cast<u32>(b);
@@ -285,7 +286,7 @@ void add_selection(Set& set) {
       "abs.ftz.f32", "abs.ftz.f32 d, a;", +[](float a) { return std::fabs(flush(a)); });
   set.form(
       "neg.ftz.f32", "neg.ftz.f32 d, a;", +[](float a) { return -flush(a); });
-  // a gives the sign, b the magnitude.
+  // a has the sign and b the magnitude of the result.
   set.form(
       "copysign.f32", "copysign.f32 d, a, b;",
       +[](u32 a, u32 b) -> u32 { return (a & 0x80000000u) | (b & 0x7fffffffu); });

@@ -1,4 +1,4 @@
-// Double precision: "Floating Point Instructions". Every form is IEEE 754 and is compared bit for
+// Double precision: "Floating Point Instructions". Every form is IEEE 754 and is compared bit by
 // bit.
 
 #include <fmt/core.h>
@@ -45,7 +45,7 @@ void add_binary(Set& set, const char* opcode) {
       ".rp", +[](double a, double b) { return directed<FE_UPWARD>(kOperation, a, b); });
 }
 
-// min and max with one NaN give the number.
+// min and max with one NaN return the number.
 double smaller(double a, double b) {
   if (std::isnan(a)) return b;
   if (std::isnan(b)) return a;

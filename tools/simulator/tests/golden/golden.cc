@@ -16,7 +16,7 @@ constexpr std::uint32_t kGrid = 6;
 std::uint64_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
 
-// Values at which rules change: limits, zeros, and their neighbours.
+// Values at which the result of a rule changes: limits, zeros, and their neighbours.
 std::vector<std::uint64_t> edges(Kind kind) {
   switch (kind) {
     case Kind::kBits8:
@@ -142,7 +142,7 @@ std::uint64_t random_value(Kind kind, base::Random& random) {
   }
 }
 
-// Registers have no 8-bit form; ld and st of .b8 go through a 16-bit one.
+// There are no 8-bit registers. ld and st of .b8 use a 16-bit register.
 int register_bits(Kind kind) { return std::max(16, bytes_of(kind) * 8); }
 
 }  // namespace
@@ -186,10 +186,10 @@ void generate_operands(Golden& self, std::size_t elements) {
       std::uint64_t value = draw(combination);
       if (packed) value = (value & 0xffff) | (draw(combination + i / 7 + k) & 0xffff) << 16;
       combination /= special[k].size();
-      // Without this, later operands would stay at their first edge where the first operands' edges
-      // fill all elements.
+      // Without this, later operands would keep their first edge value if the edge values of the
+      // first operands fill all elements.
       if (count > 1 && k > 0 && i % 2 == 1) value = packed ? value : draw(random.next());
-      // Bytes above the operand hold garbage, so that a load that is too wide shows.
+      // Bytes above the operand hold garbage, so that a load that is too wide is found.
       const int width = bytes_of(kind) * 8;
       const std::uint64_t keep = width == 64 ? ~0ull : (1ull << width) - 1;
       self.in[i * count + k] = (value & keep) | (0xa5a5a5a5a5a5a5a5ull & ~keep);
@@ -270,8 +270,8 @@ Golden& Set::text(const std::string& name, std::string ptx, Extent grid, Extent 
   return golden;
 }
 
-// Forms that the simulator does not model. They stay in the set because a GPU has them. When one is
-// added to the simulator, its name has to be taken off this list.
+// Forms that the simulator does not support. They are in the set because a GPU supports them. When
+// the simulator gets one, its name has to be removed from this list.
 constexpr std::string_view kNotModelled[] = {
     "mov.b32 expression",
 };

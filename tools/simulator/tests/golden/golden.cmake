@@ -1,4 +1,5 @@
-# Golden PTX programs with their definitions, and broken kernels: the simulator against the manual.
+# Golden PTX programs with their definitions, and broken kernels: they compare the simulator with
+# the manual.
 add_library(annulus_golden STATIC
   golden/async.cc golden/atomic.cc golden/bits.cc golden/bulk.cc
   golden/cluster.cc golden/compare.cc golden/control.cc
@@ -10,7 +11,8 @@ add_library(annulus_golden STATIC
   golden/warp.cc golden/wgmma.cc golden/wmma.cc)
 target_include_directories(annulus_golden PUBLIC ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(annulus_golden PUBLIC annulus_device annulus_simulator)
-# The definitions set rounding modes, and compute what the compiler must not contract or fold.
+# The definitions set rounding modes, and contain arithmetic that the compiler must not contract or
+# fold.
 target_compile_options(annulus_golden PRIVATE -O1 -ffp-contract=off -frounding-math)
 annulus_warnings(annulus_golden)
 annulus_precompile(annulus_golden HEADERS ${ANNULUS_COMMON_HEADERS})
@@ -31,8 +33,7 @@ annulus_test(broken LABEL device SIMULATED LIBRARIES annulus_golden
 target_compile_definitions(test_broken PRIVATE
   ANNULUS_BROKEN_KERNELS="${CMAKE_CURRENT_SOURCE_DIR}/broken")
 
-# The vendor's assembler must take every program: a definition of something that is no PTX would
-# define nothing.
+# The vendor's assembler must accept every program: a definition of invalid PTX would prove nothing.
 find_program(ANNULUS_PTXAS ptxas HINTS /usr/local/cuda/bin)
 if(ANNULUS_PTXAS)
   add_test(NAME golden_assembles
@@ -42,12 +43,13 @@ if(ANNULUS_PTXAS)
   set_tests_properties(golden_assembles PROPERTIES LABELS unit)
 endif()
 
-# All of it, tensor maps and clusters too, by way of the simulator's libcuda.so.1.
+# Runs all of them, including tensor maps and clusters, through the simulator's libcuda.so.1.
 add_test(NAME libcuda_golden COMMAND golden_programs --device cuda:8)
 set_tests_properties(libcuda_golden PROPERTIES LABELS unit ENVIRONMENT_MODIFICATION
   "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
 
-# A process that ended in a program leaves its name: the next one notes it and runs the others.
+# A process that ended during a program leaves the program's name. The next process records it and
+# runs the other programs.
 add_test(NAME golden_goes_on COMMAND bash -c
   "rm -f \"$1\"*; echo redux.sync.add.u32 >\"$1.running\"
    \"$0\" --only .add.u32 --go-on \"$1\" && grep -q 'redux.sync.add.u32: did not end' \"$1\" &&

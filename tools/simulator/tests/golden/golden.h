@@ -1,19 +1,19 @@
 #ifndef ANNULUS_SIMULATOR_TESTS_GOLDEN_GOLDEN_H_
 #define ANNULUS_SIMULATOR_TESTS_GOLDEN_GOLDEN_H_
 
-// Golden programs: small PTX kernels, each about one instruction form, with a definition in C++
-// of what every output word must be. The definitions are written from the PTX ISA manual and share
-// no code with the simulator; on a GPU the same programs show where either is wrong.
+// Golden programs: small PTX kernels, each for one form of an instruction, with a definition in C++
+// of every output word. The definitions follow the PTX ISA manual and share no code with the
+// simulator. On a GPU the same programs show which of the two is wrong.
 //
-// There are three kinds of entries, each of which becomes a Golden:
+// There are three kinds of entries. Each becomes a Golden:
 //   form      one thread per element: a statement over registers a, b, c, e that sets d
-//   warp form a form whose definition sees all 32 lanes (shuffles, votes, ...)
-//   file      a program written by hand under tools/simulator/tests/ptx/, with in and out as arrays of
+//   warp form a form whose definition uses all 32 lanes (shuffles, votes, ...)
+//   file      a program written by hand in tools/simulator/tests/ptx/, with in and out as arrays of
 //   words
 //
-// Every kernel takes (in, out): addresses of arrays of 8-byte words. A form reads operand k of
-// thread t from in[t * operands + k] and writes out[t]; the bytes that its store does not cover
-// keep the filler, which the comparison checks too.
+// Every kernel has the parameters (in, out): addresses of arrays of 8-byte words. A form reads
+// operand k of thread t from in[t * operands + k] and writes out[t]. Bytes that its store does not
+// cover keep the filler, which the comparison checks too.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,11 +29,12 @@
 
 namespace annulus::golden {
 
-inline constexpr std::uint64_t kFiller = 0xcdcdcdcdcdcdcdcdull;  // in every word of out at launch
+// the value of every word of out at launch
+inline constexpr std::uint64_t kFiller = 0xcdcdcdcdcdcdcdcdull;
 
-// The type of an output word. Floating kinds accept any NaN where a NaN is expected, because the
-// manual leaves payloads open. A definition that requires the canonical NaN returns an integer
-// type.
+// The type of an output word. For floating-point kinds any NaN is accepted if a NaN is expected,
+// because the manual leaves payloads open. A definition that requires the canonical NaN returns an
+// integer type.
 enum class Kind : std::uint8_t {
   kBits8,
   kBits16,
@@ -53,7 +54,7 @@ struct Word {
   std::uint64_t bits = 0;
   Kind kind = Kind::kBits64;
   bool any = false;       // the manual leaves the result open
-  double tolerance = -1;  // >= 0: `value` plus or minus this, in place of `bits`
+  double tolerance = -1;  // if >= 0: `value` plus or minus this is accepted, in place of `bits`
   double value = 0;
 };
 
@@ -175,7 +176,7 @@ template <typename T>
 Word to_word(const Near<T>& near) {
   Word word;
   word.kind = Traits<T>::kind;
-  word.tolerance = near.tolerance >= 0 ? near.tolerance : 0;  // NaN has none
+  word.tolerance = near.tolerance >= 0 ? near.tolerance : 0;  // NaN has no tolerance
   word.value = near.value;
   return word;
 }
@@ -188,7 +189,7 @@ Word to_word(const std::optional<T>& value) {
   return word;
 }
 
-// The operands of one warp, as a warp form's definition sees them.
+// The operands of one warp, for the definition of a warp form.
 struct Warp {
   std::span<const std::uint64_t> words;  // [lane][operand]
   std::size_t operands = 0;
@@ -204,15 +205,15 @@ using Expected = std::span<Word>;
 
 using device::Extent;
 
-// The arguments of cuTensorMapEncodeTiled for a tensor map that the runner lets the driver encode.
+// The arguments of cuTensorMapEncodeTiled for a tensor map that the driver encodes for the program.
 struct Tensor {
   bool of_out = false;       // the tensor is in `out`, not in `in`
-  std::uint64_t offset = 0;  // bytes from there
+  std::uint64_t offset = 0;  // in bytes, from the start of `in` or `out`
   int type = 0;              // CUtensorMapDataType
   std::vector<std::uint64_t> dims;
-  std::vector<std::uint64_t> strides;  // in bytes, of dimensions 1 and up
+  std::vector<std::uint64_t> strides;  // in bytes, for dimensions 1 and up
   std::vector<std::uint32_t> box;
-  std::vector<std::uint32_t> element_strides;  // empty: ones
+  std::vector<std::uint32_t> element_strides;  // empty: all are 1
   int swizzle = 0;                             // CUtensorMapSwizzle
   int fill = 0;                                // CUtensorMapFloatOOBfill
 };
@@ -220,29 +221,30 @@ struct Tensor {
 struct Golden {
   std::string name;  // "add.sat.s32", unique
   std::string entry = "golden";
-  std::string text;  // the whole PTX module; empty: read tools/simulator/tests/ptx/NAME.ptx
+  std::string text;  // the whole PTX module; empty: it is in tools/simulator/tests/ptx/NAME.ptx
   Extent grid;
   Extent block;
-  std::uint32_t shared_bytes = 0;  // dynamic
-  bool modelled = true;            // false: the simulator refuses it, by name and line
-  std::vector<Kind> operands;      // forms: kinds of the values to generate
+  std::uint32_t shared_bytes = 0;  // bytes of dynamic shared memory
+  bool modelled = true;            // false: the simulator refuses it, and names the line
+  std::vector<Kind> operands;      // for forms: the kinds of the values to generate
   std::vector<std::uint64_t> in;
   std::vector<std::vector<std::byte>> extra;  // further kernel parameters after (in, out)
-  std::vector<Tensor> tensors;                // and after those; 128 bytes each
-  std::vector<int> facts;                     // for the definition
-  bool hopper = false;                        // runs on compute capability 9.0 alone
-  std::size_t out_words = 0;                  // of 8 bytes
-  int word_bytes = 8;              // of an expected Word; 4: `expected` has twice as many entries
-  std::uint64_t filler = kFiller;  // what out holds at launch
-  // Fills `expected`, whose words start as "filler untouched".
+  std::vector<Tensor> tensors;                // more parameters after those; 128 bytes each
+  std::vector<int> facts;                     // values for the definition
+  bool hopper = false;                        // runs only on compute capability 9.0
+  std::size_t out_words = 0;                  // in words of 8 bytes
+  int word_bytes = 8;  // bytes of an expected Word; if 4, `expected` has twice the number of
+                       // entries
+  std::uint64_t filler = kFiller;  // the value of the words of out at launch
+  // Fills `expected`, whose words are initialised to "filler untouched".
   void (*define)(const Golden& self, Words in, Expected expected) = nullptr;
-  void (*rule)() = nullptr;  // forms: the typed definition behind `define`
+  void (*rule)() = nullptr;  // for forms: the typed definition that `define` calls
 };
 
 int bytes_of(Kind kind);
 
-// Fills in `self.in` for `elements` records of self.operands: first every combination of the
-// kinds' edge values as far as they fit, then random ones. The seed follows from the name.
+// Fills `self.in` with `elements` records of self.operands. First come all combinations of the
+// kinds' edge values, if they fit, then random values. The seed is derived from the name.
 void generate_operands(Golden& self, std::size_t elements);
 
 // The PTX of a form: loads, `statement`, store.
@@ -250,8 +252,9 @@ std::string form_text(std::span<const Kind> operands, Kind result, std::string_v
 
 class Set {
  public:
-  // One thread per element. `statement` may use the registers a b c e (operands), d (result),
-  // src and dst (addresses of this element's record and result), tid, lane, and declare more.
+  // Adds a form with one thread for each element. `statement` may use the registers a b c e
+  // (operands), d (result), src and dst (addresses of this element's record and result), tid, lane,
+  // and declare more.
   template <typename Result, typename... Operands>
   void form(std::string name, std::string_view statement, Result (*define)(Operands...)) {
     Golden& golden = add(std::move(name));
@@ -261,14 +264,14 @@ class Set {
     finish(golden, Traits<Result>::kind, statement);
   }
 
-  // A form of an instruction that came with compute capability 9.0.
+  // Adds a form of an instruction that is new in compute capability 9.0.
   template <typename Result, typename... Operands>
   void hopper_form(std::string name, std::string_view statement, Result (*define)(Operands...)) {
     form(std::move(name), statement, define);
     move_to_hopper(all_.back());
   }
 
-  // A form that depends on other lanes: `define` gets the warp and the lane.
+  // Adds a form that depends on other lanes. `define` gets the warp and the lane.
   template <typename Result>
   void warp_form(std::string name, std::vector<Kind> operands, std::string_view statement,
                  Result (*define)(const Warp&, int lane)) {
@@ -279,11 +282,11 @@ class Set {
     finish(golden, Traits<Result>::kind, statement);
   }
 
-  // A program written by hand: tools/simulator/tests/ptx/NAME.ptx, entry "golden". `in` is filled
-  // by the caller; extra parameters too.
+  // Adds a program written by hand: tools/simulator/tests/ptx/NAME.ptx, entry "golden". The caller
+  // fills `in`, and extra parameters if there are any.
   Golden& file(const std::string& name, Extent grid, Extent block, std::size_t out_words,
                void (*define)(const Golden&, Words, Expected));
-  // A program whose text is given instead of a file.
+  // Adds a program whose text is passed here instead of in a file.
   Golden& text(const std::string& name, std::string ptx, Extent grid, Extent block,
                std::size_t out_words, void (*define)(const Golden&, Words, Expected));
 
@@ -318,7 +321,7 @@ class Set {
   std::vector<Golden> all_;
 };
 
-// Each family has one of these, which adds its programs.
+// Each family has one of these functions, which adds its programs.
 void add_integer(Set& set);
 void add_bits(Set& set);
 void add_compare(Set& set);

@@ -1,18 +1,19 @@
-// Runs the golden programs on one device and writes the results, so that those of a GPU can be
-// compared with those of the simulator afterwards:
+// Runs the golden programs on one device and writes the results, so that the results of a GPU and
+// of the simulator can be compared afterwards:
 //
 //   golden_programs --device cuda:0 --json silicon.json
 //   golden_programs --device sim:sm_80 --json simulator.json
-//   golden_programs --device cuda:0 --go-on silicon.json     the same; goes on from what is there
+//   golden_programs --device cuda:0 --go-on silicon.json     the same, but continues an earlier report
 //   golden_programs --compare silicon.json simulator.json    names every instruction that differs
-//   golden_programs --write FOLDER                           the programs as .ptx files
+//   golden_programs --write FOLDER                           writes the programs as .ptx files
 //   golden_programs --list
 //
-// A program that does not end on a GPU, or that takes the context with it, ends the process. With
-// --go-on the report is there nevertheless, and the same command again notes that program as
-// refused and runs those after it, until it has run them all.
+// A program that does not end on a GPU, or that destroys the context, ends the process. With
+// --go-on the report is written nevertheless. The same command then records that program as refused
+// and runs the programs after it. It can be repeated until all have run.
 //
-// Exits 0 when everything that it ran agrees with its definition, 1 otherwise, 2 on wrong usage.
+// Exits with 0 if all results are equal to their definitions, with 1 otherwise, and with 2 for
+// wrong usage.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -45,16 +46,16 @@ base::Json read_report(const std::string& path) {
   return base::parse_json(text.str(), path, {.bytes = 256u << 20});
 }
 
-// Whole or not at all.
+// Writes either the whole report or nothing.
 void write_report(const base::Json& report, const std::string& path) {
   std::ofstream(path + ".new") << report.dump() << "\n";
   std::filesystem::rename(path + ".new", path);
 }
 
-// Where --go-on keeps the name of the program that is running.
+// The file in which --go-on stores the name of the program that is running.
 std::string running_path(const std::string& json_path) { return json_path + ".running"; }
 
-// Takes over what an earlier process has left: its results, and the program that it ended in.
+// Reads the file of an earlier process: its results, and the program during which it ended.
 void take_earlier(const std::string& json_path, base::Json& report) {
   if (std::filesystem::exists(json_path)) {
     report["programs"] = read_report(json_path).at("programs");
@@ -75,7 +76,7 @@ void take_earlier(const std::string& json_path, base::Json& report) {
   }
 }
 
-// Whether a program has left the context in a state in which nothing runs any more.
+// Whether a program has left the context in a state in which nothing can run.
 bool is_lost(const device::Context& context) {
   try {
     device::synchronize(context, nullptr);
@@ -85,12 +86,12 @@ bool is_lost(const device::Context& context) {
   }
 }
 
-// One object: {"device": ..., "programs": [{"name", "inputs", "status", "error"?, "words":
+// Writes one object: {"device": ..., "programs": [{"name", "inputs", "status", "error"?, "words":
 // [...]}]}.
 int run_programs(const std::string& device, const std::string& json_path, const std::string& ptx,
                  const std::string& only, bool goes_on) {
-  constexpr unsigned kMostSeconds = 10;  // of one program on a GPU; most take milliseconds
-  constexpr std::chrono::seconds kBetweenWrites{5};  // each writes all results so far
+  constexpr unsigned kMostSeconds = 10;  // limit for a program on a GPU; most take milliseconds
+  constexpr std::chrono::seconds kBetweenWrites{5};  // each write has all results so far
   const device::ContextPointer context = open_device(device);
   base::Json report;
   report["device"] = device;
@@ -108,7 +109,7 @@ int run_programs(const std::string& device, const std::string& json_path, const 
     if (!runs_on(golden, *context) || earlier.contains(golden.name)) continue;
     if (goes_on) {
       std::ofstream(running_path(json_path)) << golden.name << "\n";
-      if (!context->info().simulated) alarm(kMostSeconds);  // whose signal ends the process
+      if (!context->info().simulated) alarm(kMostSeconds);  // its signal ends the process
     }
     const Outcome outcome = run(context, golden, ptx);
     alarm(0);
@@ -218,9 +219,9 @@ int compare_reports(const std::string& left_path, const std::string& right_path)
   return differing == 0 ? 0 : 1;
 }
 
-// Writes all forms for one architecture into one module, an entry each, since an assembler is
-// quicker with one large file than with a thousand small ones. Programs written by hand get files
-// of their own.
+// Writes all forms for one architecture into one module, with an entry for each, because an
+// assembler is faster with one large file than with a thousand small ones. Programs written by hand
+// get separate files.
 int write_programs(const std::string& folder, const std::string& ptx) {
   std::filesystem::create_directories(folder);
   std::map<std::string, std::string> forms;  // by header
@@ -251,7 +252,7 @@ int main_with(const std::vector<std::string>& arguments) {
   std::string ptx = ANNULUS_GOLDEN_PTX;
   std::string only;
   std::string write;
-  // Every option but --list and --compare, which end the loop, is followed by its value.
+  // A value follows every option except --list and --compare, which end the loop.
   for (std::size_t i = 0; i < arguments.size(); i += 2) {
     const std::string& option = arguments[i];
     const std::string value = i + 1 < arguments.size() ? arguments[i + 1] : std::string();

@@ -1,4 +1,5 @@
-// Runs every golden program on the device under test, with and without checks if it is simulated.
+// Runs every golden program on the device under test. If the device is simulated, they run with and
+// without checks.
 
 #include <doctest/doctest.h>
 
@@ -14,8 +15,8 @@
 namespace annulus::golden {
 namespace {
 
-// Runs the programs that exist for the device. If it is simulated and of another architecture,
-// those for Hopper run on a simulated device of Hopper.
+// Runs the programs that exist for the device. If the device is simulated and of another
+// architecture, the programs for Hopper run on a simulated Hopper device.
 void run_all(const device::ContextPointer& context, const device::ContextPointer& hopper) {
   for (const Golden& golden : all_programs()) {
     const bool elsewhere = !runs_on(golden, *context);
@@ -23,7 +24,7 @@ void run_all(const device::ContextPointer& context, const device::ContextPointer
     const Outcome outcome = run(elsewhere ? hopper : context, golden, ANNULUS_GOLDEN_PTX);
     INFO(golden.name);
     if (!golden.modelled && test::on_simulator()) {
-      // A refusal names the line. If there is none, the program is modelled now.
+      // A refusal names the line. If there is no refusal, the simulator supports the program now.
       CHECK_MESSAGE(outcome.error.find("PTX line") != std::string::npos, outcome.error);
       continue;
     }
@@ -37,7 +38,7 @@ device::ContextPointer open_hopper() {
   return test::on_simulator() ? open_device("sim:sm_90a") : nullptr;
 }
 
-// Runs all programs with other options than usual.
+// Runs all programs with changed options.
 void run_all_with(void (*change)(abi::SimulatorOptions& options)) {
   const device::ContextPointer context = open_device(test::device_name());
   const device::ContextPointer hopper = open_hopper();
@@ -84,7 +85,7 @@ TEST_CASE("asynchronous effects may land early or late, and products end by warp
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '%'; }
 bool is_word(const std::string& token) { return !token.empty() && in_word(token.back()); }
 
-// Splits a program into words and single marks, with the blanks in front of them.
+// Splits a program into words and single punctuation marks, with the blanks before them.
 std::vector<std::string> tokens_of(const std::string& text) {
   std::vector<std::string> tokens;
   for (std::size_t at = 0; at < text.size();) {
@@ -100,8 +101,8 @@ std::vector<std::string> tokens_of(const std::string& text) {
   return tokens;
 }
 
-// A few tokens of each program are replaced by tokens of others. Most of the programs are refused,
-// some fault and some run, but nothing may happen to the process.
+// Replaces a few tokens of each program by tokens of other programs. Most of the programs are
+// refused, some fault and some run, but the process must not be harmed.
 TEST_CASE("damaged programs are refused, or fault, or run") {
   if (!test::on_simulator()) return;
   // This device accepts all of the programs.
@@ -124,11 +125,12 @@ TEST_CASE("damaged programs are refused, or fault, or run") {
     const std::size_t which = below(texts.size());
     std::vector<std::string> tokens = texts[which];
     for (std::uint32_t edit = 0; edit <= random.below(2); ++edit) {
-      // The first tokens are the header, which damages everything.
+      // The first tokens are the header. A change there would damage the whole program.
       std::size_t at = 20 + below(tokens.size() - 20);
       const std::vector<std::string>& other = texts[random.below(2) ? which : below(texts.size())];
       std::string token = random.below(16) == 0 ? "" : other[20 + below(other.size() - 20)];
-      // Mostly a word replaces a word, since the parser refuses marks in the wrong place.
+      // Usually a word replaces a word, because the parser refuses punctuation marks in the wrong
+      // place.
       if (random.below(8) != 0) {
         while (!is_word(token)) token = other[20 + below(other.size() - 20)];
         while (!is_word(tokens[at])) at = 20 + below(tokens.size() - 20);

@@ -1,6 +1,6 @@
-// 16-bit arithmetic: "Half Precision Floating Point Instructions" and their bf16 forms. Results are
-// exact in a double, or have a last bit that is set if bits follow it, so one rounding to the
-// format is the definition.
+// 16-bit arithmetic: "Half Precision Floating Point Instructions" and their bf16 forms.
+// Intermediate results are exact in a double, or have a last bit that is set if bits follow it. So
+// the definition is a single rounding to the format.
 
 #include <fmt/core.h>
 
@@ -12,8 +12,8 @@
 namespace annulus::golden {
 namespace {
 
-// a b + c of 16-bit floats, in integers of 128 bits of which the larger term has those from bit 64
-// on. Bits below them, and later those that a double does not hold, are joined to the last bit.
+// a b + c of 16-bit floats, in integers of 128 bits. The larger term starts at bit 64. Bits below
+// its range, and later bits that a double cannot hold, are joined to the last bit.
 double multiply_add(double a, double b, double c) {
   const double nearest = std::fma(a, b, c);
   if (nearest == 0 || !std::isfinite(nearest)) return nearest;
@@ -62,7 +62,7 @@ double larger_nan(double a, double b) {
 F16 make(double value, F16) { return to_f16(value); }
 Bf16 make(double value, Bf16) { return to_bf16(value); }
 
-// Adds `opcode`.TYPE and `opcode`.TYPEx2 from one definition on doubles.
+// Adds `opcode`.TYPE and `opcode`.TYPEx2, from one definition on doubles.
 template <typename T, double (*kOperation)(double, double)>
 void binary(Set& set, const std::string& opcode, const char* type) {
   set.form(
@@ -102,7 +102,7 @@ void unary(Set& set, const std::string& opcode, const char* type) {
 double plus(double a, double b) { return a + b; }
 double minus(double a, double b) { return a - b; }
 double times(double a, double b) { return a * b; }
-// .ftz flushes a result that is subnormal before it is rounded, as an H200 does.
+// .ftz flushes a result that is subnormal before rounding, like an H200.
 double plus_ftz(double a, double b) { return flush(flush(a) + flush(b)); }
 double times_ftz(double a, double b) { return flush(flush(a) * flush(b)); }
 double plus_sat(double a, double b) { return saturate(a + b); }

@@ -1,4 +1,4 @@
-// Integer arithmetic: the manual's section "Integer Arithmetic Instructions" and
+// Integer arithmetic: the manual's sections "Integer Arithmetic Instructions" and
 // "Extended-Precision Integer Arithmetic Instructions".
 
 #include <fmt/core.h>
@@ -17,7 +17,7 @@ template <typename T>
 constexpr i128 wide(T value) {
   return static_cast<i128>(value);
 }
-// Reduces modulo 2^width, which gives the value of every integer instruction without .sat.
+// Reduces modulo 2^width. This is the result of every integer instruction without .sat.
 template <typename T>
 constexpr T wrap(i128 value) {
   return static_cast<T>(static_cast<u128>(value));
@@ -25,7 +25,7 @@ constexpr T wrap(i128 value) {
 
 template <typename T>
 std::optional<T> quotient(T a, T b) {
-  if (b == 0) return std::nullopt;  // the manual: unspecified
+  if (b == 0) return std::nullopt;  // unspecified in the manual
   if (kIsSigned<T> && b == static_cast<T>(-1) && a == std::numeric_limits<T>::min())
     return std::nullopt;
   return static_cast<T>(a / b);
@@ -128,7 +128,7 @@ i64 dot4(u32 a, u32 b) {
 
 i32 saturate(i64 value) { return static_cast<i32>(std::clamp<i64>(value, INT32_MIN, INT32_MAX)); }
 
-// Forms with two results write them as one 64-bit word, the low half first.
+// Forms with two results write them as a 64-bit word, the low half first.
 
 void add_carry(Set& set) {
   set.form(
@@ -207,7 +207,7 @@ void add_integer(Set& set) {
       });
   add_carry(set);
 
-  // Immediates: signs, bases, and their width.
+  // Immediates: signs, bases and widths.
   set.form(
       "add.s32 immediate", "add.s32 d, a, -7;", +[](u32 a) -> u32 { return a - 7; });
   set.form(

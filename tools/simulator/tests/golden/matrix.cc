@@ -1,5 +1,6 @@
-// mma.sync and ldmatrix. The definitions build whole matrices from the lanes' fragments by the
-// manual's figures, multiply them in double precision, and distribute the result to the lanes.
+// mma.sync and ldmatrix. The definitions build whole matrices from the fragments of the lanes, by
+// the manual's figures. They multiply the matrices in double precision, and distribute the result
+// to the lanes.
 //
 //   g = lane / 4, p = 2 (lane % 4)          rows of A and C: g and g + 8; columns p, p + 1 (, + 8)
 //   m16n8k16   a0 (g, p)  a1 (g+8, p)  a2 (g, p+8)  a3 (g+8, p+8)    b0 (p, g)  b1 (p+8, g)
@@ -24,7 +25,7 @@ struct Shape {
   bool bfloat;  // operands
   bool half;    // accumulators
   const Format& format() const { return bfloat ? kBfloatFormat : kHalfFormat; }
-  int a() const { return k / 4; }  // registers per lane
+  int a() const { return k / 4; }  // registers of a lane
   int b() const { return k / 8; }
   int c() const { return half ? 2 : 4; }
 };
@@ -69,8 +70,9 @@ Matrices gather(const Shape& shape, Words in) {
   return m;
 }
 
-// One element of D and the error that a tensor core may make. It adds k products and c in one step,
-// aligned to the largest of them and cut off a few bits below the last one of fp32.
+// One element of D, and the error that a tensor core may make. A tensor core adds k products and c
+// in one step. They are aligned to the largest of them, and cut off a few bits below the last bit
+// of fp32.
 Near<float> element(const Shape& shape, const Matrices& m, int row, int column) {
   double sum = m.c[row][column];
   double size = std::fabs(sum);
@@ -106,8 +108,8 @@ void define_mma(const Golden&, Words in, Expected expected) {
   }
 }
 
-// Operands whose products and sums are exact in every format (small integers), or normally
-// distributed ones.
+// Operands that are small integers, whose products and sums are exact in every format, or normally
+// distributed numbers.
 std::vector<u64> operands(const Shape& shape, bool exact, bool special, u64 seed) {
   base::Random random(seed);
   std::vector<u64> in(32 * kRecord / 2, 0);
@@ -155,8 +157,8 @@ void add_mma(Set& set) {
   }
 }
 
-// Lane l copies row l of 16 bytes to shared memory; lane l then addresses row (5 l + 3) mod 32, so
-// a matrix is made of scattered rows.
+// Lane l copies row l of 16 bytes to shared memory. Then lane l has the address of row (5 l + 3)
+// mod 32, so a matrix consists of scattered rows.
 std::string ldmatrix_text(int count, bool transposed) {
   std::string registers;
   std::string stores;
@@ -209,7 +211,8 @@ void add_ldmatrix(Set& set) {
   for (u64& pair : golden.in) pair = random.next() | static_cast<u64>(random.next()) << 32;
 }
 
-// Lane l holds (l / 4, 2 (l % 4)) and the element to its right; it gets those of the transpose.
+// Lane l holds element (l / 4, 2 (l % 4)) and the element to its right, and receives the same
+// elements of the transpose.
 u32 transposed(const Warp& warp, int lane) {
   const auto at = [&](int row, int column) -> u32 {
     return warp.in<u32>(0, row * 4 + column / 2) >> column % 2 * 16 & 0xffff;

@@ -1,5 +1,5 @@
 // mma.sync of 8-bit integers, 8-bit floats and tf32. The definitions build whole matrices from the
-// lanes' fragments by the manual's figures, as those of matrix.cc do.
+// fragments of the lanes, by the manual's figures, as in matrix.cc.
 //
 //   g = lane / 4, t = lane % 4
 //   8 bits, k32  a0 (g, 4t)  a1 (g+8, 4t)  a2 (g, 4t+16)  a3 (g+8, 4t+16)  b0 (4t, g) b1 (4t+16, g)
@@ -38,8 +38,8 @@ struct Form {
   }
 };
 
-// The value of an 8-bit float with so many bits of exponent, of which e4m3 has a NaN in place of
-// infinities and e5m2 has both (OCP 8-bit floating point specification 1.0).
+// The value of an 8-bit float with this number of exponent bits. e4m3 has a NaN in place of
+// infinities, and e5m2 has both (OCP 8-bit floating point specification 1.0).
 double small_float(u32 bits, int exponent_bits) {
   const int fraction_bits = 7 - exponent_bits;
   const int exponent = static_cast<int>(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
@@ -106,7 +106,7 @@ void define(const Golden&, Words in, Expected expected) {
         if (kSaturated) sum = std::clamp(sum, -0x1p31, 0x1p31 - 1);
         to = to_word(static_cast<std::int32_t>(static_cast<std::int64_t>(sum)));
       } else {
-        // Tensor cores of Hopper keep 13 bits of fraction of a sum of e4m3 or e5m2 products.
+        // Tensor cores of Hopper keep 13 bits of the fraction in a sum of e4m3 or e5m2 products.
         const double share = kA == Element::kTf32 ? 0x1p-20 : 0x1p-11;
         to = to_word(Near<float>{sum, std::isfinite(size) ? size * share : 0.0});
       }
@@ -122,7 +122,7 @@ std::vector<u64> operands(const Form& form) {
     if (element == Element::kTf32) return std::bit_cast<u32>(static_cast<float>(random.normal()));
     u32 word = 0;
     for (int i = 0; i < 4; ++i) {
-      // Of the floats, none that is infinite or no number.
+      // Floats are drawn without infinities and NaN.
       const u32 below = integer(element) ? 256 : element == Element::kE4m3 ? 0x7f : 0x7c;
       const u32 sign = integer(element) ? 0 : static_cast<u32>(random.below(2)) << 7;
       word |= (static_cast<u32>(random.below(below)) | sign) << 8 * i;
@@ -133,7 +133,7 @@ std::vector<u64> operands(const Form& form) {
     for (int i = 0; i < 4; ++i) set_record_word(in, lane, i, draw(form.a));
     for (int i = 4; i < 6; ++i) set_record_word(in, lane, i, draw(form.b));
     for (int i = 8; i < 12; ++i) {
-      // Integers at the ends of their range, so that sums pass them.
+      // Integers at the limits of their range, so that sums exceed it.
       const u32 c = integer(form.a)
                         ? (random.below(2) ? 0x7fffffffu : 0x80000000u) ^ random.below(1u << 16)
                         : std::bit_cast<u32>(static_cast<float>(random.normal()));

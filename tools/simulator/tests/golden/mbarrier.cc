@@ -1,4 +1,4 @@
-// Mbarriers: the programs under tools/simulator/tests/ptx/ and what they must write.
+// Mbarriers: the programs in tools/simulator/tests/ptx/ and the words that they must write.
 
 #include "golden/golden.h"
 
@@ -10,12 +10,12 @@ void answers(Expected expected, std::initializer_list<u32> words) {
   for (const u32 word : words) expected[i++] = to_word(word);
 }
 
-// A state holds the phase before the arrival, and the arrivals that were missing then.
+// A state holds the phase before the arrival, and the arrivals that were still missing.
 void mbarrier(const Golden&, Words, Expected expected) {
   answers(expected, {0, 2, 0, 1,           // phase 0: two of three have arrived
                      1, 1, 1, 0, 0, 2, 1,  // phase 1
                      0, 1, 1,              // phase 2
-                     1, 1});               // anew
+                     1, 1});               // initialised again
 }
 
 void mbarrier_bytes(const Golden&, Words, Expected expected) {

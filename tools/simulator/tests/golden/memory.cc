@@ -1,5 +1,5 @@
-// ld, st and their relatives in global, shared, local and generic space; programs that need more
-// than one statement are in tools/simulator/tests/ptx/.
+// ld, st and similar instructions in global, shared, local and generic space. Programs of more than
+// one statement are in tools/simulator/tests/ptx/.
 
 #include <fmt/core.h>
 
@@ -8,8 +8,8 @@
 namespace annulus::golden {
 namespace {
 
-// ld.TYPE into a register of the result's width. Signed types are extended by their sign, all
-// others by zeros.
+// ld.TYPE into a register of the result's width. Signed types are extended by their sign, other
+// types by zeros.
 template <typename Loaded, typename Register>
 void add_extension(Set& set, const char* type) {
   set.form(
@@ -102,8 +102,8 @@ void add_loads(Set& set) {
 }
 
 void add_stores(Set& set) {
-  // Each program stores into its own result word and reads the word back, which shows the bytes
-  // that it did not write.
+  // Each program stores into its own result word and reads the word back. So the result shows the
+  // bytes that the store did not write.
   const auto form = [&](const char* statement, u64 (*define)(u64)) {
     set.form(std::string(statement).substr(0, std::string_view(statement).find(' ')),
              fmt::format("{} ld.global.b64 d, [dst];", statement), define);
@@ -145,7 +145,7 @@ void add_stores(Set& set) {
 }
 
 void add_shared(Set& set) {
-  // Every lane writes its own bytes in several widths and reads them in others.
+  // Every lane writes its own bytes in several widths, and reads them in other widths.
   set.form(
       "st.shared.b64 and ld.shared.v2.b32",
       "{ .shared .align 16 .b8 room[1024]; .reg .b32 t, x, y; .reg .b32 base; mov.u32 t, %tid.x;"
@@ -201,7 +201,7 @@ void add_local(Set& set) {
 }
 
 void add_quiet(Set& set) {
-  // Instructions without a result must leave the value as it is.
+  // Instructions without a result must leave the value unchanged.
   for (const char* statement :
        {"prefetch.global.L1 [src];", "prefetch.global.L2 [dst];",
         "prefetch.global.L2::evict_last [src];", "prefetchu.L1 [src];", "membar.cta;", "membar.gl;",

@@ -63,7 +63,7 @@ void add_plain(Set& set) {
   set.form(
       "mov.b32 expression", "mov.b32 d, (3 << 4) | 1; add.s32 d, d, a;",
       +[](u32 a) -> u32 { return a + 49; });
-  // A register may be declared in bulk, and inner scopes hide outer names.
+  // Registers may be declared in bulk, and inner scopes hide outer names.
   set.form(
       "scoped names",
       "{ .reg .b32 r<3>; mov.b32 r0, a; mov.b32 r1, r0;\n"
@@ -97,7 +97,7 @@ void add_special(Set& set) {
   set.warp_form<u32>(
       "mov WARP_SZ", {Kind::kBits32}, "mov.u32 d, WARP_SZ;",
       +[](const Warp&, int) -> u32 { return 32; });
-  // A later reading of the clock is not before an earlier one.
+  // A later value of the clock is not smaller than an earlier one.
   set.warp_form<bool>(
       "mov %clock64", {Kind::kBits32},
       "{ .reg .b64 s, t; mov.u64 s, %clock64; add.s32 tid, tid, 1; mov.u64 t, %clock64;"
@@ -116,7 +116,7 @@ void add_special(Set& set) {
 }
 
 void add_addresses(Set& set) {
-  // The generic address of a global word is that word's address. For shared or local memory the
+  // The generic address of a global word is the word's address. For shared or local memory the
   // manual only promises that it can be converted back.
   set.form(
       "cvta.global.u64",

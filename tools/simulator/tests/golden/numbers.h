@@ -1,10 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_TESTS_GOLDEN_NUMBERS_H_
 #define ANNULUS_SIMULATOR_TESTS_GOLDEN_NUMBERS_H_
 
-// Integers by their width, and floating-point formats for the golden definitions: a value is a
-// double, and a format says which doubles exist. It is written from the IEEE definitions, and
-// deliberately without base/half.h or anything of src/simulator, so that one wrong belief cannot
-// satisfy both sides.
+// Integers by their width, and floating-point formats, for the golden definitions. A value is a
+// double, and a format determines which doubles exist. The file follows the IEEE definitions and
+// uses neither base/half.h nor any file of src/simulator, so that one error cannot be on both
+// sides.
 
 #include <bit>
 #include <cmath>
@@ -59,7 +59,7 @@ inline double round_integer(double value, Round mode) {
 }
 
 // The number of `format` to which `mode` rounds `value`. Beyond the largest finite number it is
-// infinity or that number, as IEEE 754 says for the mode.
+// infinity or that number, as IEEE 754 defines for the mode.
 inline double round_to(const Format& format, double value, Round mode = Round::kNearestEven) {
   if (value == 0.0 || !std::isfinite(value)) return value;
   int exponent = std::ilogb(value);
@@ -74,7 +74,7 @@ inline double round_to(const Format& format, double value, Round mode = Round::k
 }
 
 // The bits of a double that is a number of a 16-bit `format`. NaN becomes 0x7fff, the canonical
-// one.
+// NaN.
 inline std::uint16_t encode16(const Format& format, double value) {
   if (std::isnan(value)) return 0x7fff;
   const int bias = format.max_exponent;

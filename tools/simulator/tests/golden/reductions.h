@@ -2,8 +2,8 @@
 #define ANNULUS_SIMULATOR_TESTS_GOLDEN_REDUCTIONS_H_
 
 // The results of atomics (PTX ISA 9.0, section 9.7.13.5) and of the reductions of bulk copies
-// (9.7.9.25.4.2 and 9.7.9.25.5.3) from the value in memory and the operand. Halves are bits; no
-// definition has an operand that is a NaN.
+// (9.7.9.25.4.2 and 9.7.9.25.5.3), from the value in memory and the operand. Halves are passed as
+// bits. No definition has an operand that is a NaN.
 
 #include <type_traits>
 
@@ -67,8 +67,8 @@ u16 larger_half(u16 old, u16 value) {
   return Wrapped{old}.value() > Wrapped{value}.value() ? old : value;
 }
 
-// Makes operands finite numbers that are not tiny: bits outside `keep` become those of `filler`,
-// which out holds.
+// Makes operands finite numbers that are not tiny: bits outside `keep` are replaced by the bits of
+// `filler`, which out holds.
 inline void tame(Golden& golden, u64 filler, u64 keep) {
   golden.filler = filler;
   for (u64& word : golden.in) word = (word & keep) | (filler & ~keep);

@@ -44,7 +44,7 @@ bool near(const Word& word, double got) {
   if (std::isnan(word.value)) return std::isnan(got);
   if (std::isnan(got)) return false;
   const double limit = largest(word.kind);
-  // A value within the tolerance of the limit may be infinity or not.
+  // If a value is within the tolerance of the limit, both infinity and a number are accepted.
   if (std::isinf(got))
     return std::signbit(got) == std::signbit(word.value) &&
            std::fabs(word.value) + word.tolerance >= limit;
@@ -104,7 +104,7 @@ void compare(const Golden& golden, Outcome& outcome) {
     const Word& word = expected[i];
     const int width = word.kind == Kind::kBits64 ? bytes : bytes_of(word.kind);
     const std::uint64_t inside = width == 8 ? ~0ull : (1ull << width * 8) - 1;
-    // Bytes beyond the result must still be the filler.
+    // Bytes outside of the result must still be the filler.
     const bool untouched = (got & ~inside) == (golden.filler & mask & ~inside);
     if (untouched && same(word, got & inside)) continue;
     if (outcome.mismatches++ < 4) outcome.first.push_back(describe(golden, i, word, got));
@@ -117,7 +117,7 @@ void encode(const device::Context& context, const Tensor& tensor, abi::CUdevicep
   if (encode_tiled == nullptr) base::fail(ErrorCode::kDevice, "the driver knows no tensor maps");
   std::vector<std::uint32_t> element_strides = tensor.element_strides;
   if (element_strides.empty()) element_strides.assign(tensor.dims.size(), 1);
-  // A driver refuses a null pointer, which an empty vector may have.
+  // A driver refuses a null pointer, and the data pointer of an empty vector may be null.
   std::vector<std::uint64_t> strides = tensor.strides;
   strides.resize(tensor.dims.size());
   const device::ContextScope scope(context);

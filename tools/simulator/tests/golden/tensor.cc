@@ -1,4 +1,4 @@
-// Bulk tensor copies into shared memory; box.h says what they move.
+// Bulk tensor copies into shared memory. box.h describes the bytes that they move.
 
 #include <fmt/core.h>
 
@@ -59,11 +59,11 @@ void define_load(const Golden& self, Words in, Expected expected) {
   }
 }
 
-// The parts of a form that may be spelt differently with the same meaning.
+// Parts of a form that have several spellings with the same meaning.
 struct Spelling {
   const char* space = ".shared::cluster";
   const char* hint = "";  // ".L2::cache_hint"
-  bool prefetch = false;  // beforehand
+  bool prefetch = false;  // a prefetch comes first
 };
 
 Golden& add_load(Set& set, const std::string& name, Tensor tensor, std::vector<int> start,
@@ -108,7 +108,7 @@ void add_loads(Set& set) {
            tensor(kF32, {40, 6, 5, 4}, {160, 960, 4800}, {8, 3, 2, 2}), {12, 2, 3, 1});
   add_load(set, "cp.async.bulk.tensor.5d",
            tensor(kF64, {10, 4, 3, 4, 3}, {80, 320, 960, 3840}, {4, 2, 3, 2, 2}), {2, 1, 0, 1, 1});
-  // The heads of a token are beside each other, so the stride of dimension 2 is the smaller one.
+  // The heads of a token are adjacent, so the stride of dimension 2 is the smaller one.
   add_load(set, "cp.async.bulk.tensor.4d with strides that do not nest",
            tensor(kBf16, {64, 20, 3, 2}, {384, 128, 7680}, {64, 16, 1, 1}, 3), {0, 4, 1, 1});
   for (const auto& [swizzle, columns] : {std::pair(1, 16u), std::pair(2, 32u), std::pair(3, 64u)}) {
@@ -137,7 +137,7 @@ void add_loads(Set& set) {
            {.prefetch = true});
 }
 
-// Adds every number of dimensions under every swizzle, with boxes over an edge of each dimension.
+// Adds every number of dimensions with every swizzle, with boxes over an edge of each dimension.
 void add_ranks(Set& set) {
   const std::vector<u64> dims = {100, 9, 5, 4, 3};
   const std::vector<u64> strides = {208, 208 * 9, 208 * 9 * 5, 208 * 9 * 5 * 4};

@@ -1,4 +1,5 @@
-// Bulk tensor copies out of shared memory, and reductions (box.h says what they move).
+// Bulk tensor copies out of shared memory, and reductions. box.h describes the bytes that they
+// move.
 
 #include <fmt/core.h>
 
@@ -37,7 +38,7 @@ void define_reduce(const Golden& self, Words in, Expected expected) {
   from_bytes(self, tensor, expected);
 }
 
-// Adds a store, or with `operation` (".add" or the like) a reduction, of a box that is in `in`.
+// Adds a store or, with `operation` (".add" or the like), a reduction, of a box in `in`.
 Golden& add_store(Set& set, const std::string& name, Tensor tensor, std::vector<int> start,
                   const char* operation, void (*define)(const Golden&, Words, Expected)) {
   tensor.of_out = true;
@@ -78,7 +79,7 @@ void add_plain_stores(Set& set) {
   }
 }
 
-// Adds a reduction over the edges of a tensor with rows of 160 bytes, under a swizzle of 128.
+// Adds a reduction over the edges of a tensor with rows of 160 bytes, with a swizzle of 128 bytes.
 template <typename T, T (*kCombine)(T, T)>
 Golden& add_reduction(Set& set, const char* operation, int type, const char* type_name) {
   const auto size = static_cast<int>(sizeof(T));

@@ -1,5 +1,5 @@
-// Instructions that exchange between the lanes of a warp: shfl, vote, match, redux, activemask,
-// bar.warp.sync. Blocks are four full warps, so member mask -1 names every lane.
+// Instructions that exchange values between the lanes of a warp: shfl, vote, match, redux,
+// activemask, bar.warp.sync. Blocks are four full warps, so member mask -1 names every lane.
 
 #include <algorithm>
 #include <bit>
@@ -16,7 +16,8 @@ struct Source {
   bool valid;
 };
 
-// The manual's pseudocode. c holds the clamp in its low five bits and a segment mask in bits 8..12.
+// Follows the manual's pseudocode. c holds the clamp in its low five bits and a segment mask in
+// bits 8..12.
 Source source_lane(Mode mode, int lane, u32 b, u32 c) {
   const int bval = static_cast<int>(b & 31);
   const int clamp = static_cast<int>(c & 31);
@@ -46,7 +47,7 @@ Source source_lane(Mode mode, int lane, u32 b, u32 c) {
   return {valid ? j : lane, valid};
 }
 
-// Each lane has its own b. c is the same in all lanes here, as in code of compilers.
+// Each lane has a different b. c is the same in all lanes here, as in compiled code.
 template <Mode kMode, u32 kClamp>
 u64 shuffle(const Warp& warp, int lane) {
   const Source source = source_lane(kMode, lane, warp.in<u32>(1, lane), kClamp);
@@ -135,7 +136,8 @@ void add_vote(Set& set) {
   set.warp_form<bool>(
       "vote.sync.uni.pred", one, "vote.sync.uni.pred d, a, 0xffffffff;",
       +[](const Warp& warp, int) { return ballot(warp) == 0 || ~ballot(warp) == 0; });
-  // Warps 2 and 3 vote yes with all lanes, warps 0 and 1 no: d ends as 4 + 3 or 4, less 3 or 0.
+  // All lanes of warps 2 and 3 vote yes, and those of warps 0 and 1 vote no: d ends as 4 + 3 or 4,
+  // less 3 or 0.
   set.warp_form<u32>(
       "vote.sync of uniform warps", {Kind::kBits32},
       "{ .reg .pred p, x, y, z; .reg .b32 w, t; mov.u32 t, %tid.x; setp.ge.u32 p, t, 64;"
@@ -153,7 +155,7 @@ void add_vote(Set& set) {
 }
 
 void add_match(Set& set) {
-  const std::vector<Kind> one = {Kind::kShift};  // few values, so that lanes agree
+  const std::vector<Kind> one = {Kind::kShift};  // few values, so that lanes have equal ones
   set.warp_form<u32>(
       "match.any.sync.b32", one,
       "{ .reg .b32 x; and.b32 x, a, 3; match.any.sync.b32 d, x, 0xffffffff; }",
@@ -232,7 +234,7 @@ void add_masks(Set& set) {
   set.warp_form<u32>(
       "activemask.b32 converged", {Kind::kBits32}, "activemask.b32 d;",
       +[](const Warp&, int) -> u32 { return 0xffffffffu; });
-  // In a branch the mask has no lane that did not take it.
+  // In a branch the mask contains no lane that did not take the branch.
   set.warp_form<u32>(
       "activemask.b32 in a branch", {Kind::kPredicate},
       "mov.b32 d, 0; @!a bra SKIP; activemask.b32 d; SKIP: bar.warp.sync -1;"

@@ -1,6 +1,6 @@
-// wgmma. A program fills shared memory in the layout that the descriptors give, multiplies once,
-// and writes the accumulators. Its definition knows the matrices, where their elements are in
-// shared memory, and which thread has which element of D.
+// wgmma. A program fills shared memory in the layout of the descriptors, multiplies once, and
+// writes the accumulators. Its definition has the matrices, the places of their elements in shared
+// memory, and the thread of each element of D.
 //
 // The layouts of an operand of R rows (of A, or columns of B) by 32 bytes of K (PTX ISA 9.0,
 // section 9.7.15.5.1), in units of 16-byte chunks of T elements. A row of the swizzle has W = 1, 2,
@@ -9,14 +9,13 @@
 //   K-major, swizzled      ((8, r), 2) : ((W, stride), 1)
 //   MN-major, no swizzle   ((1, r), (8, 2)) : ((-, stride), (1, leading))
 //   MN-major, swizzled     ((W, r), (8, 2)) : ((1, leading), (W, stride))
-// Then the chunks of the swizzle's rows are exchanged as by a bulk tensor copy. Where that pattern
+// Then the chunks of the swizzle's rows are exchanged as by a bulk tensor copy. If that pattern
 // does not start at a multiple of its size, the descriptor has a base offset, start / 128 % 8
 // (section 9.7.15.5.1.2).
 //
-// D: thread 32 w + 4 g + t has in register i row 16 w + g + 8 (i / 2 % 2), column 8 (i / 4) + 2 t +
-// i % 2; 16-bit accumulators are packed two columns to a register.
-// A in registers: register i has rows g + 8 (i % 2) of the warp's 16, bytes 16 (i / 2) + 4 t to
-// + 3.
+// D: register i of thread 32 w + 4 g + t has row 16 w + g + 8 (i / 2 % 2), column 8 (i / 4) + 2 t +
+// i % 2; of 16-bit accumulators a register has two columns. A in registers: register i has rows g +
+// 8 (i % 2) of the warp's 16 rows, bytes 16 (i / 2) + 4 t to + 3.
 
 #include <fmt/core.h>
 
@@ -32,28 +31,28 @@ namespace {
 enum Input : int { kF16, kBf16, kTf32, kE4m3, kE5m2 };
 constexpr const char* kNames[] = {"f16", "bf16", "tf32", "e4m3", "e5m2"};
 
-// The layout of one operand, which is among the facts of the program.
+// The layout of one operand, which is part of the facts of the program.
 struct Layout {
   bool mn_major = false;
   int swizzle = 0;  // 0 none, 1, 2, 3: rows of 32, 64, 128 bytes
-  int step = 0;     // of K within a row of the swizzle, in chunks of 32 bytes
+  int step = 0;     // the step of K within a row of the swizzle, in chunks of 32 bytes
   int leading = 0;  // in chunks
   int stride = 0;
-  int base = 0;  // rows of 128 bytes before the pattern, of which its start is no multiple
+  int base = 0;  // rows of 128 bytes before the pattern, if its start is not a multiple of its size
 };
 
 struct Form {
   int n = 8;
   Input a_type = kBf16;
   Input b_type = kBf16;
-  bool half = false;       // accumulators
-  bool fragments = false;  // A in registers
+  bool half = false;       // f16 accumulators
+  bool fragments = false;  // A is in registers
   Layout a = {};
   Layout b = {};
   bool accumulate = true;
   int a_sign = 1;
   int b_sign = 1;
-  bool exact = true;  // small integers; else normal numbers
+  bool exact = true;  // small integers, otherwise normally distributed numbers
 
   int element_bytes() const { return a_type == kTf32 ? 4 : a_type <= kBf16 ? 2 : 1; }
   int k() const { return 32 / element_bytes(); }
@@ -73,7 +72,7 @@ u32 encode(Input type, double value) {
     default:
       break;
   }
-  // Small integers have an exponent and the bits behind the leading one.
+  // The bits of a small integer are its exponent and the bits after the leading one.
   if (value == 0) return 0;
   const int fraction_bits = type == kE4m3 ? 3 : 2;
   const int exponent = std::ilogb(value);
@@ -103,7 +102,7 @@ double decode(Input type, u32 bits) {
   return (bits & 0x80u) != 0 ? -size : size;
 }
 
-// --- Where elements are ---
+// --- Places of elements ---
 
 std::size_t place(const Layout& layout, int element_bytes, int row, int k) {
   const int width = 1 << layout.swizzle;  // chunks in a row of the swizzle
@@ -123,7 +122,7 @@ std::size_t place(const Layout& layout, int element_bytes, int row, int k) {
     chunk = along % width + along / width * layout.leading + k % 8 * width + k / 8 * layout.stride;
     inside = row % per_chunk * element_bytes;
   }
-  const int line = chunk / 8;  // of 128 bytes
+  const int line = chunk / 8;  // the line of 128 bytes
   return static_cast<std::size_t>(layout.base * 128 + (chunk ^ (line & (width - 1))) * 16 + inside);
 }
 
@@ -146,9 +145,10 @@ u64 descriptor(const Layout& layout, std::size_t start) {
 
 struct Case {
   Form form;
-  std::size_t a_bytes = 0;  // of the image
+  std::size_t a_bytes = 0;  // bytes of A in the image
   std::size_t b_bytes = 0;
-  std::size_t image() const { return (a_bytes + b_bytes + 2047) / 2048 * 2048; }  // 16 a thread
+  // rounded up to 16 bytes for each thread
+  std::size_t image() const { return (a_bytes + b_bytes + 2047) / 2048 * 2048; }
   std::size_t fragments() const { return image(); }
   std::size_t accumulators() const { return fragments() + (form.fragments ? 128 * 16 : 0); }
   std::size_t bytes() const {
@@ -235,7 +235,7 @@ std::vector<u64> operands(const Case& made, u64 seed) {
   base::Random random(seed);
   std::vector<u64> words((made.bytes() + 7) / 8);
   auto* bytes = reinterpret_cast<std::uint8_t*>(words.data());
-  for (std::size_t i = 0; i < made.image(); ++i) bytes[i] = 0x7f;  // a NaN, or large
+  for (std::size_t i = 0; i < made.image(); ++i) bytes[i] = 0x7f;  // a NaN, or a large number
   const auto size = static_cast<std::size_t>(form.element_bytes());
   const auto put = [&](std::size_t at, Input type) {
     const u32 bits = encode(type, draw(form, random));
@@ -376,20 +376,20 @@ void add(Set& set, const std::string& name, const Form& form) {
   golden.hopper = true;
 }
 
-// The layout of a tile of this many rows that is stored by panels, as bulk copies do it.
+// The layout of a tile of this number of rows, stored by panels as bulk copies do it.
 Layout layout(int swizzle, bool mn_major, int rows, int step = 0) {
   const int width = 1 << swizzle;
   Layout made{.mn_major = mn_major, .swizzle = swizzle, .step = step};
   if (!mn_major) {
-    // There is some room between the groups of eight rows, but patterns are whole.
+    // There is a gap between the groups of eight rows, but patterns are complete.
     made.stride = swizzle == 0 ? 16 : 8 * width;
     made.leading = swizzle == 0 ? 8 : 1;
   } else if (swizzle == 0) {
-    made.stride = 8;                   // the next 8 rows
-    made.leading = rows / 8 * 8 + 16;  // the next 8 of K
+    made.stride = 8;                   // to the next 8 rows
+    made.leading = rows / 8 * 8 + 16;  // to the next 8 of K
   } else {
-    made.stride = 8 * width;       // the next 8 of K
-    made.leading = 2 * 8 * width;  // the next panel
+    made.stride = 8 * width;       // to the next 8 of K
+    made.leading = 2 * 8 * width;  // to the next panel
   }
   return made;
 }
@@ -399,7 +399,7 @@ std::string type_name(const Form& form) {
                      kNames[form.a_type], kNames[form.b_type], form.fragments ? ".rs" : ".ss");
 }
 
-// Adds every N of every type, with the layouts in turn; 8-bit types are combined in turn too.
+// Adds every N for every type. The layouts alternate, and so do combinations of 8-bit types.
 void add_sizes(Set& set) {
   for (const Input type : {kBf16, kF16, kTf32, kE4m3, kE5m2}) {
     for (int n = 8; n <= 256; n += 8) {
@@ -417,7 +417,7 @@ void add_sizes(Set& set) {
   }
 }
 
-// Adds patterns that start anywhere.
+// Adds patterns that start at any multiple of 128 bytes.
 void add_base_offsets(Set& set) {
   for (int swizzle = 1; swizzle <= 3; ++swizzle) {
     for (const bool mn_major : {false, true}) {
@@ -450,11 +450,11 @@ void add_layouts(Set& set) {
   }
 }
 
-// Adds operands of whole panels under every swizzle: V of head dims as they are.
+// Adds operands of whole panels with every swizzle: V with common head dims.
 void add_whole_panels(Set& set) {
   for (int swizzle = 1; swizzle <= 3; ++swizzle) {
     for (const int n : {64, 96, 160, 192}) {
-      const int columns = 8 << swizzle;  // of 16-bit elements in a panel
+      const int columns = 8 << swizzle;  // columns of 16-bit elements in a panel
       if (n % columns != 0) continue;
       for (const Input type : {kBf16, kF16}) {
         Form form{.n = n, .a_type = type, .b_type = type, .fragments = true};

@@ -1,6 +1,7 @@
-// wmma.load, wmma.mma and wmma.store. Which lane holds what is open, so a program loads A, B and C,
-// multiplies them and stores D, and the definition knows matrices in memory alone. A, B and C are
-// in global memory; the warp copies B to shared memory where the form says so.
+// wmma.load, wmma.mma and wmma.store. The manual does not define which lane holds which element. So
+// a program loads A, B and C, multiplies them and stores D, and the definition uses only the
+// matrices in memory. A, B and C are in global memory. In some forms the warp copies B to shared
+// memory first.
 
 #include <fmt/core.h>
 
@@ -23,15 +24,15 @@ struct Form {
   Type type, c, d;
   bool rows_a, rows_b, rows_d;
   bool shared;  // B is in shared memory
-  int skip;     // bytes between the lines of every matrix
+  int skip;     // bytes between the lines of each matrix
   bool saturated;
-  bool exact;  // small integers, or normally distributed numbers
+  bool exact;  // small integers, otherwise normally distributed numbers
 
   std::string shape() const { return fmt::format("m{}n{}k{}", m, n, k); }
 };
-constexpr int kMatrixBytes = 4096;  // of each of A, B and C in `in`, and of D in `out`
+constexpr int kMatrixBytes = 4096;  // bytes of each of A, B and C in `in`, and of D in `out`
 
-// Where element (row, column) of a matrix is.
+// The place of element (row, column) of a matrix.
 std::size_t place(const Form& form, Type type, bool by_rows, int rows, int columns, int row,
                   int column) {
   const int line = by_rows ? row : column;
@@ -141,7 +142,7 @@ std::string text_of(const Form& form) {
              "  mov.u32 t, %tid.x;\n  mov.u32 tile, tiles;\n",
              kMatrixBytes, 2 * kMatrixBytes) +
          copy +
-         // A by a generic address, C and D by one of global memory.
+         // A has a generic address; C and D have addresses of global memory.
          fmt::format("  wmma.load.a.sync.aligned.{}.{}.{} {}, [pa]{};\n", layout_a, shape, type, a,
                      stride_a) +
          fmt::format("  wmma.load.b.sync.aligned.{}.{}.{}.{} {}, [{}]{};\n", layout_b, shape,
@@ -181,7 +182,7 @@ constexpr Form kForms[] = {
     {8, 8, 4, kTypeF64, kTypeF64, kTypeF64, false, true, false, false, 0, false, false},
 };
 
-// An element of D, and what a tensor core may make of it by adding in another order.
+// An element of D, with the error that a tensor core may make by adding in another order.
 Word element(const Form& form, Words in, int row, int column) {
   const Words b = in.subspan(kMatrixBytes / 8);
   const Words c = in.subspan(2 * kMatrixBytes / 8);
@@ -208,7 +209,7 @@ Word element(const Form& form, Words in, int row, int column) {
   }
 }
 
-// What `out` holds are words of 4 bytes, or of 8 for f64; a word of two f16 has both.
+// `out` holds words of 4 bytes, or of 8 for f64. A word of two f16 holds both.
 void define(const Golden& golden, Words in, Expected expected) {
   const Form& form = kForms[golden.facts[0]];
   for (int row = 0; row < form.m; ++row) {
@@ -237,7 +238,7 @@ std::vector<u64> operands(const Form& form, u64 seed) {
         if (form.exact) value = static_cast<int>(random.below(9)) - 4;
         if (type == kTypeS8) value = static_cast<int>(random.below(256)) - 128;
         if (type == kTypeU8) value = static_cast<int>(random.below(256));
-        // A third of the sums leave the range above, and a third below.
+        // A third of the sums exceed the range above, and a third below.
         if (type == kTypeS32 && column % 3 == 1) value = 0x1p31 - 1 - random.below(1000);
         if (type == kTypeS32 && column % 3 == 2) value = -0x1p31 + random.below(1000);
         const std::size_t at = static_cast<std::size_t>(matrix * kMatrixBytes) +

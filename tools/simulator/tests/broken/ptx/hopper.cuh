@@ -1,5 +1,5 @@
 // Instructions of sm_90a for the kernels in the folder above. A fault is reported at the line that
-// uses one of these, since this folder is called ptx.
+// uses one of these, because this folder is named ptx.
 using u32 = unsigned;
 using u64 = unsigned long long;
 
@@ -206,8 +206,8 @@ DEVICE float sum(const float (&d)[8]) {
   for (int i = 0; i < 8; ++i) total += d[i];
   return total;
 }
-// A tile of 80 rows of 128 bytes: A is rows 0 to 63, B rows 64 to 79. All 128 threads of a
-// warpgroup fill it.
+// Fills a tile of 80 rows of 128 bytes: A is rows 0 to 63, B is rows 64 to 79. All 128 threads of a
+// warpgroup call it.
 DEVICE void fill(u32* tile, u32 value) {
   for (u32 i = threadIdx.x % 128; i < 80 * 32; i += 128) tile[i] = value + i % 7;
 }
@@ -217,7 +217,7 @@ DEVICE void prepare(u32* tile, u32 value) {
   fence_async();
   __syncthreads();
 }
-// Makes one product with the fences and waits that it needs. Returns the sum of a thread's part.
+// Computes one product with the fences and waits that it needs. Returns the sum of a thread's part.
 DEVICE float product(u64 a, u64 b, bool accumulate = true) {
   float d[8] = {};
   pin(d);
@@ -252,7 +252,7 @@ DEVICE u32 load_remote(u32 address) {
 DEVICE void store_remote(u32 address, u32 value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
-// The same by generic addresses, which map_shared_rank of a cluster_group gives.
+// The same by generic addresses, like those of map_shared_rank of a cluster_group.
 DEVICE const u32* generic_remote(const u32* p, u32 rank) {
   const u32* address;
   asm volatile("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(p), "r"(rank));
@@ -272,7 +272,7 @@ DEVICE void add_remote(const u32* p, u32 rank, u32 value) {
 DEVICE void arrive_remote(u32 bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-// An arrival at another CTA's mbarrier without a scope, which has that of the CTA that arrives.
+// An arrival at another CTA's mbarrier without a scope. Its scope is then the CTA that arrives.
 DEVICE void arrive_remote_of_cta(u32 bar) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
@@ -283,8 +283,8 @@ DEVICE void arrive_remote_relaxed(u32 bar) {
 
 // A kernel for both CTAs of a cluster, with block=96. The first warp copies half of every tile for
 // both. A stage is free when the consumers of both CTAs have freed it, and neither CTA exits while
-// the other may still write. `kWait` is how the copying warp waits for free stages, `kArrive` how
-// they are freed; with `kStores` the consumers write into a stage before they free it.
+// the other may still write. The copying warp waits for free stages by `kWait`, and `kArrive` frees
+// a stage. With `kStores` the consumers write into a stage before they free it.
 template <void (&kWait)(u64&, u32), void (&kArrive)(u32) = arrive_remote, bool kStores = false>
 DEVICE void copy_for_both(const u32* in, u32* out) {
   __shared__ alignas(128) u32 stages[2][64];
@@ -331,7 +331,7 @@ DEVICE void copy_for_both(const u32* in, u32* out) {
 }
 
 // CTA 1 of a cluster writes `data`, block=32 words of global memory, and arrives at an mbarrier of
-// CTA 0, which waits there by `kWait` and reads them.
+// CTA 0. CTA 0 waits there by `kWait` and reads the words.
 template <void (&kWait)(u64&, u32)>
 DEVICE void hand_over(u32* data, u32* out) {
   __shared__ u64 bar;
