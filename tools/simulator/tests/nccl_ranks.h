@@ -39,7 +39,7 @@ inline void set_nccl(std::uint64_t seed, std::uint32_t polls = 3, std::uint32_t 
 }
 
 struct NcclRank {
-  static constexpr int kNumbers = 64;  // of a buffer, in fp32
+  static constexpr int kNumbers = 64;  // numbers in a buffer, in fp32
 
   const CudaTable cuda = make_cuda_table();
   const NcclTable nccl = nccl::make_table();

@@ -1,5 +1,6 @@
-// What orders operations and what does not, beyond the pairs of race_test.cc: pipelines, frees on
-// streams, functions on the host, neighbouring bytes, and programs that run for a long time.
+// Tests of what orders operations and what does not, beyond the pairs of race_test.cc: pipelines,
+// frees on streams, functions on the host, neighbouring bytes, and programs that run for a long
+// time.
 
 #include <doctest/doctest.h>
 

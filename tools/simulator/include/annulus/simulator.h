@@ -57,17 +57,18 @@ typedef struct annulus_simulator_options {
   uint32_t struct_size;
   uint32_t checked;  // 1: search for races, uninitialised reads and copies without a wait; 0: trust
                      // the kernel
-  uint64_t seed;     // of the order of warps and of the moments at which asynchronous effects land
-  uint32_t threads;  // host threads for CTAs, up to 1024; 0: one for each processor
-  uint32_t quantum;  // instructions of a warp before another one may run; 0: drawn
-  uint32_t landing;  // when asynchronous effects land: 0 drawn, 1 early, 2 late
-  uint32_t limit;    // millions of warp instructions that a CTA may run; 0: no limit
-  uint32_t streams;  // 0: work runs when it is queued; 1: later, in a drawn order
+  uint64_t
+      seed;  // determines the order of warps and the moments at which asynchronous effects land
+  uint32_t threads;   // host threads for CTAs, up to 1024; 0: one for each processor
+  uint32_t quantum;   // instructions of a warp before another one may run; 0: drawn
+  uint32_t landing;   // when asynchronous effects land: 0 drawn, 1 early, 2 late
+  uint32_t limit;     // millions of warp instructions that a CTA may run; 0: no limit
+  uint32_t streams;   // 0: work runs when it is queued; 1: later, in a drawn order
   uint32_t products;  // a wait for wgmma covers the warpgroup (1) or the warp (2); 0: given by
                       // `reading`: 1 if it is proven, drawn for each CTA if it is strict
   uint32_t reading;   // rules that the manual leaves open: 0 strict, only what the manual promises;
-                      // 1 proven, also what kernels in production rely on (docs/simulator.md, "Two
-                      // readings")
+                      // 1 proven, and in addition what kernels in production rely on
+                     // (docs/simulator.md, "Two readings")
   uint32_t resident;  // CTAs run one at a time (1) or are co-resident (2); 0: as the kernel needs
   uint64_t ignored;   // kinds of faults after which a run continues, one bit for each, numbered as
                       // below
@@ -159,7 +160,7 @@ ANNULUS_EXPORT int annulusSimulatorNcclEntry(const char* name, void** entry);
 typedef struct annulus_simulator_nccl_options {
   uint32_t struct_size;
   uint32_t version;  // the result of ncclGetVersion: 10000 major + 100 minor + patch, from 21400 on
-  uint64_t seed;     // of the order in which messages are sent
+  uint64_t seed;     // determines the order in which messages are sent
   uint32_t polls;    // a non-blocking operation stays in progress for a drawn number of further
                      // polls, up to this one
   uint32_t fail_after;  // number of calls of fail_function before the call that fails
@@ -188,8 +189,8 @@ typedef struct annulus_simulator_nccl_counters {
   uint32_t struct_size;
   uint32_t reserved;  // 0
   uint64_t groups;    // a call outside of a group counts as a group
-  uint64_t messages;  // sent by these ranks, including those of collective calls
-  uint64_t bytes;     // of these messages
+  uint64_t messages;  // sent by these ranks, including messages of collective calls
+  uint64_t bytes;     // sum of the bytes of these messages
   // A prediction: the sum over groups of the time that the busiest direction of a link takes by the
   // options. This is a latency for each of its messages, plus its bytes at the rate. It assumes
   // that each group uses all links alone.

@@ -226,7 +226,7 @@ struct Golden {
   Extent block;
   std::uint32_t shared_bytes = 0;  // bytes of dynamic shared memory
   bool modelled = true;            // false: the simulator refuses it, and names the line
-  std::vector<Kind> operands;      // for forms: the kinds of the values to generate
+  std::vector<Kind> operands;      // a form's kinds of values to generate
   std::vector<std::uint64_t> in;
   std::vector<std::vector<std::byte>> extra;  // further kernel parameters after (in, out)
   std::vector<Tensor> tensors;                // more parameters after those; 128 bytes each
@@ -238,7 +238,7 @@ struct Golden {
   std::uint64_t filler = kFiller;  // the value of the words of out at launch
   // Fills `expected`, whose words are initialised to "filler untouched".
   void (*define)(const Golden& self, Words in, Expected expected) = nullptr;
-  void (*rule)() = nullptr;  // for forms: the typed definition that `define` calls
+  void (*rule)() = nullptr;  // a form's typed definition, which `define` calls
 };
 
 int bytes_of(Kind kind);

@@ -3,7 +3,7 @@
 //
 //   golden_programs --device cuda:0 --json silicon.json
 //   golden_programs --device sim:sm_80 --json simulator.json
-//   golden_programs --device cuda:0 --go-on silicon.json     the same, but continues an earlier report
+//   golden_programs --device cuda:0 --go-on silicon.json     the same, but continues a report
 //   golden_programs --compare silicon.json simulator.json    names every instruction that differs
 //   golden_programs --write FOLDER                           writes the programs as .ptx files
 //   golden_programs --list

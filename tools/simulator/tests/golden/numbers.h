@@ -28,8 +28,8 @@ inline u64 both(u32 low, u32 high) { return low | static_cast<u64>(high) << 32; 
 
 struct Format {
   int mantissa;      // stored bits
-  int min_exponent;  // of the smallest normal number
-  int max_exponent;  // of the largest finite number
+  int min_exponent;  // exponent of the smallest normal number
+  int max_exponent;  // exponent of the largest finite number
 };
 inline constexpr Format kHalfFormat{10, -14, 15};
 inline constexpr Format kBfloatFormat{7, -126, 127};

@@ -13,7 +13,7 @@
 namespace annulus::golden {
 
 struct Mismatch {
-  std::size_t index = 0;  // of the expected Word
+  std::size_t index = 0;  // index of the expected Word
   std::uint64_t got = 0;
   std::uint64_t expected = 0;
   std::string text;  // both values as text, with the operands of a form

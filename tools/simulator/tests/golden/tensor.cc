@@ -171,7 +171,7 @@ void add_fills(Set& set) {
 void define_multicast(const Golden& self, Words in, Expected expected) {
   const auto* tensor = reinterpret_cast<const std::uint8_t*>(in.data());
   std::vector<std::uint8_t> shared = to_bytes(self, expected);
-  const u64 bytes = shared.size() / 4;  // of a box
+  const u64 bytes = shared.size() / 4;  // bytes of a box
   for (int half = 0; half < 2; ++half) {
     const Box box{self.tensors[0], {self.facts[0], self.facts[1] + 8 * half}};
     box.for_elements([&](u64 to, i64 from) {

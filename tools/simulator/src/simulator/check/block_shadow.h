@@ -112,8 +112,8 @@ class BlockShadow {
     std::size_t end;
   };
 
-  // What a warp did up to and including a clock. For lanes of the same warp it is only what `lanes`
-  // did.
+  // The accesses of a warp up to and including a clock. For lanes of the same warp they are only
+  // those of `lanes`.
   struct Gift {
     int warp;
     std::uint32_t clock;

@@ -103,7 +103,7 @@ class SharedShadow {
     Agent agent = 0;
     std::uint32_t clock = kPending;
     int lane = kCollective;  // the lane of the agent, if the agent is a warp
-    std::uint32_t pc = 0;    // of the instruction
+    std::uint32_t pc = 0;    // the place of the instruction
     std::string what;        // a description for messages: "a bulk copy for the mbarrier at 1032"
   };
   // Adds a record and returns its index.
@@ -169,7 +169,7 @@ class SharedShadow {
   };
   // The atomics on a word, or on a half of it.
   struct Atomics {
-    ClusterClocks::Vector released;  // what all of them released
+    ClusterClocks::Vector released;  // the accesses that all of them released
     std::array<Stamp, 4> before{};   // the writers of the bytes before the first atomic
     // [warp of the cluster][lane]: clocks of the last atomic
     std::vector<std::array<std::uint32_t, kLanes>> last;

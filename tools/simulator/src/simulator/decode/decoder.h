@@ -36,7 +36,7 @@ using FindOpcode = DecodeFunction (*)(std::string_view opcode);
 struct Placement {
   std::map<std::string, std::uint64_t, std::less<>> global;
   std::map<std::string, std::uint64_t, std::less<>> functions;
-  std::map<std::string, std::uint32_t, std::less<>> shared;  // of a single kernel
+  std::map<std::string, std::uint32_t, std::less<>> shared;  // variables of a single kernel
 };
 
 class Decoder {

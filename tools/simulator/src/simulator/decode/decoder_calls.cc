@@ -10,7 +10,7 @@
 namespace annulus::simulator {
 namespace {
 
-constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // of a thread (CUDA programming guide)
+constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // limit of a thread (CUDA programming guide)
 
 }  // namespace
 

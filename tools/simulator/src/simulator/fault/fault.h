@@ -101,7 +101,7 @@ struct Fault : std::exception {
   int line = 0;       // in that file; 0: unknown
   std::string trace;  // the chain of inlined lines, innermost first, if there are several
   int ptx_line = 0;
-  std::string instruction;  // as PTX
+  std::string instruction;  // its PTX text
   std::uint32_t block[3] = {0, 0, 0};
   int warp = -1;
   int lane = -1;  // the lowest of the lanes concerned

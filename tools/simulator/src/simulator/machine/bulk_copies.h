@@ -34,16 +34,16 @@ struct BulkCopy {
   int lane = 0;
   std::uint32_t pc = 0;
   bool tensor = false;
-  TensorMap map;               // of a tensor copy
-  Coordinates start{};         // of a tensor copy: the box that it moves
-  std::uint64_t address = 0;   // of any other copy: the address in global memory
+  TensorMap map;               // the map of a tensor copy
+  Coordinates start{};         // the box that a tensor copy moves
+  std::uint64_t address = 0;   // the global address of any other copy
   std::uint32_t bytes = 0;     // size in shared memory
   std::uint32_t source = 0;    // offset in the issuer's shared memory: kStore, kShare
   std::uint32_t target = 0;    // offset in shared memory: all but kStore
   std::uint32_t mbarrier = 0;  // offset: all but kStore
   std::uint32_t ctas = 0;      // the ranks of the CTAs that it writes to, as bits: all but kStore
   Reduction reduction = Reduction::kNone;
-  TensorType type = TensorType::kUint8;  // of a reduction
+  TensorType type = TensorType::kUint8;  // the type of a reduction's elements
   std::uint32_t group = 0;               // the bulk group of the lane: kStore
 
   // State.

@@ -52,7 +52,7 @@ struct Cluster {
     ++polls;
   }
 
-  Arrivals barrier;  // of barrier.cluster; Warp::cluster_arrived has the lanes that have arrived
+  Arrivals barrier;  // arrivals at barrier.cluster; Warp::cluster_arrived has the lanes
 
   Cluster();
   ~Cluster();

@@ -25,9 +25,9 @@ struct Flight {
   const Warp* issuer = nullptr;
   int lane = 0;
   std::uint32_t pc = 0;
-  std::uint32_t group = 0;     // of a store: its group in its lane
-  std::uint32_t mbarrier = 0;  // of a load: the offset of its mbarrier
-  std::uint32_t clock = 0;     // of a load: the clock of the mbarrier in its phase
+  std::uint32_t group = 0;     // a store's group in its lane
+  std::uint32_t mbarrier = 0;  // the offset of a load's mbarrier
+  std::uint32_t clock = 0;     // the clock of a load's mbarrier in its phase
 
   std::uint64_t begin() const { return ranges.front().begin; }  // the lowest address
   std::uint64_t end() const { return ranges.back().end; }       // one past the highest address

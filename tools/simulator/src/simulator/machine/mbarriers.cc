@@ -66,7 +66,7 @@ void Mbarriers::init(const Warp& by, std::uint32_t offset, std::uint32_t count, 
   mbarrier.valid = true;
   mbarrier.expected = mbarrier.pending = count;
   mbarrier.bytes = 0;
-  mbarrier.first_clock += mbarrier.phase + 1;  // so that clocks never decrease
+  mbarrier.first_clock += mbarrier.phase + 1;  // keeps clocks from decreasing
   mbarrier.phase = 0;
   mbarrier.observed = 0;
   if (!owner.checked) return;

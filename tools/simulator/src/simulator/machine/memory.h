@@ -148,7 +148,7 @@ class GlobalMemory {
 // The memory of another device, as a kernel sees it.
 struct PeerMemory {
   const GlobalMemory* memory = nullptr;
-  int ordinal = 0;       // of the device
+  int ordinal = 0;       // ordinal of the device
   bool enabled = false;  // the kernel's context may access it
   // If `enabled` is false: the allocations that the kernel's device may access nevertheless. They
   // are given by their first bytes, in ascending order.

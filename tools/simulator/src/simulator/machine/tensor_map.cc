@@ -9,7 +9,7 @@ namespace {
 // Limits from CUDA's documentation of cuTensorMapEncodeTiled.
 constexpr std::uint64_t kMaxDim = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxStride = std::uint64_t{1} << 40;
-constexpr std::uint64_t kTensorAlignment = 16;  // of addresses, strides and rows of a box, in bytes
+constexpr std::uint64_t kTensorAlignment = 16;  // bytes; for addresses, strides and rows of a box
 constexpr std::uint32_t kMaxBox = 256;
 constexpr std::uint32_t kMaxElementStride = 8;
 

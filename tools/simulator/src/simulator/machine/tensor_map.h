@@ -68,7 +68,7 @@ struct alignas(64) TensorMap {
   std::array<std::uint16_t, 5> box{};      // in elements, before element strides apply
   std::array<std::uint8_t, 5> element_strides{1, 1, 1, 1, 1};
   std::array<std::uint8_t, 5> zeros{};
-  std::uint32_t digest = 0;  // of all members before it; a map that was changed is invalid
+  std::uint32_t digest = 0;  // digest of all members before it; a map that was changed is invalid
 
   std::uint32_t element_bytes() const { return bytes_of(type); }
   // The number of elements of a box along a dimension.

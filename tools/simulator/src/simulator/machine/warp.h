@@ -59,7 +59,7 @@ struct Cta;
 struct Warp {
   std::byte* registers = nullptr;  // the register file, see simulator/program/program.h
   Cta* cta = nullptr;
-  std::uint32_t pc = 0;  // of the running instruction, or of the instruction whose effect runs
+  std::uint32_t pc = 0;  // index of the running instruction, or of the one whose effect runs
   int index = 0;         // in the CTA
   ClusterClocks::Agent agent = 0;
   Mask live = 0;   // lanes that have not exited
@@ -76,7 +76,7 @@ struct Warp {
   MatrixWarp matrix;                            // the state of wgmma
   std::array<std::uint32_t, 32> bulk_groups{};  // the number of cp.async.bulk.commit_group of each
                                                 // lane
-  std::uint32_t maximum_registers = 0;          // of each thread, as set by setmaxnreg
+  std::uint32_t maximum_registers = 0;          // registers of each thread, as set by setmaxnreg
   Mask cluster_arrived = 0;   // lanes that have arrived at barrier.cluster in its open phase
   Mask cluster_unwaited = 0;  // lanes that have arrived and not waited yet
   std::vector<Mask> written;  // the lanes in which each watched register was written (checked mode)

@@ -18,7 +18,7 @@
 namespace annulus::simulator::nccl {
 namespace {
 
-using namespace annulus::abi;  // as in entries.h
+using namespace annulus::abi;
 
 struct LastError {
   std::mutex mutex;
@@ -110,7 +110,7 @@ NcclResult call(const char* symbol, NcclComm handle, CUstream stream, Call made)
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-// Reads a configuration. Returns false if it is not valid. Its layout is that of nccl.h since 2.14.
+// Reads a configuration. Returns false if it is not valid. It has the layout of nccl.h since 2.14.
 bool read_config(const NcclConfig* config, bool* blocking) {
   struct Head {
     std::size_t size;

@@ -30,7 +30,7 @@ struct Leg {
   Channel channel = Channel::kPairs;
   std::uint64_t number = 0;
   Label label;
-  std::uint64_t address = 0;  // of the bytes to send, or of the place for received bytes
+  std::uint64_t address = 0;  // the bytes to send, or the place for received bytes
   // In place of `address`, if the received bytes are reduced: the index of the part in a collective
   // call.
   int part = -1;

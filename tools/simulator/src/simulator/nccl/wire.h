@@ -25,7 +25,7 @@ constexpr int kMostRanks = 4096;
 struct Member {
   std::int32_t ranks = 0;
   std::int32_t rank = 0;
-  std::int32_t version = 0;  // of NCCL
+  std::int32_t version = 0;  // NCCL's version
   std::int32_t device = 0;   // ordinal of the device; two ranks of a host may not have the same
                              // device
   std::uint64_t host = 0;    // hash of the host's name, or of NCCL_HOSTID
@@ -71,7 +71,7 @@ class Wire {
 
  private:
   struct Link {
-    std::shared_ptr<Inbox> inbox;  // of a rank in this process
+    std::shared_ptr<Inbox> inbox;  // the inbox of a rank in this process
     int socket = -1;               // to a rank in another process
     std::vector<char> in;          // the beginning of a frame; only the carrier thread uses it
     // Guarded by out_mutex_: frames that are not sent yet, and whether the other side has gone.

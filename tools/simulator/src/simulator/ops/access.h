@@ -81,9 +81,10 @@ void check_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_
 void note_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
                 MemoryOrder order);
 
-// The same search for a lane that updates memory by an atomic. The update has to be ordered by what
-// came before. Then the lane takes what earlier strong writes at the address gave, if its result is
-// used (`learns`), and gives. After all lanes of an instruction, the warp's clock has to advance.
+// Searches for races of a lane that updates memory by an atomic. The update has to be ordered by
+// what came before. Then the lane takes what earlier strong writes at the address gave, if its
+// result is used (`learns`), and gives. After all lanes of an instruction, the warp's clock has to
+// advance.
 void update_in_block(const Warp& warp, int lane, const LaneAddresses& addresses,
                      std::uint32_t bytes, MemoryOrder order, bool learns);
 

@@ -53,7 +53,7 @@ enum class Flow : std::uint8_t {
   kReturn,
   kExit,
   kBarrier,  // the handler sets in Warp::pause whether the lanes wait
-  kOrdered,  // with co-resident CTAs, the access happens in the order of their clocks
+  kOrdered,  // co-resident CTAs make the access in the order of their clocks
 };
 
 // The lanes that must have reached an instruction before it runs.
@@ -78,7 +78,7 @@ enum Watch : std::uint8_t {
 };
 
 struct Inst {
-  Handler run[2] = {nullptr, nullptr};  // for fast mode and for checked mode
+  Handler run[2] = {nullptr, nullptr};  // the handlers for fast mode and for checked mode
   std::uint32_t d = kNoSlot;            // destination slot
   std::uint32_t a = kNoSlot;            // source slots
   std::uint32_t b = kNoSlot;
@@ -93,8 +93,8 @@ struct Inst {
   Class kind = Class::kOther;
   std::uint8_t guard_negated = 0;
   MemoryOrder order = MemoryOrder::kWeak;
-  bool compared = false;       // for a load, see simulator/decode/compared_loads.h
-  bool polls = false;          // for a branch back, see simulator/decode/polling_loops.h
+  bool compared = false;       // set for a load; see simulator/decode/compared_loads.h
+  bool polls = false;          // set for a branch back; see simulator/decode/polling_loops.h
   std::uint16_t site = 0;      // see Program::sites
   std::uint8_t watch = 0;      // the checks of checked mode before it runs, see Watch
   std::uint8_t small[5] = {};  // modifiers; each handler defines their places
@@ -104,7 +104,7 @@ struct Inst {
 struct Constant {
   std::uint32_t slot = 0;
   std::uint64_t bits = 0;
-  int bytes = 4;  // for each lane: 2, 4 or 8
+  int bytes = 4;  // bytes of a lane: 2, 4 or 8
 };
 
 // The special registers (specials.def). The vectors come first, with three registers each, so the
@@ -129,7 +129,7 @@ struct SpecialSlot {
 // For checked mode: registers that may be read before they are written.
 struct RegisterUse {
   std::uint32_t watched = 0;  // index into the warp's table of written-lane masks
-  std::uint32_t reg = 0;      // for the message
+  std::uint32_t reg = 0;      // the register's number, for the message
   bool passed_on = false;     // the instruction only passes it to shared memory or another lane
 };
 
@@ -148,9 +148,9 @@ struct KernelInfo {
   int target = 0;  // the architecture of its PTX: 80 for sm_80, 90 for sm_90a
   std::vector<std::uint32_t> parameter_offsets;  // in the parameter block, one for each parameter
   std::vector<std::uint32_t> parameter_sizes;    // in bytes
-  std::uint32_t parameter_bytes = 0;             // of the whole block
+  std::uint32_t parameter_bytes = 0;             // bytes of the whole block
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;     // for each thread
+  std::uint32_t local_bytes = 0;     // bytes of a thread
   std::uint32_t max_threads = 1024;  // .maxntid, else 1024
   // The number of registers that hold values at the same time, at most 255. It is an estimate,
   // because registers of PTX are virtual.
@@ -170,7 +170,7 @@ struct Program {
   std::vector<std::uint32_t> slots;  // operand lists of instructions with many operands
   std::vector<Constant> constants;
   std::vector<SpecialSlot> specials;
-  std::uint32_t register_bytes = 0;         // of the file of a warp
+  std::uint32_t register_bytes = 0;         // bytes of a warp's register file
   std::uint32_t dynamic_shared_offset = 0;  // the start of extern shared memory
   // Whether blocks can order themselves, because there are fences of the device, acquires or
   // releases.
@@ -206,8 +206,8 @@ struct Program {
 
   // For messages. The module outlives the program.
   const ptx::Module* module = nullptr;
-  std::vector<const ptx::Function*> functions;        // for each instruction
-  std::vector<const ptx::Instruction*> instructions;  // for each instruction
+  std::vector<const ptx::Function*> functions;        // [pc]
+  std::vector<const ptx::Instruction*> instructions;  // [pc]
 };
 
 }  // namespace annulus::simulator

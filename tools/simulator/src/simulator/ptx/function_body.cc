@@ -53,10 +53,11 @@ class BodyParser {
   Function& function_;
   Scopes scopes_;
   int location_ = -1;
-  std::uint32_t used_bytes_ = ~0u;  // of the next instruction
+  std::uint32_t used_bytes_ = ~0u;  // the mask of the next instruction
   std::vector<Jump> jumps_;
   std::string last_label_;
-  std::map<std::string, std::vector<std::string>, std::less<>> tables_;  // for brx.idx, by label
+  std::map<std::string, std::vector<std::string>, std::less<>>
+      tables_;  // targets of brx.idx, by the label of the table
 };
 
 void BodyParser::block() {

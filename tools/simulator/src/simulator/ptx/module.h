@@ -31,7 +31,7 @@ struct Operand {
   bool negated = false;     // !p
   bool is_float = false;    // an immediate written as 0f..., 0d... or with a point
   std::int32_t reg = -1;    // index into Function::registers
-  std::int64_t offset = 0;  // of an address or symbol
+  std::int64_t offset = 0;  // added to an address or symbol
   std::uint64_t bits = 0;   // an immediate: two's complement, or the bits of a double
   std::int32_t label = -1;  // index into Function::labels
   std::string text;         // symbol (the name of its Variable) or special register
@@ -44,7 +44,7 @@ struct Instruction {
   std::vector<Operand> operands;
   std::int32_t guard = -1;  // predicate register, or -1
   bool guard_negated = false;
-  std::uint32_t used_bytes = ~0u;  // for a load: .pragma "used_bytes_mask", one bit for each byte
+  std::uint32_t used_bytes = ~0u;  // a load's .pragma "used_bytes_mask", one bit for each byte
   int line = 0;                    // in the PTX text
   int location = -1;               // index into Module::locations
 

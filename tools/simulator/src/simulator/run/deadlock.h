@@ -16,8 +16,8 @@ namespace annulus::simulator {
 // write. `unstarted` CTAs have not started. Throws the Fault, at the first cluster.
 [[noreturn]] void report_polls(const std::vector<Cluster*>& clusters, std::uint64_t unstarted);
 
-// What the warps of a CTA do and wait for: "warp 0 runs at PTX line 9; barrier 0 has 32 of 64
-// threads".
+// A description of what the warps of a CTA do and wait for: "warp 0 runs at PTX line 9; barrier 0
+// has 32 of 64 threads".
 std::string waits_text(const Cta& cta);
 
 }  // namespace annulus::simulator

@@ -36,8 +36,8 @@ struct LaunchRequest {
   std::uint32_t cluster[3] = {1, 1, 1};  // divides the grid
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters;    // parameter_bytes of them
-  std::uint32_t shared_limit = 0;           // for a CTA; the caller refuses a launch above it
-  std::uint64_t max_warp_instructions = 0;  // for a CTA; 0: unlimited
+  std::uint32_t shared_limit = 0;           // bytes of a CTA; the caller refuses a launch above it
+  std::uint64_t max_warp_instructions = 0;  // limit of a CTA; 0: unlimited
   std::span<const PeerMemory> peers;        // the memories of all other devices that have memory
   std::uint64_t resident_ctas = 0;   // the number that fits on the device at a time; 0: any number
   bool cooperative = false;          // all CTAs are co-resident; requires that they fit

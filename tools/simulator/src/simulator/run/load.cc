@@ -21,7 +21,7 @@ std::uint32_t align_to(std::uint32_t value, std::uint64_t unit) {
   return base::round_up(value, step);
 }
 
-constexpr std::uint64_t kRegisters = 65536;  // of a multiprocessor
+constexpr std::uint64_t kRegisters = 65536;  // number on a multiprocessor
 
 // The registers of a thread at the start of a kernel with setmaxnreg, as ptxas 13.0 chooses them.
 // With .maxnreg it is that number. If threads and CTAs are both bounded, it is the largest number
@@ -58,8 +58,8 @@ int target_number(std::string_view target) {
 }
 
 // Limits of ptxas.
-constexpr std::uint64_t kMaxConstantBytes = 0x10000;     // of a module
-constexpr std::uint64_t kMaxStaticSharedBytes = 0xc000;  // of a kernel
+constexpr std::uint64_t kMaxConstantBytes = 0x10000;     // limit of a module
+constexpr std::uint64_t kMaxStaticSharedBytes = 0xc000;  // limit of a kernel
 
 using NameSet = std::set<std::string, std::less<>>;
 

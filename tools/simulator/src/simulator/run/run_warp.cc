@@ -122,7 +122,7 @@ void note_written(Warp& warp, const Inst& inst, Mask mask) {
 
 // The effect on the running group of an instruction that changes the control flow.
 struct Step {
-  std::uint32_t pc = 0;  // where the group continues
+  std::uint32_t pc = 0;  // the group's next instruction
   bool regroup = false;  // groups have changed or may merge: a group is selected again
   bool gone = false;     // the warp's groups already hold where its lanes continue
   bool yield = false;    // the rest of the turn is given up
@@ -309,7 +309,7 @@ Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
 struct Turn {
   std::uint32_t budget = 0;  // in instructions
   std::uint32_t granted = 0;
-  std::uint32_t attempts = 0;  // of these, the instructions that did not happen
+  std::uint32_t attempts = 0;  // instructions among them that did not happen
   std::uint64_t lanes = 0;
   std::uint64_t activity = 0;  // the activity when the running group last began a round of a
                                // polling loop

@@ -26,7 +26,7 @@ class DefaultStreamOfThread {
 };
 
 struct DefaultStreamOfContext {
-  DefaultStreamOfContext() {}  // so that no object is an unused variable
+  DefaultStreamOfContext() {}  // keeps the compiler from reporting an unused variable
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ struct Registry {
   std::unordered_map<const void*, std::unique_ptr<Image>> images;
   std::unordered_map<const void*, Kernel*> kernels;  // by the address of the host code
   std::unordered_map<const void*, Variable> variables;
-  std::unordered_set<const void*> handles;  // of all kernels
+  std::unordered_set<const void*> handles;  // handles of all kernels
 };
 Registry& registry() {
   static auto* const only = new Registry;

@@ -67,7 +67,7 @@ class Image {
  private:
   struct Loaded {
     CUmodule module = nullptr;
-    CUresult code = cudaSuccess;  // of the only attempt to load the module
+    CUresult code = cudaSuccess;  // result of the only attempt to load the module
     std::map<std::string, CUfunction, std::less<>> functions;
   };
   Loaded& load(CUcontext context);  // requires: mutex_ is held

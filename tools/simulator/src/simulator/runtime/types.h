@@ -53,7 +53,7 @@ enum : int {
 // cudaMemoryType
 enum : int { kUnregistered = 0, kHostMemory = 1, kDeviceMemory = 2, kManagedMemory = 3 };
 
-constexpr int kInvalidDeviceId = -2;  // for memory that belongs to no device
+constexpr int kInvalidDeviceId = -2;  // the device of memory that belongs to no device
 
 struct Uuid {
   char bytes[16];

@@ -252,7 +252,7 @@ DEVICE u32 load_remote(u32 address) {
 DEVICE void store_remote(u32 address, u32 value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
-// The same by generic addresses, like those of map_shared_rank of a cluster_group.
+// The address of another CTA's word as a generic address, like map_shared_rank of a cluster_group.
 DEVICE const u32* generic_remote(const u32* p, u32 rank) {
   const u32* address;
   asm volatile("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(p), "r"(rank));

@@ -15,7 +15,7 @@ abi::CUresult refuse(const char* symbol, std::atomic<bool>& logged) noexcept {
     log_warning(fmt::format(
         "{} is not in the simulated driver; it returns CUDA_ERROR_NOT_SUPPORTED", symbol));
   } catch (...) {
-    // A log line that fails is no error, because the returned code reports the absence too.
+    // A failed log line is not an error, because the returned code reports the absence too.
   }
   return abi::kCudaNotSupported;
 }

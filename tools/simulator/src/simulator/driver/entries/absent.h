@@ -2,7 +2,7 @@
 #define ANNULUS_SIMULATOR_DRIVER_ENTRIES_ABSENT_H_
 
 // A function for each line of absent.def, under the name of its symbol. It takes no parameters.
-// Callers in C may pass parameters all the same, because the function writes nothing and only
+// Callers in C may still pass parameters, because the function writes nothing and only
 // returns a code.
 
 #include <string>

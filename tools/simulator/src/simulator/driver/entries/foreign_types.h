@@ -178,7 +178,7 @@ struct Copy3d {
   const void* from_host;
   abi::CUdeviceptr from_device;
   void* from_array;
-  void* from_context;  // of CUDA_MEMCPY3D_PEER; otherwise reserved
+  void* from_context;  // a member of CUDA_MEMCPY3D_PEER; otherwise reserved
   std::size_t from_pitch, from_height;
   std::size_t to_x, to_y, to_z, to_level;
   int to_type;

@@ -131,7 +131,7 @@ CUresult link_complete(CUlinkState link, void** image, std::size_t* bytes) {
     if (result.loaded == nullptr) refuse(*found, result.code, result.log);
     found->options().give_logs({});
     *image = found->result.data();
-    if (bytes != nullptr) *bytes = found->result.size() + 1;  // with the NUL at its end
+    if (bytes != nullptr) *bytes = found->result.size() + 1;  // includes the NUL at its end
     return kCudaSuccess;
   });
 }

@@ -15,7 +15,7 @@ struct Target {
   CUdeviceptr pointer = 0;
   Allocation allocation;
   Device* device = nullptr;  // null: memory of the host
-  HostBlock block;           // of memory of the host
+  HostBlock block;           // the block, for memory of the host
 };
 
 std::optional<Target> find_target(CUdeviceptr pointer) {
@@ -81,7 +81,7 @@ bool wide_attribute(const Target& target, int attribute, void* value) {
       return true;
     case kPointerBufferId:
     case kPointerBlockId:
-      store(value, static_cast<unsigned long long>(at.begin));  // as unique as the address
+      store(value, static_cast<unsigned long long>(at.begin));  // the address is a unique id
       return true;
     case kPointerAllowedHandleTypes:
       store(value, std::uint64_t{0});

@@ -62,7 +62,7 @@ void write_number(void* value, int attribute, MemoryPool& pool) {
 CUresult mem_pool_create(CUmemoryPool* pool, const PoolProperties* properties) {
   return guarded([&]() -> CUresult {
     if (pool == nullptr || properties == nullptr) return kCudaInvalidValue;
-    if (properties->handle_types != 0) return kCudaNotSupported;  // for other processes
+    if (properties->handle_types != 0) return kCudaNotSupported;  // sharing with other processes
     const bool managed = properties->allocation_type == kAllocationManaged;
     if (!managed && properties->allocation_type != kAllocationPinned) return kCudaInvalidValue;
     auto made = std::make_shared<MemoryPool>();

@@ -63,8 +63,8 @@ void break_context(Context& context, const Fault& fault) {
     try {
       one->device->report(base::LogLevel::kError, fault.message(), fault.json());
     } catch (const std::bad_alloc&) {
-      // There is no memory left for a message that names the place, so only the code says what
-      // happened.
+      // There is no memory left for a message that names the place, so only the code reports the
+      // fault.
     }
   }
 }

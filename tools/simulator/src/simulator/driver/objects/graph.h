@@ -23,13 +23,13 @@ namespace annulus::simulator::driver {
 struct NodeParameters {
   int type = kNodeEmpty;
   std::shared_ptr<const KernelCall> kernel;
-  std::vector<entry::LaunchAttribute> attributes;  // of a kernel node
+  std::vector<entry::LaunchAttribute> attributes;  // attributes of a kernel node
   Copy3d copy{};
   MemsetNodeParameters fill{};
   HostNodeParameters host{};
   std::shared_ptr<Graph> child;
   std::shared_ptr<Event> event;
-  std::shared_ptr<Context> context;  // of a copy or a fill
+  std::shared_ptr<Context> context;  // the context of a copy or a fill
 };
 
 // The work of a node with these parameters, described for messages. Throws Refusal if it cannot be

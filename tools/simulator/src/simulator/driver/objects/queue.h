@@ -78,8 +78,7 @@ using ItemPointer = std::shared_ptr<Item>;  // null: work that ended long ago
 
 class Queue {
  public:
-  static constexpr std::size_t kDepth = 1024;  // with more pending items than this, shorten() runs
-                                               // some
+  static constexpr std::size_t kDepth = 1024;  // shorten() runs items above this number
 
   // Queues the items in the order of their edges, either all of them or none. Throws only
   // bad_alloc.
