@@ -200,7 +200,7 @@ TEST_CASE("what does not parse is named with its line") {
       {kernel(".reg .b7x %r1;"), "line 6"},
       {kernel(".reg .b32 %r<99999999>;"), "too many"},
       {kernel("mov.b32 \"text"), "string"},
-      {kernel("a: a: ret;"), "twice"},
+      {kernel("a: a: ret;"), "two labels"},
       {std::string(kHead) + ".visible .entry k() {", "not closed"},
       {std::string(kHead) + "/* open", "comment"},
       {std::string(kHead) + ".global .b8 huge[9999999999999999];", "too large"},

@@ -365,7 +365,7 @@ TEST_CASE("CTAs that wait for one which finds no place are reported with it") {
   CHECK(on.fault().at("kind") == "deadlock");
   const std::string text = on.fault().at("message");
   INFO(text);
-  CHECK(text.find("4224 CTAs live") != std::string::npos);
+  CHECK(text.find("4224 CTAs are resident") != std::string::npos);
   CHECK(text.find("5 more CTAs have not started") != std::string::npos);
   CHECK(on.fault().at("block") == base::Json::array({0, 0, 0}));
 }
