@@ -1,6 +1,6 @@
 # The steps are the program's own.
 add_library(annulus_test_batches STATIC batch/batch_case.cc
-  ${PROJECT_SOURCE_DIR}/tools/program/batch_step.cc ${PROJECT_SOURCE_DIR}/tools/program/request.cc)
+  ${PROJECT_SOURCE_DIR}/tools/program/input/batch_step.cc ${PROJECT_SOURCE_DIR}/tools/program/input/request.cc)
 target_include_directories(annulus_test_batches PUBLIC ${PROJECT_SOURCE_DIR}/tools)
 target_link_libraries(annulus_test_batches PUBLIC annulus_test_devices PRIVATE doctest::doctest)
 annulus_warnings(annulus_test_batches)

@@ -1,14 +1,14 @@
 #ifndef ANNULUS_TESTS_BATCH_BATCH_CASE_H_
 #define ANNULUS_TESTS_BATCH_BATCH_CASE_H_
 
-// Steps of batches as the program makes them (program/batch_step.h), checked by doctest.
+// Steps of batches as the program makes them (program/input/batch_step.h), checked by doctest.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "annulus/batch.h"
-#include "program/batch_step.h"
+#include "program/input/batch_step.h"
 
 namespace annulus::test {
 

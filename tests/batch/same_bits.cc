@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "program/batch_step.h"
+#include "program/input/batch_step.h"
 
 namespace annulus::test {
 namespace {

@@ -12,7 +12,7 @@
 #include "annulus/batch.h"
 #include "base/random.h"
 #include "device/stream.h"
-#include "program/request.h"
+#include "program/input/request.h"
 
 namespace annulus::test {
 

@@ -15,7 +15,7 @@
 #include "annulus/device.h"
 #include "annulus/merge.h"
 #include "annulus/types.h"
-#include "program/request.h"
+#include "program/input/request.h"
 
 namespace annulus::test {
 

@@ -9,7 +9,7 @@
 
 #include "base/work.h"
 #include "fuzz/fuzz.h"
-#include "program/shapes.h"
+#include "program/input/shapes.h"
 #include "shape_log/shape_line.h"
 
 namespace annulus::fuzz {

@@ -12,7 +12,7 @@
 #include "annulus/join.h"
 #include "annulus/observe.h"
 #include "exchange/ranks.h"
-#include "program/request.h"
+#include "program/input/request.h"
 #include "support/options.h"
 
 namespace annulus {

@@ -21,7 +21,7 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "harness.h"
-#include "program/operands.h"
+#include "program/run/operands.h"
 
 namespace {
 

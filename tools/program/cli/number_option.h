@@ -1,0 +1,63 @@
+#ifndef ANNULUS_PROGRAM_CLI_NUMBER_OPTION_H_
+#define ANNULUS_PROGRAM_CLI_NUMBER_OPTION_H_
+
+// Options that take a number, strictly: the parser of options would take an empty word for 0, a
+// number that does not fit for the nearest one that does, and -1 for 2^64 - 1.
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace annulus::program {
+
+template <typename T>
+CLI::Validator number_of_type() {
+  CLI::Validator validator;
+  validator.operation([](std::string& text) -> std::string {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size()) return {};
+    if constexpr (std::is_integral_v<T>) {
+      return fmt::format("'{}' is no whole number from {} to {}", text,
+                         std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+    } else {
+      return fmt::format("'{}' is no number", text);
+    }
+  });
+  return validator;
+}
+
+// The help of an option with the value that it has where it is not given, unless the help says
+// so in words.
+template <typename T>
+std::string with_default(std::string_view help, const T& value) {
+  if (help.find("default: ") != std::string_view::npos) return std::string(help);
+  return fmt::format("{}; default: {}", help, value);
+}
+
+template <typename T>
+CLI::Option* add_number(CLI::App& app, const char* names, T* to, std::string_view help) {
+  return app.add_option(names, *to, with_default(help, *to))->check(number_of_type<T>());
+}
+
+// What an option of the command line takes, as help shows it. Completions offer files and folders
+// where the name says so, and the words of {a,b} as CLI::IsMember writes them.
+constexpr const char* kFile = "FILE";
+constexpr const char* kFolder = "FOLDER";
+constexpr const char* kPaths = "PATHS";  // several, ':' between them
+constexpr const char* kBlockSize = "RxC";
+
+// "AxB" around a separator; without one both are A. Throws Error{kInvalidArgument} that names
+// `what`.
+std::pair<std::int64_t, std::int64_t> two_numbers(const std::string& text, char separator,
+                                                  std::string_view what);
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_CLI_NUMBER_OPTION_H_

@@ -1,0 +1,180 @@
+// annulus explain: what a problem would get and why. Compiles the kernel unless the GPU is not
+// here; runs nothing.
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "annulus/kernels.h"
+#include "base/fail.h"
+#include "program/cli/interruption.h"
+#include "program/cli/report.h"
+#include "program/input/options.h"
+#include "program/input/problem_input.h"
+
+namespace annulus::program {
+namespace {
+
+// A plan on a device that was opened, or on a GPU that is not here.
+struct Explained {
+  DeviceInfo device;
+  PlanInfo info;
+  PlanPrediction predicted;
+  bool here = true;
+};
+
+base::Json plan_json(const Explained& plan, const Problem& problem,
+                     const std::optional<double>& density) {
+  const PlanInfo& info = plan.info;
+  const PlanPrediction& predicted = plan.predicted;
+  // Null of a plan without its compiled kernel.
+  const auto compiled = [&](const auto& value) {
+    return plan.here ? base::Json(value) : base::Json(nullptr);
+  };
+  base::Json json;
+  json["predicted_micros"] = predicted.predicted_micros;
+  json["predicted_range_micros"] = {predicted.least_micros, predicted.most_micros};
+  json["predicted_limit"] = predicted.predicted_limit;
+  for (const auto& [pipe, share] : predicted.predicted_busy) json["predicted_busy"][pipe] = share;
+  json["device"] = plan.device.name;
+  json["architecture"] = plan.device.architecture;
+  json["simulated"] = plan.device.simulated;
+  json["here"] = plan.here;
+  json["problem"] = problem_json(problem);
+  json["kernel"] = info.kernel;
+  json["config"] = info.config;
+  json["tuned"] = info.tuned;
+  json["decisions"] = info.decisions;
+  json["rejected"] = info.rejected;
+  json["source"] = compiled(info.source);
+  json["plan_ms"] = info.plan_ms;
+  json["compile_ms"] = compiled(info.compile_ms);
+  json["density"] = density ? base::Json(*density) : base::Json(nullptr);
+  json["block_density"] = info.block_density.value;
+  json["full_tiles"] = info.full_tiles;
+  json["partial_tiles"] = info.partial_tiles;
+  json["launches"] = info.launches;
+  json["ctas"] = info.ctas;
+  json["threads"] = info.threads;
+  json["shared_bytes"] = info.shared_bytes;
+  json["shared_bytes_limit"] = plan.device.shared_bytes_per_block;
+  json["registers"] = compiled(info.registers);
+  json["local_bytes"] = compiled(info.local_bytes);
+  json["ctas_per_multiprocessor"] = compiled(info.blocks_per_multiprocessor);
+  json["work_steps"] = info.work_steps;
+  json["plan_bytes"] = info.device_bytes;
+  json["specialised_source"] = info.specialised_source;
+  return json;
+}
+
+void print_prediction(const PlanPrediction& predicted) {
+  std::string pipes;
+  for (const auto& [pipe, share] : predicted.predicted_busy) {
+    pipes += fmt::format(", {} {:.0f} %", pipe, 100 * share);
+  }
+  print_line("predicted",
+             fmt::format("{:.1f} us ({:.1f} to {:.1f}), held up by {}{} (on paper; not measured)",
+                         predicted.predicted_micros, predicted.least_micros, predicted.most_micros,
+                         predicted.predicted_limit, pipes));
+}
+
+void print_plan(const Explained& plan, const Problem& problem, const std::optional<double>& density,
+                bool brief) {
+  const PlanInfo& info = plan.info;
+  const DeviceInfo& device = plan.device;
+  print_line("problem", problem_text(problem));
+  print_line("device", fmt::format("{}, {}{}{}", device.name, device.architecture,
+                                   device.simulated ? ", simulated" : "",
+                                   plan.here ? "" : ", not here: " + device.description));
+  print_line("kernel", fmt::format("{}, configuration {}{}", info.kernel, info.config,
+                                   info.tuned.empty() ? "" : ", tuned"));
+  print_line("made",
+             fmt::format("{}; the plan itself {:.2f} ms, {} steps of work",
+                         plan.here ? fmt::format("{}, {:.1f} ms", info.source, info.compile_ms)
+                                   : "not compiled",
+                         info.plan_ms, info.work_steps));
+  print_line("density", density_text(density, info.block_density.value));
+  const std::string shared = fmt::format("{} of {} bytes of shared memory", info.shared_bytes,
+                                         device.shared_bytes_per_block);
+  print_line("resources",
+             plan.here
+                 ? fmt::format("{} threads, {} {}registers, {} bytes of local memory, {}, {} CTAs "
+                               "on a multiprocessor",
+                               info.threads, info.registers, device.simulated ? "(estimated) " : "",
+                               info.local_bytes, shared, info.blocks_per_multiprocessor)
+                 : fmt::format("{} threads, {}", info.threads, shared));
+  print_prediction(plan.predicted);
+  if (brief) return;
+  std::printf("\nwhy\n");
+  for (const std::string& line : info.decisions) std::printf("  %s\n", line.c_str());
+  std::printf("\nnot taken\n");
+  for (const std::string& line : info.rejected) std::printf("  %s\n", line.c_str());
+  std::printf("\nspecialised source\n");
+  std::fputs(info.specialised_source.c_str(), stdout);
+}
+
+// Prints the plans: several if --device names an architecture.
+void print(const std::vector<Explained>& plans, const ProblemInput& input,
+           const ExplainArguments& arguments) {
+  const auto separate = [&](const Explained& plan) {
+    if (&plan != plans.data()) std::printf("\n");
+  };
+  if (arguments.source) {
+    for (const Explained& plan : plans) {
+      separate(plan);
+      if (plans.size() > 1) std::printf("// %s\n", plan.device.name.c_str());
+      std::fputs(plan.info.specialised_source.c_str(), stdout);
+    }
+    return;
+  }
+  const std::optional<double> density = density_of(input.problem, arguments.problem);
+  if (!arguments.json) {
+    for (const Explained& plan : plans) {
+      separate(plan);
+      print_plan(plan, input.problem, density, arguments.brief);
+    }
+    return;
+  }
+  if (plans.front().here || plans.front().device.name == arguments.device.name) {
+    print_json(plan_json(plans.front(), input.problem, density));
+    return;
+  }
+  base::Json json;
+  json["plans"] = base::Json::array();
+  for (const Explained& plan : plans)
+    json["plans"].push_back(plan_json(plan, input.problem, density));
+  print_json(json);
+}
+
+}  // namespace
+
+Exit explain(const ExplainArguments& arguments) {
+  const Interruption interruption(Interruption::Kind::kEnds);
+  const DeviceOptions on = device_options(arguments.device);
+  const bool here = on.name.empty() || on.name.starts_with("cuda") || on.name.starts_with("sim:");
+  if (arguments.batch.requests) {
+    if (here) return explain_batch(arguments);
+    base::fail(ErrorCode::kUnsupported,
+               "--device is {}, but a batch is explained only on a device that opens; give "
+               "sim:sm_80, sim:sm_90a or cuda:N",
+               on.name);
+  }
+  const ProblemInput input = make_input(arguments.problem, false);
+  const PlanOptions options = plan_options(arguments.problem, input);
+  std::vector<Explained> plans;
+  if (here) {
+    const Device device = Device::open(on);
+    const Waiting waiting("planning and compiling");
+    const Plan plan = device.plan(input.problem, options);
+    plans.push_back({device.info(), plan.info(), plan.predict()});
+  } else {
+    const Waiting waiting("planning");
+    for (PlanPreview& each : preview_plan(on, input.problem, options)) {
+      plans.push_back({std::move(each.device), std::move(each.info), std::move(each.predicted),
+                       /*here=*/false});
+    }
+  }
+  print(plans, input, arguments);
+  return Exit::kOk;
+}
+
+}  // namespace annulus::program

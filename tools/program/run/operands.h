@@ -1,0 +1,28 @@
+#ifndef ANNULUS_PROGRAM_RUN_OPERANDS_H_
+#define ANNULUS_PROGRAM_RUN_OPERANDS_H_
+
+// Host tensors as the operands of a run, and as what the oracle reads.
+
+#include "annulus/device.h"
+#include "annulus/oracle.h"
+#include "program/input/host_tensor.h"
+
+namespace annulus::program {
+
+// Q, K, V with their scales, O and LSE on a device, and the operands that point to them.
+struct DeviceOperands {
+  DeviceMemory q, k, v, o, lse, scale_q, scale_k, scale_v;
+  Operands operands;
+};
+
+// Allocates and copies, O too: what a kernel does not write of it keeps the host's mark. LSE has
+// the rows of O.
+DeviceOperands upload(const Device& device, const HostTensor& q, const HostTensor& k,
+                      const HostTensor& v, const HostTensor& o);
+
+// Points into the tensors.
+HostInputs host_inputs(const HostTensor& q, const HostTensor& k, const HostTensor& v);
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_RUN_OPERANDS_H_

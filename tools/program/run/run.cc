@@ -1,0 +1,280 @@
+// annulus run: plans a problem, runs it, and holds the answer against the oracle.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "annulus/kernels.h"
+#include "annulus/oracle.h"
+#include "base/fail.h"
+#include "base/files.h"
+#include "program/cli/interruption.h"
+#include "program/cli/paths.h"
+#include "program/cli/report.h"
+#include "program/input/options.h"
+#include "program/input/problem_input.h"
+#include "program/run/launcher.h"
+#include "program/run/operands.h"
+#include "program/run/ring_processes.h"
+#include "program/run/ring_run.h"
+#include "program/run/run_result.h"
+#include "program/run/stream.h"
+
+namespace annulus::program {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What takes minutes to compute must have somewhere to go.
+void check_can_write(const RunArguments& arguments) {
+  const ProblemArguments& problem = arguments.problem;
+  std::vector<std::string> read = {problem.input};
+  if (!arguments.output.empty() || !arguments.picture.empty()) {
+    for (const std::string& text : {problem.pattern, problem.score}) {
+      for (std::string& file : files_named_in(text)) read.push_back(std::move(file));
+    }
+  }
+  check_is_new("--output", arguments.output, read);
+  check_is_svg("--picture", arguments.picture);
+  base::FileSystem files;
+  for (const std::string& path : {arguments.output, arguments.picture}) {
+    if (!path.empty()) base::check_can_write(files, path);
+  }
+  read.push_back(arguments.output);
+  check_is_new("--picture", arguments.picture, read);
+}
+
+Answer compute(const Device& device, const Plan& plan, const ProblemInput& input, int repeat) {
+  const Problem& problem = input.problem;
+  Answer answer;
+  answer.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, input.order);
+  // A mark in every element: what the kernel does not write cannot pass for an answer.
+  std::fill(answer.o.bits.begin(), answer.o.bits.end(), std::uint16_t{0x7fff});
+  DeviceOperands memory = upload(device, input.q, input.k, input.v, answer.o);
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  {
+    const Waiting waiting(fmt::format("running on {}", device.info().name));
+    for (int i = 0; i < repeat; ++i) {
+      answer.millis.push_back(
+          timed_millis(device, [&] { plan.run(nullptr, memory.operands, workspace.data()); }));
+    }
+  }
+  device.copy_to_host(answer.o.bits.data(), memory.o.data(), answer.o.bytes());
+  answer.lse.resize(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
+  device.copy_to_host(answer.lse.data(), memory.lse.data(), answer.lse.size() * sizeof(float));
+  return answer;
+}
+
+// All rows of a (batch, head) of which any is reached.
+void widen_to_heads(std::vector<std::uint8_t>* rows, std::int64_t seq_q) {
+  for (auto head = rows->begin(); head != rows->end(); head += seq_q) {
+    if (std::find(head, head + seq_q, 1) != head + seq_q) std::fill(head, head + seq_q, 1);
+  }
+}
+
+// `ring`: the tiles that read an operand are those of the shards, not of the plan.
+Checked check(const ProblemInput& input, const PlanInfo& plan, const Answer& answer, bool ring) {
+  const Problem& problem = input.problem;
+  const HostInputs inputs = host_inputs(input.q, input.k, input.v);
+  ReferenceOptions options;
+  options.tile_rows = plan.tile_rows;
+  Progress progress("checking against the float64 oracle");
+  options.progress = [&](double share) { progress.update(share); };
+  const Reference oracle = reference(problem, inputs, options);
+  HostResult result;
+  result.o = answer.o.bits.data();
+  result.o_strides = answer.o.strides();
+  result.lse = answer.lse.data();
+  std::vector<std::uint8_t> reached =
+      reached_rows(problem, inputs, plan.tile_rows, plan.tile_columns);
+  if (reached.empty()) return {compare(problem, oracle, result), oracle.sampled()};
+  if (ring) widen_to_heads(&reached, problem.seq_q);
+  const auto excused = [&](std::int64_t row) {
+    return reached[static_cast<std::size_t>(row)] != 0;
+  };
+  return {compare(problem, oracle, result, excused), oracle.sampled()};
+}
+
+// What options of a ring do not say of each other to the parser.
+void check_ring_options(const RunArguments& arguments) {
+  const bool launched = arguments.ranks == kLaunchedRanks;
+  const bool apart = launched || arguments.processes;
+  const struct {
+    bool refused;
+    const char* text;
+  } rules[] = {
+      {launched && arguments.processes, "--processes does not go with --ranks env"},
+      {apart && !arguments.picture.empty(),
+       "--picture goes with ranks of one process alone: others know only their own schedule"},
+      {!launched && !arguments.rendezvous.empty(), "--rendezvous goes with --ranks env alone"},
+      {!apart && arguments.deadline.has_value(),
+       "--deadline goes with --processes or --ranks env alone"},
+      {!apart && arguments.go_on, "--go-on goes with --processes or --ranks env alone"},
+      {arguments.no_wait && (launched || arguments.ranks > 1),
+       "--no-wait goes with one rank alone: a ring has no general kernel"},
+      {arguments.no_wait && arguments.batch.requests.has_value(),
+       "--no-wait goes with one problem alone: a batch has no general kernel"},
+  };
+  for (const auto& rule : rules) {
+    if (rule.refused) base::fail(ErrorCode::kInvalidArgument, "{}", rule.text);
+  }
+}
+
+// The rank that this process is, where it has been started as one of several.
+std::optional<Seat> seat_of(const RunArguments& arguments) {
+  if (!arguments.seat.empty()) return started_seat(arguments.seat, arguments.ranks);
+  if (arguments.ranks == kLaunchedRanks) return launched_seat(arguments.rendezvous);
+  return std::nullopt;
+}
+
+Device device_of(const RunArguments& arguments, const std::optional<Seat>& seat) {
+  if (!seat) return Device::open(device_options(arguments.device));
+  if (arguments.seat.empty()) return launched_device(arguments.device, seat->on_host);
+  const std::string first = choose_device(arguments.device.name).name;
+  return numbered_device(arguments.device, kind_of_device(first), seat->on_host);
+}
+
+bool goes_around(const RunArguments& arguments) {
+  return arguments.ranks > 1 || !arguments.picture.empty();
+}
+
+// The answer of the ring, where one is asked for.
+std::optional<RingAnswer> go_around(const RunArguments& arguments, const std::optional<Seat>& seat,
+                                    const Device& device, const ProblemInput& input) {
+  if (!goes_around(arguments)) return std::nullopt;
+  if (seat) {
+    std::optional<Waiting> waiting;
+    if (seat->rank == 0) waiting.emplace(fmt::format("running as rank 0 of {}", seat->ranks));
+    return compute_rank(*seat, device, arguments, input);
+  }
+  if (arguments.processes && arguments.ranks > 1) {
+    return compute_ring_of_processes(device, arguments, input);
+  }
+  return compute_ring(ring_devices(device, arguments.device, arguments.ranks), arguments, input);
+}
+
+// The problem planned for one device; nothing has run there yet.
+RunResult prepare(const RunArguments& arguments, const PlanOptions& options, const Device& device,
+                  ProblemInput input) {
+  const Plan plan = [&] {
+    const Waiting waiting("planning and compiling");
+    PlanOptions asked = options;
+    asked.wait = !arguments.no_wait;
+    return device.plan(input.problem, asked);
+  }();
+  const std::optional<double> density = density_of(input.problem, arguments.problem);
+  return {.input = std::move(input),
+          .device = device,
+          .plan = plan,
+          .density = density,
+          .around = arguments.ranks > 1};
+}
+
+// Runs on one device too where that is the answer or what the ring's is compared with, and returns
+// the answer that counts.
+Answer answer_of(const RunArguments& arguments, std::optional<RingAnswer> ring, RunResult* result) {
+  Answer answer;
+  if (!result->around || !arguments.no_check) {
+    result->device.counters(true);
+    answer =
+        compute(result->device, result->plan, result->input, result->around ? 1 : arguments.repeat);
+    result->counters = result->device.counters();
+  }
+  if (ring) {
+    if (!arguments.no_check) {
+      const Dtype dtype = result->input.problem.output_dtype();
+      result->difference = largest_difference(answer.o, ring->answer.o, dtype);
+    }
+    answer = std::move(ring->answer);
+    result->counters = std::move(ring->counters);
+    result->ring = std::move(ring);
+  }
+  result->millis = answer.millis;
+  return answer;
+}
+
+// After the first answer: waits for the plan's own kernel, and has it answer, too.
+Answer answer_again(const RunArguments& arguments, Clock::time_point asked, const Answer& first,
+                    RunResult* result) {
+  const auto millis = [&] {
+    return std::chrono::duration<double, std::milli>(Clock::now() - asked).count();
+  };
+  LateAnswer late;
+  late.general_config = result->plan.info().config;
+  late.answered_millis = millis();
+  {
+    const Waiting waiting("waiting for the problem's own kernel");
+    result->plan.wait();
+  }
+  late.swapped_millis = millis();
+  late.why_general = result->plan.why_general();
+  Answer answer = compute(result->device, result->plan, result->input, arguments.repeat);
+  late.difference = largest_difference(first.o, answer.o, result->input.problem.output_dtype());
+  result->millis = answer.millis;
+  result->late = std::move(late);
+  return answer;
+}
+
+void save_picture(const RunResult& result, const std::string& path) {
+  base::FileSystem files;
+  base::write_file_atomically(files, path, std::as_bytes(std::span(result.ring->picture)));
+}
+
+// The seconds since `start`, which is set to now.
+double seconds_since(Clock::time_point* start) {
+  const Clock::time_point before = std::exchange(*start, Clock::now());
+  return std::chrono::duration<double>(*start - before).count();
+}
+
+}  // namespace
+
+Exit run(const RunArguments& given) {
+  const Interruption interruption(Interruption::Kind::kEnds);
+  check_ring_options(given);
+  const std::optional<Seat> seat = seat_of(given);
+  RunArguments arguments = given;
+  if (seat) arguments.ranks = seat->ranks;
+  const bool reports = !seat || seat->rank == 0;
+  if (reports) check_can_write(arguments);
+  if (arguments.batch.requests) return run_batch(arguments);
+  ProblemInput input = make_input(arguments.problem, true, [&](const Problem& problem) {
+    if (!goes_around(arguments)) return;
+    validate(ring_shards(arguments.shard, problem, arguments.ranks), problem);
+  });
+  const PlanOptions options = plan_options(arguments.problem, input);
+  Clock::time_point start = Clock::now();
+  const Device device = device_of(arguments, seat);
+  std::optional<RingAnswer> ring = go_around(arguments, seat, device, input);
+  if (!reports && !ring) return Exit::kOk;  // rank 0 has it
+  const double ring_seconds = seconds_since(&start);
+  const Clock::time_point asked = Clock::now();
+  RunResult result = prepare(arguments, options, device, std::move(input));
+  result.plan_seconds = seconds_since(&start);
+  Answer answer = answer_of(arguments, std::move(ring), &result);
+  Checked first;
+  if (arguments.no_wait && result.plan.info().general) {
+    if (!arguments.no_check) first = check(result.input, result.plan.info(), answer, false);
+    answer = answer_again(arguments, asked, answer, &result);
+  }
+  result.run_seconds = ring_seconds + seconds_since(&start);
+  if (!arguments.picture.empty()) save_picture(result, arguments.picture);
+  if (!arguments.no_check) {
+    result.checked = check(result.input, result.plan.info(), answer, result.around);
+    if (first.wrong()) result.checked = std::move(first);
+    result.check_seconds = seconds_since(&start);
+  }
+  if (!arguments.output.empty()) {
+    save_output(arguments.output, answer.o, result.input.problem.output_dtype(), answer.lse);
+  }
+  if (arguments.json) {
+    print_json(run_json(result, arguments));
+  } else {
+    print_run(result, arguments);
+  }
+  return exit_of(result.checked);
+}
+
+}  // namespace annulus::program

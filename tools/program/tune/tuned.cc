@@ -1,0 +1,117 @@
+// annulus tuned: what has been tuned, on this machine and where its results came from.
+#include <cstdio>
+#include <ctime>
+
+#include "annulus/tune.h"
+#include "base/fail.h"
+#include "program/cli/report.h"
+#include "program/input/options.h"
+#include "program/tune/tuned_text.h"
+
+namespace annulus::program {
+namespace {
+
+TunedListing listing_of(const TunedArguments& arguments) {
+  return annulus::list_tuned(tuned_path_of(arguments.path));
+}
+
+std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
+
+std::string date(std::int64_t when) {
+  const auto seconds = static_cast<std::time_t>(when);
+  struct tm parts;
+  char text[32] = "?";
+  if (gmtime_r(&seconds, &parts) != nullptr) {
+    std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &parts);
+  }
+  return text;
+}
+
+Exit print_all(const TunedListing& listing, const std::vector<const TunedEntry*>& entries) {
+  base::Json json;
+  json["folders"] = listing.folders;
+  json["entries"] = base::Json::array();
+  for (const TunedEntry* entry : entries) json["entries"].push_back(tuned_json(*entry));
+  json["ignored"] = listing.ignored;
+  print_json(json);
+  return Exit::kOk;
+}
+
+void print_none(const TunedListing& listing) {
+  std::string folders;
+  for (const std::string& folder : listing.folders) folders += " " + folder;
+  std::printf("nothing is tuned%s\n",
+              folders.empty() ? "; no folder is set" : (" in" + folders).c_str());
+}
+
+}  // namespace
+
+Exit list_tuned(const TunedArguments& arguments) {
+  const TunedListing listing = listing_of(arguments);
+  std::vector<const TunedEntry*> entries;
+  for (const TunedEntry& entry : listing.entries) entries.push_back(&entry);
+  if (arguments.json) return print_all(listing, entries);
+  std::string device;
+  for (const TunedEntry* entry : entries) {
+    if (entry->device != device) std::printf("%s\n", printable(entry->device).c_str());
+    device = entry->device;
+    std::printf("  %s  %-28s %.3f  %s%s\n", short_name(*entry).c_str(), entry->config.c_str(),
+                ratio(*entry), problem_of(*entry).c_str(),
+                !entry->outdated.empty() ? " (outdated)"
+                : entry->complete        ? ""
+                                         : " (not finished)");
+  }
+  for (const std::string& line : listing.ignored) {
+    std::printf("ignored    %s\n", printable(line).c_str());
+  }
+  if (entries.empty()) print_none(listing);
+  return Exit::kOk;
+}
+
+Exit show_tuned(const TunedArguments& arguments) {
+  const TunedListing listing = listing_of(arguments);
+  std::vector<const TunedEntry*> entries;
+  for (const TunedEntry& entry : listing.entries) {
+    if (entry.path.find(arguments.name) == std::string::npos &&
+        entry.name.find(arguments.name) == std::string::npos) {
+      continue;
+    }
+    entries.push_back(&entry);
+  }
+  if (entries.empty() && !arguments.name.empty()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "no tuned entry has '{}' in its name or path; annulus tuned list names them",
+               arguments.name);
+  }
+  if (arguments.json) return print_all(listing, entries);
+  for (const TunedEntry* entry : entries) {
+    print_line("entry",
+               entry->packed ? fmt::format("{} in {}", entry->name, entry->path) : entry->path);
+    if (!entry->outdated.empty()) print_line("not used", entry->outdated);
+    print_line("device", printable(entry->device));
+    print_line("of", problem_of(*entry));
+    print_line("for", entry->shape);
+    print_line("config", entry->config);
+    print_line("time", fmt::format("{:.1f} {}, the default's {:.1f}: {:.3f} of it ({:.3f} to "
+                                   "{:.3f})",
+                                   entry->time, entry->predicted ? "predicted cycles" : "us",
+                                   entry->default_time, ratio(*entry), entry->ratio_low,
+                                   entry->ratio_high));
+    print_line("from", fmt::format("{} rounds, {} candidates{}", entry->rounds, entry->candidates,
+                                   entry->complete ? "" : "; the search was not finished"));
+    if (!entry->runner_up.empty()) print_line("next", entry->runner_up);
+    print_line("default", entry->default_config);
+    print_line("made",
+               fmt::format("{}, library {}.{}.{}, driver {}, NVRTC {}, {} MHz, memory {} MHz",
+                           date(entry->when), entry->library_version / 10000,
+                           entry->library_version / 100 % 100, entry->library_version % 100,
+                           version(entry->driver_version), version(entry->nvrtc_version),
+                           entry->clock_mhz, entry->memory_clock_mhz));
+    std::printf("\n");
+  }
+  for (const std::string& line : listing.ignored) print_line("ignored", printable(line));
+  if (entries.empty()) print_none(listing);
+  return Exit::kOk;
+}
+
+}  // namespace annulus::program

@@ -1,0 +1,113 @@
+// annulus warm: compiles the kernels of problems ahead, into a folder that is shipped.
+
+#include "annulus/kernels.h"
+#include "base/fail.h"
+#include "program/cli/interruption.h"
+#include "program/cli/paths.h"
+#include "program/cli/report.h"
+#include "program/input/options.h"
+#include "program/input/shapes.h"
+
+namespace annulus::program {
+namespace {
+
+base::Json json_of(const std::string& folder, const WarmResult& result) {
+  base::Json json;
+  json["folder"] = folder;
+  json["nvrtc"] = result.nvrtc_version;
+  json["devices"] = result.devices;
+  json["kernels"] = result.kernels;
+  json["compiled"] = result.compiled;
+  json["there"] = result.there;
+  json["left"] = result.left;
+  json["cancelled"] = result.cancelled;
+  json["bytes"] = result.bytes;
+  json["seconds"] = result.seconds;
+  json["failures"] = base::Json::array();
+  for (const WarmFailure& failure : result.failures) {
+    json["failures"].push_back(
+        {{"device", failure.device}, {"wanted", failure.wanted}, {"error", failure.error}});
+  }
+  return json;
+}
+
+void print(const std::string& folder, const WarmResult& result) {
+  for (const std::string& device : result.devices) print_line("for", device);
+  print_line("compiled",
+             fmt::format("{} of {} kernels by NVRTC {} in {:.1f} s; {} were there", result.compiled,
+                         result.kernels, result.nvrtc_version, result.seconds, result.there));
+  for (const WarmFailure& failure : result.failures) {
+    print_line("failed",
+               fmt::format("{} for {}: {}", failure.wanted, failure.device, failure.error));
+  }
+  if (result.cancelled) {
+    print_line("left", fmt::format("{} kernels, as it was interrupted; the same command goes on",
+                                   result.left));
+  }
+  print_line("folder", fmt::format("{}, {:.1f} MB of these kernels", folder,
+                                   static_cast<double>(result.bytes) / 1e6));
+  print_line("to ship",
+             "copy it to lib/annulus/kernels beside libannulus.so, or anywhere, with "
+             "ANNULUS_KERNELS naming it; it must be the user's or root's there, and "
+             "nobody else may write to it");
+}
+
+// What failed is told before what was not finished.
+Exit exit_of(const WarmResult& result) {
+  if (!result.failures.empty()) return exit_code(result.failures.front().code);
+  return result.cancelled ? Exit::kPartial : Exit::kOk;
+}
+
+}  // namespace
+
+Exit warm(const WarmArguments& arguments) {
+  WarmWork work;
+  if (arguments.shapes.empty() && arguments.model.empty() && !arguments.general &&
+      arguments.from.empty()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "nothing to compile; give --shapes, --model, --general, --from, or several of them");
+  }
+  work.general = arguments.general;
+  for (const std::string& folder : arguments.from) work.folders.push_back(absolute_paths(folder));
+  if (!arguments.shapes.empty()) {
+    read_shape_lines(arguments.shapes, [&](const std::string& line) {
+      parse_warm_shape(line, arguments.max_work, &work);
+    });
+  }
+  if (!arguments.model.empty()) {
+    PlanOptions plain;
+    plain.work.steps = arguments.max_work;
+    for (Problem& problem : read_model(arguments.model)) {
+      work.shapes.push_back({std::move(problem), plain, {}});
+    }
+  }
+  WarmOptions options;
+  options.folder = absolute_paths(arguments.into);
+  options.devices = arguments.devices;
+  options.devices.insert(options.devices.end(), arguments.architectures.begin(),
+                         arguments.architectures.end());
+  options.template_dir = arguments.templates;
+  options.tuned_path = tuned_path_of(arguments.tuned);
+  options.threads = arguments.threads;
+  if (arguments.verbose) options.log_level = LogLevel::kDebug;
+  options.log = [](LogLevel, std::string_view text) { print_log(text); };
+  const Interruption interruption;
+  options.cancel = &interruption.arrived();
+  WarmResult result;
+  {
+    Progress progress("compiling");
+    options.progress = [&](const WarmProgress& at) {
+      progress.say(
+          fmt::format("{}/{} kernels, {:.0f} s: {}", at.done, at.kernels, at.seconds, at.last));
+    };
+    result = annulus::warm(work, options);
+  }
+  if (arguments.json) {
+    print_json(json_of(options.folder, result));
+  } else {
+    print(options.folder, result);
+  }
+  return exit_of(result);
+}
+
+}  // namespace annulus::program
