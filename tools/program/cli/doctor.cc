@@ -8,7 +8,7 @@
 #include "annulus/tune.h"
 #include "base/env.h"
 #include "program/cli/environment.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 #include "program/input/options.h"
 #include "program/tune/tuned_text.h"
 

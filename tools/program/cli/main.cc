@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "program/cli/command_line.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 #include "program/cli/text_error.h"
 #include "program/run/ring_processes.h"
 

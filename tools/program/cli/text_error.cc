@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 
 namespace annulus::program {
 namespace {

@@ -9,7 +9,7 @@
 #include "annulus/types.h"
 #include "base/fail.h"
 #include "program/cli/number_option.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 #include "program/cli/text_error.h"
 #include "program/input/host_memory.h"
 #include "program/input/problem_input.h"

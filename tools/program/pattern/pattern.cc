@@ -10,8 +10,8 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "program/cli/number_option.h"
+#include "program/cli/output.h"
 #include "program/cli/paths.h"
-#include "program/cli/report.h"
 
 namespace annulus::program {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 #include "program/input/batch_input.h"
 
 namespace annulus::program {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 #include "program/input/batch_input.h"
 #include "program/input/host_tensor.h"
 #include "program/run/checked.h"

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 
 namespace annulus::program {
 

@@ -12,7 +12,7 @@
 
 #include "annulus/communicator.h"
 #include "base/fail.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 
 namespace annulus::program {
 namespace {

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 
 extern char** environ;
 

@@ -13,7 +13,7 @@
 #include "annulus/kernels.h"
 #include "base/env.h"
 #include "base/half.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 #include "program/run/operands.h"
 #include "program/run/stream.h"
 

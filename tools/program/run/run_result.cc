@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 
 namespace annulus::program {
 namespace {

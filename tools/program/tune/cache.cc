@@ -3,8 +3,8 @@
 
 #include "annulus/kernels.h"
 #include "base/fail.h"
+#include "program/cli/output.h"
 #include "program/cli/paths.h"
-#include "program/cli/report.h"
 #include "program/input/options.h"
 
 namespace annulus::program {

@@ -10,7 +10,7 @@
 #include "annulus/kernels.h"
 #include "base/fail.h"
 #include "program/cli/interruption.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 #include "program/input/batch_input.h"
 #include "program/input/options.h"
 #include "program/input/problem_input.h"

@@ -5,8 +5,8 @@
 
 #include "annulus/tune.h"
 #include "base/files.h"
+#include "program/cli/output.h"
 #include "program/cli/paths.h"
-#include "program/cli/report.h"
 #include "program/input/options.h"
 
 namespace annulus::program {

@@ -4,7 +4,7 @@
 
 #include "annulus/tune.h"
 #include "base/fail.h"
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 #include "program/input/options.h"
 #include "program/tune/tuned_text.h"
 

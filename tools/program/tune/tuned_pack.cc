@@ -9,8 +9,8 @@
 
 #include "program/cli/interruption.h"
 #include "program/cli/number_option.h"
+#include "program/cli/output.h"
 #include "program/cli/paths.h"
-#include "program/cli/report.h"
 #include "program/input/batch_input.h"
 #include "program/input/options.h"
 #include "program/input/problem_input.h"

@@ -1,4 +1,4 @@
-#include "program/cli/report.h"
+#include "program/cli/output.h"
 
 #include <fmt/core.h>
 #include <sys/ioctl.h>

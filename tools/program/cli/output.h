@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PROGRAM_CLI_REPORT_H_
-#define ANNULUS_PROGRAM_CLI_REPORT_H_
+#ifndef ANNULUS_PROGRAM_CLI_OUTPUT_H_
+#define ANNULUS_PROGRAM_CLI_OUTPUT_H_
 
 // How verbs speak: results as aligned lines or as one JSON object on stdout, progress on stderr.
 
@@ -97,4 +97,4 @@ class Waiting {
 
 }  // namespace annulus::program
 
-#endif  // ANNULUS_PROGRAM_CLI_REPORT_H_
+#endif  // ANNULUS_PROGRAM_CLI_OUTPUT_H_
