@@ -6,24 +6,20 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "program/cli/help.h"
-#include "program/input/options.h"
-#include "program/pattern/pattern.h"
+#include "program/cli/verb.h"
 
 namespace annulus::program {
 
-// All verbs, with the arguments that the parser fills in. Stays where it was made: the parser
-// points into it.
+// The parser, with all verbs of verbs.def.
 struct CommandLine {
-  struct Verb {
-    std::string name;  // "tuned list"
+  struct Added {
+    const Verb* verb;
     CLI::App* app;
-    std::function<Exit()> call;
+    std::function<Exit()> call;  // carries the verb out
   };
 
   CommandLine();
@@ -31,35 +27,15 @@ struct CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   CLI::App parser{"Block-sparse attention kernels, written, compiled and run at run time"};
-  std::vector<Verb> verbs;
+  std::vector<Added> verbs;
 
  private:
-  // `call` is what the verb does where the command line names it.
-  CLI::App& add(CLI::App& parent, const char* name, const char* help, std::function<Exit()> call);
+  void add(const Verb& verb);
   // A verb that has verbs of its own.
-  CLI::App& add_group(const char* name, const char* help);
-
-  RunArguments run_;
-  ExplainArguments explain_;
-  TuneArguments tune_;
-  TuneReportArguments tune_report_;
-  TunedArguments tuned_;
-  PackArguments packs_;
-  WarmArguments warm_;
-  CacheArguments cache_;
-  PatternVerbs pattern_;
-  DoctorArguments doctor_;
-  HelpArguments help_;
+  void add_group(const char* name, const char* help);
 };
 
-// The exit codes and what each says.
-struct ExitMeaning {
-  Exit exit;
-  std::string_view meaning;
-};
-std::span<const ExitMeaning> exit_meanings();
-
-// Command lines that show what a verb is for; of a verb that has verbs of its own, none.
+// The examples of a verb; a verb that has verbs of its own has no examples.
 std::vector<std::string_view> examples_of(std::string_view verb);
 
 // "annulus tuned list" for the verb `app` below `parser`; "annulus" for the parser itself.

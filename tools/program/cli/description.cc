@@ -18,7 +18,7 @@ void take_type(const std::string& type, OptionDescription* option) {
   for (std::string word; std::getline(words, word, ',');) option->words.push_back(word);
 }
 
-OptionDescription describe(const CLI::Option& option) {
+OptionDescription describe_option(const CLI::Option& option) {
   OptionDescription described;
   described.help = option.get_description();
   described.is_required = option.get_required();
@@ -42,7 +42,7 @@ VerbDescription describe(const CLI::App& app) {
   if (app.get_parent() != nullptr) described.name = name.substr(name.find(' ') + 1);
   described.help = app.get_description();
   for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_group().empty()) described.options.push_back(describe(*option));
+    if (!option->get_group().empty()) described.options.push_back(describe_option(*option));
   }
   described.is_group = app.get_require_subcommand_min() > 0;
   for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) {

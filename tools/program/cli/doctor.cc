@@ -1,6 +1,7 @@
 // annulus doctor: what is installed on this machine, what would be used, and what is wrong.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 
@@ -9,11 +10,17 @@
 #include "base/env.h"
 #include "program/cli/environment.h"
 #include "program/cli/output.h"
+#include "program/cli/verb.h"
 #include "program/input/options.h"
 #include "program/tune/tuned_text.h"
 
 namespace annulus::program {
 namespace {
+
+struct DoctorArguments {
+  DeviceArguments device;
+  bool json = false;
+};
 
 base::Json library_json(const LibraryReport& report) {
   base::Json json;
@@ -294,8 +301,6 @@ void print_findings(const Findings& found, const std::string& asked_for) {
   }
 }
 
-}  // namespace
-
 Exit doctor(const DoctorArguments& arguments) {
   const Findings found = examine(arguments);
   if (arguments.json) {
@@ -305,5 +310,17 @@ Exit doctor(const DoctorArguments& arguments) {
   }
   return found.device.problem.empty() ? Exit::kOk : exit_code(found.device.code);
 }
+
+void add_options(CLI::App& app, DoctorArguments* arguments) {
+  add_device(app, &arguments->device);
+  add_json(app, &arguments->json);
+}
+
+}  // namespace
+
+const Verb verb_doctor = {"doctor",
+                          "what is installed here and what would be used",
+                          {"annulus doctor --device sim:sm_90a"},
+                          add_verb<DoctorArguments, add_options, doctor>};
 
 }  // namespace annulus::program

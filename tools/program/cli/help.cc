@@ -1,5 +1,4 @@
-#include "program/cli/help.h"
-
+// annulus help: what --help says of a verb, and what is installed of all of them.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -7,10 +6,15 @@
 #include "program/cli/command_line.h"
 #include "program/cli/description.h"
 #include "program/cli/number_option.h"
+#include "program/cli/verb.h"
 
 namespace annulus::program {
-
 namespace {
+
+struct HelpArguments {
+  std::vector<std::string> verb;  // {"pattern", "draw"}; empty: the program
+  std::string as = "text";
+};
 
 // What is written of the whole program.
 struct Form {
@@ -21,8 +25,6 @@ constexpr Form kForms[] = {{"man", man_page},
                            {"bash", bash_completion},
                            {"zsh", zsh_completion},
                            {"fish", fish_completion}};
-
-}  // namespace
 
 void add_options(CLI::App& app, HelpArguments* arguments) {
   std::vector<std::string> forms = {arguments->as};
@@ -35,6 +37,7 @@ void add_options(CLI::App& app, HelpArguments* arguments) {
       ->type_name("VERB");
 }
 
+// Throws Error{kInvalidArgument} for a verb that there is not, or with another form than text.
 Exit help(const CLI::App& parser, const HelpArguments& arguments) {
   for (const Form& form : kForms) {
     if (form.name != arguments.as) continue;
@@ -67,5 +70,16 @@ Exit help(const CLI::App& parser, const HelpArguments& arguments) {
   std::fputs(text.c_str(), stdout);
   return Exit::kOk;
 }
+
+std::function<Exit()> add_help(CLI::App& app) {
+  const auto arguments = std::make_shared<HelpArguments>();
+  add_options(app, arguments.get());
+  return [&app, arguments] { return help(*app.get_parent(), *arguments); };
+}
+
+}  // namespace
+
+const Verb verb_help = {
+    "help", "what --help says of a verb", {"annulus help pattern draw"}, add_help};
 
 }  // namespace annulus::program

@@ -71,19 +71,19 @@ bool was_given(const CLI::App& app, const char* name) {
   return option != nullptr && option->count() > 0;
 }
 
-int guarded(const program::CommandLine::Verb& verb) {
+int guarded(const program::CommandLine::Added& added) {
   // A process that another one started leaves the object to that one.
-  Failure failure = {.verb = verb.name,
+  Failure failure = {.verb = std::string(added.verb->name),
                      .text = {},
-                     .json = was_given(*verb.app, "--json") && !was_given(*verb.app, "--seat")};
+                     .json = was_given(*added.app, "--json") && !was_given(*added.app, "--seat")};
   try {
-    return delivered(static_cast<int>(verb.call()));
+    return delivered(static_cast<int>(added.call()));
   } catch (const Error& error) {
     failure.text = error.what();
     failure.code = error.code();
     // Where no device is open, it is the host that has too little memory for what was asked.
     const bool too_large =
-        error.code() == ErrorCode::kOutOfMemory && verb.name.starts_with("pattern");
+        error.code() == ErrorCode::kOutOfMemory && added.verb->name.starts_with("pattern");
     failure.exit = too_large ? Exit::kUsage : program::exit_code(error.code());
     const auto* of_text = dynamic_cast<const program::TextError*>(&error);
     if (of_text != nullptr) failure.excerpt = of_text->excerpt();
@@ -178,9 +178,9 @@ int main(int count, char** words) {
   } catch (const CLI::ParseError& error) {
     return refuse(line.parser, error, asks_for_json(count, words));
   }
-  for (const program::CommandLine::Verb& verb : line.verbs) {
+  for (const program::CommandLine::Added& added : line.verbs) {
     // A verb may have others below it, which are then the ones that are meant.
-    if (verb.app->parsed() && verb.app->get_subcommands().empty()) return guarded(verb);
+    if (added.app->parsed() && added.app->get_subcommands().empty()) return guarded(added);
   }
   return fail({.text = "no verb; see annulus --help", .json = asks_for_json(count, words)});
 }

@@ -58,6 +58,9 @@ constexpr const char* kBlockSize = "RxC";
 std::pair<std::int64_t, std::int64_t> two_numbers(const std::string& text, char separator,
                                                   std::string_view what);
 
+// A time: takes "10m", "90s", "1.5h", "30d" or "300", and gives the option the seconds.
+CLI::Validator duration();
+
 }  // namespace annulus::program
 
 #endif  // ANNULUS_PROGRAM_CLI_NUMBER_OPTION_H_

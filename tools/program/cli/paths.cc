@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/fail.h"
-#include "program/input/options.h"
+#include "base/files.h"
 
 namespace annulus::program {
 
@@ -20,6 +20,14 @@ void check_is_new(std::string_view option, const std::string& output,
                "{} is '{}', which is read as '{}' and would be lost; name another file", option,
                output, file);
   }
+}
+
+std::string text_or_file(const std::string& text) {
+  if (!text.starts_with('@')) return text;
+  constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+  base::FileSystem files;
+  const std::vector<std::byte> bytes = base::read_file(files, text.substr(1), kMaxBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::vector<std::string> files_named_in(const std::string& text) {

@@ -14,6 +14,10 @@ namespace annulus::program {
 void check_is_new(std::string_view option, const std::string& output,
                   const std::vector<std::string>& read);
 
+// The text of an option, or the text of the file if the option is "@file". Throws Error{kFile,
+// kInvalidFile}.
+std::string text_or_file(const std::string& text);
+
 // The files that the text of a pattern or a score names: "@file" itself, and those in quotes, as in
 // blocks("x.layout"), of the text or of that file.
 std::vector<std::string> files_named_in(const std::string& text);

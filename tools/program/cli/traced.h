@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "program/cli/exit.h"
 #include "program/input/options.h"
 
 namespace annulus::program {

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "program/cli/number_option.h"
+#include "program/cli/paths.h"
 #include "program/cli/text_error.h"
 #include "program/input/host_memory.h"
 
@@ -122,6 +123,13 @@ void make_operands(std::int64_t kv_batch, std::uint64_t seed, Dtype dtype, Probl
 }
 
 }  // namespace
+
+Pattern parse_pattern(const std::string& option) {
+  const std::string text = text_or_file(option);
+  Pattern pattern;
+  parse_shown(text, [&] { pattern = Pattern::parse(text); });
+  return pattern;
+}
 
 ProblemInput make_input(const ProblemArguments& arguments, bool with_operands,
                         const std::function<void(const Problem&)>& check) {

@@ -34,6 +34,10 @@ PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& 
 // The problem of a shape, whose operands nobody has. `carry`: none, in, out or both.
 Problem make_shape(const ProblemArguments& arguments, const std::string& carry);
 
+// The pattern that --pattern says. Throws as text_or_file, and TextError (text_error.h) for a text
+// that does not parse.
+Pattern parse_pattern(const std::string& option);
+
 LseBase lse_base_of(const ProblemArguments& arguments);
 
 // The share of visible pairs; nothing where counting them would take more than --max-work.

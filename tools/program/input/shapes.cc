@@ -1,13 +1,18 @@
 #include "program/input/shapes.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "annulus/kernels.h"
 #include "base/fail.h"
 #include "base/files.h"
+#include "program/cli/number_option.h"
+#include "program/input/options.h"
+#include "program/input/problem_input.h"
 
 namespace annulus::program {
 namespace {
@@ -44,7 +49,68 @@ constexpr char kCommon[] = R"shapes(
 --batch 32 --heads 32 --kv-heads 8 --seq 1 --seq-k 4096 --dim 128 --pattern causal
 )shapes";
 
+// The options of a line of a file of shapes.
+struct ShapeLine {
+  ProblemArguments shape;
+  BatchArguments batch;
+  std::string carry = "none";
+  std::int64_t count = 0;
+};
+
+ShapeLine parse_line(const std::string& line) {
+  CLI::App app;
+  app.set_help_flag();
+  ShapeLine read;
+  add_shape_options(app, &read.shape, &read.carry);
+  app.add_option("--config", read.shape.config);
+  // A search does not ask for these, and a plan would refuse numbers below 0.
+  const auto add_from_0 = [&]<typename T>(const char* name, T* to) {
+    add_number(app, name, to, "")->check(CLI::Range(T{0}, std::numeric_limits<T>::max()));
+  };
+  add_from_0("--kv-splits", &read.shape.kv_splits);
+  add_from_0("--max-multiprocessors", &read.shape.max_multiprocessors);
+  add_from_0("--count", &read.count);
+  add_batch(app, &read.batch);
+  add_bounds(app, &read.batch);
+  std::vector<std::string> words = words_of(line);
+  std::ranges::reverse(words);  // as CLI11 takes them
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    base::fail(ErrorCode::kInvalidFile, "{}", error.what());
+  }
+  return read;
+}
+
 }  // namespace
+
+ShapeToTune parse_shape(const std::string& line) {
+  const ShapeLine read = parse_line(line);
+  ShapeToTune shape;
+  shape.count = read.count;
+  if (read.batch.given()) {
+    shape.what = make_batch(read.shape, read.batch, read.carry);
+  } else {
+    shape.what = make_shape(read.shape, read.carry);
+  }
+  if (!read.shape.config.empty()) {
+    shape.left_out = "plans of a configuration that was asked for";
+  }
+  return shape;
+}
+
+void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work) {
+  ShapeLine read = parse_line(line);
+  if (read.batch.given()) {
+    BatchInput input = make_batch(read.shape, read.batch, read.carry);
+    work->batches.push_back({std::move(input.problem), input.options});
+    return;
+  }
+  read.shape.max_work = max_work;
+  PlanOptions options = plan_options(read.shape);
+  options.max_multiprocessors = read.shape.max_multiprocessors;
+  work->shapes.push_back({make_shape(read.shape, read.carry), options, {}});
+}
 
 std::vector<Tunable> read_shapes(const std::string& name) {
   std::vector<ShapeToTune> shapes;

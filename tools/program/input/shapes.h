@@ -36,8 +36,7 @@ struct ShapeToTune {
   std::int64_t count = 0;  // not given: 0
   std::string left_out;    // what it is where there is nothing to tune: "plans of ..."
 };
-// Throws Error{kInvalidFile} for other words, else as make_shape and make_batch. It is in
-// options.cc, where the words are.
+// Throws Error{kInvalidFile} for other words, else as make_shape and make_batch.
 ShapeToTune parse_shape(const std::string& line);
 // What such a line asks for where kernels are compiled ahead. Likewise.
 void parse_warm_shape(const std::string& line, std::int64_t max_work, WarmWork* work);

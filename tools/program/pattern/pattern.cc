@@ -1,5 +1,4 @@
-#include "program/pattern/pattern.h"
-
+// annulus pattern: what patterns are made of, and block layouts. Nothing here needs a device.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -7,14 +6,40 @@
 #include <cstdio>
 
 #include "annulus/layout.h"
+#include "annulus/types.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "program/cli/number_option.h"
 #include "program/cli/output.h"
 #include "program/cli/paths.h"
+#include "program/cli/verb.h"
+#include "program/input/options.h"
+#include "program/input/problem_input.h"
 
 namespace annulus::program {
 namespace {
+
+// Where a layout comes from: a pattern and sizes, or a file.
+struct PatternArguments {
+  std::string pattern;
+  std::string input;
+  std::string from = "layout";        // the input's format
+  std::optional<std::int64_t> seq;    // not given: what a file says, or 1024
+  std::optional<std::int64_t> seq_k;  // not given: as seq
+  std::optional<std::int64_t> heads;  // not given: what a file says, or as many as differ
+  std::string block;                  // "128x128"
+
+  std::int64_t head = 0;   // draw
+  std::int64_t cells = 0;  // draw
+  std::string svg;         // draw: to this file
+  int layers = 0;          // stats
+  std::string other;       // diff: the second file
+  std::int64_t lines = 100;
+  std::string output;  // export, import
+  std::string to = "layout";
+  std::int64_t max_work = kDefaultWorkSteps;  // of the whole verb, as WorkLimit::steps
+  bool json = false;
+};
 
 // The sizes that were given; others are 0.
 LayoutSizes sizes_of(const PatternArguments& arguments) {
@@ -373,75 +398,91 @@ void add_source(CLI::App& app, PatternArguments* to) {
   add_sizes(app, to);
 }
 
+void add_json_option(CLI::App& app, PatternArguments* to) { add_json(app, &to->json); }
+
+void add_draw_options(CLI::App& app, PatternArguments* to) {
+  add_json(app, &to->json);
+  add_source(app, to);
+  add_number(app, "--head", &to->head, "which query head");
+  add_number(app, "--cells", &to->cells,
+             "at most as many cells in a row; default: 64 of a text, 256 of an SVG");
+  app.add_option("--svg", to->svg, "write an SVG to this file instead")->type_name(kFile);
+}
+
+void add_stats_options(CLI::App& app, PatternArguments* to) {
+  add_json(app, &to->json);
+  add_source(app, to);
+  add_number(app, "--layers", &to->layers, "how far information travels in 1 to this many layers")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_diff_options(CLI::App& app, PatternArguments* to) {
+  add_json(app, &to->json);
+  app.add_option("first", to->input, "a file")->type_name(kFile)->required();
+  app.add_option("second", to->other, "another")->type_name(kFile)->required();
+  add_from(app, to);
+  add_sizes(app, to);
+  add_number(app, "--lines", &to->lines, "rows to show at most")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+}
+
+void add_export_options(CLI::App& app, PatternArguments* to) {
+  add_json(app, &to->json);
+  add_source(app, to);
+  app.add_option("output", to->output, "the file to write")->type_name(kFile)->required();
+  app.add_option("--to", to->to, with_default("its format", to->to))->type_name(format_type());
+}
+
+void add_import_options(CLI::App& app, PatternArguments* to) {
+  add_json(app, &to->json);
+  app.add_option("input", to->input, "the file to read")->type_name(kFile)->required();
+  app.add_option("output", to->output, "the file to write")->type_name(kFile)->required();
+  add_from(app, to);
+  add_sizes(app, to);
+}
+
+// The verb within --max-work.
+template <Exit (*verb)(const PatternArguments&)>
+Exit limited(const PatternArguments& arguments) {
+  const WorkScope scope({.steps = arguments.max_work});
+  return verb(arguments);
+}
+
 }  // namespace
 
-void add_verbs(CLI::App& app, PatternVerbs* verbs) {
-  app.require_subcommand(1);
-  const auto add = [&](const char* name, const char* help,
-                       Exit (*run)(const PatternArguments&)) -> PatternVerb& {
-    PatternVerb& verb = verbs->emplace_back();
-    verb.name = std::string("pattern ") + name;
-    verb.run = run;
-    verb.app = app.add_subcommand(name, help);
-    verb.app->add_flag("--json", verb.arguments.json, "print one JSON object");
-    return verb;
-  };
-  add("list", "the words that patterns are made of", list);
-  add("presets", "the patterns that are known by name", list_presets);
-  PatternVerb& drawing = add("draw", "a picture of the blocks of one head", draw);
-  add_source(*drawing.app, &drawing.arguments);
-  add_number(*drawing.app, "--head", &drawing.arguments.head, "which query head");
-  add_number(*drawing.app, "--cells", &drawing.arguments.cells,
-             "at most as many cells in a row; default: 64 of a text, 256 of an SVG");
-  drawing.app->add_option("--svg", drawing.arguments.svg, "write an SVG to this file instead")
-      ->type_name(kFile);
-
-  PatternVerb& counting = add("stats", "density, balance and reach", stats);
-  add_source(*counting.app, &counting.arguments);
-  add_number(*counting.app, "--layers", &counting.arguments.layers,
-             "how far information travels in 1 to this many layers")
-      ->check(CLI::PositiveNumber);
-
-  PatternVerb& comparing = add("diff", "which blocks of two files differ", diff);
-  comparing.app->add_option("first", comparing.arguments.input, "a file")
-      ->type_name(kFile)
-      ->required();
-  comparing.app->add_option("second", comparing.arguments.other, "another")
-      ->type_name(kFile)
-      ->required();
-  add_from(*comparing.app, &comparing.arguments);
-  add_sizes(*comparing.app, &comparing.arguments);
-  add_number(*comparing.app, "--lines", &comparing.arguments.lines, "rows to show at most")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-
-  PatternVerb& exporting =
-      add("export", "write a pattern's layout, or a file's, to a file", convert);
-  add_source(*exporting.app, &exporting.arguments);
-  exporting.app->add_option("output", exporting.arguments.output, "the file to write")
-      ->type_name(kFile)
-      ->required();
-  exporting.app
-      ->add_option("--to", exporting.arguments.to,
-                   with_default("its format", exporting.arguments.to))
-      ->type_name(format_type());
-
-  PatternVerb& importing =
-      add("import", "make a layout's file, which blocks(\"file\") reads, of another file", convert);
-  importing.app->add_option("input", importing.arguments.input, "the file to read")
-      ->type_name(kFile)
-      ->required();
-  importing.app->add_option("output", importing.arguments.output, "the file to write")
-      ->type_name(kFile)
-      ->required();
-  add_from(*importing.app, &importing.arguments);
-  add_sizes(*importing.app, &importing.arguments);
-}
-
-const PatternVerb* chosen_verb(const PatternVerbs& verbs) {
-  for (const PatternVerb& verb : verbs) {
-    if (verb.app->parsed()) return &verb;
-  }
-  return nullptr;
-}
+const Verb verb_pattern_list = {"pattern list",
+                                "the words that patterns are made of",
+                                {"annulus pattern list"},
+                                add_verb<PatternArguments, add_json_option, list>};
+const Verb verb_pattern_presets = {"pattern presets",
+                                   "the patterns that are known by name",
+                                   {"annulus pattern presets --json"},
+                                   add_verb<PatternArguments, add_json_option, list_presets>};
+const Verb verb_pattern_draw = {
+    "pattern draw",
+    "a picture of the blocks of one head",
+    {"annulus pattern draw -p 'causal & (window(255, 0) | global(16))' -S 2048",
+     "annulus pattern draw -p 'preset(bigbird)' -H 8 -S 4096 --svg bigbird.svg"},
+    add_verb<PatternArguments, add_draw_options, limited<draw>>};
+const Verb verb_pattern_stats = {
+    "pattern stats",
+    "density, balance and reach",
+    {"annulus pattern stats -p 'preset(strided)' -S 4096 --block 64x64 --layers 4"},
+    add_verb<PatternArguments, add_stats_options, limited<stats>>};
+const Verb verb_pattern_diff = {"pattern diff",
+                                "which blocks of two files differ",
+                                {"annulus pattern diff old.layout new.layout"},
+                                add_verb<PatternArguments, add_diff_options, limited<diff>>};
+const Verb verb_pattern_export = {
+    "pattern export",
+    "write a pattern's layout, or a file's, to a file",
+    {"annulus pattern export -p causal -S 1024 --block 64x64 --to csr mask.safetensors"},
+    add_verb<PatternArguments, add_export_options, limited<convert>>};
+const Verb verb_pattern_import = {
+    "pattern import",
+    "make a layout's file, which blocks(\"file\") reads, of another file",
+    {"annulus pattern import --from csr mask.safetensors mask.layout",
+     "annulus pattern import --from npy --block 64x64 mask.npy mask.layout"},
+    add_verb<PatternArguments, add_import_options, limited<convert>>};
 
 }  // namespace annulus::program

@@ -6,6 +6,7 @@
 
 #include "program/cli/output.h"
 #include "program/input/batch_input.h"
+#include "program/run/explain.h"
 
 namespace annulus::program {
 namespace {

@@ -11,6 +11,7 @@
 #include "program/input/batch_input.h"
 #include "program/input/host_tensor.h"
 #include "program/run/checked.h"
+#include "program/run/run.h"
 #include "program/run/stream.h"
 
 namespace annulus::program {

@@ -8,7 +8,7 @@
 
 #include "annulus/oracle.h"
 #include "base/json.h"
-#include "program/input/options.h"
+#include "program/cli/exit.h"
 
 namespace annulus::program {
 

@@ -1,13 +1,17 @@
 // annulus explain: what a problem would get and why. Compiles the kernel unless the GPU is not
 // here; runs nothing.
+#include "program/run/explain.h"
+
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "annulus/kernels.h"
 #include "base/fail.h"
 #include "program/cli/interruption.h"
 #include "program/cli/output.h"
+#include "program/cli/verb.h"
 #include "program/input/options.h"
 #include "program/input/problem_input.h"
 
@@ -145,8 +149,6 @@ void print(const std::vector<Explained>& plans, const ProblemInput& input,
   print_json(json);
 }
 
-}  // namespace
-
 Exit explain(const ExplainArguments& arguments) {
   const Interruption interruption(Interruption::Kind::kEnds);
   const DeviceOptions on = device_options(arguments.device);
@@ -176,5 +178,29 @@ Exit explain(const ExplainArguments& arguments) {
   print(plans, input, arguments);
   return Exit::kOk;
 }
+
+void add_options(CLI::App& app, ExplainArguments* arguments) {
+  add_device(app, &arguments->device,
+             "; or a GPU that need not be here, by name (a100, l4, rtx4090, h100, ...) or by "
+             "architecture (sm_89)");
+  add_problem(app, &arguments->problem);
+  add_batch(app, &arguments->batch);
+  CLI::Option* source =
+      app.add_flag("--source", arguments->source, "print the specialised source alone");
+  CLI::Option* brief =
+      app.add_flag("--brief", arguments->brief, "print the choice and the prediction, no reasons")
+          ->excludes(source);
+  add_json(app, &arguments->json)->excludes(source, brief);
+}
+
+}  // namespace
+
+const Verb verb_explain = {
+    "explain",
+    "which kernel a problem gets, and why; runs nothing",
+    {"annulus explain -H 32 --kv-heads 8 -S 8192 -p 'preset(longformer)'",
+     "annulus explain --device h100 -S 16384 -p causal --brief",
+     "annulus explain --device sim:sm_90a --requests '1/4096 x 8, 512/2048' -p causal"},
+    add_verb<ExplainArguments, add_options, explain>};
 
 }  // namespace annulus::program

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "program/run/ring_run.h"
+#include "program/run/run.h"
 #include "program/run/seat.h"
 
 namespace annulus::program {

@@ -6,6 +6,7 @@
 // and removes.
 
 #include "program/run/rank_run.h"
+#include "program/run/run.h"
 
 namespace annulus::program {
 

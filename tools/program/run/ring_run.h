@@ -11,6 +11,7 @@
 #include "program/input/problem_input.h"
 #include "program/run/answer.h"
 #include "program/run/operands.h"
+#include "program/run/run.h"
 #include "program/run/stream.h"
 
 namespace annulus::program {

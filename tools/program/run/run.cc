@@ -1,6 +1,9 @@
 // annulus run: plans a problem, runs it, and holds the answer against the oracle.
+#include "program/run/run.h"
+
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -12,8 +15,10 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "program/cli/interruption.h"
+#include "program/cli/number_option.h"
 #include "program/cli/output.h"
 #include "program/cli/paths.h"
+#include "program/cli/verb.h"
 #include "program/input/options.h"
 #include "program/input/problem_input.h"
 #include "program/run/launcher.h"
@@ -229,8 +234,6 @@ double seconds_since(Clock::time_point* start) {
   return std::chrono::duration<double>(*start - before).count();
 }
 
-}  // namespace
-
 Exit run(const RunArguments& given) {
   const Interruption interruption(Interruption::Kind::kEnds);
   check_ring_options(given);
@@ -276,5 +279,83 @@ Exit run(const RunArguments& given) {
   }
   return exit_of(result.checked);
 }
+
+// A number of ranks, or "env".
+CLI::Validator ranks_or_env() {
+  CLI::Validator validator;
+  validator.operation([](std::string& text) -> std::string {
+    if (text == "env") {
+      text = std::to_string(kLaunchedRanks);
+      return {};
+    }
+    int ranks = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (whole && ranks >= 1 && ranks <= kMaxRanks) return {};
+    return fmt::format("'{}' is neither a number from 1 to {} nor env", text, kMaxRanks);
+  });
+  return validator;
+}
+
+void add_options(CLI::App& app, RunArguments* arguments) {
+  add_device(app, &arguments->device);
+  add_problem(app, &arguments->problem);
+  add_batch(app, &arguments->batch);
+  CLI::Option* ranks =
+      app.add_option(
+             "--ranks", arguments->ranks,
+             with_default(
+                 "run around a ring of this many ranks, on the GPUs or simulated devices of "
+                 "one kind, in turn; env: this process is one rank, as torchrun, mpirun or "
+                 "srun has started it, and rank 0 prints",
+                 arguments->ranks))
+          ->type_name("RANKS")
+          ->transform(ranks_or_env());
+  add_shard(app, &arguments->shard)->needs(ranks);
+  app.add_option("--route", arguments->route,
+                 with_default("how rows of K and V travel: direct, ring (hop by hop), or auto",
+                              arguments->route))
+      ->check(CLI::IsMember({"auto", "direct", "ring"}))
+      ->needs(ranks);
+  app.add_flag("--processes", arguments->processes,
+               "start a process for each rank, which exchange rows over NCCL, each on a device of "
+               "its own")
+      ->needs(ranks);
+  app.add_option("--rendezvous", arguments->rendezvous,
+                 "with --ranks env: where ranks meet, tcp:HOST:PORT of rank 0, or on one host "
+                 "file:PATH; default: as torchrun and srun say")
+      ->type_name("PLACE")
+      ->needs(ranks);
+  app.add_option("--deadline", arguments->deadline,
+                 "with --processes or --ranks env: milliseconds that ranks wait for each other, "
+                 "whatever for; 0: any time; default: 30000")
+      ->check(number_of_type<int>())
+      ->check(CLI::Range(0, 1000000000))
+      ->needs(ranks);
+  app.add_flag("--go-on", arguments->go_on,
+               "with --processes or --ranks env: if a rank is late or has died, those that are "
+               "left begin again without it, if they are more than half, or half with rank 0")
+      ->needs(ranks);
+  app.add_option("--seat", arguments->seat)->group("");  // for the processes that are started
+  app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
+      ->type_name(kFile)
+      ->needs(ranks);
+  app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file")
+      ->type_name(kFile);
+  app.add_flag("--no-check", arguments->no_check, "do not compare with the float64 oracle");
+  app.add_flag("--no-wait", arguments->no_wait,
+               "answer with a general kernel while the problem's own is compiled, then with that");
+  add_number(app, "--repeat", &arguments->repeat, "times to run; the median is shown")
+      ->check(CLI::Range(1, 1000000));
+  add_json(app, &arguments->json);
+}
+
+}  // namespace
+
+const Verb verb_run = {"run",
+                       "one attention problem, checked by the oracle",
+                       {"annulus run -H 2 -S 512 -D 64 -p 'causal & window(127, 0)'",
+                        "annulus run -H 2 -S 256 -D 64 -p causal --ranks 4 --shard zigzag --json"},
+                       add_verb<RunArguments, add_options, run>};
 
 }  // namespace annulus::program

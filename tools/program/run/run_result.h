@@ -11,6 +11,7 @@
 #include "program/input/problem_input.h"
 #include "program/run/checked.h"
 #include "program/run/ring_run.h"
+#include "program/run/run.h"
 
 namespace annulus::program {
 

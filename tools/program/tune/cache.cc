@@ -1,14 +1,27 @@
 // annulus cache: what folders of compiled kernels hold, and what may go.
+#include <CLI/CLI.hpp>
 #include <chrono>
 
 #include "annulus/kernels.h"
 #include "base/fail.h"
+#include "program/cli/number_option.h"
 #include "program/cli/output.h"
 #include "program/cli/paths.h"
+#include "program/cli/verb.h"
 #include "program/input/options.h"
 
 namespace annulus::program {
 namespace {
+
+struct CacheArguments {
+  std::string cache_dir;  // as ANNULUS_CACHE_DIR
+  double older_than_seconds = -1;
+  std::int64_t max_bytes = -1;
+  bool useless = false;
+  bool dry_run = false;
+  bool remove = false;
+  bool json = false;
+};
 
 std::optional<std::string> folder_of(const CacheArguments& arguments) {
   if (arguments.cache_dir.empty()) return std::nullopt;
@@ -58,8 +71,6 @@ void print(const KernelListing& listing, bool compiled_ahead) {
                                age(set.newest), age(set.oldest), printable(set.origin)));
   }
 }
-
-}  // namespace
 
 // Without a folder all that a device would look at is listed.
 Exit list_cache(const CacheArguments& arguments) {
@@ -129,5 +140,66 @@ Exit verify_cache(const CacheArguments& arguments) {
   }
   return stays ? Exit::kInvalidFile : Exit::kOk;
 }
+
+// "500M", "2G", "1000000": bytes.
+CLI::Validator bytes() {
+  CLI::Validator validator;
+  validator.operation([](std::string& text) -> std::string {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    const std::int64_t each = unit == "G" ? 1'000'000'000 : unit == "M" ? 1'000'000 : unit.empty();
+    if (error != std::errc() || each == 0 || value < 0 || value > 1'000'000'000'000 / each) {
+      return fmt::format("'{}' is no number of bytes; write 500M, 2G or 1000000", text);
+    }
+    text = std::to_string(value * each);
+    return {};
+  });
+  return validator;
+}
+
+void add_cache(CLI::App& app, CacheArguments* arguments) {
+  app.add_option("--cache-dir", arguments->cache_dir,
+                 "folder of compiled kernels; default: ANNULUS_CACHE_DIR, else the user's cache "
+                 "folder")
+      ->type_name(kFolder);
+  add_json(app, &arguments->json);
+}
+
+void add_prune_options(CLI::App& app, CacheArguments* arguments) {
+  add_cache(app, arguments);
+  app.add_option("--older-than", arguments->older_than_seconds,
+                 "remove kernels older than this, as 12h or 30d")
+      ->type_name("TIME")
+      ->transform(duration());
+  app.add_option("--max-bytes", arguments->max_bytes,
+                 "remove the oldest until no more than this are left, as 500M or 2G")
+      ->type_name("BYTES")
+      ->transform(bytes());
+  app.add_flag("--useless", arguments->useless,
+               "remove those that serve no device here, real or simulated, with the NVRTC that is "
+               "found");
+  app.add_flag("--dry-run", arguments->dry_run, "say what would be removed; remove nothing");
+}
+
+void add_verify_options(CLI::App& app, CacheArguments* arguments) {
+  add_cache(app, arguments);
+  app.add_flag("--remove", arguments->remove, "remove files that are damaged");
+}
+
+}  // namespace
+
+const Verb verb_cache_list = {"cache list",
+                              "what is there, by what it was compiled for",
+                              {"annulus cache list"},
+                              add_verb<CacheArguments, add_cache, list_cache>};
+const Verb verb_cache_prune = {"cache prune",
+                               "remove kernels that are old or serve nobody",
+                               {"annulus cache prune --older-than 30d --max-bytes 2G --dry-run"},
+                               add_verb<CacheArguments, add_prune_options, prune_cache>};
+const Verb verb_cache_verify = {"cache verify",
+                                "read every kernel, and say which are damaged",
+                                {"annulus cache verify --remove"},
+                                add_verb<CacheArguments, add_verify_options, verify_cache>};
 
 }  // namespace annulus::program

@@ -1,16 +1,20 @@
 // annulus tune: finds the best configuration for shapes on a device and keeps it.
 #include "annulus/tune.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <deque>
+#include <set>
 
 #include "annulus/kernels.h"
 #include "base/fail.h"
 #include "program/cli/interruption.h"
+#include "program/cli/number_option.h"
 #include "program/cli/output.h"
+#include "program/cli/verb.h"
 #include "program/input/batch_input.h"
 #include "program/input/options.h"
 #include "program/input/problem_input.h"
@@ -19,6 +23,27 @@
 
 namespace annulus::program {
 namespace {
+
+struct TuneArguments {
+  DeviceArguments device;
+  ProblemArguments shape;
+  std::string shapes;  // a file or the name of a preset; empty: the one shape of the options
+  bool given = false;  // whether anything says what to tune
+  std::string carry = "none";
+  BatchArguments batch;  // in place of a shape, where it has requests
+  int ranks = 0;         // of a ring, whose step is tuned; 0: the shape itself
+  std::string shard = "zigzag";
+  double time_limit_seconds = 0;
+  bool exhaustive = false;
+  bool force = false;
+  bool dry_run = false;
+  bool cold_cache = false;
+  bool keep_journal = false;
+  std::string model;    // of annulus/models.h, in place of shapes
+  bool models = false;  // list them
+  std::string replay;   // a journal to decide again from; empty: tune
+  bool json = false;
+};
 
 // What became of one search.
 struct Outcome {
@@ -473,12 +498,81 @@ Exit tune_what_is_given(const TuneArguments& arguments) {
   return report.end();
 }
 
-}  // namespace
-
 Exit tune(const TuneArguments& arguments) {
   if (arguments.models) return list_models(arguments);
   if (!arguments.replay.empty()) return replay_journal(arguments);
   return tune_what_is_given(arguments);
 }
+
+void add_options(CLI::App& app, TuneArguments* arguments) {
+  add_device(app, &arguments->device);
+  std::set<std::string> of_device;
+  for (const CLI::Option* option : app.get_options()) of_device.insert(option->get_name());
+  add_shape_options(app, &arguments->shape, &arguments->carry);
+  CLI::Option* ranks =
+      app.add_option("--ranks", arguments->ranks,
+                     "tune for a ring of this many ranks around the problem, on the device of one")
+          ->type_name("RANKS")
+          ->check(number_of_type<int>())
+          ->check(CLI::Range(1, kMaxRanks));
+  add_shard(app, &arguments->shard)->needs(ranks);
+  add_batch(app, &arguments->batch);
+  add_bounds(app, &arguments->batch);
+  const std::vector<CLI::Option*> of_shape = app.get_options();
+  CLI::Option* shapes =
+      app.add_option("--shapes", arguments->shapes,
+                     "a file with one shape on each line, as options; or a preset: small, common")
+          ->type_name(kFile)
+          ->check(not_empty());
+  CLI::Option* model = app.add_option("--model", arguments->model,
+                                      "the shapes of a model by its name, as llama-3-8b")
+                           ->type_name("NAME")
+                           ->check(not_empty())
+                           ->excludes(shapes);
+  CLI::Option* replay =
+      app.add_option("--replay", arguments->replay,
+                     "a journal: decide again from what it says, without a device")
+          ->type_name(kFile)
+          ->check(not_empty());
+  replay->excludes(shapes)->excludes(model);
+  // Each line says all of its shape, and so does a journal.
+  std::vector<const CLI::Option*> problem = {shapes, model};
+  for (CLI::Option* option : of_shape) {
+    if (of_device.contains(option->get_name())) continue;
+    shapes->excludes(option);
+    replay->excludes(option);
+    model->excludes(option);
+    problem.push_back(option);
+  }
+  app.final_callback([problem, arguments] {
+    arguments->given =
+        std::ranges::any_of(problem, [](const CLI::Option* option) { return option->count() > 0; });
+  });
+  app.add_option("--time-limit", arguments->time_limit_seconds,
+                 "of all shapes together, as 90s, 10m or 1.5h; the best so far is kept")
+      ->type_name("TIME")
+      ->transform(duration());
+  app.add_flag("--exhaustive", arguments->exhaustive, "try every configuration of the space");
+  app.add_flag("--force", arguments->force, "tune again what is tuned already");
+  app.add_flag("--dry-run", arguments->dry_run, "say what would be tried; run and write nothing");
+  app.add_flag("--cold-cache", arguments->cold_cache, "empty L2 before each measured launch");
+  add_number(app, "--seed", &arguments->shape.seed, "of random operands");
+  app.add_flag("--models", arguments->models, "list the models that --model knows; tune nothing");
+  app.add_flag(
+      "--keep-journal", arguments->keep_journal,
+      "leave the journal of a search that ended beside its result, from which annulus tune "
+      "report draws");
+  add_json(app, &arguments->json);
+}
+
+}  // namespace
+
+const Verb verb_tune = {
+    "tune",
+    "find the fastest configuration for problems, and keep it",
+    {"annulus tune --heads 32 --kv-heads 8 --seq 4096 --pattern causal --time-limit 10m",
+     "annulus tune --shapes common --dry-run", "annulus tune --model llama-3-8b",
+     "annulus tune --most-requests 64 --most-keys-of-one 8192 -p causal --dry-run"},
+    add_verb<TuneArguments, add_options, tune>};
 
 }  // namespace annulus::program

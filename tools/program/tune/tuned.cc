@@ -1,15 +1,23 @@
 // annulus tuned: what has been tuned, on this machine and where its results came from.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <ctime>
 
 #include "annulus/tune.h"
 #include "base/fail.h"
 #include "program/cli/output.h"
+#include "program/cli/verb.h"
 #include "program/input/options.h"
 #include "program/tune/tuned_text.h"
 
 namespace annulus::program {
 namespace {
+
+struct TunedArguments {
+  std::string path;  // as ANNULUS_TUNED
+  std::string name;  // show: part of an entry's name or path; empty: all
+  bool json = false;
+};
 
 TunedListing listing_of(const TunedArguments& arguments) {
   return annulus::list_tuned(tuned_path_of(arguments.path));
@@ -43,8 +51,6 @@ void print_none(const TunedListing& listing) {
   std::printf("nothing is tuned%s\n",
               folders.empty() ? "; no folder is set" : (" in" + folders).c_str());
 }
-
-}  // namespace
 
 Exit list_tuned(const TunedArguments& arguments) {
   const TunedListing listing = listing_of(arguments);
@@ -113,5 +119,26 @@ Exit show_tuned(const TunedArguments& arguments) {
   if (entries.empty()) print_none(listing);
   return Exit::kOk;
 }
+
+void add_list_options(CLI::App& app, TunedArguments* arguments) {
+  add_tuned_path(app, &arguments->path);
+  add_json(app, &arguments->json);
+}
+
+void add_show_options(CLI::App& app, TunedArguments* arguments) {
+  add_list_options(app, arguments);
+  app.add_option("name", arguments->name, "part of an entry's name or path; default: all entries");
+}
+
+}  // namespace
+
+const Verb verb_tuned_list = {"tuned list",
+                              "one line for each entry",
+                              {"annulus tuned list --json"},
+                              add_verb<TunedArguments, add_list_options, list_tuned>};
+const Verb verb_tuned_show = {"tuned show",
+                              "entries with all that is known",
+                              {"annulus tuned show"},
+                              add_verb<TunedArguments, add_show_options, show_tuned>};
 
 }  // namespace annulus::program

@@ -1,6 +1,7 @@
 // annulus tuned export, import, merge, diff, verify, prune, remove, why: tuned results that travel.
 #include "annulus/tune.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <initializer_list>
@@ -11,6 +12,7 @@
 #include "program/cli/number_option.h"
 #include "program/cli/output.h"
 #include "program/cli/paths.h"
+#include "program/cli/verb.h"
 #include "program/input/batch_input.h"
 #include "program/input/options.h"
 #include "program/input/problem_input.h"
@@ -18,6 +20,26 @@
 
 namespace annulus::program {
 namespace {
+
+// What people do with tuned results besides reading them. Each verb reads what its help names.
+struct PackArguments {
+  DeviceArguments device;       // verify, why, prune: --tuned is that of the device's
+  ProblemArguments shape;       // why
+  std::string carry = "none";   // why
+  BatchArguments batch;         // why, in place of a shape
+  std::int64_t max_blocks = 0;  // why: blocks of a row that each run chooses; 0: it chooses none
+  std::string selected_blocks = "128x128";  // why: their size
+  std::vector<std::string> packs;  // import, merge, verify; diff: the two that are compared
+  std::string output;              // export, merge: the pack that is written
+  std::string name;                // export, import, remove
+  std::string of;                  // export, import: part of a device's identity
+  bool measured = false;           // export, import
+  bool complete = false;           // export, import
+  bool others = false;             // prune: also what is of other devices
+  bool dry_run = false;            // prune, remove
+  int measure = 0;                 // verify
+  bool json = false;
+};
 
 TunedFilter filter_of(const PackArguments& arguments) {
   TunedFilter filter;
@@ -91,8 +113,6 @@ Exit print_written(const PackArguments& arguments, const TunedReport& report) {
   return report.left_out.empty() ? Exit::kOk : Exit::kPartial;
 }
 
-}  // namespace
-
 Exit export_tuned(const PackArguments& arguments) {
   return print_written(arguments, annulus::export_tuned(arguments.output, filter_of(arguments),
                                                         tuned_path_of(arguments.device.tuned)));
@@ -163,8 +183,6 @@ Exit remove_tuned(const PackArguments& arguments) {
   return Exit::kOk;
 }
 
-namespace {
-
 TunedReport why_of(const Device& device, const PackArguments& arguments) {
   if (arguments.batch.given()) {
     const BatchInput batch = make_batch(arguments.shape, arguments.batch, arguments.carry);
@@ -178,8 +196,6 @@ TunedReport why_of(const Device& device, const PackArguments& arguments) {
       two_numbers(arguments.selected_blocks, 'x', "--selected-blocks (RxC)");
   return annulus::why_tuned(device, problem, selection);
 }
-
-}  // namespace
 
 Exit why_tuned(const PackArguments& arguments) {
   constexpr std::size_t kMostShown = 20;
@@ -201,5 +217,126 @@ Exit why_tuned(const PackArguments& arguments) {
   print_notes(report, kMostShown);
   return Exit::kOk;
 }
+
+void add_filter(CLI::App& app, PackArguments* arguments) {
+  app.add_option("--name", arguments->name, "those alone that have this in their name or path");
+  app.add_option("--of", arguments->of, "those alone whose device has this in its name");
+  app.add_flag("--measured", arguments->measured, "no predictions");
+  app.add_flag("--complete", arguments->complete, "none of a search that was cut short");
+}
+
+void add_dry_run(CLI::App& app, PackArguments* arguments) {
+  app.add_flag("--dry-run", arguments->dry_run, "say what would be removed; remove nothing");
+}
+
+void add_export_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("pack", arguments->output, "the pack to write")->type_name(kFile)->required();
+  add_tuned_path(app, &arguments->device.tuned);
+  add_filter(app, arguments);
+  add_json(app, &arguments->json);
+}
+
+void add_import_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("packs", arguments->packs, "the packs to bring in")->type_name(kFile)->required();
+  add_tuned_path(app, &arguments->device.tuned);
+  add_filter(app, arguments);
+  add_json(app, &arguments->json);
+}
+
+void add_merge_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("packs", arguments->packs, "the packs to merge")->type_name(kFile)->required();
+  app.add_option("--output,-o", arguments->output, "the pack to write")
+      ->type_name(kFile)
+      ->required();
+  add_json(app, &arguments->json);
+}
+
+void add_diff_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("packs", arguments->packs, "two packs, or search paths")
+      ->type_name(kFile)
+      ->required()
+      ->expected(2);
+  add_json(app, &arguments->json);
+}
+
+void add_verify_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("packs", arguments->packs, "packs; default: what the search path holds")
+      ->type_name(kFile);
+  add_device(app, &arguments->device);
+  add_number(app, "--measure", &arguments->measure,
+             "so many entries are measured again beside the heuristic's choice; default: none")
+      ->check(CLI::Range(0, 1000000));
+  add_number(app, "--seed", &arguments->shape.seed,
+             "of random operands and of which entries are measured");
+  add_json(app, &arguments->json);
+}
+
+void add_prune_options(CLI::App& app, PackArguments* arguments) {
+  add_device(app, &arguments->device);
+  app.add_flag("--others", arguments->others,
+               "also what is of other devices than the one that is opened");
+  add_dry_run(app, arguments);
+  add_json(app, &arguments->json);
+}
+
+void add_remove_options(CLI::App& app, PackArguments* arguments) {
+  app.add_option("name", arguments->name, "part of one entry's name or path")->required();
+  add_tuned_path(app, &arguments->device.tuned);
+  add_dry_run(app, arguments);
+  add_json(app, &arguments->json);
+}
+
+void add_why_options(CLI::App& app, PackArguments* arguments) {
+  add_device(app, &arguments->device);
+  add_shape_options(app, &arguments->shape, &arguments->carry);
+  add_batch(app, &arguments->batch);
+  add_bounds(app, &arguments->batch);
+  CLI::Option* blocks =
+      add_number(app, "--max-blocks", &arguments->max_blocks,
+                 "the plan has a selection: so many blocks of a row, which each run chooses; 0: it "
+                 "has none");
+  app.add_option("--selected-blocks", arguments->selected_blocks,
+                 with_default("the size of these blocks", arguments->selected_blocks))
+      ->type_name(kBlockSize)
+      ->needs(blocks);
+  add_json(app, &arguments->json);
+}
+
+}  // namespace
+
+const Verb verb_tuned_export = {"tuned export",
+                                "write entries to a pack",
+                                {"annulus tuned export fleet.pack --measured --complete"},
+                                add_verb<PackArguments, add_export_options, export_tuned>};
+const Verb verb_tuned_import = {"tuned import",
+                                "bring the entries of packs into the first folder",
+                                {"annulus tuned import fleet.pack"},
+                                add_verb<PackArguments, add_import_options, import_tuned>};
+const Verb verb_tuned_merge = {"tuned merge",
+                               "write all entries of some packs to one",
+                               {"annulus tuned merge old.pack new.pack -o fleet.pack"},
+                               add_verb<PackArguments, add_merge_options, merge_tuned>};
+const Verb verb_tuned_diff = {"tuned diff",
+                              "in what two packs differ",
+                              {"annulus tuned diff old.pack new.pack"},
+                              add_verb<PackArguments, add_diff_options, diff_tuned>};
+const Verb verb_tuned_verify = {
+    "tuned verify",
+    "whether entries serve this device, and hold where they are measured again",
+    {"annulus tuned verify fleet.pack --measure 10"},
+    add_verb<PackArguments, add_verify_options, verify_tuned>};
+const Verb verb_tuned_prune = {"tuned prune",
+                               "remove what no plan of this build or a newer one uses",
+                               {"annulus tuned prune --dry-run"},
+                               add_verb<PackArguments, add_prune_options, prune_tuned>};
+const Verb verb_tuned_remove = {"tuned remove",
+                                "remove one entry",
+                                {"annulus tuned remove causal --dry-run"},
+                                add_verb<PackArguments, add_remove_options, remove_tuned>};
+const Verb verb_tuned_why = {"tuned why",
+                             "which entry a problem or batch uses, and why not each other one",
+                             {"annulus tuned why -H 32 --kv-heads 8 -S 4096 -p causal",
+                              "annulus tuned why --requests '1/4096 x 64, 512/2048' -p causal"},
+                             add_verb<PackArguments, add_why_options, why_tuned>};
 
 }  // namespace annulus::program

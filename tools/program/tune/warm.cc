@@ -1,15 +1,35 @@
 // annulus warm: compiles the kernels of problems ahead, into a folder that is shipped.
 
+#include <CLI/CLI.hpp>
+
 #include "annulus/kernels.h"
 #include "base/fail.h"
 #include "program/cli/interruption.h"
+#include "program/cli/number_option.h"
 #include "program/cli/output.h"
 #include "program/cli/paths.h"
+#include "program/cli/verb.h"
 #include "program/input/options.h"
 #include "program/input/shapes.h"
 
 namespace annulus::program {
 namespace {
+
+struct WarmArguments {
+  std::string shapes;  // a file or the name of a preset; may be empty with the next three
+  std::string model;   // of annulus/models.h
+  bool general = false;
+  std::vector<std::string> from;  // folders of compiled kernels
+  std::string into;
+  std::vector<std::string> devices;
+  std::vector<std::string> architectures;
+  std::string templates;
+  std::string tuned;  // as ANNULUS_TUNED
+  int threads = 0;    // 0: one per processor
+  std::int64_t max_work = kDefaultWorkSteps;
+  bool verbose = false;
+  bool json = false;
+};
 
 base::Json json_of(const std::string& folder, const WarmResult& result) {
   base::Json json;
@@ -57,8 +77,6 @@ Exit exit_of(const WarmResult& result) {
   if (!result.failures.empty()) return exit_code(result.failures.front().code);
   return result.cancelled ? Exit::kPartial : Exit::kOk;
 }
-
-}  // namespace
 
 Exit warm(const WarmArguments& arguments) {
   WarmWork work;
@@ -109,5 +127,60 @@ Exit warm(const WarmArguments& arguments) {
   }
   return exit_of(result);
 }
+
+void add_options(CLI::App& app, WarmArguments* arguments) {
+  app.add_option("--shapes", arguments->shapes,
+                 "a file with one shape on each line, as options of run, --requests of a batch "
+                 "included; or a preset: small, common")
+      ->type_name(kFile)
+      ->check(not_empty());
+  app.add_option(
+         "--model", arguments->model,
+         "the shapes of a model by its name, as llama-3-8b; annulus tune --models lists them")
+      ->type_name("NAME")
+      ->check(not_empty());
+  app.add_flag("--general", arguments->general,
+               "all general kernels, which plans that do not wait begin with");
+  app.add_option("--from", arguments->from,
+                 "what a folder of compiled kernels holds for the architecture, as one in which a "
+                 "simulated device has kept its own; may be given several times")
+      ->type_name("FOLDER");
+  app.add_option("--into", arguments->into,
+                 "folder for the kernels, which is made; what is there already is left")
+      ->type_name(kFolder)
+      ->required();
+  app.add_option("--device", arguments->devices,
+                 "what to compile for, several times for several: a GPU by name (a100, l4, "
+                 "rtx4090, h100, ...) "
+                 "or by architecture (sm_89), which need not be here; sim:sm_80, sim:sm_90a; "
+                 "cuda:N; default: ANNULUS_DEVICE, "
+                 "else the first GPU, else a simulated one")
+      ->type_name("DEVICE")
+      ->allow_extra_args(false);
+  app.add_option(
+         "--arch", arguments->architectures,
+         "all GPUs of an architecture that are known by name: sm_80, sm_89, sm_90a, sm_90, ...")
+      ->type_name("ARCH")
+      ->allow_extra_args(false);
+  app.add_option("--templates", arguments->templates, "folder of kernel templates to use instead")
+      ->type_name(kFolder);
+  app.add_option("--tuned", arguments->tuned,
+                 "folders of tuned results, ':' between them; 'none' looks nowhere")
+      ->type_name(kPaths);
+  add_number(app, "--threads", &arguments->threads,
+             "kernels to compile at a time; 0: one for each "
+             "processor")
+      ->check(CLI::Range(0, 1024));
+  add_max_work(app, &arguments->max_work);
+  app.add_flag("--verbose,-v", arguments->verbose, "notes of the library on stderr");
+  add_json(app, &arguments->json);
+}
+
+}  // namespace
+
+const Verb verb_warm = {"warm",
+                        "compile the kernels of problems ahead, into a folder to ship",
+                        {"annulus warm --shapes small --device h100 --into kernels"},
+                        add_verb<WarmArguments, add_options, warm>};
 
 }  // namespace annulus::program
