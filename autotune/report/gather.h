@@ -36,7 +36,7 @@ struct Gathered {
 
 // A path is a folder of tuned results, a folder of one device, a journal, an entry or a pack; its
 // first bytes say which. Each file is taken once, in the order of the paths and then of names. They
-// are read wherever they are and whoever may write to them: nothing but a page is made of them.
+// are read wherever they are and whoever may write to them: nothing but a document is made of them.
 // Throws Error{kFile} where a path cannot be read and Error{kInvalidFile} where it is none of
 // these, each with the path. Where a limit is reached, what would go beyond it is not read and not
 // looked at, with one line in left_out for the first such file.

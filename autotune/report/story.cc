@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <map>
 
 #include "autotune/replay.h"
@@ -19,6 +17,16 @@ using base::Json;
 std::string text_of(const Json& json) {
   return json.is_string() ? json.get<std::string>()
                           : json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// "13.0" for 13000.
+std::string version_text(std::int64_t version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// "0.1.2" for 102.
+std::string library_text(std::int64_t version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 std::string version_in(const Json& json) {
@@ -99,7 +107,7 @@ void read_measurements(Story* story) {
         "rounds repeated, as the device was slower than it can be",
         fmt::format("{}{}", result.repeated, result.slowed ? "; it stayed so" : ""));
   }
-  if (const std::optional<tuned::Interval>& ratio = story->winner().other_ratio) {
+  if (const std::optional<tuned::Interval>& ratio = result.trials[result.winner].other_ratio) {
     story->facts.emplace_back(
         "the winner's time over the default's with L2 in its other state",
         fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio->middle, ratio->low, ratio->high));
@@ -123,20 +131,6 @@ void follow(const tuned::Journal& journal, Story* story) {
     story->steps.clear();
     story->why_no_result = error.what();
   }
-}
-
-std::vector<double> ranks_of(const std::vector<double>& values) {
-  std::vector<std::size_t> order(values.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
-  std::vector<double> ranks(values.size());
-  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
-    while (last < order.size() && values[order[last]] == values[order[first]]) ++last;
-    for (std::size_t i = first; i < last; ++i) {
-      ranks[order[i]] = static_cast<double>(first + last - 1) / 2;
-    }
-  }
-  return ranks;
 }
 
 }  // namespace
@@ -183,73 +177,6 @@ Story story_of(const std::string& path, const tuned::Journal& journal, const std
   read_facts(journal.subject, &story);
   follow(journal, &story);
   return story;
-}
-
-std::optional<double> rank_correlation(const std::vector<std::pair<double, double>>& pairs) {
-  if (pairs.size() < 3) return std::nullopt;
-  std::vector<double> first, second;
-  for (const auto& [a, b] : pairs) {
-    first.push_back(a);
-    second.push_back(b);
-  }
-  first = ranks_of(first);
-  second = ranks_of(second);
-  const double middle = static_cast<double>(pairs.size() - 1) / 2;
-  double both = 0, of_first = 0, of_second = 0;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    both += (first[i] - middle) * (second[i] - middle);
-    of_first += (first[i] - middle) * (first[i] - middle);
-    of_second += (second[i] - middle) * (second[i] - middle);
-  }
-  if (of_first == 0 || of_second == 0) return std::nullopt;
-  return both / std::sqrt(of_first * of_second);
-}
-
-std::string time_text(double time, bool predicted) {
-  return predicted ? fmt::format("{:.0f} predicted cycles", time) : fmt::format("{:.2f} us", time);
-}
-
-std::string ratio_text(const tuned::Interval& ratio) {
-  if (ratio.low == ratio.high) return fmt::format("{:.3f}", ratio.middle);
-  if (!std::isfinite(ratio.low) || !std::isfinite(ratio.high)) {
-    return fmt::format("{:.3f} (not bounded)", ratio.middle);
-  }
-  return fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio.middle, ratio.low, ratio.high);
-}
-
-std::string ratio_text(const Story& story) {
-  if (!story.result) return "nothing to compare";
-  if (story.result->winner == story.result->default_at) return "1: the default stays";
-  return ratio_text(story.winner().ratio) + (story.predicted ? ", predicted" : "");
-}
-
-std::string ending_text(const Story& story) {
-  if (story.ended) return "ended by itself";
-  if (story.result && story.result->complete) {
-    return "complete, but its process ended before it said so";
-  }
-  return "cut short by a limit, by its user or with its process";
-}
-
-std::string version_text(std::int64_t version) {
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
-
-std::string library_text(std::int64_t version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
-std::string date_text(std::int64_t when) {
-  // The last second of the years that have four digits; what else a file may state is no date.
-  constexpr std::int64_t kMost = 253'402'300'799;
-  if (when < 0 || when > kMost) return "?";
-  const std::chrono::sys_seconds at{std::chrono::seconds(when)};
-  const auto day = std::chrono::floor<std::chrono::days>(at);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss time(at - day);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                     time.hours().count(), time.minutes().count());
 }
 
 }  // namespace annulus::autotune::report

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_AUTOTUNE_REPORT_STORY_H_
 #define ANNULUS_AUTOTUNE_REPORT_STORY_H_
 
-// A search as a reader wants to have it told: what it was for, in which order it tried what, and
-// what came of it.
+// A search that is decided again from its journal: what it was for, in which order it tried what,
+// and what came of it.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "autotune/search.h"
-#include "tuned/entry.h"
 #include "tuned/journal.h"
 
 namespace annulus::autotune::report {
@@ -37,10 +36,7 @@ struct Story {
   std::string why_no_result;
   std::size_t candidates = 0;
   std::vector<Step> steps;
-  std::optional<tuned::Entry> entry;  // the stored result of the same device and shape
 
-  const tuned::Trial& winner() const { return result->trials[result->winner]; }
-  const tuned::Trial& standard() const { return result->trials[result->default_at]; }
   // Trials other than the default that were measured in the last rounds, and with L2 in its other
   // state; where there are none, the best ones, at most five. The winner is among them unless it is
   // the default.
@@ -50,21 +46,8 @@ struct Story {
 // `text` is that of a journal's file. Throws Error{kInvalidFile} with the path where it is none.
 tuned::Journal journal_of(const std::string& path, const std::string& text);
 
-// Decides the search again, without an entry. `text` is what the journal was read from.
+// Decides the search again. `text` is what the journal was read from.
 Story story_of(const std::string& path, const tuned::Journal& journal, const std::string& text);
-
-// Spearman's rank correlation, with ties sharing their ranks: 1 where both rise together. Nothing
-// for fewer than three pairs, and where all of one side are equal.
-std::optional<double> rank_correlation(const std::vector<std::pair<double, double>>& pairs);
-
-// Texts that tables and captions share.
-std::string time_text(double time, bool predicted);    // "12.3 us", "1234 predicted cycles"
-std::string ratio_text(const tuned::Interval& ratio);  // "0.812 (0.805 to 0.819)"
-std::string ratio_text(const Story& story);            // of the winner; or why there is none
-std::string ending_text(const Story& story);           // "ended by itself", "cut short"
-std::string version_text(std::int64_t version);        // "13.0" for 13000
-std::string library_text(std::int64_t version);        // "0.1.2" for 102
-std::string date_text(std::int64_t when);              // "2026-03-01 12:30 UTC"
 
 }  // namespace annulus::autotune::report
 

@@ -63,11 +63,11 @@ ANNULUS_EXPORT annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* l
 
 typedef struct annulus_tuning_report annulus_tuning_report;
 
-// Tells searches and results on a page of HTML, as tuning_report() of annulus/tune.h does, which
-// explains the paths: `count` of them; where there are none, the report is of the search path
-// `tuned_path`, as of annulus_tuned_list_read. ANNULUS_FILE where a path cannot be read,
-// ANNULUS_INVALID_FILE where it is no journal, no result, no pack and no folder,
-// ANNULUS_UNSUPPORTED for a pack of another schema, and from a build without the tuner.
+// Describes searches and results in a JSON document, as tuning_report() of annulus/tune.h does,
+// which explains the paths: `count` of them; with 0 the report is of the search path `tuned_path`,
+// as of annulus_tuned_list_read. ANNULUS_FILE if a path cannot be read, ANNULUS_INVALID_FILE if it
+// is not a journal, a result, a pack or a folder, ANNULUS_UNSUPPORTED for a pack of another schema,
+// and from a build without the tuner.
 ANNULUS_EXPORT annulus_status annulus_tuning_report_make(const char* const* paths, size_t count,
                                                          const char* tuned_path,
                                                          annulus_tuning_report** report);
@@ -75,10 +75,10 @@ ANNULUS_EXPORT annulus_status annulus_tuning_report_destroy(annulus_tuning_repor
 
 typedef struct annulus_tuning_report_info {
   size_t struct_size;
-  const char* page;      // HTML that needs no other file; it has no zero byte but the last
+  const char* json;      // the document: ASCII, at most 64 MiB
   const char* left_out;  // lines: files and lines that are not in it, each with the reason
-  int64_t searches;      // whose journals are told
-  int64_t entries;       // results without a journal
+  int64_t searches;      // searches in the document, each from its journal
+  int64_t entries;       // results without a journal in the document
 } annulus_tuning_report_info;
 
 #define ANNULUS_TUNING_REPORT_INFO_INIT \

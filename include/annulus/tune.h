@@ -319,25 +319,25 @@ ANNULUS_EXPORT TunedListing list_tuned(const std::optional<std::string>& tuned_p
 ANNULUS_EXPORT std::string why_unused(const TunedEntry& entry, const DeviceInfo& device);
 
 struct TuningReport {
-  std::string page;  // HTML, in UTF-8, that needs no other file, no script and no network
-  int searches = 0;  // whose journals are told
-  int entries = 0;   // results without a journal, which are rows of a table
+  std::string json;  // the document: ASCII, at most 64 MiB; docs/tuning.md has its members
+  int searches = 0;  // searches in the document, each from its journal
+  int entries = 0;   // results without a journal in the document
   std::vector<std::string> left_out;  // files and lines that are not in it, each with the reason
 };
 
-// Tells searches and results on one page: of each search that left a journal the winner beside the
-// default, the way to it, what each parameter does, predictions against times, and all candidates;
-// of results without a journal what list_tuned() has (docs/tuning.md). A path is a journal, the
-// file of a result, a pack, or a folder of these or of folders with these; where there are none,
-// the report is of the search path, as list_tuned(). A page of many searches leaves plots and
-// tables out and says where, so that it stays below about 5 MB. What is beyond the bounds of time,
-// memory and bytes in docs/tuning.md is in left_out. The same files make the same page.
+// Describes searches and results in one document: for each search that left a journal its problem,
+// all candidates with their predictions, times and ratios to the default, the order in which they
+// were tried, the winner, and the stored result; and results without a journal as list_tuned() has
+// them. The program `annulus tune report` makes a page of HTML of the document. A path is a
+// journal, the file of a result, a pack, or a folder of these or of folders with these; without
+// paths the report is of the search path, as list_tuned(). Searches and files beyond the bounds of
+// time, memory and bytes in docs/tuning.md are in left_out. The same files make the same document.
 //
-// Opens no device and writes no file; safe to call from any thread. All text of the files is
-// escaped, so that they may be anybody's. Throws Error{kFile} where a path cannot be read and
-// Error{kInvalidFile} where it is none of these, each with the path; Error{kUnsupported} for a
-// pack of another schema, and from a build without the tuner. What folders hold that cannot be read
-// is left out.
+// Opens no device and writes no file; safe to call from any thread. The texts of the document are
+// copied from the files: escape them before they become markup or reach a terminal. Throws
+// Error{kFile} if a path cannot be read and Error{kInvalidFile} if it is none of these, each with
+// the path; Error{kUnsupported} for a pack of another schema, and from a build without the tuner.
+// Files of folders that cannot be read are left out.
 ANNULUS_EXPORT TuningReport tuning_report(const std::vector<std::string>& paths = {},
                                           const std::optional<std::string>& tuned_path = {});
 

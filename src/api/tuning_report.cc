@@ -1,11 +1,11 @@
 // The report of searches and results. A build with ANNULUS_TUNER=OFF has tune_left_out.cc in place
-// of this file: it tells searches by deciding again.
+// of this file, because a report decides searches again.
 #include <utility>
 
 #include "annulus/tune.h"
 #include "api/tuned_places.h"
+#include "autotune/report/document.h"
 #include "autotune/report/gather.h"
-#include "autotune/report/page.h"
 #include "base/env.h"
 
 namespace annulus::inline v0 {
@@ -20,8 +20,9 @@ TuningReport tuning_report(const std::vector<std::string>& paths,
       autotune::report::gather_if_there(files, place, &gathered);
     }
   }
-  autotune::report::Page page = autotune::report::page_of(files, std::move(gathered));
-  return {std::move(page.html), page.searches, page.entries, std::move(page.left_out)};
+  autotune::report::Document document = autotune::report::document_of(files, std::move(gathered));
+  return {std::move(document.json), document.searches, document.entries,
+          std::move(document.left_out)};
 }
 
 }  // namespace annulus::inline v0

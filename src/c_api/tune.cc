@@ -480,7 +480,7 @@ annulus_status annulus_tuning_report_get(annulus_tuning_report* report,
   return guarded([&] {
     const TuningReportPin pin(tuning_reports(), number(report));
     annulus_tuning_report_info c = ANNULUS_TUNING_REPORT_INFO_INIT;
-    c.page = pin->report.page.c_str();
+    c.json = pin->report.json.c_str();
     c.left_out = pin->left_out.c_str();
     c.searches = pin->report.searches;
     c.entries = pin->report.entries;

@@ -416,14 +416,15 @@ static void replayed(const annulus_tune_result* result) {
               "journal");
 }
 
-// A page tells the search from its journal, and the results of a search path.
+// A document has the search of a journal, and the results of a search path.
 static void reported(const annulus_tune_result* result, const char* folder) {
   annulus_tuning_report_info info = ANNULUS_TUNING_REPORT_INFO_INIT;
   annulus_tuning_report* report = NULL;
   CHECK_OK(annulus_tuning_report_make(&result->journal, 1, NULL, &report));
   CHECK_OK(annulus_tuning_report_get(report, &info));
   CHECK(info.searches == 1 && info.entries == 0 && strcmp(info.left_out, "") == 0);
-  CHECK(strstr(info.page, result->config) != NULL && strstr(info.page, "</html>") != NULL);
+  CHECK(strstr(info.json, "{\"schema\":1,") == info.json &&
+        strstr(info.json, result->config) != NULL);
   CHECK_OK(annulus_tuning_report_destroy(report));
   CHECK_FAILS(annulus_tuning_report_get(report, &info), ANNULUS_INVALID_ARGUMENT, "given back");
   CHECK_OK(annulus_tuning_report_make(&result->path, 1, NULL, &report));

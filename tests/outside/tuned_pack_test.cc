@@ -56,8 +56,9 @@ TEST_CASE("a search that was cut short goes on, and its journal decides again wi
   CHECK_THROWS_AS(replay_tuning(of.scratch.path("tuned")), Error);
   const TuningReport report = tuning_report({whole.journal});
   CHECK(report.searches == 1);
-  CHECK(report.page.find("<td>" + whole.config + "</td>") != std::string::npos);
-  CHECK(tuning_report({}, of.scratch.path("tuned")).page != report.page);  // dated by its result
+  CHECK(report.json.find("\"configuration\":\"" + whole.config + '"') != std::string::npos);
+  CHECK(report.json.find("\"stored\":") == std::string::npos);
+  CHECK(tuning_report({}, of.scratch.path("tuned")).json.find("\"stored\":") != std::string::npos);
   CHECK_THROWS_AS(tuning_report({of.scratch.path("missing")}), Error);
   // Nobody goes on from it.
   for (const bool dry_run : {true, false}) {

@@ -1,7 +1,8 @@
 if(TARGET annulus_program)
   # Linked as a stranger links: what is not public is not there for it. tests/house/includes.cmake
   # holds the same of what it includes.
-  foreach(case "annulus_program|annulus_program_input;annulus::annulus" "annulus_program_input|annulus_base")
+  foreach(case "annulus_program|annulus_program_input;annulus_program_report;annulus::annulus"
+          "annulus_program_input|annulus_base" "annulus_program_report|annulus_base")
     string(REGEX MATCH "^[^|]+" target "${case}")
     string(REGEX REPLACE "^[^|]+[|]" "" allowed "${case}")
     get_target_property(linked ${target} LINK_LIBRARIES)
@@ -10,12 +11,14 @@ if(TARGET annulus_program)
       message(FATAL_ERROR "${target} links ${linked}; it may link ${allowed}")
     endif()
   endforeach()
-  annulus_test(program LABEL unit LIBRARIES annulus_base annulus_layout SOURCES program/batch_program_test.cc
+  annulus_test(program LABEL unit LIBRARIES annulus_base annulus_layout annulus_program_report SOURCES
+    program/batch_program_test.cc
     program/go_on_program_test.cc
     program/help_program_test.cc
     program/launcher_program_test.cc
     program/pattern_program_test.cc
     program/program_test.cc
+    program/report_page_test.cc
     program/stopped_program_test.cc
     program/tune_program_test.cc
     program/warm_program_test.cc

@@ -54,6 +54,20 @@ TEST_CASE("tune report writes a page of searches and results") {
   const Outcome told = annulus_with("tune report -o " + page + " " + journal);
   CHECK(told.code == 0);
   CHECK(told.out.find("searches   1\n") != std::string::npos);
+  // A document makes the same page, without the journals.
+  const Outcome printed = annulus_with("tune report --json" + tuned);
+  CHECK(printed.code == 0);
+  CHECK(base::parse_json(printed.out, "the document")["searches"].size() == 1);
+  const std::string document = folder / "report.json";
+  std::ofstream(document) << printed.out;
+  std::filesystem::remove(page);
+  CHECK(json_of("tune report --json -o " + page + " --from " + document)["searches"] == 1);
+  CHECK(test::read(page) == html);
+  std::ofstream(document) << "{\"schema\":2}";
+  refused("tune report -o " + page + " --from " + document, 5, "reads schema 1 alone");
+  refused("tune report -o " + document + " --from " + document, 2, "would be lost");
+  refused("tune report --json --from " + document, 2, "--from requires --output");
+  refused("tune report -o " + page + " --from " + document + " " + journal, 2, "excludes");
   // What folders hold and is damaged is left out, and what is named is an error.
   std::ofstream(folder / "tuned/x.pack") << "annulus-tuned-pack 4 x\n";
   const Outcome partial = annulus_with("tune report -o " + page + tuned);
@@ -63,7 +77,7 @@ TEST_CASE("tune report writes a page of searches and results") {
   refused("tune report -o " + page + " " + (folder / "missing"), 5, folder / "missing");
   refused("tune report -o " + journal + " " + journal, 2, "would be lost");
   refused("tune report -o " + (folder / "no/such/page"), 5, "no/such/page");
-  refused("tune report " + journal, 2, "--output is required");
+  refused("tune report " + journal, 2, "nothing says what to write");
   refused("tune --heads 3 report -o " + page, 2, "report excludes --heads");
   refused("tune report -o " + page + " " + journal + tuned, 2, "excludes");
   CHECK(test::read(journal).starts_with("annulus-journal "));

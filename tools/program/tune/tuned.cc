@@ -1,7 +1,6 @@
 // annulus tuned: what has been tuned, on this machine and where its results came from.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <ctime>
 
 #include "annulus/tune.h"
 #include "base/fail.h"
@@ -21,18 +20,6 @@ struct TunedArguments {
 
 TunedListing listing_of(const TunedArguments& arguments) {
   return annulus::list_tuned(tuned_path_of(arguments.path));
-}
-
-std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
-
-std::string date(std::int64_t when) {
-  const auto seconds = static_cast<std::time_t>(when);
-  struct tm parts;
-  char text[32] = "?";
-  if (gmtime_r(&seconds, &parts) != nullptr) {
-    std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &parts);
-  }
-  return text;
 }
 
 Exit print_all(const TunedListing& listing, const std::vector<const TunedEntry*>& entries) {
@@ -109,9 +96,9 @@ Exit show_tuned(const TunedArguments& arguments) {
     print_line("default", entry->default_config);
     print_line("made",
                fmt::format("{}, library {}.{}.{}, driver {}, NVRTC {}, {} MHz, memory {} MHz",
-                           date(entry->when), entry->library_version / 10000,
+                           date_text(entry->when), entry->library_version / 10000,
                            entry->library_version / 100 % 100, entry->library_version % 100,
-                           version(entry->driver_version), version(entry->nvrtc_version),
+                           version_text(entry->driver_version), version_text(entry->nvrtc_version),
                            entry->clock_mhz, entry->memory_clock_mhz));
     std::printf("\n");
   }

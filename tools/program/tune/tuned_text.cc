@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
+
 namespace annulus::program {
 
 std::string short_name(const TunedEntry& entry) { return entry.name.substr(0, 12); }
@@ -12,6 +14,23 @@ std::string problem_of(const TunedEntry& entry) {
 }
 
 double ratio(const TunedEntry& entry) { return entry.time / entry.default_time; }
+
+std::string version_text(std::int64_t version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string date_text(std::int64_t when) {
+  // The last second of the years that have four digits; what else a file may state is no date.
+  constexpr std::int64_t kMost = 253'402'300'799;
+  if (when < 0 || when > kMost) return "?";
+  const std::chrono::sys_seconds at{std::chrono::seconds(when)};
+  const auto day = std::chrono::floor<std::chrono::days>(at);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(at - day);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     time.hours().count(), time.minutes().count());
+}
 
 base::Json tuned_json(const TunedEntry& entry) {
   return {{"path", entry.path},

@@ -3,6 +3,7 @@
 
 // Tuned results as the verbs of `annulus tuned` print them.
 
+#include <cstdint>
 #include <string>
 
 #include "annulus/tune.h"
@@ -18,6 +19,11 @@ std::string problem_of(const TunedEntry& entry);
 
 // The time over that of the heuristic's choice.
 double ratio(const TunedEntry& entry);
+
+// "13.0" for 13000.
+std::string version_text(std::int64_t version);
+// "2026-03-01 12:30 UTC" for seconds since 1970; "?" before then and after the year 9999.
+std::string date_text(std::int64_t when);
 
 base::Json tuned_json(const TunedEntry& entry);
 

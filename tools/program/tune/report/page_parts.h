@@ -1,5 +1,5 @@
-#ifndef ANNULUS_AUTOTUNE_REPORT_PAGE_PARTS_H_
-#define ANNULUS_AUTOTUNE_REPORT_PAGE_PARTS_H_
+#ifndef ANNULUS_PROGRAM_TUNE_REPORT_PAGE_PARTS_H_
+#define ANNULUS_PROGRAM_TUNE_REPORT_PAGE_PARTS_H_
 
 // What of the plots and tables of its searches a page has room for: of all searches the parts that
 // matter most, those of rank 0, then those of rank 1, and so on.
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace annulus::autotune::report {
+namespace annulus::program::report {
 
 class PageParts {
  public:
@@ -35,6 +35,6 @@ class PageParts {
   std::size_t full_from_ = std::numeric_limits<std::size_t>::max();   // ranks that take no more
 };
 
-}  // namespace annulus::autotune::report
+}  // namespace annulus::program::report
 
-#endif  // ANNULUS_AUTOTUNE_REPORT_PAGE_PARTS_H_
+#endif  // ANNULUS_PROGRAM_TUNE_REPORT_PAGE_PARTS_H_

@@ -1,11 +1,11 @@
-#include "autotune/report/chart.h"
+#include "program/tune/report/chart.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace annulus::autotune::report {
+namespace annulus::program::report {
 namespace {
 
 constexpr double kTop = 12, kRight = 16, kBottom = 46;
@@ -206,4 +206,4 @@ std::string Chart::take() {
   return markup_.take();
 }
 
-}  // namespace annulus::autotune::report
+}  // namespace annulus::program::report

@@ -1,9 +1,9 @@
-#include "autotune/report/page_parts.h"
+#include "program/tune/report/page_parts.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace annulus::autotune::report {
+namespace annulus::program::report {
 
 void PageParts::add(std::size_t search, std::size_t rank,
                     const std::function<std::string()>& write) {
@@ -38,4 +38,4 @@ const std::string* PageParts::find(std::size_t search, std::size_t rank) const {
   return found == parts_.end() ? nullptr : &found->second;
 }
 
-}  // namespace annulus::autotune::report
+}  // namespace annulus::program::report

@@ -1,5 +1,5 @@
-#ifndef ANNULUS_AUTOTUNE_REPORT_CHART_H_
-#define ANNULUS_AUTOTUNE_REPORT_CHART_H_
+#ifndef ANNULUS_PROGRAM_TUNE_REPORT_CHART_H_
+#define ANNULUS_PROGRAM_TUNE_REPORT_CHART_H_
 
 // A plot as inline SVG: two axes with their values and titles, and what is drawn between them. The
 // colours are classes of the page's style, which has them for light and for dark.
@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "autotune/report/markup.h"
+#include "program/tune/report/markup.h"
 
-namespace annulus::autotune::report {
+namespace annulus::program::report {
 
 struct Axis {
   std::string title;  // with the unit
@@ -67,6 +67,6 @@ class Chart {
   Markup markup_;
 };
 
-}  // namespace annulus::autotune::report
+}  // namespace annulus::program::report
 
-#endif  // ANNULUS_AUTOTUNE_REPORT_CHART_H_
+#endif  // ANNULUS_PROGRAM_TUNE_REPORT_CHART_H_

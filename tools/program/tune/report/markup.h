@@ -1,5 +1,5 @@
-#ifndef ANNULUS_AUTOTUNE_REPORT_MARKUP_H_
-#define ANNULUS_AUTOTUNE_REPORT_MARKUP_H_
+#ifndef ANNULUS_PROGRAM_TUNE_REPORT_MARKUP_H_
+#define ANNULUS_PROGRAM_TUNE_REPORT_MARKUP_H_
 
 // Writes HTML that is well-formed XML as well. Text and values of attributes come from files that
 // anybody may have written, so there is no way to write them but escaped.
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace annulus::autotune::report {
+namespace annulus::program::report {
 
 // Characters of one text; a longer one is cut and ends in an ellipsis.
 inline constexpr std::size_t kMostCharacters = 400;
@@ -51,6 +51,6 @@ class Markup {
   std::vector<const char*> open_;
 };
 
-}  // namespace annulus::autotune::report
+}  // namespace annulus::program::report
 
-#endif  // ANNULUS_AUTOTUNE_REPORT_MARKUP_H_
+#endif  // ANNULUS_PROGRAM_TUNE_REPORT_MARKUP_H_

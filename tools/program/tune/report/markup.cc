@@ -1,9 +1,9 @@
-#include "autotune/report/markup.h"
+#include "program/tune/report/markup.h"
 
 #include <cstdint>
 #include <optional>
 
-namespace annulus::autotune::report {
+namespace annulus::program::report {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
@@ -146,4 +146,4 @@ Markup& Markup::verbatim(const char* markup) {
   return *this;
 }
 
-}  // namespace annulus::autotune::report
+}  // namespace annulus::program::report
