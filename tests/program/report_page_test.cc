@@ -11,12 +11,14 @@
 #include <string>
 
 #include "annulus/error.h"
+#include "base/random.h"
 #include "program/tune/report/chart.h"
 #include "program/tune/report/markup.h"
 #include "program/tune/report/page.h"
 #include "program/tune/report/page_parts.h"
 #include "program/tune/report/plots.h"
 #include "program/tune/report/statistics.h"
+#include "support/options.h"
 
 namespace {
 
@@ -480,6 +482,41 @@ TEST_CASE("a document that does not hold is refused with the place of the first 
   CHECK_THROWS_AS(report::Document("{", "'a.json'"), Error);
   CHECK_THROWS_AS(report::Document(std::string(report::Document::kMostBytes + 1, ' '), "'a.json'"),
                   Error);
+}
+
+TEST_CASE("a document with drawn values in some places makes a page or an error") {
+  const Json whole = document_of({search_of({})}, {stored_of("a")});
+  std::vector<Json::json_pointer> places;
+  const std::function<void(const Json&, const Json::json_pointer&)> walk =
+      [&](const Json& json, const Json::json_pointer& at) {
+        places.push_back(at);
+        if (!json.is_structured()) return;
+        for (const auto& [name, value] : json.items()) {
+          walk(value, json.is_array() ? at / std::stoul(name) : at / name);
+        }
+      };
+  walk(whole, Json::json_pointer());
+  const std::array<Json, 12> values = {
+      nullptr, -1, 0, 1, 31, 1e308, 5e-324, "", "x", true, Json::array(), Json::object()};
+  base::Random random(test::seed_of(7));
+  int pages = 0, errors = 0;
+  for (int round = 0; round < 1000; ++round) {
+    Json json = whole;
+    for (std::uint32_t changes = 1 + random.below(3); changes > 0; --changes) {
+      const Json::json_pointer& at =
+          places[random.below(static_cast<std::uint32_t>(places.size()))];
+      if (json.contains(at)) json[at] = values[random.below(std::uint32_t{values.size()})];
+    }
+    try {
+      check_page(page_of(json).html);
+      ++pages;
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kInvalidFile);
+      ++errors;
+    }
+  }
+  CHECK(pages > 100);
+  CHECK(errors > 100);
 }
 
 TEST_CASE("many searches leave plots and tables out, and the page says so") {
