@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 #include "base/random.h"
 #include "program/tune/report/chart.h"
 #include "program/tune/report/markup.h"

@@ -5,7 +5,6 @@
 #include "annulus/types.h"
 #include "annulus/version.h"
 
-
 namespace annulus::program {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "annulus/error.h"
+#include "annulus/types.h"
 
 namespace annulus::program {
 

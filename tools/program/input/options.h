@@ -12,7 +12,6 @@
 #include "annulus/device.h"
 #include "annulus/types.h"
 
-
 namespace CLI {
 class App;
 class Option;

@@ -68,7 +68,7 @@ typedef struct annulus_simulator_options {
                       // `reading`: 1 if it is proven, drawn for each CTA if it is strict
   uint32_t reading;   // rules that the manual leaves open: 0 strict, only what the manual promises;
                       // 1 proven, and in addition what kernels in production rely on
-                     // (docs/simulator.md, "Two readings")
+                      // (docs/simulator.md, "Two readings")
   uint32_t resident;  // CTAs run one at a time (1) or are co-resident (2); 0: as the kernel needs
   uint64_t ignored;   // kinds of faults after which a run continues, one bit for each, numbered as
                       // below
