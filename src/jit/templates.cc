@@ -19,6 +19,30 @@ bool is_template(const std::string& name) {
   return name.ends_with(".cuh") || name.ends_with(".cu") || name.ends_with(".h");
 }
 
+// Leaves out comments and indentation, as tools/cmake/embed_files.cmake does, so that the templates
+// of the source tree have the digest of the embedded ones. Every line keeps its number. A text with
+// a block comment or a raw string stays as it is.
+std::string compact(std::string text) {
+  if (text.find("/*") != std::string::npos || text.find("R\"") != std::string::npos) return text;
+  std::string made;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (begin > 0) line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    bool quoted = false;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) quoted = !quoted;
+      if (quoted || line.substr(i, 2) != "//") continue;
+      line = line.substr(0, i);
+      line = line.substr(0, line.find_last_not_of(" \t") + 1);
+    }
+    made += line;
+    if (end < text.size()) made += '\n';
+    begin = end + 1;
+  }
+  return made;
+}
+
 // Adds the templates of a folder and of those in it, under names that begin with `prefix`. Links to
 // folders are not followed. Returns 0 or -errno. std::filesystem::recursive_directory_iterator
 // would end the process where its memory is refused, as it allocates in functions that may not
@@ -45,8 +69,9 @@ int collect(base::FileSystem& files, const std::string& path, const std::string&
       base::fail(ErrorCode::kInvalidFile, "'{}' holds more than {} templates", path, kMaxFiles);
     }
     const auto bytes = base::read_file(files, inside, kMaxFileBytes);
-    templates->emplace(prefix + name,
-                       std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    templates->emplace(
+        prefix + name,
+        compact(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
   }
   return 0;
 }

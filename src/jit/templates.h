@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JIT_TEMPLATES_H_
 #define ANNULUS_JIT_TEMPLATES_H_
 
-// The kernel templates: the files below templates/, embedded in the library. A folder may replace
-// them while they are being worked on.
+// The kernel templates: the files below templates/, embedded in the library without comments and
+// indentation. A folder may replace them while they are being worked on.
 
 #include <map>
 #include <memory>
@@ -29,8 +29,9 @@ class TemplateSet {
  public:
   static std::shared_ptr<const TemplateSet> embedded();
 
-  // Reads all .cuh, .cu and .h files below a folder, to be used instead of the embedded ones.
-  // Throws Error{kFile} or Error{kInvalidFile}.
+  // Reads all .cuh, .cu and .h files below a folder, to be used instead of the embedded ones. A
+  // file without block comments and raw strings loses its comments and its indentation. Throws
+  // Error{kFile} or Error{kInvalidFile}.
   static std::shared_ptr<const TemplateSet> from_folder(const std::string& folder);
 
   // Throws Error{kInvalidArgument} where a name is not made of letters, digits and "_-./" or tries

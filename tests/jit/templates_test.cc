@@ -28,6 +28,19 @@ TEST_CASE("the embedded set is the folder of the source tree") {
   CHECK_FALSE(embedded->contains("README.md"));
 }
 
+TEST_CASE(
+    "comments and indentation of a folder's templates are left out, and lines keep their numbers") {
+  const ScratchFolder scratch;
+  write(scratch.path() + "/a.cuh",
+        "  first\n\n    int a;  // a comment\n  // one more\nint* b = \"// text\";");
+  write(scratch.path() + "/block.cuh", "  int a;  /* kept */\n  // kept\n");
+  write(scratch.path() + "/raw.cuh", "auto a = R\"(\n  // kept)\";\n");
+  const auto set = TemplateSet::from_folder(scratch.path());
+  CHECK(set->files().at("a.cuh") == "  first\n\nint a;\n\nint* b = \"// text\";");
+  CHECK(set->files().at("block.cuh") == "  int a;  /* kept */\n  // kept\n");
+  CHECK(set->files().at("raw.cuh") == "auto a = R\"(\n  // kept)\";\n");
+}
+
 TEST_CASE("the digest sees every name and every byte, and not the order") {
   std::set<base::Digest> digests;
   using Files = std::map<std::string, std::string>;
@@ -61,12 +74,12 @@ TEST_CASE("includes of the set become absolute, all others and the line numbers 
 
 TEST_CASE("a folder stands in for the embedded files") {
   ScratchFolder folder;
-  write(folder / "tile/a.cuh", "// a");
-  write(folder / "kernels/b.cu", "// b");
+  write(folder / "tile/a.cuh", "int a;");
+  write(folder / "kernels/b.cu", "int b;");
   write(folder / "README.md", "no template");
   const auto set = TemplateSet::from_folder(folder.path());
   CHECK(set->files() ==
-        std::map<std::string, std::string>{{"kernels/b.cu", "// b"}, {"tile/a.cuh", "// a"}});
+        std::map<std::string, std::string>{{"kernels/b.cu", "int b;"}, {"tile/a.cuh", "int a;"}});
   CHECK(TemplateSet::from_folder(folder.path() + "/")->digest() == set->digest());
 }
 

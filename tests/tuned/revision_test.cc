@@ -240,7 +240,7 @@ TEST_CASE("a family's kernels are those of its revision") {
     const bool same = std::ranges::find(lines, line) != lines.end();
     CHECK_MESSAGE(
         same,
-        line << " is not what tests/autotune/revisions.txt records. If the change may "
+        line << " is not what tests/tuned/revisions.txt records. If the change may "
                 "make kernels of the family faster or slower, raise its revision in "
                 "src/attention/kernels or src/batch, so that results which were tuned "
                 "before it are not used; then record it: build/tests/test_revisions --record yes");
@@ -267,7 +267,7 @@ TEST_CASE("comments and other families change nothing of a sample, and what matt
   };
   const std::string before = digest(jit::TemplateSet::embedded());
   const std::string own = attention::find_family("mma")->source;
-  const std::string line = "  constexpr unsigned kKeyBytes = kColumns * ";
+  const std::string line = "constexpr unsigned kKeyBytes = kColumns * ";
   CHECK(digest(edited(own, line, "  // One more line,\n  // or two.\n\n" + line)) == before);
   CHECK(digest(edited("kernels/wgmma/wgmma_forward.cu", "constexpr int kReaders = 4 * ",
                       "constexpr int kReaders = 8 * ")) == before);
