@@ -64,7 +64,8 @@ Fault unordered_operations(const Racer& now, const Racer& before, const RacePlac
                                      : FaultKind::kUnorderedWrites;
   fault.detail = fmt::format(
       "{} {} {}{}, which {} {}{}, and nothing orders the two: record an event on {} after the "
-      "latter and let {} wait for it before the former (cuEventRecord, cuStreamWaitEvent), or "
+      "earlier one and let {} wait for it before the later one (cuEventRecord, cuStreamWaitEvent), "
+      "or "
       "synchronise the host in between",
       name_of(*second.operation), verb(second.kind), bytes_text(place), place_text(second),
       name_of(*first.operation), verb(first.kind), place_text(first), first.operation->where,

@@ -69,7 +69,7 @@ void SharedShadow::uninitialized(const Access& access, std::uint32_t offset) con
   // and discard the results (FlashAttention-2).
   if (!strict_ && (access.matrix || access.lane == kCollective)) return;
   report_at(FaultKind::kUninitialized, lane_or_none(access.lane),
-            "{} of shared byte {}, which nothing wrote", access.what, offset + kSharedBase);
+            "{} of shared byte {}, which was never written", access.what, offset + kSharedBase);
 }
 
 void SharedShadow::check_proxy(Agent writer, std::uint32_t clock, int lane, const Access& access,
@@ -364,7 +364,7 @@ void SharedShadow::update_word(Atomics& atomics, std::uint32_t word, std::uint32
   const auto update = [&](Stamp& writer, std::uint32_t offset) {
     if (writer == 0) {
       report_at(FaultKind::kUninitialized, lane_or_none(access.lane),
-                "atomic on shared byte {}, which nothing wrote", offset + kSharedBase);
+                "atomic on shared byte {}, which was never written", offset + kSharedBase);
     }
     check_writer(writer, access, offset);
     if (writer == kAtomicStamp) return;

@@ -74,7 +74,7 @@ void Decoder::decode_call() {
   }
   if (callee == nullptr) return decode_system_call(name.text, arguments, results);
   if (arguments.size() != callee->parameters.size() || results.size() != callee->results.size()) {
-    malformed("the arguments do not fit the function");
+    malformed("the call and the function have different numbers of arguments or results");
   }
   if (!frames_.contains(callee->name)) {
     place_function(*callee);
@@ -143,7 +143,7 @@ void Decoder::decode_system_call(const std::string& name,
                                  const std::vector<ptx::Operand>& arguments,
                                  const std::vector<ptx::Operand>& results) {
   const DecodeFunction decode = find_opcode_("call " + name);
-  if (decode == nullptr) unsupported("function '" + name + "' has no body here");
+  if (decode == nullptr) unsupported("function '" + name + "' has no body in this module");
   std::vector<std::uint32_t> offsets;
   call_bytes_.clear();
   for (const auto* list : {&arguments, &results}) {

@@ -14,8 +14,8 @@ SharedPlace cluster_place(const Warp& warp, std::uint32_t address, int lane) {
   if (rank == 0) return {warp.cta, offset};
   if (rank > cta.cluster->ctas.size()) {
     raise_at(FaultKind::kOutOfBounds, lane,
-             "shared::cluster address {:#x} of CTA {}; the cluster has {}", address, rank - 1,
-             cta.cluster->ctas.size());
+             "shared::cluster address {:#x} names CTA {}, but the cluster has {} CTAs", address,
+             rank - 1, cta.cluster->ctas.size());
   }
   return {cta.cluster->ctas[rank - 1].get(), offset};
 }

@@ -108,7 +108,8 @@ Mbarrier& Mbarriers::use(Cta& owner, const Warp& by, std::uint32_t offset, int l
   if (fenced) return mbarrier;
   if (!clocks.before(mbarrier.init_warp, mbarrier.init_clock, mbarrier.init_lane, by.agent, lane)) {
     report_at(FaultKind::kSharedRace, lane,
-              "{} is used with no barrier between its mbarrier.init and this", describe(mbarrier));
+              "{} is used with no barrier between its mbarrier.init and this use",
+              describe(mbarrier));
   }
   if (async && owner.strict && mbarrier.fence_clock == 0 &&
       !clocks.before_async(mbarrier.init_warp, mbarrier.init_clock, mbarrier.init_lane, by.agent)) {
@@ -123,7 +124,7 @@ Mbarrier& Mbarriers::use(Cta& owner, const Warp& by, std::uint32_t offset, int l
 void Mbarriers::expect(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane) {
   mbarrier.bytes += bytes;
   if (bytes > kMaxCount || mbarrier.bytes > kMaxCount) {
-    raise_at(FaultKind::kBarrierMisuse, lane, "{} more bytes expected by {}; it counts to {}",
+    raise_at(FaultKind::kBarrierMisuse, lane, "{} more bytes expected by {}; the limit is {}",
              bytes, describe(mbarrier), kMaxCount);
   }
   end_phase_if_over(owner, mbarrier);
@@ -131,7 +132,7 @@ void Mbarriers::expect(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int 
 
 void Mbarriers::expect_one_more(Mbarrier& mbarrier, int lane) {
   if (mbarrier.pending == kMaxCount) {
-    raise_at(FaultKind::kBarrierMisuse, lane, "one more arrival expected by {}; it counts to {}",
+    raise_at(FaultKind::kBarrierMisuse, lane, "one more arrival expected by {}; the limit is {}",
              describe(mbarrier), kMaxCount);
   }
   ++mbarrier.pending;
@@ -140,8 +141,8 @@ void Mbarriers::expect_one_more(Mbarrier& mbarrier, int lane) {
 void Mbarriers::complete(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane) {
   mbarrier.bytes -= bytes;
   if (mbarrier.bytes < -static_cast<std::int64_t>(kMaxCount)) {
-    raise_at(FaultKind::kBarrierMisuse, lane, "a copy completes {} bytes that {} did not expect",
-             bytes, describe(mbarrier));
+    raise_at(FaultKind::kBarrierMisuse, lane, "{} bytes complete that {} did not expect", bytes,
+             describe(mbarrier));
   }
   end_phase_if_over(owner, mbarrier);
 }
@@ -153,7 +154,8 @@ void Mbarriers::arrive(Cta& owner, Mbarrier& mbarrier, std::uint32_t count, bool
              "an arrival with the count {}; the count may be 1 to {}", count, kMaxCount);
   }
   if (count > mbarrier.pending) {
-    raise_at(FaultKind::kBarrierMisuse, lane, "{} more arrivals at {}", count, describe(mbarrier));
+    raise_at(FaultKind::kBarrierMisuse, lane, "{} arrivals are too many for {}", count,
+             describe(mbarrier));
   }
   mbarrier.pending -= count;
   if (drop) mbarrier.expected -= count;

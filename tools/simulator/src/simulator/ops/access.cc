@@ -317,7 +317,7 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
             !(access == Access::kLoad && readable_in_part(cta, shadow, address, bytes))) {
           report_at(FaultKind::kUninitialized, lane,
                     "read of {} bytes at global address {:#x} (byte {} of its allocation), which "
-                    "nothing wrote",
+                    "was never written",
                     bytes, address, address - recent.begin);
         }
       } else {
@@ -390,7 +390,7 @@ void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
                (warp.cta->strict || std::find(written, written + bytes, 1) == written + bytes)) {
       report_at(FaultKind::kUninitialized, lane,
                 "read of {} bytes at local address {}, which "
-                "nothing wrote",
+                "was never written",
                 bytes, offset);
     }
   }

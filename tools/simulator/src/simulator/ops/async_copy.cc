@@ -74,7 +74,7 @@ void arrive_after_copies(Warp& warp, const Inst& inst, Mask mask) {
                                            static_cast<ShareSpace>(inst.small[1]), lane);
     Cta& cta = *warp.cta;
     if (place.cta != &cta) {
-      raise_at(FaultKind::kInvalidOperand, lane, "an mbarrier of another CTA");
+      raise_at(FaultKind::kInvalidOperand, lane, "the mbarrier is in another CTA");
     }
     offsets[lane] = place.offset;
     Mbarrier& mbarrier = cta.mbarriers.use(cta, warp, place.offset, lane, false);

@@ -144,8 +144,9 @@ void arrive_at(Warp& warp, NamedBarrier& place, Named named, Mask mask) {
   }
   place.arrived += threads;
   if (named.count != 0 && place.arrived > named.count) {
-    raise_at(FaultKind::kBarrierMisuse, lowest_lane(mask), "{} threads arrive at barrier {} for {}",
-             place.arrived, named.id, named.count);
+    raise_at(FaultKind::kBarrierMisuse, lowest_lane(mask),
+             "{} threads arrive at barrier {}, which is for {}", place.arrived, named.id,
+             named.count);
   }
 }
 

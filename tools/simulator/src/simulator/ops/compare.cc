@@ -245,7 +245,7 @@ Comparison take_sources(Decoder& decoder, Type type) {
                       : decoder.has("or")  ? Join::kOr
                       : decoder.has("xor") ? Join::kXor
                                            : Join::kNone;
-    if (join == Join::kNone) decoder.malformed("a fourth operand needs and, or or xor");
+    if (join == Join::kNone) decoder.malformed("a fourth operand needs .and, .or or .xor");
     inst.small[0] = static_cast<std::uint8_t>(join);
     inst.c = decoder.predicate_in(decoder.operand(3), &inst.small[1]);
   }

@@ -61,7 +61,7 @@ void each_place(Warp& warp, const Inst& inst, Mask mask, Visit visit) {
 // Only the CTA itself may initialise, invalidate or wait for an mbarrier.
 void require_own(const Warp& warp, const Cta& cta, int lane) {
   if (&cta == warp.cta) return;
-  raise_at(FaultKind::kInvalidOperand, lane, "an mbarrier of another CTA");
+  raise_at(FaultKind::kInvalidOperand, lane, "the mbarrier is in another CTA");
 }
 
 void init(Warp& warp, const Inst& inst, Mask mask) {

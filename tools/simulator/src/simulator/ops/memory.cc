@@ -343,7 +343,7 @@ void reach_piece(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
     const std::uint64_t window = address / kWindowBytes;
     if (kSpace == Space::kNone && window == 1 && names_cta(address)) {
-      raise(FaultKind::kUnsupported, "a load of another CTA's memory of which a part is used",
+      raise(FaultKind::kUnsupported, "a load with a used_bytes_mask from another CTA's memory",
             lane);
     }
     const int space = kSpace == Space::kShared  ? 1
@@ -366,7 +366,8 @@ void reach_piece(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
     }
   }
   if (in[2] != 0) reach_local<kChecked>(warp, in[2], addresses, bytes, Access::kLoad, pointers);
-  if (in[3] != 0) raise(FaultKind::kUnsupported, "a load of parameters of which a part is used");
+  if (in[3] != 0)
+    raise(FaultKind::kUnsupported, "a load with a used_bytes_mask from the parameters");
 }
 
 // A load of which only a part is used (.pragma "used_bytes_mask"). The other bytes may be outside

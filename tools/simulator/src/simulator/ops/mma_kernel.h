@@ -1,7 +1,8 @@
-// The product of one mma.sync.m16n8k16, for any vector width. A file includes this one after it
-// defines ANNULUS_VECTOR (floats in a vector) and ANNULUS_VECTOR_NAMESPACE, and is compiled for
-// that instruction set. The lanes of a warp are the lanes of the vectors. Every width adds in the
-// same order, so the bits of a result do not depend on the processor.
+// The product of one mma.sync.m16n8k16, for any vector width.
+// This file is included by a file that defines ANNULUS_VECTOR (floats in a vector) and
+// ANNULUS_VECTOR_NAMESPACE, and is compiled for that instruction set. The lanes of a warp are the
+// lanes of the vectors. Every width adds in the same order, so the bits of a result do not depend
+// on the processor.
 //
 // Fragments (PTX ISA 9.0, section 9.7.14.5.8), lane = 4 g + t:
 //   A 16x16: a0 = (row g, k 2t, 2t+1)          a1 = (row g+8, same k)

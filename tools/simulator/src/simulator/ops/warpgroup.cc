@@ -38,7 +38,8 @@ void elect(Warp& warp, const Inst& inst, Mask mask) {
     const int lane = lowest_lane(rest);
     const Mask named = members[static_cast<std::size_t>(lane)];
     if (named != members[static_cast<std::size_t>(lowest_lane(mask))]) {
-      raise_at(FaultKind::kInvalidOperand, lane, "lanes that elect name different members");
+      raise_at(FaultKind::kInvalidOperand, lane,
+               "lanes of a warp pass different member masks to elect.sync");
     }
     const int leader = elected(warp.cta->elected, named & warp.live);
     warp.lanes<std::uint32_t>(inst.d)[lane] = static_cast<std::uint32_t>(leader);

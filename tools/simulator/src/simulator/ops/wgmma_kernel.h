@@ -1,4 +1,4 @@
-// 16 rows of a matrix product, for any vector width. A file includes this one after it defines
+// 16 rows of a matrix product, for any vector width. This file is included by a file that defines
 // ANNULUS_VECTOR (floats in a vector) and ANNULUS_VECTOR_NAMESPACE, and is compiled for that
 // instruction set. The lanes of a warp are the lanes of the vectors. Every width adds in the same
 // order, so the bits of a result do not depend on the processor.

@@ -50,7 +50,7 @@ void check_result_register(Warp& warp, const MatrixProduct& product, std::uint32
   }
   if (reg.touched == matrix.fences) {
     report_at(FaultKind::kMissingFence, -1, "{}",
-              reg.written ? "an accumulator was touched since the last wgmma.fence"
+              reg.written ? "an accumulator was accessed since the last wgmma.fence"
                           : "no wgmma.fence since the kernel started");
   }
   if (reg.shaped == matrix.fences && reg.shape != shape && reg.shape != 0) {
@@ -72,7 +72,7 @@ void check_fragment_register(const Warp& warp, std::uint32_t number) {
   }
   if (reg.touched == matrix.fences) {
     report_at(FaultKind::kMissingFence, -1,
-              "a register with a fragment of A was touched since the last wgmma.fence");
+              "a register with a fragment of A was accessed since the last wgmma.fence");
   }
 }
 
@@ -127,7 +127,7 @@ void issue_product(Warp& warp, MatrixProduct fresh) {
   const auto member = static_cast<std::size_t>(warp.index % 4);
   if (static_cast<std::size_t>(group) >= cta.warpgroups.size()) {
     raise(FaultKind::kInvalidOperand,
-          "wgmma by a warp whose warpgroup is not whole: the CTA has too few warps");
+          "wgmma by a warp of an incomplete warpgroup: the CTA has too few warps");
   }
   Warpgroup& warpgroup = cta.warpgroups[static_cast<std::size_t>(group)];
   if (cta.checked) own_registers(warp, fresh);

@@ -77,7 +77,7 @@ bool in_shared(const MatrixPlace& place) {
   if constexpr (kSpace != Space::kNone) return kSpace == Space::kShared;
   const std::uint64_t window = place.address / kWindowBytes;
   if (window == 1 && names_cta(place.address)) {
-    raise(FaultKind::kUnsupported, "a matrix in the shared memory of another CTA");
+    raise(FaultKind::kUnsupported, "wmma on a matrix in the shared memory of another CTA");
   }
   if (window == 2 || window == 3) {
     raise(FaultKind::kInvalidOperand,

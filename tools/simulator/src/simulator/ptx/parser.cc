@@ -74,7 +74,8 @@ void parse_performance_directives(TokenStream& tokens, Function& function) {
     } else if (tokens.is(".pragma")) {
       tokens.skip_to_semicolon();
     } else {
-      tokens.unsupported(fmt::format("directive '{}' of a function", tokens.current().text));
+      tokens.unsupported(
+          fmt::format("directive '{}' of a function is not supported", tokens.current().text));
     }
   }
 }

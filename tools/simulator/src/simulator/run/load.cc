@@ -182,8 +182,9 @@ class Loaded final : public LoadedModule {
         const std::uint64_t target = address_of(relocation.symbol);
         const auto holder = placement_.global.find(variable.name);
         if (target == 0 || holder == placement_.global.end()) {
-          base::fail(ErrorCode::kUnsupported, "the initial value of '{}' is the address of '{}'",
-                     variable.name, relocation.symbol);
+          base::fail(ErrorCode::kUnsupported,
+                     "the initial value of '{}' cannot be the address of '{}'", variable.name,
+                     relocation.symbol);
         }
         const std::uint64_t value = target + relocation.addend;
         memory_.write(holder->second + relocation.offset, &value, sizeof value);

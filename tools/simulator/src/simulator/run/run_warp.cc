@@ -176,7 +176,7 @@ Step call(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   const bool whole = mask == group.mask;
   Group& caller = part(warp, group, mask);
   if (caller.depth == kMaxCallDepth) {
-    raise(FaultKind::kUnsupported, "calls nest deeper than 16, or recursion");
+    raise(FaultKind::kUnsupported, "calls nest deeper than 16, or are recursive");
   }
   copy_frames(warp, inst, 0, static_cast<std::uint32_t>(inst.imm >> 32), mask);
   caller.returns[caller.depth++] = warp.pc;

@@ -115,7 +115,7 @@ FatbinTexts read_fatbin(const void* image) {
   const auto* at = static_cast<const char*>(image);
   if (begins_with(image, kWrapperMagic)) at = read<const char*>(at + 8);
   if (at == nullptr || read<std::uint32_t>(at) != kMagic) {
-    texts.wrong = "its wrapper leads to no fat binary";
+    texts.wrong = "its wrapper does not point to a fat binary";
     return texts;
   }
   const auto header = read<std::uint16_t>(at + 6);

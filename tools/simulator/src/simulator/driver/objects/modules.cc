@@ -125,8 +125,8 @@ int function_attribute(const DeviceModel& model, const KernelInfo& info,
 
 void check_function_attribute(const DeviceModel& model, const KernelInfo& info, int attribute,
                               int value) {
-  // These are hints. The third one permits clusters of more than 8 blocks, which are refused here
-  // in any case.
+  // The first and the last are hints. The other one permits clusters of more than 8 blocks, which
+  // are refused here in any case.
   if (attribute == abi::kFunctionSharedCarveout || attribute == abi::kFunctionNonPortableCluster ||
       attribute == kFunctionClusterPolicy) {
     return;
