@@ -9,7 +9,7 @@ namespace {
 
 constexpr auto kGreeting = std::chrono::seconds(1);
 constexpr std::size_t kMostGuests = 256;
-constexpr int kMostAtOnce = 64;
+constexpr int kMostCallersAtOnce = 64;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ SteadyClock::time_point Guests::next_end(SteadyClock::time_point end) const {
 }
 
 bool Guests::let_in() {
-  for (int i = 0; i < kMostAtOnce; ++i) {
+  for (int i = 0; i < kMostCallersAtOnce; ++i) {
     Socket socket = accept_from(listener_);
     if (!socket.is_open()) return errno != EMFILE && errno != ENFILE;
     guests_.push_back({std::move(socket), SteadyClock::now() + kGreeting, {}});
@@ -62,7 +62,7 @@ void Guests::hear(std::vector<Arrival>* arrivals) {
 std::vector<Guests::Arrival> Guests::take() {
   std::vector<Arrival> arrivals;
   // A rank says hello at once, so that whoever has come is heard before somebody is dropped.
-  for (int dropped = 0; dropped < kMostAtOnce; ++dropped) {
+  for (int dropped = 0; dropped < kMostCallersAtOnce; ++dropped) {
     const bool has_room = let_in();
     hear(&arrivals);
     while (guests_.size() > kMostGuests) drop_first();
