@@ -91,7 +91,7 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
     CHECK(estimated.shared_wavefronts ==
           doctest::Approx(counted.shared_wavefronts).epsilon(fraction));
     // What the estimate says of the wgmma family follows the machine code
-    // (tools/bench/static_proof), and the device counts PTX, which spells out the operands of
+    // (tools/bench/model), and the device counts PTX, which spells out the operands of
     // products.
     const double most = config.family != &mma_family ? 0.2 : 0.15;
     CHECK(estimated.warp_instructions == doctest::Approx(counted.warp_instructions).epsilon(most));

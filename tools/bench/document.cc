@@ -14,7 +14,7 @@ Document read_document(const std::string& path, const std::string& program) {
   std::stringstream stream;
   stream << in.rdbuf();
   const std::string text = stream.str();
-  const std::string begin_mark = "<!-- made by tools/bench/" + program + " -->\n";
+  const std::string begin_mark = "<!-- made by tools/bench/model " + program + " -->\n";
   const std::size_t begin = text.find(begin_mark);
   const std::size_t end = text.find("<!-- end of " + program + " -->\n");
   if (begin == std::string::npos || end == std::string::npos || end < begin) {
@@ -53,7 +53,7 @@ int make_table(int argc, char** argv, const std::string& program,
       return status;
     }
     if (document.table == made.text) return status;
-    std::printf("%s has another table; %s --write makes this one:\n%s", path.c_str(),
+    std::printf("%s has another table; model %s --write makes this one:\n%s", path.c_str(),
                 program.c_str(), made.text.c_str());
     return 1;
   } catch (const std::exception& error) {

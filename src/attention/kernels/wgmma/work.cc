@@ -58,7 +58,7 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   }
   work.read_bytes = bytes / config.cluster;  // one copy for all CTAs of a cluster
   work.barriers = warps * steps;
-  // Machine instructions, counted in the main loop of a dense kernel (tools/bench/static_proof
+  // Machine instructions, counted in the main loop of a dense kernel (tools/bench/model
   // lists the instructions of a step). An element takes a maximum, the argument of its exponential,
   // the exponential, an addition and half a conversion: 4.5. A product takes itself and the
   // descriptors of its operands, 5.8, and a step 60 for barriers, turns and rows; of 8 bits, 3 and

@@ -2,9 +2,9 @@
 // published of their own kernels, and fits the model's constants to those that are marked for it.
 // No GPU is used and no kernel is compiled.
 //
-//   calibration                prints the tables
-//   calibration --write FILE   puts them between the marks of a document
-//   calibration --check FILE   exits 1 where the document has others
+//   model calibration                prints the tables
+//   model calibration --write FILE   puts them between the marks of a document
+//   model calibration --check FILE   exits 1 where the document has others
 //
 // Each also exits 1 where the model breaks a rule: a constant outside its interval or far from what
 // the fit gives, a median error of held-out figures above 8 %, or one above 15 % without a remark
@@ -19,6 +19,7 @@
 
 #include "attention/cost/pipe_model.h"
 #include "document.h"
+#include "model/model.h"
 #include "published.h"
 
 namespace {
@@ -210,4 +211,6 @@ bench::MadeTable tables() {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::make_table(argc, argv, "calibration", tables); }
+int annulus::bench::calibration(int argc, char** argv) {
+  return bench::make_table(argc, argv, "calibration", tables);
+}

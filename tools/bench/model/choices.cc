@@ -3,8 +3,8 @@
 // Nothing is compiled and no GPU is used: this says how much the choice among shipped
 // configurations, and its estimates, lose to a search that looks at everything.
 //
-//   choices           the table
-//   choices --check   the same; exits 1 where a choice takes more than kBar of the best time
+//   model choices           the table
+//   model choices --check   the same; exits 1 where a choice takes more than kBar of the best time
 
 #include <fmt/core.h>
 
@@ -24,6 +24,7 @@
 #include "attention/plan/predict_plan.h"
 #include "attention/tiles/pattern_facts.h"
 #include "gpu_problems.h"
+#include "model/model.h"
 #include "published.h"
 
 namespace {
@@ -187,10 +188,10 @@ int run(bool check) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int annulus::bench::choices(int argc, char** argv) {
   const std::string option = argc > 1 ? argv[1] : "";
   if (argc > 2 || (!option.empty() && option != "--check")) {
-    std::fprintf(stderr, "usage: choices [--check]\n");
+    std::fprintf(stderr, "usage: model choices [--check]\n");
     return 2;
   }
   try {

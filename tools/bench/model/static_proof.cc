@@ -3,13 +3,13 @@
 // and ptxas make. Nothing is timed and no GPU is used; the figures are the same on every machine
 // with the same compiler.
 //
-//   static_proof                     prints the table
-//   static_proof --write FILE        puts it between the marks of a document
-//   static_proof --check FILE        exits 1 where the document has another one, 77 where this
+//   model static_proof                     prints the table
+//   model static_proof --write FILE        puts it between the marks of a document
+//   model static_proof --check FILE        exits 1 where the document has another one, 77 where this
 //                                    machine's NVRTC is not the one that the document names. The
 //                                    length of a step may differ by 5 %: small changes of a
 //                                    template move it in kernels that have nothing to do with them
-//   static_proof --nvdisasm PROGRAM  reads the main loops from a disassembler's listing as well
+//   model static_proof --nvdisasm PROGRAM  reads the main loops from a disassembler's listing as well
 //                                    and compares; exits 77 where there is no such program
 //
 // Each also exits 1 where a configuration breaks a rule: spills, local memory, notes of ptxas, more
@@ -36,6 +36,7 @@
 #include "jit/disk_cache.h"
 #include "jit/kernel_cache.h"
 #include "machine_code.h"
+#include "model/model.h"
 
 namespace {
 
@@ -278,7 +279,7 @@ int run(const std::string& mode, const std::string& argument) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int annulus::bench::static_proof(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const bool known =
       mode.empty() ? argc == 1

@@ -2,9 +2,9 @@
 // an A100 and an H200, and what it makes of times that others have published. These are predictions
 // and no measurements: no GPU is used and no kernel is compiled.
 //
-//   batch_predictions                prints the tables
-//   batch_predictions --write FILE   puts them between the marks of a document
-//   batch_predictions --check FILE   exits 1 where the document has others
+//   model batch_predictions                prints the tables
+//   model batch_predictions --write FILE   puts them between the marks of a document
+//   model batch_predictions --check FILE   exits 1 where the document has others
 
 #include <fmt/core.h>
 
@@ -12,6 +12,7 @@
 
 #include "batch_shapes.h"
 #include "document.h"
+#include "model/model.h"
 #include "published.h"
 
 namespace {
@@ -91,7 +92,7 @@ std::string table() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int annulus::bench::batch_predictions(int argc, char** argv) {
   return bench::make_table(argc, argv, "batch_predictions",
                            [] { return bench::MadeTable{table()}; });
 }

@@ -2,9 +2,9 @@
 // gpu_problems.h on an H200, beside the targets. These are predictions and no measurements: no GPU
 // is used and no kernel is compiled.
 //
-//   predictions                prints the table
-//   predictions --write FILE   puts it between the marks of a document
-//   predictions --check FILE   exits 1 where the document has another one
+//   model predictions                prints the table
+//   model predictions --write FILE   puts it between the marks of a document
+//   model predictions --check FILE   exits 1 where the document has another one
 
 #include <fmt/core.h>
 
@@ -16,6 +16,7 @@
 #include "attention/plan/predict_plan.h"
 #include "document.h"
 #include "gpu_problems.h"
+#include "model/model.h"
 #include "published.h"
 
 namespace {
@@ -131,6 +132,6 @@ std::string table() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int annulus::bench::predictions(int argc, char** argv) {
   return bench::make_table(argc, argv, "predictions", [] { return bench::MadeTable{table()}; });
 }

@@ -3,8 +3,8 @@
 // and ptxas make here. Nothing is timed and no GPU is used: the model's assumptions, which no GPU
 // has confirmed, are listed in docs/kernels.md.
 //
-//   core_model                        every shipped configuration of sm_80 and sm_90a
-//   core_model --config "wgmma m128 n128 w8 s2" --dim 128    one, shipped or not
+//   model core_model                        every shipped configuration of sm_80 and sm_90a
+//   model core_model --config "wgmma m128 n128 w8 s2" --dim 128    one, shipped or not
 //
 //   --arch sm_80          only what ships for it; with --config, what the kernel is compiled for
 //   --dim 192/128         head dims of Q and K, and of V
@@ -40,6 +40,7 @@
 #include "base/env.h"
 #include "jit/disk_cache.h"
 #include "jit/kernel_cache.h"
+#include "model/model.h"
 #include "sub_core.h"
 
 namespace {
@@ -324,7 +325,7 @@ int run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int annulus::bench::core_model(int argc, char** argv) {
   try {
     return run(parse(argc, argv));
   } catch (const std::exception& error) {
