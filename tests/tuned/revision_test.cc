@@ -209,7 +209,7 @@ void record(const std::string& nvrtc, const std::vector<std::string>& now) {
   std::ranges::sort(lines);
   std::ofstream file(ANNULUS_REVISIONS);
   file << "# What NVRTC makes of a sample of each family's kernels, by revision and NVRTC: written "
-          "by\n# test_revisions --record yes, compared by tests/autotune/revision_test.cc.\n";
+          "by\n# test_revisions --record yes, compared by tests/tuned/revision_test.cc.\n";
   for (const std::string& line : lines) file << line << "\n";
   REQUIRE(file.good());
 }

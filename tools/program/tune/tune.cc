@@ -39,7 +39,7 @@ struct TuneArguments {
   bool dry_run = false;
   bool cold_cache = false;
   bool keep_journal = false;
-  std::string model;    // of annulus/models.h, in place of shapes
+  std::string model;    // of annulus/kernels.h, in place of shapes
   bool models = false;  // list them
   std::string replay;   // a journal to decide again from; empty: tune
   bool json = false;

@@ -17,7 +17,7 @@ namespace {
 
 struct WarmArguments {
   std::string shapes;  // a file or the name of a preset; may be empty with the next three
-  std::string model;   // of annulus/models.h
+  std::string model;   // of annulus/kernels.h
   bool general = false;
   std::vector<std::string> from;  // folders of compiled kernels
   std::string into;
