@@ -13,6 +13,7 @@
 #include "annulus/communicator.h"
 #include "annulus/types.h"
 #include "exchange/ranks.h"
+#include "support/sanitized.h"
 
 namespace annulus {
 namespace {
@@ -117,7 +118,7 @@ TEST_CASE("a rank whose messages do not come is named by all, and the streams go
     test::on_meeting(4, [&](const Rendezvous& ranks) {
       const Device device = test::rank_device(ranks.rank());
       const Communicator rank =
-          Communicator::open(device, ranks, {.deadline = 400ms, .watched = watched});
+          Communicator::open(device, ranks, {.deadline = test::scaled(400ms), .watched = watched});
       const Neighbours neighbours(rank, device);
       const std::int64_t good = neighbours.exchange();
       CHECK(rank.wait(good) == RunState::kGood);
@@ -137,7 +138,7 @@ TEST_CASE("a rank whose messages do not come is named by all, and the streams go
       } else {
         CHECK(rank.wait(run) == RunState::kVoid);
       }
-      CHECK(Clock::now() - begin < 2s);
+      CHECK(Clock::now() - begin < test::scaled(2s));
       CHECK(rank.state(run) == RunState::kVoid);
       CHECK(rank.state(good) == RunState::kGood);
       CHECK(rank.blamed() == std::vector<int>{2});
@@ -171,7 +172,7 @@ TEST_CASE("a rank that has gone is named long before the deadline") {
     } catch (const Error&) {
     }
     device.synchronize();
-    CHECK(Clock::now() - begin < 3s);
+    CHECK(Clock::now() - begin < test::scaled(3s));
     CHECK(rank.blamed() == std::vector<int>{1});
     CHECK(rank.reason().find("rank 1 of 4 ") != std::string::npos);
     named += 1;
@@ -198,7 +199,7 @@ TEST_CASE("a run that cannot be queued is a failure of its rank, of which all ot
       device.synchronize();
     }
     CHECK(comes_true([&] { return !rank.usable(); }));
-    CHECK(Clock::now() - begin < 3s);
+    CHECK(Clock::now() - begin < test::scaled(3s));
     CHECK(rank.state(1) == RunState::kVoid);
     CHECK(rank.state(0) == RunState::kGood);
     CHECK(rank.blamed() == std::vector<int>{0});

@@ -16,6 +16,7 @@
 
 #include "annulus/communicator.h"
 #include "annulus/types.h"
+#include "support/sanitized.h"
 
 namespace annulus::test {
 
@@ -66,7 +67,7 @@ inline void on_meeting(int ranks, const std::function<void(const Rendezvous&)>& 
 
 // Whether it comes true within some seconds.
 inline bool comes_true(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(8);
+  const auto end = std::chrono::steady_clock::now() + scaled(std::chrono::seconds(8));
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -14,6 +14,7 @@
 #include "ring/on_ring.h"
 #include "support/nccl_options.h"
 #include "support/options.h"
+#include "support/sanitized.h"
 
 namespace annulus {
 namespace {
@@ -167,13 +168,14 @@ TEST_CASE(
 
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<Ended> alone = on_threads(
-      3, {.deadline = 300ms, .planning = 300ms}, [&](int rank, const Communicator& communicator) {
+      3, {.deadline = test::scaled(300ms), .planning = test::scaled(300ms)},
+      [&](int rank, const Communicator& communicator) {
         if (rank == 1) return;
         plan_ring(devices(3)[static_cast<std::size_t>(rank)], communicator, c.problem, shards);
       });
   CHECK(alone[0].code == ErrorCode::kCommunication);
   CHECK(alone[2].code == ErrorCode::kCommunication);
-  CHECK(std::chrono::steady_clock::now() - begin < 3s);
+  CHECK(std::chrono::steady_clock::now() - begin < test::scaled(3s));
 }
 
 TEST_CASE("a rank that does not plan is blamed by all, and planning ends where it is cancelled") {
@@ -184,7 +186,7 @@ TEST_CASE("a rank that does not plan is blamed by all, and planning ends where i
     std::atomic<int> ended = 0;
     test::on_meeting(3, [&](const Rendezvous& meeting) {
       const Device device = test::rank_device(meeting.rank());
-      const auto planning = cancelled ? 60s : 600ms;
+      const auto planning = cancelled ? 60s : test::scaled(600ms);
       const Communicator communicator = Communicator::open(device, meeting, {.planning = planning});
       if (meeting.rank() == 1) {
         CHECK(test::comes_true([&] { return ended == 2; }));
@@ -373,9 +375,9 @@ TEST_CASE(
         for (std::size_t rank = 0; rank < 2; ++rank) {
           threads.emplace_back([&, rank] {
             try {
-              const Communicator communicator =
-                  Communicator::open(ring[rank], id, 2, static_cast<int>(rank),
-                                     {.deadline = 500ms, .planning = 500ms});
+              const Communicator communicator = Communicator::open(
+                  ring[rank], id, 2, static_cast<int>(rank),
+                  {.deadline = test::scaled(500ms), .planning = test::scaled(500ms)});
               const RingRankPlan plan = plan_ring(ring[rank], communicator, c.problem, shards);
               plan.run(memory.calls()[rank]);
             } catch (const Error& error) {
@@ -385,7 +387,7 @@ TEST_CASE(
         }
         for (std::thread& thread : threads) thread.join();
         REQUIRE(test::set_nccl(ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT));
-        CHECK(std::chrono::steady_clock::now() - begin < 3s);
+        CHECK(std::chrono::steady_clock::now() - begin < test::scaled(3s));
         int named = 0;
         for (const Ended& one : ended) {
           if (!one.code) continue;

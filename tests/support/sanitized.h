@@ -1,6 +1,8 @@
 #ifndef ANNULUS_SUPPORT_SANITIZED_H_
 #define ANNULUS_SUPPORT_SANITIZED_H_
 
+#include <chrono>
+
 namespace annulus::test {
 
 // Whether this is compiled for a sanitizer of addresses or threads, which needs much address space
@@ -16,6 +18,12 @@ inline constexpr bool kSanitized = false;
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+// A deadline of a test, which is ten times as long under a sanitizer of addresses or threads: the
+// simulated GPU is slower there by as much.
+constexpr std::chrono::milliseconds scaled(std::chrono::milliseconds deadline) {
+  return kSanitized ? 10 * deadline : deadline;
+}
 
 }  // namespace annulus::test
 

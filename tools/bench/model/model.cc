@@ -1,4 +1,5 @@
-// Prints and checks what models of the hardware predict, and what machine code shows, without a GPU:
+// Prints and checks what models of the hardware predict, and what machine code shows, without a
+// GPU:
 //
 //   model VERB [OPTION]...    the file VERB.cc says what its options are
 #include "model/model.h"
@@ -14,9 +15,12 @@ struct Verb {
   int (*run)(int argc, char** argv);
 };
 constexpr Verb kVerbs[] = {
-    {"batch_predictions", annulus::bench::batch_predictions}, {"calibration", annulus::bench::calibration},
-    {"choices", annulus::bench::choices},                     {"core_model", annulus::bench::core_model},
-    {"predictions", annulus::bench::predictions},             {"static_proof", annulus::bench::static_proof},
+    {"batch_predictions", annulus::bench::batch_predictions},
+    {"calibration", annulus::bench::calibration},
+    {"choices", annulus::bench::choices},
+    {"core_model", annulus::bench::core_model},
+    {"predictions", annulus::bench::predictions},
+    {"static_proof", annulus::bench::static_proof},
 };
 
 }  // namespace
