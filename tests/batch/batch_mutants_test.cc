@@ -94,10 +94,10 @@ std::vector<Mutant> mutants() {
          "ptx::wait_copies<kStages - 2>();"}},
        kEarly},
       {"the next work writes over the states of this one",
-       {{kDecode, "// The buffers are read until here.\n    __syncthreads();", ""}},
+       {{kDecode, "    __syncthreads();\n  }\n}", "  }\n}"}},
        kEarly},
       {"the next chunk's work writes over the output of this one",
-       {{kChunk, "// The staging is read until here.\n    __syncthreads();", ""}},
+       {{kChunk, "    __syncthreads();\n  }\n}", "  }\n}"}},
        kEarly},
       // Parts.
       {"the last part is joined twice",

@@ -21,7 +21,7 @@ namespace annulus::test {
 inline std::shared_ptr<const jit::TemplateSet> templates_without(const std::string& broken) {
   std::map<std::string, std::string> files = jit::TemplateSet::embedded()->files();
   std::string& kernel = files.at("kernels/mma/mma_forward.cu");
-  const std::string before = "  using Element = typename Shape::Element;\n";
+  const std::string before = "using Element = typename Shape::Element;\n";
   const std::size_t at = kernel.find(before);
   REQUIRE(at != std::string::npos);
   kernel.insert(at, "  static_assert(!(" + broken + "), \"broken for the test\");\n");

@@ -110,9 +110,9 @@ TEST_CASE("the man page has every verb with all its options, and roff takes it")
       CHECK(section.find("    " + example + "\n") != std::string::npos);
     }
   }
-  // The variables that the README lists are those that the page explains.
+  // The variables that docs/embedding.md lists are those that the page explains.
   std::set<std::string> variables;
-  for (const std::string& line : lines_of(test::read(ANNULUS_TEMPLATES "/../README.md"))) {
+  for (const std::string& line : lines_of(test::read(ANNULUS_TEMPLATES "/../docs/embedding.md"))) {
     if (line.starts_with("| `ANNULUS_")) variables.insert(line.substr(3, line.find('`', 3) - 3));
   }
   CHECK(variables.size() > 5);
