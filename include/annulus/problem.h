@@ -2,7 +2,11 @@
 #define ANNULUS_PROBLEM_H_
 
 // One attention problem: O = softmax(mask(score(Q K^T))) V per batch and head, with grouped
-// key/value heads. A problem is a plain value; planning and running it is annulus/device.h.
+// key/value heads. A problem is a plain value; annulus/device.h plans and runs it.
+//
+//   Problem problem{.heads = 32, .kv_heads = 8, .seq_q = 4096, .seq_k = 4096, .dim_qk = 128, .dim_v
+//   = 128};
+//   problem.pattern = Pattern::parse("causal & window(511,0)");
 //
 // Letters: B batch, H query heads, Hkv key/value heads, Sq, Sk lengths, Dqk, Dv head dims.
 
@@ -16,20 +20,22 @@
 
 namespace annulus::inline v0 {
 
-// The running state of attention, so that the keys of one row may be split over several launches,
-// devices or machines and joined afterwards without loss. With t = log2(e) x the final score of a
-// visible (query, key) pair (all of annulus/score.h applied but the sink logits, which join where O
-// is written), the state of one row is
+// ---- States
 //
-//   m   = max of t                     base 2; -inf where no key was visible
-//   l   = sum of 2^(t - m)             0 where no key was visible
-//   acc = sum of 2^(t - m) v  [Dv]     not normalised; 0 where no key was visible
+// A state is the running result of attention over some of the keys. States of disjoint sets of
+// keys, from several launches, devices or machines, merge without loss. With t = log2(e) x the
+// final score of a visible (query, key) pair (all parts of annulus/score.h except sink logits,
+// which join when O is written), the state of one row is
 //
-// and O = acc / l, LSE = ln 2 (m + log2 l). Only l decides whether a row is empty: in a state that
-// comes in, m and acc of a row with l = 0 may be anything. On a device the three live in contiguous
-// fp32 arrays acc[B, H, Sq, Dv], m[B, H, Sq], l[B, H, Sq]; here they are host memory.
+//   m   = max of t                     base 2; -inf if no key is visible
+//   l   = sum of 2^(t - m)             0 if no key is visible
+//   acc = sum of 2^(t - m) v  [Dv]     not normalised; 0 if no key is visible
+//
+// and O = acc / l, LSE = ln 2 (m + log2 l). A row is empty if and only if l is 0: in a state that
+// is read, m and acc of such a row may hold anything. On a device a state is three contiguous fp32
+// arrays acc[B, H, Sq, Dv], m[B, H, Sq] and l[B, H, Sq].
 
-// The version of the meaning above. A state carries it between processes, and states of different
+// The version of this definition. A state carries it between processes, and states of different
 // versions do not merge.
 constexpr int kStateVersion = 1;
 
@@ -45,27 +51,28 @@ struct HostState {
   static ANNULUS_EXPORT HostState empty(std::int64_t rows, std::int64_t dim_v);
 };
 
-// Merges two states into that of the union of their key sets, which must be disjoint. Merging with
-// an empty row returns the other row bit for bit; two empty rows give an empty row. NaN spreads
-// only to its own row. Throws Error{kInvalidArgument} where rows, dim_v, array sizes or versions
-// differ.
+// Merges the states of two disjoint sets of keys into the state of their union. If a row is empty
+// in one state, the result has the other state's row bit for bit. NaN spreads only within its row.
+// Throws Error{kInvalidArgument} if rows, dim_v, array sizes or versions differ.
 ANNULUS_EXPORT HostState merge(const HostState& a, const HostState& b);
 
-// O and LSE of a state: an empty row gives 0 and -inf.
+// O and LSE of a state. An empty row gives 0 and -inf.
 struct FinishedRows {
   std::vector<float> o;    // [rows, dim_v]
-  std::vector<float> lse;  // [rows], in the base asked for
+  std::vector<float> lse;  // [rows], in the base passed to finish()
 };
 ANNULUS_EXPORT FinishedRows finish(const HostState& state, LseBase base);
 
-// Positions (q0 + i, k0 + j) stay within plus and minus this bound, so that their differences fit
-// 32 bits.
+// ---- Problems
+
+// Positions (q0 + i, k0 + j) are at least -kMaxPosition and at most kMaxPosition, so that their
+// differences fit 32 bits.
 constexpr std::int64_t kMaxPosition = std::int64_t{1} << 30;
-// The largest B and H, which are dimensions of a launch's grid.
+// The largest B and H, because these are dimensions of a launch's grid.
 constexpr std::int64_t kMaxHeads = 65535;
 
-// How many rows of Q, K and V share a scale: a power of two from 32 to 2^30, or 0 where all rows of
-// a head do. The first block begins at row 0 of the tensor, whatever its position.
+// The number of rows of Q, K and V that share a scale: a power of two from 32 to 2^30, or 0 if all
+// rows of a head share one. The first block begins at row 0 of the tensor, whatever its position.
 struct ScaleBlocks {
   std::int64_t q = 0;
   std::int64_t k = 0;
@@ -79,7 +86,7 @@ struct HeadDims {
   std::int64_t v = 0;
   friend bool operator==(const HeadDims&, const HeadDims&) = default;
 };
-// The head dims that kernels exist for, ascending. With e4m3 operands only those of 64 and more are
+// The head dims that kernels exist for, ascending. With e4m3 only head dims of 64 and more are
 // supported.
 ANNULUS_EXPORT std::vector<HeadDims> supported_dims();
 
@@ -91,103 +98,102 @@ struct Problem {
   std::int64_t seq_k = 0;     // Sk >= 0; 0 gives empty rows
   std::int64_t dim_qk = 0;    // see supported_dims()
   std::int64_t dim_v = 0;
-  // The dtype of Q, K and V: kFloat16, kBfloat16, or on a device of sm_90a kFloat8E4M3 (head dims
-  // of 64 and more).
+  // The dtype of Q, K and V: kFloat16, kBfloat16, or on sm_90a kFloat8E4M3 (head dims of 64 and
+  // more).
   Dtype dtype = Dtype::kBfloat16;
 
-  Pattern pattern;                 // which keys a query sees; dense unless said otherwise
+  Pattern pattern;                 // visible keys of each query; all by default
   Score score;                     // scale, soft-cap, ALiBi, bias, sinks, score_mod
-  std::optional<std::int64_t> q0;  // position of query row 0; Sk - Sq unless given
-  std::optional<std::int64_t> k0;  // position of key row 0; 0 unless given
-  // What leaves of the pattern may depend on; both are the same for all chunks of one sequence.
-  // Keys of the whole sequence, at least k0 + Sk, which it is unless given.
+  std::optional<std::int64_t> q0;  // position of query row 0; not set: Sk - Sq
+  std::optional<std::int64_t> k0;  // position of key row 0; not set: 0
+  // The number of keys of the whole sequence, at least k0 + Sk; not set: k0 + Sk. Leaves of the
+  // pattern may depend on it and on the layer, which are the same for all chunks of a sequence.
   std::optional<std::int64_t> total_k;
   std::int64_t layer = 0;  // layer of the model; >= 0
 
-  bool want_lse = false;                 // write LSE; needs the state not to be carried out
+  bool want_lse = false;                 // write LSE; not with carry_out
   LseBase lse_base = LseBase::kNatural;  // base of the LSE that is written
   bool carry_in = false;                 // start from a state of earlier keys
   bool carry_out = false;                // write the state instead of O and LSE
 
-  // Only with e4m3: the dtype of O, kFloat16 or kBfloat16 (the default), and which rows share the
-  // scales of Operands.
+  // With e4m3 only: the dtype of O, kFloat16 or kBfloat16 (the default).
   std::optional<Dtype> dtype_o;
+  // With e4m3 only: which rows share the scales of Operands.
   ScaleBlocks scale_blocks;
 
-  // The dtype of O: that of Q, K and V where those have 16 bits.
+  // The dtype of O. If Q, K and V have 16 bits, it is their dtype.
   Dtype output_dtype() const {
     return dtype_o.value_or(dtype == Dtype::kFloat8E4M3 ? Dtype::kBfloat16 : dtype);
   }
   ANNULUS_EXPORT double effective_scale() const;  // `score.scale`, or 1 / sqrt(Dqk)
   std::int64_t q_position() const { return q0.value_or(seq_k - seq_q); }
   std::int64_t k_position() const { return k0.value_or(0); }
-  ANNULUS_EXPORT PatternContext context() const;  // holds total_k and layer
+  ANNULUS_EXPORT PatternContext context() const;  // total_k and layer for the pattern
 };
 
-// Device memory of a carried state, fp32, contiguous; the running state above.
+// A state in device memory, fp32, contiguous.
 struct StatePointers {
   float* acc = nullptr;  // [B, H, Sq, Dv]
   float* m = nullptr;    // [B, H, Sq]
   float* l = nullptr;    // [B, H, Sq]
 };
 
-// The addresses of one call's tensors in device memory. The caller owns them; they must stay until
-// the work that was put on the stream has ended. Base addresses are multiples of 16 bytes (of 4 for
-// LSE, m, l and scales); see Strides for their rules. Memory that is written overlaps nothing else
-// of the call, with two exceptions: O may be Q (the same address, strides and dtype, no two
-// elements of Q in one place), and state_out may be state_in.
+// The device addresses of one call's tensors. The caller owns the memory, which must stay until the
+// work on the stream has ended. Base addresses are multiples of 16 bytes (of 4 for LSE, m, l and
+// scales); Strides has the rules of strides. Memory that is written overlaps no other memory of the
+// call, with two exceptions: O may be Q (the same address, strides and dtype, if no two elements of
+// Q are in one place), and state_out may be state_in.
 struct Operands {
   const void* q = nullptr;  // [B, Sq, H, Dqk] in the order of q_strides
   // Rows of K and V before the first key and after the last key that any row of the problem sees
-  // are not read, as the unused rest of a static cache. Between these keys tiles are read whole: a
-  // NaN or an infinity in a key or a value reaches every row of the tile rows that read its tile,
-  // whether the row sees the key or not, as where two packed sequences meet within a tile.
+  // are not read, for example the unused rest of a static cache. Between these keys, tiles are read
+  // whole: a NaN or an infinity in a key or a value reaches all rows of the tile rows that read its
+  // tile, even rows that do not see the key, for example at the border of two packed sequences.
   const void* k = nullptr;  // [B, Sk, Hkv, Dqk]
   const void* v = nullptr;  // [B, Sk, Hkv, Dv]
-  void* o = nullptr;        // [B, Sq, H, Dv]; no two elements in one place. Null with carry_out.
-  float* lse = nullptr;     // [B, H, Sq] contiguous; null unless want_lse
+  void* o = nullptr;        // [B, Sq, H, Dv]; no two elements in one place; null with carry_out
+  float* lse = nullptr;     // [B, H, Sq] contiguous; null without want_lse
   Strides q_strides;
   Strides k_strides;
   Strides v_strides;
   Strides o_strides;
-  // A row stride of 0 where there are several rows, and strides that are all 0, are meant: every
-  // row of that tensor is the same memory. Without this word they are taken for strides that were
-  // forgotten, and refused. Strides of 0 of heads or batches alone need no word.
+  // Confirms that a row stride of 0 with several rows, or strides that are all 0, are intended:
+  // every row of the tensor is then the same memory. If false, such strides are refused, because
+  // they usually were forgotten. Strides of 0 of heads or batches alone are always accepted.
   bool broadcast_rows = false;
-  StatePointers state_in;   // with carry_in
-  StatePointers state_out;  // with carry_out
+  StatePointers state_in;   // the state to start from; with carry_in
+  StatePointers state_out;  // the state to write; with carry_out
 
   // With e4m3: the factors of the elements of each block of rows, contiguous fp32, from 0 to 2^125;
-  // null means 1. Any other value, such as a negative number or a NaN, is taken as NaN and makes
-  // the rows NaN whose tiles read it. There are ceil(rows / ScaleBlocks) blocks, or one where that
-  // is 0.
+  // null means 1. Any other value, such as a negative number or a NaN, counts as NaN and turns
+  // every row whose tiles read it into NaN. There are ceil(rows / ScaleBlocks) blocks, or one if
+  // ScaleBlocks is 0.
   const float* scale_q = nullptr;  // [B, H, blocks of Sq]
   const float* scale_k = nullptr;  // [B, Hkv, blocks of Sk]
   const float* scale_v = nullptr;  // [B, Hkv, blocks of Sk]
 };
 
-// Only the strides of Operands, for a plan that is made before its tensors exist
-// (PlanOptions::strides).
+// The strides of Operands, for a plan that is made before its tensors exist (PlanOptions::strides).
 struct OperandStrides {
   Strides q;
   Strides k;
   Strides v;
   Strides o;                    // ignored with carry_out
-  bool broadcast_rows = false;  // as Operands::broadcast_rows
+  bool broadcast_rows = false;  // see Operands::broadcast_rows
 };
 
-// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and what would
-// be right.
+// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and the
+// correct values.
 ANNULUS_EXPORT void validate(const Problem& problem);
-// Checks the operands of a valid problem in the same way. Tensors without elements are not looked
-// at. Only overlaps that begin at the same address are found.
+// Checks the operands of a valid problem and throws the same errors. Tensors without elements are
+// not checked. Only overlaps that begin at the same address are found.
 ANNULUS_EXPORT void validate(const Problem& problem, const Operands& operands);
 
-// Visible pairs of a query and a key over all pairs, of all heads of all batches; exact, whatever
-// the tiles of a plan; 0 where there are no pairs. What an answer needs is 2 (Dqk + Dv)
-// floating-point operations for each visible pair, so B H Sq Sk times this tells what a run's time
-// is worth. A key that several branches of a sum see is one pair. Takes milliseconds for irregular
-// patterns. Throws as validate(), and Error{kLimit, kCancelled}.
+// The number of visible (query, key) pairs over the number of all pairs, for all heads of all
+// batches. It is exact, whatever the tiles of a plan, and 0 if there are no pairs. A key that
+// several branches of a sum see counts once. A run needs 2 (Dqk + Dv) floating-point operations per
+// visible pair. Takes milliseconds for irregular patterns. Throws the errors of validate(),
+// Error{kLimit} and Error{kCancelled}.
 ANNULUS_EXPORT Density pair_density(const Problem& problem, const WorkLimit& limit = {});
 
 }  // namespace annulus::inline v0
