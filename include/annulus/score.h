@@ -1,22 +1,34 @@
 #ifndef ANNULUS_SCORE_H_
 #define ANNULUS_SCORE_H_
 
-// Scores of the caller's own: an expression over (score, b, h, q, k), as the score_mod of
-// FlexAttention (Dong et al., 2024) is a function of them, built with ordinary operators or parsed
-// from text, for example
+// A score is what softmax sums for a query and a key:
+//
+//   score = score_mod(capped(scale q.k) + alibi[h] (k - q) + bias[h][q - k], b, h, q, k)
+//
+// with q, k positions as in annulus/pattern.h, h the query head, b the batch, capped(x) = c tanh(x
+// / c) if there is a soft-cap c, else x, and score_mod an optional expression of the caller. The
+// pattern decides which keys a query sees. As text:
+//
+//   Score::parse("scale(0.125), softcap(30), alibi([0.5, 0.25])")
+//   Score::parse("score_mod(score + 0.5 * min(k - q, 0))")
+//
+// A score_mod is an expression over (score, b, h, q, k), like the score_mod of FlexAttention (Dong
+// et al., 2024), built with operators or parsed from text:
+//
 //   const auto [score, b, h, q, k] = score_variables();
 //   problem.score.score_mod = where(q >= k, score + 0.5 * (k - q), -1e4);
 //   ScoreExpression::parse("where(q >= k, score + 0.5 * (k - q), -1e4)");
-// b is the batch, h the query head, q and k positions as in annulus/pattern.h; what score is and
-// what becomes of the value is in annulus/score.h. A kernel is compiled for the structure of an
-// expression. Numbers and tables are run-time values, so a change of them compiles nothing.
 //
-// A value is an integer (b, h, q, k, whole numbers), a real number (score, 0.5) or a truth (q < k),
-// and an integer becomes a real number where one is wanted. Integers have 32 bits and wrap around.
-// Real numbers are fp32. Functions of them have errors of about 1e-6 and treat numbers below 2^-126
-// as 0 (docs/patterns.md). Real numbers that differ by less than that may compare either way.
+// A kernel is compiled for the structure of an expression. Numbers and tables are run-time values,
+// so changing them compiles nothing.
 //
-// Everything here is a value: immutable once made, free to share between threads.
+// A value is an integer (b, h, q, k, whole numbers), a real number (score, 0.5) or a truth value (q
+// < k). An integer converts to a real number where one is expected. Integers have 32 bits and wrap
+// around. Real numbers are fp32; functions of them have errors of about 1e-6 and treat numbers
+// below 2^-126 as 0 (docs/patterns.md). Comparisons of real numbers that differ by less than these
+// errors may have either result.
+//
+// All types here are immutable values that threads may share.
 
 #include <concepts>
 #include <cstdint>
@@ -82,8 +94,8 @@ concept ScoreInteger = std::integral<T> && !std::same_as<T, bool>;
 class ANNULUS_EXPORT ScoreExpression {
  public:
   ScoreExpression();  // score
-  // A number. Throws Error{kInvalidArgument} for NaN, finite numbers beyond fp32 and integers
-  // beyond 32 bits. Infinities are numbers.
+  // A number. Throws Error{kInvalidArgument} for NaN, for finite numbers beyond fp32 and for
+  // integers beyond 32 bits. Infinities are allowed.
   template <ScoreInteger T>
   ScoreExpression(T value)
       : ScoreExpression(number(std::in_range<std::int64_t>(value) ? static_cast<std::int64_t>(value)
@@ -91,33 +103,34 @@ class ANNULUS_EXPORT ScoreExpression {
   template <std::floating_point T>
   ScoreExpression(T value) : ScoreExpression(number(static_cast<double>(value))) {}
   explicit ScoreExpression(std::shared_ptr<const detail::ScoreNode> node);
-  // No move: an expression that was moved from would be none. A copy is a pointer.
+  // There is no move constructor: a moved-from expression would be empty. A copy copies a pointer.
   ScoreExpression(const ScoreExpression&) = default;
   ScoreExpression& operator=(const ScoreExpression&) = default;
 
-  // Grammar: docs/patterns.md. Throws Error{kParse} with the column.
+  // Parses a text; docs/patterns.md has the grammar. Throws Error{kParse} with the column.
   static ScoreExpression parse(std::string_view text);
-  // Text that parses back to an equal tree.
+  // A text that parses to an equal tree.
   std::string to_string() const;
 
-  // All of these throw Error{kInvalidArgument} for a truth where a number is wanted or the reverse,
-  // for real numbers given to div and mod, and for trees of more than 64 levels or 1024 nodes.
+  // The operators and functions throw Error{kInvalidArgument} for a truth value instead of a number
+  // or the reverse, for real operands of div and mod, and for trees of more than 64 levels or 1024
+  // nodes.
   using E = ScoreExpression;
   using Op = detail::ScoreOperation;
   friend E operator-(const E& a) { return make(Op::kNegate, {a}); }
   friend E operator+(const E& a, const E& b) { return make(Op::kAdd, {a, b}); }
   friend E operator-(const E& a, const E& b) { return make(Op::kSubtract, {a, b}); }
   friend E operator*(const E& a, const E& b) { return make(Op::kMultiply, {a, b}); }
-  // Always real: 1 / 2 is 0.5.
+  // The result is always real: 1 / 2 is 0.5.
   friend E operator/(const E& a, const E& b) { return make(Op::kDivide, {a, b}); }
-  // For integers: the quotient rounded down, and the remainder, which has the sign of b. Both are 0
-  // where b is 0.
+  // For integers: the quotient rounded down, and the remainder with the sign of b. Both are 0 if b
+  // is 0.
   friend E div(const E& a, const E& b) { return make(Op::kFloorDivide, {a, b}); }
   friend E mod(const E& a, const E& b) { return make(Op::kModulo, {a, b}); }
-  friend E min(const E& a, const E& b) { return make(Op::kMin, {a, b}); }  // of NaN and x it is x
+  friend E min(const E& a, const E& b) { return make(Op::kMin, {a, b}); }  // min(NaN, x) is x
   friend E max(const E& a, const E& b) { return make(Op::kMax, {a, b}); }
   friend E abs(const E& a) { return make(Op::kAbs, {a}); }
-  friend E floor(const E& a) { return make(Op::kFloor, {a}); }  // real
+  friend E floor(const E& a) { return make(Op::kFloor, {a}); }  // the result is real
   friend E sqrt(const E& a) { return make(Op::kSqrt, {a}); }
   friend E exp(const E& a) { return make(Op::kExp, {a}); }
   friend E exp2(const E& a) { return make(Op::kExp2, {a}); }
@@ -129,17 +142,17 @@ class ANNULUS_EXPORT ScoreExpression {
   friend E operator<=(const E& a, const E& b) { return make(Op::kLessEqual, {a, b}); }
   friend E operator>(const E& a, const E& b) { return make(Op::kGreater, {a, b}); }
   friend E operator>=(const E& a, const E& b) { return make(Op::kGreaterEqual, {a, b}); }
-  friend E eq(const E& a, const E& b) { return make(Op::kEqual, {a, b}); }  // text: a == b
+  friend E eq(const E& a, const E& b) { return make(Op::kEqual, {a, b}); }  // in text: a == b
   friend E ne(const E& a, const E& b) { return make(Op::kNotEqual, {a, b}); }
   friend E operator&(const E& a, const E& b) { return make(Op::kAnd, {a, b}); }
   friend E operator|(const E& a, const E& b) { return make(Op::kOr, {a, b}); }
   friend E operator~(const E& a) { return make(Op::kNot, {a}); }
-  // a where the truth c holds, else b; the operand that is not taken may be anything, also NaN.
+  // a if the truth value c holds, else b. The other operand may have any value, even NaN.
   friend E where(const E& c, const E& a, const E& b) { return make(Op::kWhere, {c, a, b}); }
 
   const detail::ScoreNode& node() const { return *node_; }
   const std::shared_ptr<const detail::ScoreNode>& shared_node() const { return node_; }
-  // Equal trees: the same operations on the same numbers; tables by their content.
+  // Compares trees: equal operations on equal numbers. Tables compare by content.
   friend ANNULUS_EXPORT bool operator==(const ScoreExpression& a, const ScoreExpression& b);
 
  private:
@@ -156,18 +169,18 @@ struct ScoreVariables {
 };
 ANNULUS_EXPORT ScoreVariables score_variables();
 
-// A table of the caller's numbers, read by one index or by two, for example by head, position or
-// distance. An index beyond an end reads that end.
+// A table of the caller's numbers with one or two indices, for example head, position or distance.
+// An index beyond an end reads the entry at that end.
 class ANNULUS_EXPORT ScoreTable {
  public:
-  // columns: 0 for one index; otherwise the values are rows of that many columns, and table(i, j)
-  // is row i, column j. Both throw Error{kInvalidArgument} for no values, more than 2^28 values, an
-  // incomplete last row, and numbers that an expression does not take.
+  // With columns = 0 the table has one index. Otherwise the values are rows of `columns` numbers,
+  // and table(i, j) is row i, column j. Both functions throw Error{kInvalidArgument} for no values,
+  // more than 2^28 values, an incomplete last row, and numbers that ScoreExpression refuses.
   static ScoreTable reals(std::vector<double> values, std::int64_t columns = 0);
   static ScoreTable integers(std::vector<std::int32_t> values, std::int64_t columns = 0);
 
-  // The indices are integers. Both throw Error{kInvalidArgument} where they are not, or where their
-  // number is not that of the table.
+  // Both throw Error{kInvalidArgument} if an index is not an integer, or if the table has another
+  // number of indices.
   ScoreExpression operator()(const ScoreExpression& i) const;
   ScoreExpression operator()(const ScoreExpression& i, const ScoreExpression& j) const;
 
@@ -176,37 +189,27 @@ class ANNULUS_EXPORT ScoreTable {
   std::shared_ptr<const detail::ScoreTableData> data_;
 };
 
-// How the product of a query and a key becomes the score that softmax sums:
-//
-//   score = score_mod(capped(scale q.k) + alibi[h] (k - q) + bias[h][q - k], b, h, q, k)
-//
-// with q, k positions, h the query head, b the batch, capped(x) = c tanh(x / c) where there is a
-// soft-cap c, and score_mod an expression of the caller's where there is one. Which keys a query
-// sees is decided by the pattern (annulus/pattern.h). As text, for example
-//   Score::parse("scale(0.125), softcap(30), alibi([0.5, 0.25])")
-//   Score::parse("score_mod(score + 0.5 * min(k - q, 0))")
-
+// The terms of a score; the formula is at the top of this file.
 struct ANNULUS_EXPORT Score {
-  std::optional<double> scale;  // 1 / sqrt(Dqk) unless given; any finite number
-  double softcap = 0;           // c > 0; 0: none
+  std::optional<double> scale;  // any finite number; not set: 1 / sqrt(Dqk)
+  double softcap = 0;           // c > 0; 0: no soft-cap
 
-  // The lists below are by head: head h takes entry h mod their number, so a single entry serves
-  // all heads. Empty: none.
+  // The following lists have entries for heads: head h uses entry h mod the size, so that a single
+  // entry serves all heads. Empty: no such term.
   std::vector<double> alibi;  // slopes: score += slope (k - q)
-  // Tables of 2 n + 1 numbers each, all of one length: score += table[clamp(q - k, -n, n) + n].
+  // Tables of 2 n + 1 numbers with one n for all heads: score += table[clamp(q - k, -n, n) + n].
   std::vector<std::vector<double>> bias;
-  // Logits of an attention sink, which acts as a key without a value that every row sees. It adds
-  // exp(x) to the row's sum, and so to LSE, when O is written; a carried state does not contain it.
-  // A row that sees no key then has LSE = x instead of -inf, and O = 0.
+  // Logits x of an attention sink, which acts as a key without a value that every row sees. It adds
+  // exp(x) to the row's sum, and thereby to LSE, when O is written; a carried state does not
+  // contain it. A row without visible keys has LSE = x instead of -inf, and O = 0.
   std::vector<double> sink_logit;
-
-  // Replaces the score of every pair that the pattern shows. A value of -inf hides the key as the
-  // pattern would: a row that sees no other key is empty. NaN and +inf make the row NaN.
+  // Replaces the score of every visible pair. A value of -inf hides the key like the pattern does:
+  // a row without other keys is empty. NaN and +inf turn the row into NaN.
   std::optional<ScoreExpression> score_mod;
 
-  // Grammar: docs/patterns.md. Throws Error{kParse} with the column.
+  // Parses a text; docs/patterns.md has the grammar. Throws Error{kParse} with the column.
   static Score parse(std::string_view text);
-  // Text that parses back to an equal score; empty where nothing is set.
+  // A text that parses to an equal score; empty if the score has no terms.
   std::string to_string() const;
 
   friend bool operator==(const Score&, const Score&) = default;

@@ -1,10 +1,12 @@
 #ifndef ANNULUS_TYPES_H_
 #define ANNULUS_TYPES_H_
 
-// Small types that every other header uses. Shape letters: B batch, H query heads, Hkv key/value
-// heads, Sq and Sk lengths, D head dim (Dqk of Q and K, Dv of V and O).
+// Small types that every other header uses, and the error type.
+//
+// Shape letters: B batch, H query heads, Hkv key/value heads, Sq and Sk lengths, D head dim (Dqk of
+// Q and K, Dv of V and O).
 
-// A compiler of an older standard reports it here, in one line instead of errors in templates.
+// A compiler of an older standard stops here with one line, not with errors in templates.
 #if !defined(__cplusplus)
 #error "this header of annulus is C++; the C interface is annulus/c.h"
 #elif __cplusplus < 202002L
@@ -22,8 +24,8 @@
 
 namespace annulus::inline v0 {
 
-// kFloat8E4M3 is the "E4M3" of the OCP 8-bit floating point specification, version 1.0: up to 448,
-// with NaN and without infinities.
+// kFloat8E4M3 is the E4M3 format of the OCP 8-bit floating point specification, version 1.0: finite
+// values up to 448, and NaN, but no infinities.
 enum class Dtype : int { kFloat16 = 1, kBfloat16 = 2, kFloat32 = 3, kFloat8E4M3 = 4 };
 
 constexpr std::size_t size_in_bytes(Dtype dtype) {
@@ -31,13 +33,13 @@ constexpr std::size_t size_in_bytes(Dtype dtype) {
 }
 ANNULUS_EXPORT const char* to_string(Dtype dtype);  // "fp16", "bf16", "fp32", "e4m3"
 
-// The base of the logarithm in LSE = log(sum of exp(score)). Named in every signature that
-// carries an LSE, because a mismatch is a silent error of 44 %.
+// The base of the logarithm in LSE = log(sum of exp(score)). Each signature with an LSE names it,
+// because a mismatch would be a silent error of 44 %.
 enum class LseBase : int { kNatural = 1, kTwo = 2 };
 ANNULUS_EXPORT const char* to_string(LseBase base);  // "natural", "two"
 
 // Distances in elements between neighbours of a [B, S, H, D] tensor, in any memory order. The
-// stride of D is 1. Others are multiples of 8 elements (of 16 with e4m3) where the dimension is
+// stride of D is 1. The others are multiples of 8 elements (of 16 with e4m3) if their dimension is
 // larger than 1.
 struct Strides {
   std::int64_t batch = 0;
@@ -53,15 +55,15 @@ struct Strides {
   friend bool operator==(const Strides&, const Strides&) = default;
 };
 
-// Rows [start, start + length) of a sequence. A shard of a sequence is a list of them.
+// Rows [start, start + length) of a sequence. A shard of a sequence is a list of segments.
 struct Segment {
   std::int64_t start = 0;
   std::int64_t length = 0;
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-// The share of (query, key) pairs that are visible, in [0, 1]. Sparsity is its complement; the
-// two are different types so that neither can be passed for the other.
+// The share of (query, key) pairs that are visible, in [0, 1]. Sparsity is 1 - density; they are
+// different types so that neither can be passed for the other.
 struct Density {
   double value = 0;
 };
@@ -71,25 +73,27 @@ struct Sparsity {
 constexpr Sparsity sparsity(Density density) { return {1.0 - density.value}; }
 constexpr Density density(Sparsity sparsity) { return {1.0 - sparsity.value}; }
 
-// The one exception type of the library. A message says what failed, with which values, and what
-// to do about it. Expected outcomes (a cache miss, no configuration) are values, never errors.
+// ---- Errors
+//
+// The library throws only Error. Its message has what failed, with which values, and what to do
+// about it. Expected outcomes (a cache miss, no configuration) are values, not errors.
 
-// Stable numbers: they are the return codes of the C interface.
+// The numbers never change: they are the return codes of the C interface.
 enum class ErrorCode : int {
-  kInvalidArgument = 1,  // a shape, stride, pointer, option or combination the call cannot accept
-  kUnsupported = 2,      // valid, but nothing here implements it
-  kParse = 3,            // text that does not parse; the message carries the column
+  kInvalidArgument = 1,  // a shape, stride, pointer, option or combination that is not acceptable
+  kUnsupported = 2,      // a valid request that the library does not implement
+  kParse = 3,            // a text that does not parse; the message has the column
   kInvalidFile = 4,      // a file whose contents are damaged, hostile or of another format
   kFile = 5,             // a file that cannot be opened, read or written
-  kLibrary = 6,          // libcuda, libnvrtc or libnccl missing, too old, or lacking a symbol
-  kOutOfMemory = 7,      // host or device memory
+  kLibrary = 6,          // libcuda, libnvrtc or libnccl is missing, too old, or lacks a symbol
+  kOutOfMemory = 7,      // host or device memory ran out
   kDevice = 8,           // the CUDA driver refused a call
   kCompile = 9,          // NVRTC rejected a kernel, or a kernel broke a rule (spills, C75xx notes)
   kFault = 10,           // a kernel did something undefined; the context is lost
   kInternal = 11,        // a defect of this library
-  kLimit = 12,           // a call that needs more work than its WorkLimit allows
-  kCancelled = 13,       // a call that its caller ended early
-  kCommunication = 14,   // a rank, or what connects the ranks, failed or is late
+  kLimit = 12,           // the call needs more work than its WorkLimit allows
+  kCancelled = 13,       // the caller cancelled the call
+  kCommunication = 14,   // a rank or a connection failed or is late
 };
 
 // "invalid argument", "unsupported", ...
@@ -104,50 +108,52 @@ class ANNULUS_EXPORT Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-// A bound on what one call does on the host, and the way to end it early. Calls whose time depends
-// on a pattern take one: parsing, layouts, statistics, planning, rings. Tuning has a time limit and
-// a flag of its own.
+// ---- Limits of work
+//
+// Calls whose time depends on a pattern (parsing, layouts, statistics, planning, rings) have a
+// limit of their work on the host and a way to cancel them. Tuning has its own time limit and
+// cancel flag.
 //
 //   PlanOptions options;
 //   options.work.steps = 20'000'000;                           // a tenth of the default
 //   options.work.cancelled = [&flag] { return flag.load(); }; // set by another thread
 //
-// Calls that work on a layout, and the oracle, take none; a WorkScope bounds them:
+// Calls that work on a layout, and the oracle, have no such parameter; a WorkScope limits them:
 //
 //   const WorkScope scope({.steps = 0, .cancelled = [&flag] { return flag.load(); }});
 //   const Reference expected = reference(problem, inputs);
 //
-// Work is counted in steps, not in time: keys of a leaf, tiles of a list, calls in the text of a
-// mask. So the same call is refused on every machine or on none, however busy it is. A step is
-// about five nanoseconds of one core. What is in a cache already costs nothing.
+// Work is counted in steps (keys of a leaf, tiles of a list, calls in the text of a mask), not in
+// time, so that the same call is refused on every machine or on none, however busy the machine is.
+// A step is about five nanoseconds of one core. Cached results cost nothing.
 
 // About a second of work on one core.
 constexpr std::int64_t kDefaultWorkSteps = 200'000'000;
 
 struct WorkLimit {
-  // A call that needs more throws Error{kLimit}, at once where an estimate shows it; 0: no limit.
-  // Steps are compared when a few thousand are together, so smaller calls always pass.
+  // A call that needs more steps throws Error{kLimit}, at once if an estimate shows it; 0: no
+  // limit. Steps are added up in batches of a few thousand, so smaller calls always pass.
   std::int64_t steps = kDefaultWorkSteps;
-  // Asked every few ten microseconds of work, from any thread that works for the call. Once it is
-  // true the call throws Error{kCancelled}. What runs inside NVRTC or the driver is not
-  // interrupted. It must neither throw nor call the library.
+  // Called every few tens of microseconds of work, on any thread that works for the call. When it
+  // returns true, the call throws Error{kCancelled}; NVRTC and the driver are not interrupted. It
+  // must neither throw nor call the library.
   std::function<bool()> cancelled = {};
 };
 
-// Bounds all calls that its thread makes while it lives, as one: their steps count together, and
-// no WorkLimit that they are given is asked. Without a scope, what makes, converts or counts a
-// layout has the default limit, and the oracle (annulus/oracle.h) has none. A scope inside of
-// another does nothing.
+// Limits all calls that its thread makes during its lifetime: their steps count together, and the
+// WorkLimits of the calls are ignored. Without a scope, functions that make, convert or count a
+// layout have the default limit, and the oracle (annulus/oracle.h) has none. A scope inside another
+// scope does nothing.
 class ANNULUS_EXPORT WorkScope {
  public:
-  // Throws Error{kInvalidArgument} for a negative number of steps, and Error{kCancelled} where the
-  // calls are cancelled already.
+  // Throws Error{kInvalidArgument} for a negative number of steps, and Error{kCancelled} if
+  // `cancelled` already returns true.
   explicit WorkScope(const WorkLimit& limit);
-  ~WorkScope();  // on the thread that made it, and before an older one
+  ~WorkScope();  // must run on the thread that made the scope, inner scopes first
   WorkScope(const WorkScope&) = delete;
   WorkScope& operator=(const WorkScope&) = delete;
 
-  // Steps so far, those of an outer scope included.
+  // The steps so far, including an outer scope's.
   std::int64_t steps() const;
 
  private:
