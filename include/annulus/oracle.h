@@ -1,17 +1,17 @@
 #ifndef ANNULUS_ORACLE_H_
 #define ANNULUS_ORACLE_H_
 
-// The oracle: attention in float64 on the host, straight from its definition, and the comparison of
-// an answer with it. It asks the pattern about every pair of a query and a key, one at a time, and
-// shares nothing with the planner, the kernels or a device, so that an embedder can verify an
-// answer of this library, or of another, without trusting either.
+// The oracle: attention in float64 on the host, computed directly from its definition, and the
+// comparison of a result with it. It evaluates the pattern for every (query, key) pair, one at a
+// time, and shares no code with the planner, the kernels or a device, so that results of this
+// library or another one can be verified independently.
 //
 //   const annulus::Reference expected = annulus::reference(problem, inputs);
 //   const annulus::Comparison made = annulus::compare(problem, expected, result);
-//   if (!made.within_tolerance) complain(made.first_wrong);
+//   if (!made.within_tolerance) report(made.first_wrong);
 //
-// Letters as in annulus/problem.h. All memory here is the caller's host memory, which is read and
-// never kept. All functions may be called from any thread.
+// annulus/problem.h explains the letters. All memory is the caller's host memory, which is read
+// only during the call. Any thread may call these functions.
 
 #include <cstdint>
 #include <functional>
@@ -22,8 +22,8 @@
 
 namespace annulus::inline v0 {
 
-// Host copies of Q, K and V, laid out as on the device. The elements are bits of the problem's
-// dtype: the oracle reads what the kernel reads, after any rounding to that dtype.
+// Host copies of Q, K and V with the device's memory order. Elements have the problem's dtype: the
+// oracle reads the same bits as the kernel, after any rounding.
 struct HostInputs {
   const void* q = nullptr;  // [B, Sq, H, Dqk] in the order of q_strides
   const void* k = nullptr;  // [B, Sk, Hkv, Dqk]
@@ -32,30 +32,30 @@ struct HostInputs {
   Strides k_strides;
   Strides v_strides;
   const HostState* state_in = nullptr;  // B H Sq rows, with carry_in
-  const float* scale_q = nullptr;       // scales of blocks of rows with e4m3, as in Operands
+  // See Operands for the rest.
+  const float* scale_q = nullptr;
   const float* scale_k = nullptr;
   const float* scale_v = nullptr;
-  bool broadcast_rows = false;  // as in Operands
+  bool broadcast_rows = false;
 };
 
 struct ReferenceOptions {
-  // Every row asks the pattern once for each of its Sk keys. Above this many questions, B H Sq Sk,
-  // only some rows are computed: the first and the last `tile_rows` of every (batch, head) and
-  // `sampled_rows` more, drawn from `seed`. One core answers some ten million questions in a
-  // second, and fewer where many pairs are visible.
+  // If the number of pairs, B H Sq Sk, exceeds this limit, only some rows are computed: the first
+  // and the last `tile_rows` of every (batch, head) and `sampled_rows` more, drawn from `seed`. One
+  // core evaluates about ten million pairs per second, and fewer if many pairs are visible.
   std::int64_t max_pairs = std::int64_t{1} << 31;
   std::int64_t tile_rows = 128;
   std::int64_t sampled_rows = 256;
   std::uint64_t seed = 0;
-  // How many threads share the rows; 0: one for each processor of this process. They end before the
-  // call returns. The answer does not depend on their number.
+  // The number of threads; 0: one per processor of this process. They end before the call returns.
+  // The result does not depend on it.
   int threads = 0;
-  // Called now and then, from one thread at a time, with the share of the rows that is done. A
-  // WorkScope (annulus/types.h) bounds and cancels the call, which has no limit of its own.
+  // Called sometimes, from one thread at a time, with the share of the rows that is done. The call
+  // has no work limit; a WorkScope (annulus/types.h) limits and cancels it.
   std::function<void(double)> progress;
 };
 
-// The answer for the rows that were computed.
+// The exact result for the rows that were computed.
 struct Reference {
   std::int64_t batch = 0;
   std::int64_t heads = 0;
@@ -65,26 +65,25 @@ struct Reference {
   std::vector<double> o;           // [rows, Dv]; 0 in empty rows
   std::vector<double> m;           // [rows], base 2; -inf in empty rows
   std::vector<double> l;           // [rows]; 0 in empty rows
-  // [rows]: 1 where the row reads an operand, or a scale, that is not finite.
+  // [rows]: 1 if the row reads an operand or a scale that is not finite, else 0.
   std::vector<std::uint8_t> tainted;
   bool sampled() const { return static_cast<std::int64_t>(rows.size()) != batch * heads * seq_q; }
 };
 
-// Throws as validate(problem) does, and Error{kInvalidArgument} where inputs lack a tensor or a
-// state that the problem reads, or an option is out of range.
+// Throws the errors of validate(problem), and Error{kInvalidArgument} if `inputs` lacks a tensor or
+// a state that the problem reads, or an option is out of range.
 ANNULUS_EXPORT Reference reference(const Problem& problem, const HostInputs& inputs,
                                    const ReferenceOptions& options = {});
 
-// The results of a kernel, copied to host memory: O and perhaps LSE, or the state that it carried
-// out.
+// The outputs of a kernel in host memory: O and optionally LSE, or the state with carry_out.
 struct HostResult {
   const std::uint16_t* o = nullptr;  // [B, Sq, H, Dv] in the order of o_strides, bits of the
   Strides o_strides;                 // problem's output dtype
-  const float* lse = nullptr;        // [B, H, Sq] contiguous, in the problem's base; null: none
-  const HostState* state = nullptr;  // instead of the others, with carry_out
+  const float* lse = nullptr;  // [B, H, Sq] contiguous, in the problem's base; null: not checked
+  const HostState* state = nullptr;  // the state instead, with carry_out
 };
 
-// The largest errors that an answer may have.
+// The largest errors that a result may have.
 struct Tolerance {
   double row = 0;        // relative L2 error of a row
   double frobenius = 0;  // relative Frobenius error of a (batch, head)
@@ -93,38 +92,39 @@ struct Tolerance {
 // The tolerance for Q, K and V of this dtype; docs/architecture.md explains it.
 ANNULUS_EXPORT Tolerance tolerance(Dtype dtype);
 
-// Relative errors are against the oracle's norm, or against the norm of a row of the dtype's
-// smallest normal number where that is larger. An error up to 2^-122 sqrt(dim_v) (1.9e-37 in each
-// element) counts as none: kernels compute probabilities in fp32, where those below 2^-126 beside
-// a large sink logit are 0. Infinity marks an error that no tolerance allows: a value that is not
-// finite where the oracle's is finite, or an empty row with O != 0 or LSE != -inf.
+// Relative errors are relative to the norm of the oracle's row, or to the norm of a row of the
+// dtype's smallest normal numbers if that is larger. An error up to 2^-122 sqrt(dim_v) (1.9e-37 per
+// element) counts as 0: kernels compute probabilities in fp32, and probabilities below 2^-126 next
+// to a large sink logit become 0. Infinity marks an error that no tolerance allows: a value that is
+// not finite although the oracle's is finite, or an empty row with O != 0 or LSE != -inf.
 struct Comparison {
   double error_row_max = 0;
   double error_o = 0;
-  // 0 where no LSE was written; the error of m + log2(l) with a carried state.
+  // The error of LSE, 0 if there is none; with a carried state, the error of m + log2(l).
   double error_lse = 0;
   std::int64_t checked_rows = 0;
-  std::int64_t tainted_rows = 0;  // not compared: an operand they read is not finite
-  std::int64_t wrong_rows = 0;    // beyond the tolerance of a row or of an LSE
+  std::int64_t tainted_rows = 0;  // rows that were not compared: they read an operand not finite
+  std::int64_t wrong_rows = 0;    // rows beyond the tolerance of a row or of an LSE
   std::string first_wrong;        // position and values of the first wrong row; empty: none
-  bool within_tolerance = false;  // also true where no row was compared: look at checked_rows
+  bool within_tolerance = false;  // true even if no row was compared: check checked_rows
 };
 
-// Compares an answer with the oracle's. `excused(row)` may leave out further rows, numbered (b H +
-// h) Sq + i, for example those that reached_rows() marks. Throws Error{kInvalidArgument} where the
-// reference is of a problem of another shape, or the result lacks what the problem writes.
+// Compares a result with the oracle's. `excused(row)` returns true for further rows to skip, for
+// example the rows of reached_rows(); row (b, h, i) has the number (b H + h) Sq + i. Throws
+// Error{kInvalidArgument} if the reference is of a problem of another shape, or the result lacks an
+// output of the problem.
 ANNULUS_EXPORT Comparison compare(const Problem& problem, const Reference& expected,
                                   const HostResult& result,
                                   const std::function<bool(std::int64_t row)>& excused = {});
 
-// Which rows a NaN or an infinity in an operand may reach. One in a query stays in its own row. One
-// in a key or a value reaches every row of the tile rows that read its tile, whether a row sees it
-// or not, because a matrix instruction multiplies masked elements by zero. Keys before the first
-// and after the last that any row of the problem sees are not read and reach nothing, as the unused
-// rest of a static cache. No other row may change. Returns [B H Sq], 1 where the row may be
-// reached, or an empty vector where all operands are finite. `tile_rows` and `tile_columns` are
-// the tile sizes of the plan (PlanInfo). A carried state is ignored: it reaches only its own row,
-// which the reference marks as tainted. Throws as reference() does.
+// Marks the rows that a NaN or an infinity in an operand may reach. If it is in a query, it stays
+// in its row. If it is in a key or a value, it reaches every row of the tile rows that read its
+// tile, even rows that do not see it, because a matrix instruction multiplies masked elements by
+// zero. Keys before the first and after the last key that any row of the problem sees, for example
+// the unused rest of a static cache, are not read and reach no row. Returns [B H Sq], 1 for a row
+// that may be reached, or an empty vector if all operands are finite. `tile_rows` and
+// `tile_columns` are the tile sizes of the plan (PlanInfo). A carried state is ignored: it reaches
+// only its own row, which the reference marks as tainted. Throws the errors of reference().
 ANNULUS_EXPORT std::vector<std::uint8_t> reached_rows(const Problem& problem,
                                                       const HostInputs& inputs,
                                                       std::int64_t tile_rows,
