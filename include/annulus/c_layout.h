@@ -1,17 +1,17 @@
 #ifndef ANNULUS_C_LAYOUT_H_
 #define ANNULUS_C_LAYOUT_H_
 
-// The C interface of block layouts: annulus/layout.h, annulus/layout.h,
-// annulus/layout.h and annulus/layout.h. The conventions are those at the top of
+// The C interface of block layouts, their cache, and the formats and files of other libraries:
+// annulus/layout.h, whose declarations have the full meaning. The conventions are at the top of
 // annulus/c.h.
 //
 //   annulus_layout_make("causal & window(511,0)", NULL, &sizes, NULL, &layout);
-//   annulus_layout_get(layout, &arrays);       what annulus_problem.layout takes
+//   annulus_layout_get(layout, &arrays);       // for annulus_problem.layout
 //   annulus_layout_slice(layout, rows, 1, columns, 1, &shard);
 //
-// A layout is a handle and immutable; every function that changes one makes another. Its arrays
-// belong to the handle: they stay until it is destroyed. Functions that make, compare, convert or
-// count a layout have the default limit of work, or that of annulus_work_scope_begin.
+// A layout is an immutable handle; functions that change a layout make another one. Its arrays
+// belong to the handle and live as long as it. Functions that make, compare, convert or count a
+// layout have the default limit of work, or the limit of annulus_work_scope_begin.
 
 #include "annulus/c.h"
 #include "annulus/c_ring.h"
@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct annulus_layout annulus_layout;
 
-// The problem that a layout is for, and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
+// annulus::LayoutSizes. rows = ceil(Sq / R), columns = ceil(Sk / C).
 typedef struct annulus_layout_sizes {
   size_t struct_size;
   int64_t block_rows;     // R
@@ -35,12 +35,13 @@ typedef struct annulus_layout_sizes {
 #define ANNULUS_LAYOUT_SIZES_INIT \
   { sizeof(annulus_layout_sizes), 0, 0, 0, 0, 1 }
 
+// annulus::LayoutOptions.
 typedef struct annulus_layout_options {
   size_t struct_size;
-  int64_t layer;           // layer of the model: random() chooses anew in each
-  int32_t threads;         // host threads; 0: one for each core, 1: only the caller's
-  annulus_device* device;  // makes the layout with kernels, bit for bit the same; null: the host
-  int64_t max_work;        // of all threads together; this and cancel as in annulus_work_limit
+  int64_t layer;           // layer of the model; random() depends on it
+  int32_t threads;         // host threads; 0: up to one per core, 1: only the caller's
+  annulus_device* device;  // makes the same layout by kernels on this device; null: on the host
+  int64_t max_work;        // limit of all threads together; see annulus_work_limit
   const volatile int32_t* cancel;
 } annulus_layout_options;
 
@@ -49,8 +50,8 @@ typedef struct annulus_layout_options {
 
 // ---- Making, reading, destroying
 
-// The blocks of a pattern: those that hold a visible pair, partial where not all pairs are visible.
-// Null options are the defaults.
+// annulus::make_layout. `blocks` is the layout of blocks() in the text. Null options are the
+// defaults.
 ANNULUS_EXPORT annulus_status annulus_layout_make(const char* pattern,
                                                   const annulus_block_layout* blocks,
                                                   const annulus_layout_sizes* sizes,
@@ -61,21 +62,22 @@ ANNULUS_EXPORT annulus_status annulus_layout_create(const annulus_block_layout* 
                                                     annulus_layout** layout);
 ANNULUS_EXPORT annulus_status annulus_layout_destroy(annulus_layout* layout);
 
-// Lends the layout's arrays; null for those that are empty.
+// Stores pointers to the layout's arrays; null for empty ones.
 ANNULUS_EXPORT annulus_status annulus_layout_get(annulus_layout* layout,
                                                  annulus_block_layout* arrays);
 
+// annulus::PictureOptions.
 typedef struct annulus_picture_options {
   size_t struct_size;
   int64_t head;       // query head
-  int64_t max_cells;  // in a row and in a column; 0: 64 of a text, 256 of an SVG
-  int32_t svg;        // 0: a text with '#' full, '+' partial and '.' not kept; 1: an SVG document
+  int64_t max_cells;  // cells of a row and of a column; 0: 64 for text, 256 for SVG
+  int32_t svg;        // 0: text with '#' full, '+' partial and '.' not kept; 1: an SVG document
 } annulus_picture_options;
 
 #define ANNULUS_PICTURE_OPTIONS_INIT \
   { sizeof(annulus_picture_options), 0, 0, 0 }
 
-// ---- Layouts from layouts. Operands agree in R, C, Sq and Sk, and are for 1 head or for H.
+// ---- Layouts from layouts. Operands agree in R, C, Sq and Sk, and have 1 head or H heads.
 
 ANNULUS_EXPORT annulus_status annulus_layout_unite(annulus_layout* a, annulus_layout* b,
                                                    annulus_layout** result);
@@ -84,22 +86,21 @@ ANNULUS_EXPORT annulus_status annulus_layout_intersect(annulus_layout* a, annulu
 // The blocks of a that are not in b.
 ANNULUS_EXPORT annulus_status annulus_layout_subtract(annulus_layout* a, annulus_layout* b,
                                                       annulus_layout** result);
-// Row blocks become column blocks.
+// Exchanges row blocks and column blocks.
 ANNULUS_EXPORT annulus_status annulus_layout_transpose(annulus_layout* layout,
                                                        annulus_layout** result);
-// Row i of the result is the i-th row that the segments name, and so for columns. A block of it is
-// kept where it holds a pair of a kept block.
+// The layout of a shard; annulus::slice. It has the rows and columns of the segments, one segment
+// after another.
 ANNULUS_EXPORT annulus_status annulus_layout_slice(annulus_layout* layout,
                                                    const annulus_segment* rows, size_t row_count,
                                                    const annulus_segment* columns,
                                                    size_t column_count, annulus_layout** result);
-// A layout with blocks of this size that keeps the same pairs, and as few more as whole blocks
-// need.
+// The layout of blocks of this size that contain a pair of a kept block.
 ANNULUS_EXPORT annulus_status annulus_layout_reblock(annulus_layout* layout, int64_t block_rows,
                                                      int64_t block_columns,
                                                      annulus_layout** result);
-// share_heads stores heads that keep the same blocks once, part_heads stores each head by itself,
-// and head gives the layout of one head.
+// share_heads stores heads with equal blocks once, part_heads stores each head separately, and head
+// makes the layout of one head.
 ANNULUS_EXPORT annulus_status annulus_layout_share_heads(annulus_layout* layout,
                                                          annulus_layout** result);
 ANNULUS_EXPORT annulus_status annulus_layout_part_heads(annulus_layout* layout,
@@ -107,11 +108,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_part_heads(annulus_layout* layout,
 ANNULUS_EXPORT annulus_status annulus_layout_head(annulus_layout* layout, int64_t head,
                                                   annulus_layout** result);
 
-// The C interface of layouts in files and in the formats of other libraries,
-// annulus/layout.h, and of the cache of layouts, annulus/layout.h. The conventions
-// are those at the top of annulus/c.h.
-
-// ---- Arrays
+// ---- Arrays of other libraries
 
 typedef enum annulus_layout_format {
   ANNULUS_LAYOUT_OWN = 0,  // the library's own file
@@ -123,11 +120,11 @@ typedef enum annulus_layout_format {
   ANNULUS_LAYOUT_COO = 4,  // heads, rows, columns, INT32 [kept]; partial, UINT8
   // kept and partial, UINT32 [heads, rows, ceil(columns / 32)], lowest bit first.
   ANNULUS_LAYOUT_BITSET = 5,
-  ANNULUS_LAYOUT_TOPK = 6,  // indices, INT32 [heads, rows, k], -1 is none; partial, UINT8
-  // kv_num_blocks, INT32 [heads, rows]; kv_indices, INT32 [heads, rows, width]; full_kv_* likewise.
+  ANNULUS_LAYOUT_TOPK = 6,  // indices, INT32 [heads, rows, k], padded with -1; partial, UINT8
+  // kv_num_blocks, INT32 [heads, rows]; kv_indices, INT32 [heads, rows, width]; and full_kv_*.
   ANNULUS_LAYOUT_FLEX = 7,
-  // indptr, INT32 [rows + 1]; indices, INT32 [kept]; mask, UINT8 [kept, R, C], which is read, into
-  // smaller blocks that hold it exactly, and not written.
+  // indptr, INT32 [rows + 1]; indices, INT32 [kept]; mask, UINT8 [kept, R, C]. The mask is read, as
+  // smaller blocks that represent it exactly, but not written.
   ANNULUS_LAYOUT_FLASHINFER = 8
 } annulus_layout_format;
 
@@ -148,24 +145,24 @@ typedef struct annulus_array {
 
 typedef struct annulus_arrays annulus_arrays;
 
-// Makes a layout from the caller's arrays, in any order; optional ones (partial, full_kv_*, mask)
-// may be left out, and the heads of COO where there is one head. An error names the first bad
-// entry. `format` is an annulus_layout_format; those that exist only as files (OWN, NPY) are
+// Makes a layout from the caller's arrays, which may have any order. Optional arrays (partial,
+// full_kv_*, mask, and the heads of COO if there is one head) may be missing. An error names the
+// first bad entry. `format` is an annulus_layout_format; OWN and NPY exist only as files and are
 // ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_layout_from_arrays(int32_t format,
                                                          const annulus_layout_sizes* sizes,
                                                          const annulus_array* arrays, size_t count,
                                                          annulus_layout** layout);
-// Writes the layout to arrays of a format; ANNULUS_UNSUPPORTED or ANNULUS_INVALID_ARGUMENT where
-// the format cannot hold it.
+// Writes the layout to arrays of a format; ANNULUS_UNSUPPORTED or ANNULUS_INVALID_ARGUMENT if the
+// format cannot represent it.
 ANNULUS_EXPORT annulus_status annulus_layout_to_arrays(annulus_layout* layout, int32_t format,
                                                        annulus_arrays** arrays);
-// MInference's lists of a pattern of vertical_slash(): verticals and slashes, INT32, ascending,
-// each [heads, n] and padded with -1. ANNULUS_UNSUPPORTED where it is another pattern.
+// Writes MInference's lists of a pattern of vertical_slash(): verticals and slashes, INT32,
+// ascending, each [heads, n] and padded with -1. ANNULUS_UNSUPPORTED for another pattern.
 ANNULUS_EXPORT annulus_status annulus_pattern_to_vertical_slash(const char* pattern, int64_t heads,
                                                                 annulus_arrays** arrays);
 
-// Lends one of the arrays, whose data stays as long as the handle. An unknown name is
+// Stores one of the arrays, whose data lives as long as the handle. An unknown name is
 // ANNULUS_INVALID_ARGUMENT, with a message that lists the names.
 ANNULUS_EXPORT annulus_status annulus_arrays_get(annulus_arrays* arrays, const char* name,
                                                  annulus_array* array);
@@ -173,22 +170,23 @@ ANNULUS_EXPORT annulus_status annulus_arrays_destroy(annulus_arrays* arrays);
 
 // ---- Files
 
-// Both read the library's own file: load into memory, map without a copy. A mapped file may be
-// replaced meanwhile, but not be changed or shortened in place, which would end the process.
+// Both functions read the library's own file: load copies it into memory, and map maps it without a
+// copy. Another process may replace a mapped file, but must not change or shorten it in place,
+// which would end this process.
 ANNULUS_EXPORT annulus_status annulus_layout_load(const char* path, annulus_layout** layout);
 ANNULUS_EXPORT annulus_status annulus_layout_map(const char* path, annulus_layout** layout);
-// Replaces the file whole or leaves it untouched.
+// Replaces the whole file or leaves it unchanged.
 ANNULUS_EXPORT annulus_status annulus_layout_save(annulus_layout* layout, const char* path);
 
-// Reads a file of any format. Sizes that are 0 are taken from the file, and null sizes are all 0;
-// where both state a size, they must agree.
+// Reads a file of any format. Sizes of 0 are taken from the file, and null sizes are all 0; other
+// sizes must agree with the file.
 ANNULUS_EXPORT annulus_status annulus_layout_import(const char* path, int32_t format,
                                                     const annulus_layout_sizes* sizes,
                                                     annulus_layout** layout);
 ANNULUS_EXPORT annulus_status annulus_layout_export(annulus_layout* layout, const char* path,
                                                     int32_t format);
 
-// ---- The cache: layouts of one pattern for all lengths that need the same blocks
+// ---- The cache: it keeps one layout for all lengths with the same blocks
 
 typedef struct annulus_layout_cache annulus_layout_cache;
 typedef struct annulus_layout_query annulus_layout_query;
@@ -196,26 +194,26 @@ typedef struct annulus_layout_query annulus_layout_query;
 // Null limits are the defaults.
 ANNULUS_EXPORT annulus_status annulus_layout_cache_create(const annulus_cache_limits* limits,
                                                           annulus_layout_cache** cache);
-// Layouts that the cache gave out stay.
+// Layouts that the cache returned stay valid.
 ANNULUS_EXPORT annulus_status annulus_layout_cache_destroy(annulus_layout_cache* cache);
 ANNULUS_EXPORT annulus_status annulus_layout_cache_clear(annulus_layout_cache* cache);
 ANNULUS_EXPORT annulus_status annulus_layout_cache_get_counters(annulus_layout_cache* cache,
                                                                 annulus_cache_counters* counters);
 
-// Everything that a layout depends on except the lengths.
+// annulus::LayoutQuery: everything that decides a layout except the lengths.
 ANNULUS_EXPORT annulus_status annulus_layout_query_create(const char* pattern,
                                                           const annulus_block_layout* blocks,
                                                           int64_t block_rows, int64_t block_columns,
                                                           int64_t heads, int64_t layer,
                                                           annulus_layout_query** query);
 ANNULUS_EXPORT annulus_status annulus_layout_query_destroy(annulus_layout_query* query);
-// Two keys are equal exactly where the layouts are.
+// Two keys are equal if and only if the layouts are equal.
 ANNULUS_EXPORT annulus_status annulus_layout_query_key(annulus_layout_query* query, int64_t seq_q,
                                                        int64_t seq_k, annulus_text** key);
 
-// Gives a layout with a handle of its own, whose blocks are shared with the cache. Its block (i, j)
-// has the queries at positions *q_position + [i R, (i + 1) R) and the keys at [j C, (j + 1) C). The
-// limit is of the work of making a layout that is not kept; a null one is the default.
+// Makes a handle of a layout that shares its blocks with the cache. Block (i, j) has the queries at
+// positions *q_position + [i R, (i + 1) R) and the keys at [j C, (j + 1) C). `limit` is for the
+// work of making a missing layout; null is the default.
 ANNULUS_EXPORT annulus_status annulus_layout_cache_get(
     annulus_layout_cache* cache, annulus_layout_query* query, int64_t seq_q, int64_t seq_k,
     const annulus_work_limit* limit, annulus_layout** layout, int64_t* q_position);
