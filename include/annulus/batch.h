@@ -174,8 +174,8 @@ struct BatchMetadata {
   // skipped, and the status reports both.
   const std::int32_t* blocks = nullptr;
 
-  // With BatchProblem::row_limits, at least one of the following two.
-  // [rows]: a row of Q sees only the first row_end[row] keys of its request.
+  // With BatchProblem::row_limits, at least one of the following two. [rows]: a row of Q sees only
+  // the first row_end[row] keys of its request.
   const std::int32_t* row_end = nullptr;
   // [rows], 8-byte aligned: of the newest 64 keys of its request, a row of Q sees only those with a
   // set bit; bit i is key k_length - 1 - i. Older keys are not affected. In a tree of drafts (Cai
@@ -258,15 +258,15 @@ ANNULUS_EXPORT const char* to_string(BatchRule rule);  // a few words
 
 // The first rule that was broken. If there are too many requests, the first BatchBounds::requests
 // are computed. A request that breaks kRows or kRowsOfOne is computed without queries. A request
-// that breaks another rule is computed without keys, but with three exceptions: kPage hides only
-// the keys of that page, kBlocks ignores only that entry of the list, and kRowEnd hides all keys of
-// that row or ignores its row_end. All other requests have correct results.
+// that breaks another rule is computed without keys, but with these exceptions: kPage hides only
+// the keys of the page; kBlocks ignores only the entry of the list; kRowEnd hides all keys of that
+// row or ignores its row_end. All other requests have correct results.
 struct BatchStatus {
   BatchRule rule = BatchRule::kNone;  // the first rule that the request breaks
   std::int64_t request = 0;           // the first request that breaks a rule
 };
 
-// The decisions of planning, for people and for logs. Numbers of a kernel are those of the kernel
+// The decisions of planning, for people and for logs. The numbers of a kernel describe the kernel
 // for requests with few queries.
 struct BatchInfo {
   // The kernel for requests with few queries, then the kernel for others: "decode m16 n64 w4 s2 q
@@ -295,7 +295,6 @@ class ANNULUS_EXPORT BatchPlan {
  public:
   struct Impl;
   explicit BatchPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from plan would be empty. A copy copies a pointer.
   BatchPlan(const BatchPlan&) = default;
   BatchPlan& operator=(const BatchPlan&) = default;
 
@@ -325,8 +324,6 @@ class ANNULUS_EXPORT BatchPlan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and the
-// correct values.
 ANNULUS_EXPORT void validate(const BatchProblem& problem);
 
 // Chooses kernels, compiles them and uploads what they need. Throws the errors of validate();
@@ -488,7 +485,6 @@ class ANNULUS_EXPORT AppendPlan {
  public:
   struct Impl;
   explicit AppendPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from plan would be empty. A copy copies a pointer.
   AppendPlan(const AppendPlan&) = default;
   AppendPlan& operator=(const AppendPlan&) = default;
 
@@ -510,8 +506,6 @@ class ANNULUS_EXPORT AppendPlan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and the
-// correct values.
 ANNULUS_EXPORT void validate(const AppendProblem& problem);
 
 // Compiles the kernel and uploads what it needs. Throws the errors of validate(),

@@ -110,7 +110,6 @@ typedef struct annulus_cache_limits {
   int64_t bytes;
   int64_t entries;  // 0: the cache keeps nothing
 } annulus_cache_limits;
-
 #define ANNULUS_CACHE_LIMITS_INIT \
   { sizeof(annulus_cache_limits), INT64_C(256) << 20, 512 }
 
@@ -164,7 +163,6 @@ typedef struct annulus_device_options {
   int64_t load_general_kernels;  // 0 or 1: load all general kernels in the background
   const char* shape_log;         // a file that counts what the device plans; null or empty: no file
 } annulus_device_options;
-
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
@@ -204,7 +202,6 @@ typedef struct annulus_device_info {
   const char* compile_problem;  // why no kernel can be compiled; empty if kernels can be compiled
   const char* kernels_path;     // the search path of kernels compiled ahead
 } annulus_device_info;
-
 #define ANNULUS_DEVICE_INFO_INIT                                                                   \
   {                                                                                                \
     sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, \
@@ -254,7 +251,6 @@ typedef struct annulus_memory_statistics {
   int64_t caller_bytes;     // annulus_device_allocate
   int64_t scratch_bytes;    // scratch memory of running calls
 } annulus_memory_statistics;
-
 #define ANNULUS_MEMORY_STATISTICS_INIT \
   { sizeof(annulus_memory_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
@@ -301,7 +297,6 @@ typedef struct annulus_block_layout {
   const uint8_t* partial;
   size_t partial_count;  // indices_count, or 0
 } annulus_block_layout;
-
 #define ANNULUS_BLOCK_LAYOUT_INIT \
   { sizeof(annulus_block_layout), 0, 0, 0, 0, 1, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }
 
@@ -345,7 +340,6 @@ typedef struct annulus_problem {
   int64_t scale_block_k;
   int64_t scale_block_v;
 } annulus_problem;
-
 #define ANNULUS_PROBLEM_INIT                                                           \
   {                                                                                    \
     sizeof(annulus_problem), 1, 1, 1, 0, 0, 0, 0, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, \
@@ -368,7 +362,6 @@ typedef struct annulus_work_limit {
   // must outlive the call. Null: no flag.
   const volatile int32_t* cancel;
 } annulus_work_limit;
-
 #define ANNULUS_WORK_LIMIT_INIT \
   { sizeof(annulus_work_limit), 0, NULL }
 
@@ -445,7 +438,6 @@ typedef struct annulus_plan_options {
   // accepts one; other functions return ANNULUS_UNSUPPORTED.
   const struct annulus_selection* selection;
 } annulus_plan_options;
-
 #define ANNULUS_PLAN_OPTIONS_INIT                                                                  \
   {                                                                                                \
     sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0, \
@@ -471,7 +463,6 @@ typedef struct annulus_memory_needed {
   int64_t shared_bytes;  // the part of them in lists that are already on the device
   int64_t workspace_bytes;
 } annulus_memory_needed;
-
 #define ANNULUS_MEMORY_NEEDED_INIT \
   { sizeof(annulus_memory_needed), 0, 0, 0 }
 
@@ -526,7 +517,6 @@ typedef struct annulus_plan_info {
   int64_t general;       // 0 or 1: `kernel` is a general kernel
   const char* waited;    // why planning waited in spite of no_wait, or empty
 } annulus_plan_info;
-
 #define ANNULUS_PLAN_INFO_INIT                                                                    \
   {                                                                                               \
     sizeof(annulus_plan_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, \
@@ -571,7 +561,6 @@ typedef struct annulus_operands {
   // rings accept only null.
   const struct annulus_selection_buffers* selection;
 } annulus_operands;
-
 #define ANNULUS_OPERANDS_INIT                                                                \
   {                                                                                          \
     sizeof(annulus_operands), NULL, NULL, NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, \
@@ -642,7 +631,6 @@ typedef struct annulus_pattern_info {
   int64_t branches;        // branches of a sum; else 1
   int64_t batches;         // batch b sees what batch b mod this number sees; 1: all see the same
 } annulus_pattern_info;
-
 #define ANNULUS_PATTERN_INFO_INIT \
   { sizeof(annulus_pattern_info), 0, 0, 0, 0 }
 
@@ -664,7 +652,6 @@ typedef struct annulus_pairs {
   int64_t layer;    // layer of the model
   int64_t batch;    // batch on which batches(...) depends; -1: unknown
 } annulus_pairs;
-
 #define ANNULUS_PAIRS_INIT \
   { sizeof(annulus_pairs), 0, 0, 0, 0, 0, -1, 0, -1 }
 
@@ -723,7 +710,6 @@ typedef struct annulus_selection {
   int64_t sink_blocks;      // the number of first block columns that are kept if visible
   int64_t diagonal_blocks;  // the number of blocks kept at the row's positions and before; 0: none
 } annulus_selection;
-
 #define ANNULUS_SELECTION_INIT \
   { sizeof(annulus_selection), 128, 128, ANNULUS_TOP_K, ANNULUS_POOL_MEAN, 0, 0.95, 16, 0, 0, 1, 1 }
 
@@ -738,7 +724,6 @@ typedef struct annulus_selection_buffers {
   int32_t* chosen;
   int64_t max_chosen;  // entries of a row of `chosen`; further blocks of a row are not written
 } annulus_selection_buffers;
-
 #define ANNULUS_SELECTION_BUFFERS_INIT \
   { sizeof(annulus_selection_buffers), NULL, NULL, 0 }
 
@@ -751,13 +736,12 @@ typedef struct annulus_tracker_options {
   int64_t max_added;    // blocks of a row that one update may add
   int64_t max_dropped;  // blocks of a row that one update may drop
 } annulus_tracker_options;
-
 #define ANNULUS_TRACKER_OPTIONS_INIT \
   { sizeof(annulus_tracker_options), 1, 1 }
 
-// `problem` (with want_lse) and `selection` (with ANNULUS_GIVEN) must be those of the plan whose
-// runs are measured. Null options are the defaults. Any number of threads may use a tracker at a
-// time, each with its own state and workspace.
+// `problem` (with want_lse) and `selection` (with ANNULUS_GIVEN) must be the ones of the measured
+// plan. Null options are the defaults. Any number of threads may use a tracker at a time, each with
+// its own state and workspace.
 ANNULUS_EXPORT annulus_status annulus_importance_tracker_create(
     annulus_device* device, const annulus_problem* problem, const annulus_selection* selection,
     const annulus_tracker_options* options, annulus_importance_tracker** tracker);
@@ -800,7 +784,6 @@ typedef struct annulus_cache_counters {
   int64_t bytes;      // bytes in the cache now
   int64_t entries;
 } annulus_cache_counters;
-
 #define ANNULUS_CACHE_COUNTERS_INIT \
   { sizeof(annulus_cache_counters), 0, 0, 0, 0, 0, 0, 0, 0 }
 
@@ -810,7 +793,6 @@ typedef struct annulus_metrics {
 #define METRIC(name, kind, meaning) int64_t name;
 #include "annulus/metrics.def"
 } annulus_metrics;
-
 #define ANNULUS_METRICS_INIT                                                                      \
   {                                                                                               \
     sizeof(annulus_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
@@ -835,7 +817,6 @@ typedef struct annulus_run_times {
   double most_micros;
   double last_micros;
 } annulus_run_times;
-
 #define ANNULUS_RUN_TIMES_INIT \
   { sizeof(annulus_run_times), 0, 0, 0, 0, 0 }
 

@@ -49,7 +49,6 @@ typedef struct annulus_key_interleave {
   int64_t ranks;  // 1 to 1024; 1: one rank holds all keys
   int64_t rank;   // 0 to ranks - 1
 } annulus_key_interleave;
-
 #define ANNULUS_KEY_INTERLEAVE_INIT \
   { 1, 1, 0 }
 
@@ -83,7 +82,6 @@ typedef struct annulus_batch_problem {
   int32_t row_limits;         // 0 or 1: annulus_batch_metadata.row_end or tree_bits is set
   annulus_key_interleave interleave;  // the keys that this rank holds; not with block_keys
 } annulus_batch_problem;
-
 #define ANNULUS_BATCH_PROBLEM_INIT                                                           \
   {                                                                                          \
     sizeof(annulus_batch_problem), 1, 1, 0, 0, NULL, NULL, 0.0, 0.0, {0, 0, 0, 0, 0}, 0, 0,  \
@@ -103,7 +101,6 @@ typedef struct annulus_batch_options {
   int32_t check_status;         // 0 or 1, for debugging: runs wait, and check the status
   const char* config;           // configurations of the kernels; null: chosen
 } annulus_batch_options;
-
 #define ANNULUS_BATCH_OPTIONS_INIT \
   { sizeof(annulus_batch_options), 0, 0, 0, 0, NULL }
 
@@ -134,7 +131,6 @@ typedef struct annulus_batch_plan_info {
   int64_t device_bytes;            // memory that the plan holds
   const char* tuned;  // sources of tuned configurations, separated by ", "; empty: none
 } annulus_batch_plan_info;
-
 #define ANNULUS_BATCH_PLAN_INFO_INIT                                                             \
   {                                                                                              \
     sizeof(annulus_batch_plan_info), NULL, NULL, NULL, {0, 0, 0, 0, 0}, 0.0, 0.0, 0, 0, 0, 0, 0, \
@@ -181,7 +177,6 @@ typedef struct annulus_batch_metadata {
   int64_t k_entries;
   int64_t v_entries;
 } annulus_batch_metadata;
-
 #define ANNULUS_BATCH_METADATA_INIT                                                           \
   {                                                                                           \
     sizeof(annulus_batch_metadata), NULL, NULL, NULL, NULL, {NULL, NULL, 0}, {NULL, NULL, 0}, \
@@ -225,7 +220,6 @@ typedef struct annulus_batch_operands {
   annulus_state state_in;   // the state to start from; with carry_in
   annulus_state state_out;  // the state to write; with carry_out
 } annulus_batch_operands;
-
 #define ANNULUS_BATCH_OPERANDS_INIT                                                             \
   {                                                                                             \
     sizeof(annulus_batch_operands), NULL, NULL, NULL, NULL, NULL, {0, 0}, {0, 0, 0}, {0, 0, 0}, \
@@ -270,7 +264,6 @@ typedef struct annulus_batch_status {
   int64_t rule;     // annulus_batch_rule: the first rule that the request breaks
   int64_t request;  // the first request that breaks a rule
 } annulus_batch_status;
-
 #define ANNULUS_BATCH_STATUS_INIT \
   { sizeof(annulus_batch_status), 0, 0 }
 // Reads the errors found so far from a workspace on which prepare has run. A broken rule is not an
@@ -320,7 +313,6 @@ typedef struct annulus_append_problem {
   annulus_key_interleave interleave;  // the keys of this rank, with ANNULUS_APPEND_REQUESTS
   size_t frequency_count;             // entries of `frequencies`, for a check; 0: not checked
 } annulus_append_problem;
-
 #define ANNULUS_APPEND_PROBLEM_INIT                                                   \
   {                                                                                   \
     sizeof(annulus_append_problem), 0, 1, 0, 0, {0, 0, 0, 0, 0}, 0, 0, 10000.0, NULL, \
@@ -349,7 +341,6 @@ typedef struct annulus_append_plan_info {
   int64_t local_bytes;             // local memory of a thread: spills
   int64_t device_bytes;            // memory that the plan holds
 } annulus_append_plan_info;
-
 #define ANNULUS_APPEND_PLAN_INFO_INIT \
   { sizeof(annulus_append_plan_info), NULL, 0.0, 0, 0, 0, 0, 0 }
 
@@ -392,7 +383,6 @@ typedef struct annulus_append_operands {
   int64_t table_rows;
   uint32_t* status;  // the word to which runs write errors; null: errors are not reported
 } annulus_append_operands;
-
 #define ANNULUS_APPEND_OPERANDS_INIT                                                               \
   {                                                                                                \
     sizeof(annulus_append_operands), NULL, NULL, NULL, NULL, {0, 0}, {0, 0}, {0, 0}, {0, 0}, NULL, \
@@ -428,7 +418,6 @@ typedef struct annulus_append_status {
   int64_t rule;  // annulus_append_rule: the first rule that the row breaks
   int64_t row;   // the first such row; with ANNULUS_APPEND_RULE_REQUESTS, the request
 } annulus_append_status;
-
 #define ANNULUS_APPEND_STATUS_INIT \
   { sizeof(annulus_append_status), 0, 0 }
 
@@ -468,7 +457,6 @@ typedef struct annulus_merge_problem {
   int32_t carry_out;    // 0 or 1, with ANNULUS_PARTIAL_STATES: write the state instead of O and LSE
   int32_t sink_logits;  // 0 or 1: annulus_merge_operands.sink_logits is set; not with carry_out
 } annulus_merge_problem;
-
 #define ANNULUS_MERGE_PROBLEM_INIT                                                    \
   {                                                                                   \
     sizeof(annulus_merge_problem), 1, 0, 2, 0, ANNULUS_BFLOAT16, ANNULUS_LSE_NATURAL, \
@@ -494,7 +482,6 @@ typedef struct annulus_merge_plan_info {
   int64_t registers;               // registers of a thread; an estimate on a simulated device
   int64_t local_bytes;             // local memory of a thread: spills
 } annulus_merge_plan_info;
-
 #define ANNULUS_MERGE_PLAN_INFO_INIT \
   { sizeof(annulus_merge_plan_info), NULL, 0.0, 0, 0, 0, 0 }
 
@@ -525,7 +512,6 @@ typedef struct annulus_merge_operands {
   annulus_state state;       // the contiguous state to write with carry_out
   size_t input_count;        // entries of `inputs`, for a check; 0: not checked
 } annulus_merge_operands;
-
 #define ANNULUS_MERGE_OPERANDS_INIT                                                               \
   {                                                                                               \
     sizeof(annulus_merge_operands), NULL, {0, 0}, {0, 0}, NULL, NULL, {0, 0}, {0, 0}, NULL, NULL, \

@@ -31,7 +31,6 @@ typedef struct annulus_layout_sizes {
   int64_t seq_k;          // Sk
   int64_t heads;          // query heads
 } annulus_layout_sizes;
-
 #define ANNULUS_LAYOUT_SIZES_INIT \
   { sizeof(annulus_layout_sizes), 0, 0, 0, 0, 1 }
 
@@ -44,7 +43,6 @@ typedef struct annulus_layout_options {
   int64_t max_work;        // limit of all threads together; see annulus_work_limit
   const volatile int32_t* cancel;
 } annulus_layout_options;
-
 #define ANNULUS_LAYOUT_OPTIONS_INIT \
   { sizeof(annulus_layout_options), 0, 0, NULL, 0, NULL }
 
@@ -73,7 +71,6 @@ typedef struct annulus_picture_options {
   int64_t max_cells;  // cells of a row and of a column; 0: 64 for text, 256 for SVG
   int32_t svg;        // 0: text with '#' full, '+' partial and '.' not kept; 1: an SVG document
 } annulus_picture_options;
-
 #define ANNULUS_PICTURE_OPTIONS_INIT \
   { sizeof(annulus_picture_options), 0, 0, 0 }
 

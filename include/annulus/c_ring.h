@@ -42,7 +42,6 @@ typedef struct annulus_rendezvous_options {
   int32_t ranks;        // at most 1024
   int64_t deadline_ms;  // time limit of the meeting, from 1 ms to a day
 } annulus_rendezvous_options;
-
 #define ANNULUS_RENDEZVOUS_OPTIONS_INIT \
   { sizeof(annulus_rendezvous_options), NULL, NULL, NULL, 0, 1, 30000 }
 
@@ -75,7 +74,6 @@ typedef struct annulus_rendezvous_info {
   const int32_t* members;   // [ranks]: the number of each rank in generation 1
   uint64_t members_digest;  // a digest of `members`, the same on all of them and on every machine
 } annulus_rendezvous_info;
-
 #define ANNULUS_RENDEZVOUS_INFO_INIT \
   { sizeof(annulus_rendezvous_info), 0, 0, 0, NULL, 0 }
 
@@ -134,7 +132,6 @@ typedef struct annulus_rank_state {
   int32_t gone;               // 0 or 1: its connection has ended; a late rank is not gone
   int64_t silent_ms;          // time since the last position; 0 if there was none
 } annulus_rank_state;
-
 #define ANNULUS_RANK_STATE_INIT \
   { sizeof(annulus_rank_state), NULL, {0, 0, 0}, 0, 0, 0 }
 
@@ -150,7 +147,6 @@ typedef struct annulus_regroup_options {
   int64_t at_least;     // the least number of ranks that continue; 0: a majority
   int64_t deadline_ms;  // from 1 ms to a day
 } annulus_regroup_options;
-
 #define ANNULUS_REGROUP_OPTIONS_INIT \
   { sizeof(annulus_regroup_options), NULL, 0, 0, 5000 }
 
@@ -183,7 +179,6 @@ typedef struct annulus_communicator_options {
   int64_t planning_ms;  // time limit to meet, and to plan together; 0: no limit
   int64_t ctas;         // the most CTAs of NCCL's kernels, from 1 to 32
 } annulus_communicator_options;
-
 #define ANNULUS_COMMUNICATOR_OPTIONS_INIT \
   { sizeof(annulus_communicator_options), 0, 1, 30000, 600000, 8 }
 
@@ -227,7 +222,6 @@ typedef struct annulus_communicator_info {
   int64_t ctas;             // annulus_communicator_options.ctas
   uint64_t members_digest;  // members_digest of the rendezvous; 0 without one
 } annulus_communicator_info;
-
 #define ANNULUS_COMMUNICATOR_INFO_INIT \
   { sizeof(annulus_communicator_info), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
@@ -290,7 +284,6 @@ typedef struct annulus_communicator_failure {
   const int32_t* blamed;  // the ranks at fault, if any
   size_t blamed_count;
 } annulus_communicator_failure;
-
 #define ANNULUS_COMMUNICATOR_FAILURE_INIT \
   { sizeof(annulus_communicator_failure), NULL, NULL, 0 }
 
@@ -316,7 +309,6 @@ typedef struct annulus_communicator_event {
   int64_t run;   // the run that the device had reached
   int64_t kind;  // annulus_communicator_event_kind
 } annulus_communicator_event;
-
 #define ANNULUS_COMMUNICATOR_EVENT_INIT \
   { sizeof(annulus_communicator_event), 0, NULL, NULL, 0, 0, 0, 0, 0 }
 
@@ -380,7 +372,6 @@ typedef struct annulus_ring_options {
   int64_t route;       // annulus_route
   size_t shard_count;  // entries of `shards`, for a check; 0: not checked
 } annulus_ring_options;
-
 #define ANNULUS_RING_OPTIONS_INIT \
   { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL, NULL, ANNULUS_ROUTE_AUTO, 0 }
 
@@ -420,7 +411,6 @@ typedef struct annulus_ring_info {
   int64_t bytes_needed;   // each row once for each rank, except its owner, that sees it
   int64_t bytes_relayed;  // bytes received only to pass them on
 } annulus_ring_info;
-
 #define ANNULUS_RING_INFO_INIT \
   { sizeof(annulus_ring_info), NULL, NULL, NULL, NULL, 0, 0, 0, 0.0, 0.0, NULL, 0, 0, 0, 0, 0 }
 
@@ -446,7 +436,6 @@ typedef struct annulus_ring_rank {
   double most_micros;
   int64_t rank;
 } annulus_ring_rank;
-
 #define ANNULUS_RING_RANK_INIT                                                                     \
   {                                                                                                \
     sizeof(annulus_ring_rank), NULL, {NULL, 0, NULL, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, \
@@ -463,7 +452,6 @@ typedef struct annulus_ring_call {
   const annulus_operands* operands;  // tensors with the rows of its shard
   void* workspace;                   // workspace_bytes, 256-byte aligned
 } annulus_ring_call;
-
 #define ANNULUS_RING_CALL_INIT \
   { sizeof(annulus_ring_call), NULL, NULL, NULL }
 
@@ -479,8 +467,8 @@ typedef struct annulus_ring_rank_plan annulus_ring_rank_plan;
 
 // annulus::plan_ring over a communicator, which all ranks call together. Null options are the
 // defaults. The plan keeps what it needs of device and communicator alive. Errors are the same on
-// every rank, except that arguments that cannot be read (a null, a pattern that does not parse)
-// fail only on this rank, while the others wait for it until the deadline.
+// every rank. But unreadable arguments (a null, a pattern with a syntax error) fail only on this
+// rank, while the others wait for it until the deadline.
 ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_create(annulus_device* device,
                                                             annulus_communicator* communicator,
                                                             const annulus_problem* problem,
@@ -535,7 +523,6 @@ typedef struct annulus_join_problem {
   int32_t carry_out;    // 0 or 1, with ANNULUS_PARTIAL_STATES: write the state
   int32_t sink_logits;  // 0 or 1: annulus_join_operands.sink_logits is set; not with carry_out
 } annulus_join_problem;
-
 #define ANNULUS_JOIN_PROBLEM_INIT                                                 \
   {                                                                               \
     sizeof(annulus_join_problem), 1, 0, 0, ANNULUS_BFLOAT16, ANNULUS_LSE_NATURAL, \
@@ -565,7 +552,6 @@ typedef struct annulus_join_plan_info {
   int64_t exchanges;   // groups of messages in sequence in a run of most_rows
   int64_t bytes_sent;  // bytes that this rank sends in such a run
 } annulus_join_plan_info;
-
 #define ANNULUS_JOIN_PLAN_INFO_INIT \
   { sizeof(annulus_join_plan_info), NULL, 0.0, 0, 0, 0, 0 }
 
@@ -592,7 +578,6 @@ typedef struct annulus_join_operands {
   annulus_row_strides joined_o_strides;
   annulus_row_strides joined_lse_strides;
 } annulus_join_operands;
-
 #define ANNULUS_JOIN_OPERANDS_INIT                                                                \
   {                                                                                               \
     sizeof(annulus_join_operands), 0, NULL, NULL, {NULL, NULL, NULL}, NULL, {0, 0}, {0, 0}, NULL, \
@@ -616,7 +601,6 @@ typedef struct annulus_gather_problem {
   int64_t most_rows;  // the most rows of a run; at least 1
   int64_t dtype;      // ANNULUS_FLOAT16 or ANNULUS_BFLOAT16
 } annulus_gather_problem;
-
 #define ANNULUS_GATHER_PROBLEM_INIT \
   { sizeof(annulus_gather_problem), 1, 0, 0, ANNULUS_BFLOAT16 }
 
@@ -638,7 +622,6 @@ typedef struct annulus_gather_operands {
   annulus_row_strides q_strides;
   annulus_row_strides gathered_strides;
 } annulus_gather_operands;
-
 #define ANNULUS_GATHER_OPERANDS_INIT                                 \
   {                                                                  \
     sizeof(annulus_gather_operands), 0, NULL, NULL, {0, 0}, { 0, 0 } \

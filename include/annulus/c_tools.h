@@ -42,7 +42,6 @@ typedef struct annulus_tuned_info {
   const char* ignored;  // lines: unused files and folders, each with the reason
   size_t entries;
 } annulus_tuned_info;
-
 #define ANNULUS_TUNED_INFO_INIT \
   { sizeof(annulus_tuned_info), NULL, NULL, 0 }
 
@@ -73,7 +72,6 @@ typedef struct annulus_tuning_report_info {
   int64_t searches;      // searches in the document, each from its journal
   int64_t entries;       // results without a journal in the document
 } annulus_tuning_report_info;
-
 #define ANNULUS_TUNING_REPORT_INFO_INIT \
   { sizeof(annulus_tuning_report_info), NULL, NULL, 0, 0 }
 
@@ -116,7 +114,6 @@ typedef struct annulus_tuned_report_info {
   const char* config;
   const char* reason;
 } annulus_tuned_report_info;
-
 #define ANNULUS_TUNED_REPORT_INFO_INIT \
   { sizeof(annulus_tuned_report_info), 0, NULL, NULL, NULL, NULL }
 
@@ -128,7 +125,6 @@ typedef struct annulus_tuned_note {
   int32_t verdict;   // annulus_tuned_verdict
   const char* text;  // the reason or the differences; empty if the verdict needs none
 } annulus_tuned_note;
-
 #define ANNULUS_TUNED_NOTE_INIT \
   { sizeof(annulus_tuned_note), 0, NULL }
 
@@ -146,7 +142,6 @@ typedef struct annulus_tuned_filter {
   int32_t measured_only;  // 0 or 1: no predictions
   int32_t complete_only;  // 0 or 1: no results of interrupted searches
 } annulus_tuned_filter;
-
 #define ANNULUS_TUNED_FILTER_INIT \
   { sizeof(annulus_tuned_filter), NULL, NULL, 0, 0 }
 
@@ -180,7 +175,6 @@ typedef struct annulus_tuned_verify_options {
   const volatile int32_t*
       cancel;  // ends measuring, like annulus_tune_options.cancel; null: no flag
 } annulus_tuned_verify_options;
-
 #define ANNULUS_TUNED_VERIFY_OPTIONS_INIT \
   { sizeof(annulus_tuned_verify_options), NULL, 0, 0, 0, NULL }
 
@@ -276,7 +270,6 @@ typedef struct annulus_warm_options {
   annulus_warm_callback progress;  // null: no callback
   void* progress_user;
 } annulus_warm_options;
-
 #define ANNULUS_WARM_OPTIONS_INIT \
   { sizeof(annulus_warm_options), NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
 
@@ -292,7 +285,6 @@ typedef struct annulus_warm_result {
   int64_t cancelled;  // 0 or 1: some shapes may not have been examined
   double seconds;
 } annulus_warm_result;
-
 #define ANNULUS_WARM_RESULT_INIT \
   { sizeof(annulus_warm_result), 0, 0, 0, 0, 0, 0, 0, 0.0 }
 
@@ -309,7 +301,6 @@ typedef struct annulus_warm_failure {
   const char* error;
   int64_t status;  // annulus_status
 } annulus_warm_failure;
-
 #define ANNULUS_WARM_FAILURE_INIT \
   { sizeof(annulus_warm_failure), NULL, NULL, NULL, 0 }
 
@@ -329,7 +320,6 @@ typedef struct annulus_prune_options {
   int32_t useless;            // 0 or 1: remove kernels that no device of this machine can use
   int32_t dry_run;            // 0 or 1: only count
 } annulus_prune_options;
-
 #define ANNULUS_PRUNE_OPTIONS_INIT \
   { sizeof(annulus_prune_options), NULL, -1.0, -1, 0, 0 }
 
@@ -340,7 +330,6 @@ typedef struct annulus_prune_result {
   int64_t left;
   int64_t left_bytes;
 } annulus_prune_result;
-
 #define ANNULUS_PRUNE_RESULT_INIT \
   { sizeof(annulus_prune_result), 0, 0, 0, 0 }
 
@@ -357,7 +346,6 @@ typedef struct annulus_verify_result {
   int64_t bytes;
   int64_t damaged;
 } annulus_verify_result;
-
 #define ANNULUS_VERIFY_RESULT_INIT \
   { sizeof(annulus_verify_result), 0, 0, 0 }
 
@@ -404,7 +392,6 @@ typedef struct annulus_installation_info {
   // ", and the number of kernels, or why the folder is not used.
   const char* kernel_folders;
 } annulus_installation_info;
-
 #define ANNULUS_INSTALLATION_INFO_INIT \
   { sizeof(annulus_installation_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL }
 
@@ -432,7 +419,6 @@ typedef struct annulus_library_report {
   int32_t usable;            // 0 or 1
   int64_t simulated;         // 0 or 1: it belongs to the simulator
 } annulus_library_report;
-
 #define ANNULUS_LIBRARY_REPORT_INIT \
   { sizeof(annulus_library_report), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0 }
 
@@ -451,7 +437,6 @@ typedef struct annulus_listed_device {
   int64_t shared_bytes_per_block;
   int64_t memory_bytes;
 } annulus_listed_device;
-
 #define ANNULUS_LISTED_DEVICE_INIT \
   { sizeof(annulus_listed_device), NULL, NULL, 0, 0, 0, 0, 0 }
 
@@ -475,7 +460,6 @@ typedef struct annulus_host_state {
   float* m;    // [rows]
   float* l;    // [rows]; 0 if no key was visible
 } annulus_host_state;
-
 #define ANNULUS_HOST_STATE_INIT \
   { sizeof(annulus_host_state), ANNULUS_STATE_VERSION, 0, 0, NULL, NULL, NULL }
 
@@ -511,7 +495,6 @@ typedef struct annulus_host_inputs {
   const float* scale_v;
   int64_t broadcast_rows;  // 0 or 1, see annulus_operands
 } annulus_host_inputs;
-
 #define ANNULUS_HOST_INPUTS_INIT                                                                \
   {                                                                                             \
     sizeof(annulus_host_inputs), NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, NULL, NULL, \
@@ -535,7 +518,6 @@ typedef struct annulus_reference_options {
   annulus_oracle_callback progress;  // null: no callback
   void* progress_user;
 } annulus_reference_options;
-
 #define ANNULUS_REFERENCE_OPTIONS_INIT \
   { sizeof(annulus_reference_options), INT64_C(1) << 31, 128, 256, 0, 0, NULL, NULL }
 
@@ -561,7 +543,6 @@ typedef struct annulus_reference_rows {
   const uint8_t* tainted;  // [count]: 1 if the row reads an operand that is not finite
   int32_t sampled;         // 0 or 1
 } annulus_reference_rows;
-
 #define ANNULUS_REFERENCE_ROWS_INIT \
   { sizeof(annulus_reference_rows), 0, 0, NULL, NULL, NULL, NULL, NULL, 0 }
 
@@ -577,7 +558,6 @@ typedef struct annulus_host_result {
   const annulus_host_state* state;  // the state instead, with carry_out
   const uint8_t* excused;  // [B, H, Sq]: 1 for rows to skip (annulus_problem_reached_rows), or null
 } annulus_host_result;
-
 #define ANNULUS_HOST_RESULT_INIT \
   { sizeof(annulus_host_result), NULL, {0, 0, 0}, NULL, NULL, NULL }
 
@@ -588,7 +568,6 @@ typedef struct annulus_tolerance {
   double frobenius;  // relative Frobenius error of a (batch, head)
   double lse;        // |difference| / max(1, |LSE|)
 } annulus_tolerance;
-
 #define ANNULUS_TOLERANCE_INIT \
   { sizeof(annulus_tolerance), 0.0, 0.0, 0.0 }
 
@@ -607,7 +586,6 @@ typedef struct annulus_comparison {
   int32_t within_tolerance;  // 0 or 1; also 1 if no row was compared: check checked_rows
   char first_wrong[252];     // position and values of the first wrong row; empty: none
 } annulus_comparison;
-
 #define ANNULUS_COMPARISON_INIT                                  \
   {                                                              \
     sizeof(annulus_comparison), 0.0, 0.0, 0.0, 0, 0, 0, 0, { 0 } \
@@ -637,7 +615,6 @@ typedef struct annulus_pattern_word {
   const char* form;     // the word with its arguments: "window(left, right)"
   const char* meaning;  // one line
 } annulus_pattern_word;
-
 #define ANNULUS_PATTERN_WORD_INIT \
   { sizeof(annulus_pattern_word), NULL, NULL, NULL }
 
@@ -654,7 +631,6 @@ typedef struct annulus_preset {
   double density_16384;
   double density_65536;
 } annulus_preset;
-
 #define ANNULUS_PRESET_INIT \
   { sizeof(annulus_preset), NULL, NULL, 0.0, 0.0, 0.0 }
 
@@ -717,7 +693,6 @@ typedef struct annulus_prediction {
   double least_micros;
   double most_micros;
 } annulus_prediction;
-
 #define ANNULUS_PREDICTION_INIT \
   { sizeof(annulus_prediction), 0.0, NULL, 0, {{NULL, 0.0}}, 0.0, 0.0 }
 
@@ -752,7 +727,6 @@ typedef struct annulus_simulation {
   int64_t threads;
   int32_t checked;  // 0 or 1
 } annulus_simulation;
-
 #define ANNULUS_SIMULATION_INIT \
   { sizeof(annulus_simulation), 0, 0, 1 }
 
@@ -772,7 +746,6 @@ typedef struct annulus_trace_state {
   int64_t spans;
   int64_t lost;
 } annulus_trace_state;
-
 #define ANNULUS_TRACE_STATE_INIT \
   { sizeof(annulus_trace_state), 0, 0, 0 }
 
@@ -810,7 +783,6 @@ typedef struct annulus_layout_statistics {
   double pair_density;
   double overhead;
 } annulus_layout_statistics;
-
 #define ANNULUS_LAYOUT_STATISTICS_INIT                                                            \
   {                                                                                               \
     sizeof(annulus_layout_statistics), 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0, \
@@ -844,7 +816,6 @@ typedef struct annulus_layout_difference {
   int64_t flags;       // blocks kept by both but partial in one
   int32_t same_sizes;  // 0: the counts are 0, and the text names the different sizes
 } annulus_layout_difference;
-
 #define ANNULUS_LAYOUT_DIFFERENCE_INIT \
   { sizeof(annulus_layout_difference), 0, 0, 0, 1 }
 

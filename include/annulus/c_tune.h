@@ -48,7 +48,6 @@ typedef struct annulus_tune_options {
   // Tune plans with this selection; null: plans without one. Not for annulus_tuning_create_batch.
   const annulus_selection* selection;
 } annulus_tune_options;
-
 #define ANNULUS_TUNE_OPTIONS_INIT \
   { sizeof(annulus_tune_options), 0.0, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL }
 
@@ -66,7 +65,6 @@ typedef struct annulus_step_requests {
   int64_t queries;   // queries of each
   int64_t keys;      // keys of each
 } annulus_step_requests;
-
 #define ANNULUS_STEP_REQUESTS_INIT \
   { 1, 1, 1 }
 
@@ -124,7 +122,6 @@ typedef struct annulus_tune_result {
   int64_t repeated_rounds;  // rounds that were repeated because the device was slow
   int32_t slowed;           // 0 or 1: the device stayed slow
 } annulus_tune_result;
-
 #define ANNULUS_TUNE_RESULT_INIT                                                                   \
   {                                                                                                \
     sizeof(annulus_tune_result), NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, \
@@ -143,7 +140,6 @@ typedef struct annulus_tune_trial {
   double time;          // median if it was tried, in the result's unit
   double ratio;         // median over the rounds of its time over the heuristic choice's time
 } annulus_tune_trial;
-
 #define ANNULUS_TUNE_TRIAL_INIT \
   { sizeof(annulus_tune_trial), NULL, NULL, 0.0, 0.0, 0.0 }
 
@@ -178,7 +174,6 @@ typedef struct annulus_background_tuning_options {
   const annulus_batch_problem* const* batches;
   size_t batch_count;
 } annulus_background_tuning_options;
-
 #define ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT                                                    \
   {                                                                                               \
     sizeof(annulus_background_tuning_options), NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0.01, \
@@ -224,7 +219,6 @@ typedef struct annulus_background_tuning_status {
   int64_t refusals;        // calls of may_measure that returned 0
   const char* last_error;  // the last error, which lives as long as the handle
 } annulus_background_tuning_status;
-
 #define ANNULUS_BACKGROUND_TUNING_STATUS_INIT \
   { sizeof(annulus_background_tuning_status), 0, 0, 0, 0, 0, 0, 0, NULL }
 

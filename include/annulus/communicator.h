@@ -115,7 +115,6 @@ class ANNULUS_EXPORT Rendezvous {
  public:
   struct Impl;
   explicit Rendezvous(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from object would be empty. A copy copies a pointer.
   Rendezvous(const Rendezvous&) = default;
   Rendezvous& operator=(const Rendezvous&) = default;
 
@@ -278,7 +277,6 @@ class ANNULUS_EXPORT ExchangeMemory {
  public:
   struct Impl;
   explicit ExchangeMemory(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from object would be empty. A copy copies a pointer.
   ExchangeMemory(const ExchangeMemory&) = default;
   ExchangeMemory& operator=(const ExchangeMemory&) = default;
 
@@ -297,7 +295,6 @@ class ANNULUS_EXPORT Communicator {
  public:
   struct Impl;
   explicit Communicator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from object would be empty. A copy copies a pointer.
   Communicator(const Communicator&) = default;
   Communicator& operator=(const Communicator&) = default;
 
@@ -324,8 +321,8 @@ class ANNULUS_EXPORT Communicator {
   // `options.blocking` must be its blocking mode.
   static Communicator borrow(const Device& device, void* nccl_comm,
                              const CommunicatorOptions& options);
-  // Borrows it with a rendezvous of the same ranks, over which they find out which ranks are late or
-  // gone.
+  // Borrows it with a rendezvous of the same ranks, over which they find out which ranks are late
+  // or gone.
   static Communicator borrow(const Device& device, void* nccl_comm, const Rendezvous& rendezvous,
                              const CommunicatorOptions& options);
 

@@ -8,7 +8,7 @@
 //   plan.run(stream, operands, workspace);          // asynchronous, allocates nothing
 //
 // A simulated device behaves like a GPU and runs the same kernels. Its memory is host memory, and
-// its times are not those of a GPU.
+// its times do not predict a GPU's.
 //
 // Device memory. The library takes all device memory that it needs (lists of tiles, buffers of
 // rings, DeviceMemory) from the caller's allocator if DeviceOptions has one, else from cuMemAlloc.
@@ -230,7 +230,6 @@ class ANNULUS_EXPORT Device {
  public:
   struct Impl;
   explicit Device(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from device would be empty. A copy copies a pointer.
   Device(const Device&) = default;
   Device& operator=(const Device&) = default;
 

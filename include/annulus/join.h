@@ -104,7 +104,6 @@ class ANNULUS_EXPORT JoinPlan {
  public:
   struct Impl;
   explicit JoinPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from plan would be empty. A copy copies a pointer.
   JoinPlan(const JoinPlan&) = default;
   JoinPlan& operator=(const JoinPlan&) = default;
 
@@ -119,8 +118,6 @@ class ANNULUS_EXPORT JoinPlan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and the
-// correct values.
 ANNULUS_EXPORT void validate(const JoinProblem& problem);
 
 // Compiles the kernels. Every rank calls it, and no rank waits for another. Throws the errors of
@@ -149,7 +146,6 @@ class ANNULUS_EXPORT GatherPlan {
  public:
   struct Impl;
   explicit GatherPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from plan would be empty. A copy copies a pointer.
   GatherPlan(const GatherPlan&) = default;
   GatherPlan& operator=(const GatherPlan&) = default;
 

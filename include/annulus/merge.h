@@ -106,7 +106,6 @@ class ANNULUS_EXPORT MergePlan {
  public:
   struct Impl;
   explicit MergePlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from plan would be empty. A copy copies a pointer.
   MergePlan(const MergePlan&) = default;
   MergePlan& operator=(const MergePlan&) = default;
 
@@ -128,8 +127,6 @@ class ANNULUS_EXPORT MergePlan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and the
-// correct values.
 ANNULUS_EXPORT void validate(const MergeProblem& problem);
 
 // Compiles the kernel. Throws the errors of validate(), Error{kCompile} and Error{kDevice}.

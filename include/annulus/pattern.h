@@ -109,7 +109,6 @@ class ANNULUS_EXPORT Pattern {
   Pattern();  // dense
   // For the functions below. Throws Error{kInvalidArgument} for null.
   explicit Pattern(std::shared_ptr<const detail::PatternNode> node);
-  // There is no move constructor: a moved-from pattern would be empty. A copy copies a pointer.
   Pattern(const Pattern&) = default;
   Pattern& operator=(const Pattern&) = default;
 

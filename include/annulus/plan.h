@@ -174,7 +174,6 @@ class ANNULUS_EXPORT BoundCall {
  public:
   struct Impl;
   explicit BoundCall(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from call would be empty. A copy copies a pointer.
   BoundCall(const BoundCall&) = default;
   BoundCall& operator=(const BoundCall&) = default;
 
@@ -196,7 +195,6 @@ class ANNULUS_EXPORT Plan {
  public:
   struct Impl;
   explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from plan would be empty. A copy copies a pointer.
   Plan(const Plan&) = default;
   Plan& operator=(const Plan&) = default;
 

@@ -141,7 +141,6 @@ class ANNULUS_EXPORT RingPlan {
  public:
   struct Impl;
   explicit RingPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from plan would be empty. A copy copies a pointer.
   RingPlan(const RingPlan&) = default;
   RingPlan& operator=(const RingPlan&) = default;
 
@@ -185,7 +184,6 @@ class ANNULUS_EXPORT RingRankPlan {
  public:
   struct Impl;
   explicit RingRankPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  // There is no move constructor: a moved-from plan would be empty. A copy copies a pointer.
   RingRankPlan(const RingRankPlan&) = default;
   RingRankPlan& operator=(const RingRankPlan&) = default;
 

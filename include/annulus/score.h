@@ -23,7 +23,7 @@
 // so changing them compiles nothing.
 //
 // A value is an integer (b, h, q, k, whole numbers), a real number (score, 0.5) or a truth value (q
-// < k). An integer converts to a real number where one is expected. Integers have 32 bits and wrap
+// < k). An integer converts to a real number if one is expected. Integers have 32 bits and wrap
 // around. Real numbers are fp32; functions of them have errors of about 1e-6 and treat numbers
 // below 2^-126 as 0 (docs/patterns.md). Comparisons of real numbers that differ by less than these
 // errors may have either result.
@@ -84,7 +84,7 @@ enum class ScoreOperation {
   kAnd,
   kOr,
   kNot,
-  kWhere,
+  kWhere
 };
 }  // namespace detail
 
@@ -103,7 +103,6 @@ class ANNULUS_EXPORT ScoreExpression {
   template <std::floating_point T>
   ScoreExpression(T value) : ScoreExpression(number(static_cast<double>(value))) {}
   explicit ScoreExpression(std::shared_ptr<const detail::ScoreNode> node);
-  // There is no move constructor: a moved-from expression would be empty. A copy copies a pointer.
   ScoreExpression(const ScoreExpression&) = default;
   ScoreExpression& operator=(const ScoreExpression&) = default;
 

@@ -1,10 +1,15 @@
 #ifndef ANNULUS_TYPES_H_
 #define ANNULUS_TYPES_H_
 
-// Small types that every other header uses, and the error type.
+// Small types that every other header uses, the error type, and rules of all C++ headers.
 //
 // Shape letters: B batch, H query heads, Hkv key/value heads, Sq and Sk lengths, D head dim (Dqk of
 // Q and K, Dv of V and O).
+//
+// Handles (Device, Plan, Pattern, ...) copy a pointer and share their object. They have no move
+// operations, because a moved-from handle would be empty. The validate() functions throw
+// Error{kInvalidArgument} or Error{kUnsupported}, whose message names the wrong value and the
+// correct values.
 
 // A compiler of an older standard stops here with one line, not with errors in templates.
 #if !defined(__cplusplus)
@@ -75,8 +80,8 @@ constexpr Density density(Sparsity sparsity) { return {1.0 - sparsity.value}; }
 
 // ---- Errors
 //
-// The library throws only Error. Its message has what failed, with which values, and what to do
-// about it. Expected outcomes (a cache miss, no configuration) are values, not errors.
+// The library throws only Error. Its message names the failure, the values and the remedy. Expected
+// outcomes (a cache miss, no configuration) are values, not errors.
 
 // The numbers never change: they are the return codes of the C interface.
 enum class ErrorCode : int {
