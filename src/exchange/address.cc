@@ -10,7 +10,7 @@
 namespace annulus::exchange {
 namespace {
 
-constexpr std::size_t kMostHost = 253;  // of a name in DNS
+constexpr std::size_t kMostHost = 253;  // the longest name in DNS
 constexpr std::string_view kTitle = "annulus rendezvous 1";
 
 std::optional<std::uint16_t> port_of(std::string_view text) {
@@ -21,7 +21,7 @@ std::optional<std::uint16_t> port_of(std::string_view text) {
   return static_cast<std::uint16_t>(value);
 }
 
-// Names and addresses, also those of IPv6 with the name of an interface behind them.
+// Accepts names and IP addresses. An IPv6 address may end with the name of an interface.
 bool is_host(std::string_view text) {
   if (text.empty() || text.size() > kMostHost) return false;
   for (const char c : text) {
@@ -47,7 +47,7 @@ std::optional<Nonce> nonce_of(std::string_view text) {
   return nonce;
 }
 
-// Takes a line off the front of `rest`; nothing where it has no end.
+// Removes the first line from `rest` and returns it. Returns nothing if no line end follows.
 std::optional<std::string_view> take_line(std::string_view* rest) {
   const std::size_t end = rest->find('\n');
   if (end == std::string_view::npos) return std::nullopt;

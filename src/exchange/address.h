@@ -1,7 +1,8 @@
 #ifndef ANNULUS_EXCHANGE_ADDRESS_H_
 #define ANNULUS_EXCHANGE_ADDRESS_H_
 
-// Where ranks meet, as text. All of it works on memory.
+// Addresses of a meeting of ranks, as text. The functions only read and write memory: no files and
+// no sockets.
 
 #include <array>
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace annulus::exchange {
 
-// 16 random bytes that tell one meeting from another.
+// 16 random bytes that distinguish one meeting from another.
 using Nonce = std::array<std::byte, 16>;
 
 struct Endpoint {
@@ -23,15 +24,15 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-// RendezvousOptions::address: a file where `path` is not empty.
+// The parsed RendezvousOptions::address. It names a file if `path` is not empty, else an endpoint.
 struct Address {
   Endpoint endpoint;
   std::string path;
 };
-// Throws Error{kInvalidArgument}.
+// Throws Error{kInvalidArgument} if the text is not a valid address.
 Address parse_address(const std::string& text);
 
-// The file by which rank 0 says where it listens:
+// The file in which rank 0 publishes the address that it listens on:
 //
 //   annulus rendezvous 1
 //   host 127.0.0.1
@@ -39,14 +40,15 @@ Address parse_address(const std::string& text);
 //   nonce 00112233445566778899aabbccddeeff
 //   end
 //
-// The last line tells that it is whole.
+// The last line marks the file as complete.
 struct MeetingFile {
   Endpoint endpoint;
   Nonce nonce{};
 };
 inline constexpr std::int64_t kMostFileBytes = 4096;
 std::string file_text(const MeetingFile& file);
-// Nothing where it is not such a file, and then *problem is "is half written" or the like.
+// Returns nothing if the bytes are not such a file. Then *problem is a predicate such as "is half
+// written".
 std::optional<MeetingFile> parse_file(std::span<const std::byte> bytes, std::string* problem);
 
 }  // namespace annulus::exchange

@@ -24,8 +24,8 @@ std::vector<int> News::named_by(int rank) const {
 }
 
 std::optional<Shortage> find_shortage(const Self& self) {
-  // Besides the connections: a listener, an event, a few guests, a file, a socket that is opened
-  // before another one is closed.
+  // Descriptors that are needed in addition to the connections: a listener, an event, a few guests,
+  // a file, and a socket that is opened before another one is closed.
   constexpr std::int64_t kOthers = 8, kToTell = 4;
   rlimit limit{};
   std::error_code error;
@@ -34,9 +34,10 @@ std::optional<Shortage> find_shortage(const Self& self) {
   const auto most = static_cast<std::int64_t>(limit.rlim_cur);
   std::int64_t open = most;
   if (!error) {
-    open = std::distance(entry, std::filesystem::directory_iterator()) - 1;  // but the folder's own
+    // without the descriptor of this folder
+    open = std::distance(entry, std::filesystem::directory_iterator()) - 1;
   } else if (error != std::errc::too_many_files_open) {
-    return std::nullopt;  // they cannot be counted
+    return std::nullopt;  // the descriptors cannot be counted
   }
   const std::int64_t needed = self.options.ranks - 1 + kOthers;
   const std::int64_t free = std::max<std::int64_t>(most - open, 0);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_ATTENDEE_H_
 #define ANNULUS_EXCHANGE_ATTENDEE_H_
 
-// A rank that takes part in a meeting (meeting.h), and what all ranks do there.
+// A rank that takes part in a meeting (meeting.h), and functions that all ranks use there.
 
 #include <fmt/format.h>
 
@@ -19,14 +19,15 @@ namespace annulus::exchange {
 
 using TimePoint = SteadyClock::time_point;
 
-// What is read at once of whoever is not known yet, which is more than it may send.
+// The most bytes that are read at once from a peer that is not identified yet. It is more than such
+// a peer may send.
 constexpr std::size_t kUnknownBytes = 1536;
-// For the last words of a meeting that failed.
+// The time limit for sending the final messages of a meeting that failed.
 constexpr auto kFarewell = std::chrono::milliseconds(200);
 constexpr auto kConnect = std::chrono::seconds(2);      // for one attempt to connect
 constexpr auto kPause = std::chrono::milliseconds(20);  // between attempts
 constexpr char kLoopback[] = "127.0.0.1";
-constexpr char kReached[] = "reached all others";  // what not_within() says of a rank
+constexpr char kReached[] = "reached all others";  // an argument of not_within()
 
 struct Self {
   const RendezvousOptions& options;
@@ -34,45 +35,47 @@ struct Self {
 
   std::string name() const { return fmt::format("rank {} of {}", options.rank, options.ranks); }
   bool late() const { return SteadyClock::now() >= end; }
-  // The latest moment for something that may take so long.
+  // Now plus `time`, but not later than the deadline of the meeting.
   TimePoint within(SteadyClock::duration time) const {
     return std::min(end, SteadyClock::now() + time);
   }
 };
 
-// What rank 0 says while others are missing, which it repeats.
+// The interval at which rank 0 sends the list of missing ranks again.
 constexpr auto kBeat = std::chrono::milliseconds(500);
 struct News {
   std::vector<int> missing;
-  TimePoint heard{};  // when it came last
+  TimePoint heard{};  // when the list arrived last
 
-  // Whom the rank has to name that waits in vain: the missing ones but itself; rank 0 where there
-  // are none, or where it has stopped saying so.
+  // The ranks that `rank` names in its error if its wait fails: the missing ranks except itself. It
+  // is rank 0 if no other rank is missing, or if rank 0 has stopped sending the list.
   std::vector<int> named_by(int rank) const;
 };
 
-// Why this process cannot take part in the meeting: it may not open as many descriptors as it has
-// connections. Nothing where it can.
+// The reason why this process cannot take part in the meeting: its limit of open descriptors is
+// lower than its number of connections. Returns nothing if the limit is high enough.
 struct Shortage {
   Refusal refusal;
-  bool can_tell = false;  // whether the descriptors are enough to tell rank 0
+  bool can_tell = false;  // whether the descriptors suffice to inform rank 0
 };
 std::optional<Shortage> find_shortage(const Self& self);
 
 Nonce new_nonce();
-bool is_any(const std::string& host);  // the address of every interface
+bool is_any(const std::string& host);  // whether it is the address that stands for every interface
 
-// Listens at one of the addresses. Throws Error{kCommunication} where that is not possible.
+// Listens at the first address where that is possible. Throws Error{kCommunication} if it is not
+// possible at any of them.
 Socket listen_at_one(const Self& self, std::span<const SocketAddress> addresses);
-// Listens on a port that the system chooses, and says where others reach it.
+// Listens on a port that the system chooses. *endpoint receives the address at which others reach
+// it.
 Socket listen_somewhere(const Self& self, const std::string& host, Endpoint* endpoint);
 
-// The ranks from `first` on that are not connected to this one.
+// The ranks with numbers from `first` on that are not connected to this rank.
 std::vector<int> closed_ones(const World& world, int first);
 // "ranks 1 and 3 of 4 have not {what} within 300 ms"
 std::string not_within(std::span<const int> which, const Self& self, const char* what);
 Hello own_hello(const Self& self, const Nonce& nonce, const Endpoint& endpoint);
-// The last words to everybody, of whom some may not listen.
+// Sends the refusal to all ranks before this rank leaves the meeting. Some of them may not read it.
 void tell_all(std::span<Link> links, const Refusal& refusal);
 
 }  // namespace annulus::exchange

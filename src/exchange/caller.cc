@@ -15,7 +15,7 @@
 namespace annulus::exchange {
 namespace {
 
-constexpr auto kAnswer = std::chrono::seconds(1);  // for rank 0 to answer a hello
+constexpr auto kAnswer = std::chrono::seconds(1);  // the time limit for rank 0's answer to a hello
 
 // A rank that looks for rank 0.
 class Caller {
@@ -54,13 +54,13 @@ class Caller {
   }
 
  private:
-  // Tells rank 0, if it is known.
+  // Throws the refusal, after sending it to rank 0 if `leader` is not null.
   [[noreturn]] static void fail(const Refusal& refusal, Link* leader = nullptr) {
     if (leader != nullptr) tell_all({leader, 1}, refusal);
     throw Error(*refusal.code, refusal.text);
   }
 
-  // Where rank 0 may be.
+  // The addresses at which rank 0 may listen.
   std::vector<SocketAddress> targets() {
     std::optional<MeetingFile> file;
     nonce_ = {};
@@ -86,7 +86,7 @@ class Caller {
         fmt::format("the file '{}' is old or rank 0 has ended: {}", address_.path, problem_.text);
   }
 
-  // Nothing where it should be tried again.
+  // Returns nothing if the caller should try again.
   std::optional<Link> attempt() {
     for (const SocketAddress& target : targets()) {
       std::string text;
@@ -95,14 +95,15 @@ class Caller {
         std::optional<Link> leader = greet(std::move(socket), &text);
         if (leader) return leader;
       }
-      // The deadline may have cut the last attempt short; the one before says more.
+      // The deadline may have cut the last attempt short. Then the error of the attempt before is
+      // more useful.
       if (!tried_ || !self_.late()) set_problem(target.endpoint(), text);
       tried_ = true;
     }
     return std::nullopt;
   }
 
-  // Says hello and waits for the answer.
+  // Sends a hello and waits for the answer.
   std::optional<Link> greet(Socket socket, std::string* problem) {
     const std::optional<SocketAddress> own = own_address(socket);
     if (!own) {
@@ -153,11 +154,11 @@ class Caller {
   const Self& self_;
   const Address& address_;
   base::FileSystem& files_;
-  std::vector<SocketAddress> found_;  // of a name
-  Nonce nonce_{};                     // of the file
-  std::string host_;                  // from which rank 0 is reached
+  std::vector<SocketAddress> found_;  // the addresses of a host name
+  Nonce nonce_{};                     // from the meeting file
+  std::string host_;                  // the host at which rank 0 is reached
   Socket listener_;
-  Endpoint endpoint_;  // where it listens
+  Endpoint endpoint_;  // where listener_ listens
   bool tried_ = false;
   Problem problem_;  // of the last attempt
 };

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_CALLER_H_
 #define ANNULUS_EXCHANGE_CALLER_H_
 
-// A rank of a meeting that looks for rank 0.
+// The part of a meeting that every rank except rank 0 takes: it looks for rank 0.
 
 #include "base/files.h"
 #include "exchange/address.h"
@@ -9,8 +9,9 @@
 
 namespace annulus::exchange {
 
-// Finds rank 0, says hello and connects to all others. Throws Error{kCommunication, kFile} where
-// rank 0 is not reached or ranks do not come, and what rank 0 says of ranks that differ.
+// Finds rank 0, sends it a hello and connects to all other ranks. Throws Error{kCommunication,
+// kFile} if rank 0 is not reached or ranks are missing at the deadline. Throws the error that rank
+// 0 sends if the options of the ranks differ.
 World join_meeting(const Self& self, const Address& address, base::FileSystem& files);
 
 }  // namespace annulus::exchange

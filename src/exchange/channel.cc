@@ -2,8 +2,8 @@
 
 namespace annulus::exchange {
 
-// The release of each field keeps it behind the odd number, and the acquire of each keeps the
-// second look at the number behind it.
+// The release order of each field's store keeps the store after the store of the odd number. The
+// acquire order of each load keeps the second load of the number after the loads of the fields.
 void PostedPosition::write(const Position& position) noexcept {
   const std::uint64_t before = writes_.load(std::memory_order_relaxed);
   writes_.store(before + 1, std::memory_order_relaxed);

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_EXCHANGE_CHANNEL_H_
 #define ANNULUS_EXCHANGE_CHANNEL_H_
 
-// What ranks tell each other on the control channel about one thing that they do together: how far
-// they are in it, and why they do not go on. Channel 0 is the engine's (Rendezvous::post), and each
-// communicator has one of its own.
+// A channel carries the messages of ranks about one operation that they perform together: how far
+// each rank is, and why a rank stops. Channel 0 belongs to the engine (Rendezvous::post), and each
+// communicator has its own channel.
 
 #include <atomic>
 #include <chrono>
@@ -17,21 +17,22 @@
 
 namespace annulus::exchange {
 
-// A position that one thread writes and another reads, neither of which waits for the other.
+// A position that one thread writes and another thread reads. Neither thread waits for the other.
 class PostedPosition {
  public:
   void write(const Position& position) noexcept;
-  // How many were written, or an odd number while one is; the position is whole where it is even.
+  // Returns the number of positions written so far, times two. It is odd if a write is in progress;
+  // then *position may be torn. If it is even, *position is consistent.
   std::uint64_t read(Position* position) const noexcept;
 
  private:
-  std::atomic<std::uint64_t> writes_{0};  // twice the number of them
+  std::atomic<std::uint64_t> writes_{0};  // twice the number of writes
   std::atomic<std::int64_t> generation_{0};
   std::atomic<std::int64_t> run_{0};
   std::atomic<std::int64_t> round_{0};
 };
 
-// Wakes a thread that waits until something has happened. Any thread may ring it.
+// Wakes a thread that waits for an event. Any thread may ring it.
 class Bell {
  public:
   void ring() noexcept {
@@ -39,7 +40,7 @@ class Bell {
     rung_.notify_all();
   }
   std::uint32_t rung() const noexcept { return rung_.load(std::memory_order_acquire); }
-  // Returns when it has been rung since rung() was `before`.
+  // Returns after the bell was rung since rung() returned `before`.
   void wait(std::uint32_t before) const noexcept { rung_.wait(before, std::memory_order_acquire); }
 
  private:
@@ -47,20 +48,21 @@ class Bell {
 };
 
 struct Channel {
-  // What was heard from another rank.
+  // The messages that arrived from another rank.
   struct Heard {
     bool posted = false;
     Position position;
-    std::chrono::steady_clock::time_point when;  // the position has come
-    std::optional<Notice> notice;                // the first
+    std::chrono::steady_clock::time_point when;  // when the position arrived
+    std::optional<Notice> notice;                // the first notice
     bool closed = false;
-    std::uint64_t told = 0;  // of the last own position that was sent to it
+    // the number of this rank's last position that was sent to the other rank
+    std::uint64_t told = 0;
   };
 
   std::uint64_t number = 0;
-  PostedPosition posted;       // of this rank
-  std::shared_ptr<Bell> bell;  // rung when others have to be looked at; may be null
-  std::vector<Heard> heard;    // by rank
+  PostedPosition posted;       // the position of this rank
+  std::shared_ptr<Bell> bell;  // rung when the state of other ranks has changed; may be null
+  std::vector<Heard> heard;    // indexed by rank
 };
 
 }  // namespace annulus::exchange

@@ -24,16 +24,19 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kIdle = std::chrono::hours(1);
-constexpr auto kEnding = 500ms;  // for what was sent to arrive
+// the time limit for sent frames to arrive when the object is destroyed
+constexpr auto kEnding = 500ms;
 constexpr auto kEndingPause = 1ms;
 constexpr auto kBetweenNews = 20ms;  // while a gather waits
-// More than the calls by which a rank that fails and tries again may be ahead of another.
+// The number of calls that a rank may be ahead of another. It is more than the calls that a rank
+// can start when it fails and tries again.
 constexpr std::size_t kMostShares = 8;
-// Frames that wait for a rank which does not read.
+// The number of frames that may be queued for a rank that does not read.
 constexpr std::size_t kMostQueued = 16;
 constexpr std::size_t kMostAtOnce = 65536;
 
-// More than the communicators that a rank may have opened before another one has.
+// The number of channels that another rank may be ahead of this one. It is more than the
+// communicators that one rank can have opened before another rank opens them.
 constexpr std::uint64_t kMostAhead = 64;
 
 std::vector<int> members_of(const World& world) {
@@ -74,7 +77,7 @@ Control::Control(World world)
     base::fail(ErrorCode::kCommunication, "no event for the control channel: {}",
                base::describe_errno(errno));
   }
-  wake();  // frames may have come while the ranks met
+  wake();  // frames may have arrived during the meeting
   const base::NoSignals quiet;
   carrier_ = std::thread([this] { carry(); });
 }
@@ -91,7 +94,8 @@ void Control::wake() noexcept {
   static_cast<void>(!::write(waker_.handle(), &one, sizeof(one)));
 }
 
-// A channel that others speak on before this rank has opened it is kept for it.
+// Other ranks may send on a channel before this rank has opened it. Such a channel is created here
+// and kept until this rank opens it.
 Channel* Control::channel_at(std::uint64_t number) {
   std::unique_ptr<Channel>& channel = channels_[number];
   if (!channel) {
@@ -194,7 +198,7 @@ void Control::say_to_all(FrameKind kind, std::uint64_t number, std::span<const s
 void Control::put(Peer* peer, Link::Bytes frame) {
   peer->link.put(std::move(frame));
   if (peer->link.queued() <= kMostQueued) return;
-  // The carrier may not have come to them yet.
+  // The carrier may not have sent the queued frames yet.
   std::string reason;
   if (!peer->link.flush(&reason)) {
     peer->deaf = true;
@@ -243,7 +247,7 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
   const auto have_all_come = [&] {
     awaited.clear();
     for (Peer& peer : peers_) {
-      // Once the system has the own bytes, they arrive even if this process dies.
+      // After the system has taken this rank's bytes, they arrive even if this process dies.
       const bool told = peer.link.queued() == 0;
       if (peer.rank == rank_ || peer.gone || (has_come(peer) && told) || peer.regroups()) continue;
       awaited.push_back(peer.rank);
@@ -267,7 +271,7 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
       gathered.bytes[static_cast<std::size_t>(peer.rank)] = std::move(peer.shares.front().bytes);
       peer.shares.pop_front();
     } else {
-      // One that regroups makes no more calls here.
+      // A rank that regroups makes no more calls on this object.
       (peer.gone || peer.regroups() ? gathered.gone : gathered.late).push_back(peer.rank);
     }
   }
@@ -286,7 +290,7 @@ std::vector<std::vector<std::byte>> Control::all_gather(std::span<const std::byt
 std::optional<Notice> Control::missing_in(const Gathered& gathered,
                                           std::chrono::milliseconds deadline) const {
   if (gathered.gone.empty() && gathered.late.empty()) return std::nullopt;
-  // Whoever has died is named before those that regroup for its sake.
+  // Ranks that have died are named before ranks that regroup because of them.
   std::vector<int> dead;
   {
     const std::lock_guard lock(mutex_);
@@ -316,7 +320,7 @@ void Control::drop(Peer* peer, const std::string& reason) {
   ring_all();
 }
 
-// False: it is no frame of a channel.
+// Returns false if it is not a frame of a channel.
 bool Control::take_of_channel(Peer* peer, const Frame& frame) {
   constexpr FrameKind kOnes[] = {FrameKind::kPosition, FrameKind::kNotice, FrameKind::kClosed};
   if (std::ranges::find(kOnes, frame.kind) == std::end(kOnes)) return false;
@@ -354,7 +358,7 @@ bool Control::take_of_channel(Peer* peer, const Frame& frame) {
   return true;
 }
 
-// False: it is neither a question nor an answer.
+// Returns false if it is neither a question nor an answer.
 bool Control::take_of_question(Peer* peer, const Frame& frame) {
   if (frame.kind == FrameKind::kQuestion) {
     const auto answer = encode(FrameKind::kAnswer, frame.number, {});
@@ -405,7 +409,8 @@ void Control::take_frames(Peer* peer) {
   if (peer->link.in().broken()) drop(peer, "it sent what is no message");
 }
 
-// At most one of each channel waits for a rank that does not read; the newest one follows it.
+// At most one position of each channel is queued for a rank that does not read. After that one was
+// sent, the newest position follows.
 void Control::tell_positions(Peer* peer) {
   if (peer->link.queued() > 0 || peer->deaf) return;
   for (const auto& [number, channel] : channels_) tell_position(peer, channel.get());
@@ -432,7 +437,7 @@ void Control::serve_peers(const Poller& poller) {
       drop(&peer, reason);
       continue;
     }
-    // What it sent before it went has still to be read.
+    // Frames that the peer sent before its connection ended must still be read.
     if (!peer.link.flush(&reason)) peer.deaf = true;
     tell_positions(&peer);
     if (!peer.link.flush(&reason)) peer.deaf = true;
@@ -450,7 +455,8 @@ void Control::carry() {
     try {
       turn(end ? SteadyClock::duration(kEndingPause) : kIdle);
     } catch (const std::bad_alloc&) {
-      // Which frame was lost is not known: the others see that this rank has gone.
+      // It is not known which frame was lost, so all connections end. The others then see that this
+      // rank has gone.
       const std::lock_guard lock(mutex_);
       for (Peer& peer : peers_) {
         if (peer.link.is_open()) drop(&peer, "");

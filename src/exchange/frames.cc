@@ -14,7 +14,7 @@ constexpr std::size_t kTokenBytes = 64;
 constexpr std::size_t kEndpointBytes = 4 + kHostBytes;
 constexpr std::size_t kMostTextBytes = 1024;
 
-// The most bytes of a frame's content by its kind.
+// The maximum size of a frame's contents, by the kind of the frame.
 struct KindLimit {
   FrameKind kind;
   std::size_t most;
@@ -36,11 +36,11 @@ constexpr KindLimit kLimits[] = {
     {FrameKind::kAnswer, 0},
 };
 
-// What a refusal may say. The code of the protocol is its place in the list.
+// The error codes that a refusal can have. The protocol sends the index in this list.
 constexpr std::optional<ErrorCode> kRefusals[] = {std::nullopt, ErrorCode::kInvalidArgument,
                                                   ErrorCode::kCommunication};
 
-// What strangers sent may end up in a log.
+// Replaces characters that are not printable, because a text that a stranger sent may reach a log.
 std::string printable(std::string text) {
   for (char& c : text) {
     if (c < ' ' || c > '~') c = '?';
@@ -54,7 +54,7 @@ class Writer {
   void number(std::uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) to_.push_back(static_cast<std::byte>(value >> (8 * i)));
   }
-  // Behind as many zeros as make `size` bytes of it.
+  // Appends the text, padded with zeros to `size` bytes.
   void text(const std::string& from, std::size_t size) {
     const std::size_t kept = std::min(from.size(), size);
     bytes(std::as_bytes(std::span(from.data(), kept)));
@@ -66,7 +66,7 @@ class Writer {
   std::vector<std::byte> to_;
 };
 
-// Requires: what is taken is there.
+// Takes values from the front of bytes. The caller ensures that enough bytes remain.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> from) : rest_(from) {}
@@ -89,7 +89,7 @@ class Reader {
     const auto taken = bytes(count);
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
   }
-  // Up to the first zero.
+  // The text up to the first zero.
   std::string padded(std::size_t count) {
     std::string all = text(count);
     all.resize(std::min(all.size(), all.find('\0')));
@@ -150,7 +150,7 @@ bool same_token(const std::string& a, const std::string& b) {
   unsigned char padded[2][kTokenBytes] = {};
   std::memcpy(padded[0], a.data(), std::min(a.size(), kTokenBytes));
   std::memcpy(padded[1], b.data(), std::min(b.size(), kTokenBytes));
-  // The compiler may not leave the loop early.
+  // `volatile` keeps the compiler from ending the loop early.
   volatile unsigned differences = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < kTokenBytes; ++i) {
     differences = differences | static_cast<unsigned>(padded[0][i] ^ padded[1][i]);

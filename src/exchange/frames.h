@@ -1,18 +1,19 @@
 #ifndef ANNULUS_EXCHANGE_FRAMES_H_
 #define ANNULUS_EXCHANGE_FRAMES_H_
 
-// What ranks send each other over sockets, as bytes in memory. Numbers are little-endian.
+// The messages that ranks send each other over sockets, as bytes in memory. Numbers are
+// little-endian.
 //
-// Whoever connects says hello first, and nothing else is read from it before that is known to be
-// one of the session's ranks:
+// The rank that connects sends a hello first. Nothing else is read from it until the hello shows
+// that it is a rank of this session:
 //
 //   0        8         12     16      20      24        88        104    108        160
 //   | magic  | version | rank | ranks | token | token   | nonce   | port | host,    |
 //   |        |         |      |       | bytes |         |         |      | zeros    |
 //
-// The first 160 bytes of every version have the first five fields at these places.
+// In every version of the protocol the first 160 bytes have the first five fields at these places.
 //
-// Frames follow:
+// Frames follow the hello:
 //
 //   0       4      8        16      24
 //   | magic | kind | number | bytes | ...
@@ -40,31 +41,36 @@ struct Hello {
   int ranks = 0;
   std::string token;
   Nonce nonce{};
-  Endpoint endpoint;  // where it listens; port 0: it could not
+  Endpoint endpoint;  // where the rank listens; port 0 if it could not listen
 };
 inline constexpr std::size_t kHelloBytes = 160;
 std::vector<std::byte> encode(const Hello& hello);
-// Nothing for what is no hello. Of another version only the first five fields are read.
+// Returns nothing if the bytes are not a hello. If the version differs, only the first five fields
+// are read.
 std::optional<Hello> parse_hello(std::span<const std::byte> bytes);
 
-// Takes as long wherever two tokens differ.
+// Compares in constant time: the duration does not depend on where the tokens differ.
 bool same_token(const std::string& a, const std::string& b);
 
 enum class FrameKind : std::uint32_t {
-  kWelcome = 1,      // rank 0 knows whoever said hello: the token
-  kRefusal = 2,      // the meeting has failed, or it is not for you: a Refusal
-  kMissing = 3,      // ranks that have not come yet
-  kRoster = 4,       // where all ranks listen
-  kReady = 5,        // to rank 0: connected to all
-  kGo = 6,           // from rank 0: all are
-  kGather = 7,       // bytes of the call of that number
-  kPosition = 8,     // a Position, of the channel of that number
-  kNotice = 9,       // a Notice, of the channel of that number
-  kClosed = 10,      // the channel of that number is
-  kSurvivors = 11,   // who may be of the generation of that number, as one of them sees it: a list
-  kGeneration = 12,  // who is; what follows is of that generation
-  kQuestion = 13,    // whether the other rank is there: the number of the question
-  kAnswer = 14,      // it is, to the question of that number
+  kWelcome = 1,  // rank 0 accepts the rank that sent a hello; contents: the token
+  // the meeting has failed, or the rank belongs to another meeting; contents: a Refusal
+  kRefusal = 2,
+  kMissing = 3,   // the ranks that have not arrived yet; contents: a list
+  kRoster = 4,    // the addresses at which all ranks listen; contents: a Roster
+  kReady = 5,     // to rank 0: this rank is connected to all others
+  kGo = 6,        // from rank 0: all ranks are connected
+  kGather = 7,    // the bytes of the all-gather with this number
+  kPosition = 8,  // a Position on the channel with this number
+  kNotice = 9,    // a Notice on the channel with this number
+  kClosed = 10,   // the sender has closed the channel with this number
+  // the ranks that may be members of the generation with this number, according to the sender: a
+  // list
+  kSurvivors = 11,
+  // the decided members of that generation: a list; what follows belongs to that generation
+  kGeneration = 12,
+  kQuestion = 13,  // asks for an answer with the same number, to test whether the receiver is alive
+  kAnswer = 14,    // the answer to the question with this number
 };
 
 struct Frame {
@@ -76,29 +82,28 @@ inline constexpr std::size_t kFrameHeadBytes = 24;
 std::vector<std::byte> encode(FrameKind kind, std::uint64_t number,
                               std::span<const std::byte> bytes);
 
-// Cuts a stream of bytes into frames, however it comes.
+// Splits a stream of bytes into frames, however the bytes are divided on arrival.
 class FrameReader {
  public:
-  // Nothing larger than `most` bytes behind its head is accepted, nor a frame of a kind that is
-  // never that large.
+  // Rejects a frame if its contents have more than `most` bytes, or more than its kind may have.
   explicit FrameReader(std::size_t most) : most_(most) {}
   void accept_up_to(std::size_t most) { most_ = most; }
 
   void add(std::span<const std::byte> bytes);
-  // The next whole frame. Nothing where it has not come yet, or broken().
+  // The next complete frame. Nothing if it has not arrived yet, or if broken().
   std::optional<Frame> next();
-  bool broken() const { return broken_; }  // no more frames come
+  bool broken() const { return broken_; }  // what arrived is not a frame, so no more frames follow
 
  private:
   std::size_t most_;
   std::vector<std::byte> kept_;
-  std::size_t at_ = 0;  // what was taken off the front of kept_
+  std::size_t at_ = 0;  // the number of bytes of kept_ that were consumed
   bool broken_ = false;
 };
 
-// The contents of frames. Parsers return nothing for what is no such content.
+// The contents of frames. A parser returns nothing if the bytes are not such contents.
 struct Refusal {
-  // Where it is nothing, whoever gets it may try again: it came to another meeting.
+  // If it has no value, the receiver may try again: it has connected to another meeting.
   std::optional<ErrorCode> code;
   std::string text;  // printable, at most 1 KiB
 };
@@ -108,20 +113,20 @@ std::optional<Refusal> parse_refusal(std::span<const std::byte> bytes);
 std::vector<std::byte> encode_welcome(const std::string& token);
 std::optional<std::string> parse_welcome(std::span<const std::byte> bytes);
 
-// Ranks, ascending.
+// A list of ranks in ascending order.
 std::vector<std::byte> encode_list(std::span<const int> ranks);
 std::optional<std::vector<int>> parse_list(std::span<const std::byte> bytes, int ranks);
 
 struct Roster {
-  Nonce nonce{};  // of the connections that follow
+  Nonce nonce{};  // for the connections that follow
   std::vector<Endpoint> endpoints;
 };
 std::vector<std::byte> encode(const Roster& roster);
 std::optional<Roster> parse_roster(std::span<const std::byte> bytes, int ranks);
 
-// Why a rank does not go on.
+// The reason why a rank stops.
 struct Notice {
-  std::vector<int> ranks;  // without whom it cannot; ascending
+  std::vector<int> ranks;  // the ranks that it cannot continue without; ascending
   std::string text;        // printable, at most 1 KiB
 };
 std::vector<std::byte> encode(const Notice& notice);

@@ -12,8 +12,8 @@
 namespace annulus::exchange {
 namespace {
 
-// Rows of equal length from every rank to every rank, into `all` [ranks][bytes] of the device,
-// where this rank's own row is.
+// Exchanges rows of equal length between all ranks. `all` is device memory [ranks][bytes] that
+// contains this rank's own row.
 void gather_rows(Rank& rank, const device::Buffer& all, std::size_t bytes,
                  const device::Stream& stream) {
   auto* const base = reinterpret_cast<std::byte*>(all.address());
@@ -42,13 +42,13 @@ std::vector<std::byte> gather_bytes(Rank& rank, const std::vector<std::byte>& ow
   return bytes;
 }
 
-// Over the control channel, in as many calls as the longest text needs.
+// Uses the control channel. The number of calls depends on the longest text.
 std::vector<std::string> gather_over_control(Rank& rank, const std::string& own) {
   constexpr std::size_t kPiece = Rendezvous::kMostBytes - 1;
   std::vector<std::string> texts(static_cast<std::size_t>(rank.info().ranks));
   bool more = true;
   for (std::size_t at = 0; more; at += kPiece) {
-    // Whether more follows, and the piece.
+    // A byte that states whether more follows, then the piece.
     std::vector<std::byte> bytes = {std::byte{at + kPiece < own.size()}};
     if (at < own.size()) {
       const auto piece = std::as_bytes(std::span(own)).subspan(at);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_GATHER_H_
 #define ANNULUS_EXCHANGE_GATHER_H_
 
-// What ranks say to each other when they plan, as long as planning may take.
+// The messages that ranks exchange while they plan, with the time limit of planning.
 
 #include <span>
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace annulus::exchange {
 
-// The texts of all ranks, in their order; they may have different lengths. They go over the control
-// channel, which tells who has gone, and over the communicator where there is none. It has to be
-// called by all ranks. Throws Error{kCommunication} where a rank does not come, after which the
-// communicator is given up.
+// Returns the texts of all ranks, in their order. The texts may have different lengths. They travel
+// over the control channel, which reports ranks that have gone, or over the communicator if there
+// is no control channel. All ranks must call it. Throws Error{kCommunication} if a rank does not
+// arrive; then the communicator has been given up.
 std::vector<std::string> all_gather(Rank& rank, const std::string& own);
 
-// Exchanges a few bytes with each peer, which does the same: NCCL connects two ranks with their
-// first messages, and waits for both meanwhile. Throws likewise.
+// Exchanges a few bytes with each peer, which must make the same call. NCCL connects two ranks at
+// their first messages, and both wait until they are connected. Throws as all_gather() does.
 void connect(Rank& rank, std::span<const int> peers);
 
 }  // namespace annulus::exchange

@@ -61,15 +61,15 @@ void Guests::hear(std::vector<Arrival>* arrivals) {
 
 std::vector<Guests::Arrival> Guests::take() {
   std::vector<Arrival> arrivals;
-  // A rank says hello at once, so that whoever has come is heard before somebody is dropped.
+  // A rank sends its hello at once, so the arrived bytes are read before a connection is dropped.
   for (int dropped = 0; dropped < kMostCallersAtOnce; ++dropped) {
     const bool has_room = let_in();
     hear(&arrivals);
     while (guests_.size() > kMostGuests) drop_first();
     if (has_room) break;
     if (guests_.empty()) {
-      // Others of this process have the descriptors: whoever waits at the listener would wake us
-      // without a pause.
+      // Other parts of this process have used up the descriptors. A connection that waits at the
+      // listener would wake this thread again and again without a pause.
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       break;
     }

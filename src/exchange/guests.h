@@ -1,9 +1,9 @@
 #ifndef ANNULUS_EXCHANGE_GUESTS_H_
 #define ANNULUS_EXCHANGE_GUESTS_H_
 
-// Whoever connects to a listener, until it has said hello. It has a second for that; more bytes
-// than a hello has are not read from it, and nobody waits for it. If there are too many, or no
-// descriptor is left for the next one, those that came first are dropped.
+// The connections to a listener that have not sent a hello yet. Each has one second to do so. No
+// more bytes than the length of a hello are read from it, and no thread blocks on it. If there are
+// too many connections, or if no descriptor is left for the next one, the oldest ones are dropped.
 
 #include <deque>
 #include <vector>
@@ -17,16 +17,17 @@ class Guests {
   explicit Guests(Socket listener) : listener_(std::move(listener)) {}
 
   void add_to(Poller* poller) const;
-  // When the next one has to be dropped, or `end`.
+  // The time at which the next guest must be dropped, but not later than `end`.
   SteadyClock::time_point next_end(SteadyClock::time_point end) const;
 
   struct Arrival {
     Socket socket;
     Hello hello;
   };
-  // Takes in who has come, reads what is there, and drops who took too long or said something else.
+  // Accepts new connections, reads what has arrived, and drops connections that took too long or
+  // sent something other than a hello.
   std::vector<Arrival> take();
-  // Those that were dropped.
+  // The number of connections that were dropped.
   int strangers() const { return strangers_; }
 
  private:
@@ -35,13 +36,13 @@ class Guests {
     SteadyClock::time_point end;
     std::vector<std::byte> said;
   };
-  // False: no descriptor was left for the next one.
+  // Returns false if no descriptor was left for the next connection.
   bool let_in();
   void hear(std::vector<Arrival>* arrivals);
   void drop_first();
 
   Socket listener_;
-  std::deque<Guest> guests_;  // the one that came first is in front
+  std::deque<Guest> guests_;  // the oldest one is in front
   int strangers_ = 0;
 };
 

@@ -7,13 +7,14 @@
 
 namespace annulus::exchange {
 
-// One thread at a time is inside NCCL: the caller's, or the one that gives the communicator up.
+// Ensures that only one thread at a time is inside NCCL: a thread of the caller, or the thread that
+// gives the communicator up.
 class InsideNccl {
  public:
   explicit InsideNccl(std::atomic<bool>* inside) : inside_(inside) {
     while (inside_->exchange(true, std::memory_order_acquire)) std::this_thread::yield();
   }
-  // Where another thread is inside, entered() is false.
+  // Does not wait: if another thread is inside, entered() is false.
   InsideNccl(std::atomic<bool>* inside, std::try_to_lock_t)
       : inside_(inside->exchange(true, std::memory_order_acquire) ? nullptr : inside) {}
   ~InsideNccl() {

@@ -15,10 +15,12 @@
 namespace annulus::exchange {
 namespace {
 
-constexpr auto kLinger = std::chrono::seconds(1);      // for ranks that come to a failed meeting
-constexpr auto kNews = std::chrono::milliseconds(50);  // between two lists of who is missing
+// the time in which ranks that come to a failed meeting are refused
+constexpr auto kLinger = std::chrono::seconds(1);
+// the interval between two lists of missing ranks
+constexpr auto kNews = std::chrono::milliseconds(50);
 
-// Whether the other side has not closed it.
+// Whether the other side has not closed the connection.
 bool still_there(const Link& link) {
   char byte;
   const ssize_t count = recv(link.handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -34,7 +36,7 @@ void tell_missing(std::span<Link> links, std::span<const int> missing) {
   const auto frame = std::make_shared<const std::vector<std::byte>>(
       encode(FrameKind::kMissing, 0, encode_list(missing)));
   for (Link& link : links) {
-    // A rank that does not read gets the next list.
+    // A rank that does not read now gets a later list instead.
     if (link.is_open() && link.queued() == 0) link.put(frame);
   }
   flush_all(links, SteadyClock::now());
@@ -44,7 +46,7 @@ const Refusal kForeign = {ErrorCode::kInvalidArgument, "rank 0 has another sessi
 
 class Lobby {
  public:
-  // With a nonce, whoever brings another one has come to another meeting.
+  // If a nonce is given, a rank that brings another nonce belongs to another meeting.
   Lobby(const Self& self, Socket listener, std::optional<Nonce> nonce)
       : self_(self), guests_(std::move(listener)), nonce_(nonce) {
     world_ = {0, self.options.ranks,
@@ -53,7 +55,7 @@ class Lobby {
     roster_.endpoints.resize(world_.links.size());
   }
 
-  // Waits for all ranks and tells them where the others are.
+  // Waits for all ranks and sends them the addresses of the others.
   World fill() {
     while (!closed_ones(world_, 1).empty()) {
       const std::vector<int> missing = missing_ones();
@@ -80,7 +82,8 @@ class Lobby {
     return std::move(world_);
   }
 
-  // Tells those that are here, and the missing ones that come within a moment.
+  // Sends the refusal to the ranks that are connected, and to missing ranks that arrive within a
+  // moment.
   [[noreturn]] void turn_away(const Refusal& refusal, std::vector<int> missing) {
     tell_all(world_.links, refusal);
     const TimePoint end = self_.within(kLinger);
@@ -132,7 +135,8 @@ class Lobby {
     flush_all({&world_.links[at], 1}, SteadyClock::now());
   }
 
-  // What all ranks have to learn of one that has the token.
+  // The problem with a rank that has the right token. All ranks are informed of it. Empty if there
+  // is none.
   std::string problem_of(const Guests::Arrival& arrival) const {
     const Hello& hello = arrival.hello;
     const int ranks = world_.ranks;
@@ -159,7 +163,7 @@ class Lobby {
                        peer_text(before.socket()), peer_text(arrival.socket));
   }
 
-  // A rank only waits now, so that whatever it says means that it goes.
+  // A rank only waits at this stage, so whatever it sends means that it leaves.
   void hear(Link* link) {
     std::string reason;
     const bool good = link->receive(kUnknownBytes, &reason);
@@ -171,15 +175,16 @@ class Lobby {
     if (!gives_up) return;
     gave_up_.push_back(rank);
     const Refusal refusal = parse_refusal(frame->bytes).value_or(Refusal{});
-    // Its deadline is over; else it cannot take part, and there is no meeting without it.
+    // kCommunication means that its deadline is over. For any other code the rank cannot take part,
+    // and the meeting fails without it.
     if (refusal.code.value_or(ErrorCode::kCommunication) == ErrorCode::kCommunication) return;
     std::vector<int> missing = closed_ones(world_, 1);
     std::erase(missing, rank);
     turn_away(refusal, std::move(missing));
   }
 
-  // Those that are waited for. Who was here and gave up, since its deadline is over, waited for the
-  // same ones.
+  // The ranks that are waited for. A rank that connected and then gave up, because its deadline was
+  // over, is not one of them: it waited for the same ranks.
   std::vector<int> missing_ones() const {
     const std::vector<int> closed = closed_ones(world_, 1);
     std::vector<int> missing = closed;
@@ -207,12 +212,14 @@ class Lobby {
     throw Error(ErrorCode::kCommunication, text);
   }
 
-  // Ranks differ: tells those that are here, and those that come within a moment.
+  // Fails because ranks differ. Sends the reason to the ranks that are connected, and to ranks that
+  // arrive within a moment.
   [[noreturn]] void fail(const std::string& text, Guests::Arrival offender) {
     const Refusal refusal = {ErrorCode::kInvalidArgument, text};
     refuse(std::move(offender.socket), refusal);
     std::vector<int> missing = closed_ones(world_, 1);
-    const int others = std::min(offender.hello.ranks, kMostRanks);  // as it was told
+    // as the offender was configured
+    const int others = std::min(offender.hello.ranks, kMostRanks);
     for (int rank = world_.ranks; rank < others; ++rank) missing.push_back(rank);
     std::erase(missing, offender.hello.rank);
     turn_away(refusal, std::move(missing));
@@ -223,8 +230,8 @@ class Lobby {
   const std::optional<Nonce> nonce_;
   World world_;
   Roster roster_;
-  std::vector<Guests::Arrival> arrived_;  // not judged yet
-  std::vector<int> told_;                 // of the missing ones
+  std::vector<Guests::Arrival> arrived_;  // not checked yet
+  std::vector<int> told_;                 // the missing ranks in the last list that was sent
   TimePoint told_at_ = SteadyClock::now();
   std::vector<int> gave_up_;
   TimePoint next_news_ = SteadyClock::now() + kNews;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_LOBBY_H_
 #define ANNULUS_EXCHANGE_LOBBY_H_
 
-// Rank 0 of a meeting, which the others come to.
+// Rank 0's part of a meeting: the other ranks connect to it.
 
 #include <optional>
 
@@ -9,16 +9,16 @@
 
 namespace annulus::exchange {
 
-// Waits at `listener` for all ranks and tells them where the others are. With a nonce, whoever
-// brings another one has come to another meeting. Throws where ranks differ or do not come, which
-// those that came are told.
+// Waits at `listener` for all ranks and sends them the addresses of the others. If a nonce is
+// given, a rank that brings another nonce belongs to another meeting and is refused. Throws if the
+// options of ranks differ or if ranks do not arrive. The ranks that did arrive receive the reason.
 World fill_lobby(const Self& self, Socket listener, std::optional<Nonce> nonce);
 
-// Tells the ranks that come to `listener` within a moment why there is no meeting, and throws it.
+// For a moment, sends the refusal to every rank that connects to `listener`. Then throws it.
 [[noreturn]] void turn_all_away(const Self& self, Socket listener, std::optional<Nonce> nonce,
                                 const Refusal& refusal);
 
-// Waits until all ranks are connected to all, and lets them go.
+// Waits until every rank is connected to all others, then sends all of them the go.
 void lead(const Self& self, World* world);
 
 }  // namespace annulus::exchange

@@ -70,7 +70,8 @@ World serve(const Self& self, const Address& address, base::FileSystem& files) {
   return hold_meeting(self, listen_at_one(self, addresses), std::nullopt, shortage);
 }
 
-// What the ranks brought to an all-gather, which all of them see alike.
+// The checked roster, from the bytes that the all-gather returned. All ranks reach the same result
+// because they have the same bytes.
 Roster judge_all(const Self& self, const std::vector<std::vector<std::byte>>& all) {
   const int ranks = self.options.ranks;
   const auto differ = [](const std::string& text) {
@@ -135,7 +136,8 @@ World meet_over(const AllGather& all_gather, const RendezvousOptions& options) {
   Self self = {options, SteadyClock::now() + options.deadline};
   Endpoint endpoint;
   Socket listener;
-  std::optional<Error> problem;  // told to the others, who would wait in the all-gather
+  // also sent to the other ranks, which would otherwise wait in the all-gather
+  std::optional<Error> problem;
   try {
     if (const std::optional<Shortage> shortage = find_shortage(self)) {
       throw Error(*shortage->refusal.code, shortage->refusal.text);

@@ -11,8 +11,9 @@
 //     ready                    -->    until all are
 //                              <--  go
 //
-// Whatever fails is told to rank 0, which tells all the others. With an all-gather of the engine's
-// the hellos travel through that, and rank 0 is connected to as every other rank is.
+// Every failure is reported to rank 0, which sends it to all others. If the engine provides an
+// all-gather, the hellos travel through that all-gather, and rank 0 is connected in the same way as
+// every other rank.
 
 #include <chrono>
 #include <cstdint>
@@ -24,17 +25,18 @@
 
 namespace annulus::exchange {
 
-// Ranks wait no longer than that for each other, but in runs.
+// The longest time that ranks wait for each other, except in runs.
 constexpr std::chrono::milliseconds kLongestDeadline = std::chrono::hours(24);
 
 struct World {
   int rank = 0;
   int ranks = 1;
-  std::vector<Link> links;  // by rank; its own is not open, nor that of a rank that has gone
+  std::vector<Link> links;  // indexed by rank; not open for this rank and for ranks that have gone
   std::int64_t generation = 1;
-  std::vector<int> members = {};  // their numbers in generation 1; empty: their own
-  // Ranks that have not said yet that they are of this generation: what comes before is of the
-  // one before.
+  // the members' numbers in generation 1; if empty, their current numbers
+  std::vector<int> members = {};
+  // Ranks that have not yet confirmed that they are in this generation. Frames that they send
+  // before that belong to the previous generation.
   std::vector<int> to_say = {};
 };
 

@@ -26,7 +26,7 @@ std::optional<MeetingFile> read_meeting_file(base::FileSystem& files, const std:
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   std::vector<std::byte> bytes;
-  // Opened in its folder, a link is not followed.
+  // The file is opened relative to its folder, so a link is not followed.
   const int held = files.open(base::kHere, folder, O_PATH | O_DIRECTORY, 0);
   base::FileResult result = {held, "open"};
   if (held >= 0) {
@@ -79,7 +79,7 @@ PublishedFile::~PublishedFile() {
     Problem problem;
     const auto now = read_meeting_file(files_, path_, &problem);
     if (now && now->nonce == nonce_) files_.unlink(base::kHere, path_);
-  } catch (...) {  // no memory: it stays, and is waited over as an old one
+  } catch (...) {  // Out of memory: the file stays, and later ranks treat it as an old file.
   }
 }
 

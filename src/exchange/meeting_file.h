@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_MEETING_FILE_H_
 #define ANNULUS_EXCHANGE_MEETING_FILE_H_
 
-// The file by which ranks find rank 0 (RendezvousOptions::address "file:PATH").
+// The file in which ranks find the address of rank 0 (RendezvousOptions::address "file:PATH").
 
 #include <optional>
 #include <string>
@@ -12,24 +12,25 @@
 
 namespace annulus::exchange {
 
-// Why an attempt to find rank 0 came to nothing.
+// The reason why an attempt to find rank 0 failed.
 struct Problem {
   ErrorCode code = ErrorCode::kCommunication;
   std::string text = "nothing was tried";
 };
 
-// What rank 0 has written; nothing where *problem says why it cannot be used.
+// Returns the contents that rank 0 has written. Returns nothing if the file cannot be used;
+// *problem has the reason.
 std::optional<MeetingFile> read_meeting_file(base::FileSystem& files, const std::string& path,
                                              Problem* problem);
 
-// The file that rank 0 writes, while the ranks meet.
+// The file that rank 0 writes. It exists as long as the ranks meet.
 class PublishedFile {
  public:
   // Throws Error{kFile}.
   PublishedFile(base::FileSystem& files, const std::string& path, const MeetingFile& file);
   PublishedFile(const PublishedFile&) = delete;
   PublishedFile& operator=(const PublishedFile&) = delete;
-  ~PublishedFile();  // removes it, unless another rank 0 has written over it
+  ~PublishedFile();  // removes the file, unless another rank 0 has overwritten it
 
  private:
   base::FileSystem& files_;

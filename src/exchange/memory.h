@@ -1,9 +1,9 @@
 #ifndef ANNULUS_EXCHANGE_MEMORY_H_
 #define ANNULUS_EXCHANGE_MEMORY_H_
 
-// Device memory that NCCL allocates and knows, so that messages to and from it need no copy by way
-// of NCCL's own buffers ("User Buffer Registration" in its user guide). Where NCCL is older than
-// 2.19 it is the driver's memory.
+// Device memory that NCCL allocates and has registered, so that messages to and from it need no
+// copy through NCCL's internal buffers ("User Buffer Registration" in its user guide). If NCCL is
+// older than 2.19, the driver allocates the memory.
 
 #include <cstddef>
 #include <memory>

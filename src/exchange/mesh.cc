@@ -41,7 +41,8 @@ std::optional<Frame> hear_leader(const Self& self, Link* leader, TimePoint end, 
 
 namespace {
 
-// Connects to every rank below this one that is not connected yet, and waits for those above.
+// Connects to every rank with a lower number that is not connected yet, and waits for connections
+// from ranks with higher numbers.
 void connect_all(const Self& self, const Roster& roster, Socket listener, World* world) {
   const int own = world->rank;
   News news;
@@ -102,7 +103,7 @@ void connect_all(const Self& self, const Roster& roster, Socket listener, World*
   }
 }
 
-// Says that it is connected and waits until all are.
+// Reports to rank 0 that this rank is connected, and waits until all ranks are.
 void follow(const Self& self, World* world) {
   Link& leader = world->links[0];
   leader.put(encode(FrameKind::kReady, 0, {}));

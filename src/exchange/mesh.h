@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_MESH_H_
 #define ANNULUS_EXCHANGE_MESH_H_
 
-// How ranks that know where the others listen connect to them.
+// Connects ranks to each other after all have received the addresses of the others.
 
 #include <optional>
 
@@ -9,11 +9,12 @@
 
 namespace annulus::exchange {
 
-// The next frame of rank 0 that is none of the list of the missing, which is kept. Nothing where
-// `end` comes first. Throws what rank 0 says, and where it has gone.
+// The next frame from rank 0 that is not a list of missing ranks. Lists of missing ranks are stored
+// in *news. Returns nothing if `end` passes first. Throws the refusal that rank 0 sends, and an
+// error if rank 0 has gone.
 std::optional<Frame> hear_leader(const Self& self, Link* leader, TimePoint end, News* news);
 
-// Connects all ranks; what fails on one is told to all.
+// Connects this rank to all others. A failure on one rank is reported to all ranks.
 World complete(const Self& self, const Roster& roster, Socket listener, World world);
 
 }  // namespace annulus::exchange

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_NCCL_H_
 #define ANNULUS_EXCHANGE_NCCL_H_
 
-// NCCL as this library opens it, and its errors.
+// Opens NCCL for a device, and translates NCCL's errors.
 
 #include <limits>
 #include <memory>
@@ -16,16 +16,17 @@ namespace annulus::exchange {
 
 using NcclPointer = std::shared_ptr<const abi::NcclLibrary>;
 
-// The NCCL for a device: the simulator's where the simulator's own library has the device, else
-// libnccl.so.2. Throws Error{kLibrary} where there is none, or where only one of device and NCCL is
-// simulated.
+// Opens the NCCL for a device: the simulator's NCCL if the simulator's own library has the device,
+// else libnccl.so.2. Throws Error{kLibrary} if NCCL is not found, or if only one of device and NCCL
+// is simulated.
 NcclPointer open_nccl(const device::Context& context, bool own_simulator);
 
-// ncclConfig_t up to the members that are set here. NCCL takes as many bytes as `size` says.
+// The members of ncclConfig_t up to the last one that is set here. NCCL reads `size` bytes of it.
 struct Settings {
   std::size_t size = sizeof(Settings);
   unsigned magic = 0xcafebeef;
-  unsigned version = 21700;  // of the header that has these members; older ones have the first
+  // the version whose header has these members; older headers have only the first ones
+  unsigned version = 21700;
   int blocking = 1;
   int cga_cluster_size = kUndefined;
   int min_ctas = kUndefined;
@@ -40,7 +41,7 @@ struct Settings {
 // message of any call of the process, so it may be older than this error.
 std::string text_of(const abi::NcclTable& table, abi::NcclResult code, const char* call);
 
-// What an error of NCCL is for the caller of the library.
+// The error code of this library for an error code of NCCL.
 ErrorCode error_of(abi::NcclResult code);
 
 }  // namespace annulus::exchange

@@ -77,7 +77,7 @@ void Rank::begin_watch(const CommunicatorOptions& options) {
     try {
       return look();
     } catch (const std::bad_alloc&) {
-      return true;  // it is looked at again
+      return true;  // the check is repeated
     }
   });
 }
@@ -99,7 +99,7 @@ std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer ncc
   settings.blocking = options.blocking ? 1 : 0;
   settings.max_ctas = options.ctas;
   const device::ContextScope scope(*made->context_);
-  // A peer may have opened its communicator and ended it before NCCL says here that all have met.
+  // A peer may open its communicator and end it before NCCL reports on this rank that all have met.
   const Place meeting = {Place::kMeeting, Place::kBefore};
   made->posted_ = meeting;
   made->beat();
@@ -149,7 +149,7 @@ std::unique_ptr<Rank> Rank::borrow(device::ContextPointer context, NcclPointer n
 
 Rank::~Rank() {
   watch_.reset();
-  // What the device has passed is told, so that nobody takes this rank for one that has died.
+  // The progress of the device is still sent, so that other ranks do not take this rank for dead.
   if (usable()) wait_for_queued();
   channel_.leave();
   if (comm_ == nullptr || info_.borrowed) return;
@@ -157,13 +157,13 @@ Rank::~Rank() {
     finalize();
     return;
   }
-  // It may have been given up while a thread was inside NCCL.
+  // The communicator may have been given up while a thread was inside NCCL.
   const device::QuietScope scope(*context_);
   if (scope.active()) end_now();
 }
 
-// The messages that were queued are waited for as ncclCommFinalize would, while the others are not
-// told yet that nothing more comes from here.
+// Waits for the queued messages as ncclCommFinalize would, but before the others are informed that
+// this rank sends nothing more.
 void Rank::wait_for_queued() {
   const Clock::time_point end = end_of(deadline_);
   while (look() && std::uncaught_exceptions() <= exceptions_ && Clock::now() < end) {
@@ -174,12 +174,13 @@ void Rank::wait_for_queued() {
 void Rank::finalize() {
   const device::QuietScope scope(*context_);
   if (!scope.active()) return;
-  // An error of the caller's is on its way: the others are not waited for.
+  // An exception of the caller is in flight, so this rank does not wait for the others.
   if (std::uncaught_exceptions() > exceptions_) {
     end_now();
     return;
   }
-  // Both wait for the ranks of the host, of which one may have died.
+  // ncclCommFinalize and ncclCommDestroy both wait for the ranks' hosts, of which one may have
+  // died.
   if (!info_.blocking) {
     const auto in_vain = [&] {
       if (!control_) return false;
@@ -206,7 +207,7 @@ Rank::Clock::time_point Rank::end_of(std::chrono::milliseconds within) {
   return endless ? Clock::time_point::max() : Clock::now() + within;
 }
 
-// Polls often at first, since most operations take microseconds.
+// Polls without pauses at first, because most operations take microseconds.
 template <typename InVain>
 abi::NcclResult Rank::poll(Clock::time_point deadline, const InVain& in_vain) const {
   constexpr int kAtOnce = 200, kBetweenNews = 20;
@@ -259,7 +260,7 @@ void Rank::fail_for(const Question& question, const Waiting& waiting) {
 std::optional<Rank::Question> Rank::asynchronous_error() {
   if (info_.borrowed) return std::nullopt;
   const InsideNccl inside(&in_nccl_, std::try_to_lock);
-  // The thread that is inside NCCL gets the error itself.
+  // If another thread is inside NCCL, that thread receives the error itself.
   if (!inside.entered() || !usable()) return std::nullopt;
   abi::NcclResult found = abi::kNcclSuccess;
   const abi::NcclResult code = table().comm_get_async_error(comm_, &found);
@@ -285,7 +286,7 @@ void Rank::wait(const device::Stream& stream, const char* what, std::chrono::mil
     }
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  // Given up meanwhile, it has ended without the messages.
+  // If the communicator was given up meanwhile, the work has ended without its messages.
   require_usable();
 }
 
@@ -319,7 +320,7 @@ std::vector<std::vector<std::byte>> Rank::all_gather(std::span<const std::byte> 
     return ended || news;
   };
   Gathered gathered = control_->gather(own, within, in_vain);
-  // Of those that are late, some may wait for another one.
+  // Some of the late ranks may only wait for another rank. The silent ones are the cause.
   const std::vector<int> silent = silent_ones(within);
   std::vector<int> late;
   std::ranges::set_intersection(gathered.late, silent, std::back_inserter(late));
@@ -342,7 +343,7 @@ void Rank::fail(ErrorCode code, const std::string& text, const Notice& notice) {
   throw Error(code, text);
 }
 
-// NCCL's guide allows an abort only while no other thread is inside a call ("Fault Tolerance").
+// NCCL's guide allows an abort only if no other thread is inside a call ("Fault Tolerance").
 void Rank::give_up(const std::string& reason) {
   const base::Turn turn(&busy_, kOneCallAtATime);
   const InsideNccl inside(&in_nccl_);
@@ -373,14 +374,14 @@ void Rank::drop(const std::string& reason, const Notice& notice, bool tell, bool
     if (first) note(CommunicatorEventKind::kGivenUp, notice.ranks, reason);
     if (first && control_ && tell) control_->tell(channel_, notice);
   } catch (const std::bad_alloc&) {
-    // The streams have to go on all the same.
+    // The work on the streams must end all the same.
   }
   if (comm_ == nullptr || info_.borrowed || !end) return;
   const device::QuietScope scope(*context_);
   end_now();
 }
 
-// Nothing else frees a stream that waits for a rank that has died, so what fails is tried again.
+// Retries if a call fails, because nothing else frees a stream that waits for a rank that has died.
 void Rank::end_now() {
   if (aborted_.exchange(true)) return;
   constexpr int kTimes = 3;
@@ -498,7 +499,7 @@ void Rank::queue(abi::CUstream stream, std::span<const SentBytes> sends,
   require_usable();
   abi::NcclResult code = table().group_start();
   if (code != abi::kNcclSuccess) fail_for(question_of(code, "ncclGroupStart"), waiting);
-  // An error inside a group is kept to its end, which drops all of it.
+  // An error inside a group is kept until the end of the group, where NCCL drops all of the group.
   abi::NcclResult inner = abi::kNcclSuccess;
   const char* inner_call = nullptr;
   const auto note_error = [&](abi::NcclResult one, const char* of) {
@@ -518,12 +519,13 @@ void Rank::queue(abi::CUstream stream, std::span<const SentBytes> sends,
   if (inner_call != nullptr) {
     fail_for(question_of(inner, inner_call), waiting);
   }
-  // A group of a non-blocking communicator may say success before it is queued.
+  // NCCL may return success for a group of a non-blocking communicator before the group is queued.
   if (code == abi::kNcclSuccess && !info_.blocking) code = abi::kNcclInProgress;
   finish(code, "ncclGroupEnd", waiting);
 }
 
-// An engine's communicator may end before the memory does, and NCCL wants handles back before.
+// The communicator of an engine may end before the memory is freed, but NCCL requires that handles
+// are returned before the communicator ends.
 void* Rank::register_memory(void* data, std::size_t bytes) {
   const base::Turn turn(&busy_, kOneCallAtATime);
   const InsideNccl inside(&in_nccl_);

@@ -1,4 +1,4 @@
-// What a rank sees of its device and of the other ranks, and when it gives up for it.
+// How a rank observes its device and the other ranks, and when it gives up because of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 std::vector<RankState> states_of(const std::vector<Control::Known>& known) {
   std::vector<RankState> states;
-  // Where one has died, others that have ended or regroup do so for its sake.
+  // If a rank has died, only dead ranks count as gone: the others end or regroup because of it.
   const bool dead = std::ranges::any_of(known, &Control::Known::dead);
   for (const Control::Known& one : known) {
     states.push_back(one.state);
@@ -33,8 +33,8 @@ std::vector<RankState> Rank::peers() const {
   return control_ ? states_of(control_->known(channel_)) : std::vector<RankState>();
 }
 
-// Notices are told on, word for word: whoever gave up first may have ended before all have heard
-// it.
+// Notices are forwarded unchanged, because the rank that gave up first may end before all others
+// have received its notice.
 std::optional<Rank::News> Rank::notice_in(const std::vector<Control::Known>& known) const {
   for (const Control::Known& one : known) {
     if (!one.notice) continue;
@@ -67,7 +67,8 @@ std::optional<Rank::News> Rank::bad_news(const Place& place, std::span<const int
 
 void Rank::beat() {
   if (!control_) return;
-  const std::unique_lock lock(look_mutex_, std::try_to_lock);  // the watch has it and tells them
+  // if the watch holds the lock, it informs the others
+  const std::unique_lock lock(look_mutex_, std::try_to_lock);
   const Clock::time_point now = Clock::now();
   if (!lock.owns_lock() || now - said_ < beat_) return;
   said_ = now;
@@ -108,7 +109,7 @@ std::optional<Rank::News> Rank::verdict_on(const Question& question, const Place
   std::vector<int> dead, silent;
   for (const Control::Known& one : control_->known(channel_)) {
     if (one.dead) {
-      // One that had ended its part is not missed.
+      // A rank that had completed its part is not missed.
       if (!one.left) dead.push_back(one.state.rank);
     } else if (one.answered < question.number && !one.state.gone) {
       silent.push_back(one.state.rank);
@@ -130,7 +131,7 @@ bool Rank::look() {
     const std::string text = fmt::format("{}: {}", name(), error.what());
     return !try_drop(text, {{info_.rank}, text}, true);
   }
-  // What ends after it was given up may have ended without its messages.
+  // Work that ends after the communicator was given up may have ended without its messages.
   if (!usable()) return false;
   passed_ = seen.passed;
   const Place at = seen.at.value_or(seen.passed);
@@ -183,7 +184,7 @@ bool Rank::look_at_others(const Track::Look& seen) {
   }
   if (!seen.at) return true;
   const std::vector<RankState> states = states_of(known);
-  // Its last messages may still come.
+  // The last messages of a rank that has gone may still arrive.
   if (gone_before(states, *seen.at).empty()) {
     gone_since_.reset();
   } else if (!gone_since_) {
@@ -202,8 +203,8 @@ bool Rank::look_at_others(const Track::Look& seen) {
   return true;
 }
 
-// A thread that is inside NCCL ends at its own deadline. Where the communicator is blocking it may
-// never, and its messages cannot be ended.
+// A thread inside NCCL returns at its own deadline. If the communicator is blocking, the thread may
+// never return, and the messages cannot be ended.
 bool Rank::try_drop(const std::string& reason, const Notice& notice, bool tell) {
   const InsideNccl inside(&in_nccl_, std::try_to_lock);
   if (!inside.entered() && !info_.blocking) return false;

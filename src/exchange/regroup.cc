@@ -1,4 +1,4 @@
-// How the ranks that are left go on: Control::regroup.
+// How the remaining ranks continue: Control::regroup.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace annulus::exchange {
 
 using namespace std::chrono_literals;
 
-// What is known of the peers, as far as it concerns the next generation.
+// Passes to `survivors` what the peers have sent about the next generation.
 void Control::judge(Survivors* survivors) const {
   for (const Peer& peer : peers_) {
     if (peer.rank == rank_) continue;
@@ -22,12 +22,12 @@ void Control::judge(Survivors* survivors) const {
       continue;
     }
     if (peer.gone) survivors->gone(peer.rank);
-    // The list of a rank that has gone says at most that it has left this one out.
+    // The list of a rank that has gone matters only if it leaves this rank out.
     if (peer.survivors) survivors->heard(peer.rank, *peer.survivors);
   }
 }
 
-// With the lock held: the members are the same on all of them.
+// The caller holds the lock. `members` is the same on all members.
 World Control::move_on(const std::vector<int>& members) {
   World world;
   world.generation = generation_ + 1;
@@ -58,8 +58,8 @@ World Control::move_on(const std::vector<int>& members) {
   return world;
 }
 
-// The part without which no other part of the ranks goes on by itself: two that are disjoint are
-// never both such parts.
+// Throws if the members are too few. The rule allows only one part of the ranks to continue: two
+// disjoint parts never both satisfy it.
 void Control::require_enough(const std::vector<int>& members, int at_least) const {
   const auto left = static_cast<int>(members.size());
   if (at_least > 0) {

@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t kChunkBytes = 16384;
 constexpr int kBacklog = 4096;  // the system has a limit of its own
 
-// Frames are small, and the deadlines are the caller's.
+// Frames are small, so they are sent without delay. The caller has its own deadlines, so keepalive
+// is off.
 void set_options(const Socket& socket) {
   const int on = 1, off = 0;
   setsockopt(socket.handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -63,7 +64,8 @@ timespec until(SteadyClock::time_point end) {
   return {static_cast<time_t>(nanos / 1000000000), static_cast<long>(nanos % 1000000000)};
 }
 
-// Names are resolved by a thread of the C library, since that may take longer than the caller has.
+// Names are resolved by a thread of the C library, because that may take longer than the caller's
+// time limit.
 struct Lookup {
   std::string host;
   std::string port;
@@ -126,7 +128,7 @@ std::vector<SocketAddress> resolve(const Endpoint& endpoint, SteadyClock::time_p
   }
   if (code == EAI_INPROGRESS) {
     *problem = "its name is still being looked up";
-    // The thread writes to it later, so that it cannot be freed.
+    // The thread of the C library writes to it later, so it cannot be freed.
     if (gai_cancel(list[0]) == EAI_NOTCANCELED) static_cast<void>(lookup.release());
     return {};
   }
@@ -153,7 +155,7 @@ std::string peer_text(const Socket& socket) {
 Socket listen_at(const SocketAddress& address, std::string* problem) {
   Socket listener = new_socket(address, problem);
   if (!listener.is_open()) return listener;
-  // The port of a process that has just ended may be taken again.
+  // A port can be used again although a process that listened on it has just ended.
   const int on = 1;
   setsockopt(listener.handle(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(listener.handle(), generic(address), address.bytes) == 0 &&
@@ -179,8 +181,8 @@ Socket connect_to(const SocketAddress& address, SteadyClock::time_point end, std
       code = errno;
     }
   }
-  // Where nobody listens at a port from which connections are also made, a socket may be connected
-  // to itself.
+  // If no process listens at the port, and the system chooses the same port for this side, the
+  // socket can become connected to itself.
   const auto own = own_address(made), peer = peer_address(made);
   if (code == 0 && own && peer && own->endpoint() == peer->endpoint()) code = ECONNREFUSED;
   if (code == 0) return made;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_SOCKET_H_
 #define ANNULUS_EXCHANGE_SOCKET_H_
 
-// TCP sockets that never block: what waits, waits in a Poller until a moment that it is given.
+// TCP sockets that never block. All waiting is done in a Poller, until a given time.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -45,49 +45,49 @@ struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t bytes = 0;
 
-  // As text of numbers.
+  // The address in numeric form.
   Endpoint endpoint() const;
 };
 
-// The addresses of a name or of a numeric address. Empty where there are none, or where they were
-// not found by `end`; *problem says why.
+// The addresses of a host name or of a numeric address. Empty if there are none, or if they were
+// not found by `end`. Then *problem has the reason.
 std::vector<SocketAddress> resolve(const Endpoint& endpoint, SteadyClock::time_point end,
                                    std::string* problem);
-// The address that the text is, if it is an IP address; nothing for a name.
+// Parses a numeric IP address. Returns nothing if the text is a name.
 std::optional<SocketAddress> numeric_address(const Endpoint& endpoint);
 
-// The end of a connection on this side. Nothing where the socket has none.
+// The local address of a connection. Nothing if the socket has none.
 std::optional<SocketAddress> own_address(const Socket& socket);
-// "10.0.0.7:41122", for messages.
+// The remote address for messages, such as "10.0.0.7:41122".
 std::string peer_text(const Socket& socket);
 
-// Closed, with *problem saying why, where that fails.
+// Both functions return a closed socket if they fail. Then *problem has the reason.
 Socket listen_at(const SocketAddress& address, std::string* problem);
 Socket connect_to(const SocketAddress& address, SteadyClock::time_point end, std::string* problem);
-// A connection that came to a listener; closed where none is there.
+// Accepts a connection. Returns a closed socket if no connection is waiting.
 Socket accept_from(const Socket& listener);
 
 // Waits for several sockets at once.
 class Poller {
  public:
-  // POLLIN, POLLOUT or both.
+  // `events` is POLLIN, POLLOUT or both.
   void add(int handle, short events);
-  // False: nothing has happened by `end`.
+  // Returns false if nothing has happened by `end`.
   bool wait(SteadyClock::time_point end);
-  // Whether the socket can be read, written or has ended, as of the last wait. Quick where sockets
-  // are asked for in the order in which they were added.
+  // The events of the socket at the last wait: it can be read or written, or it has ended. The
+  // lookup is fast if sockets are queried in the order in which they were added.
   short events(int handle) const;
 
  private:
   std::vector<pollfd> polled_;
-  mutable std::size_t next_ = 0;  // behind the one that was asked for last
+  mutable std::size_t next_ = 0;  // the place after the handle that was queried last
 };
 
 // A connection to another rank: frames in, frames out.
 class Link {
  public:
   Link() : in_(0) {}
-  // Takes frames of up to `most` bytes.
+  // Accepts frames whose contents have up to `most` bytes.
   Link(Socket socket, std::size_t most) : socket_(std::move(socket)), in_(most) {}
 
   bool is_open() const { return socket_.is_open(); }
@@ -96,8 +96,8 @@ class Link {
   void close();
   FrameReader& in() { return in_; }
 
-  // Reads what is there, up to `most` bytes. False: the connection has ended, or what came is no
-  // sequence of frames; *reason says which.
+  // Reads what has arrived, up to `most` bytes. Returns false if the connection has ended or if the
+  // bytes are not a sequence of frames. Then *reason has the cause.
   bool receive(std::size_t most, std::string* reason);
 
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
@@ -105,21 +105,22 @@ class Link {
   void put(std::vector<std::byte> frame) {
     put(std::make_shared<const std::vector<std::byte>>(std::move(frame)));
   }
-  // Sends what goes without waiting. False: the connection has ended, and nothing is queued now.
+  // Sends as much as is possible without waiting. Returns false if the connection has ended; then
+  // nothing is queued any more.
   bool flush(std::string* reason);
-  // Frames that have not gone whole.
+  // The number of frames that are not sent completely.
   std::size_t queued() const { return out_.size(); }
-  // Whether the other side's host has all that was sent.
+  // Whether the host of the other side has received all that was sent.
   bool arrived() const;
 
  private:
   Socket socket_;
   FrameReader in_;
   std::deque<Bytes> out_;
-  std::size_t sent_ = 0;  // bytes of the first of them
+  std::size_t sent_ = 0;  // bytes of the first queued frame that were sent
 };
 
-// Sends what is queued on all of them until `end`.
+// Sends the queued frames on all links, until `end` at the latest.
 void flush_all(std::span<Link> links, SteadyClock::time_point end);
 
 }  // namespace annulus::exchange

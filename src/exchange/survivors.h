@@ -1,11 +1,12 @@
 #ifndef ANNULUS_EXCHANGE_SURVIVORS_H_
 #define ANNULUS_EXCHANGE_SURVIVORS_H_
 
-// Who goes on where ranks have gone or are late. Each rank says whom it takes for a member of the
-// next generation, at first all that it has no reason to leave out, and takes out whoever another
-// member leaves out. Where all of them say the same, that is decided. Lists only get shorter, so it
-// ends. A rank that has decided says so, and the others follow it: what it decided, all of them
-// have said.
+// Decides which ranks continue if some ranks have gone or are late. Each rank sends a list of the
+// ranks that it accepts as members of the next generation. The first list has all ranks that it has
+// no reason to leave out. Later it removes each rank that another member leaves out. When all
+// members have sent the same list, that list is decided. Lists only become shorter, so the
+// procedure ends. A rank that has decided sends its decision, and the others adopt it: they have
+// all sent the decided list before.
 
 #include <optional>
 #include <span>
@@ -15,27 +16,29 @@ namespace annulus::exchange {
 
 class Survivors {
  public:
-  // `rank` of `ranks` leaves out `without`, and never itself.
+  // This object belongs to rank `rank` of `ranks`. It leaves out the ranks `without`, but never
+  // itself.
   Survivors(int rank, int ranks, std::span<const int> without);
 
-  // Ascending.
+  // In ascending order.
   const std::vector<int>& members() const { return members_; }
   bool has(int rank) const;
 
   void gone(int rank);
   void heard(int from, std::span<const int> members);
   void decided(int from, std::span<const int> members);
-  // Leaves out those who have said nothing.
+  // Leaves out the ranks that have sent no list.
   void leave_out_silent();
 
-  // Whether members() has changed since this was asked last, or since the beginning: the others
-  // have to be told.
+  // Whether members() has changed since the last call, or since construction. If it has, the list
+  // must be sent to the others.
   bool take_change();
   bool agreed() const;
-  // The rank that leaves this one out, if there is no way to go on: a member does, or as many
-  // others as there are members, who may have gone on already.
+  // The rank that leaves this one out, if this rank cannot continue. That is the case if a member
+  // leaves it out, or if the ranks that leave it out are as many as the members and may have
+  // continued already.
   std::optional<int> left_out_by() const;
-  // Members that have said nothing, or something else.
+  // The members that have sent no list or a different one.
   std::vector<int> awaited() const;
 
  private:
@@ -44,7 +47,8 @@ class Survivors {
 
   int rank_;
   std::vector<int> members_;
-  std::vector<std::optional<std::vector<int>>> said_;  // by rank
+  // the lists that were received, indexed by rank
+  std::vector<std::optional<std::vector<int>>> said_;
   bool changed_ = true;
   bool decided_ = false;
   std::optional<int> left_out_by_;

@@ -5,7 +5,7 @@
 namespace annulus::exchange {
 namespace {
 
-// A place as one number, in the same order.
+// Encodes a place as one number. The order of the numbers is the order of the places.
 constexpr int kRoundBits = 20;
 
 std::uint64_t packed(const Place& place) {
@@ -37,9 +37,9 @@ void Track::begin(abi::CUstream stream) {
   if (!full()) entry(added_.load(std::memory_order_relaxed)).reached.record(stream);
 }
 
-// The newest entry is never taken away, so that its event may be recorded again. Who looks reads
-// the place before it asks the event: a place that is seen was stored when the event had been
-// recorded.
+// The newest entry is never removed, so its event may be recorded again. The thread that looks
+// reads the place before it queries the event. The place is stored after the event is recorded, so
+// the event of a place that is read was recorded.
 void Track::add(abi::CUstream stream, const Place& place, bool is_group) {
   const std::uint64_t added = added_.load(std::memory_order_relaxed);
   const bool again = full();

@@ -9,7 +9,7 @@
 namespace annulus::exchange {
 namespace {
 
-// Ranks that have posted nothing have come to nothing.
+// A rank that has posted no position counts as not having reached the first run.
 Place place_of(const RankState& state) {
   return state.posted ? Place{state.position.run, state.position.round}
                       : Place{Place::kMeeting, Place::kBefore};
@@ -59,7 +59,7 @@ Notice blame(std::span<const RankState> others, int ranks, const Place& place,
                           waited.count() / 2);
     return notice;
   }
-  // A rank that speaks waits for another one.
+  // A rank that sends signs of life only waits for another rank.
   notice.ranks = silent.empty() ? at_last : silent;
   notice.text = fmt::format("{} {} not come to {} within {} ms", name_ranks(notice.ranks, ranks),
                             have(notice.ranks), text_of(place), waited.count());

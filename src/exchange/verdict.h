@@ -1,7 +1,7 @@
 #ifndef ANNULUS_EXCHANGE_VERDICT_H_
 #define ANNULUS_EXCHANGE_VERDICT_H_
 
-// Whose fault it is that messages do not go on, from what the control channel says.
+// Determines which rank caused messages to stop, from the messages of the control channel.
 
 #include <chrono>
 #include <span>
@@ -14,23 +14,23 @@
 
 namespace annulus::exchange {
 
-// Says whom a rank of `ranks` has to blame that has waited `waited` at `place` and has heard
-// `others`: the ranks that have gone and had not passed the place; else those that are the furthest
-// behind it, of which some may be waiting for another: ranks whose messages are under way say so
-// now and then, so where some have been silent for half of the wait it is those. Where all have
-// come, it is whoever is silent, if anybody is.
+// Returns the ranks to blame, for a rank that has waited `waited` at `place` and has received the
+// states `others`. These are the ranks that have gone without passing the place. If there are none,
+// they are the ranks that are furthest behind it. Some of these may only wait for another rank. A
+// rank whose messages are in progress sends a sign of life from time to time. So if some of the
+// ranks furthest behind have been silent for half of the wait, only these are blamed. If all ranks
+// have reached the place, the silent ranks are blamed, if there are any.
 Notice blame(std::span<const RankState> others, int ranks, const Place& place,
              std::chrono::milliseconds waited);
 
-// Says whom a rank has to blame for an error of NCCL's, which is `error` in words. NCCL returns
-// errors to ranks that are well, since their connections to one that has died end: the error alone
-// is no fault of the rank that got it. `dead` are ranks whose connections of the control channel
-// have ended, `silent` those that have not answered for `waited`. If there are neither, no rank is
-// to blame.
+// Returns the ranks to blame for an error of NCCL, which is `error` in words. NCCL also returns
+// errors to healthy ranks, because their connections to a dead rank end. So an error alone is not
+// the fault of the rank that got it. `dead` are the ranks whose control connections have ended.
+// `silent` are the ranks that have not answered for `waited`. If both are empty, no rank is blamed.
 Notice blame_for_error(const std::string& error, std::span<const int> dead,
                        std::span<const int> silent, int ranks, std::chrono::milliseconds waited);
 
-// Ranks that have gone and have not passed the place.
+// The ranks that have gone without passing the place.
 std::vector<int> gone_before(std::span<const RankState> others, const Place& place);
 
 // "round 2 of run 17", "run 17", or "the meeting"

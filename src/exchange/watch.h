@@ -10,11 +10,11 @@
 
 namespace annulus::exchange {
 
-// A thread that looks now and then while there is something to look at, and sleeps otherwise.
+// A thread that calls look() periodically while something is in progress, and sleeps otherwise.
 class Watch {
  public:
-  // look() says whether something is under way. It is called after each ring of the bell, and then
-  // every millisecond for as long as it says so. It must not throw.
+  // look() returns whether something is in progress. It is called after each ring of the bell, and
+  // then every millisecond as long as it returns true. It must not throw.
   Watch(std::shared_ptr<Bell> bell, std::function<bool()> look);
   ~Watch();
   Watch(const Watch&) = delete;
