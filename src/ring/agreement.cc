@@ -91,8 +91,8 @@ void require_agreement(std::span<const Terms> ranks) {
       brought[ranks[rank][term].value].push_back(static_cast<int>(rank));
     }
     if (brought.size() == 1) continue;
-    // The value that most ranks brought is taken as right; of two equally large groups, that of the
-    // lowest rank.
+    // The value of most ranks is taken as right. Of two equally large groups, the group with the
+    // lowest rank is taken as right.
     const auto most = std::max_element(brought.begin(), brought.end(), [](auto& a, auto& b) {
       return a.second.size() != b.second.size() ? a.second.size() < b.second.size()
                                                 : a.second.front() > b.second.front();

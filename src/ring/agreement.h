@@ -2,8 +2,8 @@
 #define ANNULUS_RING_AGREEMENT_H_
 
 // The terms that all ranks of a ring must agree on, so that no rank waits for a message that
-// another one never sends. Terms are compared by their text: digests tell whether two ranks agree,
-// terms name what they disagree about.
+// another rank never sends. Digests of the terms show whether two ranks agree. The texts of the
+// terms show what they disagree about.
 
 #include <span>
 #include <string>
@@ -21,16 +21,16 @@ struct Term {
 };
 using Terms = std::vector<Term>;
 
-// Library version, shapes, dtype, pattern (explicit layouts by their content), scores, shards, the
-// route that was asked for, architecture and driver (as one text, `device`) and the configuration
-// that was asked for.
+// The terms: library version, shapes, dtype, pattern (explicit layouts by their content), scores,
+// shards, the requested route, architecture and driver (as one text, `device`) and the requested
+// configuration.
 Terms terms_of(const Problem& problem, const ShardMap& shards, Route route,
                const std::string& device, const std::string& config);
 
 base::Digest digest_of(const Terms& terms);
 
-// Throws Error{kInvalidArgument} for the first term about which ranks differ. The message names the
-// ranks outside the majority, what they brought, and what the others brought.
+// Throws Error{kInvalidArgument} for the first term that differs between ranks. The message names
+// the ranks outside the majority, their values, and the value of the majority.
 void require_agreement(std::span<const Terms> ranks);
 
 }  // namespace annulus::ring

@@ -12,15 +12,15 @@ namespace {
 
 using Kind = Violation::Kind;
 
-// Names an op by its rank and its index among the rank's ops.
+// Identifies an op by its rank and its index among the ops of the rank.
 struct Place {
   int rank = 0;
   int op = 0;
 };
 
-// Orders the ops of all ranks by vector clocks: `known` of an op says, for each stream, how many of
-// its ops have ended when this one starts. A matched exchange ends on both sides only after it has
-// started on both.
+// Orders the ops of all ranks by vector clocks: `known` of an op has, for each stream, the number
+// of the stream's ops that have ended when the op starts. A matched exchange ends on both sides
+// only after it has started on both.
 class Order {
  public:
   Order(const Schedule& schedule, ViolationReport* report) : schedule_(schedule) {
@@ -45,8 +45,8 @@ class Order {
   struct Node {
     Place place;
     std::vector<int> after;  // nodes that must have ended before this one starts
-    std::vector<int> known;  // by stream: ops of it that have ended when this one starts
-    int number = 0;          // its place in its stream, from 1
+    std::vector<int> known;  // [stream]: the number of its ops that have ended when this one starts
+    int number = 0;          // its position in its stream, from 1
     bool done = false;
   };
 
@@ -81,7 +81,7 @@ class Order {
     }
   }
 
-  // Finds the ops whose start an op waits for while it runs: the other sides of an exchange.
+  // Finds the ops that must have started before an op can end: the other sides of an exchange.
   void peers_of(const Node& at, std::vector<int>* peers) const {
     peers->clear();
     const Op& op = op_of(at);
@@ -96,11 +96,12 @@ class Order {
     }
   }
 
-  // Finds `known` of every op, in any order that the edges allow.
+  // Computes `known` of every op. The order of the computation follows the edges.
   void settle(ViolationReport* report) {
     const auto streams = static_cast<std::size_t>(schedule_.rank_count()) * 2;
     std::vector<int> peers;
-    // At its end an op knows what it knew at its start, what its peers knew at theirs, and itself.
+    // At its end an op knows what it knew at its start, what its peers knew at their starts, and
+    // itself.
     const auto known_at_end = [&](const Node& at) {
       std::vector<int> known = at.known;
       peers_of(at, &peers);
@@ -112,8 +113,9 @@ class Order {
       own = std::max(own, at.number);
       return known;
     };
-    // An op can start when the ops before it have ended, and those end when their peers have
-    // started. The loop repeats until no further op can start; ops that are left wait in a circle.
+    // An op can start after the ops before it have ended. An op ends after its peers have started.
+    // The loop repeats until no further op can start. The ops that remain wait for each other in a
+    // circle.
     bool progress = true;
     std::size_t settled = 0;
     while (progress) {
@@ -152,13 +154,13 @@ class Order {
   std::vector<Node> nodes_;
 };
 
-// What an op does with rows of one place: a slot, or the own packed rows.
+// The access of an op to the rows of one place: a slot, or the rank's own packed rows.
 struct Access {
   int op = 0;
   bool write = false;
   pattern::Interval at;    // rows of the place
-  int owner = kNone;       // whose rows they are,
-  std::int64_t first = 0;  // and which of its packed rows
+  int owner = kNone;       // the owner of these rows
+  std::int64_t first = 0;  // the first of them among the owner's packed rows
 };
 
 // The accesses of a rank's ops to one place.
@@ -182,7 +184,8 @@ std::vector<Access> accesses_of(const Schedule& schedule, int rank, int place) {
       accesses.push_back({static_cast<int>(i), true, {0, rows}, rank, 0});
     }
     if (op.kind != Op::Kind::kCompute || op.slot != place || op.slot == kCallersTensors) continue;
-    // A launch reads all that its round brought, where the exchange put it.
+    // A launch reads all rows that arrived in its round, at the places where the exchange stored
+    // them.
     int index = 0;
     const Op* exchange = own.exchange_of(op.round, &index);
     if (exchange == nullptr) continue;
@@ -197,7 +200,7 @@ std::vector<Access> accesses_of(const Schedule& schedule, int rank, int place) {
   return accesses;
 }
 
-// What rows of a place hold: (owner, packed row) of the first row of each interval.
+// The contents of a place: (owner, packed row) of the first row of each interval.
 class Contents {
  public:
   void write(const Access& access) {
@@ -206,7 +209,8 @@ class Contents {
     held_.erase(held_.lower_bound(access.at.begin), held_.lower_bound(access.at.end));
     held_[access.at.begin] = {access.at.end, access.owner, access.first};
   }
-  // Whether the rows are what the access wants, and if not what is found instead.
+  // Returns nothing if the rows are the ones that the access expects, else a text for the rows
+  // found instead.
   std::optional<std::string> missing(const Access& access) const {
     std::int64_t row = access.at.begin;
     while (row < access.at.end) {
@@ -246,8 +250,8 @@ std::string name_of(int place) {
   return place == kOwnRows ? "the packed rows" : fmt::format("slot {}", place);
 }
 
-// Checks that every read of a place finds the rows it wants, that no write can overtake a read, and
-// that all writes of the same rows are ordered.
+// Checks that every read of a place finds the rows it expects, that no write can overtake a read,
+// and that all writes of the same rows are ordered.
 void check_place(const Schedule& schedule, const Order& order, int rank, int place,
                  ViolationReport* report) {
   const std::vector<Access> accesses = accesses_of(schedule, rank, place);
@@ -263,8 +267,8 @@ void check_place(const Schedule& schedule, const Order& order, int rank, int pla
   };
   for (const Access& reader : accesses) {
     if (reader.write) continue;
-    // The writes that have ended before the read starts, in their order, make what it finds. A
-    // write of its rows that is neither before nor behind it may overwrite them.
+    // A read finds the result of the writes that have ended before it starts, in their order. A
+    // write to its rows that is ordered neither before nor after the read may overwrite them.
     std::vector<const Access*> writers;
     for (const Access& writer : accesses) {
       if (!writer.write || !touch(writer, reader)) continue;

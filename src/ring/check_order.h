@@ -1,8 +1,8 @@
 #ifndef ANNULUS_RING_CHECK_ORDER_H_
 #define ANNULUS_RING_CHECK_ORDER_H_
 
-// The part of check_schedule.h that is about order: whether ops wait for each other in a circle,
-// and whether every range of a slot holds the right rows when it is read.
+// The checks of order in check_schedule.h: no ops wait for each other in a circle, and every range
+// of a slot holds the right rows when it is read.
 
 #include "ring/schedule.h"
 #include "ring/violation.h"

@@ -45,7 +45,7 @@ class Numbers {
   }
 
  private:
-  // Packed rows are rows of the shard, each at most once.
+  // Packed rows are rows of the shard, and each occurs at most once.
   void check_packed(int rank, ViolationReport* report) const {
     const PackedRows& packed = schedule_.packed[static_cast<std::size_t>(rank)];
     std::vector<Interval> pieces = packed.pieces();
@@ -70,7 +70,7 @@ class Numbers {
       good = good && op.round >= 0 && (!op.sends.empty() || !op.receives.empty());
       int first = 0;
       schedule_.ranks[static_cast<std::size_t>(rank)].exchange_of(op.round, &first);
-      good = good && first == static_cast<int>(index);  // one in a round
+      good = good && first == static_cast<int>(index);  // at most one exchange in a round
     } else {
       good = good && op.sends.empty() && op.receives.empty();
     }
@@ -95,14 +95,14 @@ class Numbers {
 
 // ---- Rows
 
-// The rows of an owner's shard that a message brings.
+// The rows of an owner's shard that a message carries.
 template <typename F>
 void each_row_piece(const Schedule& schedule, const Transfer& transfer, F f) {
   schedule.packed[static_cast<std::size_t>(transfer.owner)].each_piece(
       {transfer.first, transfer.first + transfer.rows}, f);
 }
 
-// The rows of the shard of `owner` that some row of `rank` sees.
+// The rows of the shard of `owner` that at least one row of `rank` sees.
 class Seen {
  public:
   Seen(const Problem& problem, const Pattern& pattern, const ShardMap& shards)
@@ -185,7 +185,8 @@ class Seen {
   const ShardMap& shards_;
 };
 
-// What a rank computes with, and what it is sent, against what it sees.
+// Compares the rows that a rank computes with, and the rows that it receives, with the rows that it
+// sees.
 class RowChecker {
  public:
   RowChecker(const Schedule& schedule, const Problem& problem, const ShardMap& shards)
@@ -216,7 +217,8 @@ class RowChecker {
 
  private:
   // Each row that is seen must be in exactly one launch of the branch. Rows that are not seen may
-  // be in any number of them: rows that see no key need a launch, which writes their empty answer.
+  // be in any number of launches: a rank whose rows see no key needs a launch that writes the empty
+  // output.
   void check_branch(int rank, int owner, int branch, const IntervalSet& seen,
                     ViolationReport* report) const {
     IntervalSet computed, piece, both;
@@ -255,8 +257,8 @@ class RowChecker {
         missing.front().begin, owner, branch);
   }
 
-  // How many rows of the owner the rank receives and does not see. Only rows that it sends on may
-  // be among them, and those of an owner whose rows it sees in very many pieces.
+  // The number of the owner's rows that the rank receives but does not see. They may only be rows
+  // that it passes on, or rows of an owner whose rows it sees in very many pieces.
   std::int64_t unseen_rows(int rank, int owner, const IntervalSet& seen,
                            ViolationReport* report) const {
     const RankSchedule& own = schedule_.ranks[static_cast<std::size_t>(rank)];
@@ -309,8 +311,8 @@ class RowChecker {
 
 // ---- Sends and receives
 
-// Checks that what a rank sends to another in a round is what that one receives from it then: as
-// many messages, of the same rows, in the same order.
+// Checks that the messages that a rank sends to a peer in a round are the messages that the peer
+// receives from it: the same number, the same rows, in the same order.
 void check_matching(const Schedule& schedule, ViolationReport* report) {
   const auto side = [&](int rank, int peer, int round, bool sends) {
     std::vector<Transfer> found;
@@ -379,8 +381,8 @@ void check_memory_bound(const Schedule& schedule, const ShardMap& shards, Violat
 
 // ---- State
 
-// Checks a rank's launches in their order: the first one starts from nothing, the last one writes
-// O, none comes behind it, and there are at most as many as rounds and one, times branches.
+// Checks the launches of a rank in their order. The first launch starts without a state, the last
+// one writes O, and none follows it. There are at most (rounds + 1) * branches of them.
 void check_state(const Schedule& schedule, const Problem& problem, const ShardMap& shards,
                  ViolationReport* report) {
   const int most = (schedule.rounds + 1) * static_cast<int>(problem.pattern.branches().size());

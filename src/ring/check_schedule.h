@@ -1,9 +1,9 @@
 #ifndef ANNULUS_RING_CHECK_SCHEDULE_H_
 #define ANNULUS_RING_CHECK_SCHEDULE_H_
 
-// Checks a schedule without the code that makes one: from the meaning of the ops, the streams and
-// waits that order them, and the problem. What a launch does with its keys is checked in
-// check_tiles.h.
+// Checks a schedule without the code that makes schedules. It uses the meaning of the ops, the
+// streams and waits that order them, and the problem. check_tiles.h checks which keys a launch uses
+// in each tile.
 
 #include <vector>
 
@@ -12,7 +12,7 @@
 
 namespace annulus::ring {
 
-// All violations, at most a few of each kind; empty where the schedule is right:
+// Returns all violations, at most a few of each kind. The result is empty if all of this is true:
 //
 //   every key that a rank sees through a branch is in exactly one of the branch's launches,
 //   what one rank sends another receives, the same rows in the same order,
@@ -21,9 +21,9 @@ namespace annulus::ring {
 //   rows are where they are read, and stay until then; nothing waits in a circle,
 //   own packed rows and slots are within the bound of rounds.h.
 //
-// Where a rank and an owner have up to 2^24 pairs, the pattern is asked about each of them; above
-// that, rows are asked one by one for the keys that they see. Requires: validate(shards, problem)
-// passes and the schedule is for as many ranks.
+// If a rank and an owner have at most 2^24 pairs, the pattern is evaluated for each pair. If they
+// have more, it is evaluated for the keys of one row at a time. Requires: validate(shards, problem)
+// passes, and the schedule is for the same number of ranks.
 std::vector<Violation> check_schedule(const Schedule& schedule, const Problem& problem,
                                       const ShardMap& shards);
 

@@ -9,10 +9,11 @@ namespace {
 
 using Kind = Violation::Kind;
 
-// The rows of a tensor: the position of each, and where another segment begins.
+// The rows of a tensor: the position of each row, and the rows at which segments begin.
 struct Rows {
   std::vector<std::int64_t> positions;
-  std::vector<std::int64_t> segments;  // rows at which positions do not go on
+  // rows whose position does not follow the position of the row before
+  std::vector<std::int64_t> segments;
 
   void add(std::int64_t position) {
     if (positions.empty() || positions.back() + 1 != position) {
@@ -41,8 +42,8 @@ Rows rows_of_queries(const PlannedRing& ring, int rank) {
   return rows;
 }
 
-// The keys of a launch: the rank's own, or all rows that its schedule says arrive in the round, in
-// the order in which they lie in the slot.
+// The keys of a launch: the rank's own keys, or all rows that arrive in the round according to the
+// rank's schedule, in their order in the slot.
 Rows rows_of_keys(const PlannedRing& ring, int rank, int round) {
   const auto shard = [&](int owner) {
     return positions_of(ring.world.shards.k[static_cast<std::size_t>(owner)],
@@ -61,7 +62,7 @@ Rows rows_of_keys(const PlannedRing& ring, int rank, int round) {
   std::ranges::sort(receives, {}, &Transfer::row);
   for (const Transfer& receive : receives) {
     const std::vector<std::int64_t> whole = shard(receive.owner);
-    std::int64_t place = 0;  // among the owner's packed rows
+    std::int64_t place = 0;  // an index among the owner's packed rows
     for (const pattern::Interval& piece :
          ring.ranks[static_cast<std::size_t>(receive.owner)].packed.pieces()) {
       for (std::int64_t row = piece.begin; row < piece.end; ++row, ++place) {
@@ -73,8 +74,8 @@ Rows rows_of_keys(const PlannedRing& ring, int rank, int round) {
   return rows;
 }
 
-// The tiles of `tile` rows: the rows of each. With two segments the kernel's tiles begin anew with
-// the second one; otherwise they do not look at segments.
+// The rows of each tile of `tile` rows. If there are two segments, the kernel starts a new tile at
+// the second segment. Otherwise its tiles do not depend on segments.
 std::vector<pattern::Interval> tiles_of(const Rows& rows, std::int64_t tile, bool by_segment) {
   std::vector<std::int64_t> begins = by_segment ? rows.segments : std::vector<std::int64_t>{0};
   begins.push_back(std::ssize(rows.positions));
@@ -111,7 +112,7 @@ void check_launches(const PlannedRing& ring, int rank, const std::vector<const O
   }
 }
 
-// What one branch shows to the rows of a rank, for one head of one batch.
+// The keys that the rows of a rank see through one branch, for one head of one batch.
 struct View {
   const PlannedRing& ring;
   const Pattern& pattern;
@@ -124,7 +125,7 @@ struct View {
   }
 };
 
-// Compares each tile of a launch with its list.
+// Compares each tile of a launch with the launch's list.
 void check_launch(const View& view, const attention::LaunchPlan& launch, int round,
                   ViolationReport* report) {
   const Rows q = rows_of_queries(view.ring, view.rank);
@@ -156,8 +157,8 @@ void check_launch(const View& view, const attention::LaunchPlan& launch, int rou
         ++times;
         full = full || !run.partial;
       }
-      // A tile without a visible pair may be listed any number of times: as a partial tile it adds
-      // nothing to the answer, and as a full one it is reported below.
+      // A tile without a visible pair may be listed any number of times. As a partial tile it adds
+      // nothing to the output, and as a full tile it is reported below.
       if (any && times != 1) {
         report->add(
             times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
@@ -175,7 +176,7 @@ void check_launch(const View& view, const attention::LaunchPlan& launch, int rou
   }
 }
 
-// Each key that a row sees must be in one launch of the branch.
+// Checks that each key that a row sees is in one launch of the branch.
 void check_keys(const View& view, const std::vector<const Op*>& computes, int branch,
                 ViolationReport* report) {
   std::map<std::int64_t, int> launched;

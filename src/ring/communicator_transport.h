@@ -1,7 +1,8 @@
 #ifndef ANNULUS_RING_COMMUNICATOR_TRANSPORT_H_
 #define ANNULUS_RING_COMMUNICATOR_TRANSPORT_H_
 
-// The transport of a rank whose peers are anywhere: a round is one group of messages of NCCL.
+// The transport of a rank whose peers may be in other processes: a round is one NCCL group of
+// messages.
 
 #include <memory>
 #include <vector>
@@ -14,16 +15,18 @@ namespace annulus::ring {
 
 class CommunicatorTransport final : public Transport {
  public:
-  // Takes memory for the largest round of the schedule.
+  // Reserves memory for the largest round of the schedule.
   CommunicatorTransport(std::shared_ptr<exchange::Rank> rank, const RankSchedule& schedule);
 
-  // In front of the rounds of a run and behind them, then on the stream of the last one.
+  // begin_run() is called before the rounds of a run, and end_run() after them with the stream of
+  // the last round.
   std::int64_t begin_run() { return run_ = rank_->begin_run(); }
   void end_run(abi::CUstream stream) { rank_->end_run(stream, run_); }
-  // Instead of the rest of it.
+  // Called instead of the remaining rounds and end_run() if a run fails.
   void abandon_run(const char* why) noexcept { rank_->abandon_run(run_, why); }
 
-  // Returns when the group is queued. Throws as exchange::Rank::exchange, naming the round.
+  // Returns after the group is queued. Throws as exchange::Rank::exchange does, with the round in
+  // the message.
   void exchange(int round, std::span<const MessagePart> sends,
                 std::span<const MessagePart> receives, abi::CUstream stream) override;
 

@@ -1,11 +1,11 @@
-// Rows go from their owner to their user in one hop.
+// The direct route: rows travel from their owner to their user in one hop.
 //
-// Who sends to whom in which round is a colouring of the edges owner -> user, in which a round is a
-// colour, a rank may receive as many edges of a colour as fit in a slot, and send about its share
-// of what it sends altogether. Edges are taken in the order of the distance from owner to user, so
-// that where all ranks need alike, each sends and receives the same in every round; or from the
-// largest on. A first fit by one of these orders is tried with few rounds and little sending in a
-// round first, then with more.
+// The assignment of messages to rounds is a colouring of the edges owner -> user. A round is a
+// colour. In one round a rank may receive as many edges as fit in a slot, and it should send about
+// an equal part of all that it sends. One order takes the edges by the distance from owner to user,
+// so that if all ranks need alike, each rank sends and receives the same in every round. The other
+// order takes the largest edges first. A first-fit assignment in one of these orders is tried with
+// few rounds and small sends in each round first, then with larger values.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -27,16 +27,15 @@ using pattern::IntervalSet;
 
 constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max();
 
-// The rows that a user needs of an owner. A ring may have as many parcels as the square of its
-// ranks.
+// The rows that a user needs from an owner. A ring may have up to ranks * ranks parcels.
 struct Parcel {
   int owner = 0;
   int user = 0;
   std::int64_t rows = 0;
 };
 
-// Rows of a parcel that go in a round. The parts of a parcel are next to each other, in the order
-// of its rows.
+// Rows of a parcel that travel in one round. The parts of a parcel are adjacent, in the order of
+// the parcel's rows.
 struct Part {
   std::uint32_t parcel = 0;
   std::uint32_t round = 0;
@@ -56,7 +55,7 @@ void pack_rows(const Demand& demand, Rounds* rounds) {
 }
 
 // The order of all parcels: by the distance from owner to user, upwards around the ring, then by
-// users. Parcels that follow each other use neighbouring numbers of FreeRounds.
+// user. Consecutive parcels use adjacent numbers of FreeRounds.
 class ParcelOrder {
  public:
   explicit ParcelOrder(const Demand& demand) : demand_(demand) {
@@ -66,7 +65,7 @@ class ParcelOrder {
   }
 
   std::size_t size() const { return first_.back(); }
-  // Calls f(index in the order, user, need) by ascending users, then owners.
+  // Calls f(index in the order, user, need) by ascending user, then by ascending owner.
   template <typename F>
   void each(const F& f) const {
     std::vector<std::uint32_t> next = first_;
@@ -99,7 +98,7 @@ std::vector<Parcel> parcels_of(const ParcelOrder& order) {
   return parcels;
 }
 
-// One attempt to put all parcels into a number of rounds.
+// One attempt to assign all parcels to a given number of rounds.
 class Filling {
  public:
   struct Bounds {
@@ -107,7 +106,7 @@ class Filling {
     // [round % 2][rank]: rows in a round
     std::array<std::vector<std::int64_t>, 2> receive, send;
     std::int64_t grain = 1;
-    bool halves = false;  // parcels are cut in halves or not at all
+    bool halves = false;  // parcels are cut into halves or not at all
   };
 
   Filling(const std::vector<Parcel>& parcels, const Bounds& bounds)
@@ -116,14 +115,14 @@ class Filling {
         receiving_(bounds.rounds, bounds.receive),
         sending_(bounds.rounds, bounds.send) {}
 
-  // How many of so many rows are the first half, of which a slot takes `most`.
+  // The size of the first half of `rows` rows, if a slot holds at most `most` rows.
   static std::int64_t first_half(std::int64_t rows, std::int64_t most, std::int64_t grain) {
     const std::int64_t first = rows - base::round_down(rows / 2, grain);
     return first <= most ? first : base::round_down(most, grain);
   }
 
-  // The parts in the order in which they were put, or none where they do not fit. Requires: there
-  // are parcels.
+  // Returns the parts in the order in which they were assigned, or no parts if they do not fit.
+  // Requires: there are parcels.
   std::vector<Part> fill(const std::vector<std::uint32_t>& order) {
     parts_.reserve(parcels_.size());
     for (const std::uint32_t parcel : order) {
@@ -137,12 +136,12 @@ class Filling {
   std::int64_t capacity(int user, std::size_t round) const {
     return bounds_.receive[round % 2][static_cast<std::size_t>(user)];
   }
-  // How much more the round takes of the parcel.
+  // The number of further rows of the parcel that the round can take.
   std::int64_t room(const Parcel& parcel, std::size_t round) const {
     return std::min(receiving_.room(parcel.user, round), sending_.room(parcel.owner, round));
   }
 
-  // The first round with room for so many rows of the parcel, for which accepts() is true too.
+  // The first round that has room for `rows` rows of the parcel and for which accepts() is true.
   template <typename Accepts>
   std::size_t first_round(const Parcel& parcel, std::int64_t rows, const Accepts& accepts) {
     if (rows > capacity(parcel.user, 0)) return bounds_.rounds;
@@ -169,8 +168,8 @@ class Filling {
     return true;
   }
 
-  // The first round that takes so many rows of the parcel; else the first one that the user has to
-  // itself; else the first one that takes any.
+  // The first round that can take `rows` rows of the parcel. If there is none, the first round in
+  // which the user receives nothing else. If there is none, the first round that can take any row.
   std::size_t round_of_piece(const Parcel& parcel, std::int64_t rows) {
     std::size_t round = first_round(parcel, rows);
     if (round < bounds_.rounds) return round;
@@ -237,7 +236,8 @@ class RoundSearch {
     return most_held_rows(demand_.largest, packed) - packed;
   }
 
-  // With as few rounds as possible, and then as little sending in a round.
+  // Finds parts with as few rounds as possible, and with these rounds the smallest sends in each
+  // round.
   std::vector<Part> find(std::size_t fewest) {
     for (std::size_t rounds = fewest;; ++rounds) {
       std::vector<Part> parts = fill(rounds, kNoBound);
@@ -245,9 +245,10 @@ class RoundSearch {
     }
   }
 
-  // The same for parcels in halves; none if no number of rounds up to `most` is enough. As a rule a
-  // number is enough if a smaller one is. So ever larger numbers are tried until one is enough, and
-  // then some in between: a fill for each number would take a time in the cube of the ranks.
+  // Does the same with parcels cut into halves. Returns no parts if no number of rounds up to
+  // `most` suffices. Usually, if a number suffices, every larger number does too. So ever larger
+  // numbers are tried until one suffices, and then some smaller ones. Trying every number would
+  // take a time in O(ranks^3).
   std::vector<Part> find_halves(std::size_t fewest, std::size_t most) {
     bounds_.halves = true;
     fewest = std::max(fewest, fewest_rounds_of_halves());
@@ -272,8 +273,8 @@ class RoundSearch {
     return send_less(enough, std::move(parts));
   }
 
-  // Parts in so many rounds of which no rank sends much more in a round than its share; the given
-  // ones if none are found.
+  // Parts in `rounds` rounds in which no rank sends much more in one round than its share. Returns
+  // the given parts if none are found.
   std::vector<Part> send_less(std::size_t rounds, std::vector<Part> parts) {
     // The most that a rank sends in a round, in quarters of its share.
     for (const std::int64_t quarters : {4, 5, 6, 8, 12, 16}) {
@@ -308,7 +309,7 @@ class RoundSearch {
     return parts;
   }
 
-  // Shares the rows that a rank may hold out between its slots. Slot 0 gets what is over.
+  // Divides the rows that a rank may hold between its slots. Slot 0 gets the remainder.
   void set_slots() {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (std::size_t rank = 0; rank < to_receive_.size(); ++rank) {
@@ -332,7 +333,7 @@ class RoundSearch {
     return static_cast<std::size_t>(most);
   }
 
-  // A round takes no two halves of which each is more than half a slot.
+  // A round cannot take two halves that are each larger than half a slot.
   std::size_t fewest_rounds_of_halves() const {
     std::vector<std::size_t> large(to_receive_.size(), 0);  // [user]
     base::charge(std::ssize(parcels_));
@@ -348,7 +349,7 @@ class RoundSearch {
     return std::ranges::max(large);
   }
 
-  // A rank sends in a round at most so many quarters of its share.
+  // Fills rounds in which a rank sends at most `quarters` quarters of its share.
   std::vector<Part> fill(std::size_t rounds, std::int64_t quarters) {
     bounds_.rounds = rounds;
     std::vector<std::int64_t> send;
@@ -359,7 +360,7 @@ class RoundSearch {
       }
       const std::int64_t share =
           base::ceil_div(to_send_[rank], static_cast<std::int64_t>(bounds_.rounds));
-      // No less than the largest message, which fills a slot.
+      // At least the largest message, which fills a slot.
       send.push_back(std::max(base::round_up(share * quarters / 4, bounds_.grain),
                               std::ranges::max(bounds_.receive[0])));
     }
@@ -386,19 +387,19 @@ class RoundSearch {
   Filling::Bounds bounds_;
 };
 
-// Where the parts of each parcel begin.
+// The index of the first part of each parcel.
 std::vector<std::size_t> starts_of(const std::vector<Part>& parts, std::size_t parcels) {
   std::vector<std::size_t> starts(parcels);
   for (std::size_t i = parts.size(); i-- > 0;) starts[parts[i].parcel] = i;
   return starts;
 }
 
-// The messages of `part` of a parcel, whose rows are at `all_places` of the packed rows: one for
-// each range of them that it touches.
+// Adds the messages of `part` of a parcel: one for each interval of `all_places` that the part
+// touches. `all_places` are the places of the parcel's rows among the packed rows.
 void add_messages(const Parcel& parcel, const IntervalSet& all_places, const Interval& part,
                   std::vector<Message>* round) {
   base::charge(4 * std::ssize(all_places));
-  std::int64_t row = 0;  // of the parcel
+  std::int64_t row = 0;  // the number of the row within the parcel
   for (const Interval& places : all_places) {
     const Interval rows = pattern::intersection(part, {row, row + places.size()});
     if (!rows.empty()) {
@@ -414,9 +415,9 @@ void add_messages(const Parcel& parcel, const IntervalSet& all_places, const Int
   }
 }
 
-// Makes the rounds, with room for the messages of all parts.
+// Creates the rounds, with reserved memory for the messages of all parts.
 void reserve_rounds(const std::vector<Part>& parts, Rounds* rounds) {
-  std::vector<std::size_t> counts;  // [round]: of parts
+  std::vector<std::size_t> counts;  // [round]: the number of parts
   for (const Part& part : parts) {
     if (counts.size() <= part.round) counts.resize(part.round + std::size_t{1});
     ++counts[part.round];
@@ -442,7 +443,7 @@ void route_directly(const Demand& demand, Rounds* rounds) {
     Interval rows;
     for (std::size_t i = starts[index]; i < parts.size() && parts[i].parcel == index; ++i) {
       rows.end += parts[i].rows;
-      // Parts that follow each other and go in one round are one.
+      // Consecutive parts in the same round are merged.
       const bool goes_on = i + 1 < parts.size() && parts[i + 1].parcel == index &&
                            parts[i + 1].round == parts[i].round;
       if (goes_on) continue;

@@ -5,7 +5,7 @@
 namespace annulus::ring {
 namespace {
 
-// The rows with all but their first four binary digits cleared.
+// The number with all but its first four binary digits cleared.
 std::int64_t rounded(std::int64_t rows) {
   const int digits = std::bit_width(static_cast<std::uint64_t>(rows));
   const int cleared = std::max(0, digits - 4);

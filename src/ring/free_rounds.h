@@ -1,16 +1,17 @@
 #ifndef ANNULUS_RING_FREE_ROUNDS_H_
 #define ANNULUS_RING_FREE_ROUNDS_H_
 
-// How many rows each rank of a ring can still receive, or send, in each round, and in which rounds
-// it can take at least so many.
+// The number of rows that each rank of a ring can still receive, or send, in each round, and the
+// rounds in which a rank can take at least a given number of rows.
 //
-// Messages are put into rounds one by one, each into the first round in which its sender and its
-// receiver both have room. A ring of P ranks may have P * P messages in 2 * P rounds, and looking
-// at each round for each message would take a time in P * P * P. So the rounds of a rank that have
-// room for a number of rows are a set of bits, and 64 rounds of two ranks are compared at once.
+// Messages are assigned to rounds one by one. Each gets the first round in which its sender and its
+// receiver both have room. A ring of P ranks may have P * P messages in 2 * P rounds, so that
+// checking each round for each message would take a time in O(P^3). So the rounds of a rank that
+// have room for a number of rows are a set of bits, and 64 rounds of two ranks are compared at
+// once.
 //
-// Neighbouring messages are mostly between neighbouring ranks in the same rounds. So numbers and
-// words of bits of all ranks are next to each other in memory, round by round.
+// Consecutive messages are mostly between neighbouring ranks in the same rounds. So the numbers and
+// bit words of all ranks are adjacent in memory, round by round.
 
 #include <array>
 #include <bit>
@@ -30,7 +31,8 @@ class FreeSet {
 
   std::size_t word_count() const { return count_; }
   std::uint64_t word(std::size_t index) const { return words_[index * stride_]; }
-  // The first word that is not 0, or word_count(). Rounds only leave a set, so it never goes back.
+  // The first word that is not 0, or word_count(). Rounds are only removed from a set, so the
+  // result never decreases.
   std::size_t first_word() const {
     while (*first_ < count_ && word(*first_) == 0) ++*first_;
     return *first_;
@@ -44,23 +46,23 @@ class FreeSet {
 
 class FreeRounds {
  public:
-  // capacity[round % 2][rank]: the rows that the rank can take in a round at first.
+  // capacity[round % 2][rank]: the rows that the rank can take in an empty round.
   FreeRounds(std::size_t rounds, const std::array<std::vector<std::int64_t>, 2>& capacity);
 
   std::int64_t room(int rank, std::size_t round) const { return room_[index(rank, round)]; }
   // Requires: the rank has room for the rows.
   void take(int rank, std::size_t round, std::int64_t rows);
 
-  // All rounds in which the rank has room for `rows` rows, and perhaps some in which it has room
-  // for less, but for more than 7/8 of them. Valid until the next call. Requires: rows > 0.
+  // All rounds in which the rank has room for `rows` rows. The set may also have rounds with room
+  // for fewer rows, but for more than 7/8 of them. Valid until the next call. Requires: rows > 0.
   FreeSet at_least(int rank, std::int64_t rows);
 
  private:
-  // The rounds of all ranks that have room for a number of rows.
+  // The rounds of all ranks that have room for `rows` rows.
   struct Level {
     std::int64_t rows = 0;
     std::vector<std::uint64_t> words;        // [round / 64][rank]
-    std::vector<std::uint32_t> first_words;  // [rank]: the words before it are 0
+    std::vector<std::uint32_t> first_words;  // [rank]: all words before this one are 0
   };
 
   std::size_t index(int rank, std::size_t round) const {
@@ -70,7 +72,8 @@ class FreeRounds {
 
   std::size_t rounds_, ranks_;
   std::vector<std::int64_t> room_;  // [round][rank]
-  std::vector<Level> levels_;       // for which at_least() was called, by ascending rows
+  // one for each number of rows that at_least() needed, by ascending rows
+  std::vector<Level> levels_;
 };
 
 // The first round that is in both sets and for which accepts(round) is true; `none` if there is no

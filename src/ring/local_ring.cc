@@ -50,8 +50,8 @@ void LocalRing::check(std::span<const RingCall> calls) const {
     const RingCall& call = calls[rank];
     of_rank(static_cast<int>(rank), [&] { drivers_[rank].check(call); });
   }
-  // Ranks that shared a workspace would overwrite one another without an error. Device addresses
-  // are unique in a process, so comparing them is enough.
+  // Ranks that shared a workspace would overwrite each other's data without an error. Device
+  // addresses are unique in a process, so comparing them suffices.
   const auto begin = [&](std::size_t rank) {
     return reinterpret_cast<std::uintptr_t>(calls[rank].workspace);
   };
@@ -85,7 +85,7 @@ void LocalRing::run(std::span<const RingCall> calls) const {
 }
 
 // Work is queued step by step for all ranks, exchanges before launches, so that the copies of round
-// s run beside the launches of the rows before it.
+// s run at the same time as the launches for the rows of the round before.
 void LocalRing::queue(std::span<const RingCall> calls) const {
   check(calls);
   const base::Turn turn(&busy_, kOneRunAtATime);

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_RING_LOCAL_RING_H_
 #define ANNULUS_RING_LOCAL_RING_H_
 
-// Carries out a planned ring whose ranks all live in this process: the drivers of all ranks,
-// stepped together, over a local transport.
+// Runs a planned ring whose ranks are all in this process. It steps the drivers of all ranks
+// together, over a local transport.
 
 #include <atomic>
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace annulus::ring {
 
 class LocalRing {
  public:
-  // Gets the kernels, which may compile them, uploads the lists, makes streams and events.
-  // Requires: one device for each rank.
+  // Gets the kernels, which may compile them, uploads the tile lists, and creates streams and
+  // events. Requires: one device for each rank.
   LocalRing(PlannedRing plan, std::span<const RankDevice> devices);
 
-  // RankPlan::launches is empty in here, since the launches have moved into the drivers. Count
-  // tiles before.
+  // RankPlan::launches is empty in this plan, because the launches have moved into the drivers. A
+  // caller that counts tiles must do so before construction.
   const PlannedRing& plan() const { return plan_; }
   const RankDriver& driver(int rank) const { return drivers_[static_cast<std::size_t>(rank)]; }
 

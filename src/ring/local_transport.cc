@@ -22,8 +22,8 @@ void LocalTransport::End::exchange(int, std::span<const MessagePart> sent,
   sends = sent;
   receives = to_receive;
   stream = on;
-  // Before any rank waits for it, since a wait sees only what was recorded before. For the same
-  // reason one event of each kind serves all rounds.
+  // Recorded before any rank waits for it, because a wait takes effect only for what was recorded
+  // before. For the same reason one event of each kind suffices for all rounds.
   if (!sends.empty()) ready.record(stream);
 }
 
@@ -44,7 +44,7 @@ LocalTransport::LocalTransport(std::span<const device::ContextPointer> contexts,
     });
   }
   for (int round = 0; round < rounds; ++round) {
-    // (sender, receiver, number of the message between the two) -> number among the sender's sends.
+    // (sender, receiver, number of the message between the two) -> index among the sender's sends.
     std::map<std::tuple<int, int, int>, std::size_t> sent;
     std::map<std::pair<int, int>, int> count;
     std::vector<Meeting>& meetings = meetings_[static_cast<std::size_t>(round)];
@@ -90,7 +90,7 @@ LocalTransport::LocalTransport(std::span<const device::ContextPointer> contexts,
   }
   for (const std::vector<Meeting>& pairs : by_receiver_) {
     for (const Meeting& pair : pairs) {
-      // Copies work without peer access, but then go through the host.
+      // Copies also work without peer access, but then they pass through the host.
       of_rank(pair.to,
               [&] { device::enable_peer_access(*end(pair.to).context, *end(pair.from).context); });
     }

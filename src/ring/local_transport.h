@@ -1,11 +1,11 @@
 #ifndef ANNULUS_RING_LOCAL_TRANSPORT_H_
 #define ANNULUS_RING_LOCAL_TRANSPORT_H_
 
-// The transport of ranks that all live in one process, each on a device of its own or several on
-// one. A message is a copy on the receiver's stream: it starts when both sides have reached the
-// exchange, and both sides wait for its end, as with a send and a receive of NCCL.
+// The transport of ranks that are all in one process. Several ranks may share a device. A message
+// is a copy on the receiver's stream. It starts when both sides have reached the exchange, and both
+// sides wait for its end, as with a send and a receive of NCCL.
 //
-// Ranks only post their sides of a round; complete() queues it when all have.
+// A rank only posts its side of a round. complete() queues the round after all ranks have posted.
 
 #include <span>
 #include <vector>
@@ -18,14 +18,15 @@ namespace annulus::ring {
 
 class LocalTransport {
  public:
-  // Makes two events for each rank that exchanges anything, and finds who meets whom. Throws
-  // Error{kInternal} for a message without its other half. Requires: one context for each rank.
+  // Creates two events for each rank that exchanges anything, and finds the sender and receiver of
+  // each message. Throws Error{kInternal} for a message that is only sent or only received.
+  // Requires: one context for each rank.
   LocalTransport(std::span<const device::ContextPointer> contexts,
                  std::span<const RankSchedule* const> schedules, int rounds);
 
   Transport& end_of(int rank) { return ends_[static_cast<std::size_t>(rank)]; }
-  // Requires: all ranks that take part in the round have posted their sides. The parts that they
-  // posted are not used any more afterwards.
+  // Requires: all ranks that take part in the round have posted their sides. After the return the
+  // posted parts are no longer used.
   void complete(int round);
 
  private:
@@ -39,7 +40,7 @@ class LocalTransport {
     std::span<const MessagePart> sends, receives;
     abi::CUstream stream = nullptr;
   };
-  // A message: the n-th that `from` sends and the m-th that `to` receives in a round.
+  // A message: the n-th that `from` sends in a round, and the m-th that `to` receives in it.
   struct Meeting {
     int from = 0;
     int to = 0;
@@ -51,7 +52,8 @@ class LocalTransport {
 
   std::vector<End> ends_;
   std::vector<std::vector<Meeting>> meetings_;  // [round], sorted by receiver
-  // [round]: pairs of ranks, each once, sorted by receiver and by sender.
+  // [round]: the pairs of ranks that exchange messages, each once. One list is sorted by receiver,
+  // the other by sender.
   std::vector<std::vector<Meeting>> by_receiver_, by_sender_;
 };
 

@@ -14,12 +14,14 @@ namespace {
 using pattern::Interval;
 using pattern::IntervalSet;
 
-// So many queries or fewer are asked one by one where asking them together leaves doubt.
+// If the answer for an interval of queries leaves keys undecided, and it has at most this number of
+// queries, they are evaluated one by one.
 constexpr std::int64_t kRowsAlone = 128;
-// Where there are more, so many at the two ends are asked one by one before the range is halved.
+// If it has more queries, this number of queries at its two ends is evaluated one by one before the
+// interval is halved.
 constexpr std::int64_t kRowsOfEnds = 8;
 
-// Keys at positions [keys.begin, keys.end) are rows from `row` on of the shard of `owner`.
+// The keys at positions [keys.begin, keys.end) are rows of the shard of `owner`, from row `row` on.
 struct OwnedKeys {
   Interval keys;
   int owner = 0;
@@ -41,7 +43,7 @@ std::vector<OwnedKeys> owned_keys(const Problem& problem, const ShardMap& shards
   return all;
 }
 
-// What some batches see of one branch of the problem's pattern.
+// The keys that some batches see through one branch of the problem's pattern.
 class KeySearch {
  public:
   KeySearch(const Problem& problem, const Pattern& pattern)
@@ -50,7 +52,7 @@ class KeySearch {
         heads_(pattern.distinct_heads(problem.heads)),
         evaluator_(pattern, problem.context()) {}
 
-  // Adds the positions of the keys that some of the rows sees through any head.
+  // Adds the positions of the keys that at least one of the rows sees through any head.
   void add(const Segment& rows, IntervalSet* known) {
     if (rows.length == 0) return;
     const std::int64_t first = problem_.q_position() + rows.start;
@@ -72,7 +74,8 @@ class KeySearch {
     }
     pattern::subtract(fresh_, doubt, &certain_);
     learn(certain_);
-    // Queries at the ends come first: of a band they see what the others do.
+    // Queries at the ends come first: in a pattern of bands, they see the same keys as the queries
+    // between them.
     const std::int64_t size = queries.size();
     const std::int64_t alone = size <= kRowsAlone ? size : std::min(size, kRowsOfEnds);
     for (std::int64_t i = 0; i < alone && !doubt.empty(); ++i) {
@@ -105,11 +108,11 @@ class KeySearch {
   IntervalSet fresh_, certain_, united_;
 };
 
-// Closes the smallest gaps of a set until it has kMostPieces intervals. Of gaps of one size those
-// in front are closed first. Returns the number of rows in them.
+// Closes the smallest gaps of a set until it has kMostPieces intervals. Of gaps of the same size,
+// the first ones are closed first. Returns the number of rows in the closed gaps.
 std::int64_t close_gaps(IntervalSet* rows) {
   if (rows->size() <= kMostPieces) return 0;
-  // The gap in front of interval i.
+  // The gap before interval i.
   const auto gap = [&](std::size_t i) { return (*rows)[i].begin - (*rows)[i - 1].end; };
   std::vector<std::size_t> gaps(rows->size() - 1);
   for (std::size_t i = 0; i < gaps.size(); ++i) gaps[i] = i + 1;
@@ -134,7 +137,7 @@ std::int64_t close_gaps(IntervalSet* rows) {
   return unneeded;
 }
 
-// Deals positions of keys out to their owners.
+// Distributes positions of keys to their owners.
 std::vector<Need> deal(const std::vector<OwnedKeys>& owned, const IntervalSet& positions) {
   struct Piece {
     int owner;
@@ -176,7 +179,7 @@ const Need* Needs::find_in(std::span<const Need> needs, int owner) {
 
 Needs find_needs(const Problem& problem, const ShardMap& shards) {
   const std::vector<Pattern> branches = problem.pattern.branches();
-  // Rows travel for all batches together: one that sees them is enough.
+  // Rows travel for all batches together, so a row is needed if one batch sees it.
   std::vector<std::vector<KeySearch>> searches;
   for (const Pattern& branch : branches) {
     searches.emplace_back();

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_RING_NEEDS_H_
 #define ANNULUS_RING_NEEDS_H_
 
-// Which rows of which shard each rank sees, through which branch of a sum. The answer comes from
-// intervals of keys: a whole segment of queries is asked about at once, then its halves where that
-// leaves doubt about keys that are not known yet, and single queries only at the end. So the time
-// does not grow with the length of a pattern of bands.
+// Finds the rows of each shard that each rank sees, through each branch of a sum. The answer comes
+// from intervals of keys. The pattern is evaluated for a whole segment of queries at once. If that
+// leaves keys undecided, it is evaluated for the segment's halves, and for single queries only at
+// the end. So the time does not grow with the length of a pattern of bands.
 
 #include <cstdint>
 #include <span>
@@ -15,20 +15,20 @@
 
 namespace annulus::ring {
 
-// A need of more pieces than this has its smallest gaps closed. Rows in a closed gap travel
-// although their receiver does not see them, and are counted.
+// If a need has more pieces than this, its smallest gaps are closed. Rows in a closed gap travel
+// although their receiver does not see them, and they are counted.
 constexpr std::size_t kMostPieces = 2048;
 
-// What one rank needs of one owner's shard.
+// The rows of one owner's shard that a rank needs.
 struct Need {
   int owner = 0;
-  pattern::IntervalSet rows;  // of the owner's shard, counted from its first row; never empty
+  pattern::IntervalSet rows;  // row numbers in the owner's shard; never empty
   std::int64_t unneeded = 0;  // rows in closed gaps
   friend bool operator==(const Need&, const Need&) = default;
 };
 
-// A rank's needs are sorted by owner and name only owners of which it sees a key, itself among
-// them.
+// The needs of all ranks. The needs of a rank are sorted by owner. They include only owners of keys
+// that the rank sees, possibly the rank itself.
 class Needs {
  public:
   Needs() : Needs(0) {}
@@ -38,14 +38,15 @@ class Needs {
         by_branch_(branches > 1 ? static_cast<std::size_t>(ranks * branches) : 0) {}
 
   int ranks() const { return static_cast<int>(all_.size()); }
-  int branches() const { return branches_; }  // of the pattern's sum; else 1
+  // the number of branches of the pattern's sum; 1 if it is not a sum
+  int branches() const { return branches_; }
 
-  // What the rows of `rank` see through any branch, and through one branch alone.
+  // The rows that `rank` sees through any branch, and through one branch alone.
   std::span<const Need> of(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
   std::span<const Need> of(int rank, int branch) const {
     return branches_ == 1 ? of(rank) : by_branch_[index(rank, branch)];
   }
-  // The need of one owner's rows; null where the rank sees none of them.
+  // The need for one owner's rows. Null if the rank sees none of them.
   const Need* find(int rank, int owner) const { return find_in(of(rank), owner); }
   const Need* find(int rank, int owner, int branch) const {
     return find_in(of(rank, branch), owner);
@@ -54,7 +55,7 @@ class Needs {
   bool at(int rank, int owner) const { return find(rank, owner) != nullptr; }
   bool at(int rank, int owner, int branch) const { return find(rank, owner, branch) != nullptr; }
 
-  // Replaces what is known of a rank. Requires: sorted by owner.
+  // Replaces the needs of a rank. Requires: they are sorted by owner.
   void set(int rank, std::vector<Need> needs) {
     all_[static_cast<std::size_t>(rank)] = std::move(needs);
   }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_RING_PACK_H_
 #define ANNULUS_RING_PACK_H_
 
-// The kernel that packs those rows of a rank's K and V that other ranks need.
+// The kernel that packs the rows of a rank's K and V that other ranks need.
 
 #include "device/buffer.h"
 #include "jit/kernel_cache.h"
@@ -13,10 +13,11 @@ namespace annulus::ring {
 
 jit::KernelSpec pack_spec(jit::Arch arch);
 
-// Which rows are packed, ready on a device. Immutable; keeps the kernel and the list.
+// The rows to pack, uploaded to a device, with the kernel. Immutable.
 class Packer {
  public:
-  // Gets the kernel, which may compile it, and uploads the list. Requires: rows are packed.
+  // Gets the kernel, which may compile it, and uploads the list of rows. Requires: there is a row
+  // to pack.
   Packer(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
          const PackedRows& rows);
 

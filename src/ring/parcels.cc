@@ -15,13 +15,14 @@ namespace {
 using pattern::Interval;
 using pattern::IntervalSet;
 
-// Which takers want a row: a bit for each.
+// The takers of a row, one bit for each.
 using Wanted = std::vector<std::uint64_t>;
 
-// More groups than this stay in the order of their first rows: pairs of groups are compared.
+// If there are more groups than this, they stay in the order of their first rows, because sorting
+// compares all pairs of groups.
 constexpr std::size_t kMostCompared = 128;
 
-// Neighbouring rows that the same takers want.
+// Adjacent rows that have the same takers.
 struct Atom {
   Interval rows;
   std::size_t group = 0;
@@ -30,7 +31,7 @@ struct Atom {
 class RowOrder {
  public:
   explicit RowOrder(std::span<const IntervalSet* const> takers) {
-    // Takers of the same rows count as one that is as many times as important.
+    // Takers of the same rows count as one taker with a weight of their number.
     std::map<IntervalSet, std::int64_t, Less> distinct;
     for (const IntervalSet* taker : takers) {
       base::charge(2 + std::ssize(*taker));
@@ -60,9 +61,10 @@ class RowOrder {
     }
   };
 
-  // Cuts the rows into atoms and finds their groups.
+  // Splits the rows into atoms and finds their groups.
   void cut(const std::map<IntervalSet, std::int64_t, Less>& takers) {
-    std::vector<std::pair<std::int64_t, std::size_t>> edges;  // where a taker begins or ends
+    // the rows at which a taker begins or ends
+    std::vector<std::pair<std::int64_t, std::size_t>> edges;
     std::size_t taker = 0;
     for (const auto& [rows, times] : takers) {
       for (const Interval& interval : rows) {
@@ -89,7 +91,7 @@ class RowOrder {
     }
   }
 
-  // The weight of the takers that want both groups.
+  // The total weight of the takers that have rows of both groups.
   std::int64_t shared(std::size_t a, std::size_t b) const {
     std::int64_t weight = 0;
     base::charge(std::ssize(groups_[a]));
@@ -101,8 +103,8 @@ class RowOrder {
     return weight;
   }
 
-  // How many ranges the takers have together. A range begins where an atom's taker did not want the
-  // atom before it.
+  // The total number of ranges of all takers. A range begins at an atom whose taker does not take
+  // the atom before it.
   std::int64_t ranges(const std::vector<std::size_t>& order) const {
     std::int64_t count = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -113,8 +115,8 @@ class RowOrder {
     return count;
   }
 
-  // The groups as a path: pairs that share most takers are joined first, as far as no group gets a
-  // third neighbour and no circle closes.
+  // Orders the groups as a path. Pairs that share the most takers are joined first, unless a group
+  // would get a third neighbour or a circle would close.
   std::vector<std::size_t> path() const {
     const std::size_t count = groups_.size();
     std::vector<std::size_t> order(count);
@@ -128,7 +130,8 @@ class RowOrder {
     }
     std::sort(pairs.begin(), pairs.end());
     std::vector<std::vector<std::size_t>> neighbours(count);
-    std::vector<std::size_t> end_of_path = order;  // of a path's end, its other end
+    // for the end of a path: the other end of the path
+    std::vector<std::size_t> end_of_path = order;
     for (const auto& [weight, a, b] : pairs) {
       if (neighbours[a].size() == 2 || neighbours[b].size() == 2 || end_of_path[a] == b) continue;
       neighbours[a].push_back(b);
@@ -138,7 +141,7 @@ class RowOrder {
       end_of_path[far_a] = far_b;
       end_of_path[far_b] = far_a;
     }
-    // The paths one after another, each from the end whose rows come first.
+    // Appends the paths one after another, each from the end whose rows come first.
     std::vector<bool> placed(count, false);
     order.clear();
     for (std::size_t start = 0; start < count; ++start) {
@@ -155,7 +158,7 @@ class RowOrder {
     return order;
   }
 
-  // The atoms group by group, those of a group in the shard's order.
+  // The atoms group by group. Within a group they are in the shard's order.
   std::vector<std::size_t> group_order() const {
     std::vector<std::vector<std::size_t>> members(groups_.size());
     for (std::size_t i = 0; i < atoms_.size(); ++i) members[atoms_[i].group].push_back(i);
@@ -179,7 +182,7 @@ class RowOrder {
     return pieces;
   }
 
-  std::vector<std::int64_t> weights_;  // of distinct takers: how many takers are the same
+  std::vector<std::int64_t> weights_;  // for each distinct taker: the number of equal takers
   std::int64_t all_weights_ = 0;
   std::vector<Atom> atoms_;     // in the shard's order
   std::vector<Wanted> groups_;  // in the order of their first rows

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_RING_PARCELS_H_
 #define ANNULUS_RING_PARCELS_H_
 
-// The rows of a shard that travel. An owner packs the rows that other ranks need, each once, behind
-// one another: row p of its packed rows is row `rows` of its shard. A taker is a set of rows that
-// travels together: what one rank needs, or what one hop around a ring carries. The order of the
-// packed rows is chosen so that each taker has one range of them, where an order allows it, since a
-// range is one message.
+// The rows of a shard that travel. An owner packs the rows that other ranks need, each once, one
+// after another: packed row p is some row of the shard. A taker is a set of rows that travels
+// together: the rows that one rank needs, or the rows that one hop around a ring carries. The order
+// of the packed rows is chosen so that each taker has one range of them, if such an order exists,
+// because a range is one message.
 
 #include <cstdint>
 #include <span>
@@ -18,14 +18,15 @@ namespace annulus::ring {
 class PackedRows {
  public:
   PackedRows() = default;
-  // Rows of the shard in the order in which they are packed. Requires: no row occurs twice.
+  // `pieces` are rows of the shard in the order in which they are packed. Requires: no row occurs
+  // twice.
   explicit PackedRows(std::vector<pattern::Interval> pieces);
 
   // The packed rows as intervals of the shard's rows, in packed order.
   const std::vector<pattern::Interval>& pieces() const { return pieces_; }
   std::int64_t count() const { return count_; }
 
-  // Where rows of the shard are among the packed rows. Requires: all of them are packed.
+  // The places of rows of the shard among the packed rows. Requires: all of the rows are packed.
   pattern::IntervalSet places_of(const pattern::IntervalSet& rows) const;
   // Calls f(interval of the shard's rows) for packed rows [places.begin, places.end), in order.
   template <typename F>
@@ -47,14 +48,15 @@ class PackedRows {
   std::size_t first_piece(std::int64_t place) const;
 
   std::vector<pattern::Interval> pieces_;
-  std::vector<std::int64_t> starts_;      // of each piece, among the packed rows
-  std::vector<std::uint32_t> ascending_;  // indices of the pieces by their first row
+  std::vector<std::int64_t> starts_;      // of each piece, as an index among the packed rows
+  std::vector<std::uint32_t> ascending_;  // indices of the pieces, sorted by first row
   std::int64_t count_ = 0;
 };
 
-// Packs the rows of all takers, in the shard's own order if that gives each taker one range; else
-// in the better of that order and one that brings rows of the same takers together, and such groups
-// next to groups with which they share most takers. The same takers give the same order.
+// Packs the rows of all takers. It uses the shard's own order if that order gives each taker one
+// range. Otherwise it uses the better of that order and an order by groups: rows of the same takers
+// are adjacent, and groups that share the most takers are neighbours. The same takers give the same
+// order.
 PackedRows pack_rows_of(std::span<const pattern::IntervalSet* const> takers);
 
 }  // namespace annulus::ring

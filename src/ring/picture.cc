@@ -15,8 +15,8 @@ constexpr int kGap = 26;
 constexpr int kLeft = 150;
 constexpr int kTop = 74;
 
-// Colours of one lightness all around the wheel: neighbours differ, and black text is readable on
-// each.
+// Colours of equal lightness, spread over all hues: neighbours differ, and black text is readable
+// on each.
 std::string colour(int owner, int ranks) {
   return base::hsl_colour(360.0 * owner / ranks, 0.62, 0.76);
 }
@@ -42,7 +42,8 @@ std::string bytes_text(std::int64_t bytes) {
                                     : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
-// Whose keys a rank computes with in a step: none, its own, or those of the owners of a round.
+// The owners of the keys that a rank computes with in a step: none, the rank itself, or the owners
+// of a round's rows.
 std::vector<int> owners_of(const RankSchedule& own, int rank, const Op* compute) {
   if (compute == nullptr) return {};
   if (compute->round == kOwnKeys) return {rank};
@@ -54,7 +55,7 @@ std::vector<int> owners_of(const RankSchedule& own, int rank, const Op* compute)
   return owners;
 }
 
-// A cell has a stripe of colour for each owner.
+// A cell has a coloured stripe for each owner.
 std::string cell(int ranks, int rank, int step, const std::vector<int>& owners, bool last,
                  std::int64_t tiles) {
   const int x = x_of(step);
@@ -82,7 +83,8 @@ std::string cell(int ranks, int rank, int step, const std::vector<int>& owners, 
                     "middle", 11);
 }
 
-// An arrow from the cell of the step in which rows are sent to the one in which they are used.
+// An arrow from the cell of the step in which rows are sent to the cell of the step in which they
+// are used.
 std::string arrow(int ranks, int rank, const Op& op, const Transfer& send) {
   return fmt::format(
       "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{}\" stroke-width=\"4\" "
@@ -127,7 +129,7 @@ std::string draw(const PlannedRing& ring, const std::vector<std::vector<std::int
     svg += text(14, y_of(rank) + 42,
                 fmt::format("{} queries", pattern::total_length(ring.world.shards.q[at])), "start",
                 11);
-    // A cell shows the tiles of all branches together.
+    // A cell shows the total number of tiles of all branches.
     std::vector<const Op*> computes(static_cast<std::size_t>(steps), nullptr);
     std::vector<std::int64_t> of_step(static_cast<std::size_t>(steps), 0);
     std::size_t launch = 0;

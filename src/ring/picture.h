@@ -7,9 +7,10 @@
 
 namespace annulus::ring {
 
-// The schedule as an SVG: a row for each rank, a column for each step. A cell has the colour of the
-// keys that it computes with and says how many tiles that takes (`tiles` is [rank][launch]); it is
-// grey where nothing is computed. An arrow to the next row shows a shard that is sent on.
+// Draws the schedule as SVG: a row for each rank, a column for each step. The colour of a cell
+// shows whose keys the rank computes with. The text of a cell has the number of tiles (`tiles` is
+// [rank][launch]). The cell is grey if nothing is computed. An arrow to a later row shows a shard
+// that is sent on.
 std::string draw(const PlannedRing& ring, const std::vector<std::vector<std::int64_t>>& tiles);
 
 }  // namespace annulus::ring

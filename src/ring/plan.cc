@@ -26,8 +26,8 @@ std::int64_t max_rows(const std::vector<std::vector<Segment>>& shards) {
   return most;
 }
 
-// Appends the positions of rows of a shard whose sequence begins at position `first`. Rows that go
-// on where the last segment ends extend it.
+// Appends the positions of rows of a shard. The sequence begins at position `first`. Rows whose
+// positions continue the last segment extend it.
 void add_positions(const std::vector<Segment>& shard, std::int64_t first,
                    const pattern::Interval& rows, std::vector<Segment>* positions) {
   std::int64_t row = 0;
@@ -45,8 +45,9 @@ void add_positions(const std::vector<Segment>& shard, std::int64_t first,
   }
 }
 
-// The positions of all rows of a shard. No segment is empty, since a second one makes kernels read
-// positions row by row; but one is there, since its start becomes q0 or k0 of the launch.
+// The positions of all rows of a shard. Segments are not empty, because kernels read positions row
+// by row if there is a second segment. Only if the shard has no rows, the result has one empty
+// segment, because its start becomes q0 or k0 of the launch.
 std::vector<Segment> all_positions(const std::vector<Segment>& shard, std::int64_t first) {
   std::vector<Segment> positions;
   add_positions(shard, first, {0, pattern::total_length(shard)}, &positions);
@@ -54,7 +55,7 @@ std::vector<Segment> all_positions(const std::vector<Segment>& shard, std::int64
   return positions;
 }
 
-// The positions of the keys that arrive at a rank in a round; none where nothing does.
+// The positions of the keys that arrive at a rank in a round. Empty if nothing arrives.
 std::vector<Segment> arriving_positions(const World& world, int rank, int round) {
   std::vector<Segment> positions;
   const auto& messages = world.rounds.rounds[static_cast<std::size_t>(round)];
@@ -69,8 +70,8 @@ std::vector<Segment> arriving_positions(const World& world, int rank, int round)
   return positions;
 }
 
-// The problem of a launch. What a pattern or a score may ask of the whole (total_k, the positions)
-// is set, since defaults would follow from the rows of the launch.
+// The problem of a launch. Values of the whole problem that a pattern or a score may use (total_k,
+// the positions) are set here, because their defaults would be derived from the rows of the launch.
 Problem local_problem(const Problem& whole, const pattern::Placement& placement) {
   Problem problem = whole;
   problem.seq_q = pattern::total_length(placement.q);
@@ -82,8 +83,8 @@ Problem local_problem(const Problem& whole, const pattern::Placement& placement)
   return problem;
 }
 
-// Throws if a rank cannot run the configuration, or if it is withheld there and the caller did not
-// ask for it.
+// Throws if a rank cannot run the configuration, or if the configuration is withheld there and the
+// caller did not request it.
 void require_possible(const attention::Choice& choice, const Problem& problem,
                       std::span<const attention::DeviceLimits> limits) {
   const attention::KernelConfig& config = choice.config;
@@ -132,8 +133,8 @@ Workspace lay_out(const RankPlan& plan) {
   return workspace;
 }
 
-// Launches with the same list share it: around a ring most of a rank's launches see all of their
-// keys, and what they hold must not grow with the number of rounds.
+// Lets launches with equal lists share one list. In a ring most launches of a rank see all of their
+// keys, and the memory for lists must not grow with the number of rounds.
 void share_lists(std::vector<attention::LaunchPlan>* launches) {
   std::vector<std::shared_ptr<const attention::TileList>> distinct;
   for (attention::LaunchPlan& launch : *launches) {
@@ -159,7 +160,7 @@ std::vector<RankPlan> plan_ranks(const World& world,
   return plans;
 }
 
-// The first launch that runs another configuration than the ring's choice, or null.
+// The first launch whose configuration differs from the ring's choice, or null.
 const attention::LaunchPlan* odd_launch(const PlannedRing& ring) {
   for (const RankPlan& rank : ring.ranks) {
     for (const attention::LaunchPlan& launch : rank.launches) {
@@ -212,7 +213,7 @@ Problem largest_hop(const Problem& problem, const ShardMap& shards) {
   Problem largest = problem;
   largest.seq_q = max_rows(shards.q);
   largest.seq_k = max_rows(shards.k);
-  // A layout has the positions of the whole problem, so the first query stays where it is.
+  // A layout uses the positions of the whole problem, so the first query keeps its position.
   const bool placed = pattern::any_leaf(problem.pattern.node(),
                                         [](const auto& leaf) { return leaf.layout != nullptr; });
   if (placed) largest.q0 = problem.q_position();
@@ -298,8 +299,8 @@ PlannedRing plan_ring(World world, std::span<const attention::DeviceLimits> limi
   ring.world = std::move(world);
   ring.choice = choice;
   ring.ranks = plan_ranks(ring.world, limits, ring.choice);
-  // The first choice was made for the largest hop, but the tiles of another launch may forbid it.
-  // Then all launches take the second choice, which no tiles forbid.
+  // The first choice was made for the largest hop, but the tiles of another launch may not allow
+  // it. Then all launches take the second choice, which all tiles allow.
   if (const attention::LaunchPlan* odd = odd_launch(ring)) {
     ring.choice = {odd->config, odd->reason, odd->rejected};
     require_possible(ring.choice, ring.world.problem, limits);

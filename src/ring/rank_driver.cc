@@ -69,7 +69,7 @@ void RankDriver::add_ops() {
 
 void RankDriver::check(const RingCall& call) const {
   validate(plan_.problem, call.operands);
-  // Here, before any rank has begun, although a launch checks them again.
+  // Checked before any rank has begun, although a launch checks them again.
   if (!launches_.empty()) {
     check_strides(launches_.front().plan().config, plan_.problem, call.operands);
   }
@@ -104,7 +104,7 @@ std::byte* RankDriver::place(const RingCall& call, const Transfer& transfer) con
   return static_cast<std::byte*>(call.workspace) + begin + transfer.row * plan_.form.row_bytes;
 }
 
-// The exchange stream waits for the work that is on the caller's stream already, and then packs the
+// The exchange stream waits for the work that is already on the caller's stream. Then it packs the
 // rank's own rows.
 void RankDriver::begin(const RingCall& call) const {
   if (exchange_.handle() == nullptr) return;
@@ -160,8 +160,8 @@ void RankDriver::launch(const RingCall& call, int index, std::size_t launch) con
     operands.v_strides = plan_.form.v_strides;
   }
   const auto part = [&](std::int64_t offset) { return reinterpret_cast<float*>(base + offset); };
-  // The first launch reads no state and the last one writes none; between them the state goes
-  // through the workspace.
+  // The first launch reads no state and the last one writes none. Between them the state is stored
+  // in the workspace.
   if (!op.first || !op.last) {
     const StatePointers state = {part(workspace.acc), part(workspace.m), part(workspace.l)};
     if (!op.first) operands.state_in = state;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_RING_RANK_DRIVER_H_
 #define ANNULUS_RING_RANK_DRIVER_H_
 
-// Carries out the schedule of one rank, step by step, and knows no other rank but by its number:
+// Runs the schedule of one rank, step by step. It refers to other ranks only by their numbers:
 //
 //   driver.begin(call);                                    // pack
 //   for (int step = 0; step <= driver.rounds(); ++step) {
@@ -14,8 +14,8 @@
 //   }
 //   driver.end(call);
 //
-// Steps are functions of their own because ranks of one process have to be stepped together: a wait
-// sees only what was queued before it.
+// Each step is a separate function, because the ranks of one process must be stepped together: a
+// wait takes effect only for what was queued before it.
 
 #include <cstdint>
 #include <optional>
@@ -33,48 +33,50 @@ namespace annulus::ring {
 // The device that a rank runs on.
 struct RankDevice {
   device::ContextPointer context;
-  jit::KernelCache* kernels = nullptr;  // used by constructors alone
+  jit::KernelCache* kernels = nullptr;  // used only by constructors
   jit::Arch arch;
-  bool check_operands = false;  // runs ask the driver about their memory
+  bool check_operands = false;  // whether runs query the driver about the memory of the operands
 };
 
 class RankDriver {
  public:
-  // Gets the kernels, which may compile them, uploads the lists, makes a stream and events. Takes
-  // the launches out of the plan. Equal lists are on the device once.
+  // Gets the kernels, which may compile them, uploads the lists, and creates a stream and events.
+  // Takes the launches out of the plan. Equal lists are uploaded once.
   RankDriver(RankPlan plan, int rounds, const RankDevice& device);
 
   int rounds() const { return static_cast<int>(steps_.size()) - 1; }
-  // Without its launches, which have moved into the driver.
+  // The plan without its launches, which have moved into the driver.
   const RankPlan& plan() const { return plan_; }
   const device::ContextPointer& context() const { return context_; }
-  // Memory that the driver holds on the device: lists, positions, tables.
+  // The device memory that the driver holds, in bytes: lists, positions, tables.
   std::int64_t device_bytes() const { return device_bytes_; }
   std::int64_t sent_bytes() const { return sent_bytes_; }  // in a run
-  // The first launch, or null where it has none. Its lookup says where the kernel came from.
+  // The first launch, or null if there is none. The lookup of the launch has the source of its
+  // kernel.
   const attention::Forward* first_launch() const {
     return launches_.empty() ? nullptr : &launches_.front();
   }
 
-  // Throws Error{kInvalidArgument, kUnsupported} where the call cannot run; queues nothing.
+  // Throws Error{kInvalidArgument, kUnsupported} if the call cannot run. Queues nothing.
   void check(const RingCall& call) const;
 
-  // All of these queue work and allocate nothing.
+  // These functions queue work and allocate nothing.
   void begin(const RingCall& call) const;
   void exchange(const RingCall& call, int round, Transport& transport) const;
-  // To be called when the exchange of the round is queued.
+  // Must be called after the exchange of the round is queued.
   void exchanged(int round) const;
   void compute(const RingCall& call, int round) const;
   void end(const RingCall& call) const;
 
-  // The stream of the rank's exchanges; null where it has none.
+  // The stream of the rank's exchanges. Null if the rank exchanges nothing.
   abi::CUstream exchange_stream() const { return exchange_.handle(); }
 
  private:
-  // The ops of one step: exchange round s, compute with what round s - 1 brought.
+  // The ops of one step: the exchange of round s, and the computations with the rows that arrived
+  // in round s - 1.
   struct Step {
     int exchange = kNone;
-    std::vector<int> computes = {};  // branch by branch
+    std::vector<int> computes = {};  // one for each branch
     std::size_t launch = 0;          // index into launches_ of the first of them
   };
 
@@ -90,15 +92,15 @@ class RankDriver {
   device::ContextPointer context_;
   RankPlan plan_;
   bool check_operands_ = false;
-  std::optional<Packer> packer_;              // nothing where no row is packed
+  std::optional<Packer> packer_;              // no value if no row is packed
   std::vector<attention::Forward> launches_;  // in the order of the compute ops
   std::vector<Step> steps_;                   // [step]
-  device::Stream exchange_;                   // empty where the rank exchanges nothing
-  std::vector<device::Event> ended_;          // [op]: empty where no op waits for it
+  device::Stream exchange_;                   // empty if the rank exchanges nothing
+  std::vector<device::Event> ended_;          // [op]: empty if no op waits for it
   device::Event start_;
   std::int64_t device_bytes_ = 0;
   std::int64_t sent_bytes_ = 0;
-  // The parts of the exchange that is being queued, with memory for the largest one.
+  // The parts of the exchange that is being queued. Memory for the largest exchange is reserved.
   mutable std::vector<MessagePart> sends_, receives_;
 };
 

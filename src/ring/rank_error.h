@@ -1,14 +1,16 @@
 #ifndef ANNULUS_RING_RANK_ERROR_H_
 #define ANNULUS_RING_RANK_ERROR_H_
 
-// A failure of a ring says which rank's it is: its device, its memory or its operands.
+// Adds the number of the failing rank to the errors of a ring, because they concern the rank's
+// device, memory or operands.
 
 #include "annulus/types.h"
 #include "base/fail.h"
 
 namespace annulus::ring {
 
-// Returns f(). An Error comes out with the same code and "rank N: " before its text.
+// Returns f(). If f() throws an Error, it is thrown again with the same code and with "rank N: "
+// before its text.
 template <typename F>
 auto of_rank(int rank, const F& f) {
   try {

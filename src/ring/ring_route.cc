@@ -1,8 +1,9 @@
-// Rows go from neighbour to neighbour, each parcel whichever way round is shorter.
+// The ring route: rows travel from neighbour to neighbour. Each parcel takes the shorter of the two
+// ways around.
 //
-// A hop carries the rows of one owner that somebody further on that way needs, and each hop carries
-// a part of what the one before it did. Where two slots cannot hold what arrives from both sides,
-// shards are cut into slices, and each phase sends one slice of all shards around.
+// A hop carries those rows of one owner that a rank further along the way needs. So each hop
+// carries a subset of the rows of the hop before it. If two slots cannot hold what arrives from
+// both sides, shards are cut into slices, and each phase sends one slice of all shards around.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -17,10 +18,10 @@ namespace {
 using pattern::Interval;
 using pattern::IntervalSet;
 
-// The rank that is `hops` above an owner around the ring, or below it for a negative number.
+// The rank that is `hops` above an owner around the ring, or below it if `hops` is negative.
 int rank_at(int owner, int hops, int ranks) { return ((owner + hops) % ranks + ranks) % ranks; }
 
-// What one user needs of an owner's rows.
+// The rows of an owner that one user needs.
 struct Use {
   int user = 0;
   const IntervalSet* rows = nullptr;
@@ -38,8 +39,8 @@ std::vector<std::vector<Use>> uses_of_owners(const Demand& demand) {
   return uses;
 }
 
-// The legs of each owner's rows, in rows of its shard. Of two ways of one length the upward one is
-// taken.
+// The legs of each owner's rows, as rows of its shard. If both ways have the same length, the
+// upward way is taken.
 RingWay find_legs(const std::vector<std::vector<Use>>& uses, int step) {
   const int ranks = static_cast<int>(uses.size());
   const int farthest = step > 0 ? ranks / 2 : (ranks - 1) / 2;
@@ -53,7 +54,7 @@ RingWay find_legs(const std::vector<std::vector<Use>>& uses, int step) {
       if (hop <= farthest) needed[static_cast<std::size_t>(hop)] = use.rows;
     }
     std::vector<RingLeg>& legs = way.legs[static_cast<std::size_t>(owner)];
-    IntervalSet further, united;  // what ranks from the end of the hop on need
+    IntervalSet further, united;  // the rows that the ranks from the end of the hop on need
     for (int hop = farthest; hop > 0; --hop) {
       const IntervalSet* rows = needed[static_cast<std::size_t>(hop)];
       if (rows == nullptr) continue;
@@ -68,12 +69,12 @@ RingWay find_legs(const std::vector<std::vector<Use>>& uses, int step) {
   return way;
 }
 
-// Packs each owner's rows so that what a hop carries is one range, where an order allows it, and
-// turns the rows of legs into places among the packed rows.
+// Packs each owner's rows so that the rows of a hop are one range, if an order allows it. Replaces
+// the rows of the legs by their places among the packed rows.
 std::vector<PackedRows> pack_rows(std::array<RingWay, 2>* ways) {
   std::vector<PackedRows> packed;
   for (std::size_t owner = 0; owner < ways->front().legs.size(); ++owner) {
-    std::vector<const IntervalSet*> takers;  // of each hop
+    std::vector<const IntervalSet*> takers;  // one for each hop
     for (const RingWay& way : *ways) {
       int hops = 0;
       for (const RingLeg& leg : way.legs[owner]) {
@@ -89,15 +90,16 @@ std::vector<PackedRows> pack_rows(std::array<RingWay, 2>* ways) {
   return packed;
 }
 
-// Finds where relayed rows begin in the slots of those who pass them on. Requires: place().
+// Finds where relayed rows begin in the slots of the ranks that pass them on. Requires: place() was
+// called.
 void find_sources(Rounds* rounds) {
   for (std::size_t t = 1; t < rounds->rounds.size(); ++t) {
     const std::vector<Message>& arrived = rounds->rounds[t - 1];
     base::charge(8 * std::ssize(rounds->rounds[t]));
     for (Message& message : rounds->rounds[t]) {
       if (message.from_slot == kOwnRows) continue;
-      // The message that brought the first row: the last one to this rank, of this owner, that
-      // begins no later.
+      // The message that brought the first row: the last message to this rank and of this owner
+      // that does not begin later.
       const auto key = [](const Message& other) {
         return std::tuple(other.to, other.owner, other.first);
       };
@@ -115,7 +117,7 @@ RingRoute::RingRoute(const Demand& demand) : ranks_(demand.ranks()), largest_(de
   const std::vector<std::vector<Use>> uses = uses_of_owners(demand);
   ways_ = {find_legs(uses, 1), find_legs(uses, -1)};
   packed_ = pack_rows(&ways_);
-  // Slices of a single row fit, and so the loop ends.
+  // Slices of a single row always fit, so the loop ends.
   do {
     ++phases_;
     measure();
@@ -144,13 +146,13 @@ bool RingRoute::fits() const {
   return true;
 }
 
-// Finds the size of the route and of the slots for the present number of phases.
+// Computes the size of the route and of the slots for the current number of phases.
 void RingRoute::measure() {
   const auto ranks = static_cast<std::size_t>(ranks_);
   size_ = {};
   hops_.clear();
   slot_rows_.assign(ranks, {0, 0});
-  std::vector<std::int64_t> received;  // [hop - 1][rank], of a phase
+  std::vector<std::int64_t> received;  // [hop - 1][rank]: rows in a phase
   IntervalSet carried;
   for (int phase = 0; phase < phases_; ++phase) {
     received.assign(static_cast<std::size_t>(ranks_ / 2 + 1) * ranks, 0);
@@ -188,10 +190,10 @@ void RingRoute::measure() {
   }
 }
 
-// Appends the rounds of a phase: in round h - 1 of it all owners' hop h goes over.
+// Appends the rounds of a phase. Round h - 1 of the phase has hop h of all owners.
 void RingRoute::write_phase(int phase, Rounds* rounds) const {
   const auto ranks = static_cast<std::size_t>(ranks_);
-  // What the present hop carries of an owner.
+  // The rows of an owner that the current hop carries.
   struct Carried {
     std::size_t leg = 0;
     IntervalSet places;

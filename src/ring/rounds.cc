@@ -56,7 +56,7 @@ std::string text_of(const RouteSize& size) {
                      size.rounds == 1 ? "" : "s", size.most_held);
 }
 
-// Whether `direct` is to be preferred, by the rule of make_rounds.
+// Whether `direct` is preferred, by the rule of make_rounds().
 bool prefer_direct(const RouteSize& direct, const RouteSize& ring) {
   const auto much_more = [](std::int64_t a, std::int64_t b) { return a > b + b / 50; };
   if (much_more(ring.rows_sent, direct.rows_sent)) return true;
@@ -117,7 +117,8 @@ Rounds make_rounds(const Needs& needs, const std::vector<std::int64_t>& shard_ro
     return direct;
   }
   const RouteSize size = size_of(direct);
-  // A ring takes a round for each hop, and sends no fewer rows than are needed.
+  // A ring route takes at least one round for each hop, and sends at least the rows that are
+  // needed.
   if (size.rounds <= static_cast<std::size_t>(farthest(demand))) {
     direct.reason = fmt::format("direct: {}; a ring takes no fewer rounds", text_of(size));
     return direct;

@@ -1,12 +1,12 @@
 #ifndef ANNULUS_RING_ROUNDS_H_
 #define ANNULUS_RING_ROUNDS_H_
 
-// How rows of K and V travel between the ranks of a ring, as data.
+// The travel of rows of K and V between the ranks of a ring, as data.
 //
-// A parcel is the rows of one owner that another rank, its user, needs. A round is what goes over
-// at once: each rank sends to and receives from any number of others. What a rank receives in round
-// t fills its slot t % 2, rows of several owners behind one another in the order of the owners. A
-// route says which messages that makes:
+// A parcel is the rows of one owner that another rank, its user, needs. A round is a set of
+// messages that travel at once: each rank sends to and receives from any number of others. The rows
+// that a rank receives in round t fill its slot t % 2, one after another in the order of their
+// owners. A route determines the messages:
 //
 //   direct   from the owner to the user in one hop. A round takes several small parcels, and a
 //            large parcel is cut, at multiples of 128 of its rows where shards are not shorter.
@@ -14,9 +14,9 @@
 //            a rank passes on what it got in round t - 1, as far as somebody further on needs it,
 //            from its other slot.
 //
-// A rank holds its own packed rows and two slots. Where it takes more than one round, all three
-// together are no more than two of the largest shards, or the few rows more that the shortest
-// shards need for a row from either side in each slot.
+// A rank holds its own packed rows and two slots. If it receives in more than one round, all three
+// together have at most twice the rows of the largest shard. With very short shards they may have
+// the few more rows that are needed to hold a row from either side in each slot.
 
 #include <array>
 #include <cstdint>
@@ -31,7 +31,7 @@ namespace annulus::ring {
 
 constexpr int kOwnRows = -1;  // in place of a slot: the sender's own packed rows
 
-// Packed rows [first, first + rows) of `owner` on their way from one rank to another.
+// The packed rows [first, first + rows) of `owner`, sent from one rank to another.
 struct Message {
   int from = 0;
   int to = 0;
@@ -39,20 +39,20 @@ struct Message {
   int from_slot = kOwnRows;
   std::int64_t first = 0;
   std::int64_t rows = 0;
-  std::int64_t from_row = 0;  // where they begin in the sender's slot, or among its packed rows
-  std::int64_t to_row = 0;    // where they begin in the receiver's slot of the round
+  std::int64_t from_row = 0;  // their first row in the sender's slot, or among its packed rows
+  std::int64_t to_row = 0;    // their first row in the receiver's slot of the round
 
   friend bool operator==(const Message&, const Message&) = default;
 };
 
 struct Rounds {
   Route route = Route::kDirect;    // never kAuto
-  std::string reason;              // a sentence: why this route
+  std::string reason;              // the reason for this route, as a sentence
   std::vector<PackedRows> packed;  // [owner]
-  // [round], sorted by receiver and then by where they go in its slot.
+  // [round], sorted by receiver and then by place in the receiver's slot.
   std::vector<std::vector<Message>> rounds;
-  std::int64_t rows_needed = 0;    // each row once for each rank but its owner that sees it
-  std::int64_t rows_sent = 0;      // of all messages
+  std::int64_t rows_needed = 0;    // sum over ranks of the rows of other owners that the rank sees
+  std::int64_t rows_sent = 0;      // sum over all messages
   std::int64_t rows_relayed = 0;   // received by ranks that do not need them
   std::int64_t rows_unneeded = 0;  // received because they close a gap (needs.h)
   std::int64_t messages = 0;
@@ -60,7 +60,7 @@ struct Rounds {
   std::vector<std::array<std::int64_t, 2>> slot_rows;
 
   int ranks() const { return static_cast<int>(packed.size()); }
-  // Own packed rows and both slots.
+  // The rank's own packed rows and both slots.
   std::int64_t held_rows(int rank) const {
     const auto at = static_cast<std::size_t>(rank);
     return packed[at].count() + slot_rows[at][0] + slot_rows[at][1];
@@ -68,12 +68,12 @@ struct Rounds {
   friend bool operator==(const Rounds&, const Rounds&) = default;
 };
 
-// The most rows that a rank may hold where it receives in more than one round.
+// The most rows that a rank may hold if it receives in more than one round.
 std::int64_t most_held_rows(std::int64_t largest_shard, std::int64_t packed_rows);
 
-// shard_rows[rank] is the number of keys that it owns. The same arguments give the same rounds.
-// kAuto takes the route that sends fewer rows; of two that send within 2 % of the same the one of
-// fewer rounds; of these the one that holds fewer rows; and `direct` where that is the same too.
+// shard_rows[rank] is the number of keys that the rank owns. The same arguments give the same
+// rounds. kAuto takes the route that sends fewer rows. If the two differ by at most 2 %, it takes
+// the route with fewer rounds, then the route that holds fewer rows, and then `direct`.
 Rounds make_rounds(const Needs& needs, const std::vector<std::int64_t>& shard_rows, Route route);
 
 }  // namespace annulus::ring

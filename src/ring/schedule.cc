@@ -48,8 +48,8 @@ class RankWriter {
     }
     if (op.sends.empty() && op.receives.empty()) return;
     const auto slot = static_cast<std::size_t>(round % 2);
-    // What arrives waits for the last launch that read the slot. Sends from a slot need no wait,
-    // because what they send arrived earlier on this stream.
+    // An exchange that receives waits for the last launch that read the slot. Sending from a slot
+    // needs no wait, because the rows arrived earlier on the same stream.
     if (!op.receives.empty()) {
       if (reader_[slot] != kNone) op.waits = {reader_[slot]};
       arrived_[slot] = static_cast<int>(schedule_.ops.size());
@@ -60,9 +60,10 @@ class RankWriter {
   void compute(int round) {
     if (!has_rows_) return;
     const auto slot = static_cast<std::size_t>(round % 2);
-    bool waited = false;  // later launches of a round follow the first one on the same stream
+    // later launches of a round need no wait: they follow the first one on the same stream
+    bool waited = false;
     for (int branch = 0; branch < needs_.branches(); ++branch) {
-      // Where no row sees a key, one launch writes the empty answer.
+      // If no row sees a key, one launch writes the empty output.
       const bool empty_answer = round == kOwnKeys && branch == 0 && needs_.of(rank_).empty();
       if (!empty_answer && !sees(round, branch)) continue;
       Op op = {.kind = Op::Kind::kCompute, .round = round, .branch = branch};
@@ -76,7 +77,7 @@ class RankWriter {
     }
   }
 
-  // Whether the branch shows the rank's rows any key of those that the round brought.
+  // Whether the rank's rows see, through the branch, any key that arrived in the round.
   bool sees(int round, int branch) const {
     if (round == kOwnKeys) return needs_.at(rank_, rank_, branch);
     const auto& messages = rounds_.rounds[static_cast<std::size_t>(round)];
@@ -93,8 +94,9 @@ class RankWriter {
     });
   }
 
-  // How many rows of the message the rank needs, without those of closed gaps as far as the message
-  // has them: a need whose gaps are closed is counted as a whole, by its first message.
+  // The number of rows of the message that the rank needs. Rows in closed gaps are not counted, as
+  // far as the message has them. If a need has closed gaps, its first message counts all needed
+  // rows.
   std::int64_t seen_rows(const Message& message) {
     const Need* need = needs_.find(rank_, message.owner);
     if (need == nullptr) return 0;
@@ -118,7 +120,7 @@ class RankWriter {
         {message.first, message.first + message.rows}, f);
   }
 
-  // Which launches are the first and the last is known only when all of them are written.
+  // The first and the last launch are known only after all of them are written.
   void finish() {
     std::vector<Op>& ops = schedule_.ops;
     const auto computes = [](const Op& op) { return op.kind == Op::Kind::kCompute; };
@@ -140,8 +142,9 @@ class RankWriter {
   const int rank_;
   const bool has_rows_;
   RankSchedule schedule_;
-  std::vector<int> gaps_counted_;  // owners
-  // For each slot the index of the last launch that read it and of the exchange that filled it.
+  std::vector<int> gaps_counted_;  // the owners whose closed gaps were counted
+  // For each slot: the indices of the last launch that read it and of the last exchange that filled
+  // it.
   std::array<int, 2> reader_ = {kNone, kNone};
   std::array<int, 2> arrived_ = {kNone, kNone};
 };
@@ -160,7 +163,7 @@ std::string owners_text(const std::vector<Transfer>& receives) {
   return text;
 }
 
-// What a rank does in one step.
+// A text of what a rank does in one step.
 std::string describe_step(const RankSchedule& own, std::int64_t packed_rows, int rank, int step) {
   std::string text;
   const auto say = [&](std::string part) { text += (text.empty() ? "" : "; ") + std::move(part); };

@@ -1,4 +1,4 @@
-// Which rows each rank of a ring holds.
+// The rows that each rank of a ring holds.
 #include <algorithm>
 #include <array>
 
@@ -9,8 +9,8 @@
 namespace annulus::inline v0 {
 namespace {
 
-// Cuts [0, length) into pieces that are as even as their edges, multiples of `multiple`, allow.
-// With 0 it takes the largest power of two up to 128 that leaves no piece empty.
+// Cuts [0, length) into pieces whose edges are multiples of `multiple`, as evenly as that allows.
+// If `multiple` is 0, it is the largest power of two up to 128 that leaves no piece empty.
 class Pieces {
  public:
   Pieces(std::int64_t length, std::int64_t pieces, std::int64_t multiple)
@@ -23,7 +23,8 @@ class Pieces {
     const std::int64_t units = base::ceil_div(length_, multiple_);
     // This is units * piece / pieces_ without a product that could exceed 64 bits.
     const std::int64_t unit = units / pieces_ * piece + units % pieces_ * piece / pieces_;
-    return unit >= units ? length_ : unit * multiple_;  // below the length, since unit < units
+    // less than the length, because unit < units
+    return unit >= units ? length_ : unit * multiple_;
   }
   Segment piece(std::int64_t index) const { return {edge(index), edge(index + 1) - edge(index)}; }
 

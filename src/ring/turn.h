@@ -5,7 +5,7 @@
 
 namespace annulus::ring {
 
-// What a run says to a second thread, since run() promises never to wait.
+// The message of the error if a second thread calls run(), which never waits for another thread.
 constexpr const char* kOneRunAtATime =
     "another thread is putting a run of this ring on its streams; plan a ring for each thread, or "
     "take turns";

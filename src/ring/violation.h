@@ -1,8 +1,8 @@
 #ifndef ANNULUS_RING_VIOLATION_H_
 #define ANNULUS_RING_VIOLATION_H_
 
-// The violations that the checkers of rings find (check_schedule.h, check_tiles.h), and how they
-// are collected.
+// The violations that the checks of rings find (check_schedule.h, check_tiles.h), and their
+// collection.
 
 #include <fmt/core.h>
 
@@ -15,19 +15,19 @@ namespace annulus::ring {
 
 struct Violation {
   enum class Kind {
-    kPairMissing,  // a visible (query, key) pair is computed by no launch
-    kPairTwice,    // a visible pair is computed by several launches
+    kPairMissing,  // no launch computes a visible (query, key) pair
+    kPairTwice,    // several launches compute a visible pair
     kPairHidden,   // a tile is listed as full but holds a pair that is not visible
-    kUnmatched,    // a send without its receive, or the other way round
-    kNotThere,     // an op reads a buffer that does not hold what it should by then
+    kUnmatched,    // a send without its receive, or a receive without its send
+    kNotThere,     // an op reads a buffer that does not hold the right rows at that time
     kOverwritten,  // a buffer is written while an op may still read it
     kStuck,        // ops wait for each other in a circle
     kState,        // the first or last launch is not marked, or rows are never finished
-    kTooMany,      // more launches than rounds and one, times the branches of a sum
-    kUnneeded,     // rows are sent to a rank that does not see them, and the schedule says nothing
-    kTooMuch,      // a rank holds more rows than it may, or gets more than fit into its slot
-    kIllFormed,  // a rank, op or buffer that does not exist, or a launch whose configuration is not
-                 // the ring's
+    kTooMany,      // more than (rounds + 1) * branches launches
+    kUnneeded,  // a rank receives rows that it does not see, and the schedule does not declare them
+    kTooMuch,   // a rank holds more rows than it may, or receives more than fit into its slot
+    // a rank, op or buffer does not exist, or a launch has a configuration other than the ring's
+    kIllFormed,
   };
   Kind kind;
   std::string text;  // names the rank, the step and what is wrong
