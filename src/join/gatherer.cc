@@ -44,7 +44,7 @@ void Gatherer::run(device::LaunchSink& to, const GatherOperands& operands, void*
   auto* const memory = static_cast<char*>(workspace);
   const Slices slices = cut(operands.rows);
   if (heads_ > 0) {
-    // Its slice alone, as if there were no other.
+    // Packs only this rank's slice, as if there were no other slices.
     Slices own;
     own.of[0] = slices.at(rank_);
     pack_.run(to, own, 1, true, memory + slices.begin(rank_),

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_JOIN_GATHERER_H_
 #define ANNULUS_JOIN_GATHERER_H_
 
-// Rows of some heads from each rank to all heads on all ranks (annulus/join.h).
+// Sends the rows of a rank's heads to all ranks, so that every rank has all heads (annulus/join.h).
 
 #include "annulus/join.h"
 #include "join/slices.h"
@@ -18,7 +18,7 @@ class Gatherer {
   const GatherProblem& problem() const { return problem_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // As GatherPlan.
+  // As GatherPlan::run.
   void run(device::LaunchSink& to, const GatherOperands& operands, void* workspace,
            const Exchange& exchange) const;
 

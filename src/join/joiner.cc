@@ -13,9 +13,9 @@
 namespace annulus::join {
 namespace {
 
-// Up to so many bytes sent, one exchange of everything is taken to beat two of a P-th each: what a
-// link of 400 GB/s moves in the 10 us that an exchange is assumed to cost whatever it holds. No
-// measurement stands behind it yet.
+// If at most this number of bytes is sent, one exchange of everything is assumed to be faster than
+// two exchanges of 1/P each. It is the data that a link of 400 GB/s moves in 10 us, the assumed
+// fixed cost of an exchange. No measurement supports the number yet.
 constexpr std::int64_t kMostAtOnce = std::int64_t{4} << 20;
 
 SliceForm partial_form(const JoinProblem& problem) {
@@ -44,7 +44,7 @@ Layout lay_out(const JoinProblem& problem, std::int64_t rows, int ranks, int ran
   };
   layout.partial = cut(form);
   if (layout.gathers) layout.merged = cut(joined_form(problem));
-  // One rank has all keys, and merges its answer from where it is.
+  // With one rank, the rank has all keys and merges its output in place.
   if (ranks == 1) return layout;
   for (int one = 0; one < ranks; ++one) {
     if (one != rank) layout.bytes_sent += layout.partial.at(one).bytes;
@@ -210,7 +210,7 @@ WholeTensors Joiner::partial(const JoinOperands& operands) const {
             {.row = problem_.heads * problem_.dim_v, .head = problem_.dim_v},
             {.row = problem_.heads, .head = 1}};
   }
-  // Nothing is written through these two.
+  // Nothing is written through these two pointers.
   return {const_cast<void*>(operands.o), const_cast<float*>(operands.lse), nullptr,
           operands.o_strides, operands.lse_strides};
 }
@@ -241,7 +241,8 @@ MergeInput Joiner::input(const JoinOperands& operands, const Layout& layout, cha
   return {.o = from, .lse = reinterpret_cast<const float*>(from + own.lse_at), .state = {}};
 }
 
-// Partial answers are taken in the order of the ranks, this rank's own from what it would send.
+// Merges the partial outputs in the order of the ranks. This rank's own one is read from the slice
+// that it would send.
 void Joiner::merge(device::LaunchSink& to, const JoinOperands& operands, const Layout& layout,
                    char* workspace) const {
   const Slice& own = layout.partial.at(rank_);
@@ -345,7 +346,7 @@ SliceRange slice_of(std::int64_t count, int ranks, int rank) {
                "and a slice (rank) from 0 to ranks - 1",
                rank, ranks, count);
   }
-  // floor(n * count / ranks), without the product of n and count, which may overflow.
+  // floor(n * count / ranks), computed without n * count, which may overflow.
   const std::int64_t whole = count / ranks, rest = count % ranks;
   const auto bound = [&](std::int64_t n) { return n * whole + n * rest / ranks; };
   return {bound(rank), bound(std::int64_t{rank} + 1)};

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JOIN_JOINER_H_
 #define ANNULUS_JOIN_JOINER_H_
 
-// Joins partial answers over ranks (annulus/join.h): which bytes go where, and the launches and
-// messages of a run.
+// Joins partial outputs of ranks (annulus/join.h). Determines the placement of bytes, and the
+// launches and messages of a run.
 
 #include <cstdint>
 #include <optional>
@@ -14,25 +14,26 @@
 
 namespace annulus::join {
 
-// What a run of so many rows sends and receives. It depends on `rank` only in what concerns that
-// rank alone, and is made without allocating, since every run makes one.
+// The data that a run of `rows` rows sends and receives. Only the data of `rank` itself depends on
+// `rank`. It is computed without allocating, because every run computes it.
 struct Layout {
-  JoinedSlices cut = JoinedSlices::kAll;  // how partial answers are cut: all of them, or slices
-  bool gathers = false;                   // merged slices go to all ranks in a second exchange
-  Slices partial;  // of this rank's partial answer; with `cut` kAll each is everything
-  Slices merged;   // of what is merged, where that is gathered
-  // In the workspace, bytes: what is sent, what comes (a slice of this rank from every rank), and
-  // the merged slices of all ranks.
+  JoinedSlices cut = JoinedSlices::kAll;  // whether partial outputs travel whole or in slices
+  bool gathers = false;                   // a second exchange sends the merged slices to all ranks
+  // of this rank's partial output; if `cut` is kAll, each slice is the whole output
+  Slices partial;
+  Slices merged;  // of the merged output, if it is gathered
+  // Offsets in the workspace, in bytes: the slices that are sent, the slices that are received
+  // (this rank's slice from every rank), and the merged slices of all ranks.
   std::int64_t sent_at = 0, received_at = 0, merged_at = 0;
   std::int64_t end = 0;
   std::int64_t bytes_sent = 0;
 };
 Layout lay_out(const JoinProblem& problem, std::int64_t rows, int ranks, int rank);
-// The most workspace of a run of up to most_rows. Fewer rows may need more than most_rows, as they
-// are cut elsewhere.
+// The largest workspace of a run of up to most_rows. A run with fewer rows may need more than a run
+// with most_rows, because the slices are cut differently.
 std::int64_t most_workspace(const JoinProblem& problem, int ranks);
 
-// Why it is done in so many exchanges, for people.
+// The reason for the number of exchanges, for users.
 std::string reason_of(const JoinProblem& problem, const Layout& layout, int ranks);
 
 class Joiner {
@@ -53,12 +54,12 @@ class Joiner {
   void check(const JoinOperands& operands, const Layout& layout, const void* workspace) const;
   void check_partial(const JoinOperands& operands) const;
   void check_joined(const JoinOperands& operands, std::int64_t rows, std::int64_t heads) const;
-  // What `rank` has sent, or this rank would send, of its slice.
+  // The slice that `rank` has sent, or that this rank would send to itself.
   MergeInput input(const JoinOperands& operands, const Layout& layout, char* workspace,
                    int rank) const;
   void merge(device::LaunchSink& to, const JoinOperands& operands, const Layout& layout,
              char* workspace) const;
-  // The tensors of the partial answer, or of the joined one.
+  // The tensors of the partial output, and of the joined output.
   WholeTensors partial(const JoinOperands& operands) const;
   WholeTensors joined(const JoinOperands& operands) const;
 
@@ -68,7 +69,8 @@ class Joiner {
   Layout most_;
   std::int64_t workspace_bytes_;
   SliceMover pack_, unpack_;
-  // Merge slices of all heads, and of this rank's; none where nothing is merged so.
+  // Merge the slices of all heads, and of this rank's heads. No value if nothing is merged in this
+  // way.
   std::optional<batch::Merger> all_heads_, own_heads_;
 };
 
