@@ -21,8 +21,8 @@ class Packer {
   Packer(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
          const PackedRows& rows);
 
-  // Queues the copy of rows of `operands`, whose shapes are those of `problem`, to `to`, in the
-  // form of packed_form(problem). Allocates nothing and does not wait.
+  // Queues the copy of the rows from `operands` to `to`, in the form of packed_form(problem).
+  // `problem` has the shapes of `operands`. Allocates nothing and does not wait.
   void run(const Problem& problem, const Operands& operands, void* to, abi::CUstream stream) const;
 
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(list_.bytes()); }

@@ -9,10 +9,10 @@
 // owners. A route determines the messages:
 //
 //   direct   from the owner to the user in one hop. A round takes several small parcels, and a
-//            large parcel is cut, at multiples of 128 of its rows where shards are not shorter.
+//            large parcel is cut at multiples of 128 rows, or of fewer if shards are short.
 //   ring     from neighbour to neighbour, each parcel whichever way round is shorter. In round t
-//            a rank passes on what it got in round t - 1, as far as somebody further on needs it,
-//            from its other slot.
+//            a rank passes on the rows that it received in round t - 1, from its other slot, if
+//            a rank further along the way needs them.
 //
 // A rank holds its own packed rows and two slots. If it receives in more than one round, all three
 // together have at most twice the rows of the largest shard. With very short shards they may have
