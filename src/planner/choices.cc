@@ -30,8 +30,9 @@ std::optional<tuned::TunedStore::Found> find_tuned(const Subject& subject,
   return found;
 }
 
-// Whether a relative's result serves here too, as far as the model can tell: chips whose memory
-// differs agree on most configurations, and what is far off is not taken.
+// Whether a relative's result is also good on this device, according to the model. Chips that
+// differ in their memory agree on most configurations, but a result that is far from the model's is
+// rejected.
 bool suits(const tuned::TunedStore::Found& found, const Subject& subject,
            const attention::DeviceLimits& limits, const attention::Choice& heuristic) {
   if (found.relative.empty() || found.entry.config == heuristic.config) return true;
@@ -41,7 +42,7 @@ bool suits(const tuned::TunedStore::Found& found, const Subject& subject,
   return micros(found.entry.config) <= kMostOverHeuristic * micros(heuristic.config);
 }
 
-// Whose result it is: "of this very kind of problem".
+// How near the result's problem is, such as "of this very kind of problem".
 std::string nearness(const tuned::TunedStore::Found& found) {
   std::string text =
       found.distance == 0
@@ -95,8 +96,7 @@ attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOpt
 
 attention::Choice untuned(const Subject& subject, const attention::DeviceLimits& limits,
                           const PlanOptions& options) {
-  // This is the only place where the text of a configuration is read; from here on it is a
-  // KernelConfig.
+  // Only here is the text of a configuration parsed. The rest of the code uses a KernelConfig.
   if (!options.config.empty()) {
     return attention::forced_config(subject.problem, limits, options.config, options.strides);
   }
@@ -136,8 +136,8 @@ std::string origin_of(const tuned::TunedStore::Found& found) {
 
 void give_up(const tuned::TunedStore::Found& found, const Error& error, tuned::TunedStore& tuned,
              const base::Log& log) {
-  // Compiling, loading, suitability and which kernels were compiled ahead depend on the
-  // configuration; memory, files and arguments do not.
+  // Errors of compiling, loading and suitability, and of kernels that are not compiled ahead,
+  // depend on the configuration. Errors of memory, files and arguments do not.
   const bool another_may_do =
       error.code() == ErrorCode::kCompile || error.code() == ErrorCode::kDevice ||
       error.code() == ErrorCode::kLibrary || error.code() == ErrorCode::kUnsupported;

@@ -23,8 +23,8 @@ double block_density(const Problem& problem, const PlanOptions& options,
   return attention::block_density(problem, options.block_rows, options.block_columns).value;
 }
 
-// Adds the kernel of one branch: its resources, and how many of its CTAs run at a time. With
-// several branches PlanInfo has the largest resources and the fewest CTAs.
+// Adds the kernel of one branch: its resources, and the number of its CTAs that run at a time. With
+// several branches, PlanInfo has the largest resources and the smallest number of CTAs.
 void add_kernel(const attention::Forward& forward, PlanInfo* info) {
   const auto& kernel = forward.lookup().kernel;
   if (kernel == nullptr) return;
@@ -36,8 +36,8 @@ void add_kernel(const attention::Forward& forward, PlanInfo* info) {
   }
   info->registers = std::max(info->registers, attributes.registers);
   info->local_bytes = std::max(info->local_bytes, attributes.local_bytes);
-  // With several kernels PlanInfo has the slowest source: "compiled" goes before "disk", and that
-  // before "memory".
+  // With several kernels, PlanInfo has the slowest source: "compiled" before "disk" before
+  // "memory".
   const std::string source = jit::to_string(forward.lookup().origin);
   if (info->source == "none" || info->source == "memory" || source == "compiled") {
     info->source = source;
@@ -127,7 +127,7 @@ PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& 
 
 namespace {
 
-// What all ranks have in common.
+// The part of the description that is the same for all ranks.
 RingInfo describe_world(const ring::World& world, const attention::Choice& choice) {
   RingInfo info;
   info.config = attention::to_string(choice.config);

@@ -23,8 +23,8 @@ FittedPlans plans_for(const Planner& planner, const Problem& problem, const Plan
 
 namespace {
 
-// The arrays of parts are larger where rows are split more often. So a plan that the device has no
-// memory for is made once more without the split that the model chose.
+// The arrays for parts are larger if rows are split into more parts. So if the device has too
+// little memory for a plan, the plan is made again without the split that the model chose.
 Made make(const Planner& planner, const Request& request, const attention::Choice& choice,
           const attention::DeviceLimits& limits, bool general = false) {
   const Problem& problem = request.problem;
@@ -54,8 +54,8 @@ Made make(const Planner& planner, const Request& request, const attention::Choic
   }
 }
 
-// The list of tiles, from which the device takes the chosen ones, serves only this plan, so it goes
-// into no cache.
+// The device selects the chosen tiles from this list. It serves only this plan, so it is not put
+// into a cache.
 Made make_selecting(const Planner& planner, const Request& request, const attention::Choice& choice,
                     const attention::DeviceLimits& limits) {
   const Problem& problem = request.problem;
@@ -93,8 +93,8 @@ Made make_general(const Planner& planner, const Request& request,
 
 namespace {
 
-// After the kernels of `choices` failed: with the heuristic's next choice, else with a general
-// kernel. Throws `error`, of the heuristic's own choice, where neither works.
+// Called after the kernels of `choices` failed: tries the heuristic's next choice, then a general
+// kernel. If neither works, throws `error`, which is the error of the heuristic's first choice.
 Made make_with_others(const Planner& planner, const Request& request, const Choices& choices,
                       const attention::DeviceLimits& limits, const Error& error) {
   std::vector<std::string> steps;
@@ -143,9 +143,9 @@ Made make_first_that_works(const Planner& planner, const Request& request, const
                                    return made;
                                  });
   } catch (const Error& error) {
-    // What the driver refuses may work in the next call, and then with this configuration. One that
-    // the caller asked for is not replaced, nor are the caller's own templates; a selection has no
-    // other.
+    // If the driver refuses a call, the same configuration may work in the next call. A
+    // configuration that the caller requested is not replaced, nor are the caller's own templates.
+    // A selection has no other configuration.
     if (error.code() != ErrorCode::kCompile || !request.options.config.empty() ||
         planner.own_templates || request.selection != nullptr) {
       throw;

@@ -5,7 +5,7 @@
 
 namespace annulus::planner {
 
-// For the times that PlanInfo and RingInfo tell.
+// For the times in PlanInfo and RingInfo.
 using Clock = std::chrono::steady_clock;
 
 inline double millis(Clock::duration duration) {

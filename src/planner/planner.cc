@@ -15,7 +15,7 @@
 namespace annulus::planner {
 namespace {
 
-// The plan that was made since `start`, with its description.
+// Completes the plan whose making began at `start`, and adds its description.
 Prepared finish(const Planner& planner, const Request& request, Made made, Clock::time_point start,
                 std::int64_t work_steps) {
   const Clock::time_point ready = Clock::now();
@@ -24,7 +24,7 @@ Prepared finish(const Planner& planner, const Request& request, Made made, Clock
   if (!made.steps.empty()) planner.context->tally().add(base::Count::fitted_plans);
   info.work_steps = work_steps;
   info.compile_ms = made.compile_ms;
-  // The time to look up a tuned result, and to try one that does not work, counts as planning.
+  // plan_ms includes the time to look up a tuned result and to try a result that does not work.
   info.plan_ms = millis(ready - start) - made.compile_ms;
   info.decisions.insert(info.decisions.end(), made.steps.begin(), made.steps.end());
   if (made.selector) {
@@ -59,7 +59,7 @@ Prepared Planner::prepare(const Request& request) const {
   const jit::KernelsFor wanted(
       [&] { return shape_log::wanted_by(request.problem, request.options, request.selection); });
   const base::Work work(request.options.work, "planning");
-  const std::int64_t before = work.steps();  // of a scope's earlier calls
+  const std::int64_t before = work.steps();  // the steps of earlier calls in the same scope
   const Clock::time_point start = Clock::now();
   const attention::DeviceLimits left = limits_for(limits, request.options);
   const Choices choices =
@@ -136,7 +136,7 @@ void Planner::prefetch(const Problem& problem, const PlanOptions& options) const
       choices, *tuned, log, [&](const attention::Choice& choice, const std::string&) {
         const FittedPlans fitted = plans_for(*this, problem, options, choice, left);
         for (const attention::LaunchPlan& plan : fitted.plans) {
-          // With B or Sq of 0 nothing is launched, and prepare() fetches nothing either.
+          // If B or Sq is 0, nothing is launched, and prepare() gets no kernels either.
           if (plan.launches.empty()) continue;
           device_tiles->get(plan.tiles);
           kernels->get(plan.spec);

@@ -1,15 +1,15 @@
 #ifndef ANNULUS_PLANNER_PLANNER_H_
 #define ANNULUS_PLANNER_PLANNER_H_
 
-// From a problem to something that runs. These steps are taken here and nowhere else:
+// Planning, from a problem to launches that can run. Only this code takes these steps:
 //
 //   options -> limits -> choices -> plans -> kernels and lists on the device -> description
 //              (choices.h, pure)   (attention/plan, selection, ring: pure)      (describe.h)
 //
-// A plan, a plan with a selection and a ring take all of them; prefetch stops before the
-// description. Where the kernel of a configuration does not work, the steps from the plans on are
-// repeated with another: after the tuned one that of the heuristic, then its next choice, then a
-// general kernel.
+// A plan, a plan with a selection and a ring take all steps; prefetch stops before the description.
+// If the kernel of a configuration does not work, the steps from the plans on are repeated with
+// another configuration: after the tuned one the heuristic's, then its next choice, then a general
+// kernel.
 
 #include <memory>
 #include <optional>
@@ -35,21 +35,22 @@ struct Request {
   const Problem& problem;
   const PlanOptions& options;
   const Selection* selection = nullptr;  // null: none
-  // A general kernel serves where no other works; otherwise that is the error of the heuristic's.
+  // Whether a general kernel is used if no other kernel works. If false, the error of the
+  // heuristic's choice is thrown instead.
   bool general_serves = true;
 };
 
-// Throws Error{kInvalidArgument} and Error{kUnsupported} for what no plan can be made of.
+// Throws Error{kInvalidArgument} or Error{kUnsupported} for a request that cannot be planned.
 void check_request(const Request& request);
 
-// A plan that did not wait.
+// A plan whose own kernel may not be compiled yet.
 struct PreparedLate {
   Prepared first;
-  std::shared_ptr<LateKernel> late;  // null: `first` is for good
-  std::size_t workspace_bytes = 0;   // of both
+  std::shared_ptr<LateKernel> late;  // null if `first` is final
+  std::size_t workspace_bytes = 0;   // the maximum of both plans
 };
 
-// A plan that has its kernel for good.
+// Wraps a plan whose kernel is final.
 PreparedLate for_good(Prepared prepared);
 
 // A plan without its kernels.
@@ -58,10 +59,10 @@ struct Preview {
   PlanPrediction predicted;
 };
 
-// The parts of an opened device that planning uses. Copies share; any thread may use one at any
-// time.
+// The parts of an opened device that planning uses. Copies share these parts. Any thread may use
+// one at any time.
 struct Planner {
-  std::string device;  // its name, for notes
+  std::string device;  // its name, for profiler ranges
   attention::DeviceLimits limits;
   device::ContextPointer context;
   std::shared_ptr<jit::KernelCache> kernels;
@@ -69,40 +70,43 @@ struct Planner {
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
-  bool check_operands = false;                       // runs ask the driver about their memory
-  bool own_templates = false;                        // the caller's, DeviceOptions::template_dir
+  bool check_operands = false;  // whether runs query the driver about the memory of the operands
+  // whether the templates are the caller's, DeviceOptions::template_dir
+  bool own_templates = false;
   base::Background background = base::Background();  // compiles for plans that do not wait
   std::shared_ptr<LateJobs::UnderWay> late_jobs = std::make_shared<LateJobs::UnderWay>();
   std::shared_ptr<base::Noted> noted =
-      std::make_shared<base::Noted>();  // what the log was told once
+      std::make_shared<base::Noted>();  // the messages that were already logged once
 
-  // Throws as Device::plan.
+  // Throws as Device::plan does.
   Prepared prepare(const Request& request) const;
 
-  // The problem with a general kernel, whatever options.config. Its kernel may have to be compiled
-  // where it was not before. Throws Error{kUnsupported} where there is none for the problem, and as
-  // prepare().
+  // Plans with a general kernel, whatever options.config is. The kernel may have to be compiled
+  // first. Throws Error{kUnsupported} if there is no general kernel for the problem, and as
+  // prepare() does.
   Prepared prepare_general(const Request& request) const;
 
-  // For options that do not wait. Where the plan's own kernel is in memory, or no general kernel
-  // serves the problem, as prepare(); else with a general kernel, and the own one under way.
-  // Throws as prepare() and prepare_general().
+  // For options that do not wait. If the plan's own kernel is in memory, or if no general kernel
+  // supports the problem, it does the same as prepare(). Otherwise it returns a plan with a general
+  // kernel, and the plan's own kernel is compiled meanwhile. Throws as prepare() and
+  // prepare_general() do.
   PreparedLate prepare_late(const Request& request) const;
 
-  // Throws as Device::memory_needed.
+  // Throws as Device::memory_needed does.
   MemoryNeeded memory_needed(const Problem& problem, const PlanOptions& options) const;
 
   // The plan that prepare() would make, without the fields of PlanInfo that need a compiled kernel.
-  // `chip` is what the time is predicted for. Touches no device: context, kernels and
-  // device_tiles may be null. Throws as Device::memory_needed.
+  // The time is predicted for `chip`. Uses no device: context, kernels and device_tiles may be
+  // null. Throws as Device::memory_needed does.
   Preview preview(const Problem& problem, const PlanOptions& options,
                   const device::DeviceInfo& chip) const;
 
-  // Leaves kernels and lists where prepare() finds them. Throws as Device::prefetch.
+  // Stores kernels and lists in the caches where prepare() finds them. Throws as Device::prefetch
+  // does.
   void prefetch(const Problem& problem, const PlanOptions& options) const;
 
-  // The kernels that prepare() would get, and the kernels of a plan that needs less memory. Touches
-  // no device: context, kernels and device_tiles may be null. Throws as Device::memory_needed.
+  // The kernels that prepare() would use, and the kernels of a plan that needs less memory. Uses no
+  // device: context, kernels and device_tiles may be null. Throws as Device::memory_needed does.
   std::vector<jit::KernelSpec> kernels_of(const Request& request) const;
 };
 

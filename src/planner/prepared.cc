@@ -14,7 +14,7 @@ void check_workspace(std::size_t bytes, const void* workspace) {
     base::fail(ErrorCode::kInvalidArgument, "the plan needs {} bytes of workspace, none was given",
                bytes);
   }
-  // A kernel that used a misaligned address would fault and lose the context.
+  // A kernel that used a misaligned address would fault, and the context would be lost.
   if (const auto address = reinterpret_cast<std::uintptr_t>(workspace); address % 16 != 0) {
     base::fail(ErrorCode::kInvalidArgument, "the workspace at {:#x} is not a multiple of 16 bytes",
                address);
@@ -35,7 +35,7 @@ void Prepared::put(device::LaunchSink& to, const Operands& operands, void* works
                "the plan has no selection; run it without buffers of one, or plan with one");
   }
   if (checked_on) attention::check_memory(*checked_on, operands, workspace);
-  // Without buffers the workspace is checked here; a selection also checks it together with the
+  // Without buffers, only the workspace is checked. A selection checks it together with the
   // buffers.
   if (buffers == nullptr) check_workspace(workspace_bytes(), workspace);
   if (!selector) return forward.put(to, operands, workspace);

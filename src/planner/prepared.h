@@ -13,17 +13,18 @@
 
 namespace annulus::planner {
 
-// Immutable; any number of threads may run it at a time.
+// Immutable. Any number of threads may run it at the same time.
 struct Prepared {
   attention::BranchedForward forward;
-  std::optional<selection::Selector> selector;  // of a plan that chooses blocks
+  std::optional<selection::Selector> selector;  // only for a plan that chooses blocks
   PlanInfo info;
-  device::ContextPointer checked_on;  // asked about the memory of each run; null: not asked
+  // the context whose driver checks the memory of each run; null: no check
+  device::ContextPointer checked_on;
 
   std::size_t workspace_bytes() const;
 
   // Puts the launches of a run into `to`: a stream for Plan::run, a list for Plan::bind. `buffers`
-  // is null where the caller gave none. Throws as Plan::run, before the first launch.
+  // is null if the caller gave none. Throws as Plan::run does, before the first launch.
   void put(device::LaunchSink& to, const Operands& operands, void* workspace,
            const SelectionBuffers* buffers) const;
 };

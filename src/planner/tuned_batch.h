@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PLANNER_TUNED_BATCH_H_
 #define ANNULUS_PLANNER_TUNED_BATCH_H_
 
-// The tuned configurations of a batch's kernels.
+// Looks up the tuned configurations for the kernels of a batch.
 
 #include <optional>
 #include <string>
@@ -14,27 +14,28 @@
 
 namespace annulus::planner {
 
-// What is looked up for a class of a batch's requests.
+// The lookup for one class of a batch's requests.
 struct TunedClass {
   batch::RequestClass requests = batch::RequestClass::kFewQueries;
-  std::optional<tuned::TunedStore::Found> found;  // the result that comes nearest
-  std::string why_unused;  // it is not taken for this; empty: it is, where there is one
+  std::optional<tuned::TunedStore::Found> found;  // the nearest result
+  // the reason why `found` is not used; empty if it is used, or if there is none
+  std::string why_unused;
 };
 
-// Each class that is within the bounds. Requires: validate(problem) passes. Throws as
-// batch::named_configs does.
+// Each class that is within the bounds of the problem. Requires: validate(problem) passes. Throws
+// as batch::named_configs does.
 std::vector<TunedClass> tuned_classes(const BatchProblem& problem, const BatchOptions& options,
                                       const attention::DeviceLimits& limits,
                                       tuned::TunedStore& tuned);
 
 struct TunedBatch {
   BatchOptions options;                         // the caller's, with the tuned configurations
-  std::vector<tuned::TunedStore::Found> found;  // that they come from; empty: there are none
-  std::string origins;                          // of them, in their order: "memory, /home/..."
+  std::vector<tuned::TunedStore::Found> found;  // the results that they come from; may be empty
+  std::string origins;  // the origins of these results, in their order: "memory, /home/..."
 };
 
-// Looks up each class of requests for which the caller names no configuration. Requires:
-// validate(problem) passes. Throws as batch::named_configs does.
+// Looks up a result for each class of requests for which the caller names no configuration.
+// Requires: validate(problem) passes. Throws as batch::named_configs does.
 TunedBatch tuned_batch(const BatchProblem& problem, const BatchOptions& options,
                        const attention::DeviceLimits& limits, tuned::TunedStore& tuned);
 

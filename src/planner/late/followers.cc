@@ -20,7 +20,7 @@ void Followers::add(const Planner& planner, const Request& request, const std::s
       Follower{request.problem, request.options, config, {}, std::move(plan)});
   PlanOptions& options = follower->options;
   options.on_ready = {};
-  // The caller's flag may be gone by then. A limit of 0 would be none.
+  // The caller's flag may no longer exist at that time. A limit of 0 would mean no limit.
   options.work.cancelled = {};
   options.max_workspace_bytes =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(workspace_bytes));
@@ -29,7 +29,8 @@ void Followers::add(const Planner& planner, const Request& request, const std::s
     std::erase_if(followers_, [](const auto& each) { return each->plan.expired(); });
     followers_.push_back(follower);
   }
-  if (!request.options.wait) return;  // whoever tunes asks again once its kernel is compiled
+  // the tuner calls update() again after the plan's kernel is compiled
+  if (!request.options.wait) return;
   try {
     update(planner, follower.get());
   } catch (const std::exception&) {
@@ -72,7 +73,8 @@ bool Followers::update(const Planner& planner, Follower* follower) {
   }
   Prepared better =
       planner.prepare({follower->problem, follower->options, nullptr, /*general_serves=*/false});
-  if (better.info.config == had) return false;  // the other one does not work, or does not fit
+  // the other configuration does not work, or does not fit
+  if (better.info.config == had) return false;
   planner.context->tally().add(base::Count::better_plans);
   plan->offer(std::move(better));
   return false;

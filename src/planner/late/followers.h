@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PLANNER_LATE_FOLLOWERS_H_
 #define ANNULUS_PLANNER_LATE_FOLLOWERS_H_
 
-// Plans that learn of tuned results which are found after they were made (PlanOptions::
-// follow_tuning). All functions may be called from any thread.
+// Plans that adopt tuned results which are found after the plans were made
+// (PlanOptions::follow_tuning). All functions may be called from any thread.
 
 #include <cstddef>
 #include <exception>
@@ -23,16 +23,17 @@ bool can_follow(const Request& request);
 
 class Followers {
  public:
-  // `plan` is given what is better than `config`, which it has, and needs no more workspace. Where
-  // a result was stored since it was decided, and it waits for its kernel, it gets that here and
-  // now. Nothing is thrown of that: the plan is a good one all the same.
+  // Adds a plan. Later it receives plans that are better than `config`, its configuration, and need
+  // no more workspace. If a better result was stored since the plan was decided, and its options
+  // wait for kernels, it receives that plan during this call. Errors of that are not thrown,
+  // because the plan works as it is.
   void add(const Planner& planner, const Request& request, const std::string& config,
            std::size_t workspace_bytes, std::weak_ptr<LateKernel> plan);
 
-  // Prepares the plans anew whose configuration would now be another one, and gives them that. True
-  // where one is to be asked about again, as its first own kernel is still being compiled. Ends
-  // before a plan where stopped() is true, and calls failed() for each plan that keeps what it has
-  // because Planner::prepare threw.
+  // Prepares again the plans whose configuration would now be a different one, and offers them the
+  // new plans. Returns true if a plan must be updated again later, because its first own kernel is
+  // still being compiled. Stops before the next plan if stopped() returns true. Calls failed() for
+  // each plan that stays unchanged because Planner::prepare threw.
   bool update(const Planner& planner, const std::function<bool()>& stopped,
               const std::function<void(const std::exception&)>& failed);
 
@@ -40,13 +41,13 @@ class Followers {
   struct Follower {
     Problem problem;
     PlanOptions options;
-    std::string config;  // of the plan at first
-    std::string tried;   // the last that was made ready; guarded by mutex_
+    std::string config;  // the first configuration of the plan
+    std::string tried;   // the last configuration that was prepared; guarded by mutex_
     std::weak_ptr<LateKernel> plan;
   };
   bool update(const Planner& planner, Follower* follower);
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::shared_ptr<Follower>> followers_;
 };
 

@@ -21,7 +21,7 @@ std::string LateKernel::problem() const {
 bool LateKernel::wait(double seconds) const {
   std::unique_lock lock(mutex_);
   const auto ended = [&] { return state_ != PlanState::kCompiling; };
-  // A year is as good as for ever, and no clock overflows.
+  // A year is practically without a limit, and the clock does not overflow.
   constexpr double kYear = 365.0 * 24 * 3600;
   if (seconds < 0 || seconds > kYear) {
     ended_.wait(lock, ended);
@@ -54,7 +54,7 @@ bool LateKernel::can_swap() const {
 void LateKernel::offer(Prepared better) {
   auto kept = std::make_unique<const Prepared>(std::move(better));
   std::lock_guard lock(mutex_);
-  // What nobody has run makes room.
+  // A plan that never ran is removed.
   const Prepared* running = running_.load(std::memory_order_relaxed);
   if (!own_.empty() && own_.back().get() != running) own_.pop_back();
   own_.push_back(std::move(kept));
@@ -88,7 +88,8 @@ void LateKernel::tell(PlanState state, const std::string& problem) {
   if (on_ready_ && !abandoned_ && !base::Background::process_ends()) {
     try {
       on_ready_(state, problem);
-    } catch (...) {  // as those of a log: it cannot make a plan fail that is made
+      // such errors are ignored, as errors of a log are: the plan exists and must not fail
+    } catch (...) {
     }
   }
 }

@@ -20,7 +20,7 @@ void LateJobs::UnderWay::end() {
 }
 
 LateJobs::~LateJobs() {
-  if (!process_.is_here()) return;  // a child of fork has no other threads
+  if (!process_.is_here()) return;  // a child of fork() has no other threads
   std::unique_lock lock(under_way_->mutex_);
   under_way_->closed_ = true;
   under_way_->ended_.wait(lock, [&] {

@@ -1,9 +1,10 @@
 #ifndef ANNULUS_PLANNER_LATE_LATE_JOBS_H_
 #define ANNULUS_PLANNER_LATE_LATE_JOBS_H_
 
-// The jobs of a device that run beside its callers. They use functions of the host, its log and its
-// allocator, which the host may take away once the device and all its plans are gone. So these hold
-// a LateJobs together, whose destructor lets no job begin any more and waits for those under way.
+// The jobs of a device that run on other threads than its callers. They use the host's functions,
+// log and allocator, which the host may remove after the device and all its plans are destroyed. So
+// the device and its plans share a LateJobs. Its destructor lets no further job begin and waits for
+// the jobs that are running.
 
 #include <condition_variable>
 #include <memory>
@@ -17,23 +18,25 @@ namespace annulus::planner {
 
 class LateJobs {
  public:
-  // What jobs themselves hold, which keeps nobody from going.
+  // The part that jobs hold. It does not keep the LateJobs alive.
   class UnderWay {
    public:
-    // A job calls these two at its beginning and at its end. False where none may begin any more.
+    // A job calls begin() and end() around its work. begin() returns false if no job may begin any
+    // more.
     bool begin();
     void end();
 
    private:
     friend class LateJobs;
-    std::mutex mutex_;  // guards all below
+    std::mutex mutex_;  // guards all members below
     std::condition_variable ended_;
-    std::vector<std::thread::id> threads_;  // of jobs under way
+    std::vector<std::thread::id> threads_;  // the threads of running jobs
     bool closed_ = false;
   };
 
   LateJobs() = default;
-  // Does not wait for a job of the calling thread, which is inside a function of the host.
+  // Does not wait for a job of the calling thread, because that thread is inside a function of the
+  // host.
   ~LateJobs();
   LateJobs(const LateJobs&) = delete;
   LateJobs& operator=(const LateJobs&) = delete;

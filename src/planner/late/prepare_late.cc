@@ -26,9 +26,9 @@ bool are_loaded(const jit::KernelCache& kernels, const std::vector<attention::La
   });
 }
 
-// The compilation of a plan's own kernel. A host may keep the task for long, so what it has of the
-// host and of the device is let go when the job has ended or is given up. Who takes the planner out
-// uses the other members.
+// Compiles a plan's own kernel. A host may keep the task for a long time, so the task releases the
+// objects of the host and of the device when the job has ended or is cancelled. Only the thread
+// that takes planner_ out may use the other members.
 class LateWork {
  public:
   LateWork(Planner planner, Problem problem, PlanOptions options, std::shared_ptr<LateKernel> late)
@@ -36,7 +36,8 @@ class LateWork {
         problem_(std::move(problem)),
         options_(std::move(options)),
         late_(std::move(late)) {
-    // The caller's flag may be gone by the time of the job; a plan that is gone ends it as well.
+    // The caller's flag may no longer exist when the job runs. A destroyed plan also cancels the
+    // work.
     options_.work.cancelled = [late = late_] { return late->abandoned(); };
   }
 
@@ -66,7 +67,7 @@ class LateWork {
     return std::exchange(planner_, std::nullopt);
   }
 
-  // Calls use(planner) unless the plan or all of its device is gone.
+  // Calls use(planner), unless the plan, or the device with all its plans, is gone.
   template <typename Use>
   void with_planner(const Use& use) {
     std::optional<Planner> planner = take();
@@ -74,7 +75,8 @@ class LateWork {
     const std::shared_ptr<LateJobs::UnderWay> jobs = planner->late_jobs;
     if (!jobs->begin()) return;
     if (!late_->abandoned()) use(*planner);
-    // Before those go on who wait for the job. The plan may be gone, and its own kernel with this.
+    // Released before end() wakes threads that wait for the job. The plan may be gone; then this
+    // releases its kernel too.
     late_.reset();
     options_ = {};
     planner.reset();
@@ -97,7 +99,7 @@ class LateWork {
   std::shared_ptr<LateKernel> late_;
 };
 
-// Whether the tiles of a pattern are found block by block, so that a list takes its time.
+// Whether the tiles of a pattern are found block by block, so that a list takes time to make.
 bool lists_blocks(const Pattern& pattern) {
   return pattern::any_leaf(pattern.node(), [](const pattern::leaves::Structure& structure) {
     return structure.layout != nullptr;
@@ -120,8 +122,8 @@ PreparedLate Planner::prepare_late(const Request& request) const {
     prepared.info.waited = why.what();
     return for_good(std::move(prepared));
   };
-  // Lists of blocks are made once here, for the general kernel, and once more beside the caller;
-  // and no folder of tuned results is read here.
+  // Lists of blocks are made only once in this call, for the general kernel; the second time is on
+  // another thread. No folder of tuned results is read in this call.
   std::int64_t bytes = 0;
   if (request.selection == nullptr && tuned->is_loaded() &&
       !lists_blocks(request.problem.pattern)) {
@@ -137,7 +139,8 @@ PreparedLate Planner::prepare_late(const Request& request) const {
   try {
     general = prepare_general(request);
   } catch (const Error& error) {
-    // There is none for the problem, or it could not be had, while the own kernel perhaps can.
+    // The problem has no general kernel, or it could not be compiled. The own kernel may still
+    // work.
     const bool own_may_do = error.code() == ErrorCode::kUnsupported ||
                             error.code() == ErrorCode::kLibrary ||
                             error.code() == ErrorCode::kCompile;
@@ -150,7 +153,7 @@ PreparedLate Planner::prepare_late(const Request& request) const {
                     std::make_shared<LateKernel>(request.options.swap, request.options.on_ready),
                     both};
   PlanOptions options = request.options;
-  // A limit of 0 would be none. What a plan cannot do without 1 byte it does otherwise.
+  // A limit of 0 would mean no limit. A plan that needs no workspace also fits in 1 byte.
   options.max_workspace_bytes = std::max<std::int64_t>(1, static_cast<std::int64_t>(both));
   const auto job = std::make_shared<LateWork>(*this, request.problem, options, made.late);
   made.late->set_give_up([weak = std::weak_ptr(job)] {

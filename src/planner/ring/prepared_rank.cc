@@ -26,14 +26,14 @@
 namespace annulus::planner {
 namespace {
 
-// What a rank says in a step of planning: a text, or the error that it met.
+// The contribution of a rank to a step of planning: a text, or the rank's error.
 struct Said {
   std::optional<ErrorCode> failed;
   std::string text;
 };
 
-// Calls say() and tells all ranks what it returned or threw. Where some rank has failed, all throw
-// the error of the first of them, which is named.
+// Calls say() and sends its result or its error to all ranks. If a rank has failed, all ranks throw
+// the error of the first rank that failed, with the number of that rank.
 template <typename Say>
 std::vector<std::string> say_to_all(exchange::Rank& rank, const Say& say) {
   std::string own;
@@ -55,7 +55,7 @@ std::vector<std::string> say_to_all(exchange::Rank& rank, const Say& say) {
   return all;
 }
 
-// Terms as one text, and back. Neither names nor values contain the separators.
+// Encodes terms as one text, and decodes them. Neither names nor values contain the separators.
 constexpr char kEnd = '\x1e', kMiddle = '\x1f';
 
 std::string text_of(const ring::Terms& terms) {
@@ -78,8 +78,8 @@ ring::Terms terms_of(const std::string& text) {
   return terms;
 }
 
-// The configurations that rank 0 would run, in the order in which they are tried: lines of the
-// configuration and where it was tuned.
+// The configurations that rank 0 would run, in the order in which they are tried. Each is a line
+// with the configuration and the origin of its tuned result.
 std::string candidates_of(const Choices& choices) {
   std::string text;
   const auto add = [&](const attention::KernelConfig& config, const std::string& origin) {
@@ -94,8 +94,8 @@ std::string candidates_of(const Choices& choices) {
   return text;
 }
 
-// Throws where this rank cannot run a configuration with its device and its strides, or the
-// configuration is withheld here and the caller asked for none.
+// Throws if this rank cannot run the configuration with its device and its strides, or if the
+// configuration is withheld here and the caller requested none.
 void require_possible(const attention::KernelConfig& config, const Problem& problem,
                       const attention::DeviceLimits& limits, const RingOptions& options) {
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
@@ -125,7 +125,7 @@ std::vector<Candidate> read_candidates(const std::string& text) {
   return candidates;
 }
 
-// With whom the rank exchanges messages, ascending.
+// The ranks that this rank exchanges messages with, in ascending order.
 std::vector<int> peers_of(const ring::RankSchedule& schedule) {
   std::vector<int> peers;
   for (const ring::Op& op : schedule.ops) {
@@ -140,7 +140,7 @@ std::vector<int> peers_of(const ring::RankSchedule& schedule) {
 
 }  // namespace
 
-// What fails behind begin_run() has queued a part of the run.
+// The part of a run that can fail after begin_run() and leave the run partly queued.
 void PreparedRank::queue(const RingCall& call) const {
   try {
     driver_.begin(call);
@@ -168,7 +168,7 @@ std::int64_t PreparedRank::run(const RingCall& call) const {
   try {
     driver_.check(call);
     const base::Turn turn(&busy_, ring::kOneRunAtATime);
-    // Every step finds the context current, instead of making it so.
+    // The context is made current once, so that each step need not do it.
     const device::ContextScope scope(*driver_.context());
     run = transport_.begin_run();
     queue(call);
@@ -215,7 +215,7 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
 
   attention::DeviceLimits limits;
   std::optional<ring::World> planned_world;
-  // Rank 0's configuration, tuned or not, is everybody's.
+  // All ranks use rank 0's configuration, tuned or not.
   const std::vector<std::string> chosen = say_to_all(*rank, [&]() -> std::string {
     limits = limits_for(planner.limits, options);
     const ring::World& world =
@@ -231,8 +231,9 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
   const std::vector<Candidate> candidates = read_candidates(chosen[0]);
   const ring::RankDevice device = {planner.context, planner.kernels.get(), planner.limits.arch,
                                    planner.check_operands};
-  // NCCL's kernels run beside those of the ring. How many multiprocessors these have is their own
-  // affair: it changes neither the choice nor a bit.
+  // NCCL's kernels run at the same time as the kernels of the ring. The number of multiprocessors
+  // left for the ring's kernels may differ between ranks, because it changes neither the choice nor
+  // any bit of the result.
   attention::DeviceLimits left = limits;
   if (options.max_multiprocessors == 0 && !world.rounds.rounds.empty()) {
     left.multiprocessors = std::max(1, limits.multiprocessors - rank->info().ctas);
@@ -264,7 +265,7 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
       prepared->info = std::move(info);
       return "";
     };
-    // All ranks meet here behind their compilers, before the first deadline of a run.
+    // All ranks meet here after compiling, before the first time limit of a run begins.
     try {
       say_to_all(*rank, prepare);
       break;
@@ -272,11 +273,11 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
       if (!rank->usable() || i + 1 == candidates.size()) throw;
     }
   }
-  // What goes over the communicator while planning has connected all ranks.
+  // Otherwise the messages that were exchanged during planning have connected all ranks.
   if (rank->control() != nullptr) {
     exchange::connect(*rank, peers_of(prepared->driver().plan().schedule));
-    // Until all are connected, so that a rank which connects no more is told from one that has
-    // nobody to connect to.
+    // Waits until all are connected. Without that, a rank that fails to connect could not be
+    // distinguished from a rank that has no peers.
     exchange::all_gather(*rank, "");
   }
   planner.log.write(base::LogLevel::kInfo, "rank {} of a ring of {}, {}, {} ({:.1f} ms)", number,

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_PLANNER_RING_PREPARED_RANK_H_
 #define ANNULUS_PLANNER_RING_PREPARED_RANK_H_
 
-// Plans one rank of a ring whose other ranks are planned elsewhere at the same time. What all have
-// to agree on is said over the communicator: the terms, rank 0's choice, and whether every rank can
-// run it.
+// Plans one rank of a ring while the other ranks are planned by other callers at the same time. The
+// ranks exchange over the communicator what all must agree on: the terms, rank 0's choice, and
+// whether every rank can run it.
 
 #include <memory>
 
@@ -34,7 +34,7 @@ class PreparedRank {
   mutable std::atomic<bool> busy_{false};
 };
 
-// Throws as annulus::plan_ring for one rank, the same error code on every rank.
+// Throws as annulus::plan_ring does for one rank, with the same error code on every rank.
 std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
                                                  const std::shared_ptr<exchange::Rank>& rank,
                                                  const Problem& problem, const ShardMap& shards,

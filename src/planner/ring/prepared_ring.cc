@@ -30,9 +30,9 @@ void check(std::span<const RankRequest> ranks) {
   }
 }
 
-// The options that the ring is planned with: rank 0's, unless its choice is a configuration that
-// does not take another rank's strides. That rank's then rule, since all launches run one
-// configuration.
+// The options that the ring is planned with: rank 0's, unless rank 0's choice is a configuration
+// that does not support another rank's strides. Then the options of that rank are used, because all
+// launches run one configuration.
 const PlanOptions& ruling_options(std::span<const RankRequest> ranks, const Problem& largest,
                                   const attention::DeviceLimits& limits,
                                   const attention::Segments& segments) {

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PLANNER_RING_PREPARED_RING_H_
 #define ANNULUS_PLANNER_RING_PREPARED_RING_H_
 
-// Plans one problem around a ring of ranks, with one configuration for all of them, because the
-// order of the sums, and with it the bits, depends on it.
+// Plans one problem on a ring of ranks. All ranks have the same configuration, because the order of
+// the sums, and so every bit of the result, depends on it.
 
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,8 @@ struct PreparedRing {
   std::vector<std::vector<std::int64_t>> tiles;  // [rank][launch]
 };
 
-// Throws as annulus::plan_ring. Tuned results are rank 0's, for a launch of the largest shards.
+// Throws as annulus::plan_ring does. The tuned result of rank 0 for a launch with the largest
+// shards is used.
 std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ranks);
 
 }  // namespace annulus::planner

@@ -9,8 +9,8 @@
 namespace annulus::planner {
 
 ring::Terms terms_of(const RankRequest& rank) {
-  // The driver's name is part of it, since a real driver and the simulator cannot copy to each
-  // other's memory.
+  // The driver's name is part of the term, because a real driver and the simulator cannot copy to
+  // each other's memory.
   const std::string device = fmt::format("{}, {}", jit::to_string(rank.planner.limits.arch),
                                          rank.planner.context->driver().name());
   return ring::terms_of(*rank.problem, *rank.shards, rank.options->route, device,

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PLANNER_RING_RING_REQUEST_H_
 #define ANNULUS_PLANNER_RING_RING_REQUEST_H_
 
-// What a rank of a ring is asked to plan, and what is asked of it, whoever plans the others.
+// The request to plan a rank of a ring, and its checks. They are the same whether one caller plans
+// all ranks or each rank has its own caller.
 
 #include "annulus/ring.h"
 #include "planner/planner.h"
@@ -9,7 +10,7 @@
 
 namespace annulus::planner {
 
-// The values that it points to must stay until the ring is planned.
+// The objects that it points to must exist until the ring is planned.
 struct RankRequest {
   Planner planner;
   const Problem* problem = nullptr;
@@ -17,10 +18,11 @@ struct RankRequest {
   const RingOptions* options = nullptr;
 };
 
-// What the rank has to have in common with all others.
+// The terms that the rank must have in common with all others.
 ring::Terms terms_of(const RankRequest& rank);
 
-// Throw for a problem, shards or options that no ring can follow. `number` is the rank's.
+// These functions throw if no ring can be planned for the problem, shards or options. `number` is
+// the number of the rank.
 void check_problem(const RankRequest& rank);
 void check_options(const RankRequest& rank, int number);
 
