@@ -9,13 +9,14 @@
 
 namespace annulus::tuned {
 
-// A class of a batch's requests whose kernel is searched.
+// A class of a batch's requests, for which the best kernel is searched.
 struct BatchTarget {
-  BatchProblem problem;  // bounds and all
-  BatchOptions options;  // part_keys, max_multiprocessors; no config
+  BatchProblem problem;  // with its bounds
+  BatchOptions options;  // uses part_keys and max_multiprocessors; names no config
   batch::RequestClass requests = batch::RequestClass::kFewQueries;
-  // What is measured: the requests of this class in a step, with the keys that they have on all
-  // ranks together. Within the bounds, at least one, each with a query and a key or more.
+  // The requests that are measured: the requests of this class in a step, with their keys on all
+  // ranks together. They are within the bounds. There is at least one request, and each has at
+  // least one query and one key.
   std::vector<batch::StepRequest> step;
 };
 

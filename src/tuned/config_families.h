@@ -1,8 +1,9 @@
 #ifndef ANNULUS_TUNED_CONFIG_FAMILIES_H_
 #define ANNULUS_TUNED_CONFIG_FAMILIES_H_
 
-// All families whose configurations a tuned result may name: those that compute problems
-// (attention/kernels/family.h), and those that compute requests of batches (batch/batch_config.h).
+// All families whose configurations a tuned result may name: the families that compute problems
+// (attention/kernels/family.h) and the families that compute requests of batches
+// (batch/batch_config.h).
 
 #include <optional>
 #include <span>
@@ -13,7 +14,7 @@
 
 namespace annulus::tuned {
 
-// In the order that decides between equal entries.
+// The order decides between equal entries.
 std::span<const attention::ConfigFamily* const> config_families();
 
 // The family of that name, or null.
@@ -25,7 +26,7 @@ int order_of(const attention::ConfigFamily& family);
 // "wgmma, wgmma8, mma, decode, chunk_wgmma and chunk".
 std::string config_family_names();
 
-// The configuration of a text, legal or not, of any of them.
+// Parses the text of a configuration of any of these families. The configuration need not be legal.
 std::optional<attention::KernelConfig> parse_any_config(std::string_view text);
 
 }  // namespace annulus::tuned

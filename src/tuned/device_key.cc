@@ -21,7 +21,7 @@ std::string folder_name(const std::string& identity, const std::string& architec
 DeviceKey device_key(const device::DeviceInfo& device, const std::string& architecture,
                      const std::optional<base::Digest>& templates) {
   constexpr std::int64_t kMega = 1 << 20;
-  // Drivers reserve some of the memory, and not always the same amount.
+  // Drivers reserve some of the memory, and the amount varies.
   constexpr std::int64_t kMemoryStep = std::int64_t{4} << 30;
   std::string name = device.simulated ? "simulated GPU" : device.name;
   for (char& c : name) {
@@ -56,7 +56,7 @@ std::vector<std::string> parts_of(const std::string& identity) {
 
 }  // namespace
 
-// The name may hold ", " itself, so the two parts that make the folder are looked for.
+// The name itself may contain ", ", so the two parts that form the folder's name are searched for.
 std::string folder_for(const std::string& identity) {
   const bool simulated = identity.ends_with(", simulated");
   if (!simulated && !identity.ends_with(", measured")) return {};
@@ -81,7 +81,7 @@ std::string why_other(const std::string& stated, const std::string& identity) {
   if (stated == identity) return {};
   const std::vector<std::string> theirs = parts_of(stated);
   const std::vector<std::string> ours = parts_of(identity);
-  // A simulated device states no memory, so its parts are fewer.
+  // The identity of a simulated device has fewer parts, because it states no memory.
   if (theirs.size() != ours.size()) return fmt::format("it is of another device: {}", stated);
   std::string text;
   for (std::size_t i = 0; i < ours.size(); ++i) {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TUNED_DEVICE_KEY_H_
 #define ANNULUS_TUNED_DEVICE_KEY_H_
 
-// The chip that a tuned result holds for. What a measurement says of a chip outlives a driver, an
-// NVRTC and a clock, so none of these is in the key: they are the result's origin (entry.h). What
-// kernels the result compares, and in which revision, is in the result itself.
+// The chip that a tuned result is valid for. A measurement of a chip stays valid if the driver,
+// NVRTC or a clock changes, so the key has none of these: they are in the result's origin
+// (entry.h). The kernels that the result compares, and their revisions, are in the result itself.
 
 #include <optional>
 #include <string>
@@ -14,30 +14,33 @@
 namespace annulus::tuned {
 
 struct DeviceKey {
-  // "NVIDIA H200, sm_90a, 132 multiprocessors, 140 GB, L2 60 MB, measured". That of a simulated
-  // device ends in "simulated"; its name has no number, and it states no memory, because that is
-  // the host's. Templates of the caller's own are stated in front of the last part: "templates <32
-  // hex digits>".
+  // For example "NVIDIA H200, sm_90a, 132 multiprocessors, 140 GB, L2 60 MB, measured". The
+  // identity of a simulated device ends in "simulated". Its name has no number, and it states no
+  // memory size, because the memory is the host's. If the caller has own templates, "templates <32
+  // hex digits>" comes before the last part.
   std::string identity;
   std::string folder;  // "sm_90a-132-<16 hex digits>", "sim-sm_80-108-<16 hex digits>"
   bool simulated = false;
 };
 
-// `architecture` is named as by jit::to_string. `templates` is the digest of templates that replace
-// the embedded ones, whose kernels have no revision; nothing: the embedded ones.
+// `architecture` has the form of jit::to_string. `templates` is the digest of templates that
+// replace the embedded ones; kernels made from those have no revision. No value means the embedded
+// templates.
 DeviceKey device_key(const device::DeviceInfo& device, const std::string& architecture,
                      const std::optional<base::Digest>& templates = std::nullopt);
 
-// The folder of the device with an identity that a file states, as device_key() names it. Empty
-// where the text is no identity. It holds letters, digits and '-' alone, whatever the text.
+// The folder of the device whose identity a file states, as device_key() names it. Empty if the
+// text is not an identity. For every text, the result has only letters, digits and '-'.
 std::string folder_for(const std::string& identity);
 
-// Why a result whose file states the identity `stated` is not for a device, with what differs: "it
-// is of another device: L2 50 MB, not L2 60 MB". Empty where it is for that device.
+// The reason why a result is not valid for a device, if its file states the identity `stated`. It
+// names the difference: "it is of another device: L2 50 MB, not L2 60 MB". Empty if the result is
+// valid.
 std::string why_other(const std::string& stated, const std::string& identity);
 
-// Whether results of the device `stated` may stand in on the device `identity` where it has none of
-// its own: both are of one row of relatives.def, measured, and differ in name, memory and L2 alone.
+// Whether results of the device `stated` may be used on the device `identity` if that device has no
+// own results. Both must be in one row of relatives.def, be measured, and differ only in name,
+// memory and L2.
 bool are_relatives(const std::string& stated, const std::string& identity);
 
 // The part of a folder's name that the folders of relatives share: "sm_90a-132-".

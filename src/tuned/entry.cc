@@ -16,14 +16,14 @@ namespace {
 using base::Json;
 
 constexpr std::string_view kMagic = "annulus-tuned ";
-// The bound of times, sizes and dates: wide, but so small that no sum or difference of two of them
-// leaves 64 bits.
+// The limit of times, sizes and dates. It is so small that no sum or difference of two of them
+// overflows 64 bits.
 constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
 
-// The first line of a file of this schema, up to the digest.
+// The first line of a file with this schema, up to the digest.
 std::string header() { return fmt::format("{}{} ", kMagic, kEntrySchema); }
 
-// `revision` 0: none is stated.
+// If `revision` is 0, it is not written.
 Json config_json(const attention::KernelConfig& config, int revision = 0) {
   Json json = {{"family", config.family->name}};
   if (revision != 0) json["revision"] = revision;
@@ -40,8 +40,8 @@ Json config_json(const attention::KernelConfig& config, int revision = 0) {
   return json;
 }
 
-// Reads members of objects. A member that is missing, of another type or out of range is an error
-// with the member's name.
+// Reads members of objects. If a member is missing, has the wrong type or is out of range, throws
+// an error with the member's name.
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {}
@@ -60,7 +60,7 @@ class Reader {
   std::int64_t number(const char* name, std::int64_t least, std::int64_t most) const {
     const Json& found = member(name);
     if (!found.is_number_integer()) refuse(name, "is no whole number");
-    // An unsigned number may exceed the signed range, and get() would wrap it.
+    // An unsigned number may exceed the signed range, and get() would let it wrap around.
     if (found.is_number_unsigned() && found.get<std::uint64_t>() > INT64_MAX) {
       refuse(name, "is out of range");
     }
@@ -89,7 +89,7 @@ class Reader {
     if (found.get_ref<const std::string&>().size() > kMaxEntryText) refuse(name, "is too long");
     return found.get<std::string>();
   }
-  // The value whose text, by `to_text`, the member has.
+  // The value whose to_text() is the text of the member.
   template <typename Enum, std::size_t kCount>
   Enum choice(const char* name, const Enum (&values)[kCount], const char* (*to_text)(Enum)) const {
     const std::string found = text(name);
@@ -112,9 +112,9 @@ class Reader {
   const Json& json_;
 };
 
-// Fields that this build does not know are ignored, and an option or a flag that an older build did
-// not know is left out, as in the text of a configuration. An unknown family is an error that names
-// it, since the entry is valid for the build that made it.
+// Fields that this build does not support are ignored. An option or flag that an older build did
+// not have may be missing, as in the text of a configuration. An unknown family is an error that
+// names the family, because the entry is valid for the build that wrote it.
 attention::KernelConfig read_config(const Reader& from) {
   attention::KernelConfig config;
   const std::string family = from.text("family");
@@ -123,7 +123,7 @@ attention::KernelConfig read_config(const Reader& from) {
     base::fail(ErrorCode::kInvalidFile, "its family '{:.40}' is none of this build, which has {}",
                family, config_family_names());
   }
-  // These bounds are wider than any search space; why_outside() decides what is legal.
+  // These limits are wider than any search space. why_outside() decides what is legal.
   config.tile_rows = from.integer("tile_rows", 1, 1024);
   config.tile_columns = from.integer("tile_columns", 1, 1024);
   for (std::size_t i = 0; i < config.family->fields.size(); ++i) {
@@ -158,7 +158,8 @@ constexpr OriginNumber kOriginNumbers[] = {{"library", &Origin::library_version}
                                            {"nvrtc", &Origin::nvrtc_version},
                                            {"clock_mhz", &Origin::clock_mhz},
                                            {"memory_clock_mhz", &Origin::memory_clock_mhz}};
-// A clock that was never set may stand before 1970, and a result found then is as good as any.
+// A result may be stamped with a time before 1970 if the clock was never set; it is valid all the
+// same.
 constexpr OriginLength kOriginLengths[] = {
     {"when", &Origin::when, -kMaxTime},   {"batch", &Origin::batch},      {"heads", &Origin::heads},
     {"kv_heads", &Origin::kv_heads},      {"seq_q", &Origin::seq_q},      {"seq_k", &Origin::seq_k},
@@ -166,7 +167,7 @@ constexpr OriginLength kOriginLengths[] = {
     {"scale_block", &Origin::scale_block}};
 constexpr OriginText kOriginTexts[] = {{"pattern", &Origin::pattern}, {"score", &Origin::score}};
 
-// Their ranges are checked where they are used, as those of a caller's.
+// Their ranges are checked where they are used, in the same way as a caller's values.
 template <typename Stated>
 struct StatedNumber {
   const char* name;
@@ -215,11 +216,11 @@ Stated read_numbers(const StatedNumber<Stated> (&numbers)[kCount], const Reader&
   return stated;
 }
 
-// An entry of a sum states this in place of the class of its pattern; the class of its branches has
-// a member of its own. Builds that do not know sums refuse such an entry.
+// An entry for a sum has this text instead of the class of its pattern, and another member has the
+// class of its branches. Builds that do not support sums refuse such an entry.
 constexpr const char* kSumText = "sum";
 constexpr int kMostBranches = 1 << 20;
-constexpr const char* kRequestsText = "requests";  // likewise, of batches
+constexpr const char* kRequestsText = "requests";  // the same for batches
 
 ShapeKey read_shape(const Reader& from) {
   using kernels::Score;
@@ -277,7 +278,7 @@ ShapeKey read_shape(const Reader& from) {
 
 }  // namespace
 
-// The order of the members does not matter: entry_of reads them by name.
+// The order of the members has no effect: entry_of() reads them by name.
 Json json_of(const Entry& entry, const std::string& device) {
   const ShapeKey& shape = entry.shape;
   Json json;
@@ -367,7 +368,7 @@ Entry entry_of(const Json& json, std::string* device) {
   entry.ratio_low_ppm = result.number("ratio_low_ppm", 0, kMaxTime);
   entry.ratio_high_ppm = result.number("ratio_high_ppm", entry.ratio_low_ppm, kMaxTime);
   entry.rounds = result.integer("rounds", 1, 1 << 20);
-  // What entries did not state at first.
+  // Entries of early builds do not have these members.
   if (result.has("cold_cache")) entry.cold_cache = result.boolean("cold_cache");
   if (result.has("other_ratio_ppm")) {
     entry.other_ratio_ppm = result.number("other_ratio_ppm", 0, kMaxTime);
@@ -397,8 +398,8 @@ Entry entry_of(const Json& json, std::string* device) {
   return entry;
 }
 
-// An entry is one object of objects with at most 20 members each. There is room for more, because a
-// later build may add fields, which this one ignores.
+// An entry is one object of objects with at most 20 members each. The limit is higher, because a
+// later build may add fields, which this build ignores.
 base::JsonLimits entry_limits() { return {static_cast<std::size_t>(kMaxEntryBytes), 4, 100}; }
 
 std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device) {
@@ -410,8 +411,7 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
 
 namespace {
 
-// Returns what stands behind the first line of a file of this schema; empty where the digest does
-// not agree.
+// The text after the first line of a file with this schema. Nothing if the digest does not match.
 std::optional<std::string_view> whole_body(std::string_view text) {
   const std::string expected = header();
   const std::size_t body_at = expected.size() + kDigestDigits + 1;
@@ -422,7 +422,7 @@ std::optional<std::string_view> whole_body(std::string_view text) {
   return text.substr(body_at);
 }
 
-// The number in front of a blank, where there is one.
+// The number before the first blank, if there is one.
 std::optional<int> leading_number(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -460,8 +460,8 @@ std::string why_other_schema(std::string_view stated) {
       which, kEntrySchema);
 }
 
-// The magic, the schema and the digest are checked before the JSON is parsed, and the JSON is
-// bounded in size and depth, because the file may come from anywhere.
+// The magic word, the schema and the digest are checked before the JSON is parsed, and the JSON is
+// limited in size and depth, because the file may come from an untrusted source.
 std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* device,
                                   std::string* why) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());

@@ -9,8 +9,8 @@
 namespace annulus::tuned {
 namespace {
 
-// How unlike two problems with the same head dims and dtype are, in steps of half a power of two of
-// a length; another mask or score counts as much as several steps.
+// The difference between two problems with the same head dims and dtype, in steps of half a power
+// of two of a length. A different mask or score counts as several steps.
 int unlikeness(const ShapeKey& a, const ShapeKey& b) {
   const auto log = [](int value) {
     return static_cast<int>(std::bit_width(static_cast<unsigned>(value)));
@@ -30,7 +30,7 @@ ShapeKey EntryIndex::kind_of(ShapeKey shape) {
   return shape;
 }
 
-// The first slot that is not in front of these lengths.
+// The first slot that is not before these lengths.
 EntryIndex::Kind::const_iterator EntryIndex::first_from(const Kind& kind, int queries, int keys) {
   return std::ranges::lower_bound(kind, std::pair(queries, keys), {}, [](const Slot& slot) {
     return std::pair(slot.queries, slot.keys);
@@ -87,7 +87,7 @@ EntryIndex::Near EntryIndex::nearest(const ShapeKey& shape) const {
   auto best = std::tuple(kMaxDistance + 1, 0, 0);
   for (int apart = -kMaxDistance; apart <= kMaxDistance; ++apart) {
     const int queries = shape.queries + apart;
-    const int left = kMaxDistance - std::abs(apart);  // for the keys
+    const int left = kMaxDistance - std::abs(apart);  // the remaining distance for the keys
     for (auto at = first_from(kind->second, queries, shape.keys - left);
          at != kind->second.end() && at->queries == queries && at->keys <= shape.keys + left;
          ++at) {

@@ -1,8 +1,7 @@
 #ifndef ANNULUS_TUNED_ENTRY_INDEX_H_
 #define ANNULUS_TUNED_ENTRY_INDEX_H_
 
-// Entries in memory, for look-ups by shape that take less than a microsecond however many there
-// are.
+// Entries in memory. A lookup by shape takes less than a microsecond for any number of entries.
 
 #include <map>
 #include <memory>
@@ -14,47 +13,49 @@
 
 namespace annulus::tuned {
 
-// An entry and where it is from.
+// An entry and its source.
 struct Kept {
   Entry entry;
-  std::string path;  // of its file or pack; empty: of no file
-  // Where on the search path: of two entries for one shape that with the lower number is kept.
+  std::string path;  // of its file or pack; empty if there is no file
+  // Position on the search path. Of two entries for one shape, the entry with the lower position
+  // stays.
   int place = 0;
-  std::string relative = {};  // the name of the device that it is of, where it is a relative
+  // the name of the device that the entry is for, if that device is a relative
+  std::string relative = {};
 };
 
-// Not safe for several threads.
+// Not thread-safe.
 class EntryIndex {
  public:
-  // Where entries at one place are alike complete, those of the same major version of the driver go
-  // first.
+  // If entries at one position are equally complete, an entry with the same major version of the
+  // driver is preferred.
   explicit EntryIndex(int driver_version = 0) : driver_(driver_version / 1000) {}
 
-  // Takes an entry, unless a better one for its shape is there: one of an earlier place; at the
-  // same place a complete one, one of the same driver, the one that is better(), in this order.
+  // Adds an entry, unless a better one for its shape exists. Better is, in this order: an earlier
+  // position, a complete search, the same driver, better().
   void put(Kept kept);
-  // Takes an entry in any case.
+  // Adds an entry, and replaces the one that exists for its shape.
   void replace(Kept kept);
   void erase(const ShapeKey& shape);
   bool empty() const { return kinds_.empty(); }
 
-  // The entry with that key, or null. Pointers hold until the index is changed.
+  // The entry with this key, or null. Pointers are valid until the index is changed.
   const Kept* exact(const ShapeKey& shape) const;
 
   struct Near {
     const Kept* kept = nullptr;  // null: there is none
     int distance = 0;            // its length_distance()
   };
-  // The nearest entry in length within kMaxDistance: the smaller distance first, then the nearer
-  // number of queries, then the longer problem.
+  // The nearest entry in length within kMaxDistance. The order is: smaller distance, nearer number
+  // of queries, longer problem.
   Near nearest(const ShapeKey& shape) const;
 
-  // What was best for other problems with these head dims and this dtype: winners and runners-up,
-  // those of the most similar problems first, each once, up to `most`.
+  // The best configurations for other problems with the same head dims and dtype: winners and
+  // runners-up, the most similar problems first, each configuration once, at most `most`.
   std::vector<attention::KernelConfig> winners(const ShapeKey& shape, std::size_t most) const;
 
  private:
-  // Entries of one kind, which differ in lengths alone, ordered by queries, then keys.
+  // Entries that differ only in lengths, ordered by queries, then by keys.
   struct Slot {
     int queries = 0;
     int keys = 0;
@@ -66,7 +67,7 @@ class EntryIndex {
   bool goes_first(const Kept& a, const Kept& b) const;
 
   int driver_;
-  std::map<ShapeKey, Kind> kinds_;  // by their key without lengths; none is empty
+  std::map<ShapeKey, Kind> kinds_;  // by the key without lengths; no Kind is empty
 };
 
 }  // namespace annulus::tuned

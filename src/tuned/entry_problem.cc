@@ -23,7 +23,7 @@ bool can_be_stated(const Problem& problem) {
   return blocks.q == blocks.k && blocks.k == blocks.v && problem.total_k.value_or(keys) == keys;
 }
 
-// What problems and batches have in common.
+// The members that problems and batches have in common.
 template <typename Any>
 Any stated_heads(const Entry& entry) {
   Any problem;
@@ -53,7 +53,7 @@ Problem stated_problem(const Entry& entry) {
   return problem;
 }
 
-// The numbers of a selection that are stated as they are.
+// The members of a selection that are stored without conversion.
 constexpr std::pair<std::int64_t StatedSelection::*, std::int64_t Selection::*>
     kSelectionMembers[] = {{&StatedSelection::block_rows, &Selection::block_rows},
                            {&StatedSelection::block_columns, &Selection::block_columns},
@@ -124,7 +124,7 @@ void state_batch(const BatchTarget& batch, Entry::Origin* origin) {
 
 namespace {
 
-// Calls make(), whose errors are those of what the entry states.
+// Calls make(). Its errors are reported as errors of the values in the entry.
 template <typename Make>
 auto stated_by(const Entry& entry, const Make& make) {
   if (entry.origin.pattern.empty()) {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TUNED_ENTRY_PROBLEM_H_
 #define ANNULUS_TUNED_ENTRY_PROBLEM_H_
 
-// The problem that was measured, as an entry keeps it, so that it can be measured again.
+// The measured problem in the form that an entry stores, so that it can be measured again.
 
 #include <utility>
 
@@ -12,18 +12,19 @@
 
 namespace annulus::tuned {
 
-// Writes a problem to an entry's origin. The pattern's text stays empty where an entry cannot hold
-// the problem: blocks() of a file or of memory, texts longer than kMaxEntryText, tensors that are
-// parts of longer ones, blocks of scales that differ.
+// Writes a problem to an entry's origin. The pattern's text stays empty if an entry cannot store
+// the problem: blocks() from a file or from memory, texts longer than kMaxEntryText, tensors that
+// are parts of longer ones, or scale blocks of different sizes.
 void state_problem(const Problem& problem, Entry::Origin* origin);
-// The problem and the selection with it.
+// Writes the problem and the selection.
 void state_selected(const Problem& problem, const Selection& selection, Entry::Origin* origin);
-// A batch and the step that is measured, which is left out where it has more than kMaxStepNumbers.
-// Options of the plan are not stated: what is tuned has none.
+// Writes a batch and the step that is measured. The step is left out if it has more than
+// kMaxStepNumbers numbers. Options of the plan are not written, because tuning uses none.
 void state_batch(const BatchTarget& batch, Entry::Origin* origin);
 
-// What was stated, which names no file. Throws Error{kUnsupported} where the entry does not hold
-// it, Error{kInvalidFile} where what it holds is not valid or of another key.
+// Reads what the functions above wrote. The result names no file. Throws Error{kUnsupported} if the
+// entry does not store it, and Error{kInvalidFile} if the stored values are invalid or belong to
+// another key.
 Problem problem_of(const Entry& entry);
 std::pair<Problem, Selection> selected_of(const Entry& entry);
 BatchTarget batch_of(const Entry& entry);

@@ -19,10 +19,10 @@
 namespace annulus::tuned {
 namespace {
 
-// A device's folder, and its lock, until the end of a scope.
+// Keeps a device's folder open and locked until the end of a scope.
 class LockedFolder {
  public:
-  // Takes over a descriptor of the folder.
+  // Takes ownership of a descriptor of the folder.
   LockedFolder(base::FileSystem& files, int opened)
       : opened_(files, opened), locked_(files, open_lock(files, opened)) {
     if (locked_.file >= 0) wait_for_lock(files, locked_.file, kLockWait);
@@ -34,7 +34,7 @@ class LockedFolder {
   Opened locked_;
 };
 
-// A descriptor of a folder that is the caller's own. Throws Error{kFile}.
+// Opens a folder that the caller owns. Throws Error{kFile}.
 int open_own(base::FileSystem& files, const std::string& folder) {
   std::string problem;
   const int opened = base::open_private_folder(files, folder, base::FolderUse::kOwn,
@@ -43,7 +43,7 @@ int open_own(base::FileSystem& files, const std::string& folder) {
   return opened;
 }
 
-// The names of a folder. Throws Error{kFile}.
+// The names of the files in a folder. Throws Error{kFile}.
 std::vector<std::string> names_in(base::FileSystem& files, int folder, const std::string& path) {
   std::vector<std::string> names;
   if (const int code = files.list(folder, &names); code < 0) {
@@ -53,7 +53,7 @@ std::vector<std::string> names_in(base::FileSystem& files, int folder, const std
   return names;
 }
 
-// Why a file could not be removed; empty where it was.
+// Returns the reason why a file could not be removed. Empty if it was removed.
 std::string unlink(base::FileSystem& files, int folder, const std::string& path) {
   const int code = files.unlink(folder, path.substr(path.rfind('/') + 1));
   if (code >= 0) return {};
@@ -62,13 +62,13 @@ std::string unlink(base::FileSystem& files, int folder, const std::string& path)
 
 std::string file_of(const Entry& entry) { return entry_name(entry) + std::string(kEntrySuffix); }
 
-// Where the files of a device's entries are written to.
+// The folder for the entry files of a device.
 class DeviceFolder {
  public:
   DeviceFolder(base::FileSystem& files, const std::string& folder, const std::string& device)
       : files_(files), device_(device), folder_(files, open(files, folder, device, &path_)) {}
 
-  // Whether all of these can be brought in.
+  // Throws if the folder has no room for these entries.
   void check_room(std::span<const PackedEntry> entries) {
     std::vector<std::string> there = names_in(files_, folder_.file(), path_);
     std::erase_if(there, [](const std::string& name) { return !name.ends_with(kEntrySuffix); });
@@ -109,7 +109,7 @@ class DeviceFolder {
     return opened;
   }
 
-  // The entry of that name, where there is a whole one of this device.
+  // The entry with this file name. Nothing if there is no undamaged entry of this device.
   std::optional<Entry> read(const std::string& name) {
     std::vector<std::byte> file;
     std::string device, why;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TUNED_FOLDER_WORK_H_
 #define ANNULUS_TUNED_FOLDER_WORK_H_
 
-// What people do with folders of entries: bring entries in, take them out. Tuning itself stores
-// through TunedStore.
+// Functions for users who manage folders of entries: import entries and remove them. Tuning itself
+// stores entries through TunedStore.
 
 #include <string>
 #include <vector>
@@ -16,32 +16,33 @@ namespace annulus::tuned {
 
 enum class BroughtIn {
   kAdded,
-  kReplaced,  // it is better than what was there for its shape and kernels
-  kKept,      // what was there is better, or the same
+  kReplaced,  // it is better than the existing entry for its shape and kernels
+  kKept,      // the existing entry is better, or equal
 };
 
-// Writes each entry to its file below `folder`, under the lock of its device's folder; nothing of
-// it is checked against a device. outcomes[i] is that of pack[i]. Throws Error{kInvalidFile} where
-// a device's identity is none, Error{kFile} where the folder cannot be written to, and, before
-// anything is written, where a device's folder would hold more than kMaxEntries.
+// Writes each entry to its file below `folder`, under the lock of its device's folder. Nothing is
+// checked against a device. outcomes[i] belongs to pack[i]. Throws Error{kInvalidFile} if a
+// device's identity is invalid, and Error{kFile} if the folder cannot be written to. Throws
+// Error{kFile} before anything is written if a device's folder would hold more than kMaxEntries.
 std::vector<BroughtIn> bring_in(base::FileSystem& files, const std::string& folder,
                                 const Pack& pack);
 
-// Removes the file of an entry from a device's folder that is the caller's own, under its lock.
-// Throws Error{kFile} where it cannot, and where the file's bytes have another digest than
-// `contents`: somebody has stored a result since it was looked at.
+// Removes the file of an entry from a device's folder that the caller owns, under the folder's
+// lock. Throws Error{kFile} if that fails, or if the digest of the file's bytes is not `contents`:
+// then a result was stored after the caller read the file.
 void remove_file(base::FileSystem& files, const std::string& path, const base::Digest& contents);
 
-// A journal that no search goes on from.
+// A journal from which no search can continue.
 struct StaleJournal {
   std::string path;
-  std::string why;      // as why_stale
-  std::string problem;  // why it could not be removed; empty where it was, or would be
+  std::string why;  // the result of why_stale()
+  // the reason why it could not be removed; empty if it was removed, or would be
+  std::string problem;
 };
 
-// Removes such journals from a device's folder, under its lock; a dry run removes nothing. A
-// journal that a search writes to stays, and so does one that cannot be read. Throws Error{kFile}
-// where the folder is not the caller's own or cannot be read.
+// Removes such journals from a device's folder, under the folder's lock. A dry run removes nothing.
+// A journal that a search is writing stays, and so does a journal that cannot be read. Throws
+// Error{kFile} if the caller does not own the folder, or if it cannot be read.
 std::vector<StaleJournal> remove_stale_journals(base::FileSystem& files, const std::string& folder,
                                                 bool dry_run);
 

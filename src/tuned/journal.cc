@@ -16,12 +16,12 @@ using attention::KernelConfig;
 using base::Json;
 
 constexpr std::string_view kJournalMagic = "annulus-journal ";
-constexpr std::size_t kMaxMeasured = 64;    // configurations of one line
-constexpr std::size_t kMaxRounds = 10'000;  // of one line
-// Names of up to a few hundred candidates make the first line, and nothing is nested deeply.
+constexpr std::size_t kMaxMeasured = 64;    // the most configurations in one line
+constexpr std::size_t kMaxRounds = 10'000;  // the most rounds in one line
+// The first line has the names of up to a few hundred candidates, and nothing is deeply nested.
 constexpr base::JsonLimits kLineLimits{.bytes = 16u << 20, .depth = 8, .keys = 100};
 
-// A reason may quote bytes of others, such as a message of a driver, that are no UTF-8.
+// A reason may quote bytes from elsewhere, such as a driver's message, that are not UTF-8.
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -31,7 +31,8 @@ std::string checked(const Json& json) {
   return base::digest(text).hex() + ' ' + text + '\n';
 }
 
-// Why a line, or what follows the magic words of the first one, is not whole. Empty where it is.
+// The reason why a line, or the text after the magic word of the first line, is damaged. Empty if
+// it is not.
 std::string why_damaged(std::string_view line) {
   if (line.size() < kDigestDigits + 2 || line[kDigestDigits] != ' ') return "it is too short";
   if (base::digest(line.substr(kDigestDigits + 1)).hex() != line.substr(0, kDigestDigits)) {
@@ -40,7 +41,7 @@ std::string why_damaged(std::string_view line) {
   return {};
 }
 
-// The object of such a line. Throws Error{kInvalidFile}.
+// Parses the object of such a line. Throws Error{kInvalidFile}.
 Json read_line(std::string_view line) {
   const std::string damaged = why_damaged(line);
   if (!damaged.empty()) base::fail(ErrorCode::kInvalidFile, "{}", damaged);
@@ -74,7 +75,7 @@ const Json& list_in(const Json& json, const char* name, std::size_t most) {
   return found;
 }
 
-// A candidate: its configuration, and its prediction, which is null where it is not finite.
+// Reads a candidate: its configuration and its prediction, which is null if it is not finite.
 Trial candidate_in(const Json& json) {
   if (!json.is_array() || json.size() != 2 || !(json[1].is_number() || json[1].is_null())) {
     base::fail(ErrorCode::kInvalidFile, "a candidate is none");
@@ -88,7 +89,7 @@ Trial candidate_in(const Json& json) {
 }
 
 void read_subject(Json json, Journal* journal) {
-  // Several times as many as any space has; a search takes time with their square.
+  // Several times the candidates of any space. The time of a search is quadratic in their number.
   constexpr std::size_t kMaxCandidates = 8192;
   for (const Json& each : list_in(json, "candidates", kMaxCandidates)) {
     journal->trials.push_back(candidate_in(each));
@@ -128,8 +129,9 @@ std::vector<double> times_in(const Json& json) {
   return times;
 }
 
-// Reads an answer that `journal`, whose first line is read, can hold: a search of predictions asks
-// for one configuration and one round at a time, and one whose default is dropped has no answers.
+// Reads an answer that is possible in `journal`, whose first line was read. A search of predictions
+// measures one configuration in one round at a time. A search whose default is dropped has no
+// answers.
 Finding finding_in(const Json& json, const Journal& journal) {
   Finding finding;
   if (json.contains("dropped")) {
@@ -159,8 +161,8 @@ Finding finding_in(const Json& json, const Journal& journal) {
   return finding;
 }
 
-// Whether a text that decode_journal does not read may be a newer build's: of a later schema, or
-// with a whole first line that holds what this build does not know.
+// Whether a text that decode_journal() does not read may come from a newer build: it has a later
+// schema, or an undamaged first line with something that this build does not support.
 bool may_be_of_newer_journals(std::string_view text) {
   if (!text.starts_with(kJournalMagic)) return false;
   text.remove_prefix(kJournalMagic.size());
@@ -173,8 +175,9 @@ bool may_be_of_newer_journals(std::string_view text) {
                                      why_damaged(line.substr(digits)).empty());
 }
 
-// Which family of kernels is of an earlier revision in a journal's subject. Empty where none is, or
-// one is of a later revision or unknown here, so that a newer build may go on from the journal.
+// Names a family of kernels that has an earlier revision in a journal's subject. Empty if there is
+// none. Also empty if a family has a later revision or is unknown here, because a newer build may
+// continue from the journal.
 std::string why_outdated(const Json& subject) {
   const auto stated = subject.find("families");
   if (stated == subject.end() || !stated->is_object()) return {};

@@ -21,7 +21,7 @@ class Lister {
  public:
   explicit Lister(base::FileSystem& files) : files_(files) {}
 
-  // Calls body(descriptor, its names, sorted) for a folder that may be trusted.
+  // Calls body(descriptor, its sorted names) if the folder may be trusted.
   template <typename Body>
   void folder(const std::string& path, Body body) {
     std::string problem;
@@ -42,7 +42,7 @@ class Lister {
     body(opened.file, names);
   }
 
-  // The entries of a device's folder.
+  // Lists the entries of a device's folder.
   void entries(const std::string& path, Crowded crowded) {
     folder(path, [&](int opened, std::vector<std::string> names) {
       const auto ends_in = [](std::string_view suffix) {
@@ -106,7 +106,7 @@ class Lister {
     }
   }
 
-  // The entries of a pack's bytes. Throws as decode_pack.
+  // Adds the entries of a pack's bytes. Throws as decode_pack() does.
   void add(const std::string& path, std::span<const std::byte> bytes) {
     std::vector<std::string> left_out;
     for (PackedEntry& packed : decode_pack(bytes, &left_out)) {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TUNED_LISTING_H_
 #define ANNULUS_TUNED_LISTING_H_
 
-// Lists everything on a search path, for all devices, for people. Plans look results up through
+// Lists everything on a search path, for all devices, for users. Plans look results up through
 // TunedStore.
 
 #include <string>
@@ -15,33 +15,33 @@ namespace annulus::tuned {
 
 struct ListedEntry {
   std::string path;    // of its file, or of its pack
-  std::string name;    // entry_name(): that of its file, without the ending
-  std::string device;  // identity, as the file states it
+  std::string name;    // entry_name(); the name of its file without the suffix
+  std::string device;  // the identity that the file states
   Entry entry;
-  bool packed = false;    // in a pack, with others
-  base::Digest contents;  // of its file's bytes, where it has a file of its own
+  bool packed = false;    // whether it is in a pack with other entries
+  base::Digest contents;  // of the bytes of its file, if it has its own file
 };
 
-// A file in an entry's place that holds none which this build reads.
+// A file with the name of an entry that this build cannot read.
 struct Stray {
   std::string path;
   std::string why;
-  // Whether no newer build reads it either: it is damaged, of an earlier schema, or has a name that
-  // is not its own. A file that could not be read may be anything.
+  // Whether no newer build can read it either: it is damaged, has an earlier schema, or has the
+  // wrong name. False if the file could not be read, because then its contents are unknown.
   bool useless = false;
-  base::Digest contents;  // of its bytes, where it could be read
+  base::Digest contents;  // of its bytes, if they could be read
 };
 
 struct Listing {
   std::vector<ListedEntry> entries;    // in the order of the path, then of names; packs come last
   std::vector<std::string> ignored;    // one line for each file or folder that is not used
-  std::vector<Stray> strays;           // those of them that are files of single entries
-  std::vector<std::string> journaled;  // paths of the devices' folders in which journals are
+  std::vector<Stray> strays;           // the ignored files that are named as single entries
+  std::vector<std::string> journaled;  // paths of the devices' folders that contain journals
 };
 
-// What is done about a device's folder with more than kMaxEntries.
+// How a device's folder with more than kMaxEntries is treated.
 enum class Crowded {
-  kIgnored,  // as stores do
+  kIgnored,  // in the same way as in a store
   kListed,
 };
 
@@ -49,8 +49,8 @@ enum class Crowded {
 Listing list_entries(base::FileSystem& files, const std::vector<std::string>& places,
                      Crowded crowded = Crowded::kIgnored);
 
-// The entries of packs, which are read wherever they are and whoever may write to them: people name
-// them. Throws Error{kFile}, and as decode_pack, each with the file's path.
+// The entries of packs that a user names. The packs are read wherever they are, even if other users
+// may write to them. Throws Error{kFile}, and as decode_pack() does, each with the file's path.
 Listing read_packs(base::FileSystem& files, const std::vector<std::string>& paths);
 
 }  // namespace annulus::tuned

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TUNED_OPENED_H_
 #define ANNULUS_TUNED_OPENED_H_
 
-// Folders of entries while they are being changed.
+// How folders of entries are opened and locked.
 
 #include <chrono>
 #include <cstddef>
@@ -20,18 +20,19 @@ inline constexpr std::chrono::milliseconds kLockWait{10'000};
 inline constexpr char kFolderRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 inline constexpr char kNoFolder[] =
     "their search path has no folder, and packs take none; add a folder to it";
-// A device's folder with more entries than this is not one that a store has filled, and none of it
-// is used.
+// A device's folder with more entries than this was not filled by a store, and none of its entries
+// are used.
 inline constexpr std::size_t kMaxEntries = 10'000;
 
-// Opens a device's folder below `folder` for writing; both are made where they are missing. A
-// descriptor that the caller closes, or negative with *problem saying why.
+// Opens a device's folder below `folder` for writing, and creates both if they do not exist.
+// Returns a descriptor that the caller closes, or a negative number; then *problem has the reason.
 int open_device_folder(base::FileSystem& files, const std::string& folder,
                        const std::string& device_folder, std::string* problem);
 
-// Opens the lock file of such a folder: a descriptor that the caller closes, or negative. The lock
-// (base::wait_for_lock) only keeps two processes that write one shape from overwriting the better
-// result; without it, where locks do not work or somebody keeps it for long, the last writer wins.
+// Opens the lock file of such a folder. Returns a descriptor that the caller closes, or a negative
+// number. The lock (base::wait_for_lock) only prevents that one of two processes that write the
+// same shape overwrites the better result. If locks do not work, or another process holds the lock
+// for a long time, the last writer wins.
 int open_lock(base::FileSystem& files, int device_folder);
 
 }  // namespace annulus::tuned

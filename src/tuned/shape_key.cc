@@ -104,7 +104,7 @@ std::int64_t blocks_of_row(const Selection& selection) {
 
 namespace {
 
-// All parts but the density.
+// All parts of the key except the density.
 ShapeKey without_density(const Problem& problem, const std::vector<Problem>& branches) {
   ShapeKey key;
   for (const Problem& branch : branches) {
@@ -127,12 +127,12 @@ ShapeKey without_density(const Problem& problem, const std::vector<Problem>& bra
   return key;
 }
 
-// The share of the blocks that rows may keep. It is that of some rows which lie evenly, since the
-// key has it in steps of half a power of two: to classify all rows would take half of the time in
-// which a plan is made.
+// The share of the blocks that rows may keep. It is computed from some evenly spaced rows, because
+// the key stores it in steps of half a power of two. Classifying all rows would take half of the
+// time of making a plan.
 double chosen_density(const Problem& problem, const Selection& selection) {
-  constexpr std::int64_t kRows = 128;     // of all heads together, where these are few
-  constexpr std::int64_t kLeastRows = 4;  // of a head
+  constexpr std::int64_t kRows = 128;     // of all heads together, if there are few rows
+  constexpr std::int64_t kLeastRows = 4;  // of each head
   pattern::Classifier classifier(pattern::for_batches(problem.pattern, problem.batch),
                                  attention::placement_of(problem), selection.block_rows,
                                  selection.block_columns);
@@ -167,7 +167,7 @@ ShapeKey shape_key(const Problem& problem) {
 }
 
 ShapeKey shape_key(const Problem& problem, const Selection& selection) {
-  ShapeKey key = without_density(problem, {problem});  // blocks of a sum cannot be chosen
+  ShapeKey key = without_density(problem, {problem});  // the blocks of a sum cannot be chosen
   key.pattern = PatternClass::kChosen;
   key.block_rows = static_cast<int>(selection.block_rows);
   key.block_columns = static_cast<int>(selection.block_columns);
@@ -177,14 +177,14 @@ ShapeKey shape_key(const Problem& problem, const Selection& selection) {
 
 namespace {
 
-// "chosen blocks of 128 x 128", or the class alone.
+// For example "chosen blocks of 128 x 128", or only the class.
 std::string class_text(const ShapeKey& key) {
   std::string text = to_string(key.pattern);
   if (key.pattern != PatternClass::kChosen) return text;
   return text + fmt::format(" of {} x {}", key.block_rows, key.block_columns);
 }
 
-// "", or "requests of few queries, pages of a multiple of 16, blocks of 64 keys".
+// Empty, or for example "requests of few queries, pages of a multiple of 16, blocks of 64 keys".
 std::string requests_text(const ShapeKey& key) {
   if (key.requests == Requests::kNone) return {};
   std::string text = fmt::format("requests of {}", to_string(key.requests));
@@ -196,7 +196,7 @@ std::string requests_text(const ShapeKey& key) {
   return text;
 }
 
-// Everything besides lengths, heads and group.
+// Everything except lengths, heads and group.
 std::string kind_with(const ShapeKey& key, const std::string& density) {
   std::string text = key.dim_qk == key.dim_v ? fmt::format("D{}", key.dim_qk)
                                              : fmt::format("D{}/{}", key.dim_qk, key.dim_v);
@@ -214,17 +214,18 @@ std::string kind_with(const ShapeKey& key, const std::string& density) {
   return text;
 }
 
-// "862 to 1217": the numbers that round(steps log2 n) takes to one step, or "1" where it is one.
+// For example "862 to 1217": the numbers n whose round(steps * log2 n) is `step`. Only one number,
+// such as "1", if there is just one.
 std::string range_text(int step, double steps) {
   const auto bound = [&](double at) { return std::exp2(std::min(at / steps, 62.0)); };
   const auto least =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(bound(step - 0.5))));
   const auto most = static_cast<std::int64_t>(std::floor(bound(step + 0.5)));
-  if (least > most) return "none";  // a step that no whole number is rounded to
+  if (least > most) return "none";  // no whole number is rounded to this step
   return least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
 }
 
-// No density is beyond 1, which the step 0 would be rounded from.
+// The density is at most 1, although the step 0 would include larger values.
 std::string density_text(const ShapeKey& key) {
   if (key.density == kNoBlocks) return "no block";
   return fmt::format("{:.2g} to {:.2g} of the blocks", std::exp2(-0.5 * key.density - 0.25),

@@ -47,15 +47,15 @@ std::optional<std::string> why_outside(const KernelConfig& config, const ShapeKe
 
 namespace {
 
-// Gathers candidates. Where configurations differ in the number of resident CTAs alone, a search
-// looks at one for each number of registers.
+// Collects candidates. Of configurations that differ only in the number of resident CTAs, it keeps
+// one for each number of registers.
 class Gatherer {
  public:
   Gatherer(const attention::Dims& dims, const attention::DeviceLimits& limits,
            const attention::PipeDevice& pipes, bool simulated)
       : dims_(dims), limits_(limits), pipes_(pipes), simulated_(simulated) {}
 
-  // Alternatives come with falling numbers of resident CTAs, so the first one with each number of
+  // The alternatives have decreasing numbers of resident CTAs, so the first one with each number of
   // registers has the most CTAs that fit.
   template <typename WhyNot>
   void add(std::span<const KernelConfig> alternatives, const WhyNot& why_not) {

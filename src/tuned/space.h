@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TUNED_SPACE_H_
 #define ANNULUS_TUNED_SPACE_H_
 
-// The declared search space: every configuration of any family that is legal for the head dims and
-// the dtype of Q, K and V on a device, whether it ships or not. A tuned entry names a point of this
-// space and nothing else.
+// The search space: every configuration of any family that is legal for a device, for the head dims
+// and the dtype of Q, K and V. Configurations that do not ship are included. A tuned entry names a
+// point of this space.
 
 #include <optional>
 #include <string>
@@ -17,33 +17,34 @@
 
 namespace annulus::tuned {
 
-// A sentence that says why a configuration is not in the space, empty where it is. It asks
-// attention::why_not, and whether the registers that are left to the CTAs it wants resident hold
-// its scores and output.
+// The reason why a configuration is not in the space, as a sentence. No value if it is in the
+// space. Checks attention::why_not, and whether the registers of each thread can hold the scores
+// and the output with the requested number of resident CTAs.
 std::optional<std::string> why_outside(const attention::KernelConfig& config,
                                        const attention::Dims& dims, Dtype dtype,
                                        const attention::DeviceLimits& limits);
 
-// The same for what an entry's key is of: a problem, or a class of requests.
+// Does the same for the subject of an entry's key: a problem, or a class of requests.
 std::optional<std::string> why_outside(const attention::KernelConfig& config, const ShapeKey& shape,
                                        const attention::DeviceLimits& limits);
 
 struct Space {
-  std::vector<attention::KernelConfig> candidates;  // in the fixed order that settles ties
-  // How many configurations are left out because a candidate stands for them: they ask for fewer
-  // resident CTAs, but that gives ptxas no more registers.
+  std::vector<attention::KernelConfig> candidates;  // in the fixed order that decides ties
+  // The number of configurations that are left out because an equivalent candidate exists: they
+  // request fewer resident CTAs, but ptxas would not get more registers.
   int equal = 0;
 };
 
-// Enumerates the space without what is withheld (why_withheld). Candidates differ in the number of
-// CTAs that they want resident: on a real device there is one for each number of registers that
-// ptxas may use, with the most CTAs that allow it and that shared memory has room for. On a
-// simulated device there is only the one with the most CTAs, because a prediction knows no reason
-// for fewer, and none that may spill, because it does not know what that costs.
+// Enumerates the space without withheld configurations (why_withheld). Candidates differ in the
+// number of CTAs that they request to be resident. On a real device there is one candidate for each
+// number of registers that ptxas may use, with the most CTAs that allow this number and fit in
+// shared memory. On a simulated device there is only the candidate with the most CTAs, because a
+// prediction finds no advantage in fewer. Candidates that may spill are left out there, because the
+// prediction does not model spills.
 Space enumerate(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
                 const attention::PipeDevice& pipes, bool simulated);
 
-// The same for a class of a batch's requests, whatever its pages are.
+// Does the same for a class of a batch's requests, with pages of any size.
 Space enumerate(const BatchProblem& problem, batch::RequestClass requests,
                 const attention::DeviceLimits& limits, const attention::PipeDevice& pipes,
                 bool simulated);

@@ -51,8 +51,8 @@ TunedStore::TunedStore(StoreOptions options, base::Log log, std::shared_ptr<base
       own_(options_.driver_version),
       relatives_(options_.driver_version) {}
 
-// No file call is made under mutex_: a thread that only looks results up waits for none, once they
-// are loaded.
+// No file is accessed under mutex_, so a thread that only looks results up does not wait for files
+// after the folders were read.
 void TunedStore::load() {
   if (loaded_.load(std::memory_order_acquire)) return;
   const std::lock_guard reader(reading_);
@@ -61,14 +61,14 @@ void TunedStore::load() {
   for (const std::vector<std::string>* path : {&options_.folders, &options_.shipped}) {
     for (const std::string& each : *path) {
       load_place(each, place);
-      place += 2;  // single files, then packs
+      place += 2;  // one position for single files and one for packs
     }
   }
   loaded_.store(true, std::memory_order_release);
 }
 
-// A descriptor of a folder that may be trusted, or negative; then there is a line in the log,
-// unless it does not exist.
+// Opens a folder that may be trusted. Returns a descriptor, or a negative number; then it writes a
+// line to the log, unless the folder does not exist.
 int TunedStore::open_for_reading(const std::string& path) {
   std::string problem;
   const int opened = base::open_private_folder(*files_, path, base::FolderUse::kOwnOrRoots,
@@ -103,9 +103,9 @@ void TunedStore::load_folder(const std::string& folder, int place) {
   }
 }
 
-// The single files of one device; those of a device that is no relative are passed over in silence.
-// The digest of a name must be that of the file's shape, so that a copied file cannot stand for
-// another shape.
+// Reads the single files of one device. Files of a device that is not a relative are skipped
+// without a message. The digest in a file's name must be the digest of its shape, so that a copied
+// file cannot be used for another shape.
 void TunedStore::load_entries(const std::string& path, int place, bool of_relatives) {
   const Opened opened{*files_, open_for_reading(path)};
   std::vector<std::string> names;
@@ -124,7 +124,7 @@ void TunedStore::load_entries(const std::string& path, int place, bool of_relati
     if (!entry) continue;
     const bool relative = of_relatives && are_relatives(device, options_.device.identity);
     std::string why = of_relatives ? "" : why_other(device, options_.device.identity);
-    if (of_relatives && !relative) return;  // as all in this folder
+    if (of_relatives && !relative) return;  // all other files in this folder are skipped too
     if (why.empty()) why = why_not(*entry);
     if (why.empty() && name != file_name(*entry)) why = "its name is not that of its shape";
     if (why.empty()) {
@@ -137,8 +137,8 @@ void TunedStore::load_entries(const std::string& path, int place, bool of_relati
   }
 }
 
-// The entries of a pack for this device and its relatives; one line in the log for all that is
-// wrong with it.
+// Reads the entries of a pack for this device and its relatives. Writes one line to the log for all
+// problems of the pack.
 void TunedStore::load_pack(int folder, const std::string& path, const std::string& name,
                            int place) {
   std::vector<std::byte> file;
@@ -194,7 +194,8 @@ std::string TunedStore::why_not(const Entry& entry) const {
   return why_withheld(entry);
 }
 
-// Reads one file; empty where it holds no entry, with a line in the log unless `quiet`.
+// Reads one file. Returns nothing if it has no valid entry; then it writes a line to the log,
+// unless `quiet`.
 std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
                                             const std::string& name, bool quiet,
                                             std::string* device) {
@@ -264,7 +265,7 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
     std::string why;
     const Opened opened{*files_, open_device_folder(*files_, folder, options_.device.folder, &why)};
     if (opened.file >= 0) {
-      // Only creating a file tells whether the folder can be written to, and the lock file is
+      // Whether the folder can be written to is found only by creating a file, and the lock file is
       // needed anyway.
       const Opened locked{*files_, open_lock(*files_, opened.file)};
       if (locked.file >= 0) return folder + "/" + options_.device.folder;
@@ -276,9 +277,9 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
   return std::nullopt;
 }
 
-// The best entry for the shape that a folder holds for this device and these kernels; *names gets
-// the names of all of them, and *fits whether the folder may get the file of this one: of one with
-// too many nothing is read. One shape has several where the winner's family has changed.
+// The best entry for the shape that a folder has for this device and these kernels. *names receives
+// the file names of all such entries: one shape has several if the winner's family has changed.
+// *fits receives whether the folder may take another file; if it has too many, nothing is read.
 std::optional<Entry> TunedStore::read_stored(int folder, const Entry& entry,
                                              std::vector<std::string>* names, bool* fits) const {
   std::vector<std::string> all;
@@ -306,9 +307,9 @@ std::optional<Entry> TunedStore::read_stored(int folder, const Entry& entry,
   return best;
 }
 
-// Under the folder's lock, reads the entry that is stored now and writes the new one only where
-// that is not better. Empty, with *problem saying why and *is_full whether for want of space, where
-// nothing could be written.
+// Reads the currently stored entry under the folder's lock, and writes the new entry unless the
+// stored one is better. Returns nothing if nothing could be written; then *problem has the reason,
+// and *is_full is set if the disk or quota was full.
 std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder,
                                                        const Entry& entry, bool replace,
                                                        Entry* stored_entry, std::string* problem,
@@ -346,7 +347,7 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
     *is_full = written.code == -ENOSPC || written.code == -EDQUOT;
     return std::nullopt;
   }
-  // A result that is to be replaced may be of other kernels, and then has another name.
+  // The result that is replaced may be for other kernels, and then its file has another name.
   for (const std::string& other : names) {
     if (replace && other != name) files_->unlink(opened.file, other);
   }
@@ -356,10 +357,11 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
   return stored;
 }
 
-// A search took minutes, so its result does not go with the first call that fails: each folder of
-// the path is tried, and all of them once more. mutex_ is not held meanwhile, as another process
-// may hold the lock of a folder for long, and plans that look results up would wait for it as well.
-// If nothing can be written, the result is kept in memory, with a warning if folders were given.
+// A search took minutes, so its result must not be lost because one call fails: each folder of the
+// path is tried, and then all of them once more. mutex_ is not held meanwhile, because another
+// process may hold the lock of a folder for a long time, and plans that look results up would wait
+// as well. If nothing can be written, the result is kept in memory. If folders were given, a
+// warning is logged.
 TunedStore::Stored TunedStore::store(const Entry& entry, bool replace,
                                      const std::function<void()>& make_room) {
   constexpr int kAttempts = 2;
@@ -383,7 +385,7 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace,
   }
   if (!stored) {
     stored.emplace();
-    // Without a folder, keeping results in memory is what the caller asked for.
+    // If no folder was given, the caller wants results to be kept in memory.
     stored->problem = problems.empty() ? kNoFolder : problems;
     const std::vector<std::byte> file = encode_entry(entry, options_.device.identity);
     stored->file_name = options_.device.folder + "/" + file_name(entry);

@@ -1,14 +1,15 @@
 #ifndef ANNULUS_TUNED_STORE_H_
 #define ANNULUS_TUNED_STORE_H_
 
-// Tuned results on disk, for one device. Each folder of a search path holds a folder named after
-// the device, with one file for each shape, and perhaps packs, which may also stand in the path
-// themselves (docs/tuning.md). Earlier places of the path go before later ones: the user's before
-// the site's, and both before results that were shipped. In a folder single files go before packs.
+// Tuned results on disk, for one device. Each folder of a search path contains a folder named after
+// the device, with one file for each shape. It may also contain packs. A pack may also be an
+// element of the search path (docs/tuning.md). Earlier elements of the path have precedence: the
+// user's over the site's, and both over results that were shipped. Within a folder, single files
+// have precedence over packs.
 //
-// Nothing here can make an answer wrong: an entry selects among configurations that are legal
-// anyway. Nothing here can make a plan fail: a file that is damaged, foreign, old or outside the
-// space is ignored with one line in the log. Folders are read once and then from memory; all
+// No file can make a result of attention wrong: an entry selects among configurations that are
+// legal anyway. No file can make a plan fail: a file that is damaged, foreign, old or outside the
+// space is ignored with one line in the log. Folders are read once; later lookups use memory. All
 // functions may be called from any thread, and any number of processes may write to one folder.
 
 #include <atomic>
@@ -32,76 +33,75 @@ namespace annulus::tuned {
 
 struct StoreOptions {
   std::vector<std::string> folders;  // the search path: folders, and files that end in ".pack"
-  std::vector<std::string> shipped;  // folders behind them, which are only read
+  std::vector<std::string> shipped;  // folders that come after the search path and are only read
   DeviceKey device;
-  int driver_version = 0;          // 13000 is 13.0: results of this one go before others
+  int driver_version = 0;          // 13000 is 13.0; results of this version are preferred
   attention::DeviceLimits limits;  // an entry's configuration must fit these
   std::chrono::milliseconds lock_wait = kLockWait;
 };
 
 class TunedStore {
  public:
-  // Touches no file yet. `files` null: the real file system.
+  // Does not access files yet. If `files` is null, the real file system is used.
   explicit TunedStore(StoreOptions options, base::Log log = {},
                       std::shared_ptr<base::FileSystem> files = nullptr);
 
   struct Found {
     Entry entry;
     std::string path;           // of its file or pack
-    int distance = 0;           // 0: the entry has the same key; else its length_distance()
-    std::string relative = {};  // the device that it was measured on, where that is a relative
+    int distance = 0;           // 0 if the entry has the same key, else its length_distance()
+    std::string relative = {};  // the device that it was measured on, if that is a relative
   };
-  // The entry with the same key, else the nearest one in length (EntryIndex::nearest); where this
-  // device has neither, those of its relatives, which the caller has to check
-  // (planner/choices.h).
+  // The entry with the same key, else the entry that is nearest in length (EntryIndex::nearest). If
+  // this device has neither, the entries of its relatives are searched. The caller has to check
+  // such an entry (planner/choices.h).
   std::optional<Found> find(const ShapeKey& shape);
-  // Only the entry of this device with the same key.
+  // Finds only an entry of this device with the same key.
   std::optional<Found> find_exact(const ShapeKey& shape);
-  // What a search for a problem of this key is to try first: EntryIndex::winners, of this device
-  // and then of its relatives.
+  // The configurations that a search for a problem with this key tries first: EntryIndex::winners
+  // of this device, then of its relatives.
   std::vector<attention::KernelConfig> winners(const ShapeKey& shape, std::size_t most);
-  // Treats the entry as absent for as long as this store lives. Called where its kernel does not
-  // work.
+  // Treats the entry as absent for the lifetime of this store. Called if its kernel does not work.
   void forget(const Found& found);
-  // Whether the folders have been read, so that no look-up makes a file call.
+  // Whether the folders have been read, so that lookups access no files.
   bool is_loaded() const { return loaded_.load(std::memory_order_acquire); }
-  // True without entries: the caller then need not make a key, which takes time.
+  // True if there are no entries. Then the caller need not compute a key, which takes time.
   bool empty();
 
-  // The folder that store() would write to, which is made; empty, with *problem saying why, where
-  // no folder of the path can be written to.
+  // The folder that store() would write to. It is created if necessary. No value if no folder of
+  // the path can be written to; then *problem has the reason.
   std::optional<std::string> writable_folder(std::string* problem);
 
   enum class Outcome {
     kStored,
     kKept,    // a better entry for the shape existed
-    kFailed,  // not written, but kept in this store's memory
+    kFailed,  // not written, but stored in this store's memory
   };
   struct Stored {
     Outcome outcome = Outcome::kFailed;
-    std::string path;     // of the entry that is stored now
-    std::string problem;  // of kFailed, as are the next two
-    // The file that was not written, for somebody else to put below a folder of the path: its name
+    std::string path;     // of the entry that is now stored
+    std::string problem;  // for kFailed only, as the next two members
+    // The file that was not written, so that a user can put it below a folder of the path: its name
     // there, and its text.
     std::string file_name;
     std::string file;
   };
-  // Writes to the first folder of the path that takes it. With `replace` a better entry is replaced
-  // as well. `make_room` is called at most once, where a disk or the user's share of it is full,
-  // and then all is tried again.
+  // Writes to the first folder of the path where that succeeds. With `replace`, it also replaces a
+  // better entry. `make_room` is called at most once, if a disk or the user's quota is full. Then
+  // everything is tried again.
   Stored store(const Entry& entry, bool replace, const std::function<void()>& make_room = {});
 
-  // Why an entry, of this device or of a relative, is not used here: it is outdated, or its
-  // configuration is not legal or is withheld. Empty if it is used.
+  // The reason why an entry, of this device or of a relative, is not used here: it is outdated, or
+  // its configuration is illegal or withheld. Empty if it is used.
   std::string why_not(const Entry& entry) const;
 
   const StoreOptions& options() const { return options_; }
 
  private:
-  // Why the configuration of an entry is withheld here; empty if it is not.
+  // The reason why the configuration of an entry is withheld here. Empty if it is not.
   std::string why_withheld(const Entry& entry) const;
-  // Whether the user should be warned that an entry is not used. Entries of another revision of the
-  // kernels, and of kernels that are withheld, are no fault of anybody's.
+  // Whether the user should be warned that an entry is not used. Entries for another revision of
+  // the kernels, and for withheld kernels, need no warning.
   bool is_fault(const Entry& entry) const;
   void load();
   void load_place(const std::string& path, int place);
@@ -119,20 +119,20 @@ class TunedStore {
   StoreOptions options_;
   base::Log log_;
   std::shared_ptr<base::FileSystem> files_;
-  std::mutex writing_;  // held by the one thread that stores; taken before mutex_
-  std::mutex reading_;  // held by the thread that reads the folders; taken before mutex_
+  std::mutex writing_;  // held by the one thread that stores; acquired before mutex_
+  std::mutex reading_;  // held by the thread that reads the folders; acquired before mutex_
   std::atomic<bool> loaded_{false};
-  std::mutex mutex_;  // guards all below, once they are loaded
+  std::mutex mutex_;  // guards all members below after the folders were read
   EntryIndex own_;
   EntryIndex relatives_;
 };
 
 // Whether an element of a search path is a pack rather than a folder.
 bool is_pack(const std::string& path);
-// The folder that a path's last part is in: "/" for "/a", empty for "a".
+// The folder that contains a path's last part: "/" for "/a", empty for "a".
 std::string folder_of(const std::string& path);
 
-// The places of a search path, ':' between them.
+// The elements of a search path, which are separated by ':'.
 std::vector<std::string> split_path(const std::string& text);
 
 }  // namespace annulus::tuned

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TUNED_TRIAL_H_
 #define ANNULUS_TUNED_TRIAL_H_
 
-// A candidate of a search and what came of it, as journals hold it.
+// A candidate of a search and its outcome, as stored in journals.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace annulus::tuned {
 
-// What L2 holds when a measured launch begins.
+// The contents of L2 when a measured launch begins.
 enum class CacheState {
-  kWarm,  // what the launch before, with the same operands, left
+  kWarm,  // what the previous launch with the same operands left
   kCold,  // nothing of the operands
 };
 constexpr CacheState other(CacheState state) {
@@ -32,24 +32,28 @@ struct Interval {
 
 struct SearchOptions {
   bool exhaustive = false;  // try all candidates
-  // Tried first, in this order, as far as they are candidates: what was best for other problems.
+  // Configurations that are tried first, in this order, if they are candidates: the best for other
+  // problems.
   std::vector<attention::KernelConfig> nominated = {};
-  CacheState l2 = CacheState::kWarm;  // that a winner is to be faster in
-  int patience = 6;       // this many candidates in a row are no better before a search ends
-  int least_most = 40;    // candidates that a search may always try
-  double share = 0.15;    // of the space that it may try, if that is more
-  int first_rounds = 3;   // rounds of a candidate's first measurement, each beside the default
-  int quick_rounds = 15;  // rounds of one that is not far behind by then
-  int final_rounds = 25;  // rounds of the finalists' last measurement
-  int most_final_rounds = 1600;  // where their intervals are wide
-  double final_micros = 4e6;     // that all of them may take, beyond 100 rounds
+  CacheState l2 = CacheState::kWarm;  // the state of L2 in which a winner must be faster
+  int patience = 6;     // a search ends after this many candidates in a row that are not better
+  int least_most = 40;  // the number of candidates that a search may always try
+  double share = 0.15;  // the share of the space that a search may try, if that is more candidates
+  // rounds of a candidate's first measurement, each together with the default
+  int first_rounds = 3;
+  // rounds of the second measurement, for a candidate that is not far slower
+  int quick_rounds = 15;
+  int final_rounds = 25;         // rounds of the finalists' last measurement
+  int most_final_rounds = 1600;  // the most rounds if the finalists' intervals are wide
+  // the time limit for all final rounds, in microseconds; 100 rounds are always allowed
+  double final_micros = 4e6;
   int max_finalists = 4;
-  double margin = 0.01;  // a winner must be better by this share, beyond the noise
-  // Asked before every candidate and every measurement, and while they are planned; true ends the
-  // search with the best so far.
+  double margin = 0.01;  // a winner must be faster by this share, beyond the noise
+  // Called before every candidate and every measurement, and while they are planned. If it returns
+  // true, the search ends with the best result so far.
   std::function<bool()> stopped = {};
 
-  // Returns how many of so many candidates may be tried beside the default.
+  // The number of candidates, out of `candidates`, that may be tried in addition to the default.
   int most_tried(std::size_t candidates) const {
     if (exhaustive) return static_cast<int>(candidates);
     return std::max(least_most, static_cast<int>(share * static_cast<double>(candidates)));
@@ -59,13 +63,13 @@ struct SearchOptions {
 // A candidate, its static prediction, and its outcome.
 struct Trial {
   attention::KernelConfig config;
-  double predicted = 0;  // cycles, from the plan alone
+  double predicted = 0;  // in cycles, from the plan alone
   enum class Outcome { kNotTried, kDropped, kTried } outcome = Outcome::kNotTried;
-  std::string reason = {};  // of kDropped
+  std::string reason = {};  // the reason, for kDropped
   double time = 0;          // median, microseconds or cycles
-  Interval ratio{1, 1, 1};  // its times over the default's, round by round
-  int rounds = 0;           // that time and ratio are of
-  // The same ratio with L2 in its other state, where it was measured: of finalists.
+  Interval ratio{1, 1, 1};  // time / default time, from the ratios of single rounds
+  int rounds = 0;           // the number of rounds for the time and the ratio
+  // The same ratio with the other state of L2, if it was measured, which is done for finalists.
   std::optional<Interval> other_ratio = {};
 };
 

@@ -16,9 +16,9 @@ namespace annulus::tuned {
 namespace {
 
 constexpr std::string_view kMagicOfPacks = "annulus-tuned-pack ";
-constexpr std::size_t kMaxTold = 100;  // lines that are left out, of which each is told
+constexpr std::size_t kMaxTold = 100;  // the most lines left out that are reported one by one
 
-// Checks the first line and returns what stands behind it.
+// Checks the first line and returns the text after it.
 std::string_view body_of(std::string_view text) {
   if (!text.starts_with(kMagicOfPacks)) {
     base::fail(ErrorCode::kInvalidFile, "it is no pack of tuned results");
@@ -37,8 +37,8 @@ std::string_view body_of(std::string_view text) {
   return text.substr(line + 1);
 }
 
-// A device is one that a folder can be made for. A prediction never stands for a measurement, nor
-// the other way round.
+// Throws if no folder can be named after the device. Also throws for a prediction of a real device
+// and for a measurement of a simulated one, because neither may replace the other.
 void check_kind(const PackedEntry& packed) {
   if (folder_for(packed.device).empty()) {
     base::fail(ErrorCode::kInvalidFile, "its device is none");
@@ -50,7 +50,7 @@ void check_kind(const PackedEntry& packed) {
                        : "it is a prediction for a real device");
 }
 
-// The device of a line as encode_pack writes it, where it can be seen without reading all of it.
+// The device of a line that encode_pack() wrote, if it can be found without parsing the line.
 std::optional<std::string_view> device_at(std::string_view line) {
   constexpr std::string_view kBegin = "{\"device\":\"";
   if (!line.starts_with(kBegin)) return std::nullopt;

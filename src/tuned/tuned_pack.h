@@ -1,14 +1,15 @@
 #ifndef ANNULUS_TUNED_TUNED_PACK_H_
 #define ANNULUS_TUNED_TUNED_PACK_H_
 
-// Many entries, of any devices, in one text file that can be compared, merged and shipped
+// Many entries, for any devices, in one text file that can be compared, merged and shipped
 // (docs/tuning.md):
 //
 //   annulus-tuned-pack 4 <32 hex digits: XXH3-128 of everything after this line>\n
 //   {"device":"NVIDIA H200, ...","shape":{...},...}\n
 //   ...
 //
-// One line for each entry, sorted, with members in one order, so that equal packs are equal files.
+// One line for each entry. The lines are sorted and their members have a fixed order, so that equal
+// packs are equal files.
 
 #include <compare>
 #include <cstddef>
@@ -34,37 +35,37 @@ struct PackedEntry {
   friend bool operator==(const PackedEntry&, const PackedEntry&) = default;
 };
 
-// Entries in their order, by device, shape and kernels_text, with one for each of these keys.
+// Sorted by device, shape and kernels_text, with one entry for each such key.
 using Pack = std::vector<PackedEntry>;
 
-// Orders entries by device, shape and kernels_text: two that are equal in these compare as equal,
-// and one of them may replace the other.
+// Orders entries by device, shape and kernels_text. If two entries compare as equal, one may
+// replace the other.
 std::strong_ordering compare_keys(const PackedEntry& a, const PackedEntry& b);
 
-// The name of an entry among others of its device: the digest of its shape, and the kernels that
-// it compared. Digits, letters and '-' alone.
+// The name that distinguishes an entry from the other entries of its device: the digest of its
+// shape, and the kernels that it compared. It has only digits, letters and '-'.
 std::string entry_name(const Entry& entry);
 
-// Sorts entries and keeps, of those with one key, the one that is better(), so that it does not
-// matter in which order packs are merged, how often, or which are merged first.
+// Sorts entries. Of entries with the same key, keeps the one that is better(). So the result does
+// not depend on the order or the number of merges.
 Pack merged(std::vector<PackedEntry> entries);
 
-// The text of a pack's file. Requires: what merged() returns.
+// The text of a pack's file. Requires: the pack was returned by merged().
 std::string encode_pack(const Pack& pack);
 
-// Writes the file of a pack. Requires: what merged() returns. Throws Error{kInvalidArgument},
-// before anything is written, where the file would be larger than kMaxPackBytes, which nobody
-// reads; and as base::write_file_atomically.
+// Writes the file of a pack. Requires: the pack was returned by merged(). Throws
+// Error{kInvalidArgument} before anything is written if the file would be larger than
+// kMaxPackBytes, the limit for reading. Also throws as base::write_file_atomically does.
 void write_pack(base::FileSystem& files, const std::string& path, const Pack& pack);
 
-// Whether a device's entries are wanted, by its identity.
+// Whether the caller wants the entries of the device with this identity.
 using WantDevice = std::function<bool(std::string_view device)>;
 
-// The entries of a pack's file. Lines that hold no entry of this build, such as one of a family of
-// kernels that it lacks, are left out: *left_out gets a line for each. With `want`, lines of
-// devices that nobody wants are not looked at. Throws Error{kInvalidFile} where the file is none,
-// was cut or changed; Error{kUnsupported} where it is of another schema, and says whether it is
-// that of a newer library.
+// The entries of a pack's file. Lines that this build cannot read, for example for an unsupported
+// family of kernels, are left out, and *left_out receives a line for each. With `want`, lines of
+// unwanted devices are skipped unread. Throws Error{kInvalidFile} if the file is not a pack, or was
+// cut or changed. Throws Error{kUnsupported} if it has another schema; the message states whether a
+// newer library wrote it.
 Pack decode_pack(std::span<const std::byte> file, std::vector<std::string>* left_out,
                  const WantDevice& want = {});
 
