@@ -12,7 +12,7 @@
 namespace annulus::shape_log {
 namespace {
 
-// Lists and texts, which may be long, as a number.
+// A number that stands for a list or a text, which may be long.
 template <typename List>
 std::uint64_t number_of(const List& list) {
   if (list.empty()) return 0;
@@ -29,7 +29,8 @@ std::uint64_t flags_of(Flag... flags) {
   return all;
 }
 
-// Pattern and score as numbers; pattern and expression are known by their addresses.
+// Pattern and score as numbers. The pattern and the score expression are identified by their
+// addresses.
 struct PairNumbers {
   PairNumbers(const Pattern& of, const Score& score)
       : pattern(reinterpret_cast<std::uintptr_t>(&of.node())),
@@ -52,7 +53,7 @@ base::Digest digest_of(Number... numbers) {
   return base::digest(std::as_bytes(std::span(all)));
 }
 
-// All that shape_line() states.
+// The digest of everything that shape_line() states.
 base::Digest key_of(const Problem& problem, const PlanOptions& options) {
   const PairNumbers pairs(problem.pattern, problem.score);
   return digest_of(
@@ -67,7 +68,7 @@ base::Digest key_of(const Problem& problem, const PlanOptions& options) {
 }
 
 base::Digest key_of(const BatchProblem& problem, const BatchOptions& options) {
-  constexpr std::int64_t kNoProblem = -1;  // which has no such number of batches
+  constexpr std::int64_t kNoProblem = -1;  // no Problem has this number of batches
   const BatchBounds& most = problem.most;
   const PairNumbers pairs(problem.pattern, problem.score);
   return digest_of(kNoProblem, most.requests, most.rows, most.rows_of_one, most.keys_of_one,
@@ -81,8 +82,8 @@ base::Digest key_of(const BatchProblem& problem, const BatchOptions& options) {
                    options.max_multiprocessors);
 }
 
-// Whether a line can be read again: one line of bounded length, and no layout that came from no
-// file.
+// Whether a line can be read again: it is one line of limited length, and all of its layouts came
+// from files.
 bool can_be_read(const std::string& line) {
   return line.size() <= kLongestShape && line.find('\n') == line.npos &&
          line.find("blocks(\"#") == line.npos;
@@ -120,7 +121,7 @@ bool ShapeCounts::add_planned(const Planned& problem, const Options& options) {
   if (known.has_score) known.score = problem.score.score_mod->shared_node();
   const std::lock_guard lock(mutex_);
   if (can_be_read(line)) known.shape = find_or_add(std::move(line));
-  // Objects that are gone are forgotten all together.
+  // Objects that no longer exist are removed all at once.
   if (known_.size() >= 4 * kMostShapes) known_.clear();
   Shape* const shape = known.shape;
   known_.insert_or_assign(key, std::move(known));

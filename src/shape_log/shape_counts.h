@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SHAPE_LOG_SHAPE_COUNTS_H_
 #define ANNULUS_SHAPE_LOG_SHAPE_COUNTS_H_
 
-// How often a device has planned which problems, in the words of a file of shapes. Counting is part
-// of planning, so it costs a look-up of a hash where the same objects are planned again; the line
-// is made for those alone that are new. What is held is bounded whatever is planned.
+// Counts how often a device has planned each problem, by the problem's line in a file of shapes.
+// Counting is part of planning. If the same objects are planned again, it only costs a hash lookup;
+// a line is made only for new ones. The memory is bounded.
 
 #include <atomic>
 #include <cstddef>
@@ -26,7 +26,8 @@
 
 namespace annulus::shape_log {
 
-// What a log holds at most, in memory and in its file. Plans of other problems are only counted.
+// The limits of a log, in memory and in its file. Plans of further problems are only counted as
+// left out.
 inline constexpr std::size_t kMostShapes = 4096;
 inline constexpr std::size_t kMostShapeBytes = std::size_t{4} << 20;  // of all lines
 inline constexpr std::size_t kLongestShape = std::size_t{64} << 10;   // bytes of one line
@@ -37,62 +38,64 @@ using PlannedProblem = std::variant<Problem, BatchProblem>;
 // All functions may be called from any thread.
 class ShapeCounts {
  public:
-  // Counts a plan, unless it launches nothing. False where it is one of those that are left out:
-  // the problem has no line that could be read again, as with a layout that came from no file, or
-  // the bounds are reached.
+  // Counts a plan, unless it launches nothing. Returns false if the plan is counted as left out:
+  // the problem has no line that can be read again, for example because its layout came from
+  // memory, or the limits are reached.
   bool add(const Problem& problem, const PlanOptions& options);
   bool add(const BatchProblem& problem, const BatchOptions& options);
-  // Counts a plan of which no line can say what it was.
+  // Counts a plan that cannot be stated in a line as left out.
   void leave_out();
 
-  // Until drop_problems() was called as often, shapes keep the problem that they are planned with,
-  // where tuned results are looked up for it, and count the plans of it. ProblemKeeper calls both.
+  // After keep_problems(), shapes store the problem that they are planned with, if tuned results
+  // are looked up for it, and count its plans. This ends when drop_problems() was called the same
+  // number of times. ProblemKeeper calls both.
   void keep_problems();
   void drop_problems() noexcept;
-  // How many problems were kept so far; it only grows.
+  // The number of problems that were stored so far. It never decreases.
   std::int64_t kept() const { return kept_.load(std::memory_order_acquire); }
-  // Returns the problem that was planned most often since problems are kept, with its line, which
-  // is none of `but`; of several the one whose line comes first.
+  // The problem that was planned most often since problems are stored, with its line. Lines in
+  // `but` are excluded. Of equally frequent ones, it is the problem whose line sorts first.
   std::optional<std::pair<std::string, PlannedProblem>> most_frequent(
       const std::set<std::string>& but);
 
-  // What was counted since the last call. The lines stay as long as this object.
+  // The counts since the last call. The lines are valid as long as this object.
   struct Taken {
     std::vector<std::pair<const std::string*, std::int64_t>> lines;
     std::int64_t left_out = 0;
     bool empty() const { return lines.empty() && left_out == 0; }
   };
   Taken take();
-  // Counts again what could not be kept.
+  // Adds counts that could not be written back again.
   void put_back(const Taken& taken);
 
  private:
   struct Shape {
     std::string line;
     std::int64_t unsaved = 0;
-    std::int64_t plans = 0;  // since problems are kept
+    std::int64_t plans = 0;  // since problems are stored
     std::optional<PlannedProblem> problem = {};
   };
-  // The shape of objects that were planned before. Their addresses are part of the key, so it
-  // counts while they live.
+  // The shape of objects that were planned before. Their addresses are part of the key, so it is
+  // valid only while the objects exist.
   struct Known {
     std::weak_ptr<const detail::PatternNode> pattern;
     std::weak_ptr<const detail::ScoreNode> score;
     bool has_score = false;
-    Shape* shape = nullptr;  // null: left out
+    Shape* shape = nullptr;  // null: such plans are left out
   };
   struct Hash {
     std::size_t operator()(const base::Digest& digest) const;
   };
 
-  // Each takes a Problem with PlanOptions, or a BatchProblem with BatchOptions.
+  // Called with a Problem and PlanOptions, or with a BatchProblem and BatchOptions.
   template <typename Planned, typename Options>
   bool add_planned(const Planned& problem, const Options& options);
   template <typename Planned, typename Options>
-  bool count(Shape* shape, const Planned& problem, const Options& options);  // mutex_ is held
-  Shape* find_or_add(std::string line);                                      // likewise
+  // the caller holds mutex_
+  bool count(Shape* shape, const Planned& problem, const Options& options);
+  Shape* find_or_add(std::string line);  // the caller holds mutex_
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::unordered_map<base::Digest, Known, Hash> known_;
   std::unordered_map<std::string_view, Shape*> by_line_;
   std::deque<Shape> shapes_;
@@ -102,8 +105,8 @@ class ShapeCounts {
   std::atomic<std::int64_t> kept_{0};
 };
 
-// Somebody who wants to know the problems that are planned while it lives. With the last of them
-// the problems go, and what patterns and layouts these hold.
+// While a ProblemKeeper exists, the problems that are planned are stored. When the last one is
+// destroyed, the problems are released, with the patterns and layouts that they hold.
 class ProblemKeeper {
  public:
   explicit ProblemKeeper(std::shared_ptr<ShapeCounts> counts) : counts_(std::move(counts)) {

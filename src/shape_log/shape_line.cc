@@ -9,7 +9,7 @@
 namespace annulus::shape_log {
 namespace {
 
-// A word of the line. A text has at most one kind of quotes, as blocks("file") has.
+// Quotes a word of the line. A text has at most one kind of quotes, such as blocks("file").
 std::string quoted(const std::string& text) {
   const char quote = text.find('"') == std::string::npos    ? '"'
                      : text.find('\'') == std::string::npos ? '\''
@@ -58,7 +58,7 @@ void add_dtype(Dtype dtype, std::string* line) {
   if (dtype != Dtype::kBfloat16) *line += fmt::format(" --dtype {}", to_string(dtype));
 }
 
-// Kernels follow from the blocks of scales that K and V have in common.
+// The kernels depend on the scale blocks that K and V have in common.
 void add_dtypes(const Problem& problem, std::string* line) {
   add_dtype(problem.dtype, line);
   if (problem.dtype != Dtype::kFloat8E4M3) return;
@@ -80,7 +80,7 @@ void add_carry(bool in, bool out, std::string* line) {
   if (in || out) *line += fmt::format(" --carry {}", !out ? "in" : !in ? "out" : "both");
 }
 
-// What only batches have.
+// The properties that only batches have.
 void add_features(const BatchProblem& problem, std::string* line) {
   if (problem.block_keys != 0) {
     *line +=

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_SHAPE_LOG_SHAPE_LINE_H_
 #define ANNULUS_SHAPE_LOG_SHAPE_LINE_H_
 
-// What a call plans, in the words in which kernels for it can be compiled ahead.
+// The line of a file of shapes for a planned problem. It is sufficient to compile the problem's
+// kernels ahead.
 
 #include <string>
 
@@ -11,14 +12,14 @@
 namespace annulus::shape_log {
 
 // A problem as a line of a file of shapes, which `annulus warm` and `annulus tune` read. It states
-// all that the kernels follow from, but for strides that were given, and for a layout that came
-// from no file: its place in the pattern has a text that no file of shapes may have.
+// everything that determines the kernels, except given strides. A layout that did not come from a
+// file has a text in the pattern that is not allowed in a file of shapes.
 std::string shape_line(const Problem& problem, const PlanOptions& options = {});
 
-// A batch of requests by its bounds, likewise; limits of memory are left out.
+// A batch of requests as such a line, by its bounds. Limits of memory are left out.
 std::string shape_line(const BatchProblem& problem, const BatchOptions& options = {});
 
-// "`--heads 8 --seq 4096 ...`", with what such a line cannot say.
+// Text such as "`--heads 8 --seq 4096 ...`", with a note of properties that a line cannot state.
 std::string wanted_by(const Problem& problem, const PlanOptions& options,
                       const Selection* selection = nullptr);
 std::string wanted_by(const BatchProblem& problem, const BatchOptions& options);

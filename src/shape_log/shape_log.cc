@@ -21,15 +21,16 @@ namespace annulus::shape_log {
 namespace {
 
 constexpr std::string_view kHead = "# annulus shapes 2";
-// A log of before lines said batches.
+// The head of logs from versions without batches.
 constexpr std::string_view kEarlierHead = "# annulus shapes 1";
 constexpr std::string_view kLeftOut = " plans are left out";
 constexpr std::string_view kCount = "--count ";
 constexpr std::int64_t kMostCount = 1'000'000'000'000'000'000;
-// Twice what is written, as people may add to it.
+// Twice the size that is written, because users may add lines.
 constexpr std::int64_t kMostFileBytes = 2 * (kMostShapeBytes + 64 * kMostShapes);
 
-// The number that a text begins with, which is taken off it; nothing where it begins with none.
+// Removes a number from the front of a text and returns it. Returns nothing if the text does not
+// begin with one.
 std::optional<std::int64_t> take_number(std::string_view* text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
@@ -49,7 +50,7 @@ std::optional<LoggedShapes> parse_shape_log(std::string_view text) {
   if (text.empty()) return shapes;
   static_assert(kHead.size() == kEarlierHead.size());
   if (!text.starts_with(kHead) && !text.starts_with(kEarlierHead)) return std::nullopt;
-  // Another digit would make it another version.
+  // A further digit would be another version.
   const std::string_view behind = text.substr(kHead.size());
   if (!behind.empty() && behind[0] != ':' && behind[0] != '\n') return std::nullopt;
   while (!text.empty()) {
@@ -79,7 +80,7 @@ std::string print_shape_log(const LoggedShapes& shapes,
   using Shape = std::pair<const std::string, std::int64_t>;
   std::vector<const Shape*> order;
   for (const Shape& shape : shapes.counts) order.push_back(&shape);
-  // Lines are in order already.
+  // The lines are sorted already.
   std::ranges::stable_sort(order,
                            [](const Shape* a, const Shape* b) { return a->second > b->second; });
   std::string lines;
@@ -148,7 +149,7 @@ void ShapeLog::write_or_note() {
   } catch (const std::exception& error) {
     try {
       noted_->write_once(log_, fmt::format("the shape log is not written: {}", error.what()));
-    } catch (const std::bad_alloc&) {  // there is no memory for the line either
+    } catch (const std::bad_alloc&) {  // there is no memory for this line either
     }
   }
 }
@@ -175,7 +176,7 @@ void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
     base::fail(ErrorCode::kFile, "cannot open '{}': {}", lock_path,
                base::describe_errno(lock.file));
   }
-  // Where the file system has no locks, the last of two writers wins.
+  // If the file system has no locks, the last of two writers wins.
   if (base::wait_for_lock(*files_, lock.file, options_.lock_wait) == base::LockOutcome::kBusy) {
     base::fail(ErrorCode::kFile, "another process has held '{}' for {} ms", lock_path,
                options_.lock_wait.count());
@@ -208,7 +209,7 @@ void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
   }
 }
 
-// Once for each log, since the folder is its user's and may be large.
+// Done once for each log, because the folder belongs to the user and may be large.
 void ShapeLog::sweep_once() {
   if (std::exchange(swept_, true)) return;
   const std::size_t slash = options_.path.rfind('/');
@@ -218,8 +219,9 @@ void ShapeLog::sweep_once() {
   base::sweep_temporaries(*files_, opened.file, options_.path.substr(slash + 1));
 }
 
-// Adds what was taken, and what of its lines was left out before. No more than the file still has
-// as left out: people may have begun it anew.
+// Adds the counts that were taken, and earlier counts of their lines that were left out. It
+// subtracts no more than the file still states as left out, because a user may have started the
+// file again.
 void ShapeLog::offer(const ShapeCounts::Taken& taken, LoggedShapes* shapes) {
   for (const auto& [line, count] : taken.lines) {
     std::int64_t& all = shapes->counts[*line];

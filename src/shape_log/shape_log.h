@@ -8,9 +8,9 @@
 //   --count 2048 --heads 32 --kv-heads 8 --seq 1 --seq-k 4096 --dim 128 --pattern "causal"
 //   --count 31 --heads 32 --kv-heads 8 --seq 4096 --dim 128 --pattern "causal"
 //
-// Any number of devices and processes add to one file: each adds what it has counted since it last
-// did, under a lock beside the file, and renames a new file over the old one. So the file is whole
-// whenever a writer is killed, and what that one has not added is all that is lost.
+// Any number of devices and processes add to one file. Each adds its counts since its last write,
+// under the lock of a file next to the log, and replaces the file by renaming a new one. So the
+// file is complete even if a writer is killed; then only the counts that it had not added are lost.
 
 #include <chrono>
 #include <condition_variable>
@@ -30,42 +30,44 @@
 
 namespace annulus::shape_log {
 
-// The content of a file.
+// The contents of a file.
 struct LoggedShapes {
   std::map<std::string, std::int64_t> counts;  // by the line without its count
   std::int64_t left_out = 0;
 };
-// Lines that have no count, as people write them, count 0. Empty where the text does not begin as
-// such a file of this version or an earlier one does; an empty text is one without shapes.
+// Parses a file. Lines without a count, as a user may write them, have the count 0. Returns nothing
+// if the text does not begin as a file of this or an earlier version does. An empty text has no
+// shapes.
 std::optional<LoggedShapes> parse_shape_log(std::string_view text);
-// Writes the shapes in the order of counts, then of lines. Where there are more than a log may
-// have, it writes the most frequent; the counts of the others are left out, and go to
-// *without_room.
+// The text of a file with these shapes, sorted by count, then by line. If there are more than a log
+// may have, it has the most frequent ones; the counts of the others are added to the plans left
+// out, and are stored in *without_room.
 std::string print_shape_log(const LoggedShapes& shapes,
                             std::map<std::string, std::int64_t>* without_room = nullptr);
 
 struct ShapeLogOptions {
   std::string path;
-  // Between two writes: at first the shorter, then twice as long each time, up to the longer.
+  // The time between two writes. It starts with first_wait and doubles each time, up to
+  // longest_wait.
   std::chrono::milliseconds first_wait{1'000};
   std::chrono::milliseconds longest_wait{60'000};
   // How long a write waits for another process that holds the lock.
   std::chrono::milliseconds lock_wait{1'000};
-  std::function<void()> on_failure;  // called for each write that failed, where it is given
+  std::function<void()> on_failure;  // called for each write that failed, if it is set
 };
 
 class ShapeLog {
  public:
-  // Starts the thread that writes; base::share_in_process() is for such objects. `files` null: the
-  // real file system.
+  // Starts the thread that writes. Devices that share a log share one object with
+  // base::share_in_process(). If `files` is null, the real file system is used.
   ShapeLog(ShapeLogOptions options, std::shared_ptr<ShapeCounts> counts, base::Log log,
            std::shared_ptr<base::Noted> noted, std::shared_ptr<base::FileSystem> files = nullptr);
-  // Writes what is left.
+  // Writes the remaining counts.
   ~ShapeLog();
   ShapeLog(const ShapeLog&) = delete;
   ShapeLog& operator=(const ShapeLog&) = delete;
 
-  // Adds what was counted to the file. Throws Error{kFile, kInvalidFile}; the counts then wait for
+  // Adds the counts to the file. Throws Error{kFile, kInvalidFile}; then the counts are kept for
   // the next call.
   void write();
 
@@ -83,9 +85,9 @@ class ShapeLog {
   const std::shared_ptr<base::FileSystem> files_;
   std::mutex writing_;  // held by the one thread that writes; guards without_room_ and swept_
   bool swept_ = false;
-  // By the lines that were taken so far: the plans which this log counted as left out, as the file
-  // had no room for the line. They are offered again with the next plan of it: what a new line is
-  // planned between two writes would never be more than others in all.
+  // The plans that this log counted as left out because the file had no room for their line. They
+  // are added to the next count of the line. Otherwise a new line could never become more frequent
+  // than the others, because its plans between two writes are too few.
   std::map<std::string_view, std::int64_t> without_room_;
   std::mutex mutex_;  // guards ending_
   std::condition_variable wake_;
