@@ -11,7 +11,7 @@ AheadCompiler::AheadCompiler(const jit::KernelCache& kernels, KernelsOf kernels_
   try {
     threads_.reserve(static_cast<std::size_t>(threads));
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-  } catch (const std::exception&) {  // the search compiles what these would have
+  } catch (const std::exception&) {  // the search compiles the remaining kernels itself
   }
 }
 
@@ -52,7 +52,7 @@ void AheadCompiler::work() {
   }
 }
 
-// Errors are those of the search as well, which meets them when it prepares the candidate.
+// Errors are ignored, because the search meets the same errors when it prepares the candidate.
 void AheadCompiler::compile(const attention::KernelConfig& config) const {
   const jit::Compiler& compiler = kernels_.compiler();
   try {

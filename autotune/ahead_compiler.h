@@ -1,7 +1,8 @@
 #ifndef ANNULUS_AUTOTUNE_AHEAD_COMPILER_H_
 #define ANNULUS_AUTOTUNE_AHEAD_COMPILER_H_
 
-// Compiles the kernels that a search will want next, while the device measures others.
+// Compiles the kernels that a search will probably need next, while the device measures other
+// kernels.
 
 #include <condition_variable>
 #include <deque>
@@ -20,22 +21,22 @@ namespace annulus::autotune {
 
 class AheadCompiler {
  public:
-  // The kernels that are compiled for a configuration; called from several threads at a time. What
-  // it throws makes the configuration one that is not compiled ahead.
+  // Returns the kernels that are compiled for a configuration. It is called from several threads at
+  // a time. If it throws, the configuration is not compiled ahead.
   using KernelsOf =
       std::function<std::vector<jit::KernelSpec>(const attention::KernelConfig& config)>;
 
-  // Compiles into the disk cache of `kernels`, which must outlive it, and loads nothing, as that
-  // would disturb what is measured. Starts up to `threads` threads, fewer where the system refuses
-  // them, and none where there is no disk cache or no NVRTC.
+  // Compiles into the disk cache of `kernels`, which must outlive this object. It loads nothing,
+  // because loading would disturb the measurements. Starts up to `threads` threads, fewer if the
+  // system refuses them, and none if there is no disk cache or no NVRTC.
   AheadCompiler(const jit::KernelCache& kernels, KernelsOf kernels_of, int threads);
-  // Waits for what is being compiled.
+  // Waits for the compilations that are in progress.
   ~AheadCompiler();
   AheadCompiler(const AheadCompiler&) = delete;
   AheadCompiler& operator=(const AheadCompiler&) = delete;
 
-  // These are wanted next, in this order. What was wanted before and is not begun is forgotten.
-  // Does not wait.
+  // Sets the configurations that are wanted next, in this order. Those that were wanted before and
+  // are not begun are dropped. Does not wait.
   void want(std::span<const attention::KernelConfig> configs);
 
  private:
@@ -44,7 +45,7 @@ class AheadCompiler {
 
   const jit::KernelCache& kernels_;
   KernelsOf kernels_of_;
-  std::mutex mutex_;  // guards what follows, but for the threads
+  std::mutex mutex_;  // guards the members below, except the threads
   std::condition_variable wanted_;
   std::deque<attention::KernelConfig> queue_;
   std::unordered_set<std::string> begun_;  // by the configuration's text

@@ -15,9 +15,9 @@ namespace {
 using batch::RequestClass;
 using batch::StepRequest;
 
-constexpr std::int64_t kTreeKeys = 64;  // that have a bit in tree_bits
+constexpr std::int64_t kTreeKeys = 64;  // the newest keys, which have a bit in tree_bits
 
-// The first `count` of the numbers below `all` in a random order.
+// Returns `count` different numbers below `all`, in random order.
 std::vector<std::int32_t> drawn(std::int64_t count, std::int64_t all, base::Random& random) {
   std::vector<std::int32_t> numbers(static_cast<std::size_t>(all));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -29,11 +29,12 @@ std::vector<std::int32_t> drawn(std::int64_t count, std::int64_t all, base::Rand
   return numbers;
 }
 
-// Where the keys of each request lie that the rank has.
+// Assigns pages or rows of memory to the keys of each request that this rank holds.
 void place_keys(HostStep* step, base::Random& random) {
   const BatchProblem& problem = step->problem;
   const std::int64_t page_rows = std::max<std::int64_t>(problem.page_rows, 1);
-  std::vector<std::int64_t> pages;  // of each request; without pages its rows
+  // for each request: its pages, or its rows if there are no pages
+  std::vector<std::int64_t> pages;
   for (const StepRequest& request : step->requests) {
     pages.push_back(base::ceil_div(held_keys(problem.interleave, request.keys), page_rows));
   }
@@ -63,8 +64,8 @@ void place_keys(HostStep* step, base::Random& random) {
   }
 }
 
-// Lists of as many blocks as there may be, the last one of the request always among them, as the
-// newest keys are what queries look at most.
+// Draws lists with the largest number of blocks. The last block of a request is always in its list,
+// because queries attend mostly to the newest keys.
 void draw_blocks(HostStep* step, base::Random& random) {
   const BatchProblem& problem = step->problem;
   if (problem.block_keys == 0) return;
@@ -81,9 +82,9 @@ void draw_blocks(HostStep* step, base::Random& random) {
   }
 }
 
-// The newest keys of a request with few queries are a tree of drafts: a query sees its parent,
-// drawn among those before it, and what the parent sees. Many queries see all, as do those with
-// fewer keys.
+// The newest keys of a request with few queries form a tree of drafts: a query sees its parent,
+// which is drawn from the queries before it, and everything that the parent sees. A request with
+// many queries, or with fewer keys than the tree needs, sees all keys.
 void draw_limits(HostStep* step, bool rows_end_early, base::Random& random) {
   if (!step->problem.row_limits) return;
   for (const StepRequest& request : step->requests) {
@@ -184,7 +185,7 @@ DeviceStep::DeviceStep(const device::ContextPointer& on, const HostStep& host)
             .carry_out = host.problem.carry_out},
            host.state_in) {
   const BatchProblem& problem = host.problem;
-  // An array of the metadata; null where the problem has none.
+  // Uploads an array of the metadata. Returns null if the problem has no such array.
   const auto put = [&]<typename T>(const std::vector<T>& values) -> const T* {
     if (values.empty()) return nullptr;
     arrays.push_back(device::upload(on, std::span(values)));

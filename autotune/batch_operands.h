@@ -1,9 +1,9 @@
 #ifndef ANNULUS_AUTOTUNE_BATCH_OPERANDS_H_
 #define ANNULUS_AUTOTUNE_BATCH_OPERANDS_H_
 
-// Operands and metadata for trying the kernels of a batch, as an engine would place them: rows of Q
-// of all requests behind one another, K and V in pages in no order, or without pages in rows from
-// k_begin on. Numbers are random, as in operands.h.
+// Operands and metadata for trying the kernels of a batch, placed as an engine would place them.
+// The rows of Q of all requests are adjacent. K and V are in pages in random order, or, without
+// pages, in rows from k_begin on. The values are random, as in operands.h.
 
 #include <cstdint>
 #include <vector>
@@ -16,34 +16,37 @@
 
 namespace annulus::autotune {
 
-// The step that is measured where nobody gives one, from the bounds: requests that share `keys`.
-// Few queries: as many requests as there can be, with as many queries as `rows` allow; or with one,
-// where the bounds are for prompts as well, which `rows` is for. Many queries: as many requests as
-// there can be of the most queries that one can have.
-// Requires: validate(problem) passes, and requests of the class are within the bounds.
+// The step that is measured if the caller gives none. It follows from the bounds: its requests
+// share `keys` equally. For few queries, it has the largest number of requests, with as many
+// queries as `rows` allows. If the bounds also allow prompts, for which `rows` is meant, each
+// request has one query. For many queries, it has the largest possible number of requests with the
+// largest number of queries of one request. Requires: validate(problem) passes, and requests of the
+// class are within the bounds.
 std::vector<batch::StepRequest> default_step(const BatchProblem& problem,
                                              batch::RequestClass requests);
 
 // How a step is drawn.
 struct StepDraw {
   std::uint64_t seed = 0;
-  // So many elements of each of Q, K and V are drawn; tensors with more repeat them on the device.
+  // At most this number of elements of each of Q, K and V is drawn. Larger tensors repeat them on
+  // the device.
   std::int64_t max_elements = kTimedElements;
-  // With row_limits some rows end before their request's keys do; else none.
+  // With row_limits: some rows see fewer keys than their request has. Otherwise no row does.
   bool rows_end_early = false;
 };
 
-// A step in host memory. All numbers of keys are those of the whole request unless said otherwise.
+// A step in host memory. Unless stated otherwise, numbers of keys count all keys of a request, on
+// all ranks.
 struct HostStep {
   BatchProblem problem;  // with every bound set
   std::vector<batch::StepRequest> requests;
   std::vector<std::int32_t> q_begin;   // [R + 1]
   std::vector<std::int32_t> k_length;  // [R]
-  std::int64_t key_rows = 0;           // of K and of V in memory
+  std::int64_t key_rows = 0;           // the rows of K and of V in memory
   std::int64_t table_width = 0;        // with pages
   std::vector<std::int32_t> pages;     // [R, table_width]
   std::vector<std::int32_t> k_begin;   // [R], without pages
-  // As BatchMetadata has them, for R requests.
+  // As in BatchMetadata, for R requests.
   std::vector<std::int32_t> blocks;
   std::vector<std::int32_t> row_end;
   std::vector<std::uint64_t> tree_bits;
@@ -53,25 +56,25 @@ struct HostStep {
   HostState state_in;              // [rows, H], with carry_in
 
   std::int64_t rows() const { return q_begin.back(); }
-  // The row of K and V that holds a key of a request, or -1 where another rank has it.
+  // The row of K and V that holds a key of a request, or -1 if another rank holds it.
   std::int64_t row_of(std::size_t request, std::int64_t key) const;
-  // Whether lists of blocks, limits of rows and ranks let a query of a request see a key, whatever
-  // the pattern says.
+  // Whether lists of blocks, row limits and ranks let a query of a request see a key. The pattern
+  // is not considered.
   bool may_see(std::size_t request, std::int64_t kv_head, std::int64_t query,
                std::int64_t key) const;
 };
 
-// Requires: `requests` are as BatchTarget::step has them. Throws Error{kUnsupported} for more rows
-// of K than metadata have numbers for.
+// Requires: `requests` have the form of BatchTarget::step. Throws Error{kUnsupported} if K has more
+// rows than the numbers in the metadata can address.
 HostStep draw_step(const BatchProblem& problem, const std::vector<batch::StepRequest>& requests,
                    const StepDraw& draw);
 
-// A step on a device, with room for what a kernel writes. Its addresses stay the same as long as it
-// lives. Throws Error{kOutOfMemory, kDevice}.
+// A step on a device, with memory for the kernel's output. Its addresses do not change during its
+// lifetime. Throws Error{kOutOfMemory, kDevice}.
 struct DeviceStep {
   DeviceStep(const device::ContextPointer& context, const HostStep& host);
 
-  std::vector<device::Buffer> arrays;  // of the metadata
+  std::vector<device::Buffer> arrays;  // the arrays of the metadata
   device::Buffer q, k, v;
   DeviceRows rows;  // [rows, H]
   BatchMetadata metadata;

@@ -18,8 +18,8 @@ using attention::KernelWork;
 using attention::PipeDevice;
 using batch::StepRequest;
 
-// Keys that are at hand and that some of the queries [first, first + count) of a request look at:
-// the mean of the heads that differ.
+// The number of keys on this rank that at least one of the queries [first, first + count) of a
+// request sees. It is the mean over the heads that differ.
 double seen_keys(const BatchProblem& problem, const StepRequest& request, std::int64_t first,
                  std::int64_t count) {
   pattern::Evaluator evaluator(problem.pattern, {.seq_k = request.keys});
@@ -37,7 +37,7 @@ double seen_keys(const BatchProblem& problem, const StepRequest& request, std::i
   return std::min(seen, static_cast<double>(problem.most_blocks * problem.block_keys));
 }
 
-// The step as kernels of few queries see it.
+// The step with the numbers of keys that the kernels of few queries process.
 std::vector<StepRequest> seen_step(const BatchProblem& problem,
                                    const std::vector<StepRequest>& step) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> known;
@@ -50,8 +50,8 @@ std::vector<StepRequest> seen_step(const BatchProblem& problem,
   return seen;
 }
 
-// A tile of rows of many queries and a tile of keys. Products and bytes are exact. A warp's
-// instructions are those of batch::decode_tile_work, per element of its lanes.
+// The work for a tile of rows and a tile of keys, for many queries. Products and bytes are exact. A
+// warp's instructions are estimated as in batch::decode_tile_work, per element of its lanes.
 KernelWork tile_work(const KernelConfig& any, const attention::Dims& dims) {
   const batch::BatchConfig config = batch::batch_config(any);
   const double rows = config.tile_rows, columns = config.tile_columns, warps = config.warps;
@@ -61,7 +61,7 @@ KernelWork tile_work(const KernelConfig& any, const attention::Dims& dims) {
   KernelWork work;
   work.matrix_flop = 2 * elements * both;
   work.special_lanes = elements;
-  // Copies write K and V once, and every warp, or warpgroup, reads them.
+  // The copies write K and V once, and every warp or warpgroup reads them.
   const double readers = config.kernel->by_maps ? warps / 4 : warps;
   work.shared_wavefronts = (1 + readers) * bytes / 128;
   work.read_bytes = bytes;
@@ -69,13 +69,14 @@ KernelWork tile_work(const KernelConfig& any, const attention::Dims& dims) {
   return work;
 }
 
-// The work of a step of many queries, of all columns of heads.
+// The work of a step of many queries, for all column blocks of all heads.
 KernelWork step_work(const BatchProblem& problem, const KernelConfig& config,
                      const std::vector<StepRequest>& step) {
-  // Rows of tiles of a request that are looked at; each stands for as many others.
+  // The number of row tiles of a request that are sampled. Each sample stands for an equal number
+  // of tiles.
   constexpr std::int64_t kSamples = 64;
   const batch::Packing packing = batch::pack(problem, config.tile_rows);
-  double tiles = 0, rows = 0;  // of keys, and of queries
+  double tiles = 0, rows = 0;  // tiles of keys, rows of queries
   std::map<std::pair<std::int64_t, std::int64_t>, double> known;
   for (const StepRequest& request : step) {
     const std::int64_t count = base::ceil_div(request.queries, packing.tile_queries);
@@ -107,7 +108,7 @@ KernelWork step_work(const BatchProblem& problem, const KernelConfig& config,
   return work;
 }
 
-// The least cycles in which the pipes of all multiprocessors do the work.
+// The least cycles in which the pipes of all multiprocessors can do the work.
 double least_cycles(const PipeDevice& pipes, const KernelConfig& config, const KernelWork& work) {
   const double matrix = batch::kernel_of(config).by_maps ? pipes.wgmma_flop : pipes.matrix_flop;
   const double cycles = std::max(

@@ -25,22 +25,22 @@ using attention::KernelConfig;
 using batch::RequestClass;
 using batch::StepRequest;
 
-constexpr std::int64_t kPartKeys = 128;  // the shortest parts that there are
-constexpr std::int64_t kLongest = 300;   // keys; three parts, the last of which is not whole
+constexpr std::int64_t kPartKeys = 128;  // the shortest possible parts
+constexpr std::int64_t kLongest = 300;   // in keys; three parts, of which the last is incomplete
 constexpr std::int64_t kMiddle = 77;
-// As many pairs of a query and a key as a request of many keys may have, of all heads, and the most
-// keys of one: the oracle's and the simulator's work.
+// Limits of the work of the oracle and the simulator for one request: pairs of a query and a key
+// over all heads, and keys.
 constexpr std::int64_t kMostPairs = 1'500'000;
 constexpr std::int64_t kMostKeys = std::int64_t{1} << 15;
 
-// Whether the last query of a request with so many keys sees a key less than there are.
+// Whether the pattern hides at least one key from the last query of a request with `keys` keys.
 bool hides_keys(const BatchProblem& problem, std::int64_t keys) {
   pattern::Evaluator evaluator(problem.pattern, {.seq_k = keys});
   return pattern::size(evaluator.row(0, keys - 1, {0, keys})) < keys;
 }
 
-// Keys of a request of so many queries of which the pattern hides some, where it hides none of
-// fewer keys; nothing where that takes too many keys, or `fewer` suffice.
+// The number of keys of a request with `queries` queries at which the pattern begins to hide keys.
+// No value if that takes too many keys, or if `fewer` keys are enough.
 std::optional<std::int64_t> keys_until_hidden(const BatchProblem& problem, std::int64_t fewer,
                                               std::int64_t queries) {
   const std::int64_t most =
@@ -52,8 +52,8 @@ std::optional<std::int64_t> keys_until_hidden(const BatchProblem& problem, std::
   return std::nullopt;
 }
 
-// The problem with fewer heads, small pages and blocks, and few ranks. What is compiled into a
-// kernel stays.
+// The problem with fewer heads, small pages and blocks, and few ranks. Properties that are compiled
+// into a kernel do not change.
 BatchProblem with_small_parts(const BatchProblem& given) {
   constexpr std::int64_t kMostPage = 256, kMostBlock = 128, kMostRanks = 4, kMostRankBlock = 16;
   BatchProblem problem = batch::with_bounds(given);
@@ -63,7 +63,7 @@ BatchProblem with_small_parts(const BatchProblem& given) {
     problem.heads = problem.kv_heads * group;
     keep_heads(&problem.score, problem.heads);
   }
-  // Kernels are specialised by whether 64 or 16 divide a page.
+  // Kernels are specialised for pages that are multiples of 64 or of 16.
   if (problem.page_rows > kMostPage) problem.page_rows = kMostPage - 64 + problem.page_rows % 64;
   if (problem.block_keys > kMostBlock) {
     problem.most_blocks = base::ceil_div(problem.most_blocks * problem.block_keys, kMostBlock);
@@ -76,8 +76,8 @@ BatchProblem with_small_parts(const BatchProblem& given) {
   return problem;
 }
 
-// The score of a problem that is one request, whose batch is 0, with the request's number in place
-// of the batch.
+// The score for a problem that is one request and so has the batch number 0. The request's number
+// replaces the batch number.
 attention::ScoreNodePointer with_batch(const attention::ScoreNodePointer& node,
                                        std::int64_t number) {
   using attention::ScoreOperation;
@@ -92,7 +92,7 @@ attention::ScoreNodePointer with_batch(const attention::ScoreNodePointer& node,
              : attention::make_score_node(node->operation, std::move(children));
 }
 
-// What the metadata of a step let the queries of a request see, pair by pair.
+// The pairs that the metadata of a step let the queries of a request see, as a layout.
 BlockLayout seen_layout(const HostStep& step, std::size_t request) {
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 1;
@@ -116,7 +116,7 @@ BlockLayout seen_layout(const HostStep& step, std::size_t request) {
   return layout;
 }
 
-// A request as a problem of its own, whose oracle has no part in batches.
+// A request as a separate problem. Its oracle does not use the code of batches.
 Problem problem_of(const HostStep& step, std::size_t request) {
   const BatchProblem& problem = step.problem;
   Problem one = batch::largest_request(problem);
@@ -133,7 +133,7 @@ Problem problem_of(const HostStep& step, std::size_t request) {
   return one;
 }
 
-// [rows, H, width] of one request as [H, rows, width], or the other way round.
+// [rows, H, width] of one request as [H, rows, width], or the reverse.
 std::vector<float> transposed(const float* values, std::int64_t outer, std::int64_t inner,
                               std::int64_t width) {
   std::vector<float> made(static_cast<std::size_t>(outer * inner * width));
@@ -145,7 +145,7 @@ std::vector<float> transposed(const float* values, std::int64_t outer, std::int6
   return made;
 }
 
-// The state of a request's rows, as the oracle has it: [H, queries].
+// The state of a request's rows in the oracle's layout, [H, queries].
 HostState state_of(const HostState& all, std::int64_t first, std::int64_t queries,
                    std::int64_t heads) {
   HostState state = HostState::empty(queries * heads, all.dim_v);
@@ -156,7 +156,7 @@ HostState state_of(const HostState& all, std::int64_t first, std::int64_t querie
   return state;
 }
 
-// K or V of a request, [keys, Hkv, dim]. Keys of other ranks, which nothing sees, are zeros.
+// K or V of a request, [keys, Hkv, dim]. Keys of other ranks are not visible, and are zeros.
 std::vector<std::uint8_t> keys_of(const HostStep& step, std::size_t request,
                                   const std::vector<std::uint8_t>& from, std::int64_t dim) {
   const std::int64_t bytes = step.problem.kv_heads * dim * batch::kElementBytes;
@@ -208,25 +208,26 @@ SmallStep small_step(const tuned::BatchTarget& target) {
   BatchProblem& problem = step.problem;
   const std::int64_t group = problem.heads / problem.kv_heads;
   const std::int64_t few = batch::most_few_queries(problem);
-  // Several tiles of rows of any configuration, the last of which is not whole.
+  // Several row tiles of any configuration, of which the last is incomplete.
   const std::int64_t many =
       std::min(few + base::ceil_div(kLongest, group), problem.most.rows_of_one);
   const bool is_few = target.requests == RequestClass::kFewQueries;
   const std::int64_t least = is_few ? 1 : few + 1, most = is_few ? few : many;
-  // Each rank has as many keys as a batch without ranks.
+  // Each rank has the same number of keys as a batch without ranks.
   const std::int64_t ranks = problem.interleave.ranks;
   const std::int64_t longest = kLongest * ranks;
   const std::int64_t last = keys_until_hidden(problem, longest, least).value_or(kMiddle * ranks);
   step.requests = {{least, 1}, {most, longest}, {least, last}};
   BatchBounds& bounds = problem.most;
   bounds.requests = std::ssize(step.requests);
-  // A kernel is specialised by what a tile of its rows sees, and classes by the longest requests.
+  // A kernel is specialised by what a tile of its rows sees, and the classes by the longest
+  // requests.
   bounds.rows_of_one = std::min(bounds.rows_of_one, few + kPartRows);
   bounds.rows = std::max(2 * least + most, bounds.rows_of_one);
   bounds.keys_of_one = std::max(longest, last);
   bounds.keys = 1 + longest + last;
   if (problem.block_keys > 0) {
-    // One block less than there are, if that is not too few for a list.
+    // One block fewer than exist, if a list may be that short.
     const std::int64_t there = base::ceil_div(bounds.keys_of_one, problem.block_keys);
     problem.most_blocks = std::clamp<std::int64_t>(there - 1, 1, problem.most_blocks);
   }
@@ -245,7 +246,7 @@ struct BatchVerifier::Data {
     }
   }
 
-  // Compares what the device wrote with the oracle.
+  // Compares the output of the device with the oracle.
   std::optional<std::string> why_wrong() const {
     const HostRows rows = on_device.rows.results();
     for (std::size_t r = 0; r < problems.size(); ++r) {

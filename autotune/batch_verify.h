@@ -1,9 +1,10 @@
 #ifndef ANNULUS_AUTOTUNE_BATCH_VERIFY_H_
 #define ANNULUS_AUTOTUNE_BATCH_VERIFY_H_
 
-// Compares a candidate's answers for requests of its class with the float64 oracle before its time
-// counts. A small step stands for the steps of a batch: a request of one key, one whose keys are
-// joined from parts, and one between, with everything that the problem has.
+// Compares a candidate's results for requests of its class with the float64 oracle before its time
+// is measured. A small step represents the steps of a batch. It has a request with one key, a
+// request whose keys are processed in several parts that are merged, and a request between the two.
+// It has all features of the problem.
 
 #include <memory>
 #include <vector>
@@ -14,19 +15,19 @@
 
 namespace annulus::autotune {
 
-// The plan of a batch in which the class of a candidate has its configuration. Throws as
+// The plan of a batch in which the candidate's class uses the candidate's configuration. Throws as
 // batch::make_plan does.
 batch::BatchPlanData plan_with(const attention::KernelConfig& config, const BatchProblem& problem,
                                const BatchOptions& options, const attention::DeviceLimits& limits);
-// The class of the plan that a configuration is for. Requires: there is one.
+// The class of the plan that the configuration belongs to. Requires: there is one.
 const batch::ClassPlan& class_of(const batch::BatchPlanData& plan,
                                  const attention::KernelConfig& config);
 
-// A step that is small enough to be simulated and compared, in a batch with the features of the
-// target's: kernels are those of the target. It has the heads of two heads of K and V, or all where
-// these see different keys; pages of up to 256 keys and blocks of up to 128, and up to four ranks.
-// One of its requests is so long that the pattern hides keys from its last query, if one within the
-// bounds and of moderate length is.
+// A step that is small enough to simulate and to compare. Its batch has the features of the
+// target's batch, so its kernels are the target's kernels. It has the heads of two KV heads, or all
+// heads if they see different keys. Pages have up to 256 keys, blocks up to 128, and there are up
+// to four ranks. One request is long enough that the pattern hides keys from its last query, if a
+// request of moderate length within the bounds can be.
 struct SmallStep {
   BatchProblem problem;
   std::vector<batch::StepRequest> requests;
@@ -35,19 +36,19 @@ SmallStep small_step(const tuned::BatchTarget& target);
 
 class BatchVerifier {
  public:
-  // Makes a small step of the target's class from `seed`, on the device, and the oracle's answers,
-  // on so many threads; 0: one per processor. `kernels` must outlive it. Throws Error{kOutOfMemory,
-  // kDevice, kFault, kCancelled}.
+  // Creates a small step of the target's class from `seed` on the device. Computes the oracle's
+  // results on `threads` threads, or on one for each processor if that is 0. `kernels` must outlive
+  // this object. Throws Error{kOutOfMemory, kDevice, kFault, kCancelled}.
   BatchVerifier(device::ContextPointer context, jit::KernelCache& kernels,
                 attention::DeviceLimits limits, const tuned::BatchTarget& target,
                 std::uint64_t seed, int threads);
   ~BatchVerifier();
 
-  // As Verifier::check. Counts the work of run(), and none of prepare().
+  // As Verifier::check(). Counts the work of run() but not of prepare().
   Verdict check(const attention::KernelConfig& config) const;
 
   const SmallStep& step() const { return step_; }
-  // The plan that check() carries out. May be called from any thread. Throws as batch::make_plan.
+  // The plan that check() runs. May be called from any thread. Throws as batch::make_plan does.
   batch::BatchPlanData plan_of(const attention::KernelConfig& config) const;
 
  private:

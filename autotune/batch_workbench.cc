@@ -85,7 +85,7 @@ class MeasuredBatch final : public Workbench {
   bool exact() const override { return false; }
 
  private:
-  // A plan whose step is prepared in a workspace of its own.
+  // A plan whose step is prepared in its own workspace.
   struct Prepared {
     Prepared(const device::ContextPointer& context, jit::KernelCache& kernels,
              batch::BatchPlanData plan)
@@ -100,7 +100,7 @@ class MeasuredBatch final : public Workbench {
     return plan_with(config, target_.problem, target_.options, limits_);
   }
 
-  // What the small step and the whole one need; most often the same.
+  // The kernels for the small step and for the whole one. Most often they are the same.
   std::vector<jit::KernelSpec> kernels_of(const KernelConfig& config) const {
     std::vector<jit::KernelSpec> specs = batch::kernels_of(verifier_.plan_of(config));
     for (jit::KernelSpec& spec : batch::kernels_of(plan_of(config))) {

@@ -11,18 +11,18 @@
 namespace annulus::autotune {
 namespace {
 
-// More journals of one shape than this are not those of searches that run.
+// There are more journals of one shape than this only if they do not belong to running searches.
 constexpr int kMaxJournals = 1000;
 
 }  // namespace
 
-// Journals are chosen and made under the lock of the folder, so that no one else takes a file
-// between its beginning and its lock.
+// Journals are chosen and created under the lock of the folder, so that no other process takes a
+// file between its creation and its lock.
 JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::string& folder,
                          const tuned::ShapeKey& shape, const base::Json& subject)
     : files_(files), log_(std::move(log)), folder_(folder) {
   std::string why;
-  // A journal that begins here knows what its own first line says.
+  // The findings of a new journal are those of its first line.
   std::optional<tuned::Journal> begun = tuned::decode_journal(tuned::first_line(subject), &why);
   if (!begun) {
     base::fail(ErrorCode::kInternal, "the journal of a search could not be read: {}", why);
@@ -50,7 +50,8 @@ JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::stri
 
 JournalFile::~JournalFile() { tuned::Opened::close_locked(files_, file_); }
 
-// Whether the journal of that name is the one to go on from; it is then open and locked.
+// Whether the search can continue from the journal with this name. If it can, the file is then open
+// and locked.
 bool JournalFile::go_on(int folder, const std::string& name, const base::Json& subject) {
   const std::string path = folder_ + "/" + name;
   const int file = files_.open(folder, name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -70,7 +71,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
                read.step, base::describe_private(read));
     return pass_over();
   }
-  // Its writer was killed before it had begun.
+  // Its writer was killed before it had written the first line.
   if (std::ranges::find(bytes, std::byte{'\n'}) == bytes.end()) {
     if (files_.truncate(file, 0) < 0) return pass_over();
     name_ = name;
@@ -84,13 +85,13 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   if (found && found->ended) return pass_over();
   if (found) why = tuned::why_other_subject(found->subject, subject);
   if (!why.empty()) {
-    // It may be of another driver or build: nobody has to do anything.
+    // It may belong to another driver or build, so the user need not do anything.
     log_.write(base::LogLevel::kInfo, "the journal '{}' is passed over: {}", path, why);
     return pass_over();
   }
   if (found->whole_bytes < bytes.size()) {
     const int cut = files_.truncate(file, static_cast<std::int64_t>(found->whole_bytes));
-    // A line without an end is that of a writer which was killed.
+    // A line without an end was being written when its writer was killed.
     const bool is_damaged = text.find('\n', found->whole_bytes) != text.npos;
     log_.write(is_damaged ? base::LogLevel::kWarning : base::LogLevel::kInfo,
                "the journal '{}' is {} from line {} on; {} bytes of it are not used", path,
@@ -118,12 +119,12 @@ void JournalFile::begin(int folder, const std::string& stem, const base::Json& s
   }
   file_ = file;
   path_ = folder_ + "/" + name_;
-  files_.lock(file_);  // where locks do not work, nobody goes on from it
+  files_.lock(file_);  // if locks do not work, no other search continues from the file
   write(tuned::first_line(subject));
 }
 
-// Nothing is synced: what a killed process wrote is there, and after a crash of the machine the
-// part of a line that is missing is found by its digest.
+// Nothing is synchronised to the disk. What a killed process wrote is in the file. After a crash of
+// the machine, an incomplete line is detected by its digest.
 void JournalFile::write(const std::string& line) {
   if (file_ < 0 || stopped_) return;
   for (std::size_t done = 0; done < line.size();) {
@@ -135,13 +136,13 @@ void JournalFile::write(const std::string& line) {
   whole_ += std::ssize(line);
 }
 
-// The lock stays until the search ends, so that no other search goes on from the file meanwhile.
+// The lock stays until the search ends, so that no other search continues from the file meanwhile.
 void JournalFile::stop_writing(std::int64_t code) {
   stopped_ = true;
   log_.write(base::LogLevel::kWarning,
              "the journal '{}' is not written to any more, and the search goes on: {}", path_,
              code == 0 ? "nothing could be written" : base::describe_errno(code));
-  files_.truncate(file_, whole_);  // else the next search cuts the line off
+  files_.truncate(file_, whole_);  // if this fails, the next search cuts the incomplete line off
   if (whole_ == 0) remove();
 }
 
@@ -169,7 +170,7 @@ bool JournalFile::is_there() const {
   const tuned::Opened named{files_,
                             files_.open(base::kHere, path_, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)};
   base::FileSystem::Status own, other;
-  // Where nobody can tell, the name is what there is.
+  // If it cannot be checked, the existing name counts as this file.
   if (named.file < 0) return named.file != -ENOENT;
   if (files_.status(file_, &own) < 0 || files_.status(named.file, &other) < 0) return true;
   return own.identity == other.identity;

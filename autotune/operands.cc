@@ -136,7 +136,7 @@ HostOperands random_operands(const Problem& problem, std::int64_t max_elements,
   return host;
 }
 
-// Scales stay null, which means 1.
+// The scales stay null, which means 1.
 DeviceOperands::DeviceOperands(const device::ContextPointer& on, const Problem& problem,
                                const HostOperands& host)
     : rows(on,

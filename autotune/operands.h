@@ -2,9 +2,9 @@
 #define ANNULUS_AUTOTUNE_OPERANDS_H_
 
 // Operands for trying a kernel: contiguous [B, S, H, D] tensors of standard normal numbers. Zeros
-// would draw less power and run faster than anything real.
+// would draw less power and would run faster than real data.
 //
-// What operands of problems and of batches (batch_operands.h) are made of comes first.
+// The first part has what operands of problems and of batches (batch_operands.h) have in common.
 
 #include <cstdint>
 #include <vector>
@@ -15,16 +15,16 @@
 
 namespace annulus::autotune {
 
-// How many random numbers are drawn for a tensor that is only timed; drawing more would take longer
-// than the measurements.
+// The number of random values for a tensor that is only timed. Drawing more values would take
+// longer than the measurements.
 inline constexpr std::int64_t kTimedElements = std::int64_t{1} << 22;
 
 // The bytes of `count` standard normal numbers.
 std::vector<std::uint8_t> normal_bytes(base::Random& random, std::int64_t count, Dtype dtype);
-// A state as other keys may have left it; some rows have seen none.
+// A state that other keys could have left. Some rows have seen no keys.
 HostState random_state(base::Random& random, std::int64_t rows, std::int64_t dim_v);
 
-// A buffer of `bytes` bytes, filled with those of `from` over and over.
+// A buffer of `bytes` bytes that is filled with repeated copies of `from`.
 device::Buffer repeated(const device::ContextPointer& context, std::size_t bytes,
                         const std::vector<std::uint8_t>& from);
 
@@ -33,8 +33,8 @@ T* pointer(const device::Buffer& buffer) {
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(buffer.address()));
 }
 
-// What rows of (query, head) have besides Q: a state that other keys left, and what a kernel
-// writes, O of 16-bit elements and LSE or a state.
+// What rows of (query, head) have in addition to Q: a state from other keys, and the outputs of a
+// kernel, which are O with 16-bit elements and LSE, or a state.
 struct RowFeatures {
   std::int64_t rows = 0;
   std::int64_t dim_v = 0;
@@ -48,13 +48,13 @@ struct HostRows {
   HostState state;               // with carry_out
 };
 
-// All of that on a device. Throws Error{kOutOfMemory, kDevice}.
+// These rows on a device. Throws Error{kOutOfMemory, kDevice}.
 struct DeviceRows {
   DeviceRows(const device::ContextPointer& context, const RowFeatures& features,
              const HostState& state_in);
 
-  // Fills what the kernel writes with NaN, so that elements which it does not write are not taken
-  // for an answer. Ordered on the default stream.
+  // Fills the kernel's outputs with NaN, so that elements which the kernel does not write are not
+  // taken for results. The fill is ordered on the default stream.
   void forget_results() const;
   // Waits for the default stream.
   HostRows results() const;
@@ -63,12 +63,12 @@ struct DeviceRows {
   RowFeatures features;
   device::Buffer o, lse;
   device::Buffer acc_in, m_in, l_in, acc_out, m_out, l_out;
-  // Null where the features have none.
+  // Null if the features do not have them.
   StatePointers state_in, state_out;
 };
 
-// The bytes of each tensor's elements, in its order. A tensor with fewer elements than the
-// problem's is repeated on the device. Scales are 1.
+// The bytes of each tensor's elements, in the tensor's order. A tensor with fewer elements than the
+// problem requires is repeated on the device. Scales are 1.
 struct HostOperands {
   std::vector<std::uint8_t> q, k, v;
   HostState state_in;  // with carry_in; some rows are empty
@@ -85,8 +85,8 @@ Strides k_strides(const Problem& problem);
 Strides v_strides(const Problem& problem);
 Strides o_strides(const Problem& problem);
 
-// The operands on a device with room for what the kernel writes. Throws
-// Error{kOutOfMemory, kDevice}.
+// The operands on a device, with memory for the kernel's outputs. Throws Error{kOutOfMemory,
+// kDevice}.
 struct DeviceOperands {
   DeviceOperands(const device::ContextPointer& context, const Problem& problem,
                  const HostOperands& host);

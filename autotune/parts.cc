@@ -16,7 +16,8 @@ namespace {
 constexpr std::int64_t kKeyBlock = 128;
 constexpr std::int64_t kMaxHeads = 8;
 constexpr std::int64_t kStrips = 4;
-// Key blocks of a strip, so that the copies of a kernel with several stages are under way.
+// The least number of key blocks of a strip, so that the copies of a kernel with several stages
+// overlap.
 constexpr std::int64_t kLeastBlocks = 4;
 
 double pairs_of(const Problem& problem) {
@@ -27,8 +28,8 @@ double pairs_of(const Problem& problem) {
   return static_cast<double>(tiles) * kKeyBlock * kKeyBlock;
 }
 
-// The problem with fewer heads and batches. Where heads see different keys all of them are kept,
-// and where batches do, one of each kind.
+// The problem with fewer heads and batches. If heads see different keys, all of them are kept. If
+// batches do, one batch of each kind is kept.
 Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::int64_t max_batch,
                        int packed_heads) {
   Problem part = problem;
@@ -42,8 +43,8 @@ Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::i
   return part;
 }
 
-// Rows [first, first + rows) of the problem with at most max_keys keys, the last of which is the
-// last one that a row of head 0 sees in any batch.
+// Rows [first, first + rows) of the problem with at most max_keys keys. The last of these keys is
+// the last key that a row of head 0 sees in any batch.
 Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
               std::int64_t max_keys) {
   Problem part = problem;
@@ -83,7 +84,7 @@ void keep_heads(Problem* problem, std::int64_t heads) {
 std::vector<Problem> choose_parts(const Problem& problem, double max_pairs, int packed_heads) {
   Problem whole = problem;
   whole.want_lse = !problem.carry_out;
-  // Positions that are not set follow from the lengths, which change in a part.
+  // Positions that are not set are derived from the lengths, which change in a part.
   whole.q0 = problem.q_position();
   whole.k0 = problem.k_position();
   whole.total_k = problem.context().seq_k;

@@ -21,11 +21,11 @@ SearchResult replay(const tuned::Journal& journal,
   }
 }
 
-// Measured: 30 to 45 ns for a step, and as much for a byte, with 300 to 8192 candidates.
+// Measured: 30 to 45 ns for a step, and the same for a byte, with 300 to 8192 candidates.
 std::int64_t replay_steps(const tuned::Journal& journal) {
   constexpr std::int64_t kLearntInAStep = 16;
   const std::int64_t candidates = std::ssize(journal.trials);
-  // Each turn needs a finding, and so does the default.
+  // Each turn adds a finding, and so does the default.
   const std::int64_t turns = std::min(candidates, std::ssize(journal.findings) + 1);
   const std::int64_t tried = std::min<std::int64_t>(
       turns, 1 + journal.options.most_tried(static_cast<std::size_t>(candidates)));
@@ -68,8 +68,9 @@ Workbench& JournalWorkbench::inner() {
   return *inner_;
 }
 
-// That a candidate passed is known once it was measured: until then it is one that was under way.
-// A default that is dropped ends the search with an error, and the next search tries it again.
+// Only a measurement shows that a candidate passed. A candidate that was prepared but not measured
+// was in progress when the search was killed. A default that is dropped ends the search with an
+// error, and the next search tries it again.
 std::optional<Dropped> JournalWorkbench::prepare(const KernelConfig& config) {
   const std::string name = to_string(config);
   if (const auto found = dropped_.find(name); found != dropped_.end()) {
@@ -83,7 +84,7 @@ std::optional<Dropped> JournalWorkbench::prepare(const KernelConfig& config) {
   return dropped;
 }
 
-// Only those of which the journal knows nothing are to be compiled.
+// Only candidates that are not in the journal are compiled ahead.
 void JournalWorkbench::foresee(std::span<const KernelConfig> next) {
   if (inner_ == nullptr) return;
   std::vector<KernelConfig> unknown;
@@ -94,7 +95,7 @@ void JournalWorkbench::foresee(std::span<const KernelConfig> next) {
   inner_->foresee(unknown);
 }
 
-// What the journal answers needs no rest before.
+// Answers from the journal need no rest, so the rest is postponed.
 void JournalWorkbench::rest(int attempt) { rest_ = attempt; }
 
 std::vector<std::vector<double>> JournalWorkbench::measure(std::span<const KernelConfig> configs,
@@ -117,7 +118,8 @@ std::vector<std::vector<double>> JournalWorkbench::measure(std::span<const Kerne
   return times;
 }
 
-// A prediction does not depend on what it is compared with, so each one is asked for once.
+// A prediction does not depend on the other configurations, so each configuration is predicted
+// once.
 std::vector<std::vector<double>> JournalWorkbench::predict(std::span<const KernelConfig> configs,
                                                            const Names& names) {
   std::vector<std::vector<double>> times;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_AUTOTUNE_REPLAY_H_
 #define ANNULUS_AUTOTUNE_REPLAY_H_
 
-// Searches whose answers a journal knows (autotune/journal.h).
+// Searches whose answers come from a journal (tuned/journal.h).
 
 #include <deque>
 #include <functional>
@@ -18,22 +18,24 @@
 
 namespace annulus::autotune {
 
-// The search that a journal is of, up to where it ends, without a device. What was not measured yet
-// counts as not tried, and the result is then not complete. Throws Error{kUnsupported} where the
-// default was not measured yet.
+// Repeats the search of a journal, up to the journal's end, without a device. Candidates that were
+// not measured yet count as not tried; the result is then not complete. Throws Error{kUnsupported}
+// if the default was not measured yet.
 SearchResult replay(const tuned::Journal& journal,
                     const std::function<void(const SearchProgress&)>& = {});
 
-// Returns how long replay() takes at most, in steps that each take about as long as decode_journal
-// takes for a byte: a turn of the search looks at all candidates, and what it learns it compares
-// with what was learnt before, for each of them.
+// The most time that replay() takes, in steps. A step takes about as long as decode_journal() takes
+// for one byte. Each turn of a search evaluates all candidates. Each observation is combined with
+// all earlier observations, for every candidate.
 std::int64_t replay_steps(const tuned::Journal& journal);
 
-// A workbench that answers from a journal what is in it, and asks another one for everything else.
+// A workbench that returns answers from a journal, and gets all other answers from another
+// workbench.
 class JournalWorkbench : public Workbench {
  public:
-  // `inner` answers what is not in the journal, and must outlive this; null: what is not known ends
-  // the search, as a stop does (Error{kCancelled}). `found` is called with each new finding.
+  // `inner` gives the answers that are not in the journal, and must outlive this object. If it is
+  // null, a missing answer ends the search as a stop does (Error{kCancelled}). `found` is called
+  // with each new finding.
   JournalWorkbench(Workbench* inner, const tuned::Journal& journal,
                    std::function<void(const tuned::Finding&)> found = {});
 
@@ -46,7 +48,7 @@ class JournalWorkbench : public Workbench {
 
  private:
   using Names = std::vector<std::string>;
-  // What is asked: configurations, rounds, and whether L2 is cold.
+  // A measurement: configurations, rounds, and whether L2 is cold.
   using Question = std::tuple<Names, std::size_t, bool>;
   Workbench& inner();
   void keep(tuned::Finding finding);
@@ -60,9 +62,10 @@ class JournalWorkbench : public Workbench {
   std::function<void(const tuned::Finding&)> found_;
   std::map<std::string, std::string> dropped_;
   std::map<std::string, std::vector<double>> tried_;  // by name: the times of the last measurement
-  // The answers of the journal that were not given yet, in their order: a search may ask twice.
+  // The answers of the journal that were not used yet, in their order. A search may repeat a
+  // measurement.
   std::map<Question, std::deque<std::vector<std::vector<double>>>> answers_;
-  std::optional<int> rest_;  // that is due before the next measurement
+  std::optional<int> rest_;  // the rest that is due before the next measurement
 };
 
 }  // namespace annulus::autotune

@@ -20,8 +20,9 @@ RoundTimer::RoundTimer(const device::ContextPointer& context, const MeasureOptio
       end_(context, device::Event::Timing::kOn) {}
 
 double RoundTimer::time_micros(const Run& run, int repeats, tuned::CacheState l2) {
-  // The fill, twice as long as L2, evicts what the last configuration left. It also keeps the
-  // device busy while the launches are queued, so that the device is measured and not the host.
+  // The fill, whose size is twice that of L2, evicts the data of the previous configuration. It
+  // also keeps the device busy while the launches are queued, so that the measured time is the
+  // device's and not the host's.
   device::fill_bytes_async(*context_, scratch_.address(), 0, scratch_.bytes(), nullptr);
   if (l2 == tuned::CacheState::kWarm) run();
   start_.record(nullptr);
@@ -35,12 +36,12 @@ void RoundTimer::rest(int attempt) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100 << attempt));
 }
 
-// What is ready to run for these configurations, in their order; that alone is kept for the next
-// call.
+// The runs of these configurations, in their order. Only these are kept for the next call.
 std::vector<const RoundTimer::Ready*> RoundTimer::ready(std::span<const KernelConfig> configs,
                                                         const MakeRun& make) {
   std::map<std::string, Ready> before = std::exchange(ready_, {});
-  // What is not needed goes before anything is made, as lists of long problems are large.
+  // Unneeded runs are destroyed before new ones are made, because the lists of long problems are
+  // large.
   std::erase_if(before, [&](const auto& each) {
     return std::ranges::none_of(
         configs, [&](const KernelConfig& config) { return to_string(config) == each.first; });
@@ -53,7 +54,8 @@ std::vector<const RoundTimer::Ready*> RoundTimer::ready(std::span<const KernelCo
       continue;
     }
     Run run = make(config);
-    // The first runs warm up; the time of the last one decides how many one measurement has.
+    // The first runs warm up. The time of the last one determines the number of runs in a
+    // measurement.
     time_micros(run, 1, tuned::CacheState::kWarm);
     const double once = std::max(time_micros(run, 1, tuned::CacheState::kWarm), 0.1);
     const int repeats = std::clamp(static_cast<int>(std::ceil(options_.least_micros / once)), 1,

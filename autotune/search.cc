@@ -14,48 +14,52 @@ namespace {
 
 using attention::KernelConfig;
 
-// A gain below this share is no step forward.
+// A smaller gain does not count as an improvement.
 constexpr double kStep = 0.005;
-// No candidate is worth a measurement that is expected to gain less than this share.
+// A candidate with a smaller expected gain is not worth a measurement.
 constexpr double kWorth = 0.0002;
-// A median within this share of the best one counts as equal to it.
+// A median whose relative distance to the best one is at most this counts as equal to it.
 constexpr double kTie = 0.005;
-// A candidate that is behind the best by this share after its first rounds gets no more.
+// A candidate that is slower than the best by more than this share after its first rounds gets no
+// more rounds.
 constexpr double kBehind = 0.1;
-// Contenders are candidates whose first measurement is within this share of the best one's, and at
-// most so many for each finalist.
+// Contenders are candidates whose first measurement is within this share of the best one's. There
+// are at most kContenders of them for each finalist.
 constexpr double kContender = 0.05;
 constexpr int kContenders = 4;
-// Intervals of finalists that are no wider than this are narrow enough.
+// A finalist's interval with at most this width is narrow enough.
 constexpr double kNarrow = 0.003;
-// Rounds of the finalists' last measurement, if their intervals are wide, however long these take.
+// If intervals are wide, the final measurement always has this number of rounds, even if they take
+// long.
 constexpr double kAlways = 100;
-// A device on which the default takes longer than it can by more than this share is not calm.
+// If the default takes longer than its least time by more than this share, the device counts as
+// disturbed.
 constexpr double kDisturbed = 0.1;
-// How often a measurement is repeated because of that, each time after a longer rest.
+// The most times that a measurement is repeated because of a disturbance. Each time the rest before
+// it is longer.
 constexpr int kAttempts = 4;
-// Candidates that a workbench is told of ahead.
+// The number of candidates that are announced to the workbench in advance.
 constexpr std::size_t kForeseen = 8;
 
-using Times = std::vector<std::vector<double>>;  // as Workbench::measure gives them
+using Times = std::vector<std::vector<double>>;  // in the form of Workbench::measure()
 
-// Measures configurations beside the default, and repeats what was measured while the device was
-// slower than it can be. Whole measurements are judged, by a median: to leave out single rounds in
-// which the default was slow would favour the default.
+// Measures configurations together with the default, and repeats measurements made while the device
+// was disturbed. A whole measurement is judged by a median. Leaving out only the rounds in which
+// the default was slow would favour the default.
 class CalmBench {
  public:
   CalmBench(Workbench& workbench, const std::function<bool()>& stopped)
       : workbench_(workbench), stopped_(stopped) {}
 
-  // times[0] is that of the default, which is the first of `configs`. Throws Error{kCancelled}
-  // where the search is stopped.
+  // times[0] belongs to the default, which is the first of `configs`. Throws Error{kCancelled} if
+  // the search is stopped.
   Times measure(std::span<const KernelConfig> configs, int rounds, tuned::CacheState l2) {
     Times times = measure_once(configs, rounds, l2);
     if (workbench_.exact()) return times;
     double& least = l2 == tuned::CacheState::kCold ? least_cold_ : least_warm_;
     for (int attempt = 0; !is_calm(times, &least); ++attempt) {
       if (attempt == kAttempts) {
-        // The device is not what it was, and this is how fast it is from here on.
+        // The device has become slower, and the new speed is the reference from now on.
         slowed_ = true;
         least = median(times[0]);
         break;
@@ -84,7 +88,7 @@ class CalmBench {
 
   Workbench& workbench_;
   const std::function<bool()>& stopped_;
-  // The least medians of the default, with L2 warm and cold.
+  // The least medians of the default, with warm and with cold L2.
   double least_warm_ = std::numeric_limits<double>::infinity();
   double least_cold_ = std::numeric_limits<double>::infinity();
   int repeated_ = 0;
@@ -101,7 +105,7 @@ Surrogate surrogate_of(const std::vector<tuned::Trial>& trials, std::size_t defa
   return {std::move(configs), predicted, default_at};
 }
 
-// What a candidate and the default took in the same rounds.
+// The times of a candidate, and their ratios to the default's times in the same rounds.
 struct Measured {
   std::vector<double> times;
   std::vector<double> ratios;
@@ -133,7 +137,7 @@ class Search {
   }
 
   SearchResult run() {
-    // A stop also ends the planning of what is measured, which takes long for large problems.
+    // A stop also ends planning, which takes long for large problems.
     const base::Work work({.steps = 0, .cancelled = options_.stopped}, "tuning");
     try_default();
     bool ended = false;
@@ -181,15 +185,16 @@ class Search {
     report(result_.default_at);
   }
 
-  // Candidates that were not tried yet: those that were nominated, then the others by what they are
-  // expected to gain over the best so far.
+  // The candidates that were not tried yet: first the nominated ones, then the others by expected
+  // gain over the best so far.
   struct Hope {
     double gain;
     std::size_t index;
   };
   std::vector<Hope> hopes() const {
     std::vector<Hope> all;
-    // The best as the surrogate sees it: the least of many noisy ratios is a lucky one.
+    // The surrogate's estimate of the best ratio, because the least of many noisy ratios is too
+    // low.
     double best = 0;
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
       if (at(i).outcome != tuned::Trial::Outcome::kTried) continue;
@@ -209,8 +214,8 @@ class Search {
     return all;
   }
 
-  // The next candidate, or nothing where none is left that could be worth trying. Tells the
-  // workbench which ones are likely to follow.
+  // The next candidate, or no value if none is worth trying. Announces to the workbench which
+  // candidates are likely to follow.
   std::optional<std::size_t> choose(int fruitless) {
     const std::vector<Hope> all = hopes();
     if (all.empty() || result_.tried > most_) return std::nullopt;
@@ -224,8 +229,8 @@ class Search {
     return all.front().index;
   }
 
-  // False where a stop ended the call while it planned. A candidate that it was about is then one
-  // that was not tried.
+  // Returns false if a stop ended the call while it planned. The call's candidate then counts as
+  // not tried.
   template <typename Call>
   static bool until_stopped(const Call& call) {
     try {
@@ -237,7 +242,8 @@ class Search {
     }
   }
 
-  // Prepares and measures a candidate. True where it is the new best by more than kStep.
+  // Prepares and measures a candidate. Returns true if it is better than the best so far by more
+  // than kStep.
   bool attempt(std::size_t index) {
     tuned::Trial& trial = at(index);
     if (auto reason = workbench_.prepare(trial.config)) {
@@ -255,7 +261,7 @@ class Search {
     }
     trial.outcome = tuned::Trial::Outcome::kTried;
     ++result_.tried;
-    // Where all are tried, nothing is to be learnt for the sake of an order.
+    // If all candidates are tried, the order does not matter, so the surrogate is not updated.
     if (!options_.exhaustive) {
       surrogate_.observe(index, std::log(trial.ratio.middle),
                          workbench_.exact() ? 0 : error_of_median(measured_[index].ratios));
@@ -270,8 +276,8 @@ class Search {
     return {ratios.front(), ratios.front(), ratios.front()};
   }
 
-  // Measures candidates beside the default, rounds that count with those that they had before with
-  // L2 in that state. Returns the default's median in these rounds.
+  // Measures candidates together with the default. The rounds are added to the candidates' earlier
+  // rounds with the same state of L2. Returns the default's median in the new rounds.
   double measure(const std::vector<std::size_t>& indices, int rounds, tuned::CacheState l2) {
     std::vector<KernelConfig> configs = {at(result_.default_at).config};
     for (const std::size_t index : indices) configs.push_back(at(index).config);
@@ -302,7 +308,7 @@ class Search {
     });
   }
 
-  // Candidates that are close to the best, the best first.
+  // The candidates that are close to the best, the best first.
   std::vector<std::size_t> contenders() const {
     std::vector<std::size_t> close;
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
@@ -322,16 +328,16 @@ class Search {
   }
 
   int most_final_rounds(const std::vector<std::size_t>& finalists) const {
-    // Short launches are repeated in a round, and L2 is emptied before.
+    // Short launches are repeated within a round, and L2 is emptied before each round.
     constexpr double kLeast = 250;
-    double micros = std::max(at(result_.default_at).time, kLeast);  // of a round
+    double micros = std::max(at(result_.default_at).time, kLeast);  // of one round
     for (const std::size_t index : finalists) micros += std::max(at(index).time, kLeast);
     const double most = options_.most_final_rounds;
     return static_cast<int>(
         std::clamp(options_.final_micros / micros, std::min(kAlways, most), most));
   }
 
-  // Measures as many of these, the best first, as the device has memory for at a time.
+  // Measures as many of these candidates, the best first, as fit in the device's memory at a time.
   double measure_fitting(std::vector<std::size_t>* indices, int rounds) {
     while (true) {
       try {
@@ -343,9 +349,9 @@ class Search {
     }
   }
 
-  // Leaves the best half of the contenders, with twice the rounds each time, until the finalists
-  // are left; measures these afresh, and then with L2 in its other state. Returns the default's
-  // median in the fresh rounds.
+  // Halves the contenders, with twice the rounds each time, until only the finalists remain.
+  // Measures the finalists in fresh rounds, and then with the other state of L2. Returns the
+  // default's median in the fresh rounds.
   double measure_finalists(std::vector<std::size_t>* contenders) {
     const auto finalists = static_cast<std::size_t>(options_.max_finalists);
     for (int rounds = options_.quick_rounds; contenders->size() > finalists; rounds *= 2) {
@@ -364,7 +370,7 @@ class Search {
     return default_time;
   }
 
-  // Measures the best candidates once more together with the default, and picks the winner. Exact
+  // Measures the best candidates again together with the default, and picks the winner. Exact
   // workbenches (predictions) need no second measurement, and a search that was stopped makes none.
   void decide(bool ended) {
     std::vector<std::size_t> finalists = contenders();
@@ -372,7 +378,7 @@ class Search {
     if (!workbench_.exact() && !finalists.empty() && ended) {
       ended = !stopped() && until_stopped([&] { default_time = measure_finalists(&finalists); });
     }
-    sort(&finalists);  // as they were measured last, wherever a stop came
+    sort(&finalists);  // by their last measurements, even if a stop ended them
     const auto most = static_cast<std::size_t>(options_.max_finalists);
     if (finalists.size() > most) finalists.resize(most);
     result_.complete = ended;
@@ -380,20 +386,20 @@ class Search {
     const tuned::Trial& winner = at(result_.winner);
     const bool is_default = result_.winner == result_.default_at;
     result_.winner_time = is_default ? default_time : winner.time;
-    // The ratio gives the default's time in the winner's own rounds; default_time may be from other
-    // rounds.
+    // The default's time follows from the ratio in the winner's own rounds. default_time may be
+    // from other rounds.
     result_.default_time = is_default ? default_time : winner.time / winner.ratio.middle;
   }
 
-  // Whether a candidate is faster than the default beyond the noise and the margin, and not slower
-  // with L2 in its other state.
+  // Whether a candidate is faster than the default by more than the noise and the margin, and not
+  // slower with the other state of L2.
   bool is_sure(const tuned::Trial& trial) const {
     return trial.ratio.high < 1 - options_.margin &&
            (!trial.other_ratio || trial.other_ratio->low <= 1);
   }
 
-  // The winner is the fastest finalist that is surely faster than the default. Among those that tie
-  // with it, the first in the space's order wins, so that two runs agree.
+  // The winner is the fastest finalist that is certainly faster than the default. Of finalists that
+  // tie with it, the first in the space's order wins, so that repeated searches agree.
   void pick(const std::vector<std::size_t>& finalists) {
     std::vector<std::size_t> sure;
     for (const std::size_t index : finalists) {
@@ -421,11 +427,11 @@ class Search {
   const tuned::SearchOptions& options_;
   const std::function<void(const SearchProgress&)>& progress_;
   Surrogate surrogate_;
-  std::vector<Measured> measured_;  // of each candidate
-  std::vector<double> first_;       // not 0 for those nominated; the greatest is tried first
+  std::vector<Measured> measured_;  // one for each candidate
+  std::vector<double> first_;  // not 0 for nominated candidates; the greatest value is tried first
   SearchResult result_;
   std::size_t best_ = 0;
-  int most_ = 0;  // candidates that may be tried beside the default
+  int most_ = 0;  // the number of candidates that may be tried in addition to the default
 };
 
 }  // namespace

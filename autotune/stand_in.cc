@@ -16,9 +16,9 @@
 namespace annulus::autotune {
 namespace {
 
-// The blocks of one row, ascending: the first and the last of those that it sees, of which a run
-// always keeps so many, and of the others as many as the row may have. Others are drawn by Floyd's
-// algorithm, which takes time for what it draws and not for what there is.
+// Draws the blocks of one row, ascending. They are the first and the last blocks that the row sees,
+// as many as a run always keeps, and random others up to the row's limit. The others are drawn by
+// Floyd's algorithm, whose time depends on the number drawn and not on the number available.
 void draw_row(std::span<const pattern::BlockRun> seen, const Selection& selection,
               base::Random& random, std::vector<std::int32_t>* to) {
   std::int64_t count = 0;
@@ -26,7 +26,7 @@ void draw_row(std::span<const pattern::BlockRun> seen, const Selection& selectio
   const std::int64_t most = std::min(count, tuned::blocks_of_row(selection));
   const std::int64_t first = std::min(most, selection.sink_blocks);
   const std::int64_t last = std::min(most - first, selection.diagonal_blocks);
-  std::vector<std::int64_t> places;  // among the blocks that the row sees
+  std::vector<std::int64_t> places;  // indices among the blocks that the row sees
   for (std::int64_t at = 0; at < first; ++at) places.push_back(at);
   for (std::int64_t at = count - last; at < count; ++at) places.push_back(at);
   std::vector<bool> drawn(static_cast<std::size_t>(count));
@@ -38,18 +38,18 @@ void draw_row(std::span<const pattern::BlockRun> seen, const Selection& selectio
   }
   std::ranges::sort(places);
   auto run = seen.begin();
-  std::int64_t before = 0;  // blocks of the runs in front of this one
+  std::int64_t before = 0;  // the number of blocks in the runs before this one
   for (const std::int64_t at : places) {
     for (; at >= before + run->end - run->begin; ++run) before += run->end - run->begin;
     to->push_back(static_cast<std::int32_t>(run->begin + at - before));
   }
 }
 
-// How many heads differ: up to sixteen and a multiple of those whose patterns do, fewer where their
-// rows may have many blocks.
+// The number of heads that differ: up to sixteen, and a multiple of the number of heads whose
+// patterns differ. It is smaller if their rows may have many blocks.
 std::int64_t heads_of_layout(const Problem& problem, const Selection& selection) {
   constexpr std::int64_t kMost = 16;
-  constexpr std::int64_t kBlocks = 1 << 24;  // of all of them together
+  constexpr std::int64_t kBlocks = 1 << 24;  // of all heads together
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   const double of_each = static_cast<double>(distinct) *
                          static_cast<double>(selection.rows(problem.seq_q)) *
@@ -79,7 +79,7 @@ Problem stand_in(const Problem& problem, const Selection& selection, std::uint64
   }
   layout.indptr = {0};
   base::Random random(seed);
-  // All batches see the same, or a selection is refused.
+  // All batches see the same keys, because other selections are refused.
   pattern::Classifier classifier(pattern::for_batches(placed.pattern, placed.batch),
                                  attention::placement_of(placed), selection.block_rows,
                                  selection.block_columns);

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_AUTOTUNE_STAND_IN_H_
 #define ANNULUS_AUTOTUNE_STAND_IN_H_
 
-// Problems that are measured in place of those whose blocks each run chooses on the device
-// (annulus/selection.h): what is chosen would depend on the operands, and the time on what else a
-// run does.
+// Substitutes for problems whose blocks each run chooses on the device (annulus/selection.h). They
+// are measured instead, because the chosen blocks would depend on the operands, and the time would
+// include other work of a run.
 
 #include <cstdint>
 
@@ -12,15 +12,15 @@
 
 namespace annulus::autotune {
 
-// The problem with a layout in place of the selection: each row keeps the blocks that a run always
-// keeps, and others that it sees, drawn at random, as many as it may have (blocks_of_row). Its
-// attention visits as many tiles, in as many pieces, as that of a run. Heads differ, up to sixteen
-// of them and fewer where they may have millions of blocks. Positions are the default ones.
-// Requires: selection::validate passes.
+// The problem with a layout instead of the selection. Each row keeps the blocks that a run always
+// keeps, and random other blocks that it sees, up to its limit (blocks_of_row). Its attention
+// visits the same number of tiles, in the same number of pieces, as in a run. Up to sixteen heads
+// differ, or fewer if they may have millions of blocks. Positions are the default ones. Requires:
+// selection::validate passes.
 Problem stand_in(const Problem& problem, const Selection& selection, std::uint64_t seed);
 
-// That with the heads of one KV head, of which parts are checked (parts.h), where all heads see the
-// same.
+// The same with the heads of one KV head, if all heads see the same keys. Its parts are checked
+// (parts.h).
 Problem small_stand_in(const Problem& problem, const Selection& selection, std::uint64_t seed);
 
 }  // namespace annulus::autotune

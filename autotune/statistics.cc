@@ -18,8 +18,9 @@ double error_of_median(const std::vector<double>& values) {
   const double middle = median(values);
   std::vector<double> distances;
   for (const double value : values) distances.push_back(std::abs(value - middle));
-  constexpr double kDeviation = 1.4826;  // of a normal variable over its median distance
-  constexpr double kOfMedian = 1.2533;   // the error of its median over that of its mean
+  // a normal variable's standard deviation over its median distance to the median
+  constexpr double kDeviation = 1.4826;
+  constexpr double kOfMedian = 1.2533;  // the standard error of the median over that of the mean
   return kDeviation * kOfMedian * median(std::move(distances)) /
          std::sqrt(static_cast<double>(values.size()));
 }
@@ -32,11 +33,11 @@ tuned::Interval median_interval(std::vector<double> values) {
   interval.high = std::numeric_limits<double>::infinity();
   if (values.empty()) return interval;
   std::sort(values.begin(), values.end());
-  // The true median is below the k-th value exactly where fewer than k of n values are below the
-  // median, which is as probable as fewer than k heads in n throws of a coin. Each side may have
-  // half of 5 %.
+  // The true median is below the k-th value exactly if fewer than k of n values are below the
+  // median. That has the same probability as fewer than k heads in n throws of a coin. Each side
+  // may have half of 5 %.
   const auto n = static_cast<double>(values.size());
-  double probability = std::pow(0.5, n);  // probability of no head
+  double probability = std::pow(0.5, n);  // of no head
   double tail = probability;
   std::size_t k = 0;
   while (tail <= kTail && 2 * (k + 1) <= values.size()) {

@@ -12,21 +12,21 @@ namespace {
 using attention::ConfigField;
 using attention::KernelConfig;
 
-// What is believed before anything is measured: the model is off by 5 % between configurations of
-// different kinds, as certain as if two measurements had said so. What is measured soon outweighs
-// it.
+// The prior belief: the model's error between configurations of different kinds is 5 %, with the
+// weight of two measurements. A few measurements outweigh it.
 constexpr double kAmplitude = 0.05;
 constexpr double kBelief = 2;
-// The offset that all candidates share, beside the reference, may be 1 %: those that are tried
-// first are those that the model thinks too well of, and what they share says little of the others.
+// The offset that all candidates share, except the reference, has a deviation of 1 %. It is small
+// because the candidates that are tried first are those that the model overrates, and their common
+// error says little about the others.
 constexpr double kOffset = (0.01 / kAmplitude) * (0.01 / kAmplitude);
 // The distance at which the correlation of two errors has fallen to 1/e.
 constexpr double kLength = 3;
 constexpr double kBetweenFamilies = 6;
-// The share of an error's variance that a configuration has for itself, whatever those that are
-// alike have.
+// The share of an error's variance that is independent for each configuration, even for similar
+// ones.
 constexpr double kOwn = 0.7;
-// What two measurements of one configuration differ by at least.
+// The least variance of a measurement, in units of the squared amplitude.
 constexpr double kNugget = 1e-4;
 
 double steps(const ConfigField& field, int a, int b) {
@@ -62,13 +62,12 @@ double Surrogate::covariance(std::size_t a, std::size_t b) const {
   return kOffset + alike + (a == b ? kOwn : 0);
 }
 
-// Appends one row to the factorisation, and adds what it says to every candidate's mean and
-// variance.
+// Appends one row to the factorisation, and updates every candidate's mean and variance.
 void Surrogate::observe(std::size_t at, double log_ratio, double error) {
   if (!std::isfinite(prior_[at]) || !std::isfinite(log_ratio)) return;
   const double noise = kNugget + error * error / (kAmplitude * kAmplitude);
   const double pivot = std::sqrt(variance_[at] + noise);
-  // The share of the error that the observations before did not explain.
+  // The part of the error that the earlier observations did not explain.
   const double whitened = (log_ratio - prior_[at] - correction_[at]) / pivot;
   std::vector<double> row(configs_.size());
   for (std::size_t i = 0; i < configs_.size(); ++i) {
@@ -83,8 +82,8 @@ void Surrogate::observe(std::size_t at, double log_ratio, double error) {
 }
 
 Surrogate::Forecast Surrogate::forecast(std::size_t at) const {
-  // The amplitude after the observations, with an inverse gamma prior: they tell how good the model
-  // is here.
+  // The amplitude after the observations, with an inverse gamma prior. The observations show how
+  // good the model is here.
   const double square =
       (kBelief * kAmplitude * kAmplitude + misfit_) / (kBelief + static_cast<double>(rows_.size()));
   return {prior_[at] + correction_[at], std::sqrt(std::max(variance_[at], 0.0) * square)};

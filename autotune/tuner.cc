@@ -29,12 +29,12 @@ namespace {
 
 using attention::KernelConfig;
 
-// Pairs in the tiles of all parts. The oracle takes some millions of pairs a second on one core;
-// the simulator runs one or two warp instructions for each pair.
+// The most pairs in the tiles of all parts. The oracle computes some millions of pairs per second
+// on one core. The simulator runs one or two warp instructions for each pair.
 constexpr double kMaxPairsMeasured = 8e6;
 constexpr double kMaxPairsSimulated = 1.5e6;
 
-// Switches a simulated device to checked mode, which counts everything, for the length of a scope.
+// Switches a simulated device to checked mode, which counts everything, until the end of a scope.
 class CountingMode {
  public:
   explicit CountingMode(const device::Context& context)
@@ -48,7 +48,7 @@ class CountingMode {
     if (!before_) return;
     try {
       device::set_simulator_options(context_, *before_);
-    } catch (...) {  // the device is lost, and the next call on it reports that
+    } catch (...) {  // the device is lost, which the next call on it reports
     }
   }
   CountingMode(const CountingMode&) = delete;
@@ -59,7 +59,8 @@ class CountingMode {
   std::optional<abi::SimulatorOptions> before_;
 };
 
-// The first and the last rows and keys of a problem. Tiles that differ there differ in the whole.
+// The parts of a problem with its first and its last rows and keys. If tiles differ there, they
+// differ in the whole problem.
 std::vector<Problem> corners_of(const Problem& problem) {
   constexpr std::int64_t kRows = 2048;
   Problem first = problem;
@@ -80,8 +81,8 @@ std::vector<Problem> corners_of(const Problem& problem) {
   return {first, last};
 }
 
-// Whether the heads or rows that a configuration puts into one CTA or cluster may share it, as far
-// as the corners of the problem tell.
+// Whether the heads or rows that a configuration puts into one CTA or cluster may share it, checked
+// on the corners of the problem.
 bool shares(const KernelConfig& config, const std::vector<Problem>& corners,
             const attention::DeviceLimits& limits) {
   if (attention::cta_shape(config).packed_heads() == 1) return true;
@@ -147,7 +148,7 @@ std::optional<Candidates> find_candidates(const Target& target,
   place_standard(target.standard, &made);
   for (const Problem& branch : attention::branch_problems(problem)) {
     const attention::KernelFeatures features = attention::features_of(branch);
-    // Counting tiles is the slow part, and configurations with tiles of one size share the counts.
+    // Counting tiles is slow, and configurations with the same tile size share the counts.
     std::map<std::pair<int, int>, attention::TileCounts> counts;
     for (tuned::Trial& trial : made.trials) {
       const std::pair tile(trial.config.tile_rows, trial.config.tile_columns);
@@ -242,11 +243,12 @@ SearchResult tune_problem(const TuneJob& job,
   const attention::PipeDevice pipes = attention::pipe_device(info);
   std::optional<CountingMode> mode;
   if (job.turns == nullptr) mode.emplace(*job.context);
-  // A stop also ends the oracle's work, which takes a second or, on one thread, more.
+  // A stop also ends the oracle's work, which takes a second, or more on one thread.
   const base::Work work({.steps = 0, .cancelled = job.search.stopped}, "tuning");
   double max_pairs = info.simulated ? kMaxPairsSimulated : kMaxPairsMeasured;
   if (job.max_pairs > 0) max_pairs = job.max_pairs;
-  // The processors besides the one that measures; a search beside a host that works takes none.
+  // All processors except the one that measures. If the search shares the device with a working
+  // host, it uses none.
   const int compilers = job.turns == nullptr ? base::processors() - 1 : 0;
   std::optional<Verifier> verifier;
   std::unique_ptr<Workbench> on_device, workbench;
@@ -283,7 +285,7 @@ SearchResult tune_problem(const TuneJob& job,
 
 namespace {
 
-// What of a batch its representative problem does not say.
+// The properties of a batch that its representative problem does not have.
 std::string asked_of(const tuned::BatchTarget& of) {
   const BatchProblem& problem = of.problem;
   const BatchBounds& most = problem.most;
@@ -321,7 +323,8 @@ base::Json subject_of(const Target& target, const Candidates& candidates,
   about["shape"] = to_string(target.shape);
   about["sizes"] = {problem.batch, problem.heads, problem.kv_heads,     problem.seq_q,
                     problem.seq_k, problem.layer, problem.q_position(), problem.k_position()};
-  // Sizes are for people; the digest has all of what is asked, the blocks of layouts included.
+  // The sizes are for users to read. The digest covers the whole problem, including the blocks of
+  // layouts.
   std::string asked = problem.pattern.to_string();
   pattern::add_layout_digests(problem.pattern.node(), &asked);
   const ScaleBlocks& blocks = problem.scale_blocks;
@@ -336,7 +339,7 @@ base::Json subject_of(const Target& target, const Candidates& candidates,
 }
 
 tuned::Entry compared(const SearchResult& result, bool predicted, tuned::CacheState l2) {
-  // Predicted times are cycles; measured ones are microseconds and kept as nanoseconds.
+  // Predicted times are cycles. Measured times are microseconds, and are stored as nanoseconds.
   const double unit = predicted ? 1.0 : 1e3;
   const tuned::Trial& winner = result.trials[result.winner];
   tuned::Entry entry;
@@ -348,8 +351,7 @@ tuned::Entry compared(const SearchResult& result, bool predicted, tuned::CacheSt
   entry.complete = result.complete;
   entry.time = rounded(result.winner_time * unit);
   entry.default_time = rounded(result.default_time * unit);
-  // The default's ratio to itself is 1. A winner other than the default has a known upper bound
-  // below 1.
+  // The default's ratio to itself is 1. A winner other than the default has an upper bound below 1.
   const bool is_default = result.winner == result.default_at;
   entry.ratio_low_ppm = is_default ? 1'000'000 : rounded(winner.ratio.low * 1e6);
   entry.ratio_high_ppm = is_default ? 1'000'000 : rounded(winner.ratio.high * 1e6);

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_AUTOTUNE_TUNER_H_
 #define ANNULUS_AUTOTUNE_TUNER_H_
 
-// One problem from its search space to an entry for the store: enumerate, order, verify, measure.
-// It knows no store: the facade decides what is looked up and where results go.
+// Tunes one problem, from its search space to an entry for the store: enumerate, order, verify,
+// measure. It does not use the store: the facade looks results up and stores them.
 
 #include <functional>
 #include <optional>
@@ -19,52 +19,52 @@
 
 namespace annulus::autotune {
 
-// What a search is for.
+// The subject of a search.
 struct Target {
-  Problem problem;                   // that is measured
-  Problem checked;                   // whose parts are verified: the same, or one with fewer heads
-  tuned::ShapeKey shape;             // that the result is kept for
+  Problem problem;        // the problem that is measured
+  Problem checked;        // its parts are verified: the same problem, or one with fewer heads
+  tuned::ShapeKey shape;  // the key that the result is stored under
   attention::KernelConfig standard;  // the heuristic's choice
-  // A class of requests that is measured in place of `problem`, which then has its sizes.
+  // A class of requests that is measured instead of `problem`. Then `problem` has its sizes.
   std::optional<tuned::BatchTarget> batch = {};
-  // Why a configuration is no candidate although it is legal, or nothing.
+  // The reason why a legal configuration is not a candidate, or no value.
   std::function<std::optional<std::string>(const attention::KernelConfig&)> why_not;
-  // Writes to an entry what it is that was measured (entry_problem.h).
+  // Writes to an entry what was measured (entry_problem.h).
   std::function<void(tuned::Entry::Origin*)> state;
 };
 // Requires: a valid problem. Throws as choose_config and pattern::emit do.
 Target target_of(const Problem& problem, const attention::DeviceLimits& limits);
-// Where each run chooses blocks, a stand-in for the problem is measured (stand_in.h), which is
-// drawn from `seed`. Requires: selection::validate passes.
+// If each run chooses blocks, a substitute for the problem is measured (stand_in.h), which is drawn
+// from `seed`. Requires: selection::validate passes.
 Target target_of(const Problem& problem, const Selection& selection,
                  const attention::DeviceLimits& limits, std::uint64_t seed);
 
-// The target is a class of a batch's requests. Requires: validate(batch.problem) passes, and what
-// BatchTarget says. Throws as batch::choose_config does.
+// The target is a class of a batch's requests. Requires: validate(batch.problem) passes, and the
+// conditions of BatchTarget. Throws as batch::choose_config does.
 Target target_of(const tuned::BatchTarget& batch, const attention::DeviceLimits& limits);
 
-// What an entry was found with, for measuring it again. Throws as problem_of, selected_of and
-// batch_of (entry_problem.h), and as the functions above.
+// The target that an entry was found with, so that it can be measured again. Throws as problem_of,
+// selected_of and batch_of (entry_problem.h) do, and as the functions above.
 Target stated_target(const tuned::Entry& entry, const attention::DeviceLimits& limits,
                      std::uint64_t seed);
 
 // The candidates of a problem in the space's order, each with the prediction of the static model,
-// and the heuristic's choice among them. Configurations are left out whose CTAs pack heads, or
-// whose clusters share rows, that see different keys in this problem.
+// including the heuristic's choice. A configuration is left out if its CTAs pack heads, or its
+// clusters share rows, that see different keys in this problem.
 struct Candidates {
   std::vector<tuned::Trial> trials;
   std::size_t default_at = 0;
   int equal = 0;  // Space::equal
 };
 
-// Empty where stopped(), which is asked now and then, turned true, since counting the tiles of a
-// long problem takes time. Requires: B, Sq > 0. Throws as pattern::emit does.
+// Returns no value if stopped() returned true. It is called from time to time, because counting the
+// tiles of a long problem takes time. Requires: B, Sq > 0. Throws as pattern::emit does.
 std::optional<Candidates> candidates_of(const Target& target, const attention::DeviceLimits& limits,
                                         const attention::PipeDevice& pipes, bool simulated,
                                         const std::function<bool()>& stopped);
 
-// The parts of the target that its candidates are verified on (parts.h): each of them has a plan
-// for each candidate.
+// The parts of the target that its candidates are verified on (parts.h). Every candidate can be
+// planned for each part.
 std::vector<Problem> parts_for(const Target& target, const Candidates& candidates,
                                double max_pairs);
 
@@ -77,32 +77,34 @@ struct TuneJob {
   tuned::SearchOptions
       search;  // those nominated are replaced by a journal's, where the search goes on
   std::uint64_t seed = 0;
-  // Pairs that the parts may have; 0: as many as take the oracle, or the simulator, about a second.
+  // The pairs that the parts may have; 0: as many as take the oracle or the simulator about a
+  // second.
   double max_pairs = 0;
-  JournalFile* journal = nullptr;  // of this search, by subject_of(); null: none is kept
-  Turns* turns = nullptr;          // when the device may be used; null: at any time
-  int threads = 0;                 // of the oracle; 0: one per processor
+  // the journal of this search, with its subject_of(); null: no journal is kept
+  JournalFile* journal = nullptr;
+  Turns* turns = nullptr;  // determines when the device may be used; null: at any time
+  int threads = 0;         // threads of the oracle; 0: one for each processor
 };
 
-// All that the answers of a search depend on, as the first line of its journal states it. Of
-// `origin` the versions count. `identity` is that of the device (device_key.h).
+// All that the answers of a search depend on, for the first line of its journal. Only the versions
+// in `origin` are used. `identity` is the identity of the device (device_key.h).
 base::Json subject_of(const Target& target, const Candidates& candidates,
                       const std::string& identity, bool simulated,
                       const tuned::Entry::Origin& origin, const tuned::SearchOptions& options,
                       std::uint64_t seed);
 
-// Runs on the default stream and waits for it. On a simulated device nothing else may run
-// meanwhile, or in a turn, because its counters are what is measured; it runs in checked mode for
-// that time, which counts everything.
+// Runs on the default stream and waits for it. On a simulated device no other work may run
+// meanwhile, or during a turn, because the search reads the device's counters. The device runs in
+// checked mode for that time, which counts everything.
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress = {});
 
-// An entry without a shape and an origin, of what a search with this state of L2 found about its
-// winner and the default.
+// An entry with the comparison of a search's winner and default in the given state of L2. It has no
+// shape and no origin.
 tuned::Entry compared(const SearchResult& result, bool predicted, tuned::CacheState l2);
 
-// The entry in which a result is kept. `origin` says with which driver, NVRTC and clocks it was
-// found; the rest of it is filled in.
+// The entry in which a result is stored. `origin` has the driver, NVRTC and clocks; the rest of it
+// is filled in.
 tuned::Entry entry_of(const Target& target, const SearchResult& result, bool predicted,
                       tuned::CacheState l2, tuned::Entry::Origin origin);
 

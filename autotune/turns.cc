@@ -5,7 +5,7 @@
 namespace annulus::autotune {
 namespace {
 
-// Measurements of one turn, of all configurations together.
+// The number of measurements in one turn, over all configurations.
 constexpr int kMeasurementsOfTurn = 30;
 
 class Turn {

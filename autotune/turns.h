@@ -1,8 +1,8 @@
 #ifndef ANNULUS_AUTOTUNE_TURNS_H_
 #define ANNULUS_AUTOTUNE_TURNS_H_
 
-// Searching on a device that others use as well. The search has the device for a moment at a time,
-// as somebody else says when.
+// Searches on a device that has other users. The search may use the device only in turns, which its
+// caller grants.
 
 #include <functional>
 #include <memory>
@@ -14,17 +14,19 @@ namespace annulus::autotune {
 class Turns {
  public:
   virtual ~Turns() = default;
-  // Returns when the device is the search's alone. Throws Error{kCancelled} where it never will be.
+  // Returns when the search may use the device alone. Throws Error{kCancelled} if that will never
+  // happen.
   virtual void begin() = 0;
-  // The device has done what it was given since begin(). Does not throw.
+  // Called after the device has completed the work since begin(). Does not throw.
   virtual void end() = 0;
 };
 
-// A workbench that uses the device in turns alone: one for the check of a candidate, and one for
-// some rounds of times. Kernels are compiled before a turn.
+// A workbench that uses the device only in turns: one turn for the check of a candidate, and one
+// for some rounds of times. Kernels are compiled before a turn.
 class TurnWorkbench : public Workbench {
  public:
-  // Both must outlive it. `mode` makes what lives as long as a turn.
+  // `inner` and `turns` must outlive this object. `mode` creates an object that exists during a
+  // turn.
   TurnWorkbench(Workbench& inner, Turns& turns, std::function<std::shared_ptr<void>()> mode)
       : inner_(inner), turns_(turns), mode_(std::move(mode)) {}
 

@@ -13,13 +13,13 @@
 namespace annulus::autotune {
 namespace {
 
-// Only the first line, since reasons are lines of a table.
+// Only the first line, because a reason is a line of a table.
 std::string one_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 
 std::optional<std::string> why_costly(const jit::ResourceUsage& usage, bool may_spill) {
-  if (!usage.known) return std::nullopt;  // for PTX the usage is not known before it is assembled
+  if (!usage.known) return std::nullopt;  // the usage of PTX is not known before it is assembled
   const int spilled = usage.spill_store_bytes + usage.spill_load_bytes;
   const int allowed = may_spill ? attention::kMaxSpilledBytes : 0;
   // A stack frame without spills holds arrays that are indexed at run time.
@@ -49,7 +49,7 @@ Verdict judged(const device::Context& context, const std::function<Verdict()>& r
   }
 }
 
-// A part of the problem with everything that does not depend on the candidate.
+// A part of the problem, with everything that does not depend on the candidate.
 struct Verifier::Data {
   Data(const device::ContextPointer& context, const Problem& part, base::ThreadPool& pool,
        std::uint64_t seed)
@@ -58,7 +58,7 @@ struct Verifier::Data {
         on_device(context, part, host),
         oracle(attention::reference(part, host.inputs(part), pool)) {}
 
-  // Compares what the device wrote with the oracle.
+  // Compares the output of the device with the oracle.
   Comparison compare() const {
     const HostRows rows = on_device.rows.results();
     HostResult result;

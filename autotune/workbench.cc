@@ -9,10 +9,10 @@
 namespace annulus::autotune {
 namespace {
 
-// Tile lists that are kept for further candidates, on the host and on the device.
+// The limit of tile lists that are kept for further candidates, on the host and on the device.
 constexpr base::CacheLimits kMostLists{.bytes = std::int64_t{256} << 20};
 
-// The tiles of one branch of all parts.
+// The tiles of one branch, over all parts.
 attention::TileCounts tiles_of(const std::vector<Problem>& parts, std::size_t branch,
                                const attention::KernelConfig& config) {
   attention::TileCounts all;
@@ -61,7 +61,8 @@ PredictedWorkbench::PredictedWorkbench(const Verifier& verifier, const jit::Kern
   }
 }
 
-// Counters are of all branches together, so that the estimates of each are off by the same factor.
+// The counters are sums over all branches, so the estimate of each branch is off by the same
+// factor.
 std::optional<Dropped> PredictedWorkbench::predict(const attention::KernelConfig& config,
                                                    double* cycles) {
   const Verdict verdict = verifier_.check(config);

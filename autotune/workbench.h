@@ -1,8 +1,8 @@
 #ifndef ANNULUS_AUTOTUNE_WORKBENCH_H_
 #define ANNULUS_AUTOTUNE_WORKBENCH_H_
 
-// Tries candidates: a real device measures their time, a simulated one predicts it by the pipe
-// model. The search (search.h) knows only this interface and no device.
+// Tries candidates. A real device measures their time, and a simulated one predicts it by the pipe
+// model. The search (search.h) uses only this interface and no device.
 
 #include <map>
 #include <memory>
@@ -33,33 +33,34 @@ class Workbench {
  public:
   virtual ~Workbench() = default;
 
-  // Compiles and verifies a candidate; returns the reason where it is dropped.
+  // Compiles and verifies a candidate. If it is dropped, returns the reason.
   virtual std::optional<Dropped> prepare(const attention::KernelConfig& config) = 0;
 
-  // Compiles and loads what prepare() and measure() need of a candidate, without running it. What
-  // fails is for prepare() to say.
+  // Compiles and loads what prepare() and measure() need for a candidate, without running it.
+  // Errors are ignored, because prepare() reports them.
   virtual void compile(const attention::KernelConfig& /*config*/) {}
 
-  // These are likely to be prepared next: a workbench may begin to compile them beside the caller.
+  // Announces candidates that are likely to be prepared next. A workbench may begin to compile them
+  // on other threads.
   virtual void foresee(std::span<const attention::KernelConfig> /*next*/) {}
 
-  // times[i][r]: what configuration i took in round r, in microseconds or, where predictions are
-  // exact, in cycles. In each round all configurations run one after another. Requires: prepare()
-  // found no reason against any of them.
+  // times[i][r] is the time of configuration i in round r, in microseconds, or in cycles if
+  // exact(). In each round all configurations run one after another. Requires: prepare() dropped
+  // none of them.
   virtual std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
                                                    int rounds, tuned::CacheState l2) = 0;
 
-  // Lets a device that is slower than it can be come to rest before it is measured for the
-  // (attempt + 1)-th time.
+  // Lets a device that is slower than usual rest, before it is measured for the (attempt + 1)-th
+  // time.
   virtual void rest(int /*attempt*/) {}
 
-  // True for predictions: the same question has the same answer, so one round suffices, and L2 has
-  // no state.
+  // True for predictions: repeated measurements have the same result, so one round suffices, and
+  // there is no state of L2.
   virtual bool exact() const = 0;
 };
 
-// Answers with cycles that are found once for each candidate. Requires: a simulated device in
-// checked mode, which counts everything.
+// Predicts cycles once for each candidate, and returns them as times. Requires: a simulated device
+// in checked mode, which counts everything.
 class PredictingWorkbench : public Workbench {
  public:
   std::optional<Dropped> prepare(const attention::KernelConfig& config) final;
@@ -68,18 +69,19 @@ class PredictingWorkbench : public Workbench {
   bool exact() const final { return true; }
 
  private:
-  // Verifies a candidate and sets its cycles, which are not finite where no CTA fits; or returns
-  // why it is dropped.
+  // Verifies a candidate and sets its cycles, which are not finite if no CTA fits. If the candidate
+  // is dropped, returns the reason.
   virtual std::optional<Dropped> predict(const attention::KernelConfig& config, double* cycles) = 0;
 
   std::map<std::string, double> cycles_;  // by the configuration's text
 };
 
-// Predicts cycles from the work that a simulated device counts on parts of the problem, extended to
-// the whole.
+// Predicts cycles from the work that a simulated device counts on parts of the problem,
+// extrapolated to the whole problem.
 class PredictedWorkbench : public PredictingWorkbench {
  public:
-  // The verifier and `kernels` must outlive it. `compilers` threads compile what is foreseen.
+  // The verifier and `kernels` must outlive this object. `compilers` threads compile foreseen
+  // candidates.
   PredictedWorkbench(const Verifier& verifier, const jit::KernelCache& kernels,
                      const attention::PipeDevice& pipes, const Problem& problem, int compilers = 0);
 
@@ -95,15 +97,15 @@ class PredictedWorkbench : public PredictingWorkbench {
     Problem problem;
     attention::KernelFeatures features;
   };
-  std::vector<Branch> branches_;  // of the pattern's sum; else the whole problem
+  std::vector<Branch> branches_;  // the branches of the pattern's sum; else the whole problem
   AheadCompiler ahead_;
 };
 
 // Measures the time of a problem's launches on a device (round_timer.h).
 class MeasuredWorkbench : public Workbench {
  public:
-  // The verifier and `kernels` must outlive it. `compilers` threads compile what is foreseen.
-  // Allocates the operands of the whole problem. Throws Error{kOutOfMemory, kDevice}.
+  // The verifier and `kernels` must outlive this object. `compilers` threads compile foreseen
+  // candidates. Allocates the operands of the whole problem. Throws Error{kOutOfMemory, kDevice}.
   MeasuredWorkbench(const Verifier& verifier, device::ContextPointer context,
                     jit::KernelCache& kernels, attention::DeviceLimits limits,
                     const Problem& problem, std::uint64_t seed, int compilers = 0,
@@ -126,8 +128,9 @@ class MeasuredWorkbench : public Workbench {
   attention::DeviceLimits limits_;
   Problem problem_;
   DeviceOperands operands_;
-  device::Buffer workspace_;    // of the candidate that is measured
-  attention::TileCache tiles_;  // of all candidates: many have tiles of one size
+  device::Buffer workspace_;  // for the candidate that is being measured
+  // shared by all candidates, of which many have tiles of the same size
+  attention::TileCache tiles_;
   attention::DeviceTileCache device_tiles_;
   RoundTimer timer_;
   AheadCompiler ahead_;

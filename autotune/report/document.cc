@@ -30,7 +30,7 @@ Json json_of(const tuned::Interval& ratio) {
   return Json::array({number(ratio.low), number(ratio.middle), number(ratio.high)});
 }
 
-// The numbers of a configuration by their names, whatever its family.
+// The numbers of a configuration of any family, by name.
 std::vector<std::pair<std::string, int>> parameters_of(const KernelConfig& config) {
   const attention::CtaShape cta = attention::cta_shape(config);
   std::vector<std::pair<std::string, int>> all = {{"tile rows", config.tile_rows},
@@ -38,7 +38,7 @@ std::vector<std::pair<std::string, int>> parameters_of(const KernelConfig& confi
                                                   {"warps", cta.warps},
                                                   {"stages", cta.stages},
                                                   {"resident CTAs", cta.resident}};
-  // Families have some of these as numbers of their own.
+  // Some families have these numbers as fields too.
   for (std::size_t i = 0; i < config.family->fields.size(); ++i) {
     std::string name = config.family->fields[i].name;
     std::ranges::replace(name, '_', ' ');
@@ -111,7 +111,7 @@ Json decision_of(const Story& story) {
 
 Json json_of(const tuned::ListedEntry& listed) {
   const tuned::Entry& entry = listed.entry;
-  const double unit = entry.predicted ? 1.0 : 1e3;  // microseconds of nanoseconds
+  const double unit = entry.predicted ? 1.0 : 1e3;  // converts nanoseconds to microseconds
   const double ratio = static_cast<double>(entry.time) /
                        static_cast<double>(std::max<std::int64_t>(1, entry.default_time));
   return {{"path", listed.path},
@@ -151,7 +151,7 @@ Json json_of(const Story& story, const tuned::ListedEntry* stored) {
   return json;
 }
 
-// The stored results, and the places of the results of each device and shape among them.
+// The stored results, with an index by device and shape.
 class Stored {
  public:
   explicit Stored(std::vector<tuned::ListedEntry> entries)
@@ -161,20 +161,20 @@ class Stored {
     }
   }
 
-  // Returns the last result of a story, or null.
+  // The last result with a story's device and shape, or null.
   const tuned::ListedEntry* last_of(const Story& story) const {
     const auto found = places_.find({story.device, story.shape});
     return found == places_.end() ? nullptr : &entries_[found->second.back()];
   }
 
-  // Takes all results of a story from the others.
+  // Marks all results with the story's device and shape, so that others() does not return them.
   void take(const Story& story) {
     const auto found = places_.find({story.device, story.shape});
     if (found == places_.end()) return;
     for (const std::size_t place : found->second) has_story_[place] = true;
   }
 
-  // Returns the results that no story has.
+  // The results that belong to no story.
   std::vector<const tuned::ListedEntry*> others() const {
     std::vector<const tuned::ListedEntry*> all;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -232,7 +232,7 @@ class Writer {
   }
 
  private:
-  // Why no further search is taken, whatever it is. Empty where one may be.
+  // The reason why no further search can be added. Empty if one can.
   std::string why_full() const {
     if (static_cast<std::size_t>(document_.searches) == limits_.searches) {
       return fmt::format("a report has at most {} searches", limits_.searches);
@@ -240,7 +240,7 @@ class Writer {
     return work_left_ == 0 ? kTooLong : "";
   }
 
-  // Adds a search, or returns why it does not.
+  // Adds a search, or returns the reason why it was not added.
   std::string add(const std::string& path, Stored* stored) {
     const std::string text = read_text(path);
     if (!spend(std::ssize(text))) {
@@ -259,9 +259,9 @@ class Writer {
     return {};
   }
 
-  // Appends a value of an array, on a line of its own, if there is room for it.
+  // Appends an array element on its own line if there is room for it.
   bool append(const std::string& value, bool is_first) {
-    // The rest is what the document has besides, up to the list of what was left out.
+    // The space for the rest of the document, up to the list of what was left out.
     constexpr std::size_t kRest = 100;
     if (document_.json.size() + value.size() + kRest > limits_.bytes) return false;
     document_.json += (is_first ? "\n" : ",\n") + value;

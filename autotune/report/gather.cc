@@ -17,7 +17,7 @@
 namespace annulus::autotune::report {
 namespace {
 
-constexpr std::size_t kMostNames = 10'000;  // of a folder
+constexpr std::size_t kMostNames = 10'000;  // of files in a folder
 constexpr int kDeepest = 1;                 // folders of devices in a folder of results
 
 void take_journal(base::FileSystem&, const std::string& path, Gathered* gathered) {
@@ -30,7 +30,7 @@ void say_full(const std::string& path, const std::string& limit, Gathered* gathe
       fmt::format("'{}' and what comes later: a report takes at most {}", path, limit));
 }
 
-// Whether there is room for one more file, whatever it is.
+// Whether there is room for one more file of any kind.
 bool has_room_for_file(const std::string& path, Gathered* gathered) {
   if (gathered->taken.size() < gathered->limits.files) return true;
   say_full(path, fmt::format("{} files", gathered->limits.files), gathered);
@@ -41,8 +41,8 @@ std::string most_entries(const Gathered& gathered) {
   return fmt::format("{} results", gathered.limits.entries);
 }
 
-// Whether there is room to read a file of results, which then counts as read. One that is larger
-// than `largest` is not read.
+// Whether there is room to read a file of results. If there is, its bytes count as read. The bytes
+// of a file larger than `largest` do not count, because it is not read.
 bool has_room_for_entries(base::FileSystem& files, const std::string& path, std::int64_t largest,
                           Gathered* gathered) {
   const GatherLimits& most = gathered->limits;
@@ -53,7 +53,7 @@ bool has_room_for_entries(base::FileSystem& files, const std::string& path, std:
   const tuned::Opened opened(files,
                              files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
   base::FileSystem::Status status;
-  // Whoever reads it says what is wrong with it.
+  // The code that reads the file reports the error.
   if (opened.file < 0 || files.status(opened.file, &status) < 0) return true;
   const std::int64_t bytes = status.bytes > largest ? 0 : status.bytes;
   if (bytes > most.bytes - gathered->bytes) {
@@ -100,7 +100,7 @@ constexpr Kind kKinds[] = {{tuned::kJournalSuffix, "annulus-journal ", take_jour
                            {tuned::kPackSuffix, "annulus-tuned-pack ", take_pack},
                            {tuned::kEntrySuffix, "annulus-tuned ", take_entry}};
 
-// The first bytes of a file, as many as there are.
+// The first bytes of a file: 32, or all if it has fewer.
 std::string head_of(base::FileSystem& files, const std::string& path) {
   const tuned::Opened opened(files,
                              files.open(base::kHere, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
@@ -125,7 +125,7 @@ void take_file(base::FileSystem& files, const std::string& path, Gathered* gathe
              path);
 }
 
-// A file that is one of many costs itself alone.
+// For a file that is one of many in a folder: an error leaves out only this file.
 void take_found(base::FileSystem& files, const Kind& kind, const std::string& path,
                 Gathered* gathered) {
   if (gathered->taken.contains(path) || !has_room_for_file(path, gathered)) return;
@@ -166,7 +166,7 @@ void take_folder(base::FileSystem& files, const std::string& path, int opened, i
   }
 }
 
-// False where the path is no folder.
+// Returns false if the path is not a folder.
 bool try_folder(base::FileSystem& files, const std::string& path, Gathered* gathered) {
   const tuned::Opened opened(files,
                              files.open(base::kHere, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));

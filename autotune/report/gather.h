@@ -1,7 +1,7 @@
 #ifndef ANNULUS_AUTOTUNE_REPORT_GATHER_H_
 #define ANNULUS_AUTOTUNE_REPORT_GATHER_H_
 
-// Finds the journals and entries of which a report is made.
+// Finds the journals and entries that a report is made from.
 
 #include <set>
 #include <string>
@@ -14,35 +14,36 @@ namespace annulus::autotune::report {
 
 struct FoundJournal {
   std::string path;
-  bool named = false;  // by the caller, who wants to know where it is none
+  bool named = false;  // the caller named it, so it is an error if it is not a journal
 };
 
-// What is taken at most: all of it is kept in memory, and a folder may be anybody's.
+// The limits of what is read. All of it is kept in memory, and a folder may come from an untrusted
+// source.
 struct GatherLimits {
   std::size_t files = 50'000;
   std::size_t entries = 20'000;
-  std::int64_t bytes = std::int64_t{1} << 30;  // of entries and packs, which are read here
+  std::int64_t bytes = std::int64_t{1} << 30;  // of entries and packs, which gather() reads
 };
 
 struct Gathered {
   GatherLimits limits = {};
   std::vector<FoundJournal> journals;
   std::vector<tuned::ListedEntry> entries;
-  std::vector<std::string> left_out;  // files and lines that are neither, with the reason
+  std::vector<std::string> left_out;  // other files and lines, with the reason
   std::set<std::string> taken;        // paths of files
   std::int64_t bytes = 0;             // that were read
-  std::set<std::string> reached;      // limits, as left_out has them
+  std::set<std::string> reached;      // the limits that were reached, in the words of left_out
 };
 
-// A path is a folder of tuned results, a folder of one device, a journal, an entry or a pack; its
-// first bytes say which. Each file is taken once, in the order of the paths and then of names. They
-// are read wherever they are and whoever may write to them: nothing but a document is made of them.
-// Throws Error{kFile} where a path cannot be read and Error{kInvalidFile} where it is none of
-// these, each with the path. Where a limit is reached, what would go beyond it is not read and not
-// looked at, with one line in left_out for the first such file.
+// Adds the contents of a path: a folder of tuned results, a folder of one device, a journal, an
+// entry or a pack. The first bytes of a file determine its kind. Each file is taken once, in the
+// order of the paths and then of names. Files are read wherever they are, even if other users may
+// write to them, because only a document is made from them. Throws Error{kFile} if a path cannot be
+// read, and Error{kInvalidFile} if it is none of these kinds, each with the path. If a limit is
+// reached, further files are not read, and left_out gets one line for the first of them.
 void gather(base::FileSystem& files, const std::string& path, Gathered* gathered);
 
-// The same of a place of a search path, which need not be there.
+// Does the same for an element of a search path, which need not exist.
 void gather_if_there(base::FileSystem& files, const std::string& path, Gathered* gathered);
 
 }  // namespace annulus::autotune::report

@@ -13,7 +13,7 @@ namespace {
 
 using base::Json;
 
-// The members of a journal's subject that people want to read, and how.
+// The members of a journal's subject that users want to read, and their formats.
 std::string text_of(const Json& json) {
   return json.is_string() ? json.get<std::string>()
                           : json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -99,7 +99,7 @@ void read_facts(const Json& subject, Story* story) {
   story->shape = stated("shape");
 }
 
-// What the search says of its measurements.
+// Adds the facts about the measurements of the search.
 void read_measurements(Story* story) {
   const SearchResult& result = *story->result;
   if (result.repeated > 0) {
