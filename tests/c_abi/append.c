@@ -257,7 +257,7 @@ static void wrong_runs(const sample_append* append) {
   operands.slots = append->operands.slots;
   operands.v = operands.k;
   CHECK_FAILS(annulus_append_plan_run(append->plan, NULL, &operands), ANNULUS_INVALID_ARGUMENT,
-              "what is written needs memory of its own");
+              "give the tensor that is written memory of its own");
   CHECK_FAILS(annulus_append_plan_get_info(append->plan, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_append_plan_info is null");
   CHECK_FAILS(annulus_append_plan_clear_status(append->plan, NULL, NULL), ANNULUS_INVALID_ARGUMENT,

@@ -46,7 +46,7 @@ static void wrong_problems(void) {
   REFUSED(score, "alibi([1", ANNULUS_PARSE, "column 9");
   REFUSED(score, "scale(nan)", ANNULUS_INVALID_ARGUMENT, "scale is nan");
   REFUSED(heads, 0, ANNULUS_INVALID_ARGUMENT, "heads (H) is 0");
-  REFUSED(kv_heads, 3, ANNULUS_INVALID_ARGUMENT, "4 query heads are no multiple of 3");
+  REFUSED(kv_heads, 3, ANNULUS_INVALID_ARGUMENT, "4 query heads are not a multiple of 3");
   REFUSED(seq_q, -1, ANNULUS_INVALID_ARGUMENT, "seq_q (Sq) is -1");
   REFUSED(seq_k, INT64_MAX, ANNULUS_INVALID_ARGUMENT, "seq_k (Sk) is 9223372036854775807");
   REFUSED(dim_qk, 33, ANNULUS_UNSUPPORTED, "33/32");
@@ -131,7 +131,7 @@ static void wrong_operands(void) {
   REFUSED(broadcast_rows, 2, "broadcast_rows is 2; give 0 or 1");
   REFUSED(k_strides.head, 36, "the head stride of K is 36");
   REFUSED(o_strides.row, 0, "would overlap");
-  REFUSED(v_strides.row, INT64_MIN, "leaves the address space");
+  REFUSED(v_strides.row, INT64_MIN, "is beyond the address space");
   REFUSED(state_in.acc, (float*)operands.o, "nothing is carried in");
 #undef REFUSED
   {  // strides that were never set
@@ -175,7 +175,7 @@ static void checked_operands(void) {
   CHECK_OK(annulus_plan_run(plan, NULL, &operands, NULL));
   operands.q = (const void*)(((uintptr_t)the_sample + 15) & ~(uintptr_t)15);
   CHECK_FAILS(annulus_plan_run(plan, NULL, &operands, NULL), ANNULUS_INVALID_ARGUMENT,
-              "is no memory of the device");
+              "is not memory of the device");
   CHECK_OK(annulus_device_synchronize(device));
   CHECK_OK(annulus_plan_destroy(plan));
   CHECK_OK(annulus_device_close(device));

@@ -127,7 +127,7 @@ static void wrong_runs(const sample_merge* merge) {
               "O is null");
   operands.o = (void*)merge->inputs[1].o;
   CHECK_FAILS(annulus_merge_plan_run(merge->plan, NULL, &operands), ANNULUS_INVALID_ARGUMENT,
-              "what is written needs memory of its own");
+              "give the tensor that is written memory of its own");
   operands.inputs = NULL;
   CHECK_FAILS(annulus_merge_plan_run(merge->plan, NULL, &operands), ANNULUS_INVALID_ARGUMENT,
               "inputs is null");

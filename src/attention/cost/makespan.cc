@@ -8,7 +8,8 @@
 namespace annulus::attention {
 namespace {
 
-// The times at which slots become free, if works are counted off.
+// The times at which slots become free if works are counted off: slot i of n takes works i, i + n,
+// and so on.
 class CountedSlots {
  public:
   explicit CountedSlots(std::int64_t slots) : ends_(static_cast<std::size_t>(slots)) {}
@@ -23,7 +24,7 @@ class CountedSlots {
   std::size_t next_ = 0;
 };
 
-// The same if the slot that is free first takes the next work.
+// The times at which slots become free if the slot that is free first takes the next work.
 class FreeSlots {
  public:
   explicit FreeSlots(std::int64_t slots) : slots_(slots) {}
@@ -45,8 +46,8 @@ class FreeSlots {
   double last_ = 0;
 };
 
-// The lengths of the works of each distinct head in their order. `rows` neighbouring rows make one
-// work, which is as long as the longest of them.
+// The lengths of the works of each distinct head, in the order in which they are taken. `rows`
+// neighbouring rows make one work, which is as long as the longest of these rows.
 std::vector<std::vector<std::int32_t>> works_of_heads(const TileCounts& tiles, bool longest_first,
                                                       int rows) {
   const std::int64_t row_tiles = std::max<std::int64_t>(1, tiles.row_tiles);
@@ -66,7 +67,7 @@ std::vector<std::vector<std::int32_t>> works_of_heads(const TileCounts& tiles, b
   return heads;
 }
 
-// The works of a launch in their order.
+// The works of a launch in the order in which they are taken.
 class Works {
  public:
   Works(const TileCounts& tiles, const Dealing& dealing)
@@ -128,8 +129,8 @@ std::int64_t slots_of(const Dealing& dealing) {
   return std::max<std::int64_t>(1, dealing.slots / dealing.cluster);
 }
 
-// By how many cycles the memory is longer busy with the rows that have a head start than the slots,
-// or than the longest of the rows.
+// By how many cycles the memory is busy with the rows that have a head start for longer than the
+// slots are, or for longer than the longest of these rows takes.
 double head_start_loss(const Works& works, const Dealing& dealing, double frame, double step) {
   if (dealing.head_start.empty()) return 0;
   double tiles = 0, cycles = 0, longest = 0;
@@ -145,7 +146,7 @@ double head_start_loss(const Works& works, const Dealing& dealing, double frame,
   return std::max(0.0, tiles * missing * dealing.memory_tile - busy);
 }
 
-// When the last of the slots ends.
+// The cycle in which the last of the slots ends.
 template <typename Slots>
 double last_end(const Works& works, std::int64_t count, double frame, double step) {
   Slots slots(count);
@@ -181,7 +182,8 @@ bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame,
   const auto count = static_cast<double>(tiles.ctas) / dealing.cluster;
   if (count <= static_cast<double>(slots)) return false;
   if (tiles.lengths.empty()) {
-    // Lengths are not known. Many works of unlike lengths end unevenly by about half a work a set.
+    // The lengths are not known. Many works of different lengths end unevenly by about half a work
+    // for each set.
     const double mean =
         (static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step) /
         static_cast<double>(dealing.slots);
@@ -199,8 +201,8 @@ bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame,
   });
   const double mean = sum / static_cast<double>(slots);
   // Drawn works cannot end before `least`, nor after `most`: the slot that ends last took its last
-  // work when all others were busy. Only between the two it matters how they are dealt, which takes
-  // a queue to find out.
+  // work when all others were busy. How the works are dealt out matters only between these bounds,
+  // and then a queue has to compute it.
   const double wanted = counted - clear - 0.005 * mean;
   const double least = std::max(mean, longest);
   const double most = mean + longest * (1 - 1 / static_cast<double>(slots));
@@ -210,8 +212,8 @@ bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame,
 }
 
 HeadStart choose_head_start(const TileCounts& tiles, Dealing dealing, double frame, double step) {
-  // Works that are dealt out on paper in search of one. With more in a launch the end of the last
-  // set is a small part of it.
+  // The most works that are dealt out one by one in search of a head start. In a larger launch the
+  // end of the last set is a small part of the time.
   constexpr std::int64_t kMostWorks = std::int64_t{1} << 18;
   constexpr double kLeastGain = 0.01, kGoodEnough = 1.005;
   dealing.head_start = {};

@@ -22,7 +22,7 @@ struct PipeConstant {
   const char* source;
 };
 
-// All of them, in the order of the list.
+// All constants, in the order of the list.
 std::span<const PipeConstant> pipe_constants();
 
 }  // namespace annulus::attention

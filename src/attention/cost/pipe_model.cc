@@ -11,21 +11,21 @@ namespace annulus::attention {
 namespace {
 
 // Rates of one multiprocessor per cycle, and the usual device of an architecture, for drivers that
-// do not tell.
+// do not report them.
 struct Rates {
   int arch;
   double matrix_flop;
-  double l2_bytes;  // 0: PipeConstants::l2_bytes
+  double l2_bytes;  // 0: PipeConstants::l2_bytes applies
   double gigahertz;
-  double memory_gigabytes;  // a second
+  double memory_gigabytes;  // GB per second
 };
 
 // matrix_flop: the dense 16-bit peak over multiprocessors and boost clock of the data sheets (A100
 // 312 TFLOP/s, 108 at 1.41 GHz; A40 150 TFLOP/s, 84 at 1.74 GHz). On sm_90 mma.sync reaches about
 // 5/8 of the 4096 that wgmma does (Luo et al., arXiv 2402.13499). l2_bytes: 5120 bytes a cycle for
-// 108 multiprocessors of the A100 (its white paper). The other rates are the same on all: 16
-// special-function results, 4 issue slots, 128 bytes of shared memory. Clocks and memory are those
-// of the A100, A40, Jetson Orin, L40S, H100, B200 and RTX PRO 6000.
+// 108 multiprocessors of the A100 (its white paper). The other rates are the same on all
+// architectures: 16 special-function results, 4 issue slots, 128 bytes of shared memory. Clocks and
+// memory are the ones of the A100, A40, Jetson Orin, L40S, H100, B200 and RTX PRO 6000.
 constexpr Rates kRates[] = {
     {80, 2048, 47, 1.41, 1555}, {86, 1024, 32, 1.74, 696}, {87, 2048, 47, 1.3, 204},
     {89, 1024, 32, 2.52, 864},  {90, 2560, 0, 1.98, 3350}, {100, 2560, 0, 1.96, 8000},
@@ -44,7 +44,8 @@ const Rates& rates_of(jit::Arch arch) {
   return *found;
 }
 
-// What a driver may say of a clock or of the rate of memory: anything else is an error of its own.
+// Whether a clock or a memory rate that a driver reports is plausible. Any other value is an error
+// of the driver.
 bool plausible(double value, double usual) { return value > usual / 16 && value < usual * 16; }
 
 StepCycles step_cycles(const PipeDevice& device, const Pace& pace, const KernelWork& work,
@@ -59,15 +60,17 @@ StepCycles step_cycles(const PipeDevice& device, const Pace& pace, const KernelW
           .l2 = (work.read_bytes + work.written_bytes) / steps / device.l2_bytes};
 }
 
-// The exponent of the norm for `ways` warps, or steps of one, that a scheduler may choose from: 1
-// for up to two, of which one multiplies while the other waits for it, and `overlap` from four on.
+// The exponent of the norm if a scheduler may choose from `ways` warps, or steps of one warp. It is
+// 1 for up to two, because one then multiplies while the other waits for the product, and `overlap`
+// from four on.
 double exponent(double overlap, double ways) {
   return 1 + (overlap - 1) * std::clamp(ways / 2 - 1, 0.0, 1.0);
 }
 
 // Cycles of a multiprocessor for one step of one CTA, while the warps of `together` CTAs fill one
-// another's gaps. Products of warpgroups read shared memory themselves, so that the slower of the
-// two counts; those of warps get their operands by instructions that are a pipe of their own.
+// another's gaps. Products of warpgroups read shared memory themselves, so the slower of the
+// product and the read counts. Products of warps get their operands by instructions, which are a
+// pipe of their own.
 double busy_cycles(const PipeDevice& device, const CtaShape& cta, const Pace& pace,
                    const KernelWork& work, double steps, const StepCycles& each, double together) {
   const double warps = std::max(1.0, together * cta.warps / device.schedulers);
@@ -89,7 +92,7 @@ double late_cycles(const PipeDevice& device, const CtaShape& cta, double turn) {
                          : std::max(0.0, device.latency_cycles - (cta.stages - 1) * turn);
 }
 
-// What a kernel is bound by: memory, imbalance or latency if one of them clearly takes time that no
+// The limit of a kernel: memory, imbalance or latency if one of them clearly takes time that no
 // pipe accounts for, else the busiest pipe.
 Limit limit_of(const Prediction& made, double longest, double late, double step) {
   if (made.predicted_busy.back() > longest) return Limit::kMemory;
@@ -99,7 +102,7 @@ Limit limit_of(const Prediction& made, double longest, double late, double step)
   return static_cast<Limit>(most - made.predicted_busy.begin());
 }
 
-// The counts if a CTA takes the same row of `heads` heads, which see the same tiles.
+// The counts if a CTA takes the same row of `heads` heads that see the same tiles.
 TileCounts taken_together(TileCounts tiles, int heads) {
   tiles.copies /= heads;
   tiles.ctas /= heads;
@@ -108,7 +111,7 @@ TileCounts taken_together(TileCounts tiles, int heads) {
   return tiles;
 }
 
-// The device at another clock: what takes time on its own takes fewer cycles of a slower clock.
+// The device at another clock. Whatever takes a fixed time takes fewer cycles of a slower clock.
 PipeDevice at_clock(PipeDevice device, double hertz) {
   const double slower = hertz / device.clock_hertz;
   device.memory_bytes /= slower;
@@ -126,7 +129,7 @@ StepPace pace_steps(const PipeDevice& device, const CtaShape& cta, const Pace& p
   made.each = step_cycles(device, pace, work, steps);
   made.turn = together * busy_cycles(device, cta, pace, work, steps, made.each, together);
   made.late = late_cycles(device, cta, made.turn);
-  // The first step of a work has nothing beside it but the other CTAs.
+  // During the first step of a work only the other CTAs can fill the gaps.
   const double alone =
       std::max(made.each.matrix, made.each.shared) + made.each.special + made.each.issue;
   made.frame = pace.frame_latencies * device.latency_cycles +
@@ -224,9 +227,9 @@ const char* to_string(Limit limit) {
 
 namespace {
 
-// What a launch does on a device whose clock stays as it is.
+// The prediction of a launch on a device whose clock does not change.
 struct Pacing {
-  TileCounts tiles;     // as CTAs take them
+  TileCounts tiles;     // the tiles as CTAs take them
   double together = 1;  // CTAs that share the pipes of a multiprocessor
   double steps = 0;
   StepPace pace;
@@ -240,12 +243,12 @@ Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dim
   Pacing made;
   made.tiles = taken_together(of_heads, cta.heads);
   const TileCounts& tiles = made.tiles;
-  // CTAs that share the pipes of a multiprocessor: as many as it holds, or fewer if there are not
-  // enough CTAs for all multiprocessors.
+  // CTAs that share the pipes of a multiprocessor: the number that it holds, or fewer if there are
+  // not enough CTAs for all multiprocessors.
   made.together = std::clamp(static_cast<double>(tiles.ctas) / device.multiprocessors, 1.0,
                              static_cast<double>(resident));
-  // A step here is one tile, or a CTA where there are fewer tiles than CTAs: `work` includes what
-  // each CTA does once, which must not be divided among a few tiles, nor by 0 where there is none.
+  // A step here is one tile, or one CTA if there are fewer tiles than CTAs. `work` includes what
+  // each CTA does once, which must not be divided by a small number of tiles, or by 0.
   made.steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
   made.pace = pace_steps(device, cta, pace, work, made.steps, made.together);
   const std::int64_t groups = tiles.ctas / std::max<std::int64_t>(1, tiles.row_tiles);
@@ -262,8 +265,8 @@ Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dim
                              : 1,
                   .longest_first = pace.longest_first};
   if (pace.deal == Deal::kCounter) {
-    // A set takes the bytes of K and V that its groups share. More of L2 than a set may take is
-    // left for what comes ahead.
+    // A set takes the bytes of K and V that its groups share. L2 is larger than a set may be, and
+    // what is left of it is for the sets with a head start.
     constexpr double kHeldBytes = 48 << 20;
     const auto of_keys = static_cast<double>((dims.qk + dims.v) * config.family->element_bytes);
     const auto sharing =
@@ -277,8 +280,8 @@ Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dim
   return made;
 }
 
-// Decides how works are dealt out that may be drawn, as far as `dealt` leaves it open, and sets it
-// in the dealing.
+// Decides how works that may be drawn are dealt out, as far as `dealt` leaves it open, and sets the
+// decision in the dealing.
 void decide_dealing(const PipeDevice& device, Dealt dealt, Pacing* pacing) {
   Dealing& dealing = pacing->dealing;
   if (dealing.deal != Deal::kCounter) return;
@@ -295,7 +298,7 @@ void decide_dealing(const PipeDevice& device, Dealt dealt, Pacing* pacing) {
   dealing.head_start = {};
 }
 
-// The prediction for a device whose clock stays as it is.
+// The prediction for a device whose clock does not change.
 Prediction predict_at_clock(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                             const TileCounts& of_heads, const KernelWork& work, double bytes,
                             int registers, Dealt dealt, const HeadStart& head_start) {
@@ -319,9 +322,10 @@ Prediction predict_at_clock(const PipeDevice& device, const KernelConfig& config
   // Setting the counter takes about as long as a launch.
   const double clear = pacing.dealing.deal == Deal::kCounter ? device.launch_cycles : 0;
   const double longest = makespan(tiles, pacing.dealing, pacing.pace.frame, pacing.pace.step());
-  // The mean has as many CTAs at a time as share the pipes in `step`; slots only say how many may
-  // start. If slots stay empty, `together` is the CTAs of a multiprocessor, and imbalance compares
-  // the longest CTA with the mean CTA. With fewer CTAs than multiprocessors, idle ones count too.
+  // The mean counts the CTAs that share the pipes in `step` as running at a time. The number of
+  // slots only limits how many may start. If slots stay empty, `together` is the CTAs of a
+  // multiprocessor, and imbalance compares the longest CTA with the mean CTA. With fewer CTAs than
+  // multiprocessors, the idle multiprocessors count too.
   const double mean = (static_cast<double>(tiles.ctas) * pacing.pace.frame +
                        static_cast<double>(tiles.tiles()) * pacing.pace.step()) /
                       (multiprocessors * pacing.together);
@@ -350,8 +354,8 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
       std::isinf(fast.predicted_cycles)) {
     return fast;
   }
-  // The share of the time in which the tensor cores work at their full rate lowers the clock, and
-  // with it changes a little.
+  // The use of the tensor cores at their full rate lowers the clock. A lower clock in turn changes
+  // that use a little.
   const bool full = family_of(config).pace(config).products == Pace::Products::kWarpgroup;
   const double rate =
       full ? 1 : device.matrix_flop / std::max(device.matrix_flop, device.wgmma_flop);
@@ -381,7 +385,7 @@ DealtWorks deal_works(const PipeDevice& device, const KernelConfig& config, cons
 PredictedRange predict_range(const device::DeviceInfo& info, double micros,
                              const std::function<double(const PipeDevice& device)>& predicted) {
   if (micros == 0 || !std::isfinite(micros)) return {micros, micros};
-  double below = 0, above = 0;  // squares of logarithms
+  double below = 0, above = 0;  // sums of squared logarithms
   for (const PipeConstant& constant : pipe_constants()) {
     double least = 0, most = 0;
     for (const double end : {constant.least, constant.most}) {

@@ -15,9 +15,9 @@ namespace annulus::attention {
 struct DeviceLimits {
   jit::Arch arch;
   int multiprocessors = 1;
-  std::int64_t shared_bytes_per_block = 0;  // the most dynamic shared memory a CTA may have
-  // As the driver states them; 0 where it does not, or where there is no device. What the cost
-  // model predicts depends on them, and with it a choice between ways to do the same.
+  std::int64_t shared_bytes_per_block = 0;  // the most dynamic shared memory that a CTA may have
+  // The values that the driver reports; 0 if it does not report them, or if there is no device. The
+  // predictions of the cost model depend on them, and so does each choice by prediction.
   int clock_kilohertz = 0;
   int memory_clock_kilohertz = 0;
   int memory_bus_bits = 0;

@@ -2,11 +2,11 @@
 #define ANNULUS_ATTENTION_KERNELS_FAMILY_H_
 
 // The record of a family of kernels. A family is a folder below this one, which fills a record in,
-// and a line in families.def; no other code names a family or asks which one a configuration has.
-// docs/architecture.md shows how families that are yet to come fill it.
+// and a line in families.def; no other code names a family or tests which family a configuration
+// has. docs/architecture.md shows how a new family fills its record in.
 //
-// Every function gets only configurations of its own family, and, unless it says otherwise, legal
-// ones. All functions but bind are pure.
+// Every function takes only configurations of its own family, and only legal ones unless its
+// comment states otherwise. All functions but bind are pure.
 
 #include <cstdint>
 #include <optional>
@@ -25,15 +25,17 @@
 
 namespace annulus::attention {
 
-// Who gives a CTA its next work.
+// How a CTA gets its next work.
 enum class Deal {
-  kFree,    // the hardware: CTAs of a grid go to whoever is free first
-  kStride,  // nobody: CTA i of n takes works i, i + n, i + 2 n, ...
-  kCounter  // a counter in memory, so that whoever is free first gets the next one; kernels that
-            // can draw from it can count off as well, and the plan decides (deal_works)
+  kFree,    // from the hardware: the next CTA of the grid starts on the multiprocessor that is free
+            // first
+  kStride,  // by counting off: CTA i of n takes works i, i + n, i + 2 n, ...
+  kCounter  // from a counter in memory: the CTA that is free first gets the next work. Kernels
+            // that can draw from the counter can count off as well, and the plan decides
+            // (deal_works)
 };
 
-// How a kernel that can draw its works from a counter (Deal::kCounter) gets them.
+// How a kernel gets its works if it can draw them from a counter (Deal::kCounter).
 enum class Dealt { kAsPays, kCountedOff, kDrawn };
 
 // How a family's CTA spends its time, for the pipe model.
@@ -41,61 +43,61 @@ struct Pace {
   enum class Products { kWarp, kWarpgroup };  // mma.sync or wgmma
   Products products = Products::kWarp;
   double product_rate = 1;         // products in the time of one product of 16-bit elements
-  std::optional<double> barriers;  // barriers of a tile that stall a warp; nothing: all of its
-                                   // barriers
-  int overlap = 2;                 // steps, or independent parts of one, that a warp has under way
+  std::optional<double> barriers;  // barriers of a tile that stall a warp; nullopt: all barriers
+                                   // of the tile
+  int overlap = 2;             // steps of a warp, or independent parts of one step, that overlap
   double frame_latencies = 4;  // how long a CTA waits for a row's list, first copies and output,
                                // in latencies of a copy
   Deal deal = Deal::kFree;
-  bool longest_first = true;  // otherwise rows are taken in their order
+  bool longest_first = true;  // otherwise rows are taken in the order of their numbers
 };
 
-// What the heuristic knows when it asks whether a configuration suits a problem.
+// The arguments that the heuristic passes to a family to find out whether a configuration suits a
+// problem.
 struct SuitQuestion {
   const Problem& problem;
-  const Blocks& blocks;  // finest_blocks() of its pattern
+  const Blocks& blocks;  // finest_blocks() of the problem's pattern
   jit::Arch arch;
   kernels::Positions positions = kernels::Positions::kOneSegment;  // KernelFeatures::positions
 };
 
-// What computing a problem has to know of a family besides its configurations.
+// The part of a family's record that computing a problem needs in addition to the configurations.
 struct ProblemKernels {
-  const char* source;  // its template: "kernels/mma/mma_forward.cu"
-  // A second segment of Q may begin at rows whose numbers are multiples of this; 0: its kernels
+  const char* source;  // the kernel's template: "kernels/mma/mma_forward.cu"
+  // A second segment of Q may begin at rows whose numbers are multiples of this. 0: the kernels
   // have tiles of one segment alone, or read positions row by row (Positions::kTwoSegments).
   std::int64_t second_segment_rows = 0;
 
-  // Persistent CTAs: each takes work until none is left. Otherwise there is one CTA for each tile
-  // row, or part of one, of each head and batch.
+  // Persistent CTAs: each CTA takes works until none is left. Otherwise there is one CTA for each
+  // tile row, or part of a tile row, of each head and batch.
   bool persistent = false;
 
-  // --- Which configurations.
+  // --- Configurations.
   std::span<const ShippedConfig> shipped;
   // The family's general kernels (KernelFeatures::general) have these configurations, at most one
-  // for each pair of head dims: each is of one head and one tile row, so that every problem allows
-  // it.
+  // for each pair of head dims. Each computes one head and one tile row, which every problem
+  // allows.
   std::span<const ShippedConfig> general = {};
-  // Passes configurations to `add` that suit patterns whose blocks have fewer than 128 columns,
-  // beside the shipped ones, and perhaps illegal ones. Null: there are none.
+  // Passes further configurations to `add`, for patterns whose blocks have fewer than 128 columns.
+  // Some of them may be illegal. Null: the family has no further configurations.
   void (*for_blocks)(const AddCandidates& add) = nullptr;
   bool (*supports_kv_splits)(const KernelConfig& config);
 
-  // --- Problems.
-  // Why a configuration that would work is not a good one for a problem, or nothing.
+  // --- Problems. Why a possible configuration is not a good choice for a problem, or nullopt.
   std::optional<std::string> (*why_unsuited)(const KernelConfig& config,
                                              const SuitQuestion& question);
-  // Why its kernels cannot read or write tensors with these strides, or nothing.
+  // Why its kernels cannot read or write tensors with these strides, or nullopt if they can.
   std::optional<std::string> (*why_no_strides)(const Problem& problem,
                                                const OperandStrides& strides);
 
-  // --- The kernel, and what it costs.
+  // --- The kernel, and the work that it does.
   jit::KernelSpec (*spec)(const KernelConfig& config, const KernelFeatures& features,
                           jit::Arch arch);
-  // The work of one tile of the list, by all warps of a CTA; if a step has several tiles, the
+  // The work of one tile of the list, by all warps of a CTA. If a step has several tiles, it is the
   // tile's share of the step.
   KernelWork (*tile_work)(const KernelConfig& config, const KernelFeatures& features,
                           const TileContext& context);
-  // The work of a CTA for a tile row besides its tiles.
+  // The work of a CTA for a tile row without its tiles.
   KernelWork (*row_work)(const KernelConfig& config, const KernelFeatures& features);
   Pace (*pace)(const KernelConfig& config);
 
@@ -103,8 +105,8 @@ struct ProblemKernels {
   LaunchShape (*shape)(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
                        std::int64_t rows, int multiprocessors);
   // Fills in all arguments of the launch for a range of batches, and its grid. It is the only
-  // function of a family that is called between a call of run() and the launch, so that it neither
-  // locks nor allocates. Throws Error{kDevice}. Requires: !why_no_strides for the operands.
+  // function of a family that run() calls before the launch, so it neither locks nor allocates.
+  // Throws Error{kDevice}. Requires: !why_no_strides for the operands.
   void (*bind)(const BindRequest& request, BoundLaunch* launch);
 };
 

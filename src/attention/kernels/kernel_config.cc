@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kKilobyte = 1024;
 
-// Removes "<letter><number>" from the front of a text.
+// Removes "<letter><number>" from the front of a text. Returns false if the text begins with
+// anything else.
 bool take(std::string_view* text, char letter, int* value) {
   if (!text->starts_with(letter)) return false;
   const char* end = text->data() + text->size();
@@ -29,8 +30,8 @@ bool take(std::string_view* text, std::string_view word) {
   return true;
 }
 
-// Removes a field from the front of a text, or gives it the value that stands for its absence: 1
-// for an option, 0 for a flag. A number must be there.
+// Removes a field from the front of a text. An absent option has the value 1, and an absent flag 0.
+// A field of kind kNumber must be present.
 bool take_field(std::string_view* text, const ConfigField& field, int* value) {
   using Form = ConfigField::Form;
   const bool there = text->size() >= 2 && (*text)[0] == ' ' && (*text)[1] == field.letter;
@@ -131,7 +132,7 @@ std::int64_t shared_limit(jit::Arch arch) {
     case 103:
     case 110:
       return 227 * kKilobyte;
-    default:  // 86, 89, 120, 121, and architectures that are not known yet
+    default:  // 86, 89, 120, 121, and unknown architectures
       return 99 * kKilobyte;
   }
 }

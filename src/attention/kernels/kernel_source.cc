@@ -17,8 +17,8 @@ namespace {
 
 using jit::Constant;
 
-// ALiBi and bias are added to scores that are scaled already, so that the scale cannot be folded
-// into the exponent.
+// ALiBi and bias are added to scores after scaling, so the scale cannot be folded into the
+// exponent.
 bool has_position_terms(const Score& score) { return !score.alibi.empty() || !score.bias.empty(); }
 
 kernels::Score score_of(const Problem& problem) {
@@ -29,7 +29,8 @@ kernels::Score score_of(const Problem& problem) {
              : kernels::Score::kAnyScale;
 }
 
-// Where all batches see the same the text stays what it is without.
+// If all batches see the same, the text of the specification has no word of batches, so kernels
+// stay the same.
 void add_batches(const KernelFeatures& features, jit::Struct* shape) {
   if (features.distinct_batches == 1) return;
   shape->constants.push_back(Constant::integer("kDistinctBatches", features.distinct_batches));
@@ -57,10 +58,10 @@ const char* element_of(Dtype dtype) {
 }
 
 bool is_folded(float scale) {
-  // A scale that is 0 as fp32 is not folded, because -inf times the scale would be NaN. Nor is a
-  // huge one: the fused multiply-add subtracts a rounded row max from an exact product, and if the
-  // rounding of a score exceeds the range of exponents (scores above 2^31), every probability is 0
-  // or infinite.
+  // A scale that is 0 as fp32 is not folded, because -inf times the scale would be NaN. A huge
+  // scale is not folded either: the fused multiply-add subtracts a rounded row max from an exact
+  // product, and if the rounding of a score exceeds the range of exponents (scores above 2^31),
+  // every probability is 0 or infinite.
   return scale > 0 && scale <= 4096;
 }
 
@@ -97,7 +98,7 @@ KernelFeatures features_of(const Problem& problem, kernels::Positions positions,
 KernelFeatures features_of(const Problem& whole) {
   Problem problem = whole;
   problem.pattern = pattern::for_batches(whole.pattern, whole.batch);
-  // Only the text of the mask is needed here, so it is emitted for no queries, which makes no
+  // Only the text of the mask is needed here, so the mask is emitted for no queries, which makes no
   // lists.
   const pattern::MaskCode mask =
       pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, problem.context()});
@@ -124,7 +125,7 @@ jit::Struct mask_struct(const std::string& mask_text) {
 
 namespace {
 
-// All that a general kernel allows, instead of what a problem has.
+// The features of a general kernel: everything that it allows, whatever the problem has.
 KernelFeatures allowed(const KernelFeatures& features) {
   KernelFeatures all = features;
   all.score = kernels::Score::kPositiveScale;
@@ -134,7 +135,7 @@ KernelFeatures allowed(const KernelFeatures& features) {
   all.tile_order = kernels::TileOrder::kAny;
   all.split = true;
   all.draws_work = false;
-  all.distinct_batches = 0;  // as the launch says
+  all.distinct_batches = 0;  // the launch sets it
   all.mask = kProgramText;
   return all;
 }
@@ -205,7 +206,7 @@ ScoreNumbers score_numbers(const Problem& problem) {
   const double scale = problem.effective_scale();
   const double base = problem.score.score_mod ? 1.0 : std::numbers::log2e;
   if (problem.score.softcap > 0) {
-    // The factor is clamped, because an infinite one would make NaN of a product that is 0.
+    // The factor is clamped, because an infinite factor times 0 is NaN.
     constexpr double kMax = std::numeric_limits<float>::max();
     return {static_cast<float>(std::clamp(scale / problem.score.softcap, -kMax, kMax)),
             static_cast<float>(problem.score.softcap * base)};

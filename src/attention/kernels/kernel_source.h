@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_KERNEL_SOURCE_H_
 #define ANNULUS_ATTENTION_KERNELS_KERNEL_SOURCE_H_
 
-// From a problem and a configuration to the specification of the kernel: what is compiled into it.
-// The contract with the templates is templates/README.md.
+// From a problem and a configuration to the specification of the kernel: the source and its
+// compiled-in constants. The contract with the templates is templates/README.md.
 
 #include <cstdint>
 #include <string>
@@ -37,36 +37,38 @@ struct KernelFeatures {
   kernels::TileOrder tile_order = kernels::TileOrder::kList;  // TileList::tile_order
   bool split = false;                 // CTAs take parts of rows (kv_split.h)
   bool draws_work = false;            // persistent CTAs draw works from a counter (Deal::kCounter)
-  std::int64_t distinct_batches = 1;  // batches that differ in what they see
+  std::int64_t distinct_batches = 1;  // batches that see different keys
   std::string mask = "true";          // MaskCode::text
-  // The kernel is a general one, which serves every mask, tile order, score without an expression,
-  // and state; of the other features only dims and dtypes enter its specification.
+  // Whether the kernel is general: it serves every mask, tile order, score without an expression,
+  // and state. Of the other features, only dims and dtypes enter its specification.
   bool general = false;
   ScoreStructure score_mod = {};  // its text is empty if there is no expression
 };
 
-// How kernels of a configuration learn positions of tensors with such segments, if they need any.
+// How kernels of a configuration find the positions of rows of tensors with these segments, if they
+// need positions.
 kernels::Positions positions_for(const KernelConfig& config, const Segments& segments);
 
-// The features of a problem. `positions` is for masks and scores that need positions, others have
-// Positions::kOneSegment. The tile order depends on the tiles, so the caller sets it.
+// The features of a problem. `positions` applies to masks and scores that need positions; other
+// problems get Positions::kOneSegment. The tile order depends on the tiles, so the caller sets it.
 KernelFeatures features_of(const Problem& problem, kernels::Positions positions,
                            const pattern::MaskCode& mask);
-// The features of a problem whose tensors are whole. Throws as pattern::emit does.
+// The features of a problem whose tensors are not split into segments. Throws as pattern::emit
+// does.
 KernelFeatures features_of(const Problem& problem);
 
-// A mask with a leaf that searches in memory or divides for each element has a loop over the
-// columns of a row (Mask::kInLoop).
+// Whether a mask is evaluated in a loop over the columns of a row (Mask::kInLoop): it is if one of
+// its leaves searches in memory or divides for each element.
 bool evaluated_in_loop(const std::string& mask);
 
-// A mask as a template argument of kernels: templates/README.md.
+// A mask as a template argument of kernels. templates/README.md describes it.
 jit::Struct mask_struct(const std::string& mask);
 
 // The dtype of an element as kernels name it: "tile::Bfloat16".
 const char* element_of(Dtype dtype);
 
-// The specification of a kernel of forward attention: Shape with the constants that all families
-// have and those in `tile`, the mask, and the score expression if there is one.
+// The specification of a kernel of forward attention: the struct Shape with the constants of all
+// families and the constants in `tile`, the mask, and the score expression if there is one.
 jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
                              const std::vector<jit::Constant>& tile, const KernelFeatures& features,
                              jit::Arch arch);
@@ -77,12 +79,13 @@ jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch);
 
-// The specification of combine_splits, which joins the parts of rows that the kernel above leaves.
+// The specification of combine_splits, which joins the parts of rows that the kernel of
+// kernel_spec() writes.
 jit::KernelSpec combine_spec(const KernelConfig& config, const KernelFeatures& features,
                              jit::Arch arch);
 
-// AttentionParams::scale and softcap for a problem, as kernels::Score has them: with log2(e) folded
-// in, unless there is a score expression.
+// AttentionParams::scale and softcap for a problem, in the form that kernels::Score reads: log2(e)
+// is folded in, unless there is a score expression.
 struct ScoreNumbers {
   float scale = 0;
   float softcap = 0;

@@ -15,11 +15,11 @@ constexpr double KernelWork::*kQuantities[] = {
     &KernelWork::shared_wavefronts, &KernelWork::read_bytes,  &KernelWork::written_bytes,
     &KernelWork::barriers};
 
-// The numbers below are instructions as PTX has them, counted in compiled kernels; instructions
-// that ptxas folds into others are included.
+// The numbers below are instructions in PTX, counted in compiled kernels. They include instructions
+// that ptxas later folds into others.
 
-// Instructions from a product to a score, for each element of a lane: one multiplication by the
-// scale, or 17 with soft-cap, most of them for its tanh.
+// Instructions that make a score of a product, for each element of a lane: one multiplication by
+// the scale, or 17 with soft-cap, most of them for its tanh.
 double score_instructions(const KernelFeatures& features) {
   const double modified = features.score_mod.instructions;
   switch (features.score) {
@@ -33,9 +33,9 @@ double score_instructions(const KernelFeatures& features) {
   return modified;
 }
 
-// Instructions of the mask for one element of a lane in a partial tile: about 30 for each leaf in a
-// loop. One that compares positions takes about 10 for the bits of a row of the lane (columns / 4
-// of them, at most 32 to a word). Each element takes 2 for the test of its bit.
+// Instructions of the mask for one element of a lane in a partial tile. A leaf in a loop takes
+// about 30. A leaf that compares positions takes about 10 for the bits of a row of the lane
+// (columns / 4 bits, at most 32 to a word). Each element takes 2 for the test of its bit.
 double mask_instructions(const std::string& mask, int tile_columns) {
   const auto all = static_cast<double>(pattern::leaves::leaf_calls(mask));
   const auto in_loop = static_cast<double>(pattern::leaves::long_calls(mask));
@@ -43,8 +43,8 @@ double mask_instructions(const std::string& mask, int tile_columns) {
   return all == 0 ? 0 : 2 + in_loop * 30 + (all - in_loop) * 10 / bits;
 }
 
-// The expected number of steps j = 1 ... n of a row in which the max of one of a warp's rows moves,
-// for n up to kExact. constexpr, as std::pow is not.
+// The expected number of steps j = 1 ... n of a row in which the max of one of a warp's rows
+// changes, for n up to kExact. The table is constexpr, and std::pow is not.
 constexpr int kRowsOfWarp = 16, kExact = 64;
 constexpr std::array<double, kExact + 1> kMovedSteps = [] {
   std::array<double, kExact + 1> moved{};
@@ -65,7 +65,8 @@ double moved_share(double row_steps) {
     const double rest = steps - static_cast<double>(whole);
     return std::lerp(kMovedSteps[whole], kMovedSteps[whole + 1], rest) / steps;
   }
-  // 1 - (1 - 1 / j)^r = r / j - r (r - 1) / 2 j^2 + ..., summed by the integral from kExact + 1/2.
+  // The term 1 - (1 - 1 / j)^r = r / j - r (r - 1) / 2 j^2 + ..., summed by the integral from
+  // kExact + 1/2.
   constexpr double kRows = kRowsOfWarp, kFrom = kExact + 0.5;
   const double to = steps + 0.5;
   const double tail = kRows * std::log(to / kFrom) - kRows * (kRows - 1) / 2 * (1 / kFrom - 1 / to);
@@ -101,7 +102,7 @@ KernelWork counted_work(const abi::SimulatorCounters& counters) {
   work.warp_instructions = static_cast<double>(counters.warp_instructions);
   work.matrix_flop = static_cast<double>(counters.matrix_flop);
   work.special_lanes = static_cast<double>(counters.special_lanes);
-  // Products and bulk copies move 128 bytes in a cycle.
+  // Products and bulk copies access 128 bytes of shared memory in a cycle.
   work.shared_wavefronts =
       static_cast<double>(counters.shared_wavefronts) +
       static_cast<double>(counters.matrix_shared_bytes + counters.bulk_bytes) / kWavefrontBytes;

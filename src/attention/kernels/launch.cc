@@ -26,7 +26,7 @@ std::int64_t groups_in_set(const SetQuestion& question) {
   constexpr std::int64_t kSetBytes = std::int64_t{32} << 20;
   const std::int64_t kv_bytes = std::max<std::int64_t>(1, question.seq_k) *
                                 (question.dims.qk + question.dims.v) * question.element_bytes;
-  // Groups that share one head of K and V take its bytes once.
+  // Groups that share one head of K and V read its bytes once.
   const std::int64_t per_kv =
       std::max<std::int64_t>(1, question.heads_per_kv / question.group_heads);
   const std::int64_t groups = std::max<std::int64_t>(1, question.groups);

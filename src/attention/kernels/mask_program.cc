@@ -44,11 +44,11 @@ MaskOp op_of(std::string_view function) {
   return found->op;
 }
 
-// The instructions of a part of an expression, which add one answer to the stack.
+// The instructions of a part of an expression. Together they push one result on the stack.
 struct Instructions {
   std::vector<MaskNumber> words;
-  std::vector<std::size_t> targets;  // words that are indices of instructions of this part
-  int depth = 1;                     // answers on the stack at a time
+  std::vector<std::size_t> targets;  // the words that are indices of instructions of this part
+  int depth = 1;                     // results on the stack at a time
   bool uses_blocks = false;
   std::optional<bool> constant = {};
 };
@@ -104,8 +104,8 @@ class ProgramEmitter {
     return part;
   }
 
-  // Operands that decide nothing are left out. The one that needs most answers comes first, as it
-  // then has the stack to itself.
+  // The instructions of a chain of operands. Operands that cannot change the result are left out.
+  // The operand that needs the most stack comes first, when the stack is empty.
   Instructions chain(const Node& node) {
     const bool is_and = !pattern::is_union(node.kind);
     std::vector<Instructions> parts;
@@ -125,7 +125,8 @@ class ProgramEmitter {
     return all;
   }
 
-  // The table of begins, then each child with a jump behind the last one.
+  // The instructions of patterns by turns: the table of begins, then each child, with a jump after
+  // every child but the last.
   Instructions turns(const Node& node) {
     std::vector<Instructions> parts;
     for (const NodePointer& child : node.children) parts.push_back(part_of(*child));
@@ -159,7 +160,7 @@ class ProgramEmitter {
  private:
   Instructions part_of(const Node& node) { return pattern::write_part(*this, node); }
 
-  // Makes a word the index of the instruction that will follow.
+  // Sets a word to the index of the instruction that will follow.
   static void point(Instructions* part, std::size_t word) {
     part->words[word] = {static_cast<std::int32_t>(part->words.size())};
     part->targets.push_back(word);

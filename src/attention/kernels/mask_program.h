@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_MASK_PROGRAM_H_
 #define ANNULUS_ATTENTION_KERNELS_MASK_PROGRAM_H_
 
-// A pattern as a program (templates/params/mask_program_params.h), for general kernels, into which
-// no mask is compiled.
+// A pattern as a program (templates/params/mask_program_params.h), for general kernels, which have
+// no compiled mask.
 
 #include <cstddef>
 #include <optional>
@@ -12,12 +12,13 @@
 
 namespace annulus::attention {
 
-// The text of the mask of every general kernel: a program that begins where slot 0 says.
+// The text of the mask of every general kernel: a program that begins at the instruction that slot
+// 0 holds.
 inline constexpr char kProgramText[] = "m.program(0, q, k)";
 
-// As pattern::emit(), with the program in MaskCode::lists and kProgramText as text, whatever the
-// pattern. Empty where the expression needs more than kernels::kMaskDepth answers at a time. Throws
-// as pattern::emit() does.
+// Like pattern::emit(), but MaskCode::lists has the program, and the text is kProgramText for every
+// pattern. Nullopt if the expression needs more than kernels::kMaskDepth results on the stack at a
+// time. Throws as pattern::emit() does.
 std::optional<pattern::MaskCode> emit_program(const Pattern& pattern, std::size_t number_slots,
                                               const pattern::MaskScope& scope = {});
 

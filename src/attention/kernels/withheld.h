@@ -2,9 +2,9 @@
 #define ANNULUS_ATTENTION_KERNELS_WITHHELD_H_
 
 // Some kernels are withheld, because they were found to fail on an architecture. The heuristic,
-// tuned results and the tuner pass them over; a configuration that the caller names runs all the
-// same. withheld.def is the table of them. Planning reads DeviceLimits::withheld, which is this
-// table unless a test gives another one.
+// tuned results and the tuner do not take them; a configuration that the caller names runs
+// nevertheless. withheld.def is the table of them. Planning reads DeviceLimits::withheld, which is
+// this table unless a test gives another one.
 
 #include <cstdint>
 #include <iterator>
@@ -22,12 +22,12 @@ struct DeviceLimits;  // device_limits.h
 // A row of the table.
 struct Withheld {
   std::string_view kernel;        // ConfigFamily::name
-  std::int64_t dim_qk = 0;        // the head dim of Q and K, or 0 for all
-  std::string_view architecture;  // that kernels are compiled for, as "sm_90a"
+  std::int64_t dim_qk = 0;        // head dim of Q and K, or 0 for all
+  std::string_view architecture;  // the architecture of the compiled kernel, such as "sm_90a"
   std::string_view reason;        // a sentence for users without its full stop
 };
 
-// The rows, and an empty one after them, since an array has at least one element.
+// The rows, and an empty row after them, since an array has at least one element.
 inline constexpr Withheld kWithheldRows[] = {
 #define WITHHELD(kernel, dim_qk, architecture, reason) {kernel, dim_qk, architecture, reason},
 #include "attention/kernels/withheld.def"
@@ -36,12 +36,12 @@ inline constexpr Withheld kWithheldRows[] = {
 // The table.
 inline constexpr std::span<const Withheld> kWithheld(kWithheldRows, std::size(kWithheldRows) - 1);
 
-// A sentence that says why a configuration of any kernel is withheld on a device, or nothing:
+// A sentence that states why a configuration of any kernel is withheld on a device, or nullopt:
 // "wgmma kernels of head dim 128 are withheld on sm_90a: ...".
 std::optional<std::string> why_withheld(const KernelConfig& config, const Dims& dims,
                                         const DeviceLimits& limits);
 
-// Appends a reason to others, after "; ", unless it is one of them.
+// Appends a reason to others, after "; ", unless it is already there.
 void add_reason(const std::string& reason, std::string* reasons);
 
 }  // namespace annulus::attention

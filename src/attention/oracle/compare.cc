@@ -17,16 +17,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLn2 = 0.6931471805599453;
 
 // The base-2 score from which on a probability relative to a rounded row max may exceed its format.
-// At 2^31 neighbouring fp32 numbers are 256 apart, so that the rounding can make 2^128, beyond
-// fp32. At 2^24 they are 2 apart, which with the factor of 2^8 can make 2^9, beyond e4m3.
+// At 2^31 neighbouring fp32 numbers are 256 apart, so the rounding can give 2^128, beyond fp32. At
+// 2^24 they are 2 apart, which with the factor of 2^8 can give 2^9, beyond e4m3.
 double max_score(Dtype dtype) { return dtype == Dtype::kFloat8E4M3 ? 0x1p24 : 0x1p31; }
 
 // One row of the answer in float64.
 struct AnswerRow {
   std::vector<double> o;
-  double lse = 0;  // natural
+  double lse = 0;  // natural logarithm
   bool has_lse = false;
-  double m = 0;  // with a state
+  double m = 0;  // if there is a state
 };
 
 // Reads row `row` of [B, H, Sq] from the answer's state, or from O and LSE.
@@ -67,7 +67,7 @@ double smallest_normal(Dtype dtype) { return dtype == Dtype::kFloat16 ? 0x1p-14 
 struct ExpectedRow {
   const double* o = nullptr;
   double m = 0;
-  double lse = 0;  // natural
+  double lse = 0;  // natural logarithm
   bool empty = false;
 };
 
@@ -80,10 +80,10 @@ ExpectedRow expected_row(const Reference& reference, std::size_t at) {
   return row;
 }
 
-// The distance of a row of O from the oracle's, as squares of L2 norms.
+// The distance of a row of O from the oracle's row, as squares of L2 norms.
 struct RowDistance {
   double error = 0;
-  double norm = 0;  // of the oracle's row
+  double norm = 0;  // norm of the oracle's row
 };
 
 RowDistance distance(const AnswerRow& answer, const ExpectedRow& expected) {
@@ -93,12 +93,12 @@ RowDistance distance(const AnswerRow& answer, const ExpectedRow& expected) {
     between.error += difference * difference;
     between.norm += expected.o[d] * expected.o[d];
   }
-  // An empty row is exactly zero: no kernel rounds on its way there.
+  // An empty row is exactly zero: no kernel computes anything that could be rounded.
   if (!std::isfinite(between.error) || (expected.empty && between.error != 0)) {
     between.error = kInfinity;
   }
-  // What fp32 cannot hold is no error. A probability beside a large sink logit is 0 below 2^-126,
-  // and its value may be some times larger than 1.
+  // A difference too small for fp32 is not an error. With a large sink logit, a probability below
+  // 2^-126 becomes 0, and the value that it is multiplied by may be a few times larger than 1.
   const double lost = 0x1p-122 * std::sqrt(static_cast<double>(answer.o.size()));
   if (between.error <= lost * lost) {
     between.error = 0;
@@ -118,8 +118,8 @@ double logarithm_error(double answer, double expected, bool empty) {
 double lse_error(const AnswerRow& answer, const ExpectedRow& expected, bool is_state) {
   double error = 0;
   if (answer.has_lse) error = logarithm_error(answer.lse, expected.lse, expected.empty);
-  // A carried m has to be the row max itself. With another m and an l that makes up for it, LSE
-  // would be right here, but a later launch could overflow.
+  // A carried m has to be the row max itself. With another m and a matching l, LSE would be right
+  // here, but a later launch could overflow.
   if (is_state) {
     error = std::max(error, logarithm_error(answer.m, expected.m, expected.empty));
   }
@@ -131,11 +131,11 @@ class HeadError {
  public:
   void add(const RowDistance& row, double grain) {
     error_ += row.error;
-    // Every row counts with at least the norm that its own error is compared with. Otherwise a head
-    // of rows below the smallest normal number would fail by rounding alone.
+    // Every row counts with at least `grain`, the norm that its own error is compared with.
+    // Otherwise a head of rows below the smallest normal number would fail by rounding alone.
     norm_ += std::max(row.norm, grain * grain);
   }
-  // Ends the head, and returns its error.
+  // Ends the head and returns its error.
   double close() {
     const double relative = error_ > 0 ? std::sqrt(error_ / norm_) : 0;
     error_ = norm_ = 0;
@@ -143,8 +143,8 @@ class HeadError {
   }
 
  private:
-  double error_ = 0;  // squared
-  double norm_ = 0;   // squared
+  double error_ = 0;  // sum of squares
+  double norm_ = 0;   // sum of squares
 };
 
 std::string describe_wrong(const Problem& problem, std::int64_t row, double row_error,
@@ -164,7 +164,7 @@ std::string describe_wrong(const Problem& problem, std::int64_t row, double row_
   return text;
 }
 
-// Throws unless what compare() reads is given and belongs to this problem.
+// Throws unless everything that compare() reads is given and belongs to this problem.
 void check_comparable(const Problem& problem, const Reference& reference,
                       const HostResult& result) {
   const auto rows = reference.rows.size();
@@ -214,9 +214,9 @@ Tolerance tolerance(Dtype dtype) {
   return {1e-2, 4e-3, 1e-4};
 }
 
-// Goes through the rows that the oracle computed. `grain` is the norm of a row whose elements are
-// all the smallest normal number: errors of rows below it are taken relative to it, because
-// elements that small are rounded coarsely. Tainted and excused rows are only counted.
+// Compares the rows that the oracle computed. `grain` is the norm of a row whose elements are all
+// the smallest normal number: errors of rows below it are taken relative to it, because elements
+// that small are rounded coarsely. Tainted and excused rows are only counted.
 Comparison compare(const Problem& problem, const Reference& expected, const HostResult& result,
                    const std::function<bool(std::int64_t)>& excused) {
   check_comparable(problem, expected, result);
@@ -228,7 +228,7 @@ Comparison compare(const Problem& problem, const Reference& expected, const Host
   HeadError head;
   for (std::size_t at = 0; at < expected.rows.size(); ++at) {
     const std::int64_t row = expected.rows[at];
-    // Rows ascend, so that those of a (batch, head) follow one another.
+    // Rows ascend, so all rows of a (batch, head) follow one another.
     if (at > 0 && row / problem.seq_q != expected.rows[at - 1] / problem.seq_q) {
       comparison.error_o = std::max(comparison.error_o, head.close());
     }

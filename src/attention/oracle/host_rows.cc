@@ -49,8 +49,8 @@ HostRows v_rows(const Problem& problem, const HostInputs& inputs, std::int64_t b
                  problem.scale_blocks.v, problem.seq_k, problem.kv_heads);
 }
 
-// Only what the problem reads has to be given: without query rows nothing is, and without keys K
-// and V are not. Scales may be null and stand for 1.
+// Only the tensors that the problem reads have to be given: none without query rows, and not K and
+// V without keys. Null scales stand for 1.
 void check_inputs(const Problem& problem, const HostInputs& inputs) {
   const std::int64_t query_rows = problem.batch * problem.heads * problem.seq_q;
   const auto need = [](const char* name, const void* data, std::int64_t elements) {
@@ -73,7 +73,7 @@ void check_inputs(const Problem& problem, const HostInputs& inputs) {
   const HostState* state = inputs.state_in;
   if (state == nullptr) {
     base::fail(ErrorCode::kInvalidArgument,
-               "the problem carries a state in, and the oracle was given none");
+               "the problem carries a state in, and the oracle was not given one");
   }
   check_host_state("that the oracle carries in", *state, query_rows, problem.dim_v);
 }

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kRowsOfTask = 8;
 
-// The rows of one (batch, head) that are computed, ascending: all, or the first tile, the last tile
-// and a random sample, seeded for each head.
+// The rows of one (batch, head) that are computed, in ascending order: all rows, or the first tile,
+// the last tile and a random sample, seeded for each head.
 std::vector<std::int64_t> pick_rows(const Problem& problem, std::int64_t head_index, bool all,
                                     const ReferenceOptions& options) {
   std::vector<std::int64_t> rows;
@@ -46,8 +46,8 @@ Carried carried_of(const HostState* state, std::int64_t row) {
           state->acc.data() + row * state->dim_v};
 }
 
-// An answer with the rows that will be computed, and room for their results; first_of_head[bh] is
-// the index of the first row of a (batch, head).
+// A Reference with the numbers of the rows that will be computed, and memory for their results.
+// first_of_head[bh] is the index of the first row of a (batch, head).
 Reference pick_all_rows(const Problem& problem, const ReferenceOptions& options,
                         std::vector<std::size_t>* first_of_head) {
   Reference expected;
@@ -55,7 +55,7 @@ Reference pick_all_rows(const Problem& problem, const ReferenceOptions& options,
   expected.heads = problem.heads;
   expected.seq_q = problem.seq_q;
   expected.dim_v = problem.dim_v;
-  if (problem.seq_q == 0) return expected;  // however many heads have no row
+  if (problem.seq_q == 0) return expected;  // any number of heads has no row
   const double pairs = static_cast<double>(problem.batch * problem.heads) *
                        static_cast<double>(problem.seq_q) * static_cast<double>(problem.seq_k);
   const bool all = pairs <= static_cast<double>(options.max_pairs);
@@ -90,9 +90,9 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
   Matrix q, k, v;
   std::mutex progress_mutex;
   std::size_t done = 0;
-  // Heads are computed one after another, and only the rows of one head in parallel: q, k and v are
-  // shared by the threads, K and V by the heads of a group, and the kept bits of a row may be used
-  // by one thread at a time.
+  // Heads are computed one after another, and only the rows of one head in parallel: the threads
+  // share q, k and v, the heads of a group share K and V, and only one thread at a time may use the
+  // kept bits of a row.
   for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {
     const std::int64_t batch = bh / problem.heads;
     const std::int64_t head = bh % problem.heads;
@@ -118,7 +118,7 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
         expected.tainted[at] = answer.tainted;
       }
       if (!options.progress) return;
-      // Counted under the lock, so that the share never goes back.
+      // Counted under the lock, so that the reported share never decreases.
       const std::lock_guard lock(progress_mutex);
       done += end - begin;
       options.progress(static_cast<double>(done) / static_cast<double>(expected.rows.size()));

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_ORACLE_REFERENCE_H_
 #define ANNULUS_ATTENTION_ORACLE_REFERENCE_H_
 
-// The reference of annulus/oracle.h on a thread pool of the caller's.
+// The reference of annulus/oracle.h on a thread pool that the caller gives.
 
 #include "annulus/oracle.h"
 #include "attention/oracle/host_rows.h"
@@ -12,7 +12,7 @@ class ThreadPool;
 
 namespace annulus::attention {
 
-// annulus::reference() on the threads of a pool; options.threads is ignored. Requires:
+// Like annulus::reference(), on the threads of a pool; options.threads is ignored. Requires:
 // validate(problem) and check_inputs() pass.
 Reference reference(const Problem& problem, const HostInputs& inputs, base::ThreadPool& pool,
                     const ReferenceOptions& options = {});

@@ -9,8 +9,9 @@
 #include "base/work.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__)
-// The loops below take most of the time, so the loader picks the widest version that the processor
-// has. Not with the thread sanitizer: the loader picks before the sanitizer is initialised.
+// The loops below take most of the time, so the loader picks the version with the widest
+// instructions of the processor. There is only one version with the thread sanitizer, because the
+// loader picks before the sanitizer is initialised.
 #define ANNULUS_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define ANNULUS_WIDE
@@ -21,12 +22,12 @@ namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-// About 100 ns, as annulus/oracle.h says.
+// The time of a pair, about 100 ns, as annulus/oracle.h states.
 constexpr std::int64_t kStepsOfQuestion = 20;
-constexpr std::size_t kWide = 16;  // every head dim is a multiple of it
+constexpr std::size_t kWide = 16;  // every head dim is a multiple of this
 
 ANNULUS_WIDE double dot(const double* a, const float* b, std::size_t count) {
-  double sums[kWide] = {};  // separate sums, since the compiler may not reorder one
+  double sums[kWide] = {};  // separate sums, because the compiler may not reorder one sum
   for (std::size_t i = 0; i < count; i += kWide) {
     for (std::size_t j = 0; j < kWide; ++j) sums[j] += a[i + j] * static_cast<double>(b[i + j]);
   }
@@ -120,7 +121,7 @@ void RowSolver::solve(std::int64_t batch, std::int64_t head, std::int64_t row, c
     answer->l += weight;
     add_scaled(answer->o, weight * v.scales[keys_[i]], v.values.data() + keys_[i] * dim_v, dim_v);
   }
-  // A state that is carried out meets the sink logit in a later launch, and only once.
+  // If a state is carried out, a later launch adds the sink logit, so it is added only once.
   if (!problem_.score.sink_logit.empty() && !problem_.carry_out) add_sink(head, answer);
   if (answer->l != 0) {
     for (std::size_t d = 0; d < dim_v; ++d) answer->o[d] /= answer->l;

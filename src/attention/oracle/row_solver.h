@@ -13,25 +13,25 @@
 
 namespace annulus::attention {
 
-// One (batch, head) of a tensor as [rows, dim] floats without their scales, and which rows have a
-// value or a scale that is not finite.
+// One (batch, head) of a tensor as [rows, dim] floats without scales, its scales, and the rows that
+// have a value or a scale that is not finite.
 struct Matrix {
   std::vector<float> values;
-  std::vector<double> scales;  // of each row
+  std::vector<double> scales;  // the scale of each row
   std::vector<std::uint8_t> tainted;
 
   void load(const HostRows& from, std::int64_t rows, std::int64_t dim);
 };
 
 // Which keys each row sees through one branch of the pattern, one bit for each pair. The pattern is
-// asked pair by pair. If all heads of all batches see the same, the bits of a row are kept
-// for the next (batch, head), unless they would take more than 256 MB.
+// evaluated for each pair. If all heads of all batches see the same, the bits of a row are kept for
+// the next (batch, head), unless they would take more than 256 MB.
 class VisibleKeys {
  public:
   VisibleKeys(const Problem& problem, Pattern branch);
 
   // The bits of a row, valid until the next call with the same scratch. Only one thread at a time
-  // may ask for a row, as it may write the bits that are kept.
+  // may call this for a row, as the call may write the bits that are kept.
   const std::vector<std::uint64_t>& row(std::int64_t batch, std::int64_t head, std::int64_t row,
                                         std::vector<std::uint64_t>* scratch);
 
@@ -39,12 +39,12 @@ class VisibleKeys {
   const Problem& problem_;
   Pattern branch_;
   PatternContext context_;
-  std::size_t words_;  // of a row
+  std::size_t words_;  // words of a row
   std::vector<std::uint64_t> kept_;
   std::vector<std::uint8_t> known_;
 };
 
-// The state that a row starts from.
+// The state from which a row starts.
 struct Carried {
   double m = -std::numeric_limits<double>::infinity();
   double l = 0;
@@ -58,8 +58,8 @@ struct RowAnswer {
   bool tainted = false;
 };
 
-// Computes rows of one thread, whose scratch it holds; the branches are shared by the solvers of
-// all threads.
+// Computes the rows of one thread and holds the scratch memory of that thread. The solvers of all
+// threads share the branches.
 class RowSolver {
  public:
   RowSolver(const Problem& problem, std::vector<VisibleKeys>& branches);
@@ -74,11 +74,12 @@ class RowSolver {
   void collect_scores(std::int64_t batch, std::int64_t head, std::int64_t row, const Matrix& q,
                       const Matrix& k, const Matrix& v, RowAnswer* answer);
 
-  // A scaled product with soft-cap, terms of the positions and the score expression applied.
+  // The score of a pair: its scaled product, with soft-cap, the terms of the positions and the
+  // score expression applied.
   double final_score(std::int64_t batch, std::int64_t head, std::int64_t row, std::int64_t key,
                      double score, bool* tainted) const;
 
-  // Adds the carried state, rescaled to the row max.
+  // Adds the carried state, rescaled to the max of the row.
   void add_carried(const Carried& carried, RowAnswer* answer) const;
 
   // Adds the sink logit, the score of a key without a value.

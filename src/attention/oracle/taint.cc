@@ -13,7 +13,7 @@ namespace annulus::attention {
 namespace {
 
 // Marks the groups of these rows of one (batch, head) that hold a value or a scale that is not
-// finite; row i is in group i / rows_together. Returns whether there is any.
+// finite; row i is in group i / rows_together. Returns whether any group is marked.
 bool mark(const HostRows& from, const pattern::Interval& rows, std::int64_t dim,
           std::int64_t rows_together, std::uint8_t* groups) {
   bool any = false;
@@ -31,12 +31,12 @@ bool mark(const HostRows& from, const pattern::Interval& rows, std::int64_t dim,
 
 std::vector<std::uint8_t> rows_reached(const Problem& problem, const HostInputs& inputs,
                                        const TileList& tiles) {
-  if (problem.seq_q == 0) return {};  // however many heads have no row
+  if (problem.seq_q == 0) return {};  // any number of heads has no row
   std::vector<std::uint8_t> reached(
       static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
-  // A row is reached by its own query, and every row of a tile row by the keys and values of all
-  // tiles that the tile row reads, whether the row sees them or not. Keys in front of the first and
-  // behind the last that any row sees are never read.
+  // A NaN in a query reaches the query's own row. A NaN in a key or value reaches every row of each
+  // tile row that reads its tile, whether the row sees it or not. Keys before the first and after
+  // the last key that any row sees are never read.
   const pattern::Interval keys = visible_keys(problem, placement_of(problem));
   bool any = false;
   std::vector<std::uint8_t> columns;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_ORACLE_TAINT_H_
 #define ANNULUS_ATTENTION_ORACLE_TAINT_H_
 
-// The rows that a NaN or an infinity in an operand may reach, for a tile list that exists already;
+// The rows that a NaN or an infinity in an operand may reach, for a given tile list;
 // annulus/oracle.h defines them.
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace annulus::attention {
 
-// annulus::reached_rows() for the tiles of a list.
+// Like annulus::reached_rows(), for the tiles of a list.
 std::vector<std::uint8_t> rows_reached(const Problem& problem, const HostInputs& inputs,
                                        const TileList& tiles);
 

@@ -22,8 +22,8 @@ bool computes_one_head_and_row(const KernelConfig& config) {
   return cta_shape(config).packed_heads() == 1;
 }
 
-// The parts that choose_split() may make of each row where rows leave multiprocessors idle: as many
-// as fill them, of some steps each. Less than 2: none.
+// The most parts that choose_split() may make of each row if rows leave multiprocessors idle: the
+// number that fills them, of several steps each. Less than 2: rows are not split.
 std::int64_t parts_of_rows(const TileCounts& tiles, const KernelConfig& config,
                            const DeviceLimits& limits) {
   constexpr std::int64_t kLeastSteps = 8;
@@ -42,10 +42,10 @@ TileCounts in_parts(TileCounts tiles, std::int64_t parts) {
   return tiles;
 }
 
-// The choice for one problem on one device: of all shipped configurations, and those that families
-// make for the pattern's blocks, the one with the least time by the pipe model. sort_candidates()
-// leaves out what is impossible, and what would not work well for a reason that the model does not
-// see.
+// Chooses the configuration for one problem on one device. The candidates are all shipped
+// configurations and the configurations that families make for the pattern's blocks. The choice is
+// the candidate with the least time by the pipe model. sort_candidates() leaves out impossible
+// configurations and those that would not work well for a reason that the model does not include.
 class Chooser {
  public:
   Chooser(const Problem& problem, const DeviceLimits& limits,
@@ -79,7 +79,7 @@ class Chooser {
     return std::move(choice_);
   }
 
-  // The time of one configuration, of all branches of a sum together.
+  // The time of one configuration, for all branches of a sum together.
   double micros_of(const KernelConfig& config) {
     candidates_ = {{config}};
     predict_branches();
@@ -106,7 +106,7 @@ class Chooser {
   }
 
   void sort(const KernelConfig& config) {
-    if (why_not(config, problem_.dtype)) return;  // for problems of other elements
+    if (why_not(config, problem_.dtype)) return;  // made for problems of other elements
     if (is_broken(config)) {
       choice_.rejected.push_back({config, "its kernel does not work here"});
     } else if (auto reason = why_impossible(config)) {
@@ -141,8 +141,8 @@ class Chooser {
     return reason;
   }
 
-  // If nothing suits, configurations of one head and row become candidates, because they give right
-  // results for every problem.
+  // If no configuration suits, configurations of one head and one row become candidates, because
+  // they give right results for every problem.
   void admit_unsuited() {
     const bool none = candidates_.empty();
     for (Rejected& other : unsuited_) {
@@ -181,8 +181,8 @@ class Chooser {
                dims_.qk, dims_.v, jit::to_string(limits_.arch));
   }
 
-  // The index of the candidate with the least predicted time; of those that take little more, the
-  // first of the table, so that problems that are nearly alike have the same kernel.
+  // The index of the candidate with the least predicted time; if others take little more, the first
+  // of them in the table, so that similar problems get the same kernel.
   std::size_t fastest() {
     predict_branches();
     constexpr double kAlike = 1.015;
@@ -202,7 +202,7 @@ class Chooser {
     }
   }
 
-  // Adds the times of a problem whose pattern is no sum.
+  // Adds the times of a problem whose pattern is not a sum.
   void predict_all(const Problem& problem) {
     std::map<std::pair<int, int>, TileCounts> counted;
     for (Candidate& candidate : candidates_) {
@@ -214,7 +214,7 @@ class Chooser {
     }
   }
 
-  // The predicted time of one configuration, with rows in parts where that is faster.
+  // The predicted time of one configuration. Rows are taken in parts if that is faster.
   double micros_of(const Problem& problem, const KernelConfig& config,
                    const TileCounts& whole) const {
     const auto micros = [&](const TileCounts& tiles) {
@@ -232,8 +232,9 @@ class Chooser {
     return std::min(of_rows, micros(in_parts(whole, parts)) + merge);
   }
 
-  // A pattern without any tile may be one whose blocks are chosen at each run (selection). Then
-  // each row is taken to keep kChosen blocks, which differ from those of the next row.
+  // Counts the tiles of a problem. If a pattern has no tile, its blocks may be chosen at each run
+  // (selection). Then the counts assume that each row keeps kChosen blocks, and that neighbouring
+  // rows keep different ones.
   TileCounts tiles_of(const Problem& problem, const KernelConfig& config) const {
     constexpr std::int64_t kChosen = 16;
     TileCounts tiles = estimate_tiles(problem, config.tile_rows, config.tile_columns);
@@ -248,8 +249,8 @@ class Chooser {
     return tiles;
   }
 
-  // Sets the second choice: the fastest configuration of one head and row, for the case that the
-  // tiles forbid the one taken. Candidates go before configurations that do not suit.
+  // Sets the second choice: the fastest configuration of one head and row, in case the tiles do not
+  // allow the first choice. Candidates are preferred to configurations that do not suit.
   void name_second() {
     if (computes_one_head_and_row(choice_.config)) return;
     const Candidate* best = nullptr;
@@ -278,7 +279,8 @@ class Chooser {
     }
   }
 
-  // Shipped tiles fit blocks of so many columns or more, and of multiples of these.
+  // Shipped tiles fit blocks of at least kCoarse columns, and blocks whose columns are a multiple
+  // of kShippedColumns.
   static constexpr std::int64_t kCoarse = 128, kShippedColumns = 64;
 
   const Problem& problem_;
@@ -292,13 +294,14 @@ class Chooser {
 
   std::vector<Candidate> candidates_;
   std::vector<Rejected> unsuited_;
-  std::string strided_;  // why a family was passed over for its strides
+  std::string strided_;  // why a family was left out because of strides
   std::string strided_family_;
-  std::string withheld_;  // why configurations that would be possible are withheld
+  std::string withheld_;  // why possible configurations are withheld
   Choice choice_;
 };
 
-// The shipped configurations for a problem's head dims and dtype: "'mma m64 n64 w4 s2', ...".
+// The shipped configurations for a problem's head dims and dtype, as text: "'mma m64 n64 w4 s2',
+// ...".
 std::string shipped_names(const Problem& problem) {
   std::string names;
   for (const ShippedConfig& shipped : shipped_configs()) {

@@ -13,23 +13,23 @@
 namespace annulus::attention {
 namespace {
 
-// The model considers parts of at least so many steps: shorter ones end before their copies are in
-// full flow, and the state of each part is written and read again.
+// The least number of steps of a part that the model considers. Shorter parts end before their
+// copies are in full flow, and the state of each part is written and read again.
 constexpr std::int64_t kLeastSteps = 8;
-// The least share of the time that a split must save by the model's prediction. It is not a
-// measurement, so a smaller gain is not trusted.
+// The least share of the time that a split must save by the model's prediction. A smaller gain is
+// not trusted, because the prediction is not a measurement.
 constexpr double kLeastGain = 0.15;
 // With more CTAs, the prediction of each candidate would take milliseconds.
 constexpr std::int64_t kMaxCtas = std::int64_t{1} << 15;
-// The most parts of one batch that a caller may ask for; their lists have 256 MB.
+// The most parts of one batch that a caller may ask for; their lists take 256 MB.
 constexpr std::int64_t kMaxParts = std::int64_t{1} << 24;
 
 std::int64_t step_of(const SplitQuestion& question) {
   return cta_shape(question.config).step_tiles;
 }
 
-// The split with the longest row in `count` parts of whole steps, and other rows in parts of the
-// same length.
+// The split whose longest row has `count` parts of whole steps, and whose other rows have parts of
+// the same length.
 KvSplit with_parts(const SplitQuestion& question, std::int64_t count) {
   const TileList& tiles = question.tiles;
   const std::int64_t step = step_of(question);
@@ -45,14 +45,14 @@ double cycles_of(const PipeDevice& device, const SplitQuestion& question,
       .predicted_cycles;
 }
 
-// Predicted cycles of a split, with the launch that joins the parts.
+// Predicted cycles of a split, including the launch that joins the parts.
 double cycles_of(const PipeDevice& device, const SplitQuestion& question, const KvSplit& split) {
   const TileCounts counts = count_parts(question.tiles, split, question.problem);
   return cycles_of(device, question, counts) +
          merge_cycles(device, split, question.problem, question.tiles.tile_rows);
 }
 
-// Why the kernel cannot take parts at all, or nothing.
+// Why the kernel cannot compute parts at all, or nullopt.
 std::optional<std::string> why_no_parts(const SplitQuestion& question) {
   if (!supports_kv_splits(question.config)) {
     return "not split, as this configuration leaves a kernel no registers for parts";
@@ -61,7 +61,7 @@ std::optional<std::string> why_no_parts(const SplitQuestion& question) {
     return "not split, as rows or keys are several segments";
   }
   if (question.group.rows > 1) {
-    return "not split, as CTAs of a cluster take neighbouring ones whole";
+    return "not split, as CTAs of a cluster take whole neighbouring rows";
   }
   return std::nullopt;
 }
@@ -83,8 +83,8 @@ SplitChoice split_as_asked(const SplitQuestion& question, int parts) {
 }
 
 // Predicts the time of splits into more and more parts (2, 3, 5, 8, ...) and takes the fastest. It
-// stops when parts become shorter than kLeastSteps steps or than `short_row` tiles, a length that
-// delays nobody, or when their number makes the prediction slow.
+// stops when parts become shorter than kLeastSteps steps or than `short_row` tiles (a length that
+// delays no CTA), or when there are so many parts that the prediction is slow.
 SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whole, double short_row,
                            int max_parts) {
   const TileList& tiles = question.tiles;
@@ -97,7 +97,7 @@ SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whol
   const double least_tiles =
       std::max(static_cast<double>(kLeastSteps * step_of(question)), short_row);
   // A row in more parts than there are multiprocessors gains nothing. The bound on CTAs is twice
-  // that of choose_split(), so that a split into two is always looked at.
+  // the bound of choose_split(), so a split into two is always considered.
   const int most = max_parts > 0 ? std::min(max_parts, question.limits.multiprocessors)
                                  : question.limits.multiprocessors;
   for (std::int64_t count = 2; count <= most; count += (count + 1) / 2) {
@@ -136,12 +136,12 @@ SplitChoice choose_split(const SplitQuestion& question, int parts, int max_parts
   }
   if (ctas > kMaxCtas) return {{}, fmt::format("not split, as there are {} in all", ctas)};
   const TileCounts whole = count_tiles(tiles, problem);
-  // Dealt in launch order, CTAs never take longer than their mean per multiprocessor plus the
-  // longest row. If the longest row is below kLeastGain of that mean, no split can gain enough.
+  // CTAs in launch order never take longer than their mean for each multiprocessor plus the longest
+  // row. If the longest row is below kLeastGain of that mean, no split can gain enough.
   const double short_row =
       kLeastGain * static_cast<double>(whole.tiles()) / question.limits.multiprocessors;
   if (static_cast<double>(whole.longest_row) < short_row) {
-    return {{}, "not split, as the longest is short beside what each multiprocessor has to do"};
+    return {{}, "not split, as the longest is short compared with the work of each multiprocessor"};
   }
   return cheapest_split(question, whole, short_row, max_parts);
 }

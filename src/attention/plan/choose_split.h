@@ -13,10 +13,10 @@
 
 namespace annulus::attention {
 
-// The split of a plan's rows, and why.
+// The split of a plan's rows, and the reason for it.
 struct SplitChoice {
   KvSplit split;
-  std::string reason;  // empty if nobody asked or there is no tile
+  std::string reason;  // empty if the caller did not ask for a choice, or there is no tile
 };
 
 // Everything that the choice depends on.
@@ -29,10 +29,10 @@ struct SplitQuestion {
   const DeviceLimits& limits;
 };
 
-// Chooses a split. `parts`: 0 takes the split for which the pipe model predicts the least time, if
-// that is clearly less than without a split, among those of up to `max_parts` parts (0: any); 1
-// splits nothing; any other number is that of the longest row's parts. Throws Error{kUnsupported}
-// for more parts than lists hold.
+// Chooses a split. `parts` is the number of parts of the longest row; 1 splits nothing. With 0, the
+// function takes the split with the least time that the pipe model predicts, if that is clearly
+// less than without a split; it considers up to `max_parts` parts (0: any number). Throws
+// Error{kUnsupported} for more parts than the lists can hold.
 SplitChoice choose_split(const SplitQuestion& question, int parts, int max_parts = 0);
 
 }  // namespace annulus::attention

@@ -20,7 +20,7 @@ const char* tile_order_of(kernels::TileOrder tile_order) {
       return "one run or two, as no row has more: from their numbers in groups, else read once a "
              "row";
     case kernels::TileOrder::kList:
-    case kernels::TileOrder::kAny:  // of a general kernel, no list's
+    case kernels::TileOrder::kAny:  // only general kernels have it, and no list does
       break;
   }
   return "listed one by one";
@@ -85,7 +85,7 @@ void say_score(const LaunchPlan& plan, Lines* lines) {
   }
 }
 
-// The share of its tiles that each batch computes, by whose turn it is.
+// Adds the share of its tiles that each batch computes. Batches take the patterns by turns.
 void say_batches(const Problem& problem, const TileList& tiles, Lines* lines) {
   constexpr std::int64_t kMaxNamed = 16;
   const std::int64_t distinct = problem.pattern.distinct_batches(problem.batch);

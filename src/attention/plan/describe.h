@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_PLAN_DESCRIBE_H_
 #define ANNULUS_ATTENTION_PLAN_DESCRIBE_H_
 
-// The decisions of a plan in words.
+// Describes the decisions of a plan in sentences.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace annulus::attention {
 
-// One line for each decision, for people.
+// One line for each decision, for people to read.
 std::vector<std::string> describe(const LaunchPlan& plan, const DeviceLimits& limits);
 
 }  // namespace annulus::attention

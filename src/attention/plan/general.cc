@@ -13,8 +13,9 @@ namespace annulus::attention {
 
 namespace {
 
-// The general configuration of these head dims of the first family that has one for the
-// architecture and is not withheld, or null. *withheld gets the reasons why others are withheld.
+// The general configuration for these head dims, of the first family that has one for the
+// architecture and is not withheld; null if there is none. *withheld gets the reasons why others
+// are withheld.
 const KernelConfig* config_of(const Dims& dims, const DeviceLimits& limits, std::string* withheld) {
   for (const Family* family : families()) {
     for (const ShippedConfig& shipped : family->general) {

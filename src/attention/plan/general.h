@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_PLAN_GENERAL_H_
 #define ANNULUS_ATTENTION_PLAN_GENERAL_H_
 
-// General kernels (KernelFeatures::general): which problems they serve, and all that there are, so
-// that they can be compiled before anybody knows a problem.
+// General kernels (KernelFeatures::general): which problems they serve, and the list of all of
+// them, so that they can be compiled before a problem is known.
 
 #include <optional>
 #include <vector>
@@ -14,26 +14,26 @@
 
 namespace annulus::attention {
 
-// The configuration of the general kernel of a problem. Throws Error{kUnsupported} where there is
+// The configuration of the general kernel of a problem. Throws Error{kUnsupported} if there is
 // none, with the reason: a score expression, 8-bit elements, or no configuration that fits the
 // device and the strides and is not withheld.
 Choice general_config(const Problem& problem, const DeviceLimits& limits,
                       const std::optional<OperandStrides>& strides = std::nullopt);
 
-// A kernel into which no problem is compiled, and what it is for.
+// A kernel without a compiled-in problem, and its purpose.
 struct GeneralKernel {
   KernelConfig config;
   Dims dims;
   Dtype dtype;
   jit::KernelSpec forward;
-  jit::KernelSpec combine;  // joins the parts of split rows
+  jit::KernelSpec combine;  // the kernel that joins the parts of split rows
 };
 
-// All general kernels of an architecture that are not withheld, in the order of head dims. Those
-// that join may be alike.
+// All general kernels of an architecture that are not withheld, in the order of head dims. Several
+// of them may have equal combine kernels.
 std::vector<GeneralKernel> general_kernels(jit::Arch arch);
 
-// All of their specifications, each once.
+// The specifications of all general kernels, each once.
 std::vector<jit::KernelSpec> general_specs(jit::Arch arch);
 
 }  // namespace annulus::attention

@@ -10,7 +10,7 @@
 namespace annulus::attention {
 namespace {
 
-// Why groups of `heads` neighbouring heads cannot be one work, or nothing.
+// Why groups of `heads` neighbouring heads cannot be one work, or nullopt.
 std::optional<std::string> why_heads_differ(const Problem& problem, const TileList& tiles,
                                             int heads) {
   if (auto reason = why_not_one_kv_head(problem, heads)) return reason;
@@ -46,18 +46,18 @@ bool pair_is_alike(const TileList& tiles, std::int64_t which, std::int64_t row) 
          std::ranges::equal(of(tiles.tile_masks, 0), of(tiles.tile_masks, 1));
 }
 
-// Whether tile rows make the same steps in pairs, in launch order: rows 2 i and 2 i + 1 of that
-// order have to be neighbours, because a cluster takes a row and the next ones.
+// Whether tile rows make the same steps in pairs, in the order of launch: rows 2 i and 2 i + 1 of
+// that order have to be neighbours, because a cluster takes a row and the next ones.
 bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
-  // A row behind the last one would read positions that do not exist.
+  // A row after the last one would read positions that do not exist.
   if (features.positions == kernels::Positions::kOfRows) return false;
   if (tiles.tile_order == kernels::TileOrder::kBand) {
     return features.mask == "true" && !tiles.band.descending;
   }
-  // Whether all pairs from place `begin` on, an even one, that begin before `end` are alike.
+  // Whether all pairs from place `begin` on that start before `end` are alike. `begin` is even.
   const auto are_alike = [&](std::int64_t which, std::int64_t begin, std::int64_t end) {
     for (std::int64_t place = begin; place < end; place += 2) {
-      // With an odd number of rows the last pair has a row behind Sq, which must follow the last
+      // With an odd number of rows the last pair has a row beyond Sq, which must follow the last
       // row.
       const bool whole = place + 1 < tiles.row_tiles;
       const std::int32_t row = tiles.row_at(which, place);
@@ -73,7 +73,7 @@ bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
       continue;
     }
     // The rows of a group are linear functions of their numbers, and so are their differences.
-    // Those that are 0 in two periods are 0 in all.
+    // Differences that are 0 in two periods are 0 in all periods.
     for (const kernels::RowGroup& group : tiles.groups_of(which)) {
       const std::int64_t begin = group.order / 2 * 2, end = std::int64_t{group.order} + group.rows;
       const std::int64_t some = std::min(end, begin + 4 * (std::int64_t{group.period} + 1));
@@ -86,7 +86,8 @@ bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
 
 }  // namespace
 
-// Heads are tried first; a cluster may share its copies among tile rows instead.
+// Heads are tried first. If heads cannot be grouped, a cluster may share its copies among tile
+// rows.
 Grouping group_of(const KernelConfig& config, const Problem& problem, const TileList& tiles,
                   const KernelFeatures& features) {
   const WorkGroup heads = packed_heads(config);

@@ -23,8 +23,9 @@ namespace {
 // Persistent CTAs count the works of a launch in an int.
 constexpr std::int64_t kMaxWorks = std::int64_t{1} << 30;
 
-// The launches of a plan with `rows` tile rows, or parts of them, for each head: as few as the
-// limits of a grid, of kMaxWorks, or of the form allow. Only the last one may have fewer batches.
+// The launches of a plan with `rows` tile rows, or parts of them, for each head: the smallest
+// number that the limits of a grid, kMaxWorks and the form allow. Only the last one may have fewer
+// batches.
 Launches split_batches(const Problem& problem, const KernelConfig& config, std::int64_t rows,
                        std::int64_t max_batches) {
   if (problem.seq_q == 0 || problem.batch == 0) return {};
@@ -69,14 +70,14 @@ pattern::Interval hull_of(const std::vector<Segment>& segments) {
   return hull;
 }
 
-// Charges what NVRTC will take for the texts of a mask and a score, before anything is planned with
-// them. NVRTC cannot be interrupted, and takes longer for each part of a text the more there are.
-// It counts whether or not the kernel is in a cache, so that a plan takes the same number of steps
-// wherever it is made.
+// Charges the steps (base/) that NVRTC will take for the texts of a mask and a score, before
+// anything is planned with them. NVRTC cannot be interrupted, and its time for each part of a text
+// grows with the number of parts. The steps are charged even if the kernel is in a cache, so that a
+// plan takes the same number of steps on every machine.
 void charge_texts(const pattern::MaskCode& mask, const ScoreStructure& score) {
-  // The steps of a part, and of a pair of parts: 0.5 s for a mask of 50 calls in the mma family and
-  // 2.8 s in the wgmma family, 4.3 s and 14 s for 200; 1.1 s and 5.7 s for a score of 625
-  // operations.
+  // The steps of one call or operation, and of a pair of them. Measured: 0.5 s for a mask of 50
+  // calls in the mma family and 2.8 s in the wgmma family; 4.3 s and 14 s for 200 calls; 1.1 s and
+  // 5.7 s for a score of 625 operations.
   constexpr std::int64_t kStepsOfCall = 2'000'000, kStepsOfCalls = 16'000;
   constexpr std::int64_t kStepsOfOperation = 300'000, kStepsOfOperations = 300;
   const std::int64_t steps =
@@ -88,18 +89,19 @@ void charge_texts(const pattern::MaskCode& mask, const ScoreStructure& score) {
                                 mask.calls, score.operations));
 }
 
-// The problem with the placement's positions, keys of the sequence and layer in place of its own.
+// The problem with the placement's positions, keys of the sequence and layer in place of its own
+// positions, keys and layer.
 Problem placed_problem(Problem problem, const pattern::Placement& placement) {
   if (!placement.q.empty()) problem.q0 = placement.q.front().start;
   if (!placement.k.empty()) problem.k0 = placement.k.front().start;
   if (placement.context.seq_k >= 0) problem.total_k = placement.context.seq_k;
   problem.layer = placement.context.layer;
-  // What a single batch sees may need neither lists nor a mask that asks for the batch.
+  // The pattern of a single batch may need neither lists nor a mask that depends on the batch.
   problem.pattern = pattern::for_batches(problem.pattern, problem.batch);
   return problem;
 }
 
-// What is asked of every configuration alike: the problem, its placement, and its mask.
+// The facts that all configurations have in common: the problem, its placement, and its mask.
 struct Asked {
   const Problem& problem;
   const pattern::Placement& placement;
@@ -135,7 +137,8 @@ struct Tiled {
   Grouping grouping;
 };
 
-// The bits of a block mask go by rows of the tensor, which the tiles of two segments do not.
+// The bits of a block mask belong to rows of the tensor, and the tiles of two segments do not begin
+// at multiples of a tile's rows.
 kernels::Positions positions_of(const Asked& asked, const KernelConfig& config) {
   const kernels::Positions positions = positions_for(config, segments_of(asked.placement));
   return positions == kernels::Positions::kTwoSegments && asked.mask.layout != nullptr
@@ -152,8 +155,8 @@ Tiled tile(const Asked& asked, const KernelConfig& config, ListForm form, TileCa
   return tiled;
 }
 
-// The first configuration of the choice that the tiles allow. If that is the second one, *choice
-// gets it as its configuration, and the first one becomes the first of the rejected.
+// The first configuration of the choice that the tiles allow. If that is the second choice, it
+// becomes the configuration of *choice, and the first one is added in front of the rejected ones.
 Tiled tile_choice(const Asked& asked, Choice* choice, ListForm form, TileCache* cache) {
   Tiled first = tile(asked, choice->config, form, cache);
   if (first.grouping.group) return first;
@@ -168,7 +171,7 @@ Tiled tile_choice(const Asked& asked, Choice* choice, ListForm form, TileCache* 
   return second;
 }
 
-// Of the one launch of a plan with a head start.
+// The works of the only launch of a plan with a head start.
 std::int64_t works_of(const LaunchPlan& plan, const Problem& problem) {
   return work_count(problem, plan.group, launched_rows(plan), problem.batch);
 }
@@ -185,7 +188,7 @@ pattern::MaskCode mask_of(const Problem& problem, const pattern::Placement& plac
   return std::move(*program);
 }
 
-// Bytes of the arrays that Forward uploads. Segments and merged rows have four words each.
+// Bytes of the arrays that Forward uploads. An entry for a segment or a merged row has four words.
 std::int64_t uploaded_bytes(const LaunchPlan& plan, const Problem& problem) {
   const ScoreTables& tables = plan.score_tables;
   const std::size_t parts = plan.split.segments.size() + plan.split.merged.size();
@@ -197,7 +200,7 @@ std::int64_t uploaded_bytes(const LaunchPlan& plan, const Problem& problem) {
   return plan.tiles->device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
 }
 
-// The counter of works and what keeps what follows aligned.
+// Bytes of the counter of works, with padding that keeps the memory after it aligned.
 constexpr std::int64_t kCounterBytes = 16;
 
 // Requires: the plan has its configuration, tiles and split.
@@ -223,8 +226,9 @@ LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceL
 
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
                      const DeviceLimits& limits, const PlanForm& form, TileCache* cache) {
-  // The mask and the score come first, because features, and so the tiles' grouping, depend on
-  // them; then the configuration and its tiles, which decide how rows are split; then the kernel.
+  // The mask and the score come first, because the features depend on them, and the grouping of
+  // tiles depends on the features; then the configuration and its tiles, which decide how rows are
+  // split; then the kernel.
   problem = placed_problem(std::move(problem), placement);
   LaunchPlan plan;
   plan.mask = mask_of(problem, placement, form);
@@ -264,8 +268,9 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.spec = kernel_spec(plan.config, plan.features, limits.arch);
   if (plan.features.split) {
     plan.combine_spec = combine_spec(plan.config, plan.features, limits.arch);
-    // Launches follow one another on the stream and share the slots, so that the workspace is for
-    // the first launch, which has the most batches. There is one: an empty problem is never split.
+    // Launches follow one another on the stream and share the slots, so the workspace is for the
+    // first launch, which has the most batches. There is at least one launch, because an empty
+    // problem is never split.
     plan.workspace_bytes = plan.split.workspace_bytes(
         plan.tiles->tile_rows, problem.dim_v, problem.heads * plan.launches.front().batches);
   }

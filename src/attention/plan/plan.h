@@ -28,41 +28,43 @@
 
 namespace annulus::attention {
 
-// All decisions about a problem. make_plan makes them all; nothing changes afterwards.
+// All decisions about a problem. make_plan makes all of them; a plan never changes.
 struct LaunchPlan {
-  // What was asked.
+  // --- The arguments of make_plan.
   Problem problem;
   pattern::Placement placement;
 
-  // What was decided.
+  // --- The decisions.
   KernelConfig config;
   WorkGroup group;
   pattern::MaskCode mask;
-  KernelFeatures features;  // what the kernel is specialised by
+  KernelFeatures features;  // the features that are compiled into the kernel
   jit::KernelSpec spec;
-  std::shared_ptr<const TileList> tiles;  // other plans may share it; never null
+  std::shared_ptr<const TileList> tiles;  // other plans may share the list; never null
   KvSplit split;                          // empty: a CTA takes whole rows
-  jit::KernelSpec combine_spec;           // if rows are split: the combine that follows each launch
+  jit::KernelSpec combine_spec;           // if rows are split: the combine kernel after each launch
   pattern::Interval keys;                 // the rows of K and V that are read
-  HeadStart head_start;                   // if features.draws_work, of a plan with one launch
-  LaunchShape shape;                      // grid_z is that of the largest launch
-  Launches launches;                      // empty where B or Sq is 0
+  HeadStart head_start;                   // if features.draws_work, for a plan with one launch
+  LaunchShape shape;                      // grid_z is the one of the largest launch
+  Launches launches;                      // empty if B or Sq is 0
 
-  // What the kernel reads besides the tiles. The positions are those of each row, padded to whole
-  // tiles; empty unless Positions::kOfRows.
+  // The arrays that the kernel reads in addition to the tiles. Positions are listed for each row,
+  // padded to whole tiles; they are empty unless Positions::kOfRows.
   std::vector<std::int32_t> q_positions;
   std::vector<std::int32_t> k_positions;
   ScoreNumbers score;
   ScoreTables score_tables;
   ScoreCode score_code;
   float lse_factor = 1;
-  std::int64_t workspace_bytes = 0;  // for each concurrent run
-  std::int64_t drawn_offset = 0;     // of the counter of works in it, if features.draws_work
-  std::int64_t device_bytes = 0;     // of the arrays that the plan keeps on the device
+  std::int64_t workspace_bytes = 0;  // bytes for each concurrent run
+  std::int64_t drawn_offset = 0;     // offset of the counter of works in the workspace, if
+                                     // features.draws_work
+  std::int64_t device_bytes = 0;     // size of the arrays that the plan keeps on the device
 
-  // Explanations for people.
-  std::string reason;                  // why this configuration
-  std::string split_reason;            // why rows are split or not; empty if nobody asked
+  // Explanations for people to read.
+  std::string reason;        // why this configuration was chosen
+  std::string split_reason;  // why rows are split or not; empty if the caller did not ask for a
+                             // choice
   std::vector<std::string> decisions;  // one line each
   std::vector<Rejected> rejected;
 };
@@ -74,33 +76,33 @@ struct PlanForm {
   // of the same length. 1 splits nothing, 0 lets the pipe model decide. A plan with parts needs
   // workspace.
   int kv_splits = 1;
-  // The most parts of the longest row that the model may choose; 0: as many as it likes.
+  // The most parts of the longest row that the model may choose; 0: no limit.
   int max_kv_splits = 0;
-  // The most batches of a launch; 0: as many as a grid takes. Launches follow one another, so that
-  // their states share workspace.
+  // The most batches of a launch; 0: the most that a grid takes. Launches follow one another, so
+  // the states of all launches share the workspace.
   std::int64_t max_batches = 0;
-  // Plans a general kernel (KernelFeatures::general); its works are counted off.
+  // Plans a general kernel (KernelFeatures::general). Its works are counted off.
   bool general = false;
-  // How persistent CTAs get their works. A counter to draw them from is in the plan's workspace, so
-  // that only callers who give one may ask for it.
+  // How persistent CTAs get their works. A counter for drawing works is in the plan's workspace, so
+  // only callers who provide a workspace may choose it.
   Dealt dealt = Dealt::kCountedOff;
 };
 
 // The number of tile rows, or of parts of them, of each head.
 std::int64_t launched_rows(const LaunchPlan& plan);
 
-// Plans a problem. It takes the choice's second configuration if the tiles forbid what the first
-// one computes together (group.h). Requires: validate(problem) passes; its pattern is no sum
-// (attention/run/branched_forward.h makes a plan for each branch). Throws as make_tile_list,
-// pattern::emit and score_code do, and Error{kUnsupported} if the tiles forbid the only
-// configuration of the choice. With ListForm::kShortest the list is shared by all lengths of its
-// grid (attention/tiles/tile_grid.h) and found in the cache if it was made before; a list of
-// another form is made for these lengths only.
+// Plans a problem. If the tiles do not allow the heads or rows that the first configuration
+// computes together (group.h), the plan takes the second configuration of the choice. Requires:
+// validate(problem) passes; the problem's pattern is not a sum (attention/run/branched_forward.h
+// makes a plan for each branch). Throws as make_tile_list, pattern::emit and score_code do, and
+// Error{kUnsupported} if the tiles do not allow the only configuration of the choice. With
+// ListForm::kShortest, all lengths of a grid share the list (attention/tiles/tile_grid.h), and the
+// cache returns a list that was made before. A list of another form is made for these lengths only.
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
                      const PlanForm& form = {}, TileCache* cache = nullptr);
 
-// As make_plan above, for tensors that are shards: the placement has the positions of all rows and
-// replaces the problem's own q0 and k0. Requires: the placement has Sq and Sk rows, with all
+// Like make_plan above, for tensors that are shards: the placement has the positions of all rows
+// and replaces the problem's own q0 and k0. Requires: the placement has Sq and Sk rows, with all
 // positions within kMaxPosition.
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
                      const DeviceLimits& limits, const PlanForm& form = {},

@@ -1,5 +1,6 @@
-// Which tensors of a call may share memory: what is written must not begin where another tensor of
-// the call does, except O over Q and the state over itself. Only the first addresses are compared.
+// Which tensors of a call may share memory: a tensor that is written must not begin where another
+// tensor of the call begins. Exceptions are O in the place of Q, and state_out in the place of
+// state_in. Only the first addresses are compared.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -18,14 +19,14 @@ void check_overlaps(std::span<const Place> places) {
       if (&other == &place || other.data != place.data) continue;
       if (place.shared != 0 && place.shared == other.shared) continue;
       base::fail(ErrorCode::kInvalidArgument,
-                 "{} and {} are both at {:#x}; what is written needs memory of its own", place.name,
-                 other.name, reinterpret_cast<std::uintptr_t>(place.data));
+                 "{} and {} are both at {:#x}; give the tensor that is written memory of its own",
+                 place.name, other.name, reinterpret_cast<std::uintptr_t>(place.data));
     }
   }
 }
 
-// Collects the tensors that this problem reads or writes, and compares each that is written with
-// all others. Tensors that are only read may share memory.
+// Collects the tensors that this problem reads or writes, and compares each tensor that is written
+// with all others. Tensors that are only read may share memory.
 void check_overlaps(const Problem& problem, const Operands& operands) {
   enum { kApart, kQuery, kAcc, kMaximum, kSum };
   std::array<Place, 14> places;

@@ -1,4 +1,4 @@
-// What a problem and its memory must satisfy before anything is planned or launched.
+// The rules that a problem and its memory must satisfy before anything is planned or launched.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -26,7 +26,7 @@ bool multiply(std::int64_t a, std::int64_t b, std::int64_t* product) {
 }
 
 void check_elements(const char* name, std::array<std::int64_t, 4> extents) {
-  // It starts at 8, so that sizes in bytes, in fp32 as well, and signed byte offsets fit too.
+  // The product starts at 8, so sizes in bytes (also in fp32) and signed byte offsets fit too.
   std::int64_t count = 8;
   for (const std::int64_t extent : extents) {
     if (!multiply(count, std::max<std::int64_t>(extent, 1), &count)) {
@@ -68,14 +68,15 @@ void check_tensor(const Tensor& tensor) {
                  "the {} stride of {} is {} elements; it must be a multiple of {}", axis.name,
                  tensor.name, axis.stride, unit);
     }
-    // The span of all axes has to stay below kMax / 8 elements, so that byte offsets fit in int64
-    // even for fp32. abs() of the least int64 does not exist.
+    // The span of all axes must be below kMax / 8 elements, so that byte offsets fit in int64 even
+    // for fp32. The least int64 has no abs().
     std::int64_t reach = 0;
     if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
         !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMax / 8 - span) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the {} stride of {} is {} elements over {} steps, which leaves the address space",
-                 axis.name, tensor.name, axis.stride, axis.extent);
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "the {} stride of {} is {} elements over {} steps, which is beyond the address space",
+          axis.name, tensor.name, axis.stride, axis.extent);
     }
     span += reach;
   }
@@ -124,7 +125,8 @@ void check_in_place(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
   check_distinct(q);
 }
 
-// Checks the dtypes and what only e4m3 has: its head dims, the dtype of O, and blocks of scales.
+// Checks the dtypes and the rules of e4m3 alone: its head dims, the dtype of O, and blocks of
+// scales.
 void check_dtypes(const Problem& problem) {
   const bool bytes = problem.dtype == Dtype::kFloat8E4M3;
   if (!bytes && problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
@@ -221,7 +223,7 @@ void check_unused(const char* name, const void* data, const char* why) {
 }
 
 void check_distinct(const char* name, std::array<Axis, 3> axes, std::int64_t dim) {
-  // abs() of the least int64 does not exist.
+  // The least int64 has no abs().
   const auto size = [](const Axis& axis) {
     return axis.stride == std::numeric_limits<std::int64_t>::min() ? kMax : std::abs(axis.stride);
   };
@@ -312,16 +314,16 @@ PatternContext Problem::context() const {
   return {total_k.value_or(std::max<std::int64_t>(k_position() + seq_k, 0)), layer};
 }
 
-// Checks what can be said of a problem without its memory. Counts come first, because later checks
-// divide by them and multiply them; products of lengths are checked last, when every factor is
-// within its limit. Lengths and batches of 0 are valid.
+// Checks everything about a problem that does not need its memory. Counts come first, because later
+// checks divide by them and multiply them. Products of lengths are checked last, when every factor
+// is within its limit. Lengths and batches of 0 are valid.
 void validate(const Problem& problem) {
   check_count("batch (B)", problem.batch, 0, std::numeric_limits<std::int32_t>::max());
   check_count("heads (H)", problem.heads, 1, kMaxHeads);
   check_count("kv_heads (Hkv)", problem.kv_heads, 1, kMaxHeads);
   if (problem.heads % problem.kv_heads != 0) {
     base::fail(ErrorCode::kInvalidArgument,
-               "{} query heads are no multiple of {} key/value heads; every key head must serve "
+               "{} query heads are not a multiple of {} key/value heads; every key head must serve "
                "the same number of query heads",
                problem.heads, problem.kv_heads);
   }
@@ -377,8 +379,9 @@ void validate(const Problem& problem) {
   }
 }
 
-// Checks the memory of a call. Without query rows nothing is launched, and addresses are not looked
-// at; but a pointer that the problem has no use for is refused in any case, as it shows a mistake.
+// Checks the memory of a call. Without query rows nothing is launched, and addresses are not
+// checked. But a pointer for which the problem has no use is always refused, because it shows a
+// mistake.
 void validate(const Problem& problem, const Operands& operands) {
   const Tensor q = attention::q_of(problem, operands);
   const Tensor k = attention::k_of(problem, operands);

@@ -19,8 +19,8 @@ void check_host_state(const char* name, const HostState& state) {
   if (state.rows < 0 || state.dim_v < 1 || state.m.size() != rows || state.l.size() != rows ||
       state.acc.size() != rows * static_cast<std::size_t>(state.dim_v)) {
     base::fail(ErrorCode::kInvalidArgument,
-               "state {} says {} rows of {}, but holds {} acc, {} m and {} l", name, state.rows,
-               state.dim_v, state.acc.size(), state.m.size(), state.l.size());
+               "state {} has {} rows of {} values by its fields, but holds {} acc, {} m and {} l",
+               name, state.rows, state.dim_v, state.acc.size(), state.m.size(), state.l.size());
   }
 }
 
@@ -69,8 +69,8 @@ HostState merge(const HostState& a, const HostState& b) {
   HostState merged = a;
   const auto dim = static_cast<std::size_t>(a.dim_v);
   for (std::size_t row = 0; row < static_cast<std::size_t>(a.rows); ++row) {
-    // l alone says whether a row is empty; m of an empty row never enters a subtraction, because
-    // -inf minus -inf is NaN.
+    // Only l states whether a row is empty. The m of an empty row never enters a subtraction,
+    // because -inf minus -inf is NaN.
     if (b.l[row] == 0.0f) continue;
     float* to = merged.acc.data() + row * dim;
     const float* from = b.acc.data() + row * dim;
@@ -81,8 +81,8 @@ HostState merge(const HostState& a, const HostState& b) {
       continue;
     }
     const float m = std::isnan(a.m[row]) ? a.m[row] : std::max(b.m[row], a.m[row]);
-    // NaN in either m reaches the result. Equal maxima have weight one, also infinite ones, whose
-    // difference would be NaN.
+    // NaN in either m reaches the result. Equal maxima have weight one; the difference of infinite
+    // ones would be NaN.
     const float weight_a = a.m[row] == m ? 1.0f : std::exp2(a.m[row] - m);
     const float weight_b = b.m[row] == m ? 1.0f : std::exp2(b.m[row] - m);
     merged.m[row] = m;

@@ -38,8 +38,8 @@ std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& 
   return plans;
 }
 
-// Branches whose launches differ, because a grid holds fewer batches of one, have the state of all
-// batches between them.
+// If branches have different launches, because the grid of one holds fewer batches, the state
+// between them covers all batches.
 BranchWorkspace workspace_of(const Problem& problem, std::span<const LaunchPlan> plans) {
   BranchWorkspace workspace;
   if (plans.size() > 1 && !problem.carry_out) {
@@ -65,11 +65,11 @@ BranchedForward::BranchedForward(const device::ContextPointer& context, jit::Ker
   for (LaunchPlan& plan : plans) branches_.emplace_back(context, kernels, std::move(plan), lists);
 }
 
-// The state between branches: the caller's state_out, or memory of the workspace. There acc comes
-// first, whose rows are multiples of 128 bytes, so that m and l behind it are aligned. Launches
-// count rows from the first batch of all, so that the state of a part of the batches is given by
-// addresses that lie so many rows before it. They are made of integers, as they may be outside of
-// any memory.
+// The state between branches: the caller's state_out, or memory of the workspace. In the workspace
+// acc comes first; its rows are multiples of 128 bytes, so m and l after it are aligned. Launches
+// count rows from the first of all batches. So if the memory holds the state of only a part of the
+// batches, the addresses passed are those of the rows of batch 0, which may be outside of any
+// memory. They are computed as integers for this reason.
 StatePointers BranchedForward::between(const Operands& operands, void* workspace,
                                        const BatchRange& range) const {
   if (problem_.carry_out) return operands.state_out;
@@ -90,7 +90,7 @@ void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void
   const Forward& first = branches_.front();
   if (branches_.size() == 1) return first.put(to, operands, first.lists(), workspace);
   validate(problem_, operands);
-  // Only the last branch writes O, but if O's strides are wrong, no branch may run.
+  // Only the last branch writes O, but if O's strides are wrong, no branch may be launched.
   for (const Forward& branch : branches_) {
     check_strides(branch.plan().config, problem_, operands);
   }
@@ -101,7 +101,7 @@ void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void
   for (std::int64_t i = 0; i < launches.size(); ++i) put(to, operands, workspace, launches[i]);
 }
 
-// All branches of one part of the batches, or of all batches.
+// Queues all branches of one part of the batches, or of all batches.
 void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void* workspace,
                           const BatchRange& range) const {
   const StatePointers state = between(operands, workspace, range);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_RUN_CHECK_MEMORY_H_
 #define ANNULUS_ATTENTION_RUN_CHECK_MEMORY_H_
 
-// Asks the driver about the memory of a call (DeviceOptions::check_operands).
+// Checks with the driver that the memory of a call is readable (DeviceOptions::check_operands).
 
 #include "annulus/problem.h"
 #include "device/context.h"
@@ -9,7 +9,7 @@
 namespace annulus::attention {
 
 // Throws Error{kInvalidArgument} for the first tensor, or the workspace, that the device cannot
-// read. Null addresses are not looked at: which may be null is validate()'s to say.
+// read. Null addresses are not checked here; validate() decides which may be null.
 void check_memory(const device::Context& context, const Operands& operands, const void* workspace);
 
 }  // namespace annulus::attention

@@ -27,13 +27,13 @@ T* advance_state(T* data, std::int64_t elements) {
 }
 
 // Sets ScaleParams' shift and number of blocks of one operand: row i has scale i >> shift. With
-// block 0 the whole head has one scale, and a shift of 31 makes 0 of every row.
+// block 0 the whole head has one scale, and a shift of 31 maps every row to scale 0.
 void set_scale_blocks(std::int64_t rows, std::int64_t block, int& shift, int& blocks) {
   shift = block == 0 ? 31 : std::countr_zero(static_cast<std::uint64_t>(block));
   blocks = block == 0 ? 1 : static_cast<int>(base::ceil_div(rows, block));
 }
 
-// What a kernel is told in numbers, the same for all operands.
+// Sets the numbers that a kernel reads, which are the same for all operands.
 void set_numbers(const LaunchPlan& plan, kernels::AttentionParams* parameters) {
   kernels::SplitParams& split = parameters->split;
   split.segment_count = static_cast<int>(plan.split.segment_count);
@@ -65,7 +65,7 @@ void set_numbers(const LaunchPlan& plan, kernels::AttentionParams* parameters) {
   set_scale_blocks(problem.seq_k, problem.scale_blocks.v, scales.v_shift, scales.v_blocks);
 }
 
-// The order of works, if it is not that of their indices.
+// The order of works, or an empty vector if it is the order of their indices.
 std::vector<std::int32_t> order_of(const LaunchPlan& plan) {
   if (plan.head_start.empty()) return {};
   const Problem& problem = plan.problem;
@@ -82,8 +82,8 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
     : context_(context), plan_(std::move(plan)), parameters_{} {
   if (plan_.launches.empty()) return;
   lookup_ = kernels.get(plan_.spec);
-  // The kernel is shared with other plans of the same spec. They set the same number, because the
-  // bytes follow from the configuration and the head dims, which the spec holds.
+  // The kernel is shared with other plans of the same spec. All of them set the same number,
+  // because the bytes follow from the configuration and the head dims, which the spec holds.
   lookup_.kernel->function.allow_dynamic_shared(static_cast<std::size_t>(plan_.shape.shared_bytes));
 
   if (!plan_.split.empty()) combine_ = kernels.get(plan_.combine_spec);
@@ -151,8 +151,8 @@ kernels::AttentionParams Forward::parameters(const Operands& operands,
   set(operands.v_strides, parameters.v_batch, parameters.v_head, parameters.v_row);
   set(operands.o_strides, parameters.o_batch, parameters.o_head, parameters.o_row);
   // Every pointer is moved on to the launch's first batch, because the kernel counts batches from
-  // 0. Lists are moved only if each batch has its own (batch_lists); then they are listed tiles,
-  // and the row order and the row begins are all that has to move.
+  // 0. List pointers are moved only if each batch has its own lists (batch_lists). These are lists
+  // of tiles, and only the row order and the row begins have to move.
   const std::int64_t rows = range.first_batch * problem.heads * problem.seq_q;
   const std::int64_t skipped = range.first_batch * lists.batch_lists;
   parameters.tiles = lists;
@@ -165,7 +165,8 @@ kernels::AttentionParams Forward::parameters(const Operands& operands,
   parameters.o =
       advance(operands.o, range.first_batch * operands.o_strides.batch, problem.output_dtype());
   parameters.lse = advance_state(operands.lse, rows);
-  // A general kernel takes them for what the problem asks, so that they are null where it does not.
+  // A general kernel reads these pointers to find out what the problem needs, so a pointer is null
+  // if the problem does not use it.
   if (problem.carry_in) {
     parameters.acc_in = advance_state(operands.state_in.acc, rows * problem.dim_v);
     parameters.m_in = advance_state(operands.state_in.m, rows);

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_RUN_FORWARD_H_
 #define ANNULUS_ATTENTION_RUN_FORWARD_H_
 
-// A plan that is ready on a device: its kernel is loaded and its lists are uploaded. Running it is
-// a loop over its launches.
+// A plan that is ready to run on a device: its kernel is loaded and its lists are uploaded. A run
+// is a loop over the plan's launches.
 
 #include <memory>
 
@@ -14,13 +14,13 @@
 
 namespace annulus::attention {
 
-// Immutable; any number of threads may run it at a time. Holds its kernel, its device memory and
-// through them the context.
+// Immutable; any number of threads may run it at the same time. It keeps its kernel and its device
+// memory alive, and through them the context.
 class Forward {
  public:
-  // Gets the kernel, which may compile it, and uploads what the kernel reads. With a cache, what is
-  // on the device already is not uploaded again. Waits for the copies. A plan that reads no lists
-  // takes no memory.
+  // Gets the kernel, which may have to be compiled, and uploads what the kernel reads. With a
+  // cache, arrays that are on the device already are not uploaded again. Waits for the copies. A
+  // plan that reads no lists takes no memory.
   Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
           DeviceTileCache* lists = nullptr);
 
@@ -36,17 +36,18 @@ class Forward {
     device::StreamSink to(stream);
     put(to, operands, lists(), workspace);
   }
-  // Sends what run() would queue to `to` instead. `lists` is lists() with some pointers replaced by
-  // the caller; the lists of batch b follow those of batch b - 1. Throws as run().
+  // Sends the launches that run() would queue to `to` instead. `lists` is lists() with some
+  // pointers replaced by the caller; the lists of batch b follow those of batch b - 1. Throws as
+  // run().
   void put(device::LaunchSink& to, const Operands& operands, const kernels::TileListParams& lists,
            void* workspace = nullptr) const;
 
-  // Sends the launches of one of plan().launches, without a look at the operands.
+  // Sends the launches of one of plan().launches, without a check of the operands.
   void put_range(device::LaunchSink& to, const Operands& operands,
                  const kernels::TileListParams& lists, const BatchRange& range,
                  void* workspace) const;
 
-  // Throws what run() would throw for these operands before it launches anything.
+  // Throws the error that run() would throw for these operands before it launches anything.
   void check(const Operands& operands) const;
 
   // The kernel's parameters for a range of batches.
@@ -54,8 +55,8 @@ class Forward {
                                       const kernels::TileListParams& lists,
                                       const BatchRange& range) const;
 
-  // Calls f(const void*, bytes) for each piece of device memory that it holds; pieces with the same
-  // pointer are the same memory.
+  // Calls f(const void*, bytes) for each piece of device memory that this object holds; pieces with
+  // the same pointer are the same memory.
   template <typename F>
   void each_memory(F f) const {
     if (tiles_ != nullptr) f(static_cast<const void*>(tiles_.get()), tiles_->bytes());
@@ -85,7 +86,7 @@ class Forward {
   // Arrays of the parts, the mask, positions, the score and the order of works, in this order.
   std::shared_ptr<const device::Buffer> tables_;
   const std::int32_t* order_ = nullptr;  // work_order() of a plan with a head start, in tables_
-  kernels::AttentionParams parameters_;  // all but the operands
+  kernels::AttentionParams parameters_;  // everything but the operands
 };
 
 }  // namespace annulus::attention

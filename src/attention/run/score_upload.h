@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_RUN_SCORE_UPLOAD_H_
 #define ANNULUS_ATTENTION_RUN_SCORE_UPLOAD_H_
 
-// The score's tables and code on the way to the device.
+// Uploads the tables and the code of a score to the device.
 
 #include <cstddef>
 
@@ -15,16 +15,16 @@ namespace annulus::attention {
 
 class ScoreUpload {
  public:
-  // Adds the tables and the code's words to what one upload carries.
+  // Adds the tables and the code's words to the arrays of one upload.
   ScoreUpload(const Score& score, const ScoreTables& tables, const ScoreCode& code, Packed* packed);
 
-  // What a kernel is told of the score. Its pointers are into `uploaded`, a copy of the packed
-  // bytes on the device, which must live as long as they are used.
+  // The part of the score that a kernel reads. The pointers are into `uploaded`, a copy of the
+  // packed bytes on the device, which must live as long as they are used.
   kernels::ScoreParams params(const device::Buffer& uploaded) const;
 
  private:
   kernels::ScoreParams numbers_{};  // without the pointers
-  // Offsets in the packed bytes.
+  // Offsets of the arrays in the packed bytes.
   std::size_t slopes_;
   std::size_t bias_;
   std::size_t sinks_;

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxBias = std::size_t{1} << 28;  // entries of all tables
 // range of fp32.
 void check_values(const char* name, const std::vector<double>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::abs(values[i]) <= 1e20) continue;  // NaN is not
+    if (std::abs(values[i]) <= 1e20) continue;  // also true for NaN
     base::fail(ErrorCode::kInvalidArgument, "{}: entry {} is {}; it must be within +-1e20", name, i,
                values[i]);
   }
@@ -40,9 +40,9 @@ std::vector<float> times(double factor, const std::vector<double>& values) {
 
 }  // namespace
 
-// Numbers have to be finite and within bounds in which fp32 scores stay finite. A soft-cap c is a
-// factor in fp32 and has a lower bound too, so that it stays above the smallest normal number. The
-// other factor, scale / c, is clamped where it is made (score_numbers in kernel_source.cc).
+// Numbers must be finite, and within bounds that keep fp32 scores finite. A soft-cap c is a factor
+// in fp32 and has a lower bound too, so that it stays above the smallest normal number. The other
+// factor, scale / c, is clamped by score_numbers() (in kernel_source.cc).
 void check_score(const Problem& problem) {
   const Score& score = problem.score;
   const double scale = problem.effective_scale();

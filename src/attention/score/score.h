@@ -11,11 +11,11 @@
 
 namespace annulus::attention {
 
-// Throws Error{kInvalidArgument}: numbers that are not finite or beyond fp32, lists longer than the
-// heads, tables of an even or of different lengths.
+// Throws Error{kInvalidArgument} for numbers that are not finite or beyond fp32, lists with more
+// entries than heads, and tables of an even length or of different lengths.
 void check_score(const Problem& problem);
 
-// The entry of a list by head. Requires: the list is not empty.
+// The entry of a list for a head. Requires: the list is not empty.
 template <typename T>
 const T& of_head(const std::vector<T>& list, std::int64_t head) {
   return list[static_cast<std::size_t>(head) % list.size()];
@@ -28,7 +28,7 @@ double position_terms(const Score& score, std::int64_t head, std::int64_t distan
 // score expression, which takes scores in base e.
 struct ScoreTables {
   std::vector<float> slopes;
-  std::vector<float> bias;  // table by table
+  std::vector<float> bias;  // table after table
   std::int64_t bias_reach = 0;
   std::vector<float> sinks;
 };

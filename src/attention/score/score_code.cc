@@ -15,7 +15,8 @@ namespace {
 using Op = ScoreOperation;
 using Type = ScoreNode::Type;
 
-// The instructions of an operation, and the special functions among them, as NVRTC compiles it.
+// The instructions of an operation, and the special functions among them, in the code that NVRTC
+// makes.
 struct Cost {
   double instructions;
   double special;
@@ -47,7 +48,7 @@ Cost cost_of(const ScoreNode& node) {
       return {16, 2};
     case Op::kFloorDivide:
     case Op::kModulo:
-      return {40, 2};  // a division of integers whose divisor is no constant
+      return {40, 2};  // a division of integers by a variable
     default:
       return {1, 0};
   }
@@ -55,12 +56,12 @@ Cost cost_of(const ScoreNode& node) {
 
 // Expressions of at most this many instructions are written out for each element of a tile.
 constexpr double kMaxWrittenOut = 20;
-// Expressions of more than this many are evaluated for one piece of a tile at a time.
+// Expressions of more instructions than this are evaluated for one piece of a tile at a time.
 constexpr double kMaxOfPieces = 60;
-// The most words of all tables: 1 GB.
+// The most words of all tables together: 1 GB.
 constexpr std::size_t kMaxWords = std::size_t{1} << 28;
 
-// Writes the text of an expression, and gives every number and table a slot in the order in which
+// Writes the text of an expression, and gives every number and table a slot, in the order in which
 // they occur.
 class Emitter {
  public:
@@ -69,8 +70,9 @@ class Emitter {
   ScoreCode run(const ScoreNode& node) {
     code_.structure.text = text_of(node, kOrs);
     constexpr std::size_t kRoom = kernels::kScoreNumbers;
-    // Numbers beyond kRoom spill to the front of the words, so that tables begin after them. The
-    // slots depend on the structure alone; where a table begins is a value, like any other number.
+    // Numbers beyond the first kRoom are stored at the front of the words, and tables after them.
+    // The slots depend on the structure alone; the index at which a table begins is a value, like
+    // any other number.
     const std::size_t spilled = numbers_.size() - std::min(numbers_.size(), kRoom);
     if (tables_.size() > kMaxWords - spilled) {
       base::fail(ErrorCode::kUnsupported,
@@ -97,9 +99,9 @@ class Emitter {
     return std::bit_cast<std::int32_t>(static_cast<float>(value));
   }
 
-  // The text of a node, in parentheses if it binds less tightly than `needed`. On the way it adds
-  // up the costs and notes whether positions are read. Slots are taken in the order of the text, so
-  // that expressions of the same structure have the same text.
+  // The text of a node, in parentheses if it binds less tightly than `needed`. It also adds up the
+  // costs and records whether positions are read. Slots are taken in the order of the text, so that
+  // expressions of the same structure have the same text.
   std::string text_of(const ScoreNode& node, int needed) {
     const Cost cost = cost_of(node);
     code_.structure.instructions += cost.instructions;
@@ -139,8 +141,8 @@ class Emitter {
     return info.strength < needed ? "(" + text + ")" : text;
   }
 
-  // A look-up has two or three slots: where the table begins, its rows if there are two indices,
-  // and its columns.
+  // A look-up has two or three slots: the beginning of the table, its rows if there are two
+  // indices, and its columns.
   std::string lookup(const ScoreNode& node) {
     searches_ = true;
     const detail::ScoreTableData& table = *node.table;
@@ -153,7 +155,8 @@ class Emitter {
     return text + ")";
   }
 
-  // Where a table begins among the tables. One that several look-ups share is stored once.
+  // The index at which a table begins among the tables. A table that several look-ups share is
+  // stored once.
   std::int32_t place_of(const std::shared_ptr<const detail::ScoreTableData>& table) {
     for (const auto& [known, place] : places_) {
       if (known == table) return place;

@@ -12,7 +12,7 @@ namespace {
 using Op = ScoreOperation;
 using Type = ScoreNode::Type;
 
-// A value of the node's type; a truth is 0 or 1 in `integer`.
+// A value of the node's type. For a truth value, `integer` is 0 or 1.
 struct Value {
   std::int32_t integer = 0;
   double real = 0;
@@ -112,8 +112,9 @@ Value of_reals(Op operation, double a, double b) {
 }
 
 // The value of a node. Constants and entries of tables go through float, because the kernel holds
-// them in fp32: the oracle is exact for the numbers that the kernel is given, not for those that
-// were written. Indices of tables are clamped, and where() evaluates only the operand it takes.
+// them in fp32: so the oracle is exact for the numbers that the kernel reads, which may differ from
+// the numbers in the text. Indices of tables are clamped, and where() evaluates only the operand
+// that it selects.
 Value value_of(const ScoreNode& node, const ScorePoint& point) {
   const auto child = [&](std::size_t i) { return value_of(*node.children[i], point); };
   const auto is_integer = [&](std::size_t i) { return node.children[i]->type == Type::kInteger; };

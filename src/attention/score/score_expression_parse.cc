@@ -32,7 +32,7 @@ class Parser {
     base::fail(ErrorCode::kParse, "column {}: {}", at + 1, what);
   }
 
-  // Calls a function that makes a node, and adds the column to its error.
+  // Calls a function that makes a node, and adds the column to the error if the function throws.
   template <typename Make>
   static auto made_at(std::size_t at, const Make& make) {
     try {
@@ -42,7 +42,7 @@ class Parser {
     }
   }
 
-  // Hostile nesting ends in an error long before the stack does. A level of a tree may be printed
+  // Deep nesting ends in an error long before the stack overflows. A level of a tree may be printed
   // as two levels of text, a prefix and a parenthesis.
   static constexpr int kMaxTextDepth = 2 * kMaxScoreDepth;
   template <typename Part>
@@ -69,7 +69,7 @@ class Parser {
     if (!accept(sign)) fail_at(at_, fmt::format("expected '{}'", sign));
   }
 
-  // part { sign part }, where all signs bind equally tightly.
+  // Parses part { sign part }. All of the signs bind equally tightly.
   template <typename Part>
   ScoreNodePointer chain(ScoreStrength strength, const Part& part) {
     ScoreNodePointer left = part();

@@ -9,7 +9,8 @@ namespace annulus {
 namespace attention {
 namespace {
 
-// The text of a real number, which is read as a real again: with a point, an exponent or a name.
+// The text of a real number, which is parsed as a real number again because it has a point, an
+// exponent or a name.
 std::string real_text(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == text.npos) text += ".0";  // "1e+30", "inf"
@@ -81,8 +82,8 @@ void print(const ScoreNode& node, std::string* text) {
     if (!node.children.empty()) *text += ')';
   } else if (info.strength == kPrefix) {
     *text += info.sign;
-    // "-2" is a number, and "-(2)" is the negation of a number, so that a number gets parentheses.
-    // A prefix behind a prefix gets them as well, because "--x" reads like a decrement.
+    // "-2" is a number, and "-(2)" is the negation of a number, so a number gets parentheses. A
+    // prefix after a prefix gets parentheses as well, because "--x" reads like a decrement.
     operand(*node.children[0], is_number(*node.children[0]) ? kAtom + 1 : kAtom);
   } else {
     // Signs group from the left; comparisons do not chain.

@@ -28,7 +28,7 @@ constexpr ScoreOperationInfo kOperations[] = {
     {Op::kAdd, "+", kSum, 2},
     {Op::kSubtract, "-", kSum, 2},
     // A sign comes after the longer signs that begin with it, because the parser takes the first
-    // that fits.
+    // match.
     {Op::kLessEqual, "<=", kComparison, 2},
     {Op::kLess, "<", kComparison, 2},
     {Op::kGreaterEqual, ">=", kComparison, 2},
@@ -71,8 +71,8 @@ const char* name_of(Type type) {
 }
 
 // The type of an operation's result. Throws if an operand has a type that the operation does not
-// take. Operations of numbers give an integer if all operands are integers; the functions and the
-// division of the default case give reals, comparisons a truth.
+// take. Operations on numbers give an integer if all operands are integers. The functions and the
+// division of the default case give real numbers, and comparisons give a truth value.
 Type type_of(const ScoreOperationInfo& info, const std::vector<ScoreNodePointer>& children) {
   const auto all = [&](Type type) {
     return std::ranges::all_of(children, [&](const auto& child) { return child->type == type; });
@@ -130,7 +130,8 @@ Type type_of(const ScoreOperationInfo& info, const std::vector<ScoreNodePointer>
 ScoreNodePointer finished(ScoreNode node) {
   for (const ScoreNodePointer& child : node.children) {
     node.depth = std::max(node.depth, child->depth + 1);
-    // This cannot overflow: each child has at most kMaxScoreNodes nodes, and there are few.
+    // This cannot overflow: each child has at most kMaxScoreNodes nodes, and a node has few
+    // children.
     node.nodes += child->nodes;
   }
   if (node.depth > kMaxScoreDepth) {
@@ -147,7 +148,7 @@ ScoreNodePointer finished(ScoreNode node) {
 
 void check_real(double value) {
   if (std::isnan(value)) {
-    base::fail(ErrorCode::kInvalidArgument, "NaN is no number of an expression");
+    base::fail(ErrorCode::kInvalidArgument, "NaN is not a number that an expression may have");
   }
   if (std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max()) {
     base::fail(ErrorCode::kInvalidArgument, "{} is beyond what fp32 can hold", value);

@@ -54,8 +54,8 @@ class ScoreParser {
     if (!accept(c)) fail(fmt::format("expected '{}'", c));
   }
 
-  // name "(" value ")", where each name may occur once. A score expression is parsed in place, so
-  // that its commas and parentheses are its own.
+  // name "(" value ")", in which each name may occur once. A score expression is parsed in place,
+  // so that its commas and parentheses are its own.
   void term() {
     at_end();
     const std::size_t start = at_;

@@ -18,8 +18,8 @@ int common_shift(std::initializer_list<std::int64_t> values) {
 
 }  // namespace
 
-// Granules are at multiples of their size from the tensor's row 0. They must not be cut by the edge
-// of a tile, of a segment or of a block, or by the layout's end, beyond which nothing is visible.
+// Granules begin at multiples of their size, counted from the tensor's row 0. No edge of a tile,
+// segment or block may cut a granule, nor may the layout's end, beyond which nothing is visible.
 BlockMask::Axis::Axis(const std::vector<Segment>& segments, std::int64_t position_of_layout,
                       std::int64_t length, std::int64_t block_size, std::int64_t tile_size)
     : layout_length(length), block(block_size), tile(tile_size) {
@@ -29,7 +29,8 @@ BlockMask::Axis::Axis(const std::vector<Segment>& segments, std::int64_t positio
     if (segment.length == 0) continue;
     const std::int64_t at = segment.start - position_of_layout;
     parts.push_back({begin, begin + segment.length, at});
-    const std::int64_t end = begin + layout_length - at;  // the layout's, as a row of the tensor
+    // The end of the layout, as a row of the tensor.
+    const std::int64_t end = begin + layout_length - at;
     const bool cut = end > begin && end < begin + segment.length;
     shift = std::min(shift, common_shift({tile, begin, begin - at, cut ? end : 0}));
     begin += segment.length;

@@ -13,19 +13,20 @@
 
 namespace annulus::attention {
 
-// A tile's state in place of the index of its first word, as in templates/tile/mask.cuh.
+// The state of a tile, stored in place of the index of its first word, as in
+// templates/tile/mask.cuh.
 constexpr std::int32_t kTileAllVisible = -1;
 constexpr std::int32_t kTileNoneVisible = -2;
 
 class BlockMask {
  public:
-  BlockMask() = default;  // a mask without a layout, which must not be appended
+  BlockMask() = default;  // a mask without a layout; append() must not be called
   // The layout must outlive the mask. Requires: both sizes of a tile are multiples of 16 or powers
   // of two.
   BlockMask(const BlockLayout& layout, const pattern::Placement& placement, std::int64_t tile_rows,
             std::int64_t tile_columns);
 
-  // log2 of a granule's rows and columns.
+  // log2 of the rows and columns of a granule.
   int row_shift() const { return rows_.shift; }
   int column_shift() const { return columns_.shift; }
 
@@ -35,7 +36,7 @@ class BlockMask {
                       std::vector<std::uint32_t>* words) const;
 
  private:
-  // An axis of the tensors, and how it maps to the layout's axis.
+  // An axis of the tensors, and its mapping to the layout's axis.
   struct Axis {
     // Rows [begin, end) of the tensor are rows from `layout` on of the layout.
     struct Part {
@@ -47,7 +48,7 @@ class BlockMask {
     std::int64_t layout_length = 0;
     std::int64_t block = 0;
     std::int64_t tile = 0;
-    int shift = 0;  // log2 of the granule
+    int shift = 0;  // log2 of the granule's size
 
     Axis() = default;
     Axis(const std::vector<Segment>& segments, std::int64_t position_of_layout,

@@ -7,7 +7,8 @@
 namespace annulus::attention {
 namespace {
 
-// A list's arrays packed into one block, and the parameters once the block has an address.
+// A list's arrays packed into one block. After the block is uploaded, it gives the kernel's
+// parameters.
 struct PackedTiles {
   explicit PackedTiles(const TileList& tiles)
       : row_begin(packed.add(tiles.row_begin)),

@@ -2,7 +2,7 @@
 #define ANNULUS_ATTENTION_TILES_DEVICE_TILES_H_
 
 // A tile list on the device, and a cache of such lists and of the other arrays that plans read:
-// plans that read the same share its memory on the device.
+// plans that read the same arrays share one copy on the device.
 
 #include <cstddef>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace annulus::attention {
 
-// Immutable; keeps its list alive.
+// Immutable; it keeps its list alive.
 class DeviceTiles {
  public:
   // Uploads the arrays and waits for the copy. A list without arrays takes no memory.
@@ -30,11 +30,11 @@ class DeviceTiles {
   kernels::TileListParams parameters_ = {};
 };
 
-// The keys are exact. That of a list is the object itself: a list never changes, so the same object
-// is the same list. That of other arrays is their bytes. The cache is bounded by bytes on the
-// device; what is dropped goes back to the arena when no plan holds it any more. Before the arena
-// runs out of memory, the cache drops what no plan holds. All functions may be called from any
-// thread.
+// The keys are exact. The key of a list is the object itself: a list never changes, so the same
+// object is the same list. The key of other arrays is their bytes. The cache has a limit of bytes
+// on the device. The memory of an entry that the cache drops goes back to the arena when no plan
+// holds the entry any more. Before the arena runs out of memory, the cache drops all entries that
+// no plan holds. All functions may be called from any thread.
 class DeviceTileCache {
  public:
   DeviceTileCache(device::ContextPointer context, const base::CacheLimits& limits);
@@ -47,7 +47,7 @@ class DeviceTileCache {
   // A copy of the bytes on the device.
   std::shared_ptr<const device::Buffer> get(std::span<const std::byte> bytes);
 
-  // Counts lists alone.
+  // Counts lists only.
   base::CacheCounters counters() const { return cache_.counters(); }
   bool has(const std::shared_ptr<const TileList>& tiles) const { return cache_.has(tiles); }
 

@@ -10,8 +10,8 @@ namespace {
 using kernels::MergedRow;
 using kernels::RowSegment;
 
-// The segments of one list, the longest first, and in *merged its split rows. Slots are numbered
-// from 0 in each list, because every head has slots of its own.
+// The segments of one list, the longest first. *merged gets its split rows. Slots are numbered from
+// 0 in each list, because every head has slots of its own.
 std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
                                     std::int64_t max_tiles, std::int64_t step,
                                     std::vector<MergedRow>* merged) {
@@ -23,7 +23,7 @@ std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
       segments.push_back({static_cast<int>(row), 0, static_cast<int>(length), -1});
       continue;
     }
-    // The row's steps are dealt to its parts so that they differ by one step at most.
+    // The row's steps are divided among its parts so that the parts differ by one step at most.
     const std::int64_t steps = base::ceil_div(length, step);
     const std::int64_t parts = base::ceil_div(steps, max_tiles / step);
     merged->push_back({static_cast<int>(row), slot, static_cast<int>(parts), 0});
@@ -47,8 +47,8 @@ std::int64_t KvSplit::workspace_bytes(std::int64_t tile_rows, std::int64_t dim_v
 }
 
 KvSplit kv_splits(const TileList& tiles, std::int64_t max_tiles, std::int64_t step) {
-  // The lists of all heads get the same number of entries, so that a kernel finds list L by a
-  // product; the slots are those of the list that needs most.
+  // The lists of all heads get the same number of entries, so a kernel finds list L by a
+  // multiplication. The number of slots is the number that the list with the most slots needs.
   max_tiles = max_tiles / step * step;
   KvSplit split;
   split.max_tiles = max_tiles;
@@ -94,8 +94,8 @@ TileCounts count_parts(const TileList& tiles, const KvSplit& split, const Proble
       }
     }
   }
-  // Splitting does not change which tiles are full, so that the share of full tiles is taken from
-  // all lists together.
+  // Splitting does not change which tiles are full, so the share of full tiles is the share in all
+  // lists together.
   const double full = static_cast<double>(tiles.full_tiles) /
                       static_cast<double>(std::max<std::int64_t>(1, tiles.kept_tiles()));
   counts.full_tiles = static_cast<std::int64_t>(full * static_cast<double>(all)) * counts.copies;

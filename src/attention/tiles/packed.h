@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_TILES_PACKED_H_
 #define ANNULUS_ATTENTION_TILES_PACKED_H_
 
-// Several arrays packed by one upload, and pointers to them on the device.
+// Packs several arrays for one upload, and computes pointers to them on the device.
 
 #include <algorithm>
 #include <cstddef>
@@ -19,7 +19,7 @@ class Packed {
   // The offset of an empty array, which becomes a null pointer.
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  // Returns the array's offset. The array must stay as it is until it is uploaded.
+  // Returns the array's offset. The array must not change until it is uploaded.
   template <typename T>
   std::size_t add(const std::vector<T>& values) {
     if (values.empty()) return kNone;
@@ -31,7 +31,7 @@ class Packed {
   template <typename T>
   std::size_t add(std::vector<T>&&) = delete;
 
-  // What the buffer would hold.
+  // The bytes that the buffer would hold.
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> all(bytes_);
     for (const device::UploadPart& part : parts_) {

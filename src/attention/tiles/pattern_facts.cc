@@ -15,8 +15,8 @@ namespace annulus::attention {
 namespace {
 
 // Whether neighbouring rows of blocks keep such different blocks that a tile over two rows would
-// compute more than a third more than a row keeps on average. Samples pairs of rows, evenly spread
-// over the layout.
+// compute over a third more blocks than one row keeps on average. The function samples pairs of
+// rows, evenly spread over the layout.
 bool is_scattered(const BlockLayout& layout) {
   constexpr std::int64_t kSamples = 64;
   const std::int64_t pairs = layout.rows() / 2 * layout.heads;
@@ -56,7 +56,7 @@ bool sees_alike(const pattern::Node& node, const Problem& problem, std::int64_t 
        extent.k_position < 0 || extent.keys().end > layout->seq_k)) {
     return false;
   }
-  // All queries see the same, or those of each pair of tile rows.
+  // Either all queries see the same keys, or the queries of each pair of tile rows do.
   return pattern::sees_alike_in_groups(node, queries, std::max<std::int64_t>(1, problem.seq_q)) ||
          (base::ceil_div(problem.seq_q, tile_rows) % 2 == 0 &&
           pattern::sees_alike_in_groups(node, queries, 2 * tile_rows));

@@ -16,7 +16,7 @@
 
 namespace annulus::attention {
 
-// The smallest blocks of a pattern's leaves; without limit if no leaf has blocks.
+// The size of the smallest blocks of a pattern's leaves. There is no limit if no leaf has blocks.
 struct Blocks {
   std::int64_t rows = std::numeric_limits<std::int64_t>::max();
   std::int64_t columns = std::numeric_limits<std::int64_t>::max();
@@ -24,21 +24,21 @@ struct Blocks {
 };
 Blocks finest_blocks(const pattern::Node& node);
 
-// Why groups of `heads` query heads do not share one head of K and V, or nothing.
+// Why groups of `heads` query heads do not share one head of K and V, or nullopt if they do.
 std::optional<std::string> why_not_one_kv_head(const Problem& problem, int heads);
 
-// Why groups of `heads` heads do not share K and V and see the same keys, or nothing, as far as the
-// pattern tells.
+// Why groups of `heads` heads do not share K and V or do not see the same keys, or nullopt if the
+// pattern shows that they do.
 std::optional<std::string> why_not_together(const Problem& problem, int heads);
 
-// Whether the pattern promises that pairs of neighbouring tile rows make the same steps, and that
-// no position is read for a row behind the last. Where rows or keys are several segments, a pattern
-// that needs positions promises nothing.
+// Whether the pattern ensures that pairs of neighbouring tile rows make the same steps, and that no
+// position is read for a row after the last one. False for a pattern that needs positions if rows
+// or keys are several segments.
 bool rows_are_alike(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
                     kernels::Positions positions);
 
-// Whether the problem is only a band of keys with scaled scores, so that a kernel reads no tables
-// or positions, and no list tile by tile.
+// Whether the problem is only a band of keys with scaled scores, so a kernel reads no tables, no
+// positions, and no list of single tiles.
 bool is_plain(const Problem& problem, kernels::Positions positions);
 
 }  // namespace annulus::attention

@@ -2,8 +2,7 @@
 #define ANNULUS_ATTENTION_TILES_PLANES_H_
 
 // Which heads of which batches of a problem differ in what they see. A plane is what one distinct
-// head of one distinct batch sees; whatever is made or counted for a pattern is made once for each
-// plane.
+// head of one distinct batch sees. Lists and counts of a pattern are made once for each plane.
 //
 //   const Planes planes(problem);
 //   planes.each(placement, R, C, [&](Classifier& classifier, std::int64_t head) {
@@ -22,13 +21,14 @@ namespace annulus::attention {
 
 class Planes {
  public:
-  // Throws Error{kInvalidArgument} where layouts of the pattern are made for other heads.
+  // Throws Error{kInvalidArgument} if layouts of the pattern are made for another number of heads.
   explicit Planes(const Problem& problem);
 
   std::int64_t count() const { return count_; }
-  // Batches that differ: batch b has the planes of batch b mod this.
+  // The number of distinct batches: batch b has the planes of batch b mod this number.
   std::int64_t batches() const { return std::ssize(seen_.of_batch); }
-  // Heads that differ in any batch: head h of a batch sees what head h mod this sees.
+  // The number of distinct heads in any batch: head h of a batch sees what head h mod this number
+  // sees.
   std::int64_t heads() const { return heads_; }
 
   std::int64_t plane_of(std::int64_t batch, std::int64_t head) const {
@@ -36,15 +36,17 @@ class Planes {
         static_cast<std::size_t>(seen_.of_batch[static_cast<std::size_t>(batch % batches())]);
     return firsts_[which] + head % distinct_[which];
   }
-  // How many heads of how many batches have each plane. Of a problem without batches, as of one.
+  // How many pairs of a head and a batch have each plane. A problem without batches counts as one
+  // batch.
   std::vector<double> times() const;
 
-  // The pattern where all batches see the same, which may be a band; null where they do not.
+  // The pattern if all batches see the same; it may be a band. Null if batches differ.
   const Pattern* only_pattern() const {
     return seen_.patterns.size() == 1 ? seen_.patterns.data() : nullptr;
   }
 
-  // Calls f(classifier, head) for each plane in turn, until one returns false; whether none did.
+  // Calls f(classifier, head) for each plane in turn, until one call returns false. Returns whether
+  // no call did.
   template <typename F>
   bool each(const pattern::Placement& placement, std::int64_t block_rows,
             std::int64_t block_columns, const F& f) const {
@@ -56,7 +58,7 @@ class Planes {
     }
     return true;
   }
-  // Calls f(pattern, head) for each plane, without a classifier.
+  // Calls f(pattern, head) for each plane. No classifier is made.
   template <typename F>
   void each_pattern(const F& f) const {
     for (std::size_t which = 0; which < seen_.patterns.size(); ++which) {
@@ -68,8 +70,8 @@ class Planes {
   std::int64_t batch_ = 0;
   std::int64_t all_heads_ = 0;
   pattern::BatchPatterns seen_;
-  std::vector<std::int64_t> distinct_;  // of each pattern: heads that differ
-  std::vector<std::int64_t> firsts_;    // and its first plane
+  std::vector<std::int64_t> distinct_;  // the number of distinct heads of each pattern
+  std::vector<std::int64_t> firsts_;    // the first plane of each pattern
   std::int64_t count_ = 0;
   std::int64_t heads_ = 1;
 };

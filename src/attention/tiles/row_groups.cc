@@ -13,11 +13,12 @@ namespace {
 using kernels::RowGroup;
 using kernels::RowRuns;
 
-// A kernel goes through the groups one by one to find its row's.
+// A kernel searches the groups one by one for the group of its row.
 constexpr std::size_t kMaxGroups = 32;
-// Rows after which a progression repeats, at most. Beyond that it would be no shorter.
+// The most rows after which a progression may repeat. With a longer period, groups would take as
+// much memory as single records.
 constexpr std::int64_t kMaxPeriod = 256;
-// Terms of a progression that is worth a group.
+// The least number of terms of a progression that is worth a group.
 constexpr std::int64_t kLeastTerms = 4;
 
 RowRuns difference(const RowRuns& a, const RowRuns& b) { return a.stepped(b, -1); }
@@ -65,7 +66,7 @@ class GroupFinder {
     made_.runs.insert(made_.runs.end(), steps.begin(), steps.end());
   }
 
-  // Adds a row to the last group where that goes on with it, else as a group of its own.
+  // Adds a row to the last group if the row continues it, else as a group of its own.
   void add_one(std::int64_t row) {
     const RowRuns runs = at(row);
     if (!made_.groups.empty()) {
@@ -78,11 +79,11 @@ class GroupFinder {
     add(row, 1, {runs}, {RowRuns{}});
   }
 
-  // Adds as many of the `alike` rows from `row` on as are a progression, and returns how many. Over
-  // a period of rows moving ends move by whole tiles. So a number of a record is a linear function
-  // of the term, or the part of one above 0, as the number of full tiles between a moving end and a
-  // fixed one; or two runs meet, whose distance is such a number. A function of that kind that lies
-  // on one line in the terms 0, 1 and n is linear up to n, whatever n.
+  // Adds the leading rows, of the `alike` rows from `row` on, that form a progression. Returns
+  // their number. Over a period of rows, moving ends move by whole tiles. So each number of a
+  // record is a linear function of the term, or the positive part of one: for example the number of
+  // full tiles between a moving end and a fixed end, or the distance of two runs that meet. If such
+  // a function lies on one line at the terms 0, 1 and n, it is linear from 0 to n, for every n.
   std::int64_t add_progression(std::int64_t row, std::int64_t alike) {
     const std::int64_t terms = alike / period_;
     if (terms < kLeastTerms) return 0;
@@ -101,7 +102,8 @@ class GroupFinder {
       }
       return true;
     };
-    std::int64_t linear = 1, bent = terms;  // terms at which it is, and at which it is not
+    std::int64_t linear = 1, bent = terms;  // terms at which the record is linear, and at which it
+                                            // is not
     if (is_linear_at(terms - 1)) linear = terms - 1;
     while (bent - linear > 1) {
       const std::int64_t middle = linear + (bent - linear) / 2;
@@ -118,8 +120,8 @@ class GroupFinder {
     return (linear + 1) * period_;
   }
 
-  // Sets the launch order: groups by their longest row, and in a group from the end where rows are
-  // longer.
+  // Sets the launch order: groups come in the order of their longest row, and each group starts at
+  // the end with longer rows.
   void put_in_order() {
     std::vector<std::pair<std::int64_t, RowGroup>> groups;
     for (RowGroup& group : made_.groups) {
@@ -163,7 +165,7 @@ RowSums sum_group(const RowGroup& group, const std::vector<RowRuns>& runs) {
     const std::int64_t full = sum(std::int64_t{record.full_count[0]} + record.full_count[1],
                                   std::int64_t{step.full_count[0]} + step.full_count[1]);
     const std::int64_t first = record.count, last = first + (terms - 1) * step.count;
-    // A length that changes is 0 in the first or the last term alone.
+    // A length that changes can be 0 only in the first or the last term.
     const std::int64_t empty =
         step.count == 0 ? (first == 0 ? terms : 0) : (first == 0 ? 1 : 0) + (last == 0 ? 1 : 0);
     sums = (i == 0 ? RowSums{.shortest_row = first} : sums) +
@@ -190,11 +192,11 @@ RowSums RowGroups::sums() const {
 
 bool RowGroups::are_better() const {
   constexpr std::int64_t kTimesShorter = 4;
-  // More works than that run at a time on no device.
+  // No device runs more works than this at a time.
   constexpr std::int64_t kWorksAtATime = 4096;
   std::int64_t rows = 0, tiles = 0;
-  std::int64_t shortest = INT64_MAX;  // of the rows so far
-  std::int64_t late = 0;              // the longest row behind a shorter one
+  std::int64_t shortest = INT64_MAX;  // the shortest of the rows so far
+  std::int64_t late = 0;              // the longest row after a shorter one
   for (const RowGroup& group : groups) {
     const RowSums sums = sum_group(group, runs);
     // Rows of a group that differ by a tile are not put in order.

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_ATTENTION_TILES_ROW_GROUPS_H_
 #define ANNULUS_ATTENTION_TILES_ROW_GROUPS_H_
 
-// Tile rows of one or two runs that need no record each: in a window with global tokens, or in
-// documents, most rows follow from the ones before them. They are found by the places where the
-// ends of the pattern's keys pass each other (pattern/rows_alike.h): between two of them every
-// number of a row's record is a linear function of the row, so a few rows tell all, and a list of a
-// billion tokens takes as long as one of a thousand.
+// Groups of tile rows of one or two runs, which need no record for each row. In a window with
+// global tokens, or in documents, most rows follow from the rows before them. Groups end at the
+// rows where ends of the pattern's keys pass each other (pattern/rows_alike.h). Between two such
+// rows every number of a row's record is a linear function of the row, so a few rows determine all.
+// A list of a billion tokens takes as long as a list of a thousand.
 
 #include <cstdint>
 #include <optional>
@@ -28,26 +28,26 @@ struct RowSums {
 // The rows of a list as groups, in launch order.
 struct RowGroups {
   std::vector<kernels::RowGroup> groups;
-  std::vector<kernels::RowRuns> runs;  // their records and steps
+  std::vector<kernels::RowRuns> runs;  // their records, and the steps from one term to the next
 
   friend bool operator==(const RowGroups& a, const RowGroups& b) {
     return a.groups == b.groups && a.runs == b.runs;
   }
   RowSums sums() const;
-  // Whether a kernel should have them in place of a record for each row: they have to be much
-  // shorter, and launched nearly as well. The groups with the longest rows come first, so that long
-  // rows of one may follow shorter rows of another; such rows must be next to nothing beside the
-  // share of a multiprocessor.
+  // Whether a kernel should read groups in place of a record for each row. The groups have to take
+  // much less memory, and their launch order has to be nearly as good. The groups with the longest
+  // rows come first, so long rows of one group may follow shorter rows of another. Such rows must
+  // be very short compared with the work of a multiprocessor.
   bool are_better() const;
 };
 
-// The groups of a classifier's rows; nothing if some row has more than two runs, or if there would
-// be many groups, which is soon found out. Requires: has_runs() of the pattern (tile_runs.h).
+// The groups of a classifier's rows; nullopt if some row has more than two runs, or if there would
+// be many groups, which the search finds early. Requires: has_runs() of the pattern (tile_runs.h).
 std::optional<RowGroups> find_groups(pattern::Classifier& classifier, std::int64_t head);
 
-// The sums over the rows of a group, of which `runs` are the records and steps.
+// The sums over the rows of a group, whose records and steps are in `runs`.
 RowSums sum_group(const kernels::RowGroup& group, const std::vector<kernels::RowRuns>& runs);
-// The sums over two sets of rows.
+// Adds the sums over two sets of rows.
 RowSums operator+(const RowSums& a, const RowSums& b);
 
 }  // namespace annulus::attention

@@ -33,10 +33,10 @@ struct Line {
 
 struct Band {
   Line first = Line::constant(-kFar);  // the first key that is seen
-  Line end = Line::constant(kFar);     // the first one behind them that is not
+  Line end = Line::constant(kFar);     // the first key after them that is not seen
 };
 
-// The pointwise maximum and minimum of two lines, if that is such a line again.
+// The pointwise maximum and minimum of two lines, or nullopt if they are not lines of this form.
 std::optional<Line> larger(const Line& a, const Line& b) {
   if (a == b) return a;
   if (b.is_constant()) return Line{a.offset, std::max(a.least, b.least), std::max(a.most, b.most)};
@@ -60,7 +60,7 @@ std::optional<Band> intersection(const Band& a, const Band& b) {
   return Band{*first, *end};
 }
 
-// The union of two bands, which is a band if they share one end.
+// The union of two bands. It is a band if they share one end; otherwise nullopt.
 std::optional<Band> union_of(const Band& a, const Band& b) {
   std::optional<Line> first = a.first, end = a.end;
   if (a.first == b.first) {
@@ -74,7 +74,8 @@ std::optional<Band> union_of(const Band& a, const Band& b) {
   return Band{*first, *end};
 }
 
-// The complement of a band that is open on one side. Any other complement would be two bands.
+// The complement of a band that is open on one side. The complement of any other band would be two
+// bands.
 std::optional<Band> complement(const Band& band) {
   const Band all;
   if (band.first == all.first) return Band{band.end, all.end};
@@ -94,8 +95,8 @@ std::optional<Band> band_of(const pattern::leaves::Leaf& leaf) {
   return band;
 }
 
-// The band of an expression, from those of its parts. Expressions by head, by level or of several
-// branches have none.
+// The band of an expression, from the bands of its parts. Expressions by head, by level or of
+// several branches have no band.
 std::optional<Band> band_of(const pattern::Node& node) {
   using pattern::Kind;
   switch (node.kind) {
@@ -124,7 +125,7 @@ std::optional<Band> band_of(const pattern::Node& node) {
   return std::nullopt;
 }
 
-// A line in rows of Q and K instead of positions.
+// Converts a line from positions to rows of Q and K.
 Ramp ramp_of(const Line& line, std::int64_t q_position, std::int64_t k_position,
              std::int64_t seq_k) {
   const auto row_of = [&](std::int64_t key) {
@@ -135,13 +136,13 @@ Ramp ramp_of(const Line& line, std::int64_t q_position, std::int64_t k_position,
           row_of(line.most)};
 }
 
-// Adds the queries at which a ramp begins and ends to rise.
+// Adds the queries at which a ramp begins to rise and stops rising.
 void add_corners(const Ramp& ramp, std::vector<std::int64_t>* corners) {
   for (const std::int64_t key : {ramp.least, ramp.most}) corners->push_back(key - ramp.offset);
 }
 
-// Sets seen_begin and seen_end; false if the queries that see something are not one run. Between
-// corners the number of keys that a query sees is linear, so that only corners are looked at.
+// Sets seen_begin and seen_end. Returns false if the queries that see something are not one run.
+// Between corners the number of keys that a query sees is linear, so only corners are checked.
 bool find_seen(std::int64_t seq_q, RowBand* band) {
   std::vector<std::int64_t> corners = {0, seq_q - 1};
   add_corners(band->first, &corners);
@@ -176,8 +177,8 @@ bool find_seen(std::int64_t seq_q, RowBand* band) {
   return true;
 }
 
-// Sums over the rows of a band. Rows near a corner are looked at one by one; between corners counts
-// are linear functions of the row, so that the first and last rows give the sum.
+// Adds up counts over the rows of a band. Rows near a corner are computed one by one. Between
+// corners counts are linear functions of the row, so the first and last rows give the sum.
 class BandAdder {
  public:
   BandAdder(const RowBand& band, std::int64_t seq_q, std::int64_t seq_k, std::int64_t tile_rows,
@@ -186,7 +187,7 @@ class BandAdder {
 
   BandSums run() {
     const std::int64_t row_tiles = base::ceil_div(seq_q_, rows_);
-    // The rows that are looked at one by one: two on each side of the row of a corner.
+    // The rows that are computed one by one: two on each side of the row of a corner.
     std::vector<std::int64_t> corners = {0, seq_q_, band_.seen_begin, band_.seen_end};
     add_corners(band_.first, &corners);
     add_corners(band_.end, &corners);
@@ -223,8 +224,9 @@ class BandAdder {
     sums_.empty_rows += run.count == 0;
   }
 
-  // Adds rows [begin, end), which have no corner in or beside them. From one row to the period-th
-  // next the band moves by whole tiles, so that the counts of such rows are a linear function.
+  // Adds rows [begin, end), which have no corner in them or next to them. From one row to the row a
+  // period later the band moves by whole tiles, so that the counts of such rows are a linear
+  // function.
   void add_smooth(std::int64_t begin, std::int64_t end) {
     const std::int64_t period = columns_ / std::gcd(rows_, columns_);
     if (end - begin <= 4 * period) {
@@ -244,7 +246,7 @@ class BandAdder {
     sums_.longest_row = std::max<std::int64_t>({sums_.longest_row, from.count, to.count});
     sums_.empty_rows += from.count == 0 ? n : 0;
     // The number of full tiles is the positive part of a linear function. If it is positive at one
-    // end only, the two terms at that end give its slope, and so where it reaches 0.
+    // end only, the two terms at that end give its slope, and so the term at which it reaches 0.
     std::int64_t full_begin = 0, full_end = n;  // terms that may be positive
     if (from.full_count == 0 && to.full_count == 0) return;
     const auto full = [&](std::int64_t term) {

@@ -18,7 +18,7 @@
 namespace annulus::attention {
 namespace {
 
-// stopped() is asked after this many rows, which take some milliseconds.
+// stopped() is called once for this number of rows, which take some milliseconds.
 constexpr std::int64_t kRowsBetweenStops = 1 << 14;
 
 void count_band(const kernels::RowBand& band, const Problem& problem, std::int64_t max_named,
@@ -30,8 +30,8 @@ void count_band(const kernels::RowBand& band, const Problem& problem, std::int64
   counts->full_tiles = sums.full_tiles * counts->copies;
   counts->partial_tiles = (sums.tiles - sums.full_tiles) * counts->copies;
   counts->longest_row = sums.longest_row;
-  // The pipe model deals every CTA one by one up to this number of CTAs; with more, it estimates
-  // the makespan and reads no lengths.
+  // Up to this number of CTAs, the pipe model deals out every CTA one by one. With more CTAs it
+  // estimates the makespan and reads no lengths.
   if (counts->ctas > max_named) return;
   for (std::int64_t row = 0; row < counts->row_tiles; ++row) {
     counts->lengths.push_back(
@@ -70,7 +70,7 @@ std::pair<std::int64_t, std::int64_t> classes_of(const TileList& list, std::int6
   return {full, partial};
 }
 
-// The rows of one list. Lengths are not known where they need not be named.
+// The rows of one list. Their lengths are unknown if they need not be listed.
 struct Rows {
   std::vector<std::int32_t> lengths;
   std::int64_t full = 0, partial = 0;
@@ -94,8 +94,8 @@ bool are_named(const TileCounts& counts, const Problem& problem, const CountedHe
              kMaxNamedRows / std::max<std::int64_t>(1, counts.row_tiles);
 }
 
-// False where stopped() turned true meanwhile. grouped: rows may follow from their numbers, and are
-// counted together where they do; then there are no lengths.
+// Returns false if stopped() returned true before the end. With `grouped`, rows that follow from
+// their numbers are counted together, and then no lengths are listed.
 bool count_plane(pattern::Classifier& classifier, std::int64_t head, bool grouped,
                  const std::function<bool()>& stopped, Rows* rows) {
   if (grouped) {
@@ -116,7 +116,7 @@ bool count_plane(pattern::Classifier& classifier, std::int64_t head, bool groupe
   return true;
 }
 
-// rows_of(batch, head) are those of a head's list.
+// rows_of(batch, head) returns the rows of the list of a head.
 template <typename F>
 void add_heads(const Problem& problem, const CountedHeads& counted, TileCounts* counts,
                const F& rows_of) {
@@ -199,9 +199,10 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
 TileCounts estimate_tiles(const Problem& problem, std::int64_t tile_rows,
                           std::int64_t tile_columns) {
   constexpr std::int64_t kMaxNamed = 2048, kMaxPlanes = 4;
-  constexpr std::int64_t kMinRows = 2, kMaxRows = 32, kMaxCells = 1 << 15;  // of a plane
-  // Beyond these a look would take long, and all tiles count as kept; but rows of few runs are
-  // looked at quickly.
+  // kMaxCells is the limit for one plane.
+  constexpr std::int64_t kMinRows = 2, kMaxRows = 32, kMaxCells = 1 << 15;
+  // Beyond these limits a sample would take long, and all tiles count as kept. But rows of few runs
+  // are always sampled, because they are fast.
   constexpr std::int64_t kMaxColumns = 1 << 17, kMaxLeaves = 64;
   const pattern::Placement placement = placement_of(problem);
   TileCounts counts = counts_of(problem, tile_rows, tile_columns);
@@ -230,7 +231,7 @@ TileCounts estimate_tiles(const Problem& problem, std::int64_t tile_rows,
   planes.each(grid.placement, grid.rows_together, tile_columns,
               [&](pattern::Classifier& classifier, std::int64_t head) {
                 const std::int64_t count = classifier.rows();
-                // Drawn, since rows at equal distances may all be alike.
+                // Rows are drawn at random, because rows at equal distances may all be alike.
                 base::Random random(1);
                 for (std::int64_t look = 0; look < std::min(looks, count); ++look) {
                   const std::int64_t row = count <= looks

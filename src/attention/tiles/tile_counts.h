@@ -1,8 +1,9 @@
 #ifndef ANNULUS_ATTENTION_TILES_TILE_COUNTS_H_
 #define ANNULUS_ATTENTION_TILES_TILE_COUNTS_H_
 
-// The number of tiles of each row of a problem for M x N, without the tiles themselves: what a cost
-// model needs of a TileList. The time grows with the intervals of visible keys, not with the tiles.
+// The number of tiles of each row of a problem for M x N, without the tiles themselves. A cost
+// model needs no more of a TileList. The time grows with the intervals of visible keys, not with
+// the tiles.
 
 #include <cstdint>
 #include <functional>
@@ -23,13 +24,13 @@ struct TileCounts {
   std::int64_t row_tiles = 0;     // ceil(Sq / M)
   std::int64_t seq_k = 0;         // keys of the problem
   std::int64_t heads_per_kv = 1;  // H / Hkv
-  // [distinct heads of distinct batches, row_tiles]: tiles of each row. Each of them is launched
-  // `copies` times. May be empty if there are more than kMaxNamedRows CTAs, and in estimates;
-  // readers must not need it then.
+  // [distinct heads of distinct batches, row_tiles]: tiles of each row. Each row is launched
+  // `copies` times. The vector may be empty if there are more than kMaxNamedRows CTAs, and in
+  // estimates, so readers must not depend on it.
   std::vector<std::int32_t> lengths;
-  std::int64_t copies = 0;  // B H over their number
+  std::int64_t copies = 0;  // B H divided by the number of listed heads
 
-  // Totals of everything that is launched.
+  // Totals over everything that is launched.
   std::int64_t ctas = 0;
   std::int64_t full_tiles = 0;
   std::int64_t partial_tiles = 0;
@@ -38,8 +39,9 @@ struct TileCounts {
   std::int64_t tiles() const { return full_tiles + partial_tiles; }
 };
 
-// The heads of the batches that are counted, each of which stands for `copies`: those that differ
-// where as many of each are launched, else all.
+// The heads of the batches that are counted. Each one stands for `copies` heads. If each distinct
+// head of each distinct batch is launched equally often, only these are counted, else all heads
+// are.
 struct CountedHeads {
   CountedHeads(const Problem& problem, std::int64_t distinct_batches, std::int64_t distinct_heads);
 
@@ -49,21 +51,22 @@ struct CountedHeads {
 };
 CountedHeads counted_heads(const Problem& problem, const TileList& list);
 
-// No tiles yet, and what is known of them: their size, and the problem's keys and heads.
+// A TileCounts without tiles yet, with the size of the tiles and the problem's keys and heads.
 TileCounts counts_of(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns);
 
-// Requires and throws as make_tile_list, without its limit on the number of tiles.
+// Has the requirements and errors of make_tile_list, but no limit on the number of tiles.
 TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns);
 
-// The same; nothing if stopped(), which is asked now and then, returns true before the end.
+// Counts like count_tiles(), but returns nullopt if stopped(), which is called from time to time,
+// returns true before the end.
 std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_rows,
                                       std::int64_t tile_columns,
                                       const std::function<bool()>& stopped);
 
-// About the same, in a time that does not grow with the problem, for a choice between tiles: of a
-// band the exact totals, else those of some rows of some planes, drawn always alike; where a row
-// takes long to look at, as if all were kept. The lengths of rows are listed only where that takes
-// little. Throws as count_tiles.
+// An estimate of count_tiles(), in a time that does not grow with the problem, for a choice between
+// sizes of tiles. The totals of a band are exact. Otherwise they are extrapolated from some rows of
+// some planes, which are drawn with a fixed seed. If a row takes long to count, all its tiles count
+// as kept. The lengths of rows are listed only if that takes little time. Throws as count_tiles.
 TileCounts estimate_tiles(const Problem& problem, std::int64_t tile_rows,
                           std::int64_t tile_columns);
 

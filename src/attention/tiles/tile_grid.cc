@@ -19,15 +19,16 @@ bool has_blocks(const pattern::Node& node) {
       node, [](const pattern::leaves::Structure& leaf) { return leaf.layout != nullptr; });
 }
 
-// Whether M neighbouring queries together see little more than one of them does. Otherwise a decode
-// of a few queries keeps its own list, since that of a whole tile would hold many more tiles.
+// Whether M neighbouring queries together see little more than one of them does. If not, a decode
+// of a few queries keeps its own list, because the list of a whole tile of queries would hold many
+// more tiles.
 bool neighbours_agree(const pattern::Node& node, std::int64_t tile_rows) {
   return !pattern::any_leaf(
       node, [&](const pattern::leaves::Structure& leaf) { return leaf.agreeing_rows < tile_rows; });
 }
 
-// The least number of keys of the sequence with which each leaf that depends on this number sees
-// the same; -1 if no leaf depends on it.
+// The least number of keys of the sequence with which every leaf that depends on this number sees
+// the same keys as with `keys`; -1 if no leaf depends on it.
 std::int64_t least_keys(const pattern::Node& node, std::int64_t keys) {
   std::int64_t least = -1;
   pattern::each_leaf(node, [&](const pattern::leaves::Leaf& leaf) {
@@ -54,9 +55,9 @@ TileGrid grid_of(const Problem& problem, const pattern::Placement& placement,
   const pattern::Node& node = problem.pattern.node();
   if (placement.q.size() != 1 || placement.k.size() != 1 || has_blocks(node)) return grid;
   if (visible_keys(problem, placement).empty()) return grid;
-  // Keys are filled up to whole tiles. Queries of more than a tile are too; fewer are extended on
-  // both sides to multiples of M, so that the list stays the same while a decode moves through
-  // them.
+  // Keys are padded to whole tiles. Queries of more than a tile are padded too. Fewer queries are
+  // extended on both sides to multiples of M, so that the list stays the same while a decode
+  // advances through a tile.
   Segment& q = grid.placement.q.front();
   Segment& k = grid.placement.k.front();
   k.length = base::round_up(k.length, tile_columns);

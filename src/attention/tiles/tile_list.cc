@@ -24,11 +24,11 @@
 namespace annulus::attention {
 namespace {
 
-// The most tiles, and the most mask words, of a list: 2 GB each.
+// The most tiles of a list, and the most mask words: 2 GB for each.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 29;
 
-// Appends the launch order of the list that was appended last, the longest row first, and takes its
-// rows into longest_row and empty_rows.
+// Appends the launch order of the list that was appended last, the longest row first, and updates
+// longest_row and empty_rows with its rows.
 void append_order(std::int64_t which, TileList* list) {
   base::charge(list->row_tiles * std::bit_width(static_cast<std::uint64_t>(list->row_tiles)));
   std::vector<std::int32_t> order(static_cast<std::size_t>(list->row_tiles));
@@ -43,7 +43,7 @@ void append_order(std::int64_t which, TileList* list) {
   }
 }
 
-// What lists are made of: the planes of a problem in the rows of a placement.
+// The source of lists: the planes of a problem, for the rows of a placement.
 struct Seen {
   const Planes& planes;
   const pattern::Placement& placement;
@@ -63,14 +63,14 @@ struct Seen {
              list.seq_q, list.seq_k, kMaxEntries, list.tile_rows, list.tile_columns);
 }
 
-// Refuses the list of one head where a sample of its rows shows that it would be much too long, or
-// would take much more work than is left. The rows are drawn, since rows at equal distances may all
-// be alike. Of those the longest quarter counts as nothing, so that a few long rows among many do
-// not make the list seem too long, and few rows have to show it the more clearly. Returns how many
-// tiles the list seems to have.
+// Throws if a sample of the rows of one head shows that the list would be much too long, or would
+// take much more work than is left. Rows are drawn at random, because rows at equal distances may
+// all be alike. The longest quarter of the sample counts as 0, so that a few long rows do not make
+// the list seem too long. With fewer rows in the sample, the excess has to be larger. Returns an
+// estimate of the list's tiles.
 double check_sample(const TileList& list, pattern::Classifier& classifier, std::int64_t head) {
   constexpr std::size_t kMaxRows = 64, kMinRows = 4;
-  constexpr double kSurely = 4;  // how many times too long a list has to seem by all rows
+  constexpr double kSurely = 4;  // by which factor a list must seem too long if all rows are drawn
   std::vector<std::int64_t> tiles, steps;
   const auto of_all_rows = [&](std::vector<std::int64_t>& each) {
     std::ranges::sort(each);
@@ -106,11 +106,12 @@ bool is_large(const TileList& list, const Seen& seen) {
          static_cast<double>(kMaxEntries);
 }
 
-// Refuses a list that is too long, or that takes too much work, before it is made: a dense pattern
-// over a billion keys has 10^14 tiles. Small grids are not looked at. In large ones a sample of
-// rows tells at once where the list would be much too long, or where it is so short that its tiles
-// may be counted while it is made; where it does not tell, they are counted before. Returns how
-// many tiles the lists of all planes have or seem to have, or 0 for a small grid.
+// Throws for a list that is too long, or that takes too much work, before it is made: a dense
+// pattern over a billion keys has 10^14 tiles. Small grids are not checked. In a large grid, a
+// sample of rows shows quickly if the list would be much too long. It also shows if the list is so
+// short that its tiles may be counted while it is made; if it is not, the tiles are counted first.
+// Returns the number of tiles of the lists of all planes, counted or estimated, or 0 for a small
+// grid.
 std::int64_t check_tiles(const TileList& list, const Seen& seen) {
   if (!is_large(list, seen)) return 0;
   std::int64_t tiles = 0;
@@ -141,7 +142,7 @@ void check_words(const TileList& list) {
              kMaxEntries, 1 << list.granule_row_shift, 1 << list.granule_column_shift);
 }
 
-// Sets head_list: each head of each batch has the list of its plane.
+// Sets head_list: each head of each batch gets the list of its plane.
 void name_lists(const std::vector<std::int32_t>& of_plane, const Seen& seen, TileList* list) {
   if (list->lists == 1) return;
   list->batches = seen.planes.batches();
@@ -153,7 +154,7 @@ void name_lists(const std::vector<std::int32_t>& of_plane, const Seen& seen, Til
   }
 }
 
-// The ends of a list's arrays: where a list that is being appended begins.
+// The sizes of a list's arrays. The next appended list begins there.
 struct Ends {
   std::int64_t rows = 0;  // entries of row_begin
   std::int64_t tiles = 0;
@@ -164,7 +165,8 @@ struct Ends {
   }
 };
 
-// Appends the row of a head. Requires: the row's number is that of rows that are appended already.
+// Appends the row of a head. Requires: rows are appended in order, so the row's number is the
+// number of rows so far.
 void append_row(const std::vector<pattern::BlockRun>& runs, std::int64_t head, std::int64_t row,
                 const BlockMask* mask, TileList* list) {
   std::size_t at = list->tiles.size();
@@ -191,7 +193,7 @@ void append_row(const std::vector<pattern::BlockRun>& runs, std::int64_t head, s
   list->row_begin.push_back(std::ssize(list->tiles));
 }
 
-// Whether the lists between two pairs of ends are equal, apart from where they are.
+// Whether the lists between two pairs of ends are equal, apart from their place in the arrays.
 bool are_equal(const TileList& list, const Ends& a, const Ends& a_end, const Ends& b,
                const Ends& b_end) {
   if (a_end.tiles - a.tiles != b_end.tiles - b.tiles) return false;
@@ -211,7 +213,7 @@ bool are_equal(const TileList& list, const Ends& a, const Ends& a_end, const End
          equal(list.mask_words, a.words, a_end.words, b.words, std::equal_to<>());
 }
 
-// Removes what lies behind the ends.
+// Removes everything after the ends.
 void cut_off(const Ends& ends, TileList* list) {
   for (std::int64_t at = ends.tiles; at < std::ssize(list->tiles); ++at) {
     const bool partial = (list->tiles[static_cast<std::size_t>(at)] & 1) != 0;
@@ -223,15 +225,16 @@ void cut_off(const Ends& ends, TileList* list) {
   list->mask_words.resize(static_cast<std::size_t>(ends.words));
 }
 
-// Makes the list tile by tile, in the arrays where it stays. The list of a plane that is equal to
-// an earlier one is cut off again. The limit on tiles counts those of all planes.
+// Makes the list tile by tile, in its final arrays. If the list of a plane equals an earlier one,
+// it is removed again. The limit on tiles applies to the sum over all planes.
 void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& mask,
                  TileList* list) {
-  // A little more than there seem to be, since a list that grows is copied.
+  // Reserves a little more than the estimate, because a list that outgrows its memory is copied.
   const std::int64_t tiles = check_tiles(*list, seen);
   base::reserve_huge(&list->tiles, static_cast<std::size_t>(tiles + tiles / 16));
   const bool large = is_large(*list, seen);
-  std::vector<Ends> lists = {{}};  // where each distinct list begins, and the end of the last; few
+  std::vector<Ends> lists = {{}};  // where each distinct list begins, and the end of the last;
+                                   // there are few
   std::vector<std::int32_t> list_of;
   std::int64_t cut_tiles = 0;
   seen.each(*list, [&](pattern::Classifier& classifier, std::int64_t head) {
@@ -268,8 +271,8 @@ void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& m
   name_lists(list_of, seen, list);
 }
 
-// Makes the list as groups of rows; false, and the list is unchanged, if that would be no better
-// than a record for each row.
+// Makes the list as groups of rows. Returns false and leaves the list unchanged if that would not
+// be better than a record for each row.
 bool make_groups(const Seen& seen, TileList* list) {
   std::vector<RowGroups> lists;
   std::vector<std::int32_t> list_of;
@@ -308,7 +311,8 @@ bool make_groups(const Seen& seen, TileList* list) {
   return true;
 }
 
-// Makes the list as runs; false, and the list is unchanged, if some row has more than two runs.
+// Makes the list as runs. Returns false and leaves the list unchanged if some row has more than two
+// runs.
 bool make_runs(const Seen& seen, TileList* list) {
   using Runs = std::vector<kernels::RowRuns>;
   std::vector<Runs> lists;
@@ -360,7 +364,7 @@ kernels::RowRun row_of_band(const TileList& list, std::int64_t row) {
                            static_cast<int>(list.seq_k), static_cast<int>(row));
 }
 
-// Tiles of each list.
+// The number of tiles of each list.
 std::vector<std::int64_t> kept_of_lists(const TileList& tiles) {
   if (tiles.lists == 1) return {tiles.kept_tiles()};
   std::vector<std::int64_t> kept(static_cast<std::size_t>(tiles.lists));
@@ -465,11 +469,11 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   list.seq_k = pattern::total_length(placement.k);
   const Planes planes(problem);
   const Seen seen = {planes, placement, problem.heads};
-  // Impossible sizes are refused here, whatever the pattern shows.
+  // This throws for impossible sizes, whatever the pattern is.
   const pattern::Classifier grid(Pattern(), placement, tile_rows, tile_columns);
   list.row_tiles = grid.rows();
   list.column_tiles = grid.columns();
-  // The shortest form that is possible: a band, else runs, else tile by tile. Patterns with
+  // The shortest form that is possible: a band, else runs, else a list tile by tile. Patterns with
   // blocks() are listed, because only lists have mask words.
   if (form != ListForm::kListed && layout == nullptr) {
     const Pattern* const only = planes.only_pattern();

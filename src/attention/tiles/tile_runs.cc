@@ -9,7 +9,7 @@ namespace {
 
 using pattern::BlockRun;
 
-// Whether the keys of some leaf are scattered over a row, as those of several levels are.
+// Whether the keys of some leaf are scattered over a row. The keys of a leaf of several levels are.
 bool is_scattered(const pattern::Node& node) {
   if (node.kind == pattern::Kind::kHierarchical) return true;
   if (node.kind == pattern::Kind::kLeaf) {
@@ -19,8 +19,8 @@ bool is_scattered(const pattern::Node& node) {
       node.children, [](const pattern::NodePointer& child) { return is_scattered(*child); });
 }
 
-// Appends tiles [begin, end) of a row, whose columns begin at `column`, as runs of one class each.
-// The full_count tiles from full_begin on are full.
+// Appends tiles [begin, end) of a row, whose columns begin at `column`, as runs; each run has one
+// class. The full_count tiles from full_begin on are full.
 void add_runs(int begin, int end, int column, int full_begin, int full_count,
               std::vector<BlockRun>* runs) {
   const auto add = [&](int from, int to, bool partial) {
@@ -38,12 +38,12 @@ bool has_runs(const Pattern& pattern) { return !is_scattered(pattern.node()); }
 
 std::optional<kernels::RowRuns> row_of_runs(const std::vector<BlockRun>& runs) {
   kernels::RowRuns row{};
-  // A run of the record is partial tiles, full ones, partial ones. The classifier's run `run`
-  // continues it if it is the next in columns and in that order of classes; otherwise it begins the
-  // record's next run.
-  int used = 0;  // runs of the record
+  // A run of the record is partial tiles, then full tiles, then partial tiles. The classifier's run
+  // `run` continues it if its columns come next and its class comes next in that order; otherwise
+  // it begins the record's next run.
+  int used = 0;  // runs that the record has so far
   std::int64_t end = -1;
-  bool closed = false;  // the current run has its full tiles already
+  bool closed = false;  // the current run has all of its full tiles
   for (const BlockRun& run : runs) {
     const bool goes_on = used > 0 && run.begin == end && (run.partial || !closed);
     if (!goes_on) {

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_ATTENTION_TILES_TILE_RUNS_H_
 #define ANNULUS_ATTENTION_TILES_TILE_RUNS_H_
 
-// Tile rows of one or two runs of tiles: from the classifier's runs to a kernel's record, and back.
+// Tile rows of one or two runs of tiles: conversion from the classifier's runs to a kernel's
+// record, and back.
 
 #include <optional>
 #include <vector>
@@ -12,12 +13,13 @@
 
 namespace annulus::attention {
 
-// Whether rows of the pattern can be expected to be few runs. It depends on the structure of the
-// expression alone, so that its numbers do not decide which kernel is compiled, unless rows turn
-// out to be more runs after all.
+// Whether rows of the pattern can be expected to have few runs. The result depends only on the
+// structure of the expression, not on its numbers. So the numbers do not decide which kernel is
+// compiled, unless a row has more runs than expected.
 bool has_runs(const Pattern& pattern);
 
-// The record of a row, from Classifier::row; nothing if it needs more than two runs.
+// The record of a row, made from the result of Classifier::row; nullopt if the row needs more than
+// two runs.
 std::optional<kernels::RowRuns> row_of_runs(const std::vector<pattern::BlockRun>& runs);
 
 std::vector<pattern::BlockRun> runs_of_row(const kernels::RowRuns& row);

@@ -13,10 +13,10 @@ namespace {
 constexpr std::int64_t kElementBytes = 2;
 constexpr int kMaxResident = 8;
 
-// With so many fragment registers or fewer, ptxas spills nothing whatever the features of a kernel.
-// With more it spills for whole rows of a band of keys and scaled scores only beyond
-// kBandRegisters, on 8.x and with more than one buffer, and by kMaxSpilledBytes only beyond
-// kMaxFragmentRegisters (tests/attention/kernel_compile_test.cc).
+// With at most this number of fragment registers, ptxas spills nothing, whatever the features of a
+// kernel. With more, it spills for whole rows of a band of keys and scaled scores only beyond
+// kBandRegisters, on 8.x and with more than one buffer. It spills more than kMaxSpilledBytes only
+// beyond kMaxFragmentRegisters (tests/attention/kernel_compile_test.cc).
 std::int64_t unspilled_registers(jit::Arch arch) { return arch.number >= 120 ? 152 : 160; }
 constexpr std::int64_t kBandRegisters = 176, kMaxFragmentRegisters = 224;
 
@@ -26,13 +26,13 @@ std::int64_t rows_per_pass(const MmaConfig& config, std::int64_t dim) {
   return 32 * config.warps / (dim % 64 == 0 ? 8 : 4);
 }
 
-// Q, then K and V of all stages: the layout of mma_forward.
+// Bytes of Q, then of K and V of all stages: the layout of shared memory in mma_forward.
 std::int64_t shared_bytes_of(const MmaConfig& config, const Dims& dims) {
   return config.tile_rows * dims.qk * kElementBytes +
          config.stages * config.tile_columns * (dims.qk + dims.v) * kElementBytes;
 }
 
-// Registers of a thread for the fragments of scores, output and, if it is kept, Q.
+// Registers of a thread for the fragments of scores, of the output and, if it is kept there, of Q.
 std::int64_t fragment_registers(const MmaConfig& config, const Dims& dims) {
   const std::int64_t row_tiles = config.tile_rows / (config.warps * 16);
   const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
@@ -41,10 +41,10 @@ std::int64_t fragment_registers(const MmaConfig& config, const Dims& dims) {
 
 }  // namespace
 
-// Most of these laws are static_asserts of the template (templates/README.md lists them); here they
-// become sentences before anything is compiled. The bounds of columns, stages and resident CTAs end
-// the search space, which templates/README.md states as well. The last two bounds are those of the
-// hardware: shared memory, and registers before ptxas spills too much.
+// Most of these rules are static_asserts of the template (templates/README.md lists them); here
+// they return a sentence before anything is compiled. The bounds on columns, stages and resident
+// CTAs limit the search space, and templates/README.md states them as well. The last two bounds
+// come from the hardware: shared memory, and the registers beyond which ptxas spills too much.
 std::optional<std::string> mma_why_illegal(const KernelConfig& any, const Dims& dims,
                                            jit::Arch arch) {
   const MmaConfig config = mma_config(any);
@@ -103,7 +103,7 @@ std::optional<std::string> mma_why_spills(const KernelConfig& any, const Dims& d
                      registers, most, jit::to_string(arch));
 }
 
-// Otherwise the family's tiles suit every problem about equally well.
+// The family's other tiles suit every problem about equally well.
 std::optional<std::string> mma_why_unsuited(const KernelConfig& any, const SuitQuestion& question) {
   const Problem& problem = question.problem;
   const Dims dims = {problem.dim_qk, problem.dim_v};

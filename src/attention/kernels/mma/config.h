@@ -10,12 +10,12 @@ namespace annulus::attention {
 extern const Family mma_family;
 
 struct MmaConfig {
-  int tile_rows = 64;  // M, which one CTA computes
+  int tile_rows = 64;  // M, the rows that one CTA computes
   int tile_columns = 64;
-  int warps = 4;                    // each owns M / warps rows, 16 or 32
-  int stages = 2;                   // 1: V arrives while the scores are computed
-  bool query_in_registers = false;  // else Q is read again from shared memory in every step
-  int resident = 1;                 // CTAs that one multiprocessor's registers must hold
+  int warps = 4;                    // warps; each owns M / warps rows, 16 or 32
+  int stages = 2;                   // buffers; with 1, V arrives while the scores are computed
+  bool query_in_registers = false;  // otherwise every step reads Q from shared memory again
+  int resident = 1;                 // CTAs whose registers one multiprocessor must hold
 
   constexpr operator KernelConfig() const {
     return {&mma_family, tile_rows, tile_columns, {warps, stages, query_in_registers, resident}};

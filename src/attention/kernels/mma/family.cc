@@ -16,10 +16,10 @@ constexpr ConfigField kFields[] = {
     {"resident", 'x', ConfigField::Form::kOption, 32},
 };
 
-// M, N, warps, stages, Q in registers, resident CTAs. With 32 rows to a warp every fragment of K
-// and V that is read from shared memory feeds two products instead of one, and these kernels are
-// bound by shared memory. From head dim 192 on the output alone takes the registers that this would
-// need.
+// The columns are M, N, warps, stages, Q in registers and resident CTAs. With 32 rows to a warp
+// every fragment of K and V that is read from shared memory feeds two products instead of one, and
+// these kernels are bound by shared memory. From head dim 192 on, the output alone takes the
+// registers that this would need.
 constexpr ShippedConfig kShipped[] = {
     {{32, 32}, MmaConfig{128, 64, 4, 2, false, 2}, Reach::kEvery},
     {{32, 32}, MmaConfig{64, 64, 4, 2, false, 4}, Reach::kEvery},
@@ -61,15 +61,15 @@ constexpr ShippedConfig kGeneral[] = {
     {{256, 256}, MmaConfig{64, 32, 4, 2, false, 2}, Reach::kEvery},
 };
 
-// A tile of 48 columns and 32 rows to a warp ships where a band of whole rows leaves it just enough
-// registers.
+// Whether a configuration may compute parts of rows. A tile of 48 columns with 32 rows to a warp
+// has just enough registers for a band of whole rows.
 bool can_split_rows(const KernelConfig& any) {
   const MmaConfig config = mma_config(any);
   return config.tile_columns != 48 || config.tile_rows != 32 * config.warps;
 }
 
-// Tiles of 64 rows and as many columns as blocks of 16 to 112 have, with Q in registers where they
-// suffice.
+// Tiles of 64 rows for blocks of 16 to 112 columns, with Q in registers if there are enough. A tile
+// has the columns of a block.
 void mma_for_blocks(const AddCandidates& add) {
   for (const int columns : {16, 32}) add({{MmaConfig{64, columns, 4, 2, true, 3}}});
   add({{MmaConfig{64, 48, 4, 2, true, 2}}});
@@ -79,7 +79,7 @@ void mma_for_blocks(const AddCandidates& add) {
   }
 }
 
-// Its copies take any strides.
+// The family's copies take any strides.
 std::optional<std::string> why_never_strided(const Problem&, const OperandStrides&) {
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// The work of a kernel of the mma family for each pipe. The numbers of instructions were counted in
-// the kernels' PTX; instructions that ptxas folds into others are included.
+// The work of a kernel of the mma family, for each pipe. The numbers of instructions were counted
+// in the kernels' PTX; instructions that ptxas folds into others are included.
 // tests/attention/kernel_work_test.cc compares them with counts of the simulator.
 
 #include "attention/kernels/mma/config.h"
@@ -8,10 +8,10 @@
 namespace annulus::attention {
 namespace {
 
-// The tile of one warp in pieces of 16 rows or columns: `rows` pieces of query rows, `columns` of
-// keys, `qk` and `v` of the head dims.
+// The tile of one warp in pieces of 16 rows or columns: `rows` pieces of query rows, `columns`
+// pieces of keys, and `qk` and `v` pieces of the head dims.
 struct WarpShape {
-  double warps, rows, columns, qk, v;  // pieces of 16, except for warps
+  double warps, rows, columns, qk, v;  // pieces of 16, except for `warps`
 };
 
 WarpShape warp_shape(const MmaConfig& config, const Dims& dims) {
@@ -35,9 +35,9 @@ KernelWork mma_tile_work(const KernelConfig& any, const KernelFeatures& features
 
   KernelWork work;
   work.matrix_flop = warps * products * (2 * 16 * 8 * 16);
-  // One exponential for each element, with soft-cap two more for its tanh (an exponential and a
-  // reciprocal), and one for the correction of each of a lane's two rows of a piece, which all four
-  // lanes of a quad compute.
+  // One exponential for each element, and two more for the tanh of a soft-cap (an exponential and a
+  // reciprocal). The correction of each of a lane's two rows of a piece takes one more, which all
+  // four lanes of a quad compute.
   work.special_lanes =
       32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * rows);
   work.shared_wavefronts = warps * 4 * fragments + bytes / 128;
@@ -46,8 +46,8 @@ KernelWork mma_tile_work(const KernelConfig& any, const KernelFeatures& features
   // Each element takes a zero, a maximum, the argument of its exponential, the exponential, an
   // addition and half a conversion: 5.5. Each output takes its rescaling. Each of a lane's rows
   // takes 16: two exchanges between lanes for the maximum, the correction and the row sum. Each
-  // product takes itself, each fragment an address and a load, each copy 6.75: itself, its two
-  // addresses and the test whether its row exists. The last number is for the loop.
+  // product takes one instruction, each fragment an address and a load, and each copy 6.75: the
+  // copy, its two addresses and the test whether its row exists. The last number is for the loop.
   double instructions = products + 2 * fragments + 6.75 * copies + 5.5 * elements + rows * v * 8 +
                         rows * 2 * 16 + (config.stages == 1 ? 107 : 87);
   instructions += elements * context.score;
@@ -56,15 +56,15 @@ KernelWork mma_tile_work(const KernelConfig& any, const KernelFeatures& features
   return work;
 }
 
-// Per tile row of a CTA: Q is read through shared memory, and once more into registers if it is
-// kept there; a carried state is read or written in fp32; O goes through shared memory. The numbers
-// of instructions are about 300 for the row, 30 for each stage more than one that the pipeline
-// fills, and one to three for each output of a lane.
+// The work of a CTA for each tile row. Q is read through shared memory, and read once more if it is
+// kept in registers; a carried state is read or written in fp32; O goes through shared memory. The
+// numbers of instructions are about 300 for the row, 30 for each stage that the pipeline fills
+// after the first, and one to three for each output of a lane.
 KernelWork mma_row_work(const KernelConfig& any, const KernelFeatures& features) {
   const MmaConfig config = mma_config(any);
   const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
   const double query_bytes = 2.0 * config.tile_rows * 16 * qk;
-  const double output_elements = rows * v * 8;  // of a lane
+  const double output_elements = rows * v * 8;  // outputs of a lane
   KernelWork work;
   work.read_bytes = query_bytes;
   work.shared_wavefronts = query_bytes / 128;
@@ -85,7 +85,7 @@ KernelWork mma_row_work(const KernelConfig& any, const KernelFeatures& features)
     work.written_bytes = output_bytes;
     work.shared_wavefronts += warps * output_elements / 2 + output_bytes / 128;
     instructions += output_elements * 3.3 + output_bytes / 16 / (32 * warps) * 3;
-    // The inverse of each row's sum in all lanes, its logarithm in one lane of four.
+    // All lanes compute the inverse of each row's sum, and one lane of four computes its logarithm.
     work.special_lanes = warps * rows * 2 * (32 + 8);
   }
   work.warp_instructions = warps * instructions;

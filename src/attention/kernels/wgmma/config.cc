@@ -11,25 +11,25 @@ namespace {
 
 // The most shared memory of a CTA of sm_90, the only architecture of these families.
 constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
-constexpr std::int64_t kReservedBytes = 1024;  // that the driver takes of each CTA
-constexpr std::int64_t kOutputBytes = 2;       // of an element of O
-constexpr std::int64_t kSumBytes = 4;          // of an element of the promoted output
+constexpr std::int64_t kReservedBytes = 1024;  // the driver's share of each CTA's shared memory
+constexpr std::int64_t kOutputBytes = 2;       // bytes of an element of O
+constexpr std::int64_t kSumBytes = 4;          // bytes of an element of the promoted output
 constexpr int kMaxStepColumns = 192;
 
-// Bytes of a tile: panels of row_bytes bytes of columns (templates/tile/panel.cuh), of which the
-// last may be partly empty.
+// Bytes of a tile. A tile is made of panels, whose rows have row_bytes bytes of columns
+// (templates/tile/panel.cuh). The last panel may be partly empty.
 std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns, std::int64_t element,
                          std::int64_t row_bytes = 128) {
   return rows * base::round_up(columns * element, row_bytes);
 }
 
 // Keys whose 8-bit products tensor cores may add up before the output is promoted. docs/kernels.md
-// has the errors of a model of tensor cores for this number.
+// lists the errors that a model of tensor cores has with this number.
 constexpr int kKeysTogether = 512;
 
 // Bytes of shared memory: Q, stages of K and V (V twice for 8-bit elements), O if it has memory of
-// its own, the promoted output, and barriers. WgmmaLayout in templates/kernels/wgmma/work.cuh is
-// the same on the device.
+// its own, the promoted output, and barriers. WgmmaLayout in templates/kernels/wgmma/work.cuh
+// computes the same on the device.
 std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_apart,
                         bool promotes) {
   constexpr std::int64_t kBarrierBytes = 8;
@@ -43,7 +43,7 @@ std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_a
       panel_bytes(columns, dims.qk, element) +
       panel_bytes(columns, dims.v, element, value_row_bytes(dims.v, element)) +
       (transposes ? panel_bytes(dims.v, columns, element) : 0);
-  // With two entries of a list to a stage, which take as much as a barrier.
+  // Each stage also has two entries of a list, which take the bytes of one barrier.
   const std::int64_t barriers = 2 + (transposes ? 7 : 5) * config.stages;
   return panel_bytes(rows, dims.qk, element) + config.stages * stage +
          (output_apart ? panel_bytes(rows, dims.v, kOutputBytes) : 0) +
@@ -55,7 +55,7 @@ std::int64_t shared_bytes_of(const KernelConfig& config, const Dims& dims) {
 }
 
 // Registers of a thread for the fragments of scores, of probabilities as elements, of the output
-// and, if it is kept, of Q.
+// and, if it is kept there, of Q.
 std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
   const WgmmaConfig config = wgmma_config(any);
   const std::int64_t columns = config.step_columns();
@@ -65,17 +65,17 @@ std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
 }
 
 // A thread has 256, 240 or 160 registers if one, two or three warpgroups compute. The numbers here
-// are how many of them may hold fragments; the rest is for addresses, rows and masks, and with
-// 8-bit elements for scales, of which two tiles to a step take more. Near the bound only masks that
-// compare positions fit, which is why configurations with Q in registers have a lower one. With
-// 8-bit elements a few configurations between 160 and 168 spill up to 28 bytes.
+// are the registers that may hold fragments. The rest is for addresses, rows and masks, and with
+// 8-bit elements for scales, which take more if a step has two tiles. Near the bound only masks
+// that compare positions fit, so configurations with Q in registers have a lower bound. With 8-bit
+// elements a few configurations between 160 and 168 spill up to 28 bytes.
 int max_fragment_registers(const KernelConfig& any) {
   constexpr int kMax[] = {200, 196, 128};
   constexpr int kMaxWithQuery[] = {200, 180, 104};
   constexpr int kMaxScaled[] = {188, 168, 92};
   constexpr int kMaxScaledOfTwoTiles[] = {180, 156, 92};
   const WgmmaConfig config = wgmma_config(any);
-  constexpr int kMaxOfTwo = 180;  // of two CTAs, whose threads have 232 registers
+  constexpr int kMaxOfTwo = 180;  // the number for two CTAs, whose threads have 232 registers
   if (config.resident == 2) return kMaxOfTwo;
   const bool scaled = any.family->element_bytes == 1;
   return (scaled && config.blocks == 2 ? kMaxScaledOfTwoTiles
@@ -84,15 +84,15 @@ int max_fragment_registers(const KernelConfig& any) {
                                        : kMax)[config.warpgroups() - 1];
 }
 
-// Why there is no CTA with such numbers of warps, rows and heads, or nothing.
+// Why a CTA cannot have such numbers of warps, rows and heads, or nullopt.
 std::optional<std::string> why_no_such_cta(const WgmmaConfig& config, std::int64_t element_bytes) {
   if (config.warps != 4 && config.warps != 8 && config.warps != 12) {
-    return fmt::format("{} warps: 4, 8 or 12 compute", config.warps);
+    return fmt::format("{} warps: 4, 8 or 12 may compute", config.warps);
   }
   const int warpgroups = config.warpgroups();
   if (config.heads != 1 && config.heads != warpgroups) {
-    return fmt::format("{} heads for {} warpgroups: one, or one for each", config.heads,
-                       warpgroups);
+    return fmt::format("{} heads for {} warpgroups: a CTA has one head, or one for each warpgroup",
+                       config.heads, warpgroups);
   }
   if (config.tile_rows * config.heads != warpgroups * 64) {
     return fmt::format("{} rows of {} heads for {} warps: four warps own 64 rows", config.tile_rows,
@@ -112,7 +112,7 @@ std::optional<std::string> why_no_such_cta(const WgmmaConfig& config, std::int64
   return std::nullopt;
 }
 
-// Why there is no such step of tiles, stages and clusters, or nothing.
+// Why such a step of tiles, such stages or such a cluster are not possible, or nullopt.
 std::optional<std::string> why_no_such_step(const WgmmaConfig& config, std::int64_t element) {
   if (config.blocks != 1 && config.blocks != 2) {
     return fmt::format("{} tiles to a step: 1 or 2", config.blocks);
@@ -120,7 +120,8 @@ std::optional<std::string> why_no_such_step(const WgmmaConfig& config, std::int6
   if (config.cluster != 1 && config.cluster != 2) {
     return fmt::format("{} CTAs to a cluster: 1 or 2", config.cluster);
   }
-  // The instruction's own bound is 256 columns; kMaxStepColumns is what registers leave.
+  // The instruction's own bound is 256 columns; kMaxStepColumns is the number for which there are
+  // enough registers.
   const std::int64_t columns = config.step_columns();
   if (config.tile_columns < 16 || config.tile_columns % 16 != 0 || columns < 64 ||
       columns > kMaxStepColumns) {
@@ -151,7 +152,8 @@ bool output_apart(const KernelConfig& config, const Dims& dims) {
 }
 
 int promote_steps(const KernelConfig& config, const Dims& dims) {
-  constexpr std::int64_t kMaxDim = 128;  // larger outputs are rescaled first (kRescaleFirst)
+  constexpr std::int64_t kMaxDim = 128;  // larger outputs are rescaled before the product
+                                         // (kRescaleFirst)
   if (config.family->element_bytes != 1 || dims.v > kMaxDim) return 0;
   if (bytes_with(config, dims, true, true) > kMaxSharedBytes) return 0;
   return std::max(1, kKeysTogether / static_cast<int>(wgmma_config(config).step_columns()));
@@ -227,8 +229,8 @@ CtaShape wgmma_cta(const KernelConfig& any) {
           .resident = config.resident};
 }
 
-// The resident CTAs take all registers of the multiprocessor, and their warps move them between
-// warpgroups, so that least_registers is 0.
+// The resident CTAs take all registers of the multiprocessor, and their warpgroups exchange
+// registers at run time, so least_registers is 0.
 Footprint wgmma_footprint(const KernelConfig& config, const Dims& dims) {
   constexpr int kRegisterFile = 65536;
   const CtaShape cta = wgmma_cta(config);

@@ -2,8 +2,8 @@
 #define ANNULUS_ATTENTION_KERNELS_WGMMA_CONFIG_H_
 
 // The configurations of the families wgmma and wgmma8: templates/kernels/wgmma/wgmma_forward.cu for
-// elements of 16 and of 8 bits, on sm_90a only. The two families differ by the size of an element,
-// which is in the family's record.
+// elements of 16 and of 8 bits, on sm_90a only. The two families differ in the size of an element,
+// which the family's record states.
 
 #include <cstdint>
 #include <optional>
@@ -15,16 +15,16 @@
 namespace annulus::attention {
 
 struct WgmmaConfig {
-  int tile_rows = 128;  // M = 64 rows of each warpgroup, over the heads of a CTA
+  int tile_rows = 128;  // M = 64 rows of each warpgroup, added up over the heads of a CTA
   int tile_columns = 128;
-  int warps = 8;                    // warps that compute, four for 64 rows; four more copy
+  int warps = 8;                    // warps that compute, four for 64 rows; four more warps copy
   int stages = 2;                   // buffers of K and V
-  bool query_in_registers = false;  // else Q is read again from shared memory in every step
+  bool query_in_registers = false;  // otherwise every step reads Q from shared memory again
   int blocks = 1;                   // tiles of the list in one step, which has blocks x N keys
   int heads = 1;                    // heads of a CTA
   int cluster = 1;   // CTAs that share the copies of K and V; they compute further heads, or the
                      // next tile row if its queries see the same keys
-  int resident = 1;  // CTAs of a multiprocessor; two with one warpgroup each
+  int resident = 1;  // CTAs of a multiprocessor; two have one warpgroup each
   bool without_turns = false;  // consumers start products whenever they can
 
   constexpr KernelConfig of(const Family& family) const {
@@ -54,22 +54,22 @@ inline constexpr ConfigField kWgmmaFields[] = {
     {"without_turns", 'f', ConfigField::Form::kFlag, 1},
 };
 
-// Bytes of a row of the panels that V is copied in; ValuePanels in templates/tile/panel.cuh is the
-// same on the device.
+// Bytes of a row of the panels in which V is copied. ValuePanels in templates/tile/panel.cuh
+// computes the same on the device.
 std::int64_t value_row_bytes(std::int64_t dim_v, std::int64_t element_bytes);
 
-// What the source of a kernel defines that has products of so many columns, of scores and with V:
-// the names of templates/ptx/wgmma.cuh.
+// The macros that the source of a kernel defines for its products: products of scores with `scores`
+// columns, and products with V with `values` columns. templates/ptx/wgmma.cuh has the names.
 std::vector<std::string> product_names(Dtype dtype, std::int64_t scores, std::int64_t values);
 
-// Whether O has shared memory of its own. Otherwise it is staged in that of Q, and the copy of the
-// next Q waits for it.
+// Whether O has shared memory of its own. Otherwise O is staged in the memory of Q, and the copy of
+// the next Q waits for it.
 bool output_apart(const KernelConfig& config, const Dims& dims);
 
 // For 8-bit elements, the number of steps after which the output is promoted to a sum in fp32,
 // because tensor cores sum 8-bit products with few bits. 0 if shared memory has no room for the
-// sum; products with V then come a few columns at a time, each part added to the output in fp32
-// (templates/kernels/wgmma/parts.cuh). 0 for 16-bit elements.
+// sum; products with V then come a few columns at a time, and each part is added to the output in
+// fp32 (templates/kernels/wgmma/parts.cuh). 0 for 16-bit elements.
 int promote_steps(const KernelConfig& config, const Dims& dims);
 
 // The functions of the record that both families share.

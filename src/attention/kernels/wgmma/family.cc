@@ -17,7 +17,7 @@ constexpr KernelConfig in_twos(KernelConfig config) {
   return own.of(wgmma_family);
 }
 
-// The configuration with Q in registers, so that products read shared memory for K and V only.
+// The configuration with Q in registers, so products read only K and V from shared memory.
 constexpr KernelConfig with_query(KernelConfig config) {
   WgmmaConfig own = wgmma_config(config);
   own.query_in_registers = true;
@@ -32,14 +32,14 @@ constexpr KernelConfig twice(KernelConfig config) {
   return own.of(wgmma_family);
 }
 
-// A product of a warpgroup has 64 rows, and two warpgroups take the registers of one CTA; a third
-// fits up to head dim 128. Two heads to a CTA, and two tiles to a step, are for patterns whose
+// A product of a warpgroup has 64 rows. Two warpgroups use all registers of a CTA; up to head dim
+// 128, three warpgroups fit. Two heads to a CTA, or two tiles to a step, are for patterns whose
 // blocks are smaller than the tile that keeps the tensor cores busy. Clusters are for kernels that
-// would be bound by L2: on an H200 they gain 3 % at head dim 256 and nothing at head dim 128, where
-// a configuration without one, which can also draw its works, goes first. Three warpgroups keep
-// tensor cores busier at head dim 64 than two with Q in registers: 542 against 450 TFLOP/s in one
-// run of the H200. Elsewhere Q is kept in registers if some are left, so that products read less of
-// shared memory.
+// would be bound by L2: on an H200 they gain 3 % at head dim 256 and nothing at head dim 128, so
+// there a configuration without a cluster, which can also draw its works, comes first. Three
+// warpgroups keep tensor cores busier at head dim 64 than two with Q in registers: 542 against 450
+// TFLOP/s in one run of the H200. Other configurations keep Q in registers if enough are left, so
+// products read less from shared memory.
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, wgmma(192, 128, 12, 2), Reach::kHopper},
     {{64, 64}, with_query(wgmma(128, 128, 8, 2)), Reach::kHopper},
@@ -72,7 +72,7 @@ constexpr ShippedConfig kShipped[] = {
     {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
 };
 
-// One CTA of 128 rows, as the largest of the shipped ones without clusters.
+// One CTA of 128 rows, like the largest shipped configuration without clusters.
 constexpr ShippedConfig kGeneral[] = {
     {{64, 64}, with_query(wgmma(128, 128, 8, 2)), Reach::kHopper},
     {{96, 96}, wgmma(128, 128, 8, 2), Reach::kHopper},
@@ -84,7 +84,8 @@ constexpr ShippedConfig kGeneral[] = {
 
 bool can_split_rows(const KernelConfig&) { return true; }
 
-// Tiles of 64 rows and as many columns as blocks of 32 to 112 have, two CTAs to a multiprocessor.
+// Tiles of 64 rows for blocks of 32 to 112 columns, with two CTAs to a multiprocessor. A tile has
+// the columns of a block.
 void wgmma_for_blocks(const AddCandidates& add) {
   add({{twice(with_query(wgmma(64, 32, 4, 2, 2))), twice(with_query(wgmma(64, 48, 4, 2, 2))),
         twice(with_query(wgmma(64, 80, 4, 2))), twice(with_query(wgmma(64, 80, 4, 1))),
@@ -98,7 +99,7 @@ constinit const Family wgmma_family =
     wgmma_record<wgmma_family>({.name = "wgmma",
                                 .revision = 4,
                                 .element_bytes = 2,
-                                .second_segment_rows = 64,  // of a box of O
+                                .second_segment_rows = 64,  // the rows of a box of O
                                 .shipped = kShipped,
                                 .supports_kv_splits = can_split_rows,
                                 .for_blocks = wgmma_for_blocks,

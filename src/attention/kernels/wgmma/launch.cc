@@ -1,5 +1,5 @@
 // How the kernels of wgmma and wgmma8 are launched: persistent clusters, with tensor maps and the
-// order of their work as arguments of their own.
+// order of their work as additional arguments.
 
 #include <algorithm>
 
@@ -35,8 +35,8 @@ kernels::WorkParams work_params(const BindRequest& request) {
 LaunchShape wgmma_shape(const KernelConfig& any, const Problem& problem, const WorkGroup& group,
                         std::int64_t rows, int multiprocessors) {
   const int cluster = wgmma_config(any).cluster;
-  // Persistent clusters: as many as the multiprocessors hold, or as there are works if those are
-  // fewer. At least one, even if a limit allows fewer CTAs than a cluster has.
+  // Persistent clusters: the number that the multiprocessors hold, or the number of works if that
+  // is smaller. There is at least one, even if a limit allows fewer CTAs than a cluster has.
   const std::int64_t clusters =
       std::min<std::int64_t>(work_count(problem, group, rows, problem.batch),
                              std::max(1, multiprocessors * wgmma_config(any).resident / cluster));

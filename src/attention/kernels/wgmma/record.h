@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_WGMMA_RECORD_H_
 #define ANNULUS_ATTENTION_KERNELS_WGMMA_RECORD_H_
 
-// The record of a family whose kernels are those of templates/kernels/wgmma, with everything that
-// wgmma and wgmma8 have in common. Each family's own members are in its folder.
+// Makes the record of a family whose kernels are in templates/kernels/wgmma. Everything that wgmma
+// and wgmma8 have in common is here; each family's own members are in its folder.
 
 #include <cstdint>
 #include <span>
@@ -25,7 +25,7 @@ struct WgmmaOwn {
   std::span<const ShippedConfig> general = {};
 };
 
-// kFamily is the record that is being made; its configurations point to it.
+// kFamily is the record that this function makes; the configurations of the record point to it.
 template <const Family& kFamily>
 constexpr Family wgmma_record(const WgmmaOwn& own) {
   return {

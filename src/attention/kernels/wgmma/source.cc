@@ -1,4 +1,5 @@
-// The specification of the kernels of wgmma and wgmma8: Shape's constants in templates/README.md.
+// The specification of the kernels of wgmma and wgmma8: the constants of Shape that
+// templates/README.md lists.
 
 #include <fmt/format.h>
 
@@ -11,9 +12,9 @@
 namespace annulus::attention {
 namespace {
 
-// The products that the kernel has.
+// The products that the kernel computes.
 std::vector<std::string> products(const KernelConfig& any, const KernelFeatures& features) {
-  constexpr std::int64_t kPartColumns = 32;  // of kernels/wgmma/parts.cuh
+  constexpr std::int64_t kPartColumns = 32;  // the same as in kernels/wgmma/parts.cuh
   const bool in_parts = any.family->element_bytes == 1 && promote_steps(any, features.dims) == 0;
   const std::int64_t scores = wgmma_config(any).step_columns();
   const std::int64_t values = in_parts ? kPartColumns : std::int64_t{features.dims.v};

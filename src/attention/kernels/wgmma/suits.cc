@@ -18,8 +18,8 @@ bool is_wide(const KernelConfig& any) {
                                             (config.tile_columns == 80 && config.warps == 8));
 }
 
-// Why the CTAs of a cluster cannot, or should not, share copies of K and V, or nothing. They can if
-// neighbouring heads see the same keys, else if neighbouring tile rows do.
+// Why the CTAs of a cluster cannot, or should not, share copies of K and V, or nullopt. They can if
+// neighbouring heads see the same keys, or else if neighbouring tile rows do.
 std::optional<std::string> why_no_cluster(const WgmmaConfig& config, const Problem& problem,
                                           kernels::Positions positions) {
   if (config.cluster == 1) return std::nullopt;
@@ -36,8 +36,8 @@ std::optional<std::string> why_no_cluster(const WgmmaConfig& config, const Probl
 
 }  // namespace
 
-// Why a configuration that would work is not a good one, for reasons that the pipe model does not
-// see.
+// Why a possible configuration is not a good choice, for reasons that the pipe model does not
+// include.
 std::optional<std::string> wgmma_why_unsuited(const KernelConfig& any,
                                               const SuitQuestion& question) {
   const WgmmaConfig config = wgmma_config(any);

@@ -38,13 +38,13 @@ device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchR
 
 }  // namespace
 
-// Strides of a tensor map are positive and below 2^40 bytes; the other laws (16-byte addresses and
-// strides) are those of all operands, which validate() checks.
+// Strides of a tensor map are positive and below 2^40 bytes. The other rules, 16-byte addresses and
+// strides, hold for all operands, and validate() checks them.
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                                               const OperandStrides& strides) {
   if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;  // nothing is launched
-  // Strides of tensor maps are below 2^40 bytes. In elements of 16 bits, which O has, that is 2^39;
-  // 8-bit operands keep to the same bound.
+  // Strides of tensor maps are below 2^40 bytes. For O, whose elements have 16 bits, that is 2^39
+  // elements. 8-bit operands have the same bound.
   constexpr std::int64_t kMaxElements = (std::int64_t{1} << 40) / 2;
   struct Axis {
     const char* tensor;
@@ -79,14 +79,14 @@ std::optional<std::string> why_no_tensor_maps(const Problem& problem,
 kernels::TensorMaps tensor_maps(const device::Context& context, const WgmmaConfig& config,
                                 const Problem& problem, const Operands& operands,
                                 const BatchRange& range, const pattern::Interval& keys) {
-  constexpr std::int64_t kQueryRows = 64;  // of a warpgroup
-  // Each CTA of a cluster copies one of a step's tiles, or half of the only one. produce() in
-  // templates/kernels/wgmma/producer.cuh has the same sizes (kBoxRows).
+  constexpr std::int64_t kQueryRows = 64;  // rows of Q of a warpgroup
+  // Each CTA of a cluster copies one of a step's tiles, or half of the tile if a step has only one.
+  // produce() in templates/kernels/wgmma/producer.cuh has the same sizes (kBoxRows).
   const std::int64_t key_rows = config.tile_columns / std::max(1, config.cluster / config.blocks);
   kernels::TensorMaps maps{};
   maps.q = encode(context, boxed(operands.q, operands.q_strides, range, {0, problem.seq_q},
                                  problem.heads, problem.dim_qk, kQueryRows, problem.dtype));
-  if (!keys.empty()) {  // else nothing is copied, and there may be nothing to copy from
+  if (!keys.empty()) {  // otherwise nothing is copied, and there may be no memory to copy from
     maps.k = encode(context, boxed(operands.k, operands.k_strides, range, keys, problem.kv_heads,
                                    problem.dim_qk, key_rows, problem.dtype));
     device::BoxedTensor v = boxed(operands.v, operands.v_strides, range, keys, problem.kv_heads,

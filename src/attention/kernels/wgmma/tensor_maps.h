@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_WGMMA_TENSOR_MAPS_H_
 #define ANNULUS_ATTENTION_KERNELS_WGMMA_TENSOR_MAPS_H_
 
-// The tensor maps by which the wgmma kernels copy tiles (templates/params/wgmma_params.h).
+// The tensor maps with which the wgmma kernels copy tiles (templates/params/wgmma_params.h).
 
 #include <optional>
 #include <string>
@@ -15,13 +15,14 @@
 
 namespace annulus::attention {
 
-// A sentence that says why a tensor with such strides has no tensor map, or nothing if all tensors
-// have one. It asks no driver: the documentation of cuTensorMapEncodeTiled says what it takes.
+// A sentence that states why a tensor with such strides has no tensor map, or nullopt if all
+// tensors have one. The function does not call the driver: it follows the documentation of
+// cuTensorMapEncodeTiled.
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                                               const OperandStrides& strides);
 
-// The maps of the batches of a launch. Those of K and V have the rows `keys` alone: copies of
-// others are zeros. Throws as device::encode_tensor_map does.
+// The maps of the batches of a launch. The maps of K and V cover only the rows `keys`; copies of
+// other rows are zeros. Throws as device::encode_tensor_map does.
 kernels::TensorMaps tensor_maps(const device::Context& context, const WgmmaConfig& config,
                                 const Problem& problem, const Operands& operands,
                                 const BatchRange& range, const pattern::Interval& keys);

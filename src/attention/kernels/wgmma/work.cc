@@ -1,4 +1,4 @@
-// The work of a kernel of wgmma or wgmma8 for each pipe.
+// The work of a kernel of wgmma or wgmma8, for each pipe.
 
 #include "attention/kernels/wgmma/config.h"
 
@@ -26,8 +26,8 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   const auto element = static_cast<double>(any.family->element_bytes);
   const double bytes = element * columns * (qk + v);
 
-  // A soft-cap takes a tanh (an exponential and a reciprocal) beside the exponential of softmax. A
-  // step takes one exponential for the correction of each of a lane's two rows.
+  // A soft-cap takes a tanh (an exponential and a reciprocal) in addition to the exponential of
+  // softmax. A step takes one exponential for the correction of each of a lane's two rows.
   KernelWork work;
   work.matrix_flop = warpgroups * 2 * kRowsOfWarpgroup * columns * (qk + v);
   const bool softcap = features.score == kernels::Score::kSoftcap;
@@ -39,10 +39,10 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
       config.query_in_registers ? 0 : element * kRowsOfWarpgroup * qk * steps;
   work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;
   // 8-bit elements: V is transposed, which reads and writes it once more, 512 bytes at a time by
-  // about 70 instructions. Scales take three special functions in each step. Promotion reads and
-  // writes the fp32 sum every `promote` steps, with about 3 instructions for each of a lane's v / 2
-  // outputs. Without it, each part of 32 columns takes about 8 instructions of its own; its
-  // additions are the rescaling that is counted below.
+  // about 70 instructions. Scales take three results of special functions in each step. Promotion
+  // reads and writes the fp32 sum every `promote` steps, with about 3 instructions for each of a
+  // lane's v / 2 outputs. Without promotion, each part of 32 columns takes about 8 instructions of
+  // its own; its additions are counted below, as the rescaling.
   const bool float8 = any.family->element_bytes == 1;
   const int promote = promote_steps(any, features.dims);
   const double transposed = float8 ? element * columns * v : 0;
@@ -56,14 +56,14 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   } else if (float8) {
     of_float8 = v / kPartColumns * 8 * steps;
   }
-  work.read_bytes = bytes / config.cluster;  // one copy for all CTAs of a cluster
+  work.read_bytes = bytes / config.cluster;  // one copy serves all CTAs of a cluster
   work.barriers = warps * steps;
   // Machine instructions, counted in the main loop of a dense kernel (tools/bench/model
   // lists the instructions of a step). An element takes a maximum, the argument of its exponential,
-  // the exponential, an addition and half a conversion: 4.5. A product takes itself and the
-  // descriptors of its operands, 5.8, and a step 60 for barriers, turns and rows; of 8 bits, 3 and
-  // 100. An output takes its rescaling in the steps in which a warp cannot skip it, and in every
-  // step if it comes in parts.
+  // the exponential, an addition and half a conversion: 4.5. A product takes 5.8 for itself and the
+  // descriptors of its operands, and a step takes 60 for barriers, turns and rows. With 8-bit
+  // elements these numbers are 3 and 100. An output takes its rescaling in the steps in which a
+  // warp cannot skip it, and in every step if products with V come in parts.
   const bool in_parts = float8 && promote == 0;
   const double parts = in_parts ? v / kPartColumns : 1;
   const double rescaled = in_parts ? 1 : moved_share(context.row_steps);
@@ -75,9 +75,9 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   return work;
 }
 
-// Per row of a CTA: Q is read once, and once more from shared memory into registers if it is kept
-// there; a state is acc, m and l in fp32; O goes through shared memory. Instructions are about 500
-// for a work, and one to two for each output of a lane.
+// The work of a CTA for each row. Q is read once, and once more from shared memory into registers
+// if it is kept there; a state is acc, m and l in fp32. O goes through shared memory. Instructions
+// are about 500 for a work, and one to two for each output of a lane.
 KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& features) {
   const WgmmaConfig config = wgmma_config(any);
   const double warps = config.warps;
@@ -109,10 +109,10 @@ KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& feature
   return work;
 }
 
-// In each warpgroup the products of one step run beside the softmax of another (overlap). The
-// ping-pong turn of a step is the only barrier that stalls a warp. The work of a CTA for a row
-// besides its tiles runs beside the copies of the next row, which have begun, so that it waits for
-// fewer latencies.
+// In each warpgroup the products of one step run at the same time as the softmax of another
+// (overlap). The ping-pong turn of a step is the only barrier that stalls a warp. The work of a CTA
+// for a row without its tiles runs at the same time as the copies of the next row, which have
+// begun, so the CTA waits for fewer latencies.
 Pace wgmma_pace(const KernelConfig& config) {
   return {.products = Pace::Products::kWarpgroup,
           .product_rate = config.family->element_bytes == 1 ? 2.0 : 1.0,

@@ -10,7 +10,7 @@ constexpr KernelConfig wgmma8(int rows, int columns, int warps, int stages, int 
   return WgmmaConfig{rows, columns, warps, stages, false, blocks, heads}.of(wgmma8_family);
 }
 
-// The tiles of wgmma in half the bytes. The shared memory that this saves holds the transposed V.
+// The tiles of wgmma with half the bytes. The shared memory that this saves holds the transposed V.
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, wgmma8(128, 128, 8, 2), Reach::kHopper},
     {{64, 64}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
@@ -34,7 +34,8 @@ constinit const Family wgmma8_family =
     wgmma_record<wgmma8_family>({.name = "wgmma8",
                                  .revision = 3,
                                  .element_bytes = 1,
-                                 .second_segment_rows = 0,  // scales go by rows of the tensor
+                                 // It is 0, because scales belong to rows of the tensor.
+                                 .second_segment_rows = 0,
                                  .shipped = kShipped,
                                  .supports_kv_splits = can_split_rows});
 
