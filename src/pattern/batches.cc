@@ -27,7 +27,7 @@ BatchPatterns batch_patterns(const Pattern& pattern, std::int64_t batches) {
   BatchPatterns all;
   const std::int64_t distinct = std::max<std::int64_t>(1, pattern.distinct_batches(batches));
   for (std::int64_t batch = 0; batch < distinct; ++batch) {
-    // Trees that differ do so in their first leaves most often, so that comparing them is short.
+    // Trees that differ mostly do so in their first leaves, so a comparison is short.
     base::charge(4 * pattern.node().leaves + std::ssize(all.patterns));
     const Pattern one = pattern.of_batch(batch);
     const auto equal = std::find(all.patterns.begin(), all.patterns.end(), one);

@@ -8,8 +8,8 @@
 namespace annulus::inline v0 {
 namespace {
 
-// Blocks and lengths have the bounds of classify.cc, with which sums of positions stay within
-// +-2^60 (evaluate.h). Heads have that of kMaxPeriod in node.h.
+// Blocks and lengths have the bounds of classify.cc, which keep sums of positions within +-2^60
+// (evaluate.h). The bound of heads is kMaxPeriod in node.h.
 constexpr std::int64_t kMaxBlock = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 48;
 constexpr std::int64_t kMaxHeads = std::int64_t{1} << 20;
@@ -25,7 +25,7 @@ void check_range(const char* name, std::int64_t value, std::int64_t least, std::
   }
 }
 
-// One row after another, from the first of the indices to their last.
+// Checks that one row follows another, from the first of the indices to the last.
 void check_rows(const LayoutView& layout) {
   const std::span<const std::int64_t> indptr = layout.indptr;
   std::int64_t lines = 0;
@@ -33,19 +33,19 @@ void check_rows(const LayoutView& layout) {
       indptr.size() != static_cast<std::uint64_t>(lines) + 1) {
     base::fail(ErrorCode::kInvalidArgument,
                "block layout: indptr has {} entries; {} heads of {} block rows need one for each "
-               "row and one more",
+               "row, and one more at the end",
                indptr.size(), layout.heads, layout.rows());
   }
   if (indptr[0] != 0) {
     base::fail(ErrorCode::kInvalidArgument, "block layout: indptr[0] is {}; it must be 0",
                indptr[0]);
   }
-  // Monotone with the right ends means that every entry lies within indices.
+  // If indptr is monotone and both ends are right, every entry lies within indices.
   for (std::size_t i = 1; i < indptr.size(); ++i) {
     if (indptr[i] < indptr[i - 1]) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "block layout: indptr[{}] is {}, below {} before it; it must not descend", i,
-                 indptr[i], indptr[i - 1]);
+                 "block layout: indptr[{}] is {}, less than {} before it; indptr must not descend",
+                 i, indptr[i], indptr[i - 1]);
     }
   }
   if (static_cast<std::uint64_t>(indptr.back()) != layout.indices.size()) {
@@ -55,7 +55,8 @@ void check_rows(const LayoutView& layout) {
   }
 }
 
-// Ascending and within the layout in each row. Requires: check_rows passes.
+// Checks that the columns of each row ascend and lie within the layout. Requires: check_rows
+// passes.
 void check_columns(const LayoutView& layout) {
   const std::int64_t width = layout.columns();
   for (std::size_t line = 0; line + 1 < layout.indptr.size(); ++line) {
@@ -151,8 +152,8 @@ void LayoutView::validate_sizes() const {
               std::numeric_limits<std::int32_t>::max());
 }
 
-// The order matters: each check relies on the ones before it, so that arrays which come from a file
-// are never read outside.
+// The order matters: each check relies on the checks before it, so that arrays from a file are
+// never read out of bounds.
 void LayoutView::validate() const {
   validate_sizes();
   check_rows(*this);

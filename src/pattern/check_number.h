@@ -14,7 +14,7 @@ namespace annulus::pattern {
 // The bound of numbers and listed positions: sums of three of them do not overflow.
 constexpr std::int64_t kMaxNumber = std::int64_t{1} << 60;
 
-// `least` is -1 where -1 stands for unbounded.
+// `least` is -1 if -1 stands for unbounded.
 inline void check_number(const char* leaf, const char* name, std::int64_t value, std::int64_t least,
                          std::int64_t most = kMaxNumber) {
   if (value >= least && value <= most) return;

@@ -11,8 +11,8 @@ namespace annulus::pattern {
 namespace {
 
 // With these bounds the ends of rows, blocks and segments stay below 2^50. So sums of positions
-// need no check of overflow, and leaves are asked about positions within the +-2^60 that they are
-// promised (Question in leaves/leaf.h).
+// cannot overflow, and leaves get only positions within +-2^60, as their interface states (Question
+// in leaves/leaf.h).
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 48;
 constexpr std::int64_t kMaxBlock = std::int64_t{1} << 30;
 
@@ -46,7 +46,7 @@ void check_extent(const Extent& extent) {
 
 Extent Extent::whole(std::int64_t seq_q, std::int64_t seq_k) {
   Extent extent = {seq_q, seq_k, 0, 0};
-  check_extent(extent);  // before the difference of two lengths, which may be too large
+  check_extent(extent);  // checked before the difference of two lengths, which may be too large
   extent.q_position = seq_k - seq_q;
   return extent;
 }
@@ -126,8 +126,8 @@ void Classifier::cut(const std::vector<Piece>& pieces, Interval rows, std::vecto
   }
 }
 
-// The keys that all of the row's queries see, that any sees, and that are in doubt, as rows of K
-// and not as positions.
+// The keys that all of the row's queries see, the keys that any of them sees, and the keys in
+// doubt, as rows of K and not as positions.
 const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
   cut(q_pieces_, rows, &row_pieces_);
   if (k_pieces_.size() == 1 && k_pieces_[0].positions.begin == 0 && row_pieces_.size() == 1) {
@@ -150,9 +150,10 @@ const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
       shift(seen.any, by, &bounds->any);
       shift(seen.doubt, by, &bounds->doubt);
       for (const Interval& mixed : seen.mixed) {
-        // Without its last key, an interval that ends with this piece does not touch one that
-        // begins with the next, which append() would join although the keys are not neighbours.
-        // Shortening is always safe: a block that drops out is merely looked at pair by pair.
+        // Drop the last key. Otherwise an interval that ends with this piece would touch an
+        // interval that begins with the next piece, and append() would join them although their
+        // keys are not neighbours. Shortening is always safe: a block that is no longer in `mixed`
+        // is only checked pair by pair.
         append(&bounds->mixed, {mixed.begin + by, mixed.end + by - (k_pieces_.size() > 1)});
       }
     }
@@ -168,7 +169,7 @@ const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
     bounds_.doubt.swap(scratch_);
   }
   // A block that is mixed for one piece of the queries is mixed for all of them, so `mixed` of the
-  // first piece stays right. The others' would only save time.
+  // first piece stays right. The sets of the other pieces would only save time.
   return bounds_;
 }
 
@@ -186,11 +187,11 @@ void Classifier::full_columns(const IntervalSet& keys, IntervalSet* out) const {
   }
 }
 
-// Adds the blocks of keys that all queries see, where none sees another: an end of an interval
-// within a block makes it partial, and nothing else does. An interval may begin in the block in
-// which the one before it ended.
+// Adds the blocks of these keys, if every query sees all of them and no query sees another key. A
+// block is partial only if an interval ends within it. An interval may begin in the block in which
+// the previous interval ended.
 void Classifier::add_agreed(const IntervalSet& keys) {
-  std::int64_t added = 0;  // blocks before this one are done
+  std::int64_t added = 0;  // blocks before this one are added already
   for (const Interval& seen : keys) {
     const auto [first, end] = block_columns_of(seen);
     // Whether the last block is partial.
@@ -206,8 +207,8 @@ void Classifier::add_agreed(const IntervalSet& keys) {
   }
 }
 
-// Finds the blocks that hold keys in doubt, except those that are surely mixed. A block lies within
-// `mixed` only as a whole, since it is as long as the grain.
+// Finds the blocks that hold keys in doubt, except blocks that are known to be mixed. A block lies
+// within `mixed` only as a whole, since it is as long as the grain.
 void Classifier::find_doubtful(const Bounds& bounds) {
   doubtful_.clear();
   for (const Interval& keys : bounds.doubt) append(&doubtful_, block_columns_of(keys));
@@ -235,8 +236,8 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
   subtract(touched_, full_, &partial_);
   find_doubtful(bounds);
 
-  // Full and partial blocks are disjoint ascending sets, which are merged. Doubtful blocks among
-  // the partial ones are resolved one by one.
+  // Merges the full and the partial blocks, which are disjoint ascending sets. Doubtful blocks
+  // among the partial ones are resolved one by one.
   auto full = full_.begin();
   auto doubtful = doubtful_.begin();
   for (const Interval& partial : partial_) {
@@ -249,7 +250,9 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
       column = std::max(column, doubtful->begin);
       const std::int64_t end = std::min(doubtful->end, partial.end);
       while (column < end) resolve(head, bounds, column++);
-      if (doubtful->end > partial.end) break;  // the next partial interval may hold its rest
+      if (doubtful->end > partial.end)
+        break;  // the next partial interval may hold the rest of
+                // this one
     }
     if (column < partial.end) add(column, partial.end, true);
   }
@@ -272,21 +275,21 @@ std::int64_t Classifier::alike_rows(std::int64_t row) const {
   return std::max<std::int64_t>(1, std::min(alike, seq_q_ - begin) / block_rows_);
 }
 
-// True where the bounds alone prove that the block has both a visible and an invisible pair.
+// Whether the bounds alone prove that the block has both a visible and an invisible pair.
 bool Classifier::truly_mixed(const Bounds& bounds, Interval keys) {
   if (touches(bounds.all, keys) && !covers(bounds.any, keys)) return true;
   const IntervalSet block = {keys};
   IntervalSet rest;
-  subtract(block, bounds.doubt, &scratch_);  // keys that are not in doubt
-  intersect(scratch_, bounds.any, &rest);    // those of them that some query sees
-  subtract(rest, bounds.all, &scratch_);     // and that not every query sees
+  subtract(block, bounds.doubt, &scratch_);  // the keys that are not in doubt
+  intersect(scratch_, bounds.any, &rest);    // those that some query sees
+  subtract(rest, bounds.all, &scratch_);     // those that not every query sees
   return !scratch_.empty();
 }
 
-// Classifies a block that the bounds leave open. First it asks the corners, which settle nearly
-// every block that a diagonal crosses. Then it asks rows until it has met both a visible and an
-// invisible pair. Among rows whose counts are an arithmetic progression only the first and the last
-// are asked, since all others lie between them.
+// Classifies a block that the bounds leave open. First it evaluates the corners, which decide
+// nearly every block that a diagonal crosses. Then it evaluates rows until it has found both a
+// visible and an invisible pair. Of rows whose counts are an arithmetic progression it evaluates
+// only the first and the last, because the counts of the others lie between theirs.
 void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t column) {
   const Interval keys = {column * block_columns_, std::min((column + 1) * block_columns_, seq_k_)};
   cut(k_pieces_, keys, &key_pieces_);

@@ -17,15 +17,15 @@ class ThreadPool;
 
 namespace annulus::pattern {
 
-// The rectangle of positions that a problem covers. By default its keys are the end of the
-// sequence.
+// The rectangle of positions that a problem covers. By default its queries are the last positions
+// of the keys.
 struct Extent {
   std::int64_t seq_q = 0;       // Sq
   std::int64_t seq_k = 0;       // Sk
   std::int64_t q_position = 0;  // position of row 0
   std::int64_t k_position = 0;  // position of column 0
 
-  // The default of the position law: q0 = Sk - Sq, k0 = 0. Throws as check_extent() does.
+  // The default positions: q0 = Sk - Sq, k0 = 0. Throws the errors of check_extent().
   static Extent whole(std::int64_t seq_q, std::int64_t seq_k);
   Interval queries() const { return {q_position, q_position + seq_q}; }
   Interval keys() const { return {k_position, k_position + seq_k}; }
@@ -33,20 +33,20 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-// Throws Error{kInvalidArgument}: lengths in [0, 2^48], positions within +-2^48.
+// Throws Error{kInvalidArgument} unless lengths are in [0, 2^48] and positions within +-2^48.
 void check_extent(const Extent& extent);
 
-// Throws Error{kInvalidArgument} where a query or a key of the extent lies outside of a layout of
-// the tree that does not say it may (OutsideLayout). An extent without queries or keys has no pairs
-// that a layout could hide, and passes.
+// Throws Error{kInvalidArgument} if a query or a key of the extent lies outside of a layout of the
+// tree, unless that layout allows it (OutsideLayout). An extent without queries or keys has no
+// pairs that a layout could hide, so it passes.
 void check_layouts(const Node& node, const Extent& extent);
 
 // The positions of tensors whose rows are several parts of the sequence, as in a shard of a ring:
-// row i of the queries has the i-th position that the segments name, one segment after another.
+// row i of the queries has the i-th position of the segments, one segment after another.
 struct Placement {
   std::vector<Segment> q;  // starts are positions
   std::vector<Segment> k;
-  PatternContext context = {};  // of the whole sequence
+  PatternContext context = {};  // the context of the whole sequence
 
   static Placement of(const Extent& extent, const PatternContext& context) {
     return {{{extent.q_position, extent.seq_q}}, {{extent.k_position, extent.seq_k}}, context};
@@ -57,7 +57,8 @@ struct Placement {
 // The number of rows of all segments.
 std::int64_t total_length(const std::vector<Segment>& segments);
 
-// Block columns [begin, end) of one row of blocks, all of one class; empty blocks have no run.
+// Block columns [begin, end) of one row of blocks. All of them have one class; empty blocks have no
+// run.
 struct BlockRun {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -67,8 +68,8 @@ struct BlockRun {
 };
 
 // Rows of R x C blocks over an extent or a placement. Block (i, j) has rows [i R, (i+1) R) and
-// columns [j C, (j+1) C) of the tensors, as far as they exist: a block that the end cuts off is
-// full where all its existing pairs are visible. A block may span several segments. A classifier
+// columns [j C, (j+1) C) of the tensors, as far as these exist. A block at the end of the tensors
+// is full if all its existing pairs are visible. A block may span several segments. A classifier
 // reuses its memory, so each thread needs its own.
 class Classifier {
  public:
@@ -84,21 +85,21 @@ class Classifier {
   std::int64_t rows() const { return rows_; }        // ceil(Sq / R)
   std::int64_t columns() const { return columns_; }  // ceil(Sk / C)
 
-  // The runs of row `row` of `head`, ascending, neighbours of one class joined. Valid until the
-  // next call. Requires: 0 <= row < rows().
+  // The runs of row `row` of `head`, in ascending order; neighbouring runs of one class are joined.
+  // The vector is valid until the next call. Requires: 0 <= row < rows().
   const std::vector<BlockRun>& row(std::int64_t head, std::int64_t row);
 
-  // True where all queries of the rows row - 1 and `row` see the same keys, so that both have the
-  // same runs. False means not known. Requires: 0 < row < rows().
+  // Whether all queries of the rows row - 1 and `row` see the same keys, so that both rows have the
+  // same runs. False if this is not known. Requires: 0 < row < rows().
   bool repeats(std::int64_t row) const;
 
-  // A number n >= 1 such that the keys of all queries of the rows `row` to row + n - 1, if n > 1,
-  // lie between fixed ends and ends that move on with the query, and that none passes another
-  // (rows_alike.h). Rows that Sq cuts off are not among them.
+  // A number n >= 1. If n > 1, the keys of all queries of the rows `row` to row + n - 1 lie between
+  // fixed ends and ends that move with the query, and no end passes another (rows_alike.h). A row
+  // that Sq cuts off is never one of them.
   std::int64_t alike_rows(std::int64_t row) const;
 
  private:
-  // Rows [begin, begin + positions.size()) of a tensor, which have these positions.
+  // Rows [begin, begin + positions.size()) of a tensor, with these positions.
   struct Piece {
     Interval positions;
     std::int64_t begin = 0;
@@ -108,8 +109,8 @@ class Classifier {
   static void cut(const std::vector<Piece>& pieces, Interval rows, std::vector<Piece>* out);
 
   const Bounds& bounds_of(std::int64_t head, Interval queries);
-  // The block column of a key. A shift where possible, since a division would take longer than all
-  // other work for the key.
+  // The block column of a key. It is a shift if possible, because a division would take longer than
+  // all other work for the key.
   std::int64_t block_of(std::int64_t key) const {
     return block_shift_ >= 0 ? key >> block_shift_ : key / block_columns_;
   }
@@ -124,7 +125,7 @@ class Classifier {
       runs_.back().end = end;
       return;
     }
-    // Filled in where it stays: a processor stalls where it copies a record that it has just
+    // The run is filled in place, because a processor stalls if it copies a record that it has just
     // written in smaller pieces.
     BlockRun& run = runs_.emplace_back();
     run.begin = begin;
@@ -134,7 +135,7 @@ class Classifier {
 
   std::int64_t block_rows_;
   std::int64_t block_columns_;
-  int block_shift_ = -1;  // log2 of block_columns_ where that is a power of two, else -1
+  int block_shift_ = -1;  // log2 of block_columns_ if that is a power of two, else -1
   std::int64_t seq_q_ = 0;
   std::int64_t seq_k_ = 0;
   std::int64_t rows_ = 0;
@@ -142,22 +143,23 @@ class Classifier {
   std::vector<Piece> q_pieces_, k_pieces_;
   Evaluator evaluator_;
   RowsAlike alike_;
-  std::vector<Piece> row_pieces_, key_pieces_;  // of the current row and of the current block
-  Bounds bounds_, more_bounds_;                 // in rows of K, not in positions
+  std::vector<Piece> row_pieces_,
+      key_pieces_;               // the pieces of the current row and of the current block
+  Bounds bounds_, more_bounds_;  // keys as rows of K, not as positions
   IntervalSet touched_, full_, partial_, doubtful_, mixed_, scratch_;
   std::vector<BlockRun> runs_;
 };
 
-// The pairs of the extent that `head` sees, exactly. The time grows with the places where rows
-// begin to go on differently (rows_alike.h), not with the rows.
+// The exact number of pairs of the extent that `head` sees. The time grows with the number of
+// places where the form of rows changes (rows_alike.h), not with the number of rows.
 std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent,
                            const PatternContext& context);
 inline std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent) {
   return visible_pairs(pattern, head, extent, extent.context());
 }
 
-// Visible pairs over all pairs, over `heads` heads; 0 for an empty problem. A key that several
-// branches of a sum see is one pair.
+// Visible pairs divided by all pairs, for `heads` heads together; 0 for an empty problem. A key
+// that several branches of a sum see counts as one pair.
 Density density(const Pattern& pattern, const Extent& extent, std::int64_t heads,
                 const PatternContext& context);
 inline Density density(const Pattern& pattern, const Extent& extent, std::int64_t heads = 1) {
@@ -165,11 +167,11 @@ inline Density density(const Pattern& pattern, const Extent& extent, std::int64_
 }
 
 // The layout of all rows of blocks of every distinct head among `heads`, with partial flags (empty
-// where no block is partial). Heads that see the same are stored once, with a head map unless all
-// heads see the same. Rows and columns count from the extent's start, while blocks(layout) as an
-// expression has the default positions. With a pool rows are shared out among its threads, and the
-// layout is the same bit for bit. Throws Error{kInvalidArgument} where the sizes do not fit a
-// BlockLayout and Error{kOutOfMemory} past 2^31 kept blocks.
+// if no block is partial). Heads that see the same are stored once, with a head map unless all
+// heads see the same. Rows and columns count from the extent's start, but blocks(layout) as an
+// expression has the default positions. With a pool, rows are divided among its threads, and the
+// layout is the same bit for bit. Throws Error{kInvalidArgument} if the sizes do not fit a
+// BlockLayout and Error{kOutOfMemory} for more than 2^31 kept blocks.
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
                         std::int64_t block_columns, std::int64_t heads,
                         const PatternContext& context, base::ThreadPool* pool = nullptr);

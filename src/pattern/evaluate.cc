@@ -13,12 +13,13 @@
 namespace annulus::pattern {
 namespace {
 
-// Whether the node's answer is one interval or two, found at once.
+// Whether the node's answer is always one or two intervals that are computed directly.
 bool is_short(const Node& node) {
   return node.kind == Kind::kLeaf && leaves::structure_of(node.leaf).is_short;
 }
 
-// Steps of work (base/work.h) of a leaf's answer, besides one for each of its intervals.
+// Steps of work (base/work.h) of a leaf's answer, in addition to one step for each of its
+// intervals.
 constexpr std::int64_t kStepsOfLeaf = 4;
 
 std::int64_t intervals_of(const Bounds& bounds) {
@@ -43,8 +44,8 @@ std::size_t Evaluator::add(const Node& node) {
   step.node = &node;
   for (const NodePointer& child : node.children) step.children.push_back(add(*child));
   if (node.kind == Kind::kAnd) {
-    // Each operand is asked only about the keys that the operands before it left, so short ones go
-    // first.
+    // An operand is evaluated only for the keys that the operands before it left, so the short
+    // operands go first.
     std::stable_partition(step.children.begin(), step.children.end(),
                           [&](std::size_t child) { return is_short(*steps_[child].node); });
   }
@@ -64,8 +65,8 @@ const IntervalSet& Evaluator::row(std::int64_t head, std::int64_t q, Interval un
   return steps_.back().row;
 }
 
-// Finds the exact keys of one query. An operand of & is asked only within the hull of what those
-// before it left, since keys outside cannot be seen.
+// Finds the exact keys of one query. An operand of & is evaluated only within the hull of the keys
+// that the operands before it left, since other keys cannot be seen.
 void Evaluator::find_row(Step& step, const Question& question) {
   const Node& node = *step.node;
   if (step.children.empty()) {
@@ -108,9 +109,10 @@ const Bounds& Evaluator::range(std::int64_t head, Interval queries, Interval uni
   return steps_.back().bounds;
 }
 
-// Finds the bounds of a range of queries. A leaf answers by itself; heads() takes its child's
-// answer; operands of & are asked only within the hull of what the one before sees; ~ swaps and
-// complements `all` and `any` and keeps `doubt` and `mixed`, which are the same for both.
+// Finds the bounds of a range of queries. A leaf computes its own bounds; heads() takes the bounds
+// of its child; an operand of & is evaluated only within the hull of what the operand before it
+// sees; ~ swaps and complements `all` and `any` and keeps `doubt` and `mixed`, which are the same
+// for both.
 void Evaluator::find_bounds(Step& step, const Question& question) {
   const auto& [head, queries, universe, grain] = question;
   const Node& node = *step.node;
@@ -153,10 +155,10 @@ void Evaluator::find_bounds(Step& step, const Question& question) {
   bounds.mixed.swap(child.mixed);
 }
 
-// Joins the operands of & and |. A key is said to differ in an operand through which some but not
-// all queries see it. A key that differs in at most one operand, and there without doubt, is exact
-// in the result: the other operands either decide it or leave it to that one. A key that differs in
-// two becomes doubt.
+// Joins the bounds of the operands of & and |. A key "differs" in an operand if some but not all
+// queries see it through this operand. A key that differs in at most one operand, and there without
+// doubt, is exact in the result: the other operands either decide it or leave the decision to that
+// operand. A key that differs in two operands is added to `doubt`.
 void Evaluator::fold(Step& step) {
   const bool is_and = !is_union(step.node->kind);
   const auto join = is_and ? intersect : unite;
@@ -192,9 +194,9 @@ void Evaluator::fold(Step& step) {
   intersect(differ_, doubts_, &bounds.doubt);
 }
 
-// Intervals that are mixed in one operand stay mixed where the other operand decides nothing: in an
-// & where all its queries see the keys, in an | where none does. Requires: `bounds` is not joined
-// with the child yet.
+// Intervals that are mixed in one operand stay mixed if the other operand decides nothing: in an &,
+// if all its queries see the keys; in an |, if none does. Requires: `bounds` is not joined with the
+// child yet.
 void Evaluator::fold_mixed(bool is_and, const Bounds& child, Bounds* bounds) {
   const auto keep = [&](const IntervalSet& mixed, const Bounds& other, IntervalSet* out) {
     if (is_and) {
@@ -206,7 +208,7 @@ void Evaluator::fold_mixed(bool is_and, const Bounds& child, Bounds* bounds) {
   keep(bounds->mixed, child, &scratch_);
   keep(child.mixed, *bounds, &more_mixed_);
   if (!scratch_.empty() && !more_mixed_.empty()) {
-    // Mixed intervals of the two operands must not touch, so each loses its last key.
+    // Mixed intervals of the two operands must not touch, so each interval loses its last key.
     for (IntervalSet* set : {&scratch_, &more_mixed_}) {
       for (Interval& keys : *set) --keys.end;
       std::erase_if(*set, [](const Interval& keys) { return keys.empty(); });

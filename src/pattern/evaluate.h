@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_EVALUATE_H_
 #define ANNULUS_PATTERN_EVALUATE_H_
 
-// Evaluates a pattern over ranges of positions, as sets of key intervals; no pair is ever asked by
-// itself.
+// Evaluates a pattern for ranges of positions, as sets of key intervals. Pairs are never evaluated
+// one by one.
 //
 //   Evaluator evaluator(pattern, context);
 //   const IntervalSet& keys = evaluator.row(head, q, {0, Sk});     // what q sees, exactly
@@ -23,12 +23,12 @@ namespace annulus::pattern {
 // Which keys a range of query positions sees.
 //   all     every query of the range sees the key
 //   any     some query does
-//   doubt   keys of `any` but not of `all` for which the two are only a bound: two operands of an
-//           & or | each see the key from some queries only, and whether from the same ones is not
+//   doubt   keys of `any` but not of `all` for which `all` and `any` are only bounds: two operands of an
+//           & or | each see the key from some queries only, and whether these are the same is not
 //           known. All other keys are exact: in `all`, outside `any`, or seen by some queries only.
-//   mixed   part of doubt, where a grain was given: any `grain` neighbours in one of its intervals
+//   mixed   the part of `doubt` that has a grain, if one was given: any `grain` neighbours in one of its intervals
 //           hold both a visible and an invisible pair. No two of its intervals touch.
-// Without a grain leaves have no doubt, ~ adds none, and a range of one query has none at all.
+// Without a grain, leaves have no doubt, ~ adds none, and a range of one query has none at all.
 struct Bounds {
   IntervalSet all;
   IntervalSet any;
@@ -39,27 +39,26 @@ struct Bounds {
 class Evaluator {
  public:
   // Evaluates the batch that the context names, which a pattern with batches(...) needs. Throws
-  // Error{kInvalidArgument} where such a pattern meets a context without one.
+  // Error{kInvalidArgument} if the pattern has batches(...) and the context names no batch.
   explicit Evaluator(const Pattern& pattern, const PatternContext& context = {});
 
-  // The keys of the universe that query position q of `head` sees.
-  // Throws Error{kInvalidArgument} for a head that a layout does not have, and where the context
-  // lacks what a leaf needs.
+  // The keys of the universe that query position q of `head` sees. Throws Error{kInvalidArgument}
+  // for a head that a layout does not have, and if the context lacks a number that a leaf needs.
   const IntervalSet& row(std::int64_t head, std::int64_t q, Interval universe);
 
   // Requires: queries is not empty. Positions and universe stay within +-2^60. With a grain (a
-  // number of keys), leaves whose keys repeat within that many keys answer by bounds instead of key
-  // by key, so that an answer has no more intervals than the universe has grains.
+  // number of keys), leaves whose keys repeat within that number of keys compute bounds instead of
+  // single keys, so the result has no more intervals than the universe has grains.
   const Bounds& range(std::int64_t head, Interval queries, Interval universe,
                       std::int64_t grain = 0);
 
-  // What that batch sees: without batches(...).
+  // The pattern of that batch, without batches(...).
   const Pattern& pattern() const { return pattern_; }
   const PatternContext& context() const { return context_; }
   bool visible(std::int64_t head, std::int64_t q, std::int64_t k) const;
 
  private:
-  // A node with the memory of its answers.
+  // A node with the memory of its results.
   struct Step {
     const Node* node = nullptr;
     std::vector<std::size_t> children;
@@ -67,7 +66,7 @@ class Evaluator {
     IntervalSet row;
   };
   std::size_t add(const Node& node);
-  // The question, which is the same for all nodes of the tree.
+  // The arguments of an evaluation, which are the same for all nodes of the tree.
   struct Question {
     std::int64_t head;
     Interval queries;
@@ -82,12 +81,12 @@ class Evaluator {
   Pattern pattern_;
   PatternContext context_;
   std::vector<Step> steps_;  // children before their parent, the root last
-  std::int64_t work_ = 0;    // steps of base/work.h that the current answer has taken
-  // Scratch memory of fold.
+  std::int64_t work_ = 0;    // steps of base/work.h that the current evaluation has taken
+  // Scratch memory of fold().
   IntervalSet differ_, differ_once_, differ_twice_, doubts_, more_mixed_, scratch_;
 };
 
-// visible(head, q, k) for k in [k_begin, k_begin + count), one byte each, 0 or 1.
+// Writes visible(head, q, k) for k in [k_begin, k_begin + count), one byte each, 0 or 1.
 void visible_row(Evaluator* evaluator, std::int64_t head, std::int64_t q, std::int64_t k_begin,
                  std::int64_t count, std::uint8_t* out);
 

@@ -13,9 +13,9 @@ IntervalSet::const_iterator first_behind(const IntervalSet& set, std::int64_t nu
       [](std::int64_t value, const Interval& interval) { return value < interval.end; });
 }
 
-// The rest of a set while two sets are merged. Sets are often alike, or one of them is short, so
-// runs of intervals that the other set does not cut are found by ever longer steps and copied at
-// once.
+// The rest of a set while two sets are merged. Sets are often similar, or one of them is short. So
+// runs of intervals that the other set does not cut are found by steps of growing length, and
+// copied together.
 struct Rest {
   explicit Rest(const IntervalSet& set) : at(set.data()), end(set.data() + set.size()) {}
   bool empty() const { return at == end; }
@@ -92,8 +92,8 @@ void subtract(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
       while (!cut.empty() && cut.at->begin < x.at->end) {
         if (begin < cut.at->begin) out->push_back({begin, cut.at->begin});
         begin = cut.at->end;
-        // A subtracted interval that reaches beyond this one may also cut the next one of a, so it
-        // is kept.
+        // A subtracted interval that ends after this one may also cut the next one of a, so it is
+        // kept.
         if (begin > x.at->end) break;
         ++cut.at;
       }

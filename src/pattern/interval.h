@@ -1,15 +1,15 @@
 #ifndef ANNULUS_PATTERN_INTERVAL_H_
 #define ANNULUS_PATTERN_INTERVAL_H_
 
-// Sets of whole numbers as sorted lists of intervals, which is how the keys that a query sees are
-// held.
+// Sets of whole numbers as sorted lists of intervals. The keys that a query sees are stored in this
+// form.
 
 #include <cstdint>
 #include <vector>
 
 namespace annulus::pattern {
 
-// The numbers in [begin, end); empty where end <= begin.
+// The numbers in [begin, end); empty if end <= begin.
 struct Interval {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -26,8 +26,8 @@ inline Interval intersection(const Interval& a, const Interval& b) {
 // Intervals ascend, none is empty, and there is a gap between any two.
 using IntervalSet = std::vector<Interval>;
 
-// Adds an interval that begins at or after the last one's begin. An empty one is dropped, and one
-// that touches the last is joined with it.
+// Adds an interval that begins at or after the last one's begin. An empty interval is dropped, and
+// an interval that touches the last one is joined with it.
 inline void append(IntervalSet* set, Interval interval) {
   if (interval.empty()) return;
   if (!set->empty() && interval.begin <= set->back().end) {
@@ -37,15 +37,16 @@ inline void append(IntervalSet* set, Interval interval) {
   }
 }
 
-// The results replace *out, which is none of the operands.
+// The results replace *out, which must not be one of the operands.
 void intersect(const IntervalSet& a, const IntervalSet& b, IntervalSet* out);
 void unite(const IntervalSet& a, const IntervalSet& b, IntervalSet* out);
 void subtract(const IntervalSet& a, const IntervalSet& b, IntervalSet* out);
 void complement(const IntervalSet& a, Interval universe, IntervalSet* out);
 
-std::int64_t size(const IntervalSet& set);                // how many numbers
+std::int64_t size(const IntervalSet& set);                // the number of numbers in the set
 bool touches(const IntervalSet& set, Interval interval);  // whether both have a number in common
-bool covers(const IntervalSet& set, Interval interval);   // whether the set has all of the interval
+// Whether the set contains the whole interval.
+bool covers(const IntervalSet& set, Interval interval);
 
 }  // namespace annulus::pattern
 

@@ -14,7 +14,8 @@
 namespace annulus::pattern {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "arrays are written as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "the file has the byte order of the arrays in memory");
 
 constexpr char kMagic[8] = {'A', 'N', 'N', 'U', 'L', 'A', 'Y', 'T'};
 constexpr std::uint64_t kAlignment = 64;
@@ -84,7 +85,7 @@ Header read_header(std::span<const std::byte> bytes, const std::string& what) {
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
     base::fail(ErrorCode::kInvalidFile,
-               "{}: does not begin with ANNULAYT, so it is no block layout of this library; "
+               "{}: does not begin with ANNULAYT, so it is not a block layout of this library; "
                "import_layout reads other formats, as does annulus pattern import with --from",
                what);
   }
@@ -98,10 +99,10 @@ Header read_header(std::span<const std::byte> bytes, const std::string& what) {
   return header;
 }
 
-// A header with the right digest may still be hostile, so nothing may overflow.
+// A header with the right digest may still have malicious numbers, so nothing here may overflow.
 Places check_header(const Header& header, std::uint64_t file_bytes, const std::string& what) {
   const auto refuse = [&](const char* name, auto value, auto expected) {
-    base::fail(ErrorCode::kInvalidFile, "{}: the header says {} of {}; it must be {}", what, value,
+    base::fail(ErrorCode::kInvalidFile, "{}: the header has {} of {}; it must be {}", what, value,
                name, expected);
   };
   if (header.header_bytes != sizeof(Header)) {
@@ -109,11 +110,11 @@ Places check_header(const Header& header, std::uint64_t file_bytes, const std::s
   }
   if (header.zero != 0) refuse("reserved bytes", header.zero, 0);
   if (header.file_bytes != file_bytes) {
-    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes, but the header says {}; it is {}", what,
+    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes, but the header states {}; it is {}", what,
                file_bytes, header.file_bytes,
                file_bytes < header.file_bytes ? "truncated" : "too long");
   }
-  // Each count is compared with the bytes of the file first, so that sums of them cannot overflow.
+  // Each count is compared with the bytes of the file first, so sums of counts cannot overflow.
   const auto most = static_cast<std::int64_t>(file_bytes);
   for (const auto& [name, count] : {std::pair{"entries of head_map", header.map},
                                     {"kept blocks", header.kept},
@@ -141,7 +142,7 @@ Places check_header(const Header& header, std::uint64_t file_bytes, const std::s
 }  // namespace
 
 base::Digest layout_digest(const LayoutView& layout) {
-  // A digest of digests, so that the arrays need not be copied into one.
+  // This is a digest of digests, so the arrays need not be copied into one array.
   const auto hex = [](const auto& array) { return base::digest(std::as_bytes(array)).hex(); };
   const std::string text = fmt::format(
       "annulus block layout 1: {} {} {} {} {} {} {} {} {}", layout.block_rows, layout.block_columns,
@@ -157,8 +158,8 @@ void add_layout_digests(const detail::PatternNode& node, std::string* text) {
   });
 }
 
-// Gaps between arrays stay zero. The digest of the arrays is taken before that of the header, which
-// holds it.
+// Gaps between arrays stay zero. The digest of the arrays is computed before the digest of the
+// header, because the header holds it.
 std::vector<std::byte> format_layout(const LayoutView& layout) {
   layout.validate();
   Header header = {};
@@ -229,8 +230,8 @@ BlockLayout read_layout(base::FileSystem& files, const std::string& path, const 
     }
     return sizeof(Header);
   };
-  // The file is read and not mapped, so that one that is shortened meanwhile is an error and no
-  // signal.
+  // The file is read and not mapped, so a file that is shortened meanwhile causes an error and not
+  // a signal.
   const std::vector<std::byte> bytes =
       base::read_checked_file(files, path, kMaxLayoutBytes, check_head);
   return copy(parse_layout(bytes, path));

@@ -19,24 +19,24 @@ namespace {
 // (layout_file.h) follows from it, and layout/builder.cc and selection/build_layout.cc have the
 // same bound.
 constexpr std::int64_t kMaxKept = std::int64_t{1} << 31;
-// How many rows a thread takes at a time.
+// The number of rows that a thread takes at a time.
 constexpr std::int64_t kRowsOfPart = 128;
 
-// Steps of work that a row of blocks takes, also where it has no block.
+// Steps of work that a row of blocks takes, even if it has no block.
 constexpr std::int64_t kStepsOfRow = 6;
 
-// A run in 8 bytes. Where no two kept blocks are neighbours, there are as many runs as blocks, and
-// writing longer ones would cost more time than finding them.
+// A run in 8 bytes. If no two kept blocks are neighbours, each block is a run, and writing larger
+// records would take more time than finding the runs.
 struct ShortRun {
   std::int32_t begin;
   std::uint32_t count_and_class;  // twice the count, plus 1 for a partial run
 };
 
-// The runs of consecutive rows of blocks, counted through all heads. Runs are few, but blocks may
-// be millions, so memory for blocks is allocated once, when all parts are known.
+// The runs of consecutive rows of blocks, counted through all heads. There are few runs, but there
+// may be millions of blocks, so the memory for blocks is allocated once, when all parts are known.
 struct Part {
   std::vector<ShortRun> runs;
-  std::vector<std::int64_t> ends;  // for each row the blocks of the part up to its end
+  std::vector<std::int64_t> ends;  // the blocks of this part up to the end of each row
   bool any_partial = false;
 };
 
@@ -82,7 +82,8 @@ BlockLayout without_rows(const Pattern& pattern, const Extent& extent, std::int6
   return layout;
 }
 
-// Lines [first, last), of which each head has `rows`, classified into a part. Returns its blocks.
+// Classifies lines [first, last) into a part and returns the number of its blocks. Each head has
+// `rows` lines.
 std::int64_t classify(Classifier& classifier, std::int64_t rows, std::int64_t first,
                       std::int64_t last, Part* part) {
   std::int64_t count = 0;
@@ -99,12 +100,12 @@ std::int64_t classify(Classifier& classifier, std::int64_t rows, std::int64_t fi
     }
     part->ends.push_back(count);
   }
-  // The rows, and the blocks that join() will write.
+  // The steps of the rows, and of the blocks that join() will write.
   base::charge((last - first) * kStepsOfRow + count / 4);
   return count;
 }
 
-// The parts one after another in the arrays of a layout of `lines` rows of blocks.
+// Copies the parts one after another into the arrays of a layout of `lines` rows of blocks.
 void join(const std::vector<Part>& parts, std::int64_t lines, base::ThreadPool* pool,
           BlockLayout* layout) {
   std::vector<std::int64_t> begins;

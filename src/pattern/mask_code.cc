@@ -19,9 +19,10 @@ using leaves::MaskPart;
 using leaves::Piece;
 using leaves::Strength;
 
-// Up to so many children of heads() and batches(), and so many operands of a chain, each have a
-// text of their own where all are alike but for their numbers. More of them share one, since NVRTC
-// takes longer for each text, and a kernel little longer for a number from a list.
+// Up to this number of children of heads() and batches(), or of operands of a chain, each has a
+// text of its own, even if all differ only in their numbers. More of them share one text, because
+// NVRTC takes longer for each text, but a kernel takes only a little longer to read a number from a
+// list.
 constexpr std::size_t kFewTurns = 8;
 constexpr std::size_t kFewAlike = 8;
 
@@ -45,9 +46,9 @@ class Emitter {
     return {"!" + held(inner, leaves::kTight)};
   }
 
-  // The text chooses by ?: among the children, or where all of them are alike but for their numbers
-  // by a row of these. That does not diverge, since all threads of a CTA have the same head and the
-  // same batch.
+  // The text chooses with ?: among the children. If all children differ only in their numbers, it
+  // chooses a row of numbers. The choice does not diverge, since all threads of a CTA have the same
+  // head and the same batch.
   Piece turns(const Node& node) {
     std::vector<MaskPart> parts = parts_of(node);
     const MaskPart& front = parts.front();
@@ -80,9 +81,9 @@ class Emitter {
     return {text + held(pieces.back(), leaves::kTight) + ")"};
   }
 
-  // & and | of bools, without branches. Operands that decide nothing (true in an &, false in an |)
-  // are left out. Of many operands that are alike but for their numbers the text has one, in a loop
-  // over their numbers.
+  // The text uses & and | of bools, which have no branches. Operands that cannot change the result
+  // (true in an &, false in an |) are left out. If many operands differ only in their numbers, the
+  // text has one of them, in a loop over their numbers.
   Piece chain(const Node& node) {
     const bool is_and = !is_union(node.kind);
     const Strength strength = is_and ? leaves::kWeakAnd : leaves::kWeakOr;
@@ -94,7 +95,7 @@ class Emitter {
       if (!constant) {
         alike[parts[i].piece.text].push_back(i);
       } else if (*constant != is_and) {
-        decided = true;  // false & x, true | x
+        decided = true;  // false & x, or true | x
       }
     }
     if (decided || alike.empty()) return constant(decided ? !is_and : is_and);
@@ -121,7 +122,7 @@ class Emitter {
  private:
   Piece piece_of(const Node& node) { return write_part(*this, node); }
 
-  // The children as parts by themselves.
+  // The children as separate parts.
   std::vector<MaskPart> parts_of(const Node& node) {
     std::vector<MaskPart> parts;
     for (const NodePointer& child : node.children) {
@@ -130,8 +131,8 @@ class Emitter {
     return parts;
   }
 
-  // "m.FUNCTION(#table, width, ROW, [&](const auto& m) { return TEXT; })": the text of parts that
-  // are alike but for their numbers, once for all, with the numbers in the rows of a table.
+  // "m.FUNCTION(#table, width, ROW, [&](const auto& m) { return TEXT; })": one text for parts that
+  // differ only in their numbers; the numbers are in the rows of a table.
   Piece shared(const char* function, const std::vector<MaskPart>& parts,
                const std::vector<std::size_t>& which, const std::string& row) {
     const MaskPart& one = parts[which.front()];

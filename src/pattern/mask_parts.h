@@ -1,16 +1,16 @@
 #ifndef ANNULUS_PATTERN_MASK_PARTS_H_
 #define ANNULUS_PATTERN_MASK_PARTS_H_
 
-// The walk through an expression that everything which writes a mask takes: text (mask_code.cc) and
-// programs (attention/kernels/mask_program.cc).
+// The walk through an expression that makes a mask of it: a text (mask_code.cc) or a program
+// (attention/kernels/mask_program.cc).
 
 #include "base/fail.h"
 #include "pattern/node.h"
 
 namespace annulus::pattern {
 
-// What `writer` makes of a node: writer.leaf(node), complement(child), chain(node) of an & or an |,
-// or turns(node) of heads or batches. Throws Error{kUnsupported} for a sum.
+// Returns the result of `writer` for a node: writer.leaf(node), complement(child), chain(node) of
+// an & or an |, or turns(node) of heads or batches. Throws Error{kUnsupported} for a sum.
 template <typename Writer>
 auto write_part(Writer& writer, const Node& node) {
   switch (node.kind) {
@@ -27,7 +27,7 @@ auto write_part(Writer& writer, const Node& node) {
       return writer.turns(node);
     case Kind::kSum:
       base::fail(ErrorCode::kUnsupported,
-                 "sum(...) is no one mask: its branches run one after another");
+                 "sum(...) is not one mask: its branches run one after another");
   }
   base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_NODE_H_
 #define ANNULUS_PATTERN_NODE_H_
 
-// The expression tree behind Pattern. Nodes are immutable and shared. They are made only by the
+// The expression tree of a Pattern. Nodes are immutable and shared. They are made only by the
 // functions of annulus/pattern.h and by combine(), which check the limits below.
 
 #include <cstdint>
@@ -23,23 +23,25 @@ struct PatternNode {
     kNot,           // one child
     kAnd,           // two or more children, none of them kAnd
     kOr,            // two or more children, none of them kOr
-    kHierarchical,  // one or more children, all of them leaves::Band; sees what any of them sees
-    kHeads,    // two or more children: `group` heads see the first, as many the next, and so on
-    kBatches,  // two or more children: batch 0 sees the first, batch 1 the next, and so on
-    kSum,      // two or more children; the root of its tree. Sees what any of them sees.
+    kHierarchical,  // one or more children, all of them leaves::Band; a query sees what any of
+                    // them shows
+    kHeads,  // two or more children: the first `group` heads see the first child, the next `group`
+             // heads the second, and so on
+    kBatches,  // two or more children: batch 0 sees the first child, batch 1 the second, and so on
+    kSum,  // two or more children; only as the root of a tree; a query sees what any of them shows
   };
   using Children = std::vector<std::shared_ptr<const PatternNode>>;
 
   Kind kind = Kind::kLeaf;
-  pattern::leaves::Leaf leaf = {};  // of kLeaf
-  std::int64_t group = 1;           // of kHeads
+  pattern::leaves::Leaf leaf = {};  // only for kLeaf
+  std::int64_t group = 1;           // only for kHeads
   Children children = {};
   int depth = 1;           // levels of this tree
   int leaves = 1;          // leaves of this tree
   std::int64_t heads = 1;  // H of the per-head layouts in this tree, or 1
-  // Except through layouts, head h sees what head h mod this sees; 0: no such period.
+  // Head h sees what head h mod this number sees, apart from layouts; 0: there is no such period.
   std::int64_t period = 1;
-  std::int64_t batches = 1;  // batch b sees what batch b mod this sees
+  std::int64_t batches = 1;  // batch b sees what batch b mod this number sees
 };
 
 }  // namespace annulus::inline v0::detail
@@ -50,10 +52,11 @@ using Kind = Node::Kind;
 
 constexpr int kMaxDepth = 64;
 constexpr int kMaxLeaves = 1024;
-// A longer period of heads counts as "every head differs", since no problem has as many heads.
+// A longer period of heads counts as "every head differs", since no problem has so large a number
+// of heads.
 constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 20;
-// Batches that may differ. Each of them has lists of its own, and two batches(...) of one
-// expression multiply.
+// The most batches that may differ. Each of them has lists of its own, and the numbers of two
+// batches(...) in one expression multiply.
 constexpr std::int64_t kMaxBatches = 4096;
 
 // Checks a leaf and makes the pattern of it.
@@ -61,13 +64,13 @@ Pattern make_leaf(leaves::Leaf leaf);
 
 // Makes a node of one of the kinds with children. Children kAnd of a kAnd, and kOr of a kOr, are
 // replaced by their own children, so that a & b & c is one node however it was bracketed. Throws
-// Error{kInvalidArgument} beyond the limits, and for a sum below another node.
+// Error{kInvalidArgument} for a tree beyond the limits, and for a sum below another node.
 NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group = 1);
 NodePointer complement(NodePointer node);
 
 bool equal(const Node& a, const Node& b);
 
-// True for the kinds that see whatever any of their children sees.
+// Whether a node of this kind shows what any of its children shows.
 constexpr bool is_union(Kind kind) {
   return kind == Kind::kOr || kind == Kind::kHierarchical || kind == Kind::kSum;
 }
@@ -83,31 +86,31 @@ inline std::size_t child_of_batch(const Node& node, std::int64_t batch) {
   return static_cast<std::size_t>(batch % static_cast<std::int64_t>(node.children.size()));
 }
 
-// Throws Error{kInvalidArgument} where the tree differs by batch and the context names none.
+// Throws Error{kInvalidArgument} if the tree differs by batch and the context names no batch.
 void check_batch(const Node& node, const PatternContext& context);
 
-// Throws Error{kInvalidArgument} for a negative head and where a layout of the tree has no such
-// one.
+// Throws Error{kInvalidArgument} for a negative head, and for a head that a layout of the tree does
+// not have.
 void check_head(const Node& node, std::int64_t head);
 
-// How many of `heads` heads can differ: head h sees what head h mod the result sees. Throws
-// Error{kInvalidArgument} where the layouts of the tree are made for another number.
+// The number of heads, out of `heads`, that can differ: head h sees what head h mod the result
+// sees. Throws Error{kInvalidArgument} if the layouts of the tree are made for another number.
 std::int64_t distinct_heads(const Node& node, std::int64_t heads);
 
-// Whether position q of `head` sees position k: the definition that every other evaluation is
-// tested against. Requires: check_head and check_batch pass. Throws Error{kInvalidArgument} where
-// the context lacks what a leaf needs.
+// Whether position q of `head` sees position k: the definition with which tests compare every other
+// evaluation. Requires: check_head and check_batch pass. Throws Error{kInvalidArgument} if the
+// context lacks a number that a leaf needs.
 bool visible(const Node& node, std::int64_t head, std::int64_t q, std::int64_t k,
              const PatternContext& context);
 
-// Calls f(leaf) for each leaf of a tree, in its order.
+// Calls f(leaf) for each leaf of a tree, in the order of the tree.
 template <typename F>
 void each_leaf(const Node& node, const F& f) {
   if (node.kind == Kind::kLeaf) return f(node.leaf);
   for (const NodePointer& child : node.children) each_leaf(*child, f);
 }
 
-// True where f(structure) is true for some leaf of a tree.
+// Whether f(structure) is true for some leaf of a tree.
 template <typename F>
 bool any_leaf(const Node& node, const F& f) {
   bool any = false;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_NODE_POINTER_H_
 #define ANNULUS_PATTERN_NODE_POINTER_H_
 
-// Names for what only points to nodes of an expression tree. pattern/node.h, which defines them,
-// brings all leaves with it.
+// Declarations for code that only points to nodes of an expression tree. pattern/node.h, which
+// defines nodes, includes the headers of all leaves.
 
 #include <memory>
 

@@ -17,13 +17,14 @@
 namespace annulus::pattern {
 namespace {
 
-// Words that stand for no leaf: Parser::joined reads what is between their parentheses.
+// Words that are not leaves: Parser::joined reads the text between their parentheses.
 constexpr PatternWord kJoiningWords[] = {
-    {"heads", "heads(e, ...)", "head h sees what expression h of these sees, and so on in turn"},
-    {"head_groups", "head_groups(n, e, ...)", "likewise, for groups of n heads"},
-    {"batches", "batches(e, ...)", "likewise, for batches"},
-    {"sum", "sum(e, ...)", "a key counts once for each expression that sees it; not within others"},
-    {"preset", "preset(name)", "a pattern that is known by name"},
+    {"heads", "heads(e, ...)", "head h sees what expression h sees, and so on in turn"},
+    {"head_groups", "head_groups(n, e, ...)", "the same for groups of n heads"},
+    {"batches", "batches(e, ...)", "the same for batches"},
+    {"sum", "sum(e, ...)",
+     "a key counts once for each expression that sees it; only as the whole pattern"},
+    {"preset", "preset(name)", "a pattern that has a name"},
     {"hierarchical", "hierarchical([(s, w, b), ...])",
      "levels: every s-th block of b keys up to w blocks away; -1: any"},
 };
@@ -35,7 +36,7 @@ const leaves::Word* leaf_word(std::string_view name) {
   return found == words.end() ? nullptr : &*found;
 }
 
-// What an unknown name was meant to be.
+// Advice about an unknown name: the name that was probably meant.
 std::string advice_about(std::string_view name) {
   for (const PresetInfo& preset : presets()) {
     if (preset.name == name) return fmt::format("did you mean 'preset({})'?", name);
@@ -55,7 +56,7 @@ std::string shown(char c) {
 }
 
 // A recursive-descent parser with one function for each line of the grammar. Every level of
-// recursion goes through deeper(), so hostile nesting is an error long before the stack overflows.
+// recursion goes through deeper(), so deep nesting is an error long before the stack overflows.
 class Parser final : public leaves::Arguments {
  public:
   Parser(std::string_view text, const LoadBlocks& load_blocks)
@@ -75,8 +76,8 @@ class Parser final : public leaves::Arguments {
                fmt::format(format, std::forward<Arguments>(arguments)...));
   }
 
-  // Runs a function that builds a node and puts the column before its error, since a number that a
-  // leaf refuses is an error of the text.
+  // Runs a function that builds a node and adds the column in front of its error, because a number
+  // that a leaf does not accept is an error of the text.
   template <typename Build>
   static Pattern built_at(std::size_t at, const Build& build) {
     try {
@@ -182,8 +183,8 @@ class Parser final : public leaves::Arguments {
     const std::string_view name = word();
     const std::size_t start = at_ - name.size();
     if (is_later_word(name)) {
-      base::fail(ErrorCode::kUnsupported, "column {}: '{}' is not known in this version", start + 1,
-                 name);
+      base::fail(ErrorCode::kUnsupported, "column {}: '{}' is not supported in this version",
+                 start + 1, name);
     }
     const leaves::Word* word_of_leaf = leaf_word(name);
     if (word_of_leaf == nullptr &&
@@ -199,7 +200,7 @@ class Parser final : public leaves::Arguments {
     return result;
   }
 
-  // The arguments of words that stand for no leaf.
+  // Reads the arguments of words that are not leaves.
   Pattern joined(std::string_view name, std::size_t start) {
     if (name == "preset") {
       const std::string_view which = word();
@@ -212,7 +213,7 @@ class Parser final : public leaves::Arguments {
     std::int64_t group = 1;
     if (name == "head_groups") {
       group = number();
-      expect(',', "behind how many heads a group has");
+      expect(',', "after the number of heads of a group");
     }
     std::vector<Pattern> patterns;
     do {
@@ -267,9 +268,9 @@ class Parser final : public leaves::Arguments {
       HierarchyLevel level;
       expect('(', "to begin a level: (stride, window, b)");
       level.stride = number();
-      expect(',', "behind the stride of a level");
+      expect(',', "after the stride of a level");
       level.window = number();
-      expect(',', "behind the window of a level");
+      expect(',', "after the window of a level");
       level.block = number();
       expect(')', "to end the level");
       all.push_back(level);
@@ -278,7 +279,7 @@ class Parser final : public leaves::Arguments {
     return all;
   }
 
-  // '"' { any byte, with \" and \\ for these two } '"'
+  // '"' { any byte, but \" and \\ for these two } '"'
   std::string quoted() override {
     expect('"', "to begin a file name");
     const std::size_t start = at_ - 1;
@@ -297,7 +298,8 @@ class Parser final : public leaves::Arguments {
     ++at_;
     if (result.empty()) fail_at(start, "the file name is empty");
     if (result[0] == '#') {
-      fail_at(start, "'{}' names a layout that was never in a file; save it and name the file",
+      fail_at(start,
+              "'{}' names a layout that was never in a file; save the layout and name the file",
               result.substr(0, 64));
     }
     return result;
@@ -306,7 +308,7 @@ class Parser final : public leaves::Arguments {
   std::string_view text_;
   const LoadBlocks& load_blocks_;
   std::size_t at_ = 0;
-  std::size_t leaf_start_ = 0;  // column of the word of the leaf whose arguments are read
+  std::size_t leaf_start_ = 0;  // the column of the leaf whose arguments are being read
   int depth_ = 0;
 };
 
@@ -370,7 +372,7 @@ Pattern Pattern::parse(std::string_view text, std::shared_ptr<const BlockLayout>
     if (!path.empty()) return named_blocks(path, options);
     if (layout == nullptr) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "blocks() is the layout given beside the text, but there is none; give one, or "
+                 "blocks() is the layout given with the text, but there is none; give one, or "
                  "name a file: blocks(\"file\")");
     }
     used = true;
@@ -378,7 +380,7 @@ Pattern Pattern::parse(std::string_view text, std::shared_ptr<const BlockLayout>
   });
   if (layout != nullptr && !used) {
     base::fail(ErrorCode::kInvalidArgument,
-               "a layout is given beside '{}', which does not use it; write blocks() where it "
+               "a layout is given with '{}', which does not use it; write blocks() where it "
                "belongs",
                text.substr(0, 64));
   }

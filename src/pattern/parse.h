@@ -13,13 +13,14 @@
 namespace annulus::pattern {
 
 // Reads the layout of blocks("file"). An empty path stands for blocks(), the layout that the caller
-// has given beside the text.
+// gave with the text.
 using LoadBlocks = std::function<Pattern(const std::string& path)>;
 
 constexpr std::size_t kMaxText = std::size_t{16} << 20;
 
-// Throws Error{kParse} "column N: ..." (counted in bytes from 1), Error{kUnsupported} likewise for
-// words that a later version will know, and what load_blocks throws with the column before it.
+// Throws Error{kParse} "column N: ..." (counted in bytes from 1), Error{kUnsupported} with the
+// column for words that a later version will support, and the errors of load_blocks with the column
+// in front.
 Pattern parse(std::string_view text, const LoadBlocks& load_blocks);
 
 }  // namespace annulus::pattern

@@ -2,7 +2,7 @@
 #define ANNULUS_PATTERN_POSITIONS_H_
 
 // Arithmetic of positions, which may be negative: division rounds down, mod is never negative, and
-// results beyond the type stay at its ends, so that comparisons remain exact.
+// results are clamped to the range of the type, so comparisons remain exact.
 
 #include <cstdint>
 
@@ -18,14 +18,14 @@ inline std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
   return rest < 0 ? rest + b : rest;
 }
 
-// a - b, or the end of the type that it would pass.
+// a - b, clamped to the range of the type.
 inline std::int64_t difference(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   if (!__builtin_sub_overflow(a, b, &result)) return result;
   return b < 0 ? INT64_MAX : INT64_MIN;
 }
 
-// a * b, or the end of the type that it would pass. Requires: b > 0.
+// a * b, clamped to the range of the type. Requires: b > 0.
 inline std::int64_t product(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   if (!__builtin_mul_overflow(a, b, &result)) return result;

@@ -11,18 +11,18 @@ namespace {
 
 // The only list of presets: the parser and the C functions read it, and
 // tests/pattern/presets_test.cc compares the table of docs/patterns.md with it. The same test
-// counts the pairs behind the densities.
+// counts pairs to check the densities.
 constexpr PresetInfo kPresets[] = {
     {"local", "window(1023, 0)", {0.219, 0.0605, 0.0155}},
     {"streaming", "causal & (sink(64) | window(1023, 0))", {0.23, 0.0642, 0.0165}},
     {"global_local", "causal & (window(511, 0) | global(64))", {0.131, 0.0345, 0.00875}},
-    // Each head sees about 1024 keys, from ever further away.
+    // Each head sees about 1024 keys; later heads see keys that are farther away.
     {"dilated",
      "heads(window(1023, 0), window(2047, 0) & block_dilated(2, 64), "
      "window(4095, 0) & block_dilated(4, 64), window(8191, 0) & block_dilated(8, 64))",
      {0.149, 0.0552, 0.0152}},
     {"strided", "causal & strided(8, 4, 64)", {0.129, 0.0795, 0.0668}},
-    // Zaheer et al., 2020: blocks of 64, three local, two global and three random ones.
+    // Zaheer et al., 2020: blocks of 64, three local, two global and three random blocks.
     {"bigbird",
      "hierarchical([(1, 1, 64)]) | global(128) | random(3, 0, 64)",
      {0.149, 0.0386, 0.00974}},

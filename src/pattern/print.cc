@@ -11,14 +11,13 @@ namespace {
 using pattern::Kind;
 using pattern::Node;
 
-// The precedence of a node: a child with a lower one than its parent needs parentheses.
+// The precedence of a node: a child with a lower precedence than its parent needs parentheses.
 int strength(const Node& node) {
   if (node.kind == Kind::kOr) return 0;
   return node.kind == Kind::kAnd ? 1 : 2;
 }
 
-// Appends the text that parses back to an equal tree, with parentheses only where precedence needs
-// them.
+// Appends a text that parses to an equal tree, with parentheses only if precedence needs them.
 void print(const Node& node, std::string* text) {
   const auto out = std::back_inserter(*text);
   const auto child = [&](const Node& inner) {

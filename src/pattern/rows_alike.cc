@@ -15,7 +15,7 @@ void add_leaves(const Node& node, std::vector<const Node*>* leaves) {
   for (const NodePointer& child : node.children) add_leaves(*child, leaves);
 }
 
-// The rows of a layout that queries are; nothing where some are beside it.
+// The rows of a layout that belong to these queries; nullopt if some queries are outside of it.
 std::optional<Interval> rows_of(const BlockLayout& layout, Interval queries) {
   const std::int64_t first = queries.begin - (layout.seq_k - layout.seq_q);
   if (first < 0 || first + queries.size() > layout.seq_q) return std::nullopt;
@@ -56,7 +56,7 @@ bool RowsAlike::see_the_same(Interval queries) const {
 
 std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {
   std::int64_t rows = kNever;
-  std::int64_t passes = 1;  // over the leaves
+  std::int64_t passes = 1;  // passes over the leaves
   const auto look_at = [&](const auto& leaf) {
     if (const std::int64_t form = leaf.next_form(q); form != kNever) {
       rows = std::min(rows, form - q);
@@ -64,7 +64,7 @@ std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {
     const leaves::MovingEnds moving = leaf.moving_ends(q);
     passes += moving.count;
     for (int i = 0; i < moving.count; ++i) {
-      // The progression lasts until this end reaches a fixed one.
+      // The progression ends when this end reaches a fixed end.
       std::int64_t next = next_end(q, moving.at[i]);
       for (const std::int64_t end : {universe.begin, universe.end}) {
         if (end > moving.at[i]) next = std::min(next, end);

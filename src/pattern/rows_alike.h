@@ -1,10 +1,10 @@
 #ifndef ANNULUS_PATTERN_ROWS_ALIKE_H_
 #define ANNULUS_PATTERN_ROWS_ALIKE_H_
 
-// Finds how far the rows of a pattern go on in the same way. The keys of a row lie between fixed
-// ends (of a sink, a document, the universe) and ends that move along with the row (of a window,
-// the diagonal). As long as none passes another, the number of a row's keys stays the same or
-// changes by the same amount from row to row.
+// Finds how many rows of a pattern continue in the same way. The keys of a row lie between fixed
+// ends (of a sink, a document, the universe) and ends that move with the row (of a window, or the
+// diagonal). As long as no end passes another, the number of a row's keys stays the same or changes
+// by the same amount from row to row.
 
 #include <cstdint>
 #include <vector>
@@ -14,12 +14,12 @@
 
 namespace annulus::pattern {
 
-// True where all of the queries see the same keys through the leaf because of their positions.
-// False, as for operators, means not known.
+// Whether all of the queries see the same keys through the leaf because of their positions. False
+// if this is not known, and for operators.
 bool sees_alike(const Node& node, Interval queries);
 
-// True where each group of `rows` queries, counted from the first, sees the same keys through the
-// leaf because of the queries' positions, or all queries do. False means not known. Requires: rows
+// Whether each group of `rows` queries, counted from the first, sees the same keys through the leaf
+// because of the queries' positions, or all queries do. False if this is not known. Requires: rows
 // >= 1.
 bool sees_alike_in_groups(const Node& node, Interval queries, std::int64_t rows);
 
@@ -27,12 +27,12 @@ class RowsAlike {
  public:
   explicit RowsAlike(const Node& root);
 
-  // True where all of the queries see the same keys because of their positions. False means not
+  // Whether all of the queries see the same keys because of their positions. False if this is not
   // known.
   bool see_the_same(Interval queries) const;
 
   // A number n >= 1 such that the counts of visible keys of rows q, q + 1, ..., q + n - 1 within
-  // the universe are an arithmetic progression. It is often the largest such number, and 2^62 where
+  // the universe are an arithmetic progression. It is often the largest such number, and 2^62 if
   // the progression never ends. The time grows with the leaves of the pattern and the logarithm of
   // their lists.
   std::int64_t from(std::int64_t q, Interval universe) const;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kMaxPeriodOfBits = 64;
 
-// After how many keys a leaf repeats along a row; 0 where it does not repeat, or has few intervals.
+// The number of keys after which a leaf repeats along a row; 0 if it does not repeat, or if it has
+// few intervals.
 std::int64_t period_of(const Node& node) {
   if (node.kind != Kind::kLeaf) return 0;
   const std::optional<leaves::Stripes> stripes = leaves::stripes_of(node.leaf, 0, 0);
@@ -38,7 +39,8 @@ std::size_t StripedCounter::add(const Node& node) {
   const std::int64_t period = period_of(node);
   if (period > 0 && period <= kMaxPeriodOfBits) {
     const std::int64_t common = std::lcm(period_, period);
-    if (common <= kMaxPeriodOfBits) period_ = common;  // otherwise this leaf is taken key by key
+    // Otherwise the keys of this leaf are evaluated one by one.
+    if (common <= kMaxPeriodOfBits) period_ = common;
   }
   steps_.push_back(std::move(step));
   return steps_.size() - 1;
@@ -98,8 +100,8 @@ void StripedCounter::join(bool is_and, const Pieces& a, const Pieces& b, Pieces*
   }
 }
 
-// Finds the pieces of one query's keys. A leaf that is not striped has all residues in its
-// intervals and none between them.
+// Finds the pieces of one query's keys. Within the intervals of a leaf without stripes, all
+// residues are set; between them, none is.
 void StripedCounter::find(Step& step, std::int64_t head, std::int64_t q, Interval universe) {
   const Node& node = *step.node;
   work_ += 4;

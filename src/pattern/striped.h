@@ -1,9 +1,9 @@
 #ifndef ANNULUS_PATTERN_STRIPED_H_
 #define ANNULUS_PATTERN_STRIPED_H_
 
-// Counts the keys that one query sees where leaves see every r-th key, which would be as many
-// intervals as keys. Instead a piece of keys carries one bit for each residue of a common period,
-// so that the time grows with the pieces.
+// Counts the keys that one query sees if leaves see every r-th key. Intervals would have one entry
+// for each of these keys. Instead, a piece of keys has one bit for each residue of a common period,
+// so the time grows with the number of pieces.
 
 #include <cstdint>
 #include <vector>
@@ -16,22 +16,22 @@ namespace annulus::pattern {
 
 class StripedCounter {
  public:
-  // Looks at the batch that the context names, as an Evaluator does.
+  // Evaluates the batch that the context names, like an Evaluator.
   StripedCounter(const Pattern& pattern, const PatternContext& context);
 
-  // How many keys of the universe query position q of `head` sees. Requires: check_head passes,
-  // positions within +-2^60.
+  // The number of keys of the universe that query position q of `head` sees. Requires: check_head
+  // passes, positions within +-2^60.
   std::int64_t count(std::int64_t head, std::int64_t q, Interval universe);
 
  private:
-  // The keys k from the end of the previous piece up to before `end` for which bit k mod period of
+  // The keys k from the end of the previous piece to before `end` for which bit k mod period of
   // `residues` is set.
   struct Piece {
     std::int64_t end;
     std::uint64_t residues;
   };
-  using Pieces = std::vector<Piece>;  // from the universe's begin to its end
-  // A node with the memory of its answer.
+  using Pieces = std::vector<Piece>;  // cover the universe from its begin to its end
+  // A node with the memory of its result.
   struct Step {
     const Node* node = nullptr;
     std::vector<std::size_t> children;
@@ -52,7 +52,7 @@ class StripedCounter {
   std::int64_t period_ = 1;  // at most 64
   std::uint64_t every_ = 1;  // all residues
   std::vector<Step> steps_;  // children before their parent, the root last
-  std::int64_t work_ = 0;    // steps of base/work.h that the current answer has taken
+  std::int64_t work_ = 0;    // steps of base/work.h that the current evaluation has taken
   Pieces scratch_;
   IntervalSet keys_;
 };

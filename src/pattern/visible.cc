@@ -1,4 +1,4 @@
-// Asks one pair: how operators join what their operands see.
+// Evaluates one pair, and defines how operators join the results of their operands.
 #include <algorithm>
 
 #include "base/fail.h"

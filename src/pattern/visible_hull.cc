@@ -8,21 +8,21 @@ namespace {
 
 enum class Side { kFirst, kLast };
 
-// How many queries and keys the first question of a search is about, and how many times as many
-// each further question is about.
+// The number of queries and keys of the first step of a search, and the factor by which each
+// further step is larger.
 constexpr std::int64_t kQueries = 64;
 constexpr std::int64_t kKeys = 256;
 constexpr std::int64_t kGrowth = 4;
 
-// Finds the first key that queries see, or the last one: Side says from which side queries and keys
-// are taken.
+// Finds the first key that queries see, or the last one. Side is the side from which queries and
+// keys are searched.
 template <Side kSide>
 class Search {
  public:
   Search(const Pattern& pattern, const PatternContext& context, std::int64_t head)
       : evaluator_(pattern, context), head_(head) {}
 
-  // The key of the universe that is nearest to the side, of those that any of the queries sees.
+  // The key nearest to the side, of the keys of the universe that any of the queries sees.
   std::optional<std::int64_t> find(Interval queries, Interval universe) {
     for (std::int64_t count = kKeys; !universe.empty(); count *= kGrowth) {
       if (const auto key = among_keys(queries, take(count, &universe))) return key;
@@ -46,7 +46,7 @@ class Search {
     return kSide == Side::kLast ? Interval{key + 1, keys.end} : Interval{keys.begin, key};
   }
 
-  // In most patterns the queries from the same side see the key.
+  // Searches the queries from the same side first, because in most patterns they see the key.
   std::optional<std::int64_t> among_keys(Interval queries, Interval keys) {
     std::optional<std::int64_t> found;
     for (std::int64_t count = kQueries; !queries.empty() && !keys.empty(); count *= kGrowth) {
@@ -78,20 +78,20 @@ class Search {
   std::int64_t head_;
 };
 
-// Moves `hull`, in rows of K, on to the first key or the last one that is seen.
+// Extends `hull`, in rows of K, to the first key or the last key that is seen.
 template <Side kSide>
 void extend(const Pattern& pattern, std::int64_t head, const Placement& placement, Interval* hull) {
   constexpr bool kIsLast = kSide == Side::kLast;
   Search<kSide> search(pattern, placement.context, head);
   const auto& segments = placement.k;
   const std::size_t count = segments.size();
-  std::int64_t passed = 0;  // rows of the segments before this one, as the search goes
+  std::int64_t passed = 0;  // rows of the segments that the search has passed
   const std::int64_t total = total_length(segments);
   for (std::size_t i = 0; i < count; ++i) {
     const Segment& keys = segments[kIsLast ? count - 1 - i : i];
     const std::int64_t first = kIsLast ? total - passed - keys.length : passed;
     passed += keys.length;
-    // What is left of the segment beyond the hull, as positions.
+    // The part of the segment beyond the hull, as positions.
     Interval universe = {keys.start, keys.start + keys.length};
     const std::int64_t shift = first - keys.start;
     if (!hull->empty()) {

@@ -11,10 +11,10 @@
 namespace annulus::pattern {
 
 // The smallest interval of rows of K that holds `hull` and every key that some query of the
-// placement sees as `head`; empty if there is neither. A few answers of an Evaluator are enough if
-// the first and the last queries see the first and the last keys; without that the time grows with
-// the logarithms of both lengths, and with the queries only where operands of an & or | leave
-// doubt. Requires: the pattern is that of one batch (Evaluator).
+// placement sees as `head`; empty if there is neither. A few evaluations are enough if the first
+// and the last queries see the first and the last keys; otherwise the time grows with the
+// logarithms of both lengths. It grows with the number of queries only if operands of an & or |
+// leave doubt. Requires: the pattern is the one of a single batch (Evaluator).
 Interval visible_hull(const Pattern& pattern, std::int64_t head, const Placement& placement,
                       Interval hull = {});
 

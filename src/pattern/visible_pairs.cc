@@ -1,5 +1,5 @@
-// Counts the pairs that a pattern shows. Rows that go on in the same way are counted together,
-// others by intervals or stripes, and never pair by pair.
+// Counts the visible pairs of a pattern. Rows that continue in the same way are counted together,
+// other rows by intervals or stripes, and never pair by pair.
 
 #include <algorithm>
 
@@ -13,8 +13,9 @@
 namespace annulus::pattern {
 namespace {
 
-// How many rows are summed together where rows do not go on in the same way for longer: enough that
-// patterns whose rows agree cost next to nothing, and few enough that the rows differ on few keys.
+// The number of rows that are counted together if rows do not continue in the same way for longer.
+// It is large enough that patterns whose rows agree cost next to nothing, and small enough that the
+// rows differ in few keys.
 constexpr std::int64_t kRowsTogether = 64;
 
 class Counter {
@@ -43,14 +44,15 @@ class Counter {
  private:
   __extension__ using Wide = __int128;
 
-  // n (first + last) / 2
+  // Adds the sum of an arithmetic progression, n (first + last) / 2.
   void add_progression(Interval rows) {
     const Wide first = size(evaluator_.row(head_, rows.begin, extent_.keys()));
     const Wide last = size(evaluator_.row(head_, rows.end - 1, extent_.keys()));
     add(rows.size() * (first + last) / 2);
   }
 
-  // Keys on which all the rows agree are counted once for all of them, the others row by row.
+  // Adds a few rows. Keys on which all the rows agree are counted once for all of them, other keys
+  // row by row.
   void add_few(Interval rows) {
     const Bounds& bounds = evaluator_.range(head_, rows, extent_.keys(), kRowsTogether);
     add(Wide{rows.size()} * size(bounds.all));

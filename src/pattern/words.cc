@@ -10,7 +10,7 @@
 namespace annulus::pattern {
 namespace {
 
-// The least number of insertions, deletions and replacements that lead from a to b.
+// The least number of insertions, deletions and replacements that turn a into b.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -26,7 +26,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// What others call a leaf.
+// A name of a leaf in other libraries.
 struct OtherName {
   std::string_view name;
   std::string_view word;
@@ -63,7 +63,7 @@ std::string_view word_of_others(std::string_view name) {
 
 std::string advice(std::string_view name, std::span<const std::string_view> known) {
   std::string_view nearest;
-  // A word with up to two wrong letters is a typing error, with three another word.
+  // Up to two wrong letters are a typing error; with three it is another word.
   std::size_t least = 3;
   for (const std::string_view word : known) {
     if (name.size() > 32) break;

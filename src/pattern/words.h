@@ -11,8 +11,8 @@
 
 namespace annulus::pattern {
 
-// Words of the language that this version does not evaluate. They are refused as unsupported and
-// not as a typing error.
+// Words of the language that this version does not evaluate. The error for such a word is
+// kUnsupported, not a typing error.
 constexpr std::string_view kLaterWords[] = {"topk", "scale",      "softcap",  "alibi",
                                             "bias", "sink_logit", "score_mod"};
 
@@ -20,10 +20,11 @@ inline bool is_later_word(std::string_view name) {
   return std::find(std::begin(kLaterWords), std::end(kLaterWords), name) != std::end(kLaterWords);
 }
 
-// The word of the language for what other libraries and papers call `name`; else `name` itself.
+// The word of the language that means what `name` means in other libraries and papers; `name`
+// itself if there is none.
 std::string_view word_of_others(std::string_view name);
 
-// "did you mean 'causal'?" where a known word is similar, else the list of known words.
+// "did you mean 'causal'?" if a known word is similar, else the list of known words.
 std::string advice(std::string_view name, std::span<const std::string_view> known);
 
 }  // namespace annulus::pattern

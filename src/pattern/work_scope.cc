@@ -1,5 +1,5 @@
-// The public scope of work. It is not a part of base, which programs link beside the library: the
-// Work of a thread would then be another one than that of the library's calls.
+// The public scope of work. It is not a part of base, because programs link base in addition to the
+// library, and a thread would then have another Work object than the library's calls use.
 
 #include "annulus/types.h"
 #include "base/work.h"

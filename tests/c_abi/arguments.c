@@ -154,7 +154,7 @@ static void words_of_c(void) {
   annulus_pairs pairs = ANNULUS_PAIRS_INIT;
   pairs.q_count = pairs.k_count = 1;
   CHECK_FAILS(annulus_pattern_visible("batches(causal, dense)", NULL, &pairs, &seen),
-              ANNULUS_INVALID_ARGUMENT, "needs to know the batch");
+              ANNULUS_INVALID_ARGUMENT, "needs the number of the batch");
   CHECK(strstr(annulus_last_error(), "::") == NULL);
   problem.dtype = 99;
   refused(&problem, ANNULUS_INVALID_ARGUMENT, "dtype 99");

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PATTERN_LEAVES_ARGUMENTS_H_
 #define ANNULUS_PATTERN_LEAVES_ARGUMENTS_H_
 
-// The source of a leaf's numbers and lists: the parser, between the parentheses of the leaf.
+// The arguments of a leaf. The parser implements this class: it reads the numbers and lists between
+// the parentheses of the leaf.
 
 #include <array>
 #include <cstdint>
@@ -21,16 +22,17 @@ class Arguments {
   virtual bool next_is(char c) = 0;
   virtual void expect(char c, std::string_view where) = 0;
   virtual std::int64_t number() = 0;
-  virtual std::vector<std::int64_t> list() = 0;  // in brackets
-  virtual std::string quoted() = 0;              // a file name
+  virtual std::vector<std::int64_t> list() = 0;  // reads a list in brackets
+  virtual std::string quoted() = 0;              // reads a file name in quotes
   virtual bool next_is_word(std::string_view word) = 0;
   virtual void expect_word(std::string_view word, std::string_view where) = 0;
-  // The layout of a file, or with an empty path the one that was given beside the text.
+  // The layout of a file. With an empty path, the layout that was given together with the text.
   virtual Pattern load_blocks(const std::string& path) = 0;
-  // Runs a function that builds the leaf, and puts the column of the leaf's word before its error.
+  // Runs a function that builds the leaf, and adds the column of the leaf's word in front of its
+  // error.
   virtual Pattern built(const std::function<Pattern()>& build) = 0;
 
-  // kCount numbers, separated by commas.
+  // Reads kCount numbers, separated by commas.
   template <std::size_t kCount>
   std::array<std::int64_t, kCount> numbers(std::string_view word) {
     std::array<std::int64_t, kCount> all{};

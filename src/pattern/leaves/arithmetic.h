@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_ARITHMETIC_H_
 #define ANNULUS_PATTERN_LEAVES_ARITHMETIC_H_
 
-// Arithmetic that several leaves share: lists of positions, rows of blocks, and keys of a universe.
+// Arithmetic that several leaves use: lists of positions, rows of blocks, and keys of a universe.
 
 #include <algorithm>
 #include <cstdint>
@@ -42,22 +42,22 @@ inline std::int64_t next_listed(const std::vector<std::int64_t>& list, std::int6
 // Appends the listed positions within the universe.
 void append_listed(const std::vector<std::int64_t>& list, Interval universe, IntervalSet* out);
 
-// The next multiple of a length above a number.
+// The next multiple of `of` above a number.
 inline std::int64_t next_multiple(std::int64_t number, std::int64_t of) {
   return product(floor_div(number, of) + 1, of);
 }
 
-// A fixed end where it is above a position, else kNever.
+// A fixed end if it is above a position, else kNever.
 inline std::int64_t if_above(std::int64_t end, std::int64_t position) {
   return end > position ? end : kNever;
 }
 
-// |i - j| of the blocks of two positions.
+// i - j| for two blocks i and j.
 inline std::int64_t block_distance(std::int64_t i, std::int64_t j) {
   return i < j ? difference(j, i) : difference(i, j);
 }
 
-// The first and the last row of blocks of length b that a range of positions touches.
+// The first and the last row of blocks, of length b, that a range of positions touches.
 struct Rows {
   std::int64_t first;
   std::int64_t last;
@@ -68,12 +68,12 @@ inline Rows rows_of(Interval queries, std::int64_t b) {
 }
 
 // Appends the keys of blocks [first + t stride, last + t stride] for t in [low, high], as far as
-// they are in the universe.
+// these keys are in the universe.
 void append_comb(Rows blocks, std::int64_t stride, std::int64_t low, std::int64_t high,
                  std::int64_t b, Interval universe, IntervalSet* out);
 
 // Joins the keys that each of the rows [first, last] of blocks sees; append_row(row, out) appends
-// those of one row.
+// the keys of one row.
 template <typename AppendRow>
 void join_rows(Rows rows, Wanted wanted, const AppendRow& append_row, IntervalSet* out) {
   append_row(rows.first, out);

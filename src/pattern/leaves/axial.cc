@@ -21,7 +21,7 @@ constexpr Word kAxialWords[] = {{"axial", "axial(height, width)",
                                    return read->built([&] { return axial(height, width); });
                                  }}};
 
-// Appends columns [first, last] of rows [top, bottom], as far as they are in the universe.
+// Appends columns [first, last] of rows [top, bottom], as far as these cells are in the universe.
 void append_columns(const Grid& grid, std::int64_t top, std::int64_t bottom, std::int64_t first,
                     std::int64_t last, Interval universe, IntervalSet* out) {
   if (universe.empty()) return;
@@ -34,7 +34,7 @@ void append_columns(const Grid& grid, std::int64_t top, std::int64_t bottom, std
   }
 }
 
-// Appends the keys in the columns of the queries, which are fewer than a row has.
+// Appends the keys in the columns of the queries. There are fewer queries than a row has cells.
 void append_crossing(const Grid& grid, std::int64_t top, std::int64_t bottom, Interval universe,
                      IntervalSet* out) {
   const std::int64_t first = grid.column(grid.queries.begin);
@@ -52,8 +52,8 @@ void append_crossing(const Grid& grid, std::int64_t top, std::int64_t bottom, In
 }
 
 // Appends the keys of one row that all queries see. A query of another row sees only one column of
-// it, and two neighbouring queries see different columns. So at most one query may precede the row
-// and one follow it.
+// it, and two neighbouring queries see different columns. So at most one query may be before the
+// row, and at most one after it.
 void append_common(const Grid& grid, std::int64_t row, Interval universe, IntervalSet* out) {
   const Interval cells = grid.rows(row, row);
   const std::int64_t before = std::max<std::int64_t>(cells.begin - grid.queries.begin, 0);
@@ -86,7 +86,8 @@ void Axial::keys(const Question& question, Wanted wanted, IntervalSet* out) cons
   if (grid.queries.empty()) return;
   if (wanted == Wanted::kAll && !grid.whole) return;
   const std::int64_t count = grid.queries.size();
-  // With one column, or for any() with a query in every column, the whole grid is seen.
+  // With one column, the queries see the whole grid. For kAny they also do if there is a query in
+  // every column.
   if (grid.width == 1 || (wanted == Wanted::kAny && count >= grid.width)) {
     return add(out, universe, grid.cells());
   }
@@ -106,11 +107,12 @@ bool Axial::coarse_keys(const Question& question, std::int64_t grain, CoarseKeys
   const Interval& universe = question.universe;
   const Grid grid(height, width, question.queries);
   if (width > grain || grid.queries.empty() || grid.queries.size() >= width) return false;
-  // The keys of one query are known exactly, also those that cross its column in other rows.
+  // The keys of one query are known exactly, including the keys of its column in other rows.
   if (question.queries.size() == 1) return false;
   keys(question, Wanted::kAll, out->all);
   add(out->any, universe, grid.cells());
-  // As many neighbouring keys as a row has, above or below the queries' rows, cross every column.
+  // Any neighbouring keys above or below the queries' rows cross every column if they are as long
+  // as a row.
   add(out->mixed, universe, {0, grid.rows(grid.top, grid.top).begin});
   add(out->mixed, universe, {grid.rows(grid.bottom, grid.bottom).end, grid.cells().end});
   return true;

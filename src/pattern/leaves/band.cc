@@ -24,14 +24,14 @@ constexpr Word kBandWords[] = {
      }},
 };
 
-// How many strides the window reaches to each side.
+// The number of strides that the window extends to each side.
 std::int64_t reach_of(const Band& band) {
   return band.window == Band::kUnbounded ? kHigh : band.window / band.stride;
 }
 
 }  // namespace
 
-// A level of hierarchical() reports its numbers under their own names.
+// Each level of hierarchical() reports its numbers under their own names.
 void Band::check() {
   const char* word = block == 1 ? "dilated" : "block_dilated";
   check_number(word, "r", stride, 1);
@@ -120,7 +120,7 @@ Structure Band::structure() const {
       .head_period = 1,
       .context_block = 0,
       .agreeing_rows = stride == 1 ? kNever : product(block, 4),
-      .is_scattered = block > 1};  // with blocks of one token it is a comb finer than a tile
+      .is_scattered = block > 1};  // blocks of one token are a comb finer than a tile
   if (block > 1) structure.blocks = {block, block, false};
   return structure;
 }

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kHideOutside = "hide_outside";
 
-// [ "file" ] [ "," "hide_outside" ], without the comma where no file is named.
+// The arguments of blocks: [ "file" ] [ "," "hide_outside" ]. There is no comma if no file is
+// named.
 Pattern parse_blocks(Arguments* read) {
   std::string path;
   bool hides = read->next_is_word(kHideOutside);
@@ -67,7 +68,7 @@ void append_kept(std::span<const std::int32_t> kept, const BlockLayout& layout, 
 void Blocks::check() {
   if (layout == nullptr) base::fail(ErrorCode::kInvalidArgument, "blocks: the layout is null");
   if (outside != OutsideLayout::kRefused && outside != OutsideLayout::kHidden) {
-    base::fail(ErrorCode::kInvalidArgument, "blocks: {} is no value of OutsideLayout",
+    base::fail(ErrorCode::kInvalidArgument, "blocks: {} is not a value of OutsideLayout",
                static_cast<int>(outside));
   }
 }
@@ -125,7 +126,7 @@ MovingEnds Blocks::moving_ends(std::int64_t) const { return {}; }
 Piece Blocks::code(MaskWriter* write) const { return write->blocks(layout, name); }
 
 Structure Blocks::structure() const {
-  return {.head_period = 1,  // except for the heads of the layout, which `heads` states
+  return {.head_period = 1,  // apart from the heads of the layout, which `heads` states
           .context_block = 0,
           .agreeing_rows = 0,
           .is_scattered = true,

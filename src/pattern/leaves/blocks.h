@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_LEAVES_BLOCKS_H_
 #define ANNULUS_PATTERN_LEAVES_BLOCKS_H_
 
-// blocks("file"): the block of (q, k) is kept. blocks("file", hide_outside) is the same, for
-// problems whose queries or keys may lie outside of the layout.
+// blocks("file"): the layout keeps the block of (q, k). blocks("file", hide_outside) means the
+// same, for problems whose queries or keys may lie outside of the layout.
 
 #include <memory>
 #include <string>
@@ -12,8 +12,8 @@
 namespace annulus::pattern::leaves {
 
 struct Blocks {
-  std::shared_ptr<const BlockLayout> layout = {};  // valid
-  std::string name = {};                           // the file, or "#digest"
+  std::shared_ptr<const BlockLayout> layout = {};  // always valid
+  std::string name = {};                           // the name of the file, or "#digest"
   OutsideLayout outside = OutsideLayout::kRefused;
 
   void check();

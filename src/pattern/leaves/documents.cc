@@ -44,8 +44,8 @@ bool Documents::visible(const Pair& pair) const {
   return next == starts.end() || *next > std::max(pair.q, pair.k);
 }
 
-// Every document between those of the first and the last query holds a query, so the union has no
-// gap.
+// Every document between the documents of the first and the last query holds a query, so the union
+// has no gap.
 void Documents::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   const Interval low = document_of(question.queries.begin);
   const Interval high = document_of(question.queries.end - 1);

@@ -26,8 +26,8 @@ struct Documents {
   Structure structure() const;
   static std::span<const Word> words();
 
-  // From the start of q's document (or the least number) to the start of the next one (or the
-  // largest number).
+  // The interval from the start of q's document to the start of the next one. If there is no start,
+  // it begins at the least number; if there is no next start, it ends at the largest number.
   Interval document_of(std::int64_t q) const;
 
   friend bool operator==(const Documents&, const Documents&) = default;

@@ -18,8 +18,8 @@ constexpr Word kEveryWords[] = {
        return read->built([&] { return annulus::every(s, r); });
      }}};
 
-// With strides from this on, the keys of a row are in tiles of their own; with smaller ones they
-// are a comb finer than a tile.
+// From this stride on, each key of a row is in a tile of its own. With smaller strides the keys are
+// a comb finer than a tile.
 constexpr std::int64_t kFineStride = 64;
 
 }  // namespace
@@ -35,7 +35,7 @@ void Every::print(std::string* text) const {
 
 bool Every::visible(const Pair& pair) const { return floor_mod(pair.k, stride) == remainder; }
 
-// All queries see the same keys, so any() and all() are the same.
+// All queries see the same keys, so kAny and kAll give the same result.
 void Every::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   static_cast<void>(wanted);
   append_comb({remainder, remainder}, stride, kLow, kHigh, 1, question.universe, out);
@@ -57,7 +57,8 @@ std::int64_t Every::alike_rows() const { return kNever; }
 
 std::int64_t Every::next_form(std::int64_t) const { return kNever; }
 
-// Visible keys are single, so ends are at every remainder and one after it.
+// Visible keys are single keys, so there are ends at every key with the remainder and at the key
+// after it.
 std::int64_t Every::next_end(std::int64_t, std::int64_t position) const {
   if (stride == 1) return kNever;
   const std::int64_t begin = next_multiple(position - remainder, stride) + remainder;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_EVERY_H_
 #define ANNULUS_PATTERN_LEAVES_EVERY_H_
 
-// every(s, r): k mod s = r, for any query.
+// every(s, r): k mod s = r, for every query.
 
 #include "pattern/leaves/leaf.h"
 

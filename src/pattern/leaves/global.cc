@@ -15,10 +15,10 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-// Both leaves have one word, which takes a number or a list.
+// Both leaves have the same word, which takes a number or a list.
 constexpr Word kGlobalWords[] = {
     {"global", "global(n) or global([p, ...])",
-     "the first n keys, or those listed; queries among them see every key", [](Arguments* read) {
+     "the first n keys, or the listed keys; queries among them see every key", [](Arguments* read) {
        if (read->next_is('[')) {
          const std::vector<std::int64_t> positions = read->list();
          return read->built([&] { return global(std::span(positions)); });
@@ -99,7 +99,7 @@ std::int64_t GlobalListed::next_form(std::int64_t q) const {
   return has(positions, q) ? q + 1 : next_listed(positions, q);
 }
 
-// Each listed key is an interval of its own, so ends may be anywhere.
+// Each listed key is an interval of its own, so any key may be an end.
 std::int64_t GlobalListed::next_end(std::int64_t, std::int64_t position) const {
   return has(positions, position) ? position + 1 : next_listed(positions, position);
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_GLOBAL_H_
 #define ANNULUS_PATTERN_LEAVES_GLOBAL_H_
 
-// global(n): q < n or k < n. global([p, ...]): q or k is listed.
+// global(n): q < n or k < n. global([p, ...]): q or k is in the list.
 
 #include <vector>
 

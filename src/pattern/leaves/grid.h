@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_GRID_H_
 #define ANNULUS_PATTERN_LEAVES_GRID_H_
 
-// Positions as the cells of a grid, row by row, for axial and natten.
+// Treats positions as the cells of a grid, row by row, for axial and natten.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 
 namespace annulus::pattern::leaves {
 
-// The cell of a position in a grid whose rows are `width` long; position 0 is its first cell.
+// The cell of a position in a grid whose rows have `width` cells. Position 0 is the first cell.
 struct Cell {
   std::int64_t row = 0;
   std::int64_t column = 0;

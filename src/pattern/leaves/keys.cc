@@ -35,7 +35,7 @@ void Keys::print(std::string* text) const {
 
 bool Keys::visible(const Pair& pair) const { return pair.k >= begin && pair.k < end; }
 
-// All queries see the same keys, so any() and all() are the same.
+// All queries see the same keys, so kAny and kAll give the same result.
 void Keys::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   static_cast<void>(wanted);
   add(out, question.universe, {begin, end});

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_KEYS_H_
 #define ANNULUS_PATTERN_LEAVES_KEYS_H_
 
-// keys(a, b): a <= k < b, for any query.
+// keys(a, b): a <= k < b, for every query.
 
 #include "pattern/leaves/leaf.h"
 

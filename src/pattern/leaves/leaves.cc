@@ -8,7 +8,7 @@
 namespace annulus::pattern::leaves {
 
 #define ANNULUS_LEAF(Name) \
-  static_assert(IsLeaf<Name>, #Name " lacks a verb of pattern/leaves/leaf.h");
+  static_assert(IsLeaf<Name>, #Name " lacks a function of pattern/leaves/leaf.h");
 #include "pattern/leaves/leaves.def"
 #undef ANNULUS_LEAF
 
@@ -33,7 +33,7 @@ constexpr DeviceFunction kFunctions[] = {
 #undef ANNULUS_SEARCHED_LEAF
 };
 
-// How many of the functions of leaves that the text calls are counted.
+// The number of those calls of leaf functions in the text that the predicate counts.
 template <typename F>
 std::int64_t calls(std::string_view mask, const F& is_counted) {
   constexpr std::string_view kCall = "m.";
@@ -57,8 +57,8 @@ std::int64_t long_calls(std::string_view mask) {
   return calls(mask, [](const DeviceFunction& function) { return function.is_long; });
 }
 
-// Here and not in the header, because each file would take a quarter of a second to compile the
-// tables of std::visit.
+// These functions are here and not in the header, because each file that includes the header would
+// take a quarter of a second longer to compile the tables of std::visit.
 
 bool visible(const Leaf& leaf, const Pair& pair) {
   return std::visit([&](const auto& one) { return one.visible(pair); }, leaf);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_LEAVES_H_
 #define ANNULUS_PATTERN_LEAVES_LEAVES_H_
 
-// The variant of all leaves, and functions that call those of pattern/leaves/leaf.h.
+// The variant of all leaves, and functions that call the functions of pattern/leaves/leaf.h.
 
 #include <string_view>
 #include <tuple>
@@ -17,8 +17,8 @@
 
 namespace annulus::pattern::leaves {
 
-// std::variant of all types but the first, a placeholder that allows leaves.def to put a comma
-// before each type.
+// A std::variant of all these types except the first, a placeholder that allows leaves.def to put a
+// comma before each type.
 template <typename... Leaves>
 struct AnyOf;
 template <typename First, typename... Leaves>
@@ -35,14 +35,14 @@ using Leaf = AnyOf<void
 // The words of all leaves, in the order of leaves.def.
 const std::vector<Word>& all_words();
 
-// How many functions of leaves the text of a mask calls, each as often as it stands there; and how
-// many long ones.
+// How many functions of leaves the text of a mask calls, counting each call, and how many of these
+// functions are long.
 std::int64_t leaf_calls(std::string_view mask);
 std::int64_t long_calls(std::string_view mask);
 
 // The functions of leaf.h, for any leaf.
 bool visible(const Leaf& leaf, const Pair& pair);
-// Replaces *out; the universe may be empty.
+// Replaces *out. The universe may be empty.
 void keys_of(const Leaf& leaf, const Question& question, Wanted wanted, IntervalSet* out);
 // Replaces the sets.
 bool coarse_keys_of(const Leaf& leaf, const Question& question, std::int64_t grain, CoarseKeys out);

@@ -15,7 +15,7 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-// The bound of positions and numbers on the device, with which differences do not overflow 32 bits.
+// The bound of positions and numbers on the device. It keeps differences within 32 bits.
 constexpr std::int64_t kMaxDevice = std::int64_t{1} << 30;
 
 }  // namespace
@@ -63,7 +63,7 @@ Piece MaskWriter::call(const DeviceFunction& function, std::initializer_list<std
   return {text + "q, k)", kTight, {}, function.name, slots};
 }
 
-// The text with `by` added to each slot that is marked.
+// The text with `by` added to each marked slot.
 std::string MaskWriter::moved(const std::string& text, std::int64_t by) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
@@ -109,10 +109,11 @@ void MaskWriter::program(const std::vector<MaskNumber>& words, bool uses_blocks)
 
 Piece MaskWriter::blocks(const std::shared_ptr<const BlockLayout>& layout, std::string_view name) {
   if (code_.layout != nullptr && code_.layout != layout && !(*code_.layout == *layout)) {
-    base::fail(ErrorCode::kUnsupported,
-               "the expression has two different layouts ({} and another); a kernel reads one: "
-               "combine them beforehand",
-               name);
+    base::fail(
+        ErrorCode::kUnsupported,
+        "the expression has two different layouts ({} and another); a kernel reads only one: "
+        "combine them beforehand",
+        name);
   }
   code_.layout = layout;
   return {"m.blocks(q, k)", kTight, {}, functions::blocks.name};
@@ -122,10 +123,10 @@ MaskCode MaskWriter::finish(std::string text) {
   std::erase(text, '#');
   code_.text = std::move(text);
   code_.uses_blocks = program_uses_blocks_ || code_.text.find("m.blocks(") != std::string::npos;
-  // A blocks() that decides nothing is left out of the text, and then no layout is needed.
+  // A blocks() that cannot change the result is left out of the text, and then no layout is needed.
   if (!code_.uses_blocks) code_.layout = nullptr;
-  // The slot of a number depends only on the structure, so equal structures share a kernel; where a
-  // list begins depends on the values.
+  // The slot of a number depends only on the structure, so equal structures share a kernel. The
+  // index at which a list begins depends on the values.
   const auto spilled =
       static_cast<std::int64_t>(numbers_.size() - std::min(numbers_.size(), room_));
   const auto move = [&](std::int32_t& offset) {
@@ -139,7 +140,7 @@ MaskCode MaskWriter::finish(std::string text) {
     (slot < room_ ? code_.numbers : code_.lists).push_back(numbers_[slot].value);
   }
   if (code_.lists.empty()) {
-    code_.lists = std::move(lists_);  // without a copy, as it may be long
+    code_.lists = std::move(lists_);  // moved, because a copy may take long
   } else {
     code_.lists.insert(code_.lists.end(), lists_.begin(), lists_.end());
   }

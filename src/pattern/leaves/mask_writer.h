@@ -1,9 +1,9 @@
 #ifndef ANNULUS_PATTERN_LEAVES_MASK_WRITER_H_
 #define ANNULUS_PATTERN_LEAVES_MASK_WRITER_H_
 
-// Writes the code of leaves: the text names a device function and slots, and the writer keeps the
-// numbers and lists of the slots for the launch. Until the text is finished a slot is marked by
-// '#', since parts that are alike but for their numbers share one text (mask_code.cc).
+// Writes the code of leaves: the text names a device function and slots, and the writer stores the
+// numbers and lists of the slots for the launch. Until the text is finished, a slot is marked by
+// '#', because parts that differ only in their numbers share one text (mask_code.cc).
 
 #include <cstdint>
 #include <functional>
@@ -23,39 +23,39 @@ namespace annulus::pattern::leaves {
 // The precedence of a piece of text, lowest first.
 enum Strength { kWeakOr, kWeakAnd, kTight };
 
-// Text of type bool, with its value where that is the same for all pairs.
+// A text of type bool, and its value if that is the same for all pairs.
 struct Piece {
   std::string text;
   Strength strength = kTight;
   std::optional<bool> constant = {};
-  // The name of the function and its slots in order, where the text is one call.
+  // The name of the function and its slots in order, if the text is a single call.
   std::string_view function = {};
   std::vector<std::size_t> slots = {};
 };
 
 inline Piece constant(bool value) { return {value ? "true" : "false", kTight, value}; }
 
-// A number of a slot.
+// The number in a slot.
 struct MaskNumber {
   std::int32_t value = 0;
-  bool is_offset = false;  // where a list begins, which moves when the lists are put together
+  bool is_offset = false;  // the index of a list, which changes when the lists are put together
 };
 
-// The text of a part with slots from 0 on, and their numbers.
+// The text of a part, with slots from 0 on, and the numbers of the slots.
 struct MaskPart {
   Piece piece;
   std::vector<MaskNumber> numbers;
 };
 
 // A function of templates/tile/mask.cuh that the text of a mask calls. A long function searches in
-// memory or divides for each element, in a loop over a row's columns; any other gives the bits of a
-// row by arithmetic.
+// memory or divides for each element, in a loop over a row's columns; any other function computes
+// the bits of a row by arithmetic.
 struct DeviceFunction {
   std::string_view name;
   bool is_long;
 };
 
-// Each function has its own name here.
+// The names of the functions. Each name occurs only here.
 namespace functions {
 #define ANNULUS_COMPARED_LEAF(name, slots) inline constexpr DeviceFunction name = {#name, false};
 #define ANNULUS_SEARCHED_LEAF(name, slots) inline constexpr DeviceFunction name = {#name, true};
@@ -64,8 +64,8 @@ namespace functions {
 #undef ANNULUS_SEARCHED_LEAF
 }  // namespace functions
 
-// The number as a device has it. Throws Error{kUnsupported} beyond its range; `what` is for the
-// message.
+// The number in the type of the device. Throws Error{kUnsupported} beyond its range; `what` is for
+// the message.
 std::int32_t device_number(const char* what, std::int64_t value);
 
 // All functions throw Error{kUnsupported} for numbers and lists that a device cannot hold.
@@ -76,20 +76,20 @@ class MaskWriter {
 
   const MaskScope& scope() const { return scope_; }
 
-  // Stores a number, which the text names by its slot; `what` is for messages.
+  // Stores a number and returns its slot, which the text names; `what` is for messages.
   std::size_t slot(const char* what, std::int64_t value);
-  // Stores a list. Its two slots are where it begins and its length.
+  // Stores a list. Its two slots hold its first index and its length.
   std::pair<std::size_t, std::size_t> list_slots(const char* what,
                                                  const std::vector<std::int64_t>& list);
-  // The same for a long list, whose parts next() returns one after another.
+  // Stores a long list in the same way. next() returns its parts one after another.
   std::pair<std::size_t, std::size_t> list_slots(
       const char* what, std::int64_t length,
       const std::function<const std::vector<std::int64_t>&()>& next);
   Piece call(const DeviceFunction& function, std::initializer_list<std::size_t> slots);
-  // m.blocks(q, k), of the one layout that an expression may have.
+  // The piece m.blocks(q, k), for the one layout that an expression may have.
   Piece blocks(const std::shared_ptr<const BlockLayout>& layout, std::string_view name);
 
-  // Makes a part by itself: write() adds its slots, which are then taken back.
+  // Makes a part that is not yet in the text: write() adds its slots, which are then removed again.
   template <typename Write>
   MaskPart part(const Write& write) {
     const std::size_t first = numbers_.size();
@@ -101,14 +101,14 @@ class MaskWriter {
     numbers_.resize(first);
     return made;
   }
-  // Adds the slots of a part to those there are.
+  // Adds the slots of a part after the slots that exist.
   Piece place(MaskPart part);
-  // Stores the numbers of parts of one text in a list, one row after another, and adds the slot of
-  // where it begins.
+  // Stores the numbers of parts of one text in a list, one row after another, and adds a slot with
+  // the index of the list.
   std::size_t table(const std::vector<MaskPart>& parts, const std::vector<std::size_t>& which);
 
-  // Stores a program (attention/kernels/mask_program.h) in a list, and adds the slot of where it
-  // begins.
+  // Stores a program (attention/kernels/mask_program.h) in a list, and adds a slot with the index
+  // of the list.
   void program(const std::vector<MaskNumber>& words, bool uses_blocks);
 
   // The code of an expression whose text is complete, with its numbers and lists.

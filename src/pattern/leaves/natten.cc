@@ -60,7 +60,7 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
   const Grid grid(height, width, question.queries);
   if (grid.queries.empty() || (wanted == Wanted::kAll && !grid.whole)) return;
   const bool any = wanted == Wanted::kAny;
-  // The rows of keys that any, or all, of the queries see.
+  // The rows of keys that any query sees, or that all of them see.
   const Interval of_top = neighbourhood(grid.top, n, grid.height);
   const Interval of_bottom = neighbourhood(grid.bottom, n, grid.height);
   Interval rows =
@@ -68,7 +68,7 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
   if (universe.empty()) return;
   rows = intersection(
       rows, {floor_div(universe.begin, grid.width), floor_div(universe.end - 1, grid.width) + 1});
-  // The queries in one row see one range of columns, which is the same in each row of keys.
+  // The queries of one row see one range of columns, which is the same in each row of keys.
   const auto columns_of = [&](std::int64_t query_row) {
     const Interval cells = grid.rows(query_row, query_row);
     const Interval here = intersection(cells, grid.queries);
@@ -82,7 +82,7 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
   };
   const Interval first = columns_of(grid.top);
   const Interval last = columns_of(grid.bottom);
-  // The rows between the first and the last one of the queries are whole, so they share a range.
+  // The rows of queries between the first and the last one are whole, so they have the same range.
   const Interval between = grid.bottom - grid.top > 1 ? columns_of(grid.top + 1) : Interval{};
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const std::int64_t begin = grid.rows(row, row).begin;
@@ -97,8 +97,8 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
       continue;
     }
     if (grid.bottom - grid.top > 1) {
-      // A neighbourhood moves with its row and never back, so that of the rows between the first
-      // and the last the nearest one sees this row if any does; and it sees all its columns.
+      // A neighbourhood moves with its row and never back. So of the rows between the first and the
+      // last, the nearest one sees this row if any of them does, and it sees all columns of it.
       if (sees(std::clamp(row, grid.top + 1, grid.bottom - 1), row)) {
         add(out, universe, keys(between));
         continue;
@@ -106,8 +106,8 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
     }
     const bool by_first = sees(grid.top, row);
     const bool by_last = sees(grid.bottom, row);
-    // The last row's queries start at column 0, so what they see begins no later than what the
-    // first row's see; add() needs that order.
+    // The last row's queries start at column 0, so the keys that they see begin no later than the
+    // keys that the first row's queries see; add() needs that order.
     if (by_last && grid.bottom > grid.top) add(out, universe, keys(last));
     if (by_first) add(out, universe, keys(first));
   }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_LEAVES_NATTEN_H_
 #define ANNULUS_PATTERN_LEAVES_NATTEN_H_
 
-// natten(height, width, n): k is in the n x n neighbourhood of q, whose centre moves inwards at the
-// border of the grid.
+// natten(height, width, n): k is in the n x n neighbourhood of q. At the border of the grid the
+// centre of the neighbourhood moves inwards.
 
 #include "pattern/leaves/leaf.h"
 

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_QUERIES_H_
 #define ANNULUS_PATTERN_LEAVES_QUERIES_H_
 
-// queries(a, b): a <= q < b, and any key.
+// queries(a, b): a <= q < b, for every key.
 
 #include "pattern/leaves/leaf.h"
 

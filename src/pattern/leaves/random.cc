@@ -26,20 +26,20 @@ constexpr Word kRandomWords[] = {{"random", "random(c, seed, b)",
                                     return read->built([&] { return annulus::random(c, seed, b); });
                                   }}};
 
-// The largest c: a row of blocks chooses no more blocks.
+// The largest c: the most blocks that a row of blocks may choose.
 constexpr std::int64_t kMaxChosen = std::int64_t{1} << 16;
 // The largest list on the device: it takes 1 GB, and its indices fit 32 bits.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 28;
 
-// Steps of work (base/work.h) of a draw.
+// Steps of work (base/work.h) for one draw.
 constexpr std::int64_t kStepsOfDraw = 8;
-// Draws that are made at a time.
+// Draws that are made together.
 constexpr std::size_t kDrawsTogether = 64;
 
-// A set of numbers below `bound`, of at most `most` elements. Since they are drawn evenly, each has
-// a place of its own or nearly so in a table that is in their order: it is put at its share of the
-// table, or at the next free place. To read them in order takes a pass over the table and few
-// exchanges, and nothing is compared with more than its neighbours.
+// A set of numbers below `bound`, of at most `most` elements. The numbers are drawn evenly, so a
+// table in their order has a free place near to each number's share of the table. A number is
+// stored at this place, or at the next free place. Reading the numbers in order takes one pass over
+// the table with few exchanges, and numbers are compared only with their neighbours.
 class EvenSet {
  public:
   EvenSet(std::int64_t bound, std::int64_t most)
@@ -48,9 +48,10 @@ class EvenSet {
             static_cast<std::size_t>((kSpread + 1) * most))),
         is_used_(static_cast<std::size_t>((kSpread + 1) * most + 63) / 64) {}
 
-  // False where it was in the set already.
+  // Returns false if the number was in the set already.
   bool insert(std::int64_t number) {
-    // By way of a signed number, since a processor converts to no other.
+    // The conversion uses a signed number, because processors have no conversion to unsigned
+    // numbers.
     auto at =
         static_cast<std::size_t>(static_cast<std::int64_t>(static_cast<double>(number) * scale_));
     for (; (is_used_[at / 64] >> at % 64 & 1) != 0; ++at) {
@@ -61,7 +62,7 @@ class EvenSet {
     return true;
   }
 
-  // Writes the numbers from `first` on, ascending.
+  // Writes the numbers to the memory from `first` on, in ascending order.
   void write(std::int64_t* const first) const {
     std::int64_t* end = first;
     for (std::size_t word = 0; word < is_used_.size(); ++word) {
@@ -75,20 +76,22 @@ class EvenSet {
   }
 
  private:
-  static constexpr std::int64_t kSpread = 4;  // places for each number, so that most are free
+  static constexpr std::int64_t kSpread = 4;  // places for each number, so most places are free
 
   double scale_;
-  std::unique_ptr<std::int64_t[]> places_;  // behind the last share there is room for all numbers
-  std::vector<std::uint64_t> is_used_;      // a bit for each place
+  std::unique_ptr<std::int64_t[]> places_;  // after the last share there are places for all
+                                            // numbers
+  std::vector<std::uint64_t> is_used_;      // one bit for each place
 };
 
-// The same where bounds are small and numbers not few among them: a bit for each number, and a bit
-// for each word of these bits that is not zero. Nothing is compared, nothing is allocated, and
-// hardly a branch depends on what was drawn.
+// A set for small bounds with many numbers: it has a bit for each number, and a bit for each word
+// of these bits that is not zero. Nothing is compared or allocated, and hardly any branch depends
+// on the drawn numbers.
 class BitSet {
  public:
   static bool suits(std::int64_t bound, std::int64_t most) {
-    constexpr std::int64_t kMostBitsOfNumber = 512;  // which take a while to clear
+    // The more bits, the longer it takes to clear them.
+    constexpr std::int64_t kMostBitsOfNumber = 512;
     return bound <= kBits && bound < kMostBitsOfNumber * most;
   }
 
@@ -98,7 +101,7 @@ class BitSet {
     std::fill_n(words_, groups_ * 64, 0);
   }
 
-  // False where it was in the set already.
+  // Returns false if the number was in the set already.
   bool insert(std::int64_t number) {
     const auto at = static_cast<std::size_t>(number);
     std::uint64_t& word = words_[at / 64];
@@ -109,7 +112,7 @@ class BitSet {
     return true;
   }
 
-  // Writes the numbers from `out` on, ascending.
+  // Writes the numbers to the memory from `out` on, in ascending order.
   void write(std::int64_t* out) const {
     for (std::size_t group = 0; group < groups_; ++group) {
       for (std::uint64_t used = used_[group]; used != 0; used &= used - 1) {
@@ -124,21 +127,21 @@ class BitSet {
  private:
   static constexpr std::int64_t kBits = 1 << 16;
 
-  std::size_t groups_;  // of 64 words
+  std::size_t groups_;  // groups of 64 words
   std::uint64_t used_[kBits / 4096];
   std::uint64_t words_[kBits / 64];
 };
 
 std::uint32_t low(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
-// What a row draws.
+// The draws of a row.
 struct Draws {
   std::int64_t count;
   std::int64_t columns;
   std::array<std::uint32_t, 4> counter;
   std::array<std::uint32_t, 2> key;
 
-  // Draws into a set that is empty, and writes what was taken from `out` on.
+  // Draws into an empty set, and writes the chosen numbers to the memory from `out` on.
   template <typename Set>
   void make(Set&& taken, std::int64_t* out) const {
     std::array<std::uint32_t, 4> next = counter;
@@ -153,7 +156,7 @@ struct Draws {
         __extension__ using Wide = unsigned __int128;
         const auto t = static_cast<std::int64_t>(
             static_cast<std::uint64_t>(Wide{word} * static_cast<std::uint64_t>(top + 1) >> 64));
-        // All blocks taken so far are below top.
+        // All blocks chosen so far are below top.
         if (!taken.insert(t)) taken.insert(top);
         ++top;
       }
@@ -220,7 +223,7 @@ Piece Random::code(MaskWriter* write) const {
   const std::int64_t first = floor_div(scope.queries.begin, block);
   const std::int64_t rows =
       scope.queries.empty() ? 0 : floor_div(scope.queries.end - 1, block) - first + 1;
-  // On a device each factor is below 2^31, but the product of three may exceed 64 bits.
+  // On a device each factor is below 2^31, but the product of three factors may exceed 64 bits.
   if (static_cast<double>(scope.heads) * static_cast<double>(rows) * static_cast<double>(each) >
       static_cast<double>(kMaxEntries)) {
     base::fail(ErrorCode::kUnsupported,
@@ -230,7 +233,7 @@ Piece Random::code(MaskWriter* write) const {
   }
   base::expect(scope.heads * rows * each * kStepsOfDraw, "the list of the choices of random()");
   std::vector<std::int64_t> chosen;
-  std::int64_t next = 0;  // row of the first head, then of the second, ...
+  std::int64_t next = 0;  // the row of the first head, then the row of the second, ...
   const std::size_t offset = write
                                  ->list_slots("a choice of random", scope.heads * rows * each,
                                               [&]() -> const std::vector<std::int64_t>& {
@@ -258,13 +261,14 @@ std::span<const Word> Random::words() { return kRandomWords; }
 
 std::int64_t Random::columns(const PatternContext& context) const {
   if (context.seq_k < 0) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "random({}, {}, {}) chooses among the blocks of the whole sequence; say how many "
-               "keys that has",
-               count, seed, block);
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "random({}, {}, {}) chooses among the blocks of the whole sequence; give the number of "
+        "keys of the whole sequence",
+        count, seed, block);
   }
   if (context.layer < 0 || context.layer >= std::int64_t{1} << 32) {
-    base::fail(ErrorCode::kInvalidArgument, "layer {}; random() knows layers from 0 to 2^32 - 1",
+    base::fail(ErrorCode::kInvalidArgument, "layer {}; random() takes layers from 0 to 2^32 - 1",
                context.layer);
   }
   return base::ceil_div(context.seq_k, block);

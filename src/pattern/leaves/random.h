@@ -2,7 +2,7 @@
 #define ANNULUS_PATTERN_LEAVES_RANDOM_H_
 
 // random(c, seed, b): j is one of the c blocks that the row of blocks i has chosen. The choice is
-// the same on every machine and for every way to cut the problem, because it comes from a
+// the same on every machine, and the same if the problem is cut into parts, because it comes from a
 // counter-based generator whose counter is the row, the head and the layer.
 
 #include <vector>
@@ -30,14 +30,14 @@ struct Random {
   Structure structure() const;
   static std::span<const Word> words();
 
-  // How many column blocks there are to choose from: ceil(Sk / b). Throws Error{kInvalidArgument}
-  // where the context does not know Sk or its layer is outside [0, 2^32).
+  // The number of column blocks to choose from: ceil(Sk / b). Throws Error{kInvalidArgument} if the
+  // context does not have Sk, or if its layer is outside [0, 2^32).
   std::int64_t columns(const PatternContext& context) const;
-  // Writes min(c, columns) distinct numbers in [0, columns), ascending, to *chosen, by Floyd's
-  // algorithm: for d = 0, 1, ... and top = columns - c + d draw t in [0, top], and take t, or top
-  // where t is taken. Draw d is philox(counter {d, row, head, layer}, key {seed low, seed high}):
-  // its first two words, low first, are u, and t = floor(u (top + 1) / 2^64). Row and head count
-  // modulo 2^32.
+  // Writes min(c, columns) distinct numbers in [0, columns) to *chosen, in ascending order, by
+  // Floyd's algorithm: for d = 0, 1, ... and top = columns - c + d draw t in [0, top], and take t,
+  // or top if t is taken already. Draw d is philox(counter {d, row, head, layer}, key {seed low,
+  // seed high}): its first two words, low first, are u, and t = floor(u (top + 1) / 2^64). Row and
+  // head are taken modulo 2^32.
   void choose(std::int64_t head, std::int64_t block_row, std::int64_t columns,
               const PatternContext& context, std::vector<std::int64_t>* chosen) const;
 

@@ -20,8 +20,8 @@ constexpr Word kSegmentWords[] = {
        return read->built([&] { return segment(w, r); });
      }}};
 
-// The offsets in a segment that a head takes are first = head % rate, first + rate, ...; returns
-// `at` if it is one of them, else the next one after it.
+// In a segment, a head takes the offsets first = head % rate, first + rate, ... Returns `at` if it
+// is one of them, else the next one after it.
 inline std::int64_t next_chosen(const Segment& leaf, std::int64_t first, std::int64_t at) {
   const auto [width, rate] = leaf;
   const std::int64_t offset = floor_mod(at, width);
@@ -30,7 +30,7 @@ inline std::int64_t next_chosen(const Segment& leaf, std::int64_t first, std::in
   return first < width ? at - offset + width + first : kHigh;
 }
 
-// Calls f(segment) for the segments of which the head takes a query. The leaf is passed by value,
+// Calls f(segment) for each segment of which the head takes a query. The leaf is passed by value,
 // so that its numbers stay in registers although f writes intervals.
 template <typename F>
 void each_segment(Segment leaf, std::int64_t head, Interval queries, const F& f) {
@@ -65,10 +65,11 @@ bool Segment::visible(const Pair& pair) const {
 void Segment::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   const Interval& queries = question.queries;
   if (wanted == Wanted::kAll && queries.size() > 1) {
-    // The head takes at most one of two neighbouring queries in a segment, unless it takes all.
+    // The head takes at most one of two neighbouring queries in a segment, unless it takes all
+    // queries.
     if (rate > 1 || floor_div(queries.begin, width) != floor_div(queries.end - 1, width)) return;
   }
-  // Long answers are charged before they are written.
+  // The steps of long results are charged before they are written.
   const std::int64_t most = std::min(width, question.universe.size()) / rate;
   if (rate > 1 && most > 4096) base::charge(most / 2);
   const Segment leaf = *this;
@@ -85,7 +86,7 @@ bool Segment::coarse_keys(const Question& question, std::int64_t grain, CoarseKe
   each_segment(*this, question.head, question.queries, [&](const Interval& segment) {
     const Interval keys = intersection(segment, question.universe);
     append(out->any, keys);
-    // Without their last key, mixed intervals of two segments do not touch.
+    // Each mixed interval loses its last key, so that the intervals of two segments do not touch.
     append(out->mixed, {keys.begin, std::min(keys.end, segment.end - 1)});
   });
   return true;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_LEAVES_SEGMENT_H_
 #define ANNULUS_PATTERN_LEAVES_SEGMENT_H_
 
-// segment(w, r), LongNet's: q and k are in one segment of length w, and both offsets in it are
-// congruent to the head (mod r).
+// segment(w, r), as in LongNet: q and k are in the same segment of length w, and both offsets in it
+// are congruent to the head (mod r).
 
 #include "pattern/leaves/leaf.h"
 

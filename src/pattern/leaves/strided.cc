@@ -18,7 +18,7 @@ constexpr Word kStridedWords[] = {{"strided", "strided(s, n, b)",
                                      return read->built([&] { return strided(s, n, b); });
                                    }}};
 
-// The blocks within distance n of any row, or of all rows.
+// The blocks within distance n of any of the rows, or of all rows.
 Interval neighbours(const Strided& leaf, Rows rows, Wanted wanted) {
   const bool any = wanted == Wanted::kAny;
   return {product((any ? rows.first : rows.last) - leaf.near, leaf.block),
@@ -47,7 +47,7 @@ void Strided::keys(const Question& question, Wanted wanted, IntervalSet* out) co
   const Interval& universe = question.universe;
   const Rows rows = rows_of(question.queries, block);
   const Interval close = intersection(neighbours(*this, rows, wanted), universe);
-  // Inside the neighbourhood everything is seen, so the comb is only needed outside.
+  // Queries see everything inside the neighbourhood, so the comb is only needed outside of it.
   const Interval below = {universe.begin, close.empty() ? universe.end : close.begin};
   append_comb({0, 0}, stride, kLow, kHigh, block, below, out);
   if (close.empty()) return;
@@ -57,8 +57,8 @@ void Strided::keys(const Question& question, Wanted wanted, IntervalSet* out) co
 
 bool Strided::coarse_keys(const Question& question, std::int64_t grain, CoarseKeys* out) const {
   if (stride == 1 || product(stride, block) > grain) return false;
-  // Outside the blocks that all rows see by distance, any b s neighbouring keys hold a block that
-  // at most near rows see, and one that all rows see.
+  // Outside of the blocks that all rows see by distance, any b s neighbouring keys hold a block
+  // that only near rows see, and a block that all rows see.
   const Interval close = neighbours(*this, rows_of(question.queries, block), Wanted::kAll);
   append(out->all, intersection(close, question.universe));
   append(out->any, question.universe);

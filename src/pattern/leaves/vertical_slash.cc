@@ -16,8 +16,8 @@ namespace annulus::pattern::leaves {
 namespace {
 
 constexpr Word kVerticalSlashWords[] = {
-    {"vertical_slash", "vertical_slash([k, ...], [d, ...])", "keys k, and those d before the query",
-     [](Arguments* read) {
+    {"vertical_slash", "vertical_slash([k, ...], [d, ...])",
+     "keys k, and the keys d before the query", [](Arguments* read) {
        const std::vector<std::int64_t> columns = read->list();
        read->expect(',', "between the two lists of vertical_slash");
        const std::vector<std::int64_t> slashes = read->list();
@@ -47,8 +47,8 @@ void VerticalSlash::keys(const Question& question, Wanted wanted, IntervalSet* o
   IntervalSet vertical, diagonal;
   base::charge(std::ssize(slashes) / 4);
   append_listed(columns, question.universe, &vertical);
-  // For slashes d, d + 1, ..., e and queries [a, b) any() is [a - e, b - d) and all() is [b - 1 -
-  // e, a - d + 1). Larger slashes are earlier keys.
+  // For slashes d, d + 1, ..., e and queries [a, b), the keys of kAny are [a - e, b - d), and the
+  // keys of kAll are [b - 1 - e, a - d + 1). Larger slashes are earlier keys.
   for (auto end = slashes.rbegin(); end != slashes.rend();) {
     auto last = end;
     while (std::next(last) != slashes.rend() && *std::next(last) == *last - 1) ++last;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_VERTICAL_SLASH_H_
 #define ANNULUS_PATTERN_LEAVES_VERTICAL_SLASH_H_
 
-// vertical_slash([c, ...], [d, ...]): k = c or q - k = d for some listed one.
+// vertical_slash([c, ...], [d, ...]): k = c or q - k = d for some c or d of the lists.
 
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace annulus::pattern::leaves {
 
 struct VerticalSlash {
   std::vector<std::int64_t> columns = {};  // ascending, distinct
-  std::vector<std::int64_t> slashes = {};  // q - k, likewise
+  std::vector<std::int64_t> slashes = {};  // values of q - k; ascending, distinct
 
   void check();
   void print(std::string* text) const;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_LEAVES_WINDOW_H_
 #define ANNULUS_PATTERN_LEAVES_WINDOW_H_
 
-// window(left, right): -left <= k - q <= right. A bound below -1 is on the other side of the query:
-// window(-3, 10) sees the keys q + 3 to q + 10.
+// window(left, right): -left <= k - q <= right. A bound below -1 is a key on the other side of the
+// query: window(-3, 10) sees the keys q + 3 to q + 10.
 
 #include "pattern/leaves/leaf.h"
 
