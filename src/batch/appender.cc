@@ -17,7 +17,7 @@ namespace {
 using attention::check_address;
 using attention::check_unused;
 
-constexpr std::int64_t kMostRows = std::int64_t{1} << 27;  // of which the status has 28 bits
+constexpr std::int64_t kMostRows = std::int64_t{1} << 27;  // the status has 28 bits for it
 constexpr std::int64_t kMostDim = 2 * kernels::kMostRotaryPairs;
 constexpr double kMostFrequency = 4;
 
@@ -30,7 +30,8 @@ kernels::PlacesParams places_params(void* data, const BatchStrides& strides, std
   return {data, strides.page, strides.row, strides.head, page_count(pages), 0};
 }
 
-// One of two arrays, which hold the same in 64 and in 32 bits. Requires: `needed` or none is given.
+// Throws if both of two arrays are given, which hold the same numbers in 64 and in 32 bits, or if
+// `needed` and neither is. Checks the alignment of the addresses too.
 void check_either(const char* name, const void* wide, const void* narrow, bool needed) {
   if (wide != nullptr && narrow != nullptr) {
     base::fail(ErrorCode::kInvalidArgument, "{} and {}_32 are both given; leave one null", name,
@@ -88,8 +89,8 @@ AppendProblem with_defaults(AppendProblem problem) {
   return problem;
 }
 
-// Frequencies of up to a turn lose nothing of 64 bits in a long double, which has as many on x86
-// and more on Arm.
+// Frequencies of at most one turn lose nothing: turns have 64 bits, and so has the mantissa of a
+// long double on x86; on Arm it has more.
 std::vector<std::uint64_t> turns_of(const Rotary& rotary) {
   const std::int64_t pairs = rotary.dims / 2;
   std::vector<std::uint64_t> turns;
@@ -204,7 +205,7 @@ void Appender::check(const AppendOperands& operands) const {
                               operands.q_strides.head == operands.rotated_q_strides.head;
     if (operands.q == operands.rotated_q && !same_strides) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "rotated_q is Q's memory with other strides, so that its rows would overwrite "
+                 "rotated_q is Q's memory with other strides, so its rows would overwrite "
                  "other rows of Q; use the same strides, or other memory");
     }
   } else {
@@ -326,7 +327,7 @@ void validate(const AppendProblem& given) {
   batch::check_interleave(problem.interleave);
   if (problem.interleave.ranks > 1 && problem.place == AppendPlace::kSlots) {
     base::fail(ErrorCode::kInvalidArgument,
-               "interleave.ranks is {}, but slots say where rows go and which are left out; give "
+               "interleave.ranks is {}, but slots give the places of rows and leave rows out; give "
                "the rows of other ranks slot -1, or take places from requests (place)",
                problem.interleave.ranks);
   }
@@ -344,13 +345,13 @@ const char* to_string(AppendRule rule) {
     case AppendRule::kRequests:
       return "more requests than planned, or rows that descend or end beyond the bound";
     case AppendRule::kSlot:
-      return "a slot that is none";
+      return "a slot that does not exist";
     case AppendRule::kKey:
       return "no key, or a wrong number of keys";
     case AppendRule::kEntry:
       return "a key beyond its pages, or a negative begin";
     case AppendRule::kPage:
-      return "a page number that is no page";
+      return "a page number that does not exist";
     case AppendRule::kPosition:
       return "a position beyond 2^30 or the tables";
   }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BATCH_APPENDER_H_
 #define ANNULUS_BATCH_APPENDER_H_
 
-// A way of appending new keys and values (annulus/batch.h) on a device: its kernel is loaded, its
+// Appends new keys and values (annulus/batch.h) on a device. The kernel is loaded, and the
 // frequencies are uploaded.
 
 #include <cstdint>
@@ -15,20 +15,21 @@
 
 namespace annulus::batch {
 
-// The problem with what was left to defaults.
+// The problem, with defaults filled in.
 AppendProblem with_defaults(AppendProblem problem);
 
-// Frequency i as turns for each position, of 2^64 to a whole turn. Whole turns are dropped.
+// The frequency of each pair as turns for each position. A whole turn is 2^64, and whole turns are
+// dropped.
 std::vector<std::uint64_t> turns_of(const Rotary& rotary);
 
 // The kernel's template arguments. Requires: with_defaults().
 jit::KernelSpec append_spec(const AppendProblem& problem, jit::Arch arch);
 
-// Immutable; any number of threads may use it at a time.
+// Immutable; any number of threads may use it at the same time.
 class Appender {
  public:
-  // Gets the kernel, which may compile it, and waits for the upload. Requires: validate(problem)
-  // passes.
+  // Gets the kernel, which may have to be compiled, and waits for the upload. Requires:
+  // validate(problem) passes.
   Appender(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
            const AppendProblem& problem);
 
@@ -37,11 +38,11 @@ class Appender {
   const jit::LoadedKernel& kernel() const { return *kernel_.kernel; }
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(turns_.bytes()); }
 
-  // As AppendPlan. No allocation, no lock, no waiting.
+  // Like AppendPlan::run. It does not allocate, lock or wait.
   void run(device::LaunchSink& to, const AppendOperands& operands) const;
   void clear_status(device::LaunchSink& to, std::uint32_t* status) const;
 
-  // Reads a status word; waits for the default stream.
+  // Reads a status word, and waits for the default stream to do so.
   AppendStatus status(const std::uint32_t* status) const;
 
  private:
@@ -54,7 +55,7 @@ class Appender {
   jit::KernelSpec spec_;
   jit::KernelLookup kernel_;
   device::Buffer turns_;
-  kernels::AppendParams params_{};  // all but the operands
+  kernels::AppendParams params_{};  // everything but the operands
 };
 
 }  // namespace annulus::batch

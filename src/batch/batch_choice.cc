@@ -18,7 +18,8 @@ constexpr std::string_view kBetween = ", ";
 
 attention::Dims dims_of(const BatchProblem& problem) { return {problem.dim_qk, problem.dim_v}; }
 
-// "'decode m16 n64 w4 s3 q x2', 'chunk m128 n64 w8 s2'": what is shipped for head dims.
+// The configurations that are shipped for these head dims: "'decode m16 n64 w4 s3 q x2', 'chunk
+// m128 n64 w8 s2'".
 std::string shipped_texts(const attention::Dims& dims) {
   std::string texts;
   for (const ShippedBatchConfig& shipped : shipped_batch_configs()) {
@@ -38,10 +39,11 @@ KernelConfig read(std::string_view text, const attention::Dims& dims) {
           ? ""
           : fmt::format(": this build has no kernel '{}' for batches, but {}",
                         base::shortened(name), attention::names_of(batch_kernels()));
-  base::fail(ErrorCode::kInvalidArgument,
-             "'{}' is no configuration of a kernel for batches{}; shipped for head dims {}/{} are "
-             "{}",
-             base::shortened(text), lacking, dims.qk, dims.v, shipped_texts(dims));
+  base::fail(
+      ErrorCode::kInvalidArgument,
+      "'{}' is not a configuration of a kernel for batches{}; shipped for head dims {}/{} are "
+      "{}",
+      base::shortened(text), lacking, dims.qk, dims.v, shipped_texts(dims));
 }
 
 }  // namespace
@@ -60,7 +62,7 @@ std::vector<KernelConfig> named_configs(std::string_view text, const attention::
     named.push_back(config);
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + kBetween.size());
-    if (text.empty()) read(text, dims);  // which fails: nothing follows the last ", "
+    if (text.empty()) read(text, dims);  // an empty name, which read() rejects
   }
   return named;
 }

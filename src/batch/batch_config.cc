@@ -16,8 +16,8 @@ namespace {
 
 using attention::ConfigFamily;
 
-// The deepest pipeline of each head dim comes first. Two CTAs to a multiprocessor fill the time in
-// which one of them begins or ends a work.
+// The deepest pipeline of each head dim comes first. With two CTAs to a multiprocessor, one can
+// compute while the other begins or ends a work.
 constexpr KernelConfig decode(int columns, int stages, bool query_in_registers, int resident) {
   return BatchConfig{&kDecodeKernel, kernels::kPackedRows, columns, 4,
                      stages,         query_in_registers,   resident};

@@ -15,31 +15,31 @@ using attention::Pace;
 using attention::PipeDevice;
 
 // The time of a pause of a CTA, from one work to the first keys of the next, in latencies of
-// PipeDevice. Four loads wait for one another (the record of the part, its tile of rows, the pages,
-// the keys). The number is fitted to an H200, where a second part for each CTA of a step of 32
-// requests costs 5 to 6 us, which is more than four latencies.
+// PipeDevice. Four loads depend on one another: the record of the part, its tile of rows, the
+// pages, and the keys. The number is fitted to an H200, where a second part for each CTA of a step
+// of 32 requests costs 5 to 6 us, which is more than four latencies.
 constexpr double kPauseLatencies = 12;
 // CTAs that begin together also pause together between their first works, and the memory is idle
-// during these pauses. Later the CTAs pause at different times. The number of pauses that are
-// together is fitted to the same H200, where 16 works for each CTA cost about five pauses.
+// during these pauses. Later the CTAs pause at different times. The number of simultaneous pauses
+// is fitted to the same H200, where 16 works for each CTA cost about five pauses.
 constexpr double kPausesTogether = 5;
-// Loads that wait for one another before combine_parts loads acc of a row's parts: the header, the
-// number of the row, the row, its maxima and sums.
+// The loads that depend on one another before combine_parts loads acc of a row's parts: the header,
+// the number of the row, the row, and its maxima and sums.
 constexpr double kJoinLoads = 4;
 
-// A warp's share of a tile of keys.
+// The share of one warp in a tile of keys.
 struct WarpStep {
-  double copies;           // of 16 bytes for each lane, and loads of four 8 x 8 fragments
-  double passes;           // over the rows of K or V; a lane has one of each
-  double products;         // mma.sync
-  double elements;         // scores of a lane
-  double query_fragments;  // loads of Q, where it is not in registers
+  double copies;    // copies of 16 bytes for each lane, and loads of four 8 x 8 fragments
+  double passes;    // passes over the rows of K or V; a lane copies a part of one row in each
+  double products;  // mma.sync
+  double elements;  // scores of a lane
+  double query_fragments;  // loads of Q, if Q is not in registers
 };
 
 WarpStep warp_step(const BatchConfig& config, const Dims& dims) {
   const double keys = static_cast<double>(config.tile_columns) / config.warps;
   const auto both = static_cast<double>(dims.qk + dims.v);
-  // Eight lanes copy a row whose bytes are a multiple of 128, else four.
+  // Eight lanes copy a row if its bytes are a multiple of 128, else four.
   const double lanes_of_row = dims.qk % 64 == 0 ? 8 : 4;
   return {
       .copies = keys * both / 256,
@@ -56,13 +56,13 @@ struct Works {
     std::int64_t tiles, keys, rows;  // rows of (query, head)
     bool joined;
   };
-  std::vector<Last> last;        // the last part of each tile of rows, longest first
-  std::int64_t full = 0;         // parts of full length before them
-  std::int64_t full_rows = 0;    // rows of those
-  std::int64_t joined = 0;       // tiles of rows that have several parts
-  std::int64_t joined_rows = 0;  // rows of all their parts
+  std::vector<Last> last;        // the last part of each tile of rows, the longest first
+  std::int64_t full = 0;         // parts of full length, which come before them
+  std::int64_t full_rows = 0;    // rows of the full parts
+  std::int64_t joined = 0;       // tiles of rows with several parts
+  std::int64_t joined_rows = 0;  // rows of all parts of these tiles
   std::int64_t most_parts = 1;
-  std::int64_t most_rows = 0;  // rows of a tile of rows that has several parts
+  std::int64_t most_rows = 0;  // the most rows of a tile with several parts
 
   std::int64_t count() const { return full + std::ssize(last); }
 };
@@ -89,7 +89,7 @@ Works works_of(const ClassPlan& plan, std::span<const StepRequest> requests) {
       made.most_rows = std::max(made.most_rows, rows);
     }
   }
-  // Bins of lengths, as prepare_batch has them.
+  // Sorts lengths into bins, as prepare_batch does.
   const auto bin = [&](const Works::Last& of) {
     return of.tiles * (kernels::kPartBins - 1) / part_tiles;
   };
@@ -98,17 +98,17 @@ Works works_of(const ClassPlan& plan, std::span<const StepRequest> requests) {
   return made;
 }
 
-// What each CTA has to do.
+// The work of each CTA.
 struct Load {
   double works = 0, steps = 0, bytes = 0;
 };
 
-// Bytes of a row of K and V, of Q, of O, and of a part's state.
+// Bytes of a row of K and V, of a row of Q, of a row of O, and of a row of a part's state.
 struct RowBytes {
   double keys, query, out, state;
 };
 
-// Deals works out: CTA i takes works i, i + n, ..., parts of full length first.
+// Deals out the works: CTA i takes works i, i + n, and so on, and parts of full length come first.
 std::vector<Load> deal_out(const ClassPlan& plan, const Works& works, const RowBytes& bytes) {
   std::vector<Load> loads(static_cast<std::size_t>(plan.ctas));
   const std::int64_t columns = plan.packing.columns;
@@ -140,8 +140,8 @@ std::vector<Load> deal_out(const ClassPlan& plan, const Works& works, const RowB
   return loads;
 }
 
-// Cycles until all CTAs have ended that have memory for themselves, or share what the device's
-// memory gives. The pause in front of a CTA's first work is not included.
+// Cycles until all CTAs have ended. CTAs share the bandwidth of the device's memory, if together
+// they need more than that. The pause in front of a CTA's first work is not included.
 double cycles_of(const PipeDevice& device, const std::vector<Load>& loads, double pause,
                  double step) {
   struct Alone {
@@ -168,8 +168,8 @@ double cycles_of(const PipeDevice& device, const std::vector<Load>& loads, doubl
   return cycles;
 }
 
-// Cycles of combine_parts without those of its launch. A CTA divides its threads among a few rows,
-// joins these rows at the same time, and then takes the next rows.
+// Cycles of combine_parts without the cycles of its launch. A CTA divides its threads among a few
+// rows, joins these rows at the same time, and then takes the next rows.
 double join_cycles(const PipeDevice& device, const ClassPlan& plan, const Works& works,
                    const RowBytes& bytes, std::int64_t dim_v) {
   if (works.joined == 0) return 0;
@@ -187,9 +187,9 @@ double join_cycles(const PipeDevice& device, const ClassPlan& plan, const Works&
          static_cast<double>(works.joined_rows * columns) * bytes.state / device.memory_bytes;
 }
 
-// Cycles of prepare_batch: its loads that wait for one another. They are numbers of requests, the
-// search for a tile's request, the forms of the pattern, and places of parts, for each
-// kPrepareThreads of them anew.
+// Cycles of prepare_batch: its loads that depend on one another. These are loads of the numbers of
+// requests, of the search for a tile's request, of the forms of the pattern, and of the places of
+// parts; each is repeated for every kPrepareThreads entries.
 double prepare_cycles(const PipeDevice& device, std::int64_t requests, std::int64_t rows) {
   const auto passes = [](std::int64_t n) {
     return static_cast<double>(base::ceil_div(n, std::int64_t{kernels::kPrepareThreads}));
@@ -211,9 +211,9 @@ KernelWork decode_tile_work(const KernelConfig& any, const Dims& dims) {
   work.special_lanes = warps * 32 * step.elements;
   work.shared_wavefronts = 2 * bytes / 128 + warps * 4 * step.query_fragments;
   work.read_bytes = bytes;
-  // Each row of a copy takes its address and the test whether it is there, each copy itself, each
-  // product itself, each fragment its load and an address. The first number is for the loop, the
-  // look-up of pages and what belongs to the two rows of a lane.
+  // Each row of a copy takes its address and the test whether it exists; each copy and each product
+  // takes one instruction; each fragment takes its load and an address. The first number is for the
+  // loop, the look-up of pages and the two rows of a lane.
   work.warp_instructions = warps * (123 + 8 * step.passes + step.copies + step.products +
                                     2 * (step.copies + step.query_fragments) + 5.3 * step.elements);
   return work;
@@ -242,7 +242,7 @@ StepPrediction predict_step(const PipeDevice& device, const BatchProblem& proble
   made.predicted_micros = made.launch_micros;
   if (works.last.empty()) return made;
 
-  // The pace of a step, and what a part takes besides its steps.
+  // The pace of a step, and the cycles of a part in addition to its steps.
   const auto busy = static_cast<double>(std::min(plan.ctas, works.count() * columns));
   const double together =
       std::clamp(busy / device.multiprocessors, 1.0,
@@ -266,7 +266,7 @@ StepPrediction predict_step(const PipeDevice& device, const BatchProblem& proble
                           .out = static_cast<double>(dims.v) * 2,
                           .state = static_cast<double>(dims.v + 2) * 4};
   const std::vector<Load> loads = deal_out(plan, works, bytes);
-  // All CTAs wait for the first keys at the same time.
+  // All CTAs wait for their first keys at the same time.
   made.first_micros = micros(pause);
   const double cycles = cycles_of(device, loads, pause, of_steps.step());
   double keys = 0, most_steps = 0, all_steps = 0;

@@ -12,20 +12,21 @@ namespace {
 
 constexpr std::int64_t kEndless = std::numeric_limits<std::int32_t>::max();
 
-// A dimension of a tensor: how many entries it has, and how many elements lie between them.
+// A dimension of a tensor: the number of its entries, and the elements from one entry to the next.
 struct Axis {
   const char* name;
   std::int64_t extent;
   std::int64_t stride;
 };
 
-// Strides of a tensor map are positive and below 2^40 bytes. The stride of one entry is not used.
+// Strides of a tensor map are positive and below 2^40 bytes. The stride of a single entry is not
+// used.
 void check_axis(const char* tensor, const Axis& axis) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 40) / kElementBytes;
   if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMost)) return;
   base::fail(ErrorCode::kUnsupported,
-             "the {} stride of {} is {} elements; where requests have many queries, kernels of "
-             "sm_90a copy by tensor maps, whose strides lie above 0 and below 2^39",
+             "the {} stride of {} is {} elements; if requests have many queries, kernels of "
+             "sm_90a copy with tensor maps, whose strides are above 0 and below 2^39",
              axis.name, tensor, axis.stride);
 }
 
@@ -37,8 +38,9 @@ kernels::TensorMap encode(const device::Context& context, const device::BoxedTen
   return copy;
 }
 
-// K or V: Hkv heads in pages, or without pages in slabs or rows that have no end. What all entries
-// of an axis share has a stride of 0, and is one entry.
+// The maps of K or V: Hkv heads in pages. Without pages, they are in slabs, or in rows whose number
+// is not bounded. If all entries of an axis share the same memory, its stride is 0 and the map has
+// one entry.
 kernels::KeyMaps key_maps(const device::Context& context, const BatchProblem& problem, int unit,
                           const char* name, const void* data, std::int64_t columns,
                           const BatchStrides& strides, std::int64_t pages) {

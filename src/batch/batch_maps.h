@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BATCH_BATCH_MAPS_H_
 #define ANNULUS_BATCH_BATCH_MAPS_H_
 
-// The tensor maps by which chunk_wgmma_forward copies Q, K and V
+// The tensor maps with which chunk_wgmma_forward copies Q, K and V
 // (templates/params/batch_map_params.h).
 
 #include "annulus/batch.h"
@@ -11,9 +11,9 @@
 
 namespace annulus::batch {
 
-// Throws Error{kUnsupported} for strides that no tensor map has, which the operands' other laws
-// allow, and as device::encode_tensor_map does. Touches no device memory.
-// Requires: the kernel of `of` copies by maps.
+// Throws Error{kUnsupported} for strides that no tensor map has, although the operands' other rules
+// allow them, and throws as device::encode_tensor_map does. It accesses no device memory. Requires:
+// the kernel of `of` copies by maps.
 kernels::BatchMaps batch_maps(const device::Context& context, const BatchPlanData& plan,
                               const ClassPlan& of, const BatchOperands& operands);
 

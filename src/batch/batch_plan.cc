@@ -20,14 +20,15 @@
 namespace annulus::batch {
 namespace {
 
-// Parts are whole tiles of every configuration.
+// Parts are whole tiles in every configuration.
 constexpr std::int64_t kLeastPart = 128, kMostPart = std::int64_t{1} << 20;
 constexpr std::int64_t kInt = std::numeric_limits<std::int32_t>::max();
-// list_blocks has a bit for each in shared memory.
+// list_blocks has a bit for each block in shared memory.
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 18;
 
-// Keys of `keys` keys, of `requests` requests together, that one rank has at most: the bounds are
-// those of whole requests, and any rank's plan is laid out for the rank that has most of them.
+// The most keys that one rank has of `keys` keys, which belong to `requests` requests. The bounds
+// of a problem are bounds of whole requests, and the plan of every rank is laid out for the rank
+// with the most keys.
 std::int64_t most_held(const BatchProblem& problem, std::int64_t keys, std::int64_t requests) {
   const KeyInterleave& of = problem.interleave;
   if (of.ranks == 1) return keys;
@@ -36,7 +37,7 @@ std::int64_t most_held(const BatchProblem& problem, std::int64_t keys, std::int6
   return std::min(keys, keys / period * of.block + requests * of.block);
 }
 
-// What one rank has of the keys of the bounds.
+// The bounds for the keys that one rank has.
 BatchBounds held_bounds(const BatchProblem& problem) {
   BatchBounds most = problem.most;
   most.keys_of_one = most_held(problem, most.keys_of_one, 1);
@@ -45,23 +46,26 @@ BatchBounds held_bounds(const BatchProblem& problem) {
   return most;
 }
 
-// CTAs of a class, `resident` of which the device holds at a time.
+// The number of CTAs of a class, if the device holds `resident` CTAs at a time.
 std::int64_t persistent_ctas(const ClassPlan& plan, std::int64_t resident) {
   return std::max<std::int64_t>(1, std::min(resident, plan.lists.works * plan.packing.row_columns));
 }
 
-// Requests whose queries, with the heads of a group, are more rows than this are for chunk_forward.
+// chunk_forward computes a request if its queries, with the heads of a group, are more rows than
+// this.
 constexpr std::int64_t kMostDecodeRows = 64;
 
-// Steps by which parts are chosen.
+// Typical steps, by which the length of parts is chosen.
 struct TypicalSteps {
-  std::vector<StepRequest> longest;  // as many of the longest requests as the bounds allow together
+  std::vector<StepRequest> longest;  // the longest requests, up to the number that the bounds
+                                     // allow together
   std::vector<StepRequest> even;     // all requests with an even share of the keys
   std::vector<StepRequest> unlike;   // requests of lengths from 1 to the longest
   std::vector<StepRequest> one;      // the longest request alone
 };
 TypicalSteps typical_steps(const BatchBounds& most) {
-  // More requests than this are dealt out evenly whatever the length of parts.
+  // If there are more requests than this, they are dealt out evenly, whatever the length of parts
+  // is.
   constexpr std::int64_t kMostListed = 1024;
   const std::int64_t requests = std::min(most.requests, kMostListed);
   const auto alike = [](std::int64_t count, std::int64_t keys) {
@@ -83,8 +87,8 @@ TypicalSteps typical_steps(const BatchBounds& most) {
   return steps;
 }
 
-// The most keys that the tiles of one row number: those of its request, or of its list of blocks,
-// which are whole.
+// The most keys that a number in the tiles of one row can stand for: the keys of its request, or of
+// its list of blocks, which are whole.
 std::int64_t numbered_keys(const BatchProblem& problem) {
   const BatchBounds most = held_bounds(problem);
   if (problem.block_keys == 0) return most.keys_of_one;
@@ -92,17 +96,18 @@ std::int64_t numbered_keys(const BatchProblem& problem) {
                   pattern::product(problem.most_blocks, problem.block_keys));
 }
 
-// How long parts are if the caller leaves it open: those by which typical steps take the least time
-// by the pipe model, above all steps that are as large as the bounds. Unlike requests, and one
-// request alone, decide if that differs little: short parts serve both. Lists and states fit
-// `most_bytes` and kMostStateBytes.
+// The length of parts if the caller leaves it open: the length with the least time of typical steps
+// by the pipe model. Steps that are as large as the bounds decide first. If their times differ
+// little, requests of different lengths and single requests decide; short parts are good for both.
+// Lists and states fit `most_bytes` and kMostStateBytes.
 std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
                          std::int64_t most_bytes, const attention::DeviceLimits& limits) {
   constexpr std::int64_t kShortest = 256;
   constexpr std::int64_t kMostStateBytes = std::int64_t{48} << 20;
   constexpr double kOfUnlike = 1.0 / 4, kOfOne = 1.0 / 8;
   const attention::PipeDevice device = attention::pipe_device(limits);
-  // The CTAs of the whole device count, because BatchOptions::max_multiprocessors changes no bit.
+  // The CTAs of the whole device count, because BatchOptions::max_multiprocessors must not change a
+  // bit of the results.
   const std::int64_t resident =
       std::int64_t{limits.multiprocessors} * attention::cta_shape(given.config).resident;
   BatchBounds most = held_bounds(problem);
@@ -194,10 +199,11 @@ BlocksLayout lay_out_blocks(const BatchProblem& problem) {
   return layout;
 }
 
-// With t tiles of rows and k keys for each request, of which all have at most T tiles of rows and K
-// keys: the sum of t max(1, ceil(k / part)) is at most that of t + t floor(k / part). A row has
-// several parts only if k > part, and not more than K / (part + 1) requests have that. Where
-// columns have rows of their own, all of it is so many times as much.
+// Let a request have t tiles of rows and k keys, and let all requests together have at most T tiles
+// of rows and K keys. Then the sum of t max(1, ceil(k / part)) is at most the sum of t + t floor(k
+// / part). A row has several parts only if k > part, and at most K / (part + 1) requests have more
+// than `part` keys. If columns have rows of their own, all numbers are multiplied by the number of
+// columns.
 ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t most_queries,
                    std::int64_t part_keys, std::int64_t begin) {
   constexpr std::int64_t kEndless = std::int64_t{1} << 60;
@@ -208,7 +214,7 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
   const std::int64_t rows_of_one = base::ceil_div(most_queries, queries) * own;
   layout.rows = std::min({most.requests * rows_of_one, most.rows * own,
                           (most.rows + most.requests * (queries - 1)) / queries * own});
-  // Keys that a row's tiles number.
+  // The keys for which the tiles of a row have numbers.
   const std::int64_t keys_of_one = numbered_keys(problem);
   const std::int64_t keys =
       problem.block_keys == 0
@@ -224,7 +230,7 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
     layout.slots = std::min(whole_parts + rows_of_one * split, all_parts);
   }
   layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
-  // Numbers of works have 31 bits in the kernels. A work of combine_parts is a group of rows of
+  // Kernels store the number of a work in 31 bits. A work of combine_parts is a group of rows of
   // states.
   const std::int64_t state_rows =
       pattern::product(layout.slots, packing.row_columns * layout.slot_rows);
@@ -271,8 +277,8 @@ Problem largest_request(const BatchProblem& problem) {
 
 namespace {
 
-// The classes of requests, without their lists: those that fit few tiles of decode_forward, and
-// where there may be others, those.
+// The classes of requests, without their lists: the requests that fit a few tiles of
+// decode_forward, and, if the bounds allow others, the other requests.
 std::vector<ClassPlan> classes_of(const BatchProblem& problem, const BatchOptions& options,
                                   const attention::DeviceLimits& limits) {
   const std::vector<KernelConfig> named =
@@ -303,20 +309,21 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem, const BatchOption
   } else if (const auto config = named_for(RequestClass::kManyQueries, named, problem, limits)) {
     base::fail(ErrorCode::kUnsupported,
                "configuration '{}' is not possible here: it is for requests of more than {} "
-               "queries, and none of this batch has so many",
+               "queries, and no request of this batch has so many",
                to_string(*config), few);
   }
   return classes;
 }
 
-// Finds what the heads of each column see, and gives columns rows of their own where that differs,
-// or where each head of keys has a list of blocks.
+// Finds the forms of the keys that the heads of each column see. Columns get rows of their own if
+// their forms differ, or if each head of keys has a list of blocks.
 void add_forms(BatchPlanData* plan, ClassPlan* of) {
   const BatchProblem& problem = plan->problem;
   const std::int64_t group = problem.heads / problem.kv_heads;
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   Packing& packing = of->packing;
-  std::map<std::vector<std::int64_t>, int> known;  // heads that differ, to their forms
+  // From heads that differ to the index of their forms.
+  std::map<std::vector<std::int64_t>, int> known;
   for (std::int64_t column = 0; column < packing.columns; ++column) {
     const std::int64_t in_group = column % packing.head_tiles * packing.tile_heads;
     const std::int64_t count = std::min(packing.tile_heads, group - in_group);
@@ -393,7 +400,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   const int multiprocessors = options.max_multiprocessors > 0
                                   ? std::min(options.max_multiprocessors, limits.multiprocessors)
                                   : limits.multiprocessors;
-  // What is left of the caller's limit for the classes that may part keys.
+  // The rest of the caller's limit, for the classes that may compute keys in parts.
   std::int64_t left = options.max_workspace_bytes > 0 ? options.max_workspace_bytes
                                                       : std::numeric_limits<std::int64_t>::max();
   left -= std::min(left, plan.blocks.end);
@@ -427,7 +434,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   if (options.max_workspace_bytes > 0 && plan.workspace_bytes > options.max_workspace_bytes) {
     base::fail(ErrorCode::kOutOfMemory,
                "a step within the bounds needs {} bytes of workspace in parts of {} keys, and "
-               "max_workspace_bytes is {}; give smaller bounds, above all of the keys of all "
+               "max_workspace_bytes is {}; give smaller bounds, especially of the keys of all "
                "requests together",
                plan.workspace_bytes, plan.classes.front().part_keys, options.max_workspace_bytes);
   }
@@ -464,7 +471,7 @@ void validate(const BatchProblem& given) {
   check_count("most.keys_of_one", most.keys_of_one, 1, kMaxPosition);
   check_count("most.keys", most.keys, 0, std::numeric_limits<std::int64_t>::max());
   check_count("page_rows", given.page_rows, 0, kMaxPosition);
-  // Numbers of keys of a list, whose blocks are whole, have 31 bits.
+  // The numbers of the keys of a list, whose blocks are whole, have 31 bits.
   check_count("block_keys", given.block_keys, 0, kMaxPosition / 2);
   if (given.block_keys == 0 && given.most_blocks != 0) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -481,7 +488,7 @@ void validate(const BatchProblem& given) {
   if (given.block_keys > 0 && most.keys_of_one / given.block_keys >= batch::kMostBlocks) {
     base::fail(ErrorCode::kUnsupported,
                "a request of {} keys has more than {} blocks of {} keys, which is more than a list "
-               "is made of; give larger blocks",
+               "can have; give larger blocks",
                most.keys_of_one, batch::kMostBlocks, given.block_keys);
   }
   batch::check_interleave(given.interleave);
@@ -489,7 +496,7 @@ void validate(const BatchProblem& given) {
     base::fail(
         ErrorCode::kUnsupported,
         "keys are interleaved between {} ranks and requests have lists of blocks of {} keys, "
-        "of which a rank has parts that no kernel takes; give whole blocks to ranks, each "
+        "so a rank has parts of blocks, which no kernel takes; give whole blocks to ranks, each "
         "with a list of its own",
         given.interleave.ranks, given.block_keys);
   }
@@ -504,7 +511,7 @@ void validate(const BatchProblem& given) {
   if (given.block_keys > 0 && most.requests * given.kv_heads > batch::kInt) {
     base::fail(ErrorCode::kUnsupported,
                "{} requests with {} heads of K and V each have more than 2^31 - 1 lists of blocks, "
-               "which is what a launch takes; give smaller bounds",
+               "which is the most that a launch takes; give smaller bounds",
                most.requests, given.kv_heads);
   }
 }
@@ -516,7 +523,8 @@ const char* to_string(BatchRule rule) {
     case BatchRule::kRequests:
       return "more requests than planned, or a negative number";
     case BatchRule::kRows:
-      return "rows of Q that descend, are negative, end beyond the bound, or are an earlier one's";
+      return "rows of Q that descend, are negative, end beyond the bound, or belong to an earlier "
+             "request";
     case BatchRule::kRowsOfOne:
       return "more rows of Q than one request may have";
     case BatchRule::kKeys:
@@ -528,7 +536,7 @@ const char* to_string(BatchRule rule) {
     case BatchRule::kPosition:
       return "positions beyond 2^30";
     case BatchRule::kPage:
-      return "a page number that is no page";
+      return "a page number that does not exist";
     case BatchRule::kBlocks:
       return "a block beyond its keys, or one that is named twice";
     case BatchRule::kRowEnd:

@@ -61,7 +61,7 @@ kernels::BatchTables tables_of(const ClassPlan& of, const BatchBounds& most, voi
           .most_slots = static_cast<int>(lists.slots)};
 }
 
-// There are no tables where the problem has no lists of blocks.
+// There are no tables if the problem has no lists of blocks.
 kernels::BlockTables block_tables_of(const BatchPlanData& plan, void* workspace) {
   const BatchProblem& problem = plan.problem;
   if (problem.block_keys == 0) return {};
@@ -96,7 +96,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   }
 
   Packed packed;
-  // The forms of all heads behind one another, and where those of each row are among them.
+  // The forms of all heads one after another, and the index at which the forms of each row begin.
   std::vector<kernels::RowForm> all_forms;
   std::vector<kernels::ColumnForms> places;
   for (const HeadForms& of : plan_.forms) {
@@ -185,7 +185,7 @@ void BatchRunner::check_workspace(const void* workspace) const {
              address, plan_.workspace_bytes);
 }
 
-// What only some problems have: lists of blocks, limits of rows.
+// Checks the metadata that only some problems have: lists of blocks, and limits of rows.
 void BatchRunner::check_extras(const BatchMetadata& metadata) const {
   if (plan_.features.listed) {
     check_address("blocks", metadata.blocks, 4);
@@ -296,8 +296,8 @@ void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
   check_workspace(workspace);
   check(operands);
   const attention::Dims dims{plan_.problem.dim_qk, plan_.problem.dim_v};
-  // Made before anything is launched, because there may be none for these strides. Only one class
-  // takes any.
+  // The maps are made before anything is launched, because some strides have no maps. Only one
+  // class uses maps.
   kernels::BatchMaps maps{};
   for (const ClassPlan& of : plan_.classes) {
     if (kernel_of(of.config).by_maps) maps = batch_maps(*context_, plan_, of, operands);

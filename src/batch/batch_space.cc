@@ -16,20 +16,20 @@ using attention::AddCandidates;
 using attention::Dims;
 using attention::Footprint;
 
-// What the driver keeps of a multiprocessor's shared memory for each CTA (CUDA programming guide,
-// "Shared Memory" of compute capability 8.x and 9.0).
+// The shared memory of a multiprocessor that the driver reserves for each CTA (CUDA programming
+// guide, "Shared Memory" of compute capability 8.x and 9.0).
 constexpr std::int64_t kReservedBytes = 1024;
 
 constexpr int kMaxResident = 4;
 
-// Q, and the buffers of K and V.
+// Bytes of Q and of the buffers of K and V.
 std::int64_t chunk_bytes(const BatchConfig& config, const Dims& dims) {
   return kElementBytes *
          (config.tile_rows * dims.qk + config.stages * config.tile_columns * (dims.qk + dims.v));
 }
 
-// What chunk_bytes() counts, and m and l of each warp: the warps of decode_forward have the same
-// rows and take keys of their own.
+// The bytes that chunk_bytes() counts, and m and l of each warp: the warps of decode_forward
+// compute the same rows, each for other keys.
 std::int64_t decode_bytes(const BatchConfig& config, const Dims& dims) {
   return chunk_bytes(config, dims) +
          config.warps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};
@@ -37,10 +37,11 @@ std::int64_t decode_bytes(const BatchConfig& config, const Dims& dims) {
 
 constexpr std::int64_t kPanelColumns = 64;
 
-// What templates/ptx/wgmma.cuh has products of, up to what a step may have.
+// The numbers of columns, up to the most of a step, for which templates/ptx/wgmma.cuh has products.
 constexpr int kProductColumns[] = {32, 64, 80, 96, 112, 128};
 
-// ChunkLayout in templates/kernels/batch/chunk_layout.cuh is the same on the device.
+// The bytes of shared memory. ChunkLayout in templates/kernels/batch/chunk_layout.cuh computes the
+// same on the device.
 std::int64_t chunk_wgmma_bytes(const BatchConfig& config, const Dims& dims) {
   constexpr std::int64_t kBarrierBytes = 8, kStepBytes = 32, kUnused = 16;
   constexpr std::int64_t kWorkBytes = sizeof(kernels::ChunkWork);
@@ -61,23 +62,24 @@ std::optional<std::string> why_no_such_pipeline(const BatchConfig& config) {
     return fmt::format("{} stages: the pipeline has 2 to 4", config.stages);
   }
   if (config.resident < 1 || config.resident > kMaxResident) {
-    return fmt::format("{} resident CTAs: 1 to {} can be asked for", config.resident, kMaxResident);
+    return fmt::format("{} resident CTAs: it must be 1 to {}", config.resident, kMaxResident);
   }
   return std::nullopt;
 }
 
-// Registers of a thread besides those of its fragments, as ptxas used them in the space of
-// head dims 32 to 256 on sm_80 and sm_90a.
+// Registers of a thread that hold no fragments, as ptxas used them in the space of head dims 32 to
+// 256 on sm_80 and sm_90a.
 struct OtherRegisters {
-  int spills_much;  // with fewer a kernel spills more than kMaxSpilledBytes, about
-  int unspilled;    // with so many none spills, whatever its features
-  int wanted;       // that a kernel with all features takes, about
+  int spills_much;  // roughly, the fewest registers with which no kernel spills more than
+                    // kMaxSpilledBytes
+  int unspilled;    // the fewest registers with which no kernel spills, whatever its features
+  int wanted;       // roughly what a kernel with all features uses
 };
 constexpr OtherRegisters kDecodeRegisters = {48, 88, 121};
-// Wanted are more for each score of a thread's rows.
+// Each score of a thread's rows adds to the wanted registers.
 constexpr OtherRegisters kChunkRegisters = {80, 96, 85};
 
-// Registers that a thread may have, so that all resident CTAs fit.
+// The registers that a thread may have so that all resident CTAs fit.
 int max_registers(const BatchConfig& config) {
   constexpr int kRegisterFile = 65536;
   return std::min(255, kRegisterFile / (batch_cta(config).threads * config.resident) / 8 * 8);
@@ -102,7 +104,8 @@ std::optional<std::string> why_may_spill(const Footprint& taken, const OtherRegi
       others.unspilled, jit::to_string(arch));
 }
 
-// The lanes of a warp share the pages of a step evenly (templates/tile/key_window.cuh).
+// The tile columns that are possible, as the lanes of a warp share the pages of a step evenly
+// (templates/tile/key_window.cuh).
 constexpr int kChunkColumns[] = {16, 32, 64, 128};
 
 void add_residents(const AddCandidates& add, BatchConfig config) {
@@ -125,9 +128,9 @@ std::optional<std::string> why_no_room(const KernelConfig& config, const Dims& d
                      bytes, all);
 }
 
-// What follows are static_asserts of the templates (templates/README.md lists them), which here
-// become sentences before anything is compiled, the end of the search space, and what the hardware
-// has.
+// The rules below are static_asserts of the templates (templates/README.md lists them), which here
+// return sentences before anything is compiled; the limits of the search space; and the limits of
+// the hardware.
 
 std::optional<std::string> decode_why_illegal(const KernelConfig& any, const Dims& dims,
                                               jit::Arch arch) {
@@ -185,10 +188,11 @@ std::optional<std::string> chunk_wgmma_why_illegal(const KernelConfig& any, cons
   }
   if (std::ranges::find(kProductColumns, config.tile_columns) == std::end(kProductColumns)) {
     return fmt::format(
-        "{} columns: a tile has 32, or a multiple of 16 from 64 to 128, as products have",
+        "{} columns: a tile has 32, or a multiple of 16 from 64 to 128, like the products",
         config.tile_columns);
   }
-  if (config.query_in_registers) return "Q is never in registers: products read it where it lies";
+  if (config.query_in_registers)
+    return "Q is never in registers: products read it from shared memory";
   if (auto reason = why_no_such_pipeline(config)) return reason;
   return why_no_room(any, dims, attention::shared_limit(arch));
 }
@@ -201,7 +205,7 @@ void chunk_wgmma_enumerate(const AddCandidates& add) {
   }
 }
 
-// No kernel of the space spills whose fragments take so many registers of a thread or fewer.
+// With at most this number of registers for fragments, no kernel of the search space spills.
 std::optional<std::string> chunk_wgmma_why_spills(const KernelConfig& config, const Dims& dims,
                                                   jit::Arch arch) {
   constexpr std::int64_t kMostFragments = 176;
@@ -211,8 +215,8 @@ std::optional<std::string> chunk_wgmma_why_spills(const KernelConfig& config, co
                      fragments, kMostFragments, jit::to_string(arch));
 }
 
-// The CTA takes all registers of the multiprocessor, and its warps move them between warpgroups, so
-// that least_registers is 0. Fragments are scores, probabilities as elements, and the output.
+// The CTA takes all registers of the multiprocessor, and its warpgroups exchange registers at run
+// time, so least_registers is 0. Fragments are scores, probabilities as elements, and the output.
 Footprint chunk_wgmma_footprint(const KernelConfig& any, const Dims& dims) {
   const BatchConfig config = batch_config(any);
   const std::int64_t scores = config.tile_columns / 2;
@@ -240,8 +244,8 @@ std::optional<std::string> chunk_why_illegal(const KernelConfig& any, const Dims
     return fmt::format("{} columns: a tile has 16, 32, 64 or 128, so that pages divide it",
                        config.tile_columns);
   }
-  // Rows that all threads of tile::RowCopier copy in one pass: 8 or 4 threads share a row, as its
-  // swizzle has groups of 8 or 4 chunks (templates/tile/swizzle.cuh).
+  // The rows that all threads of tile::RowCopier copy in one pass: 8 or 4 threads share a row, as
+  // its swizzle has groups of 8 or 4 chunks (templates/tile/swizzle.cuh).
   for (const std::int64_t dim : {dims.qk, dims.v}) {
     const std::int64_t pass = 32 * config.warps / (dim % 64 == 0 ? 8 : 4);
     if (pass > 32 || config.tile_columns % pass != 0) {

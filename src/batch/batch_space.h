@@ -2,8 +2,8 @@
 #define ANNULUS_BATCH_BATCH_SPACE_H_
 
 // The space of configurations of each kernel that computes requests: the functions of the records
-// in batch_config.cc, and what they have in common. Whether a configuration is legal depends on
-// nothing but head dims and architecture: a legal one serves every batch, whatever its pages.
+// in batch_config.cc, and the code that they share. Whether a configuration is legal depends only
+// on head dims and architecture: a legal one computes every batch, whatever its pages are.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace annulus::batch {
 
-// The numbers of all these kernels, as batch_config() reads them.
+// The fields of the configurations of all these kernels, as batch_config() reads them.
 inline constexpr attention::ConfigField kBatchFields[] = {
     {"warps", 'w', attention::ConfigField::Form::kNumber, 32},
     {"stages", 's', attention::ConfigField::Form::kNumber, 16, 1},
@@ -21,12 +21,12 @@ inline constexpr attention::ConfigField kBatchFields[] = {
     {"resident", 'x', attention::ConfigField::Form::kOption, 32},
 };
 
-// Why so many CTAs of a configuration as it asks for have no room in the shared memory of a
-// multiprocessor that gives one CTA at most `shared_limit` bytes, or nothing.
+// Why the resident CTAs of a configuration do not fit in the shared memory of a multiprocessor, or
+// nullopt if they do. `shared_limit` is the most bytes of one CTA on that multiprocessor.
 std::optional<std::string> why_no_room(const attention::KernelConfig& config,
                                        const attention::Dims& dims, std::int64_t shared_limit);
 
-// decode_forward
+// Functions of decode_forward.
 std::optional<std::string> decode_why_illegal(const attention::KernelConfig& config,
                                               const attention::Dims& dims, jit::Arch arch);
 std::optional<std::string> decode_why_spills(const attention::KernelConfig& config,
@@ -35,7 +35,7 @@ void decode_enumerate(const attention::AddCandidates& add);
 attention::Footprint decode_footprint(const attention::KernelConfig& config,
                                       const attention::Dims& dims);
 
-// chunk_wgmma_forward
+// Functions of chunk_wgmma_forward.
 std::optional<std::string> chunk_wgmma_why_illegal(const attention::KernelConfig& config,
                                                    const attention::Dims& dims, jit::Arch arch);
 std::optional<std::string> chunk_wgmma_why_spills(const attention::KernelConfig& config,
@@ -44,7 +44,7 @@ void chunk_wgmma_enumerate(const attention::AddCandidates& add);
 attention::Footprint chunk_wgmma_footprint(const attention::KernelConfig& config,
                                            const attention::Dims& dims);
 
-// chunk_forward
+// Functions of chunk_forward.
 std::optional<std::string> chunk_why_illegal(const attention::KernelConfig& config,
                                              const attention::Dims& dims, jit::Arch arch);
 std::optional<std::string> chunk_why_spills(const attention::KernelConfig& config,
@@ -53,7 +53,8 @@ void chunk_enumerate(const attention::AddCandidates& add);
 attention::Footprint chunk_footprint(const attention::KernelConfig& config,
                                      const attention::Dims& dims);
 
-// All of them: one that copies by tensor maps has four warps beside those that compute.
+// The shape of a CTA, for all kernels. A kernel that copies by tensor maps has four warps in
+// addition to the warps that compute.
 attention::CtaShape batch_cta(const attention::KernelConfig& config);
 
 }  // namespace annulus::batch

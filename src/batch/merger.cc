@@ -20,7 +20,8 @@ using attention::check_unused;
 
 static_assert(kMostMergeInputs == kernels::kMostMerged);
 
-// "O of input 0", "O of input 1", ...: errors name operands, and a run that has none makes no text.
+// The names "O of input 0", "O of input 1", and so on. Errors need names of operands, and a run
+// without errors makes no text.
 template <std::size_t N>
 constexpr auto names_of_inputs(const char (&what)[N]) {
   constexpr std::string_view kOf = " of input ";
@@ -54,13 +55,14 @@ void check_state(const StateNames& names, const StatePointers& state) {
   check_address(names.l, state.l, 4);
 }
 
-// What is written goes over the first input's only as its own rows go over themselves.
+// A tensor that is written may have the address of the first input only if it also has its strides,
+// so that each row overwrites only itself.
 void check_in_place(const char* name, const void* input, const RowStrides& input_strides,
                     const void* merged, const RowStrides& strides) {
   if (input != merged) return;
   if (input_strides.row == strides.row && input_strides.head == strides.head) return;
   base::fail(ErrorCode::kInvalidArgument,
-             "{} is the first input's memory with other strides, so that its rows would overwrite "
+             "{} is the first input's memory with other strides, so its rows would overwrite "
              "other rows of the input; use the same strides, or other memory",
              name);
 }
@@ -85,7 +87,7 @@ jit::KernelSpec merge_spec(const MergeProblem& problem, jit::Arch arch) {
 
 void check_moved(const char* tensor, const char* dim_name, const MovedRows& rows) {
   constexpr std::int64_t kMostMovedDim = 1024;
-  // Threads count rows of heads by 32 bits, up to the end of the last CTA.
+  // Threads count rows of heads in 32 bits, up to the end of the last CTA.
   constexpr std::int64_t kMostHeadsOfRows = (std::int64_t{1} << 31) - kernels::kMergeHeads;
   attention::check_count("heads", rows.heads, 1, kMaxHeads);
   check_row_dim(dim_name, rows.dim, kMostMovedDim);
@@ -119,7 +121,7 @@ void Merger::check(const MergeOperands& operands, std::int64_t launched) const {
                operands.inputs.size(), problem_.inputs);
   }
   const std::int64_t heads = problem_.heads;
-  // The number in device memory, if there is one, is not known here.
+  // The number in device memory, if there is one, is not known on the host.
   const std::int64_t rows = operands.rows == nullptr ? launched : certain_rows(launched);
   const bool states = problem_.form == PartialForm::kStates;
   if (problem_.carry_out) {
@@ -205,7 +207,7 @@ void Merger::run(device::LaunchSink& to, const MergeOperands& operands, std::int
     params.lse[i] = states ? input.state.m : input.lse;
     params.l[i] = input.state.l;
   }
-  // States have strides of their own.
+  // The strides of states.
   const RowStrides values = {.row = problem_.heads * problem_.dim_v, .head = problem_.dim_v};
   const RowStrides numbers = {.row = problem_.heads, .head = 1};
   const auto set = [](const RowStrides& strides, long long* row, long long* head) {
@@ -242,15 +244,16 @@ void validate(const MergeProblem& problem) {
   check_count("form", static_cast<int>(problem.form), static_cast<int>(PartialForm::kOutputs),
               static_cast<int>(PartialForm::kStates));
   if (problem.carry_out && problem.form != PartialForm::kStates) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "a state is carried out (carry_out), but the inputs are O and LSE, which have lost "
-               "theirs; merge states (form), or take O and LSE");
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "a state is carried out (carry_out), but the inputs are O and LSE, which do not hold their "
+        "states; merge states (form), or take O and LSE");
   }
   if (problem.carry_out && problem.sink_logits) {
     base::fail(
         ErrorCode::kInvalidArgument,
-        "a state is carried out (carry_out), which no sink logit is part of; give the logits "
-        "(sink_logits) where O is written");
+        "a state is carried out (carry_out), which does not include a sink logit; give the logits "
+        "(sink_logits) to the merge that writes O");
   }
 }
 

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BATCH_MERGER_H_
 #define ANNULUS_BATCH_MERGER_H_
 
-// A way of merging the answers over several sets of keys (annulus/merge.h) on a device: its kernel
-// is loaded.
+// Merges the results of attention over several sets of keys (annulus/merge.h) on a device. The
+// kernel is loaded.
 
 #include "annulus/merge.h"
 #include "device/launches.h"
@@ -14,21 +14,21 @@ namespace annulus::batch {
 // The kernel's template arguments.
 jit::KernelSpec merge_spec(const MergeProblem& problem, jit::Arch arch);
 
-// A tensor [most_rows, heads, dim] that merges, joins or gathers move.
+// A tensor [most_rows, heads, dim] whose rows a merge, a join or a gather moves.
 struct MovedRows {
   std::int64_t heads;
   std::int64_t dim;
   Dtype dtype;
   std::int64_t most_rows;
 };
-// Throws Error{kInvalidArgument} and Error{kUnsupported} for what no kernel moves. `tensor` and
-// `dim_name` are the names of the tensor and of its head dim in errors: "O", "dim_v".
+// Throws Error{kInvalidArgument} and Error{kUnsupported} for tensors that no kernel moves. `tensor`
+// and `dim_name` are the names of the tensor and of its head dim in errors: "O", "dim_v".
 void check_moved(const char* tensor, const char* dim_name, const MovedRows& rows);
 
-// Immutable; any number of threads may use it at a time.
+// Immutable; any number of threads may use it at the same time.
 class Merger {
  public:
-  // Gets the kernel, which may compile it. Requires: validate(problem) passes.
+  // Gets the kernel, which may have to be compiled. Requires: validate(problem) passes.
   Merger(jit::KernelCache& kernels, jit::Arch arch, const MergeProblem& problem);
 
   const MergeProblem& problem() const { return problem_; }
@@ -36,9 +36,9 @@ class Merger {
   const jit::LoadedKernel& kernel() const { return *kernel_.kernel; }
   std::int64_t ctas() const { return ctas_; }
 
-  // As MergePlan. No allocation, no lock, no waiting.
+  // Like MergePlan::run. It does not allocate, lock or wait.
   void run(device::LaunchSink& to, const MergeOperands& operands) const;
-  // Merges `rows` rows, 1 to most_rows, by a launch of their size.
+  // Merges `rows` rows, from 1 to most_rows, with a launch of that size.
   void run(device::LaunchSink& to, const MergeOperands& operands, std::int64_t rows) const;
 
  private:
@@ -48,7 +48,7 @@ class Merger {
   jit::KernelSpec spec_;
   jit::KernelLookup kernel_;
   std::int64_t ctas_ = 0;
-  kernels::MergeParams params_{};  // all but the operands
+  kernels::MergeParams params_{};  // everything but the operands
 };
 
 }  // namespace annulus::batch

@@ -22,10 +22,10 @@ using kernels::RowForm;
 using pattern::Interval;
 using pattern::IntervalSet;
 
-// No moving end of a query within kMaxPosition comes near the ends of this universe.
+// No moving end of a query within kMaxPosition is near the ends of this universe.
 constexpr Interval kUniverse = {-(std::int64_t{1} << 40), std::int64_t{1} << 40};
 
-// The text of the first leaf whose keys are no runs, if there is one.
+// The text of the first leaf whose keys are not runs, if there is one.
 std::optional<std::string> leaf_without_runs(const pattern::Node& node) {
   if (node.kind == pattern::Kind::kHierarchical) return "hierarchical";
   if (node.kind == pattern::Kind::kLeaf) {
@@ -48,8 +48,7 @@ int position(std::int64_t key) {
   return static_cast<int>(std::clamp(key, -2 * kMaxPosition + 1, 2 * kMaxPosition - 1));
 }
 
-// The form of query q, of which `next` are the keys of the query behind it where that goes on in
-// the same way.
+// The form of query q. `next` is the keys of the following query if that query continues the form.
 RowForm form_of(std::int64_t q, const IntervalSet& keys, const IntervalSet* next) {
   RowForm form{};
   form.from = static_cast<int>(q);
@@ -66,7 +65,7 @@ RowForm form_of(std::int64_t q, const IntervalSet& keys, const IntervalSet* next
   return form;
 }
 
-// Whether the form tells the keys of query q.
+// Whether the form describes exactly the keys of query q.
 bool tells(const RowForm& form, std::int64_t q, const IntervalSet& keys) {
   if (static_cast<std::size_t>(form.runs) != keys.size()) return false;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -78,14 +77,14 @@ bool tells(const RowForm& form, std::int64_t q, const IntervalSet& keys) {
   return true;
 }
 
-// The forms of what some heads see together, joined by `join`.
+// The forms of what some heads see together. The sets of keys of the heads are joined by `join`.
 class FormFinder {
  public:
   using Join = void (*)(const IntervalSet&, const IntervalSet&, IntervalSet*);
   FormFinder(const Pattern& pattern, const std::vector<std::int64_t>& heads, Join join)
       : evaluator_(pattern, {}), alike_(evaluator_.pattern().node()), heads_(heads), join_(join) {}
 
-  // Nothing where that takes too many forms or runs: why_not() tells.
+  // Returns nullopt if there are too many forms or runs; then why_not() has the reason.
   std::optional<std::vector<RowForm>> run() {
     for (std::int64_t q = -kMaxPosition; q <= kMaxPosition && why_not_.empty();) {
       const std::int64_t left = kMaxPosition + 1 - q;
@@ -94,7 +93,7 @@ class FormFinder {
       if (rows > 1) {
         const IntervalSet next = row(q + 1);
         const RowForm form = form_of(q, keys, next.size() == keys.size() ? &next : nullptr);
-        // The progression of counts promises this; the ends of a row are what is needed.
+        // The progression only ensures the counts of keys; a form also needs the ends of each row.
         rows = last_told(form, q, rows) - q + 1;
         add(form, q, keys);
       } else {
@@ -124,7 +123,7 @@ class FormFinder {
     return keys;
   }
 
-  // The last of the rows that the form tells, if it tells all before it.
+  // The last of the rows that the form describes, if it describes all rows before it.
   std::int64_t last_told(const RowForm& form, std::int64_t q, std::int64_t rows) {
     std::int64_t told = q, untold = q + rows;
     if (tells(form, untold - 1, row(untold - 1))) return untold - 1;
@@ -147,7 +146,7 @@ class FormFinder {
     forms_.push_back(form);
   }
 
-  // Whether the ends of b move as those of a do.
+  // Whether the ends of b move in the same way as the ends of a.
   static bool goes_on(const RowForm& a, const RowForm& b) {
     for (int i = 0; i < b.runs; ++i) {
       if (a.first[i].moves != b.first[i].moves || a.end[i].moves != b.end[i].moves) return false;
@@ -171,7 +170,7 @@ kernels::RowForms view(const std::vector<RowForm>& forms) {
 }  // namespace
 
 bool operator==(const HeadForms& a, const HeadForms& b) {
-  // A form is numbers alone, without padding.
+  // A form has only numbers, without padding.
   static_assert(sizeof(RowForm) == sizeof(int) * (2 + 4 * kernels::kMostRuns));
   const auto same = [](const std::vector<RowForm>& x, const std::vector<RowForm>& y) {
     return std::ranges::equal(x, y, [](const RowForm& one, const RowForm& other) {
@@ -187,10 +186,11 @@ void check_has_forms(const Pattern& pattern) {
                "sum(...) has no kernel for batches; run its branches with carried states");
   }
   if (pattern.batches() > 1) {
-    base::fail(ErrorCode::kUnsupported,
-               "'{}' shows batches different pairs, but all requests of a batch see the same; plan "
-               "a batch for each group of requests that do",
-               pattern.to_string());
+    base::fail(
+        ErrorCode::kUnsupported,
+        "'{}' shows different pairs to batches, but all requests of a batch see the same; plan "
+        "a batch for each group of requests that see the same",
+        pattern.to_string());
   }
   if (const auto leaf = leaf_without_runs(pattern.node())) {
     base::fail(ErrorCode::kUnsupported,
@@ -223,8 +223,9 @@ HeadForms find_forms(const Pattern& pattern, const std::vector<std::int64_t>& he
 int most_runs(const HeadForms& forms, std::int64_t queries) {
   int most = 1;
   for (const RowForm& form : forms.all) most = std::max(most, form.runs);
-  // Runs of one form that moves only grow together, so that of the queries that see several forms
-  // those from the last one of the first form to the first one of the last form see the most runs.
+  // Runs of one moving form only grow together. So among ranges of queries that span several forms,
+  // the range from the last query of the first form to the first query of the last form sees the
+  // most runs.
   constexpr int kAll = static_cast<int>(kMaxPosition);
   for (std::size_t i = 0; i < forms.some.size(); ++i) {
     most = std::max(most, forms.some[i].runs);

@@ -14,7 +14,8 @@ using attention::check_address;
 using attention::check_unused;
 
 constexpr std::int64_t kMostPages = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kMostEntries = std::numeric_limits<std::int32_t>::max();  // as begins are
+// Begins have 32 bits.
+constexpr std::int64_t kMostEntries = std::numeric_limits<std::int32_t>::max();
 
 void check_entries(const char* name, std::int64_t entries, const PageTable& table) {
   attention::check_count(name, entries, 0, kMostEntries);
@@ -40,8 +41,8 @@ void check_stride(const char* tensor, const char* axis, std::int64_t stride) {
 void check_row_dim(const char* name, std::int64_t dim, std::int64_t most) {
   attention::check_count(name, dim, 8, most);
   if (dim % 8 == 0) return;
-  base::fail(ErrorCode::kUnsupported, "{} is {}; rows are moved by 8 elements, so give a multiple",
-             name, dim);
+  base::fail(ErrorCode::kUnsupported,
+             "{} is {}; rows are moved 8 elements at a time, so give a multiple", name, dim);
 }
 
 void check_rows(const char* name, const void* data, const RowStrides& strides) {
@@ -65,8 +66,8 @@ void check_given(const char* name, const RowStrides& strides, std::int64_t rows,
                  std::int64_t heads) {
   if ((strides.row != 0 || rows == 1) && (strides.head != 0 || heads == 1)) return;
   base::fail(ErrorCode::kInvalidArgument,
-             "the strides of {} are {} and {} elements for row and head, so that rows or heads "
-             "would be one; give them",
+             "the strides of {} are {} and {} elements for row and head, so all rows or all heads "
+             "would be the same; give them",
              name, strides.row, strides.head);
 }
 
@@ -81,7 +82,7 @@ void check_keys(const char* name, const BatchStrides& strides, std::int64_t page
   }
   if (strides.row == 0 && !one_row) {
     base::fail(ErrorCode::kInvalidArgument,
-               "the row stride of {} is 0, so that all keys of a page would be one; give it", name);
+               "the row stride of {} is 0, so all keys of a page would be the same; give it", name);
   }
   if (pages >= 0 && pages <= kMostPages) return;
   base::fail(ErrorCode::kInvalidArgument, "{} has {} pages; give a number from 0 to 2^31 - 1", name,
@@ -103,7 +104,7 @@ void check_metadata(const BatchMetadata& metadata, std::int64_t page_rows) {
     check_optional("v_begin", metadata.v_begin, 4);
     return;
   }
-  constexpr const char* kReason = "the problem has pages, which say where keys begin";
+  constexpr const char* kReason = "the problem has pages, which give the places of keys";
   check_unused("k_begin", metadata.k_begin, kReason);
   check_unused("v_begin", metadata.v_begin, kReason);
   check_address("k_pages.ids", metadata.k_pages.ids, 4);
@@ -145,9 +146,9 @@ kernels::Interleave interleave_of(const KeyInterleave& interleave) {
           .period_shift = by_period.shift};
 }
 
-// The factor is 2^shift / number, rounded up. It is at most 2^32 - 1, and exact for all such keys,
-// because shift is 31 + ceil(log2(number)) (Granlund and Montgomery, Division by Invariant Integers
-// using Multiplication, 1994, theorem 4.2).
+// The factor is 2^shift / number, rounded up. It is at most 2^32 - 1, and gives exact quotients for
+// all keys below 2^31, because shift is 31 + ceil(log2(number)) (Granlund and Montgomery, Division
+// by Invariant Integers using Multiplication, 1994, theorem 4.2).
 Divisor divisor_of(std::int64_t number) {
   const auto n = static_cast<std::uint64_t>(number);
   const int shift = 31 + static_cast<int>(std::bit_width(n - 1));

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BATCH_STEP_OPERANDS_H_
 #define ANNULUS_BATCH_STEP_OPERANDS_H_
 
-// What all kernels of batches ask of the metadata of a step and of K and V in pages, and how they
-// are told of them.
+// The checks and parameters that all kernels of batches share, for the metadata of a step and for K
+// and V in pages.
 
 #include <algorithm>
 
@@ -11,43 +11,44 @@
 
 namespace annulus::batch {
 
-constexpr std::int64_t kMostRequests = 65535;  // of a step
+constexpr std::int64_t kMostRequests = 65535;  // requests of a step
 
-// Throw Error{kInvalidArgument}, naming what is wrong.
+// These functions throw Error{kInvalidArgument}, which names the wrong value.
 
-// An address that may be null.
+// Checks an address that may be null.
 void check_optional(const char* name, const void* data, std::uintptr_t alignment);
-// Strides count elements, of which copies take 8 at a time.
+// Checks a stride in elements. Copies take 8 elements at a time.
 void check_stride(const char* tensor, const char* axis, std::int64_t stride);
-// A head dim of rows that are moved by 8 elements. Throws Error{kUnsupported} for one that is not
-// a multiple.
+// Checks a head dim of rows that are moved 8 elements at a time. Throws Error{kUnsupported} if it
+// is not a multiple of 8.
 void check_row_dim(const char* name, std::int64_t dim, std::int64_t most);
-// A tensor [rows, heads, dim] of such rows.
+// Checks a tensor [rows, heads, dim] of such rows.
 void check_rows(const char* name, const void* data, const RowStrides& strides);
-// Refuses forgotten strides of a tensor that is read: strides of 0, by which all rows or all heads
-// would be one.
+// Throws for strides that were left 0, for a tensor that is read: all rows or all heads would be
+// the same.
 void check_given(const char* name, const RowStrides& strides, std::int64_t rows,
                  std::int64_t heads);
-// A tensor [rows, heads, dim] that is written: none of its elements may overlap.
+// Checks that no elements of a tensor [rows, heads, dim] that is written overlap.
 void check_distinct(const char* name, const RowStrides& strides, std::int64_t rows,
                     std::int64_t heads, std::int64_t dim);
-// The rows with which check_distinct is called if their number is in device memory: a step that may
-// have more than one row is taken to have two.
+// The rows with which check_distinct is called if the number of rows is in device memory. A step
+// that may have more than one row is checked as if it had two.
 inline constexpr std::int64_t kSomeRows = 2;
 inline std::int64_t certain_rows(std::int64_t most) { return std::min(most, kSomeRows); }
-// LSE [rows, heads] that is written, of steps whose number of rows is in device memory. An LSE in
-// the order [heads, rows] has equal strides in a step with one row, so equal strides mean one row.
+// Checks LSE [rows, heads] that is written, for steps whose number of rows is in device memory. An
+// LSE in the order [heads, rows] has equal strides in a step with one row, so equal strides mean
+// one row.
 void check_distinct_lse(const RowStrides& strides, std::int64_t most_rows, std::int64_t heads);
-// K or V of `pages` pages. `one_row` says that no page has a second row, whose stride would matter.
-// Throws Error{kUnsupported} for row strides that no kernel takes.
+// Checks K or V in `pages` pages. With `one_row` no page has a second row, so the row stride does
+// not matter. Throws Error{kUnsupported} for row strides that no kernel takes.
 void check_keys(const char* name, const BatchStrides& strides, std::int64_t pages, bool one_row);
-// The metadata of a step whose pages have `page_rows` rows; 0: there are no pages.
+// Checks the metadata of a step whose pages have `page_rows` rows; 0: there are no pages.
 void check_metadata(const BatchMetadata& metadata, std::int64_t page_rows);
 
-// Throws Error{kInvalidArgument} for what is no rank, and Error{kUnsupported} beyond what kernels
-// take.
+// Throws Error{kInvalidArgument} for a rank that does not exist, and Error{kUnsupported} for
+// numbers beyond the limits of kernels.
 void check_interleave(const KeyInterleave& interleave);
-// For the kernels whose keys are interleaved; nothing where all keys are at hand.
+// The parameters of kernels whose keys are interleaved. They are empty if the rank has all keys.
 kernels::Interleave interleave_of(const KeyInterleave& interleave);
 
 // The factor and the shift that divide keys below 2^31 by a number from 1 to 2^30
@@ -58,9 +59,9 @@ struct Divisor {
 };
 Divisor divisor_of(std::int64_t number);
 
-// Where the keys of a step lie.
+// The places of the keys of a step.
 kernels::KeyPlaces places_of(const BatchMetadata& metadata);
-// BatchOperands::k_pages or v_pages with its default.
+// BatchOperands::k_pages or v_pages, with its default filled in.
 int page_count(std::int64_t pages);
 
 }  // namespace annulus::batch

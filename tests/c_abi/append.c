@@ -206,7 +206,8 @@ static void broken_rules(const sample_append* append) {
   operands.table_rows = 1;
   CHECK_OK(annulus_append_plan_run(append->plan, NULL, &operands));
   check_status_is(append, ANNULUS_APPEND_RULE_POSITION, 1);
-  CHECK(strcmp(annulus_append_rule_text(ANNULUS_APPEND_RULE_SLOT), "a slot that is none") == 0);
+  CHECK(strcmp(annulus_append_rule_text(ANNULUS_APPEND_RULE_SLOT), "a slot that does not exist") ==
+        0);
   CHECK(strcmp(annulus_append_rule_text(8), "an unknown rule") == 0);
   CHECK(strcmp(annulus_append_rule_text(-1), "an unknown rule") == 0);
 }
