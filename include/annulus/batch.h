@@ -259,8 +259,8 @@ ANNULUS_EXPORT const char* to_string(BatchRule rule);  // a few words
 // The first rule that was broken. If there are too many requests, the first BatchBounds::requests
 // are computed. A request that breaks kRows or kRowsOfOne is computed without queries. A request
 // that breaks another rule is computed without keys, but with these exceptions: kPage hides only
-// the keys of the page; kBlocks ignores only the entry of the list; kRowEnd hides all keys of that
-// row or ignores its row_end. All other requests have correct results.
+// the keys of the page; kBlocks ignores only the entry of the list; kRowEnd hides all keys of the
+// row (below 0) or ignores the limit (beyond the keys). All other requests have correct results.
 struct BatchStatus {
   BatchRule rule = BatchRule::kNone;  // the first rule that the request breaks
   std::int64_t request = 0;           // the first request that breaks a rule

@@ -9,7 +9,7 @@
 //
 //   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
 //   annulus_device* device = NULL;
-//   if (annulus_device_open(&options, &device) != ANNULUS_OK) puts(annulus_last_error());
+//   if (annulus_device_open(&options, &device) != ANNULUS_OK) report(annulus_last_error());
 //
 // Conventions. They hold for every function of the C headers unless its comment has an exception.
 //
@@ -104,7 +104,7 @@ typedef int (*annulus_allocate_callback)(void* user, size_t bytes, size_t alignm
 // Takes back memory that no work uses any more.
 typedef void (*annulus_release_callback)(void* user, void* address, size_t bytes);
 
-// The limits of a cache; annulus::LayoutCacheLimits.
+// The limits of a cache (see annulus::LayoutCacheLimits).
 typedef struct annulus_cache_limits {
   size_t struct_size;
   int64_t bytes;
@@ -132,7 +132,7 @@ enum {
   ANNULUS_COMPILE_NEVER = 2
 };
 
-// annulus::DeviceOptions. A null text stands for a C++ option that is not set.
+// The C form of annulus::DeviceOptions. A null text stands for a C++ option that is not set.
 typedef struct annulus_device_options {
   size_t struct_size;
   const char* name;          // "cuda:0", "sim:sm_90a", ...; null or empty: the default device
@@ -180,7 +180,7 @@ ANNULUS_EXPORT annulus_status annulus_device_open(const annulus_device_options* 
 // the device, because the tuning ends with the device.
 ANNULUS_EXPORT annulus_status annulus_device_close(annulus_device* device);
 
-// annulus::DeviceInfo.
+// The C form of annulus::DeviceInfo.
 typedef struct annulus_device_info {
   size_t struct_size;
   const char* name;           // the name for annulus_device_options
@@ -211,13 +211,13 @@ typedef struct annulus_device_info {
 ANNULUS_EXPORT annulus_status annulus_device_get_info(annulus_device* device,
                                                       annulus_device_info* info);
 
-// Stores a function of the driver that the device uses; annulus::Device::driver_entry. *entry is
-// null if the driver has no such function, which is not an error.
+// Stores a function of the driver that the device uses (see annulus::Device::driver_entry). *entry
+// is null if the driver has no such function, which is not an error.
 ANNULUS_EXPORT annulus_status annulus_device_driver_entry(annulus_device* device, const char* name,
                                                           void** entry);
 
-// Memory and copies for programs without an allocator and streams; annulus::Device::allocate. A
-// copy waits until it is done and is ordered after the work of the default stream; synchronise
+// Memory and copies for programs without an allocator and streams (see annulus::Device::allocate).
+// A copy waits until it is done and is ordered after the work of the default stream; synchronise
 // other streams first. Allocating 0 bytes gives null, and copying 0 bytes does nothing.
 ANNULUS_EXPORT annulus_status annulus_device_allocate(annulus_device* device, size_t bytes,
                                                       void** memory);
@@ -231,7 +231,7 @@ ANNULUS_EXPORT annulus_status annulus_device_copy_to_host(annulus_device* device
 // Waits for all streams. A kernel's fault is returned here at the latest, as ANNULUS_FAULT.
 ANNULUS_EXPORT annulus_status annulus_device_synchronize(annulus_device* device);
 
-// annulus::MemoryStatistics.
+// The C form of annulus::MemoryStatistics.
 typedef struct annulus_memory_statistics {
   size_t struct_size;
   int64_t held_bytes;     // all slabs of the allocator
@@ -258,7 +258,7 @@ typedef struct annulus_memory_statistics {
 ANNULUS_EXPORT annulus_status annulus_device_memory_statistics(annulus_device* device,
                                                                annulus_memory_statistics* to);
 
-// annulus::Device::trim. Stores the number of bytes that were returned to the allocator in
+// Calls annulus::Device::trim. Stores the number of bytes that were returned to the allocator in
 // *given_back, which may be null. Must not be called while a stream is being captured.
 ANNULUS_EXPORT annulus_status annulus_device_trim(annulus_device* device, size_t bytes,
                                                   size_t* given_back);
@@ -275,7 +275,7 @@ typedef enum annulus_dtype {
 
 typedef enum annulus_lse_base { ANNULUS_LSE_NATURAL = 1, ANNULUS_LSE_TWO = 2 } annulus_lse_base;
 
-// The blocks that are kept; annulus::BlockLayout.
+// The blocks that are kept (see annulus::BlockLayout).
 typedef struct annulus_block_layout {
   size_t struct_size;
   int64_t block_rows;     // R
@@ -300,7 +300,7 @@ typedef struct annulus_block_layout {
 #define ANNULUS_BLOCK_LAYOUT_INIT \
   { sizeof(annulus_block_layout), 0, 0, 0, 0, 1, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }
 
-// annulus::Problem.
+// The C form of annulus::Problem.
 typedef struct annulus_problem {
   size_t struct_size;
   int64_t batch;     // B >= 0
@@ -351,7 +351,7 @@ typedef struct annulus_problem {
 // About a second of work on one core.
 #define ANNULUS_DEFAULT_WORK INT64_C(200000000)
 
-// The limit of a call's work on the host; annulus::WorkLimit.
+// The limit of a call's work on the host (see annulus::WorkLimit).
 typedef struct annulus_work_limit {
   size_t struct_size;
   // Steps of about five nanoseconds of one core, whose count is the same on every machine. 0:
@@ -387,7 +387,7 @@ typedef struct annulus_strides {
   int64_t row;
 } annulus_strides;
 
-// Which kernel a plan runs; annulus::PlanState.
+// Which kernel a plan runs (see annulus::PlanState).
 enum {
   ANNULUS_PLAN_READY = 0,      // the plan's own kernel
   ANNULUS_PLAN_COMPILING = 1,  // a general kernel, while the plan's own is compiled
@@ -395,18 +395,18 @@ enum {
   ANNULUS_PLAN_GENERAL = 3     // a general kernel permanently
 };
 
-// When a plan that did not wait begins to run its own kernel; annulus::Swap.
+// When a plan that did not wait begins to run its own kernel (see annulus::Swap).
 enum {
   ANNULUS_SWAP_WHEN_READY = 0,  // in the first run that begins after the kernel was compiled
   ANNULUS_SWAP_WHEN_ASKED = 1,  // in the first run after annulus_plan_swap
   ANNULUS_SWAP_NEVER = 2        // never: nothing is compiled
 };
 
-// annulus::PlanOptions::on_ready. `state` is ANNULUS_PLAN_*; `problem` is why the plan's own kernel
-// could not be obtained, or an empty text.
+// The C form of annulus::PlanOptions::on_ready. `state` is ANNULUS_PLAN_*; `problem` is why the
+// plan's own kernel could not be obtained, or an empty text.
 typedef void (*annulus_plan_ready_callback)(void* user, int32_t state, const char* problem);
 
-// annulus::PlanOptions.
+// The C form of annulus::PlanOptions.
 typedef struct annulus_plan_options {
   size_t struct_size;
   const char* config;     // name of a kernel configuration; null: tuned, else chosen
@@ -444,19 +444,19 @@ typedef struct annulus_plan_options {
         0, 0, NULL, 0, 0, ANNULUS_SWAP_WHEN_READY, NULL, NULL, 0, NULL                             \
   }
 
-// annulus::Device::plan. It takes up to a second. Null options are the defaults. The plan is
+// Calls annulus::Device::plan. It takes up to a second. Null options are the defaults. The plan is
 // immutable and keeps what it needs of the device alive.
 ANNULUS_EXPORT annulus_status annulus_plan_create(annulus_device* device,
                                                   const annulus_problem* problem,
                                                   const annulus_plan_options* options,
                                                   annulus_plan** plan);
 
-// annulus::Device::prefetch.
+// Calls annulus::Device::prefetch.
 ANNULUS_EXPORT annulus_status annulus_plan_prefetch(annulus_device* device,
                                                     const annulus_problem* problem,
                                                     const annulus_plan_options* options);
 
-// annulus::MemoryNeeded.
+// The C form of annulus::MemoryNeeded.
 typedef struct annulus_memory_needed {
   size_t struct_size;
   int64_t device_bytes;  // bytes that the plan would hold; annulus_plan_info.device_bytes
@@ -482,13 +482,14 @@ ANNULUS_EXPORT annulus_status annulus_plan_state(annulus_plan* plan, int32_t* st
 // negative. If the time runs out, *state is still ANNULUS_PLAN_COMPILING.
 ANNULUS_EXPORT annulus_status annulus_plan_wait(annulus_plan* plan, double seconds, int32_t* state);
 
-// annulus::Plan::swap. ANNULUS_INVALID_ARGUMENT while the plan's own kernel is being compiled.
+// Calls annulus::Plan::swap. ANNULUS_INVALID_ARGUMENT while the plan's own kernel is being
+// compiled.
 ANNULUS_EXPORT annulus_status annulus_plan_swap(annulus_plan* plan);
 // Stores 1 if annulus_plan_swap would change the kernel, else 0.
 ANNULUS_EXPORT annulus_status annulus_plan_can_swap(annulus_plan* plan, int32_t* can);
 
-// annulus::PlanInfo, of the kernel that runs use now. The texts live as long as the plan, even if
-// another kernel is used later.
+// The C form of annulus::PlanInfo, of the kernel that runs use now. The texts live as long as the
+// plan, even if another kernel is used later.
 typedef struct annulus_plan_info {
   size_t struct_size;
   const char* kernel;              // the family
@@ -530,7 +531,7 @@ ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_
 // the rules.
 ANNULUS_EXPORT annulus_status annulus_plan_workspace_bytes(annulus_plan* plan, size_t* bytes);
 
-// A state in device memory, fp32, contiguous; annulus::StatePointers.
+// A state in device memory, fp32, contiguous (see annulus::StatePointers).
 typedef struct annulus_state {
   float* acc;  // [B, H, Sq, Dv]
   float* m;    // [B, H, Sq]
@@ -567,8 +568,8 @@ typedef struct annulus_operands {
         {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL, 0, NULL         \
   }
 
-// Puts the work on `stream` and returns; annulus::Plan::run. It allocates nothing, takes no lock
-// and does not wait, and it may be captured in a graph. `workspace` may be null if
+// Puts the work on `stream` and returns (see annulus::Plan::run). It allocates nothing, takes no
+// lock and does not wait, and it may be captured in a graph. `workspace` may be null if
 // annulus_plan_workspace_bytes stores 0.
 ANNULUS_EXPORT annulus_status annulus_plan_run(annulus_plan* plan, void* stream,
                                                const annulus_operands* operands, void* workspace);
@@ -576,7 +577,7 @@ ANNULUS_EXPORT annulus_status annulus_plan_run(annulus_plan* plan, void* stream,
 // ---- Bound calls
 
 // A plan with its operands, for a model that runs the same layers again and again on the same
-// memory; annulus::BoundCall.
+// memory (see annulus::BoundCall).
 typedef struct annulus_bound annulus_bound;
 
 // Checks the operands and prepares the launches; launches nothing. The bound call keeps the plan
@@ -693,7 +694,7 @@ typedef enum annulus_pool {
   ANNULUS_POOL_ANTIDIAGONAL = 3  // 1 / stride of all products, on antidiagonals
 } annulus_pool;
 
-// annulus::Selection.
+// The C form of annulus::Selection.
 typedef struct annulus_selection {
   size_t struct_size;
   int64_t block_rows;     // R >= 1
@@ -772,7 +773,7 @@ ANNULUS_EXPORT annulus_status annulus_importance_tracker_update(annulus_importan
 ANNULUS_EXPORT annulus_status annulus_problem_validate(const annulus_problem* problem,
                                                        const annulus_operands* operands);
 
-// The outcomes of requests to a cache; annulus::LayoutCacheCounters.
+// The outcomes of requests to a cache (see annulus::LayoutCacheCounters).
 typedef struct annulus_cache_counters {
   size_t struct_size;
   int64_t hits;       // the entry was in the cache
@@ -787,7 +788,7 @@ typedef struct annulus_cache_counters {
 #define ANNULUS_CACHE_COUNTERS_INIT \
   { sizeof(annulus_cache_counters), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-// One number for each line of annulus/metrics.def, which has the meanings; annulus::Metrics.
+// One number for each line of annulus/metrics.def, which has the meanings (see annulus::Metrics).
 typedef struct annulus_metrics {
   size_t struct_size;
 #define METRIC(name, kind, meaning) int64_t name;
@@ -808,7 +809,7 @@ ANNULUS_EXPORT annulus_status annulus_device_metrics(annulus_device* device, ann
 ANNULUS_EXPORT annulus_status annulus_metrics_text(const annulus_metrics* metrics,
                                                    const char* labels, annulus_text** text);
 
-// Times of the timed runs of a plan on the device; annulus::RunTimes.
+// Times of the timed runs of a plan on the device (see annulus::RunTimes).
 typedef struct annulus_run_times {
   size_t struct_size;
   int64_t runs;

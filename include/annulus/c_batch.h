@@ -34,7 +34,7 @@ extern "C" {
 
 typedef struct annulus_batch_plan annulus_batch_plan;
 
-// annulus::BatchBounds.
+// The C form of annulus::BatchBounds.
 typedef struct annulus_batch_bounds {
   int64_t requests;     // 1 to 65535
   int64_t rows;         // rows of Q of all requests together; at least 1
@@ -43,7 +43,7 @@ typedef struct annulus_batch_bounds {
   int64_t keys;         // keys of all requests together; 0: requests * keys_of_one
 } annulus_batch_bounds;
 
-// annulus::KeyInterleave: key i of the whole request is on rank i / block mod ranks.
+// The C form of annulus::KeyInterleave: key i of the whole request is on rank i / block mod ranks.
 typedef struct annulus_key_interleave {
   int64_t block;  // at least 1; block x ranks is at most 2^24
   int64_t ranks;  // 1 to 1024; 1: one rank holds all keys
@@ -52,11 +52,12 @@ typedef struct annulus_key_interleave {
 #define ANNULUS_KEY_INTERLEAVE_INIT \
   { 1, 1, 0 }
 
-// Stores the number of the first `keys` keys of a request that are on the rank; annulus::held_keys.
+// Stores the number of the first `keys` keys of a request that are on the rank (see
+// annulus::held_keys).
 ANNULUS_EXPORT annulus_status annulus_interleave_held_keys(const annulus_key_interleave* interleave,
                                                            int64_t keys, int64_t* held);
 
-// annulus::BatchProblem.
+// The C form of annulus::BatchProblem.
 typedef struct annulus_batch_problem {
   size_t struct_size;
   int64_t heads;     // H >= 1
@@ -92,7 +93,7 @@ typedef struct annulus_batch_problem {
 // annulus_batch_plan_create finds out whether there is a kernel for its pattern.
 ANNULUS_EXPORT annulus_status annulus_batch_problem_validate(const annulus_batch_problem* problem);
 
-// annulus::BatchOptions.
+// The C form of annulus::BatchOptions.
 typedef struct annulus_batch_options {
   size_t struct_size;
   int64_t part_keys;            // keys of a part: a multiple of 128 from 128 to 2^20; 0: chosen
@@ -104,14 +105,15 @@ typedef struct annulus_batch_options {
 #define ANNULUS_BATCH_OPTIONS_INIT \
   { sizeof(annulus_batch_options), 0, 0, 0, 0, NULL }
 
-// annulus::plan_batch. It takes up to some seconds. Null options are the defaults.
+// Calls annulus::plan_batch. It takes up to some seconds. Null options are the defaults.
 ANNULUS_EXPORT annulus_status annulus_batch_plan_create(annulus_device* device,
                                                         const annulus_batch_problem* problem,
                                                         const annulus_batch_options* options,
                                                         annulus_batch_plan** plan);
 ANNULUS_EXPORT annulus_status annulus_batch_plan_destroy(annulus_batch_plan* plan);
 
-// annulus::BatchInfo. Numbers of a kernel describe the kernel for requests with few queries.
+// The C form of annulus::BatchInfo. Numbers of a kernel describe the kernel for requests with few
+// queries.
 typedef struct annulus_batch_plan_info {
   size_t struct_size;
   const char* config;     // the kernel for requests with few queries, then the kernel for others
@@ -147,14 +149,14 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_workspace_bytes(annulus_batch_p
 
 // ---- Steps
 
-// annulus::PageTable.
+// The C form of annulus::PageTable.
 typedef struct annulus_page_table {
   const int32_t* ids;
   const int32_t* begin;  // [R + 1], or null
   int64_t width;         // entries of a row; ignored if `begin` is not null
 } annulus_page_table;
 
-// annulus::BatchMetadata: int32 arrays in device memory, 4-byte aligned.
+// The C form of annulus::BatchMetadata: int32 arrays in device memory, 4-byte aligned.
 typedef struct annulus_batch_metadata {
   size_t struct_size;
   const int32_t*
@@ -183,12 +185,12 @@ typedef struct annulus_batch_metadata {
         NULL, NULL, NULL, NULL, NULL, 0, 0                                                    \
   }
 
-// Makes the lists of work for a step; annulus::BatchPlan::prepare.
+// Makes the lists of work for a step (see annulus::BatchPlan::prepare).
 ANNULUS_EXPORT annulus_status annulus_batch_plan_prepare(annulus_batch_plan* plan, void* stream,
                                                          const annulus_batch_metadata* metadata,
                                                          void* workspace);
 
-// Distances in elements in K and V; annulus::BatchStrides.
+// Distances in elements in K and V (see annulus::BatchStrides).
 typedef struct annulus_batch_strides {
   int64_t page;  // between pages; without pages and k_begin, between requests
   int64_t row;
@@ -201,7 +203,7 @@ typedef struct annulus_row_strides {
   int64_t head;
 } annulus_row_strides;
 
-// annulus::BatchOperands: the tensors of one layer, in device memory.
+// The C form of annulus::BatchOperands: the tensors of one layer, in device memory.
 typedef struct annulus_batch_operands {
   size_t struct_size;
   const void* q;  // [rows, H, Dqk]
@@ -229,14 +231,14 @@ typedef struct annulus_batch_operands {
   }
 
 // Computes the attention of one layer for the step of the last annulus_batch_plan_prepare on the
-// workspace; annulus::BatchPlan::run. With check_status it waits and cannot be captured.
+// workspace (see annulus::BatchPlan::run). With check_status it waits and cannot be captured.
 ANNULUS_EXPORT annulus_status annulus_batch_plan_run(annulus_batch_plan* plan, void* stream,
                                                      const annulus_batch_operands* operands,
                                                      void* workspace);
 
 // ---- Errors that only the device can find
 
-// annulus::BatchRule. Later versions may add rules.
+// The C form of annulus::BatchRule. Later versions may add rules.
 typedef enum annulus_batch_rule {
   ANNULUS_RULE_NONE = 0,
   ANNULUS_RULE_REQUESTS = 1,  // the number of requests is negative or exceeds the bound
@@ -246,8 +248,7 @@ typedef enum annulus_batch_rule {
   ANNULUS_RULE_KEYS = 4,         // a length that is negative or beyond keys_of_one
   ANNULUS_RULE_PAGES = 5,        // keys beyond the entries of the request's pages, entries beyond
                                  // k_entries or v_entries, or a negative begin; without pages,
-                                 // found
-                                 // by a run: keys beyond the rows of K or V
+                                 // found by a run: keys beyond the rows of K or V
   ANNULUS_RULE_ALL_KEYS = 6,     // the sum of keys up to this request exceeds the bound
   ANNULUS_RULE_POSITION = 7,     // positions beyond 2^30
   ANNULUS_RULE_PAGE = 8,         // found by a run: a page number outside the pages
@@ -276,20 +277,20 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_get_status(annulus_batch_plan* 
 
 typedef struct annulus_append_plan annulus_append_plan;
 
-// How the place of a row in K and V is determined; annulus::AppendPlace.
+// How the place of a row in K and V is determined (see annulus::AppendPlace).
 typedef enum annulus_append_place {
   ANNULUS_APPEND_SLOTS = 1,    // slot s is row s mod P of page s / P
   ANNULUS_APPEND_REQUESTS = 2  // row i of a request with n rows is key k_length - n + i
 } annulus_append_place;
 
-// Which two of the first rotary_dims elements of a head form pair i; annulus::RotaryOrder.
+// Which two of the first rotary_dims elements of a head form pair i (see annulus::RotaryOrder).
 typedef enum annulus_rotary_order {
   ANNULUS_ROTARY_NONE = 0,         // no rotation: Q is not used, and K is copied
   ANNULUS_ROTARY_INTERLEAVED = 1,  // elements 2 i and 2 i + 1
   ANNULUS_ROTARY_HALVES = 2        // elements i and i + rotary_dims / 2
 } annulus_rotary_order;
 
-// annulus::AppendProblem.
+// The C form of annulus::AppendProblem.
 typedef struct annulus_append_problem {
   size_t struct_size;
   int64_t heads;     // H, heads of Q that are rotated; 0: no Q
@@ -324,13 +325,13 @@ typedef struct annulus_append_problem {
 ANNULUS_EXPORT annulus_status
 annulus_append_problem_validate(const annulus_append_problem* problem);
 
-// annulus::plan_append.
+// Calls annulus::plan_append.
 ANNULUS_EXPORT annulus_status annulus_append_plan_create(annulus_device* device,
                                                          const annulus_append_problem* problem,
                                                          annulus_append_plan** plan);
 ANNULUS_EXPORT annulus_status annulus_append_plan_destroy(annulus_append_plan* plan);
 
-// annulus::AppendInfo.
+// The C form of annulus::AppendInfo.
 typedef struct annulus_append_plan_info {
   size_t struct_size;
   const char* specialised_source;  // the compiled source
@@ -347,7 +348,7 @@ typedef struct annulus_append_plan_info {
 ANNULUS_EXPORT annulus_status annulus_append_plan_get_info(annulus_append_plan* plan,
                                                            annulus_append_plan_info* info);
 
-// annulus::AppendOperands: the tensors of one run, in device memory.
+// The C form of annulus::AppendOperands: the tensors of one run, in device memory.
 typedef struct annulus_append_operands {
   size_t struct_size;
   const void* q;      // [rows, H, Dqk], with a rotation and heads above 0; else null
@@ -390,11 +391,11 @@ typedef struct annulus_append_operands {
         NULL                                                                                       \
   }
 
-// Appends the rows of one step; annulus::AppendPlan::run.
+// Appends the rows of one step (see annulus::AppendPlan::run).
 ANNULUS_EXPORT annulus_status annulus_append_plan_run(annulus_append_plan* plan, void* stream,
                                                       const annulus_append_operands* operands);
 
-// annulus::AppendRule. Later versions may add rules.
+// The C form of annulus::AppendRule. Later versions may add rules.
 typedef enum annulus_append_rule {
   ANNULUS_APPEND_RULE_NONE = 0,
   ANNULUS_APPEND_RULE_ROWS = 1,      // the number of rows is negative or exceeds the bound
@@ -438,13 +439,13 @@ typedef struct annulus_merge_plan annulus_merge_plan;
 // The most inputs of a problem.
 #define ANNULUS_MOST_MERGE_INPUTS 16
 
-// The form of a result over some of the keys; annulus::PartialForm.
+// The form of a result over some of the keys (see annulus::PartialForm).
 typedef enum annulus_partial_form {
   ANNULUS_PARTIAL_OUTPUTS = 1,  // O and LSE
   ANNULUS_PARTIAL_STATES = 2    // acc, m and l, as in annulus/problem.h
 } annulus_partial_form;
 
-// annulus::MergeProblem.
+// The C form of annulus::MergeProblem.
 typedef struct annulus_merge_problem {
   size_t struct_size;
   int64_t heads;        // H >= 1
@@ -466,13 +467,13 @@ typedef struct annulus_merge_problem {
 // Checks the problem without a device; the error names the wrong value.
 ANNULUS_EXPORT annulus_status annulus_merge_problem_validate(const annulus_merge_problem* problem);
 
-// annulus::plan_merge.
+// Calls annulus::plan_merge.
 ANNULUS_EXPORT annulus_status annulus_merge_plan_create(annulus_device* device,
                                                         const annulus_merge_problem* problem,
                                                         annulus_merge_plan** plan);
 ANNULUS_EXPORT annulus_status annulus_merge_plan_destroy(annulus_merge_plan* plan);
 
-// annulus::MergeInfo.
+// The C form of annulus::MergeInfo.
 typedef struct annulus_merge_plan_info {
   size_t struct_size;
   const char* specialised_source;  // the compiled source
@@ -488,15 +489,15 @@ typedef struct annulus_merge_plan_info {
 ANNULUS_EXPORT annulus_status annulus_merge_plan_get_info(annulus_merge_plan* plan,
                                                           annulus_merge_plan_info* info);
 
-// annulus::MergeInput. If the LSE of a row of a head is -inf, or its l is 0, the row is empty and
-// its O or acc is not read.
+// The C form of annulus::MergeInput. If the LSE of a row of a head is -inf, or its l is 0, the row
+// is empty and its O or acc is not read.
 typedef struct annulus_merge_input {
   const void* o;        // [rows, H, Dv]; null with ANNULUS_PARTIAL_STATES
   const float* lse;     // [rows, H] in any order; null with ANNULUS_PARTIAL_STATES
   annulus_state state;  // the input with ANNULUS_PARTIAL_STATES: contiguous, only read
 } annulus_merge_input;
 
-// annulus::MergeOperands: the tensors of one run, in device memory.
+// The C form of annulus::MergeOperands: the tensors of one run, in device memory.
 typedef struct annulus_merge_operands {
   size_t struct_size;
   // The inputs of the problem, in host memory, which only the call reads.
@@ -518,7 +519,7 @@ typedef struct annulus_merge_operands {
         {NULL, NULL, NULL}, 0                                                                     \
   }
 
-// Merges the inputs; annulus::MergePlan::run.
+// Merges the inputs (see annulus::MergePlan::run).
 ANNULUS_EXPORT annulus_status annulus_merge_plan_run(annulus_merge_plan* plan, void* stream,
                                                      const annulus_merge_operands* operands);
 

@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct annulus_layout annulus_layout;
 
-// annulus::LayoutSizes. rows = ceil(Sq / R), columns = ceil(Sk / C).
+// The C form of annulus::LayoutSizes. rows = ceil(Sq / R), columns = ceil(Sk / C).
 typedef struct annulus_layout_sizes {
   size_t struct_size;
   int64_t block_rows;     // R
@@ -34,7 +34,7 @@ typedef struct annulus_layout_sizes {
 #define ANNULUS_LAYOUT_SIZES_INIT \
   { sizeof(annulus_layout_sizes), 0, 0, 0, 0, 1 }
 
-// annulus::LayoutOptions.
+// The C form of annulus::LayoutOptions.
 typedef struct annulus_layout_options {
   size_t struct_size;
   int64_t layer;           // layer of the model; random() depends on it
@@ -48,7 +48,7 @@ typedef struct annulus_layout_options {
 
 // ---- Making, reading, destroying
 
-// annulus::make_layout. `blocks` is the layout of blocks() in the text. Null options are the
+// Calls annulus::make_layout. `blocks` is the layout of blocks() in the text. Null options are the
 // defaults.
 ANNULUS_EXPORT annulus_status annulus_layout_make(const char* pattern,
                                                   const annulus_block_layout* blocks,
@@ -64,7 +64,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_destroy(annulus_layout* layout);
 ANNULUS_EXPORT annulus_status annulus_layout_get(annulus_layout* layout,
                                                  annulus_block_layout* arrays);
 
-// annulus::PictureOptions.
+// The C form of annulus::PictureOptions.
 typedef struct annulus_picture_options {
   size_t struct_size;
   int64_t head;       // query head
@@ -86,8 +86,8 @@ ANNULUS_EXPORT annulus_status annulus_layout_subtract(annulus_layout* a, annulus
 // Exchanges row blocks and column blocks.
 ANNULUS_EXPORT annulus_status annulus_layout_transpose(annulus_layout* layout,
                                                        annulus_layout** result);
-// The layout of a shard; annulus::slice. It has the rows and columns of the segments, one segment
-// after another.
+// The layout of a shard (see annulus::slice). It has the rows and columns of the segments, one
+// segment after another.
 ANNULUS_EXPORT annulus_status annulus_layout_slice(annulus_layout* layout,
                                                    const annulus_segment* rows, size_t row_count,
                                                    const annulus_segment* columns,
@@ -197,7 +197,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_cache_clear(annulus_layout_cache* c
 ANNULUS_EXPORT annulus_status annulus_layout_cache_get_counters(annulus_layout_cache* cache,
                                                                 annulus_cache_counters* counters);
 
-// annulus::LayoutQuery: everything that decides a layout except the lengths.
+// The C form of annulus::LayoutQuery: everything that decides a layout except the lengths.
 ANNULUS_EXPORT annulus_status annulus_layout_query_create(const char* pattern,
                                                           const annulus_block_layout* blocks,
                                                           int64_t block_rows, int64_t block_columns,

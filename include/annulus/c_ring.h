@@ -32,7 +32,7 @@ extern "C" {
 
 typedef struct annulus_rendezvous annulus_rendezvous;
 
-// annulus::RendezvousOptions.
+// The C form of annulus::RendezvousOptions.
 typedef struct annulus_rendezvous_options {
   size_t struct_size;
   const char* address;    // "tcp:HOST:PORT" or "file:PATH"; null for annulus_rendezvous_over
@@ -45,7 +45,7 @@ typedef struct annulus_rendezvous_options {
 #define ANNULUS_RENDEZVOUS_OPTIONS_INIT \
   { sizeof(annulus_rendezvous_options), NULL, NULL, NULL, 0, 1, 30000 }
 
-// annulus::Rendezvous::meet.
+// Calls annulus::Rendezvous::meet.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_meet(const annulus_rendezvous_options* options,
                                                       annulus_rendezvous** rendezvous);
 
@@ -55,8 +55,8 @@ ANNULUS_EXPORT annulus_status annulus_rendezvous_meet(const annulus_rendezvous_o
 // ANNULUS_COMMUNICATION.
 typedef int (*annulus_all_gather_callback)(void* user, const void* own, size_t bytes, void* all);
 
-// annulus::Rendezvous::over. The options' address is ignored, and the token may be null. `user` is
-// not used after the call.
+// Calls annulus::Rendezvous::over. The options' address is ignored, and the token may be null.
+// `user` is not used after the call.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_over(annulus_all_gather_callback all_gather,
                                                       void* user,
                                                       const annulus_rendezvous_options* options,
@@ -83,10 +83,10 @@ ANNULUS_EXPORT annulus_status annulus_rendezvous_get_info(annulus_rendezvous* re
 // The most bytes of one rank in a call of annulus_rendezvous_all_gather and _gather.
 #define ANNULUS_MOST_GATHERED_BYTES 65536
 
-// annulus::Rendezvous::all_gather. deadline_ms is from 1 ms to a day. `all` has room for `room`
-// bytes per rank; the bytes of rank r are at r * room, and counts[r] is their number. If counts is
-// null, all ranks must bring `room` bytes. After the call returned ANNULUS_OK, this rank's bytes
-// reach the others even if the process dies. Only one thread at a time may call it or
+// Calls annulus::Rendezvous::all_gather. deadline_ms is from 1 ms to a day. `all` has room for
+// `room` bytes per rank; the bytes of rank r are at r * room, and counts[r] is their number. If
+// counts is null, all ranks must bring `room` bytes. After the call returned ANNULUS_OK, this
+// rank's bytes reach the others even if the process dies. Only one thread at a time may call it or
 // annulus_rendezvous_gather.
 //
 // ANNULUS_INVALID_ARGUMENT for more than ANNULUS_MOST_GATHERED_BYTES, a wrong deadline and a second
@@ -105,25 +105,26 @@ typedef enum annulus_arrival {
   ANNULUS_LATE = 2   // the bytes missed the deadline
 } annulus_arrival;
 
-// annulus::Rendezvous::gather: like annulus_rendezvous_all_gather, but stores an annulus_arrival
-// for each rank in `arrivals` instead of failing for gone and late ranks; their counts are 0.
+// Calls annulus::Rendezvous::gather: like annulus_rendezvous_all_gather, but stores an
+// annulus_arrival for each rank in `arrivals` instead of failing for gone and late ranks; their
+// counts are 0.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_gather(annulus_rendezvous* rendezvous,
                                                         const void* own, size_t bytes,
                                                         int64_t deadline_ms, void* all, size_t room,
                                                         size_t* counts, int32_t* arrivals);
 
-// annulus::Position.
+// The C form of annulus::Position.
 typedef struct annulus_position {
   int64_t generation;
   int64_t run;
   int64_t round;
 } annulus_position;
 
-// annulus::Rendezvous::post. A second thread gets ANNULUS_INVALID_ARGUMENT.
+// Calls annulus::Rendezvous::post. A second thread gets ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_post(annulus_rendezvous* rendezvous,
                                                       const annulus_position* position);
 
-// annulus::RankState.
+// The C form of annulus::RankState.
 typedef struct annulus_rank_state {
   size_t struct_size;
   const char* reason;         // why the connection ended; empty: it has not ended
@@ -139,7 +140,7 @@ typedef struct annulus_rank_state {
 ANNULUS_EXPORT annulus_status annulus_rendezvous_get_state(annulus_rendezvous* rendezvous,
                                                            int32_t rank, annulus_rank_state* state);
 
-// annulus::RegroupOptions.
+// The C form of annulus::RegroupOptions.
 typedef struct annulus_regroup_options {
   size_t struct_size;
   const int32_t* without;  // connected ranks to exclude
@@ -150,8 +151,8 @@ typedef struct annulus_regroup_options {
 #define ANNULUS_REGROUP_OPTIONS_INIT \
   { sizeof(annulus_regroup_options), NULL, 0, 0, 5000 }
 
-// annulus::Rendezvous::regroup. Afterwards `rendezvous` can only be destroyed. Null options are the
-// defaults.
+// Calls annulus::Rendezvous::regroup. Afterwards `rendezvous` can only be destroyed. Null options
+// are the defaults.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_regroup(annulus_rendezvous* rendezvous,
                                                          const annulus_regroup_options* options,
                                                          annulus_rendezvous** regrouped);
@@ -165,12 +166,12 @@ typedef struct annulus_communicator_id {
   char bytes[128];
 } annulus_communicator_id;
 
-// annulus::make_communicator_id. This process serves the meeting of the ranks, so it must live
-// until all have met.
+// Calls annulus::make_communicator_id. This process serves the meeting of the ranks, so it must
+// live until all have met.
 ANNULUS_EXPORT annulus_status annulus_communicator_make_id(annulus_device* device,
                                                            annulus_communicator_id* id);
 
-// annulus::CommunicatorOptions.
+// The C form of annulus::CommunicatorOptions.
 typedef struct annulus_communicator_options {
   size_t struct_size;
   int32_t blocking;     // 0 or 1: NCCL's calls block until they are done
@@ -182,23 +183,23 @@ typedef struct annulus_communicator_options {
 #define ANNULUS_COMMUNICATOR_OPTIONS_INIT \
   { sizeof(annulus_communicator_options), 0, 1, 30000, 600000, 8 }
 
-// Opens a communicator of ranks that share an id; annulus::Communicator::open. Null options are the
-// defaults.
+// Opens a communicator of ranks that share an id (see annulus::Communicator::open). Null options
+// are the defaults.
 ANNULUS_EXPORT annulus_status annulus_communicator_open(annulus_device* device,
                                                         const annulus_communicator_id* id,
                                                         int32_t ranks, int32_t rank,
                                                         const annulus_communicator_options* options,
                                                         annulus_communicator** communicator);
 
-// Opens a communicator of ranks that have met; annulus::Communicator::open.
+// Opens a communicator of ranks that have met (see annulus::Communicator::open).
 ANNULUS_EXPORT annulus_status annulus_communicator_meet(annulus_device* device,
                                                         annulus_rendezvous* rendezvous,
                                                         const annulus_communicator_options* options,
                                                         annulus_communicator** communicator);
 
-// Uses an engine's ncclComm_t; annulus::Communicator::borrow. The engine must destroy it after the
-// handle and all plans that use it. `blocking` of the options must be its mode. `rendezvous` has
-// the same ranks, or is null.
+// Uses an engine's ncclComm_t (see annulus::Communicator::borrow). The engine must destroy it after
+// the handle and all plans that use it. `blocking` of the options must be its mode. `rendezvous`
+// has the same ranks, or is null.
 ANNULUS_EXPORT annulus_status annulus_communicator_borrow(
     annulus_device* device, void* nccl_comm, annulus_rendezvous* rendezvous,
     const annulus_communicator_options* options, annulus_communicator** communicator);
@@ -240,14 +241,14 @@ typedef struct annulus_received_bytes {
   int64_t from;  // the sending rank
 } annulus_received_bytes;
 
-// annulus::Communicator::exchange. *run is the number of the run; `run` may be null. An array
+// Calls annulus::Communicator::exchange. *run is the number of the run; `run` may be null. An array
 // without elements may be null.
 ANNULUS_EXPORT annulus_status annulus_communicator_exchange(
     annulus_communicator* communicator, void* stream, const annulus_sent_bytes* sends,
     size_t send_count, const annulus_received_bytes* receives, size_t receive_count, int64_t* run);
 
-// annulus::Communicator::allocate. 0 bytes give null. Memory that was not released is released with
-// the handle.
+// Calls annulus::Communicator::allocate. 0 bytes give null. Memory that was not released is
+// released with the handle.
 ANNULUS_EXPORT annulus_status annulus_communicator_allocate(annulus_communicator* communicator,
                                                             size_t bytes, void** memory);
 // Releases memory of annulus_communicator_allocate of this handle; work that uses it must have
@@ -257,11 +258,11 @@ ANNULUS_EXPORT annulus_status annulus_communicator_release(annulus_communicator*
 
 // ---- Runs of a communicator
 
-// Stores the number of runs so far; annulus::Communicator::runs.
+// Stores the number of runs so far (see annulus::Communicator::runs).
 ANNULUS_EXPORT annulus_status annulus_communicator_get_runs(annulus_communicator* communicator,
                                                             int64_t* runs);
 
-// annulus::RunState.
+// The C form of annulus::RunState.
 typedef enum annulus_run_state {
   ANNULUS_RUN_UNDER_WAY = 1,  // some messages have not arrived yet
   ANNULUS_RUN_GOOD = 2,       // all messages have arrived
@@ -272,8 +273,8 @@ typedef enum annulus_run_state {
 // a run that does not exist.
 ANNULUS_EXPORT annulus_status annulus_communicator_get_state(annulus_communicator* communicator,
                                                              int64_t run, int32_t* state);
-// Waits on the host until the run is good or void; annulus::Communicator::wait. A void run is not
-// an error of this call.
+// Waits on the host until the run is good or void (see annulus::Communicator::wait). A void run is
+// not an error of this call.
 ANNULUS_EXPORT annulus_status annulus_communicator_wait(annulus_communicator* communicator,
                                                         int64_t run, int32_t* state);
 
@@ -290,7 +291,7 @@ typedef struct annulus_communicator_failure {
 ANNULUS_EXPORT annulus_status annulus_communicator_get_failure(
     annulus_communicator* communicator, annulus_communicator_failure* failure);
 
-// annulus::CommunicatorEventKind. Later versions may add kinds.
+// The C form of annulus::CommunicatorEventKind. Later versions may add kinds.
 typedef enum annulus_communicator_event_kind {
   ANNULUS_EVENT_OPENED = 1,
   ANNULUS_EVENT_SLOW = 2,     // messages have taken more than half of the deadline; ranks are late
@@ -324,7 +325,7 @@ ANNULUS_EXPORT annulus_status annulus_communicator_get_peer(annulus_communicator
                                                             int32_t rank,
                                                             annulus_rank_state* state);
 
-// annulus::Communicator::give_up. The reason of the first call is kept.
+// Calls annulus::Communicator::give_up. The reason of the first call is kept.
 ANNULUS_EXPORT annulus_status annulus_communicator_give_up(annulus_communicator* communicator,
                                                            const char* reason);
 
@@ -332,13 +333,13 @@ ANNULUS_EXPORT annulus_status annulus_communicator_give_up(annulus_communicator*
 
 typedef struct annulus_ring annulus_ring;
 
-// annulus::Sharding.
+// The C form of annulus::Sharding.
 typedef enum annulus_sharding {
   ANNULUS_CONTIGUOUS = 1,  // rank r holds piece r of P
   ANNULUS_ZIGZAG = 2       // rank r holds pieces r and 2 P - 1 - r of 2 P
 } annulus_sharding;
 
-// annulus::Route.
+// The C form of annulus::Route.
 typedef enum annulus_route {
   ANNULUS_ROUTE_AUTO = 0,    // the route with fewer bytes to send, then fewer rounds
   ANNULUS_ROUTE_DIRECT = 1,  // in one hop
@@ -359,7 +360,7 @@ typedef struct annulus_shard {
   size_t k_count;
 } annulus_shard;
 
-// annulus::RingOptions, and the shards.
+// The C form of annulus::RingOptions, and the shards.
 typedef struct annulus_ring_options {
   size_t struct_size;
   int32_t sharding;             // annulus_sharding, if `shards` is null
@@ -375,8 +376,8 @@ typedef struct annulus_ring_options {
 #define ANNULUS_RING_OPTIONS_INIT \
   { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL, NULL, ANNULUS_ROUTE_AUTO, 0 }
 
-// annulus::plan_ring: `devices` has one handle for each rank, and a device may occur several times.
-// Null options are the defaults. The ring keeps what it needs of the devices alive.
+// Calls annulus::plan_ring: `devices` has one handle for each rank, and a device may occur several
+// times. Null options are the defaults. The ring keeps what it needs of the devices alive.
 ANNULUS_EXPORT annulus_status annulus_ring_create(annulus_device* const* devices, size_t ranks,
                                                   const annulus_problem* problem,
                                                   const annulus_ring_options* options,
@@ -385,14 +386,14 @@ ANNULUS_EXPORT annulus_status annulus_ring_create(annulus_device* const* devices
 // Waits for the devices, so it must not be called while a stream is being captured.
 ANNULUS_EXPORT annulus_status annulus_ring_destroy(annulus_ring* ring);
 
-// annulus::ring_step: writes the problem to pass to annulus_tuning_create (annulus/c_tune.h) with
-// the device of rank 0. It points to the texts and the layout of `problem`. Null options are the
-// defaults.
+// Calls annulus::ring_step: writes the problem to pass to annulus_tuning_create (annulus/c_tune.h)
+// with the device of rank 0. It points to the texts and the layout of `problem`. Null options are
+// the defaults.
 ANNULUS_EXPORT annulus_status annulus_ring_get_step(size_t ranks, const annulus_problem* problem,
                                                     const annulus_ring_options* options,
                                                     annulus_problem* step);
 
-// annulus::RingInfo.
+// The C form of annulus::RingInfo.
 typedef struct annulus_ring_info {
   size_t struct_size;
   const char* kernel;
@@ -416,7 +417,7 @@ typedef struct annulus_ring_info {
 
 ANNULUS_EXPORT annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* info);
 
-// annulus::RingRankInfo.
+// The C form of annulus::RingRankInfo.
 typedef struct annulus_ring_rank {
   size_t struct_size;
   const char* device;
@@ -455,9 +456,9 @@ typedef struct annulus_ring_call {
 #define ANNULUS_RING_CALL_INIT \
   { sizeof(annulus_ring_call), NULL, NULL, NULL }
 
-// Puts the work of all ranks on their streams and returns; annulus::RingPlan::run. It allocates
-// nothing, takes no lock and does not wait, and it may be captured if all streams are part of the
-// capture.
+// Puts the work of all ranks on their streams and returns (see annulus::RingPlan::run). It
+// allocates nothing, takes no lock and does not wait, and it may be captured if all streams are
+// part of the capture.
 ANNULUS_EXPORT annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* calls,
                                                size_t count);
 
@@ -465,7 +466,7 @@ ANNULUS_EXPORT annulus_status annulus_ring_run(annulus_ring* ring, const annulus
 
 typedef struct annulus_ring_rank_plan annulus_ring_rank_plan;
 
-// annulus::plan_ring over a communicator, which all ranks call together. Null options are the
+// Calls annulus::plan_ring over a communicator, which all ranks call together. Null options are the
 // defaults. The plan keeps what it needs of device and communicator alive. Errors are the same on
 // every rank. But unreadable arguments (a null, a pattern with a syntax error) fail only on this
 // rank, while the others wait for it until the deadline.
@@ -498,7 +499,7 @@ ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_run(annulus_ring_rank_plan*
 typedef struct annulus_join_plan annulus_join_plan;
 typedef struct annulus_gather_plan annulus_gather_plan;
 
-// The slice of the result that a rank receives; annulus::JoinedSlices.
+// The slice of the result that a rank receives (see annulus::JoinedSlices).
 
 typedef enum annulus_joined_slices {
   ANNULUS_JOIN_ALL = 1,    // all rows of all heads
@@ -510,7 +511,7 @@ typedef enum annulus_joined_slices {
 ANNULUS_EXPORT annulus_status annulus_join_slice(int64_t count, int32_t ranks, int32_t rank,
                                                  int64_t* begin, int64_t* end);
 
-// annulus::JoinProblem.
+// The C form of annulus::JoinProblem.
 typedef struct annulus_join_problem {
   size_t struct_size;
   int64_t heads;        // H >= 1
@@ -532,8 +533,8 @@ typedef struct annulus_join_problem {
 // Checks the problem without a device; the error names the wrong value.
 ANNULUS_EXPORT annulus_status annulus_join_problem_validate(const annulus_join_problem* problem);
 
-// annulus::plan_join. Every rank calls it, and no rank waits for another. The plan keeps what it
-// needs of device and communicator alive.
+// Calls annulus::plan_join. Every rank calls it, and no rank waits for another. The plan keeps what
+// it needs of device and communicator alive.
 ANNULUS_EXPORT annulus_status annulus_join_plan_create(annulus_device* device,
                                                        annulus_communicator* communicator,
                                                        const annulus_join_problem* problem,
@@ -542,7 +543,7 @@ ANNULUS_EXPORT annulus_status annulus_join_plan_create(annulus_device* device,
 // Calls no driver: runs that were queued before may still be executing.
 ANNULUS_EXPORT annulus_status annulus_join_plan_destroy(annulus_join_plan* plan);
 
-// annulus::JoinInfo.
+// The C form of annulus::JoinInfo.
 typedef struct annulus_join_plan_info {
   size_t struct_size;
   const char* reason;  // why this number of exchanges
@@ -562,7 +563,7 @@ ANNULUS_EXPORT annulus_status annulus_join_plan_get_info(annulus_join_plan* plan
 ANNULUS_EXPORT annulus_status annulus_join_plan_workspace_bytes(annulus_join_plan* plan,
                                                                 size_t* bytes);
 
-// annulus::JoinOperands: the tensors of one run, in device memory.
+// The C form of annulus::JoinOperands: the tensors of one run, in device memory.
 typedef struct annulus_join_operands {
   size_t struct_size;
   int64_t rows;              // 0 to most_rows, the same on every rank
@@ -586,14 +587,15 @@ typedef struct annulus_join_operands {
     }                                                                                             \
   }
 
-// Puts the work on `stream` and returns when NCCL has queued its messages; annulus::JoinPlan::run.
+// Puts the work on `stream` and returns when NCCL has queued its messages (see
+// annulus::JoinPlan::run).
 ANNULUS_EXPORT annulus_status annulus_join_plan_run(annulus_join_plan* plan, void* stream,
                                                     const annulus_join_operands* operands,
                                                     void* workspace);
 
 // ---- Gathering queries of all heads
 
-// annulus::GatherProblem.
+// The C form of annulus::GatherProblem.
 typedef struct annulus_gather_problem {
   size_t struct_size;
   int64_t heads;      // H >= 1, of all ranks together
@@ -604,7 +606,7 @@ typedef struct annulus_gather_problem {
 #define ANNULUS_GATHER_PROBLEM_INIT \
   { sizeof(annulus_gather_problem), 1, 0, 0, ANNULUS_BFLOAT16 }
 
-// annulus::plan_gather.
+// Calls annulus::plan_gather.
 ANNULUS_EXPORT annulus_status annulus_gather_plan_create(annulus_device* device,
                                                          annulus_communicator* communicator,
                                                          const annulus_gather_problem* problem,
@@ -613,7 +615,7 @@ ANNULUS_EXPORT annulus_status annulus_gather_plan_destroy(annulus_gather_plan* p
 ANNULUS_EXPORT annulus_status annulus_gather_plan_workspace_bytes(annulus_gather_plan* plan,
                                                                   size_t* bytes);
 
-// annulus::GatherOperands.
+// The C form of annulus::GatherOperands.
 typedef struct annulus_gather_operands {
   size_t struct_size;
   int64_t rows;    // 0 to most_rows, the same on every rank

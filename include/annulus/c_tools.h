@@ -24,14 +24,14 @@ extern "C" {
 //
 // tuned_path is a search path as in annulus_device_options; null: the default one.
 
-// annulus::replay_tuning. The callback may be null; `seconds` of the progress are 0.
+// Calls annulus::replay_tuning. The callback may be null; `seconds` of the progress are 0.
 ANNULUS_EXPORT annulus_status annulus_tuning_replay(const char* journal,
                                                     annulus_tune_callback progress,
                                                     void* progress_user, annulus_tuning** tuning);
 
 typedef struct annulus_tuned_list annulus_tuned_list;
 
-// annulus::list_tuned. Unreadable files are not an error: they are listed in `ignored`.
+// Calls annulus::list_tuned. Unreadable files are not an error: they are listed in `ignored`.
 ANNULUS_EXPORT annulus_status annulus_tuned_list_read(const char* tuned_path,
                                                       annulus_tuned_list** list);
 ANNULUS_EXPORT annulus_status annulus_tuned_list_destroy(annulus_tuned_list* list);
@@ -59,7 +59,7 @@ ANNULUS_EXPORT annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* l
 
 typedef struct annulus_tuning_report annulus_tuning_report;
 
-// annulus::tuning_report. With `count` 0 the report is of the search path `tuned_path`.
+// Calls annulus::tuning_report. With `count` 0 the report is of the search path `tuned_path`.
 ANNULUS_EXPORT annulus_status annulus_tuning_report_make(const char* const* paths, size_t count,
                                                          const char* tuned_path,
                                                          annulus_tuning_report** report);
@@ -80,7 +80,7 @@ ANNULUS_EXPORT annulus_status annulus_tuning_report_get(annulus_tuning_report* r
 
 // ---- Packs (annulus/tune.h). Paths of packs may be relative.
 
-// annulus::TunedVerdict.
+// The C form of annulus::TunedVerdict.
 typedef enum annulus_tuned_verdict {
   ANNULUS_TUNED_ADDED = 0,
   ANNULUS_TUNED_REPLACED = 1,
@@ -134,7 +134,7 @@ ANNULUS_EXPORT annulus_status annulus_tuned_report_get_note(annulus_tuned_report
                                                             size_t index, annulus_tuned_note* note,
                                                             annulus_tuned_entry* entry);
 
-// annulus::TunedFilter. Null or empty: any.
+// The C form of annulus::TunedFilter. Null or empty: any.
 typedef struct annulus_tuned_filter {
   size_t struct_size;
   const char* name;       // part of the entry's name or path
@@ -145,27 +145,27 @@ typedef struct annulus_tuned_filter {
 #define ANNULUS_TUNED_FILTER_INIT \
   { sizeof(annulus_tuned_filter), NULL, NULL, 0, 0 }
 
-// annulus::export_tuned. Null filter: all entries.
+// Calls annulus::export_tuned. Null filter: all entries.
 ANNULUS_EXPORT annulus_status annulus_tuned_export(const char* pack,
                                                    const annulus_tuned_filter* filter,
                                                    const char* tuned_path,
                                                    annulus_tuned_report** report);
 
-// annulus::import_tuned, with `count` packs.
+// Calls annulus::import_tuned, with `count` packs.
 ANNULUS_EXPORT annulus_status annulus_tuned_import(const char* const* packs, size_t count,
                                                    const annulus_tuned_filter* filter,
                                                    const char* tuned_path,
                                                    annulus_tuned_report** report);
 
-// annulus::merge_tuned, with `count` packs, at least one.
+// Calls annulus::merge_tuned, with `count` packs, at least one.
 ANNULUS_EXPORT annulus_status annulus_tuned_merge(const char* const* packs, size_t count,
                                                   const char* to, annulus_tuned_report** report);
 
-// annulus::diff_tuned.
+// Calls annulus::diff_tuned.
 ANNULUS_EXPORT annulus_status annulus_tuned_diff(const char* first, const char* second,
                                                  annulus_tuned_report** report);
 
-// annulus::TunedVerifyOptions.
+// The C form of annulus::TunedVerifyOptions.
 typedef struct annulus_tuned_verify_options {
   size_t struct_size;
   const char* const* packs;  // null: the device's search path
@@ -178,23 +178,23 @@ typedef struct annulus_tuned_verify_options {
 #define ANNULUS_TUNED_VERIFY_OPTIONS_INIT \
   { sizeof(annulus_tuned_verify_options), NULL, 0, 0, 0, NULL }
 
-// annulus::verify_tuned. Null options are the defaults. If it measures, it blocks like
+// Calls annulus::verify_tuned. Null options are the defaults. If it measures, it blocks like
 // annulus_tuning_create.
 ANNULUS_EXPORT annulus_status annulus_tuned_verify(annulus_device* device,
                                                    const annulus_tuned_verify_options* options,
                                                    annulus_tuned_report** report);
 
-// annulus::prune_tuned. A null device_key keeps the results of other devices. With dry_run 1
+// Calls annulus::prune_tuned. A null device_key keeps the results of other devices. With dry_run 1
 // nothing is removed.
 ANNULUS_EXPORT annulus_status annulus_tuned_prune(const char* tuned_path, const char* device_key,
                                                   int32_t dry_run, annulus_tuned_report** report);
 
-// annulus::remove_tuned. With dry_run 1 nothing is removed.
+// Calls annulus::remove_tuned. With dry_run 1 nothing is removed.
 ANNULUS_EXPORT annulus_status annulus_tuned_remove(const char* name, const char* tuned_path,
                                                    int32_t dry_run, annulus_tuned_report** report);
 
-// annulus::why_tuned, for plans, for plans with a selection, and for batches. Null options are the
-// defaults.
+// Calls annulus::why_tuned, for plans, for plans with a selection, and for batches. Null options
+// are the defaults.
 ANNULUS_EXPORT annulus_status annulus_tuned_why(annulus_device* device,
                                                 const annulus_problem* problem,
                                                 annulus_tuned_report** report);
@@ -218,7 +218,7 @@ ANNULUS_EXPORT annulus_status annulus_tuned_why_batch(annulus_device* device,
 //   options.devices = "h100,sim:sm_80";
 //   annulus_warm_work_run(work, &options, &result);       // seconds to minutes
 
-// annulus::shape_line. Null options are the defaults.
+// Calls annulus::shape_line. Null options are the defaults.
 ANNULUS_EXPORT annulus_status annulus_shape_line(const annulus_problem* problem,
                                                  const annulus_plan_options* options,
                                                  annulus_text** text);
@@ -226,7 +226,7 @@ ANNULUS_EXPORT annulus_status annulus_shape_line(const annulus_problem* problem,
 // Writes lines of known GPUs: name, ", ", architecture, ": ", and a description.
 ANNULUS_EXPORT annulus_status annulus_gpu_list(annulus_text** text);
 
-// annulus::WarmWork: the plans whose kernels are to be compiled.
+// The C form of annulus::WarmWork: the plans whose kernels are to be compiled.
 typedef struct annulus_warm_work annulus_warm_work;
 ANNULUS_EXPORT annulus_status annulus_warm_work_create(annulus_warm_work** work);
 ANNULUS_EXPORT annulus_status annulus_warm_work_destroy(annulus_warm_work* work);
@@ -255,7 +255,7 @@ typedef struct annulus_warm_progress {
 // Called on one thread at a time, on threads of the library.
 typedef void (*annulus_warm_callback)(void* user, const annulus_warm_progress* progress);
 
-// annulus::WarmOptions.
+// The C form of annulus::WarmOptions.
 typedef struct annulus_warm_options {
   size_t struct_size;
   const char* folder;        // an absolute path; created if it is missing
@@ -273,7 +273,7 @@ typedef struct annulus_warm_options {
 #define ANNULUS_WARM_OPTIONS_INIT \
   { sizeof(annulus_warm_options), NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL }
 
-// annulus::WarmResult.
+// The C form of annulus::WarmResult.
 typedef struct annulus_warm_result {
   size_t struct_size;
   int64_t kernels;    // distinct kernels of the work
@@ -288,7 +288,7 @@ typedef struct annulus_warm_result {
 #define ANNULUS_WARM_RESULT_INIT \
   { sizeof(annulus_warm_result), 0, 0, 0, 0, 0, 0, 0, 0.0 }
 
-// annulus::warm. Needs NVRTC and no GPU.
+// Calls annulus::warm. Needs NVRTC and no GPU.
 ANNULUS_EXPORT annulus_status annulus_warm_work_run(annulus_warm_work* work,
                                                     const annulus_warm_options* options,
                                                     annulus_warm_result* result);
@@ -311,7 +311,7 @@ ANNULUS_EXPORT annulus_status annulus_warm_work_get_failure(annulus_warm_work* w
 
 // ---- Folders of compiled kernels (annulus/kernels.h)
 
-// annulus::PruneOptions.
+// The C form of annulus::PruneOptions.
 typedef struct annulus_prune_options {
   size_t struct_size;
   const char* folder;         // null: as in annulus_device_options.cache_dir
@@ -333,13 +333,13 @@ typedef struct annulus_prune_result {
 #define ANNULUS_PRUNE_RESULT_INIT \
   { sizeof(annulus_prune_result), 0, 0, 0, 0 }
 
-// annulus::prune_kernels. `problems`, which may be null, receives lines of files that could not be
-// removed.
+// Calls annulus::prune_kernels. `problems`, which may be null, receives lines of files that could
+// not be removed.
 ANNULUS_EXPORT annulus_status annulus_kernels_prune(const annulus_prune_options* options,
                                                     annulus_prune_result* result,
                                                     annulus_text** problems);
 
-// annulus::VerifyResult.
+// The C form of annulus::VerifyResult.
 typedef struct annulus_verify_result {
   size_t struct_size;
   int64_t kernels;  // intact kernels
@@ -349,9 +349,9 @@ typedef struct annulus_verify_result {
 #define ANNULUS_VERIFY_RESULT_INIT \
   { sizeof(annulus_verify_result), 0, 0, 0 }
 
-// annulus::verify_kernels. A null folder is as in annulus_device_options.cache_dir. `damaged`,
-// which may be null, receives lines: a file that no device can use, ": ", and why. With remove 1
-// these files are removed.
+// Calls annulus::verify_kernels. A null folder is as in annulus_device_options.cache_dir.
+// `damaged`, which may be null, receives lines: a file that no device can use, ": ", and why. With
+// remove 1 these files are removed.
 ANNULUS_EXPORT annulus_status annulus_kernels_verify(const char* folder, int32_t remove,
                                                      annulus_verify_result* result,
                                                      annulus_text** damaged);
@@ -362,7 +362,7 @@ ANNULUS_EXPORT annulus_status annulus_kernels_verify(const char* folder, int32_t
 //   annulus_library_report nvrtc = ANNULUS_LIBRARY_REPORT_INIT;
 //   annulus_installation_examine(NULL, &installation);
 //   annulus_installation_get_library(installation, ANNULUS_LIBRARY_NVRTC, &nvrtc);
-//   if (!nvrtc.usable) puts(nvrtc.problem);
+//   if (!nvrtc.usable) report(nvrtc.problem);
 
 typedef struct annulus_installation annulus_installation;
 
@@ -406,7 +406,7 @@ typedef enum annulus_library {
   ANNULUS_LIBRARY_NCCL = 3        // rings of several GPUs need it
 } annulus_library;
 
-// annulus::LibraryReport.
+// The C form of annulus::LibraryReport.
 typedef struct annulus_library_report {
   size_t struct_size;
   const char* name;          // "the CUDA driver", "NVRTC", ...
@@ -426,7 +426,7 @@ ANNULUS_EXPORT annulus_status annulus_installation_get_library(annulus_installat
                                                                int32_t library,
                                                                annulus_library_report* report);
 
-// annulus::ListedDevice: a device as its driver describes it.
+// The C form of annulus::ListedDevice: a device as its driver describes it.
 typedef struct annulus_listed_device {
   size_t struct_size;
   const char* name;            // the name for annulus_device_options
@@ -449,7 +449,7 @@ ANNULUS_EXPORT annulus_status annulus_installation_get_device(annulus_installati
 // The version of the definition of acc, m and l. States of different versions do not merge.
 #define ANNULUS_STATE_VERSION 1
 
-// annulus::HostState.
+// The C form of annulus::HostState.
 
 typedef struct annulus_host_state {
   size_t struct_size;
@@ -465,8 +465,8 @@ typedef struct annulus_host_state {
 
 // Writes the state of no keys.
 ANNULUS_EXPORT annulus_status annulus_state_clear(const annulus_host_state* state);
-// annulus::merge: writes the state of the union of both key sets, which must be disjoint, to the
-// arrays of `into`. `into` has the rows and dim_v of both, and may be either of them.
+// Calls annulus::merge: writes the state of the union of both key sets, which must be disjoint, to
+// the arrays of `into`. `into` has the rows and dim_v of both, and may be either of them.
 ANNULUS_EXPORT annulus_status annulus_state_merge(const annulus_host_state* a,
                                                   const annulus_host_state* b,
                                                   const annulus_host_state* into);
@@ -478,9 +478,9 @@ ANNULUS_EXPORT annulus_status annulus_state_finish(const annulus_host_state* sta
 //
 //   annulus_reference_create(&problem, &inputs, NULL, &reference);
 //   annulus_reference_compare(reference, &result, &made);
-//   if (!made.within_tolerance) puts(made.first_wrong);
+//   if (!made.within_tolerance) report(made.first_wrong);
 
-// annulus::HostInputs.
+// The C form of annulus::HostInputs.
 typedef struct annulus_host_inputs {
   size_t struct_size;
   const void* q;  // [B, Sq, H, Dqk] in the order of q_strides
@@ -505,7 +505,7 @@ typedef struct annulus_host_inputs {
 // caller's.
 typedef void (*annulus_oracle_callback)(void* user, double share);
 
-// annulus::ReferenceOptions.
+// The C form of annulus::ReferenceOptions.
 typedef struct annulus_reference_options {
   size_t struct_size;
   // If B H Sq Sk exceeds max_pairs, only some rows are computed: the first and the last tile_rows
@@ -523,15 +523,15 @@ typedef struct annulus_reference_options {
 
 typedef struct annulus_reference annulus_reference;
 
-// annulus::reference. Null options are the defaults.
+// Calls annulus::reference. Null options are the defaults.
 ANNULUS_EXPORT annulus_status annulus_reference_create(const annulus_problem* problem,
                                                        const annulus_host_inputs* inputs,
                                                        const annulus_reference_options* options,
                                                        annulus_reference** reference);
 ANNULUS_EXPORT annulus_status annulus_reference_destroy(annulus_reference* reference);
 
-// annulus::Reference: the exact result for the rows that were computed. The arrays belong to the
-// handle.
+// The C form of annulus::Reference: the exact result for the rows that were computed. The arrays
+// belong to the handle.
 typedef struct annulus_reference_rows {
   size_t struct_size;
   int64_t count;  // rows; B H Sq if `sampled` is 0
@@ -549,7 +549,7 @@ typedef struct annulus_reference_rows {
 ANNULUS_EXPORT annulus_status annulus_reference_get(annulus_reference* reference,
                                                     annulus_reference_rows* rows);
 
-// annulus::HostResult: the outputs of a kernel in host memory.
+// The C form of annulus::HostResult: the outputs of a kernel in host memory.
 typedef struct annulus_host_result {
   size_t struct_size;
   const uint16_t* o;  // [B, Sq, H, Dv] in the order of o_strides, bits of the output dtype
@@ -561,7 +561,7 @@ typedef struct annulus_host_result {
 #define ANNULUS_HOST_RESULT_INIT \
   { sizeof(annulus_host_result), NULL, {0, 0, 0}, NULL, NULL, NULL }
 
-// annulus::Tolerance.
+// The C form of annulus::Tolerance.
 typedef struct annulus_tolerance {
   size_t struct_size;
   double row;        // relative L2 error of a row
@@ -574,7 +574,7 @@ typedef struct annulus_tolerance {
 // The tolerance for Q, K and V of an annulus_dtype; docs/architecture.md explains it.
 ANNULUS_EXPORT annulus_status annulus_tolerance_get(int32_t dtype, annulus_tolerance* tolerance);
 
-// annulus::Comparison. Infinity marks an error that no tolerance allows.
+// The C form of annulus::Comparison. Infinity marks an error that no tolerance allows.
 typedef struct annulus_comparison {
   size_t struct_size;
   double error_row_max;
@@ -591,13 +591,13 @@ typedef struct annulus_comparison {
     sizeof(annulus_comparison), 0.0, 0.0, 0.0, 0, 0, 0, 0, { 0 } \
   }
 
-// annulus::compare. Differences are not an error of the call: check `comparison`.
+// Calls annulus::compare. Differences are not an error of the call: check `comparison`.
 ANNULUS_EXPORT annulus_status annulus_reference_compare(annulus_reference* reference,
                                                         const annulus_host_result* result,
                                                         annulus_comparison* comparison);
 
-// annulus::reached_rows: writes reached [B, H, Sq], 1 if a NaN or an infinity in an operand may
-// reach the row. tile_rows and tile_columns are the tile sizes of the plan.
+// Calls annulus::reached_rows: writes reached [B, H, Sq], 1 if a NaN or an infinity in an operand
+// may reach the row. tile_rows and tile_columns are the tile sizes of the plan.
 ANNULUS_EXPORT annulus_status annulus_problem_reached_rows(const annulus_problem* problem,
                                                            const annulus_host_inputs* inputs,
                                                            int64_t tile_rows, int64_t tile_columns,
@@ -605,10 +605,10 @@ ANNULUS_EXPORT annulus_status annulus_problem_reached_rows(const annulus_problem
 
 // ---- Shapes, words and presets
 
-// annulus::Device::flush_shape_log.
+// Calls annulus::Device::flush_shape_log.
 ANNULUS_EXPORT annulus_status annulus_device_flush_shape_log(annulus_device* device);
 
-// annulus::PatternWord. The texts live as long as the library.
+// The C form of annulus::PatternWord. The texts live as long as the library.
 typedef struct annulus_pattern_word {
   size_t struct_size;
   const char* name;     // "window"
@@ -622,7 +622,7 @@ ANNULUS_EXPORT size_t annulus_pattern_word_count(void);
 // An index of annulus_pattern_word_count() or more is ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_pattern_word_get(size_t index, annulus_pattern_word* word);
 
-// annulus::PresetInfo. The texts live as long as the library.
+// The C form of annulus::PresetInfo. The texts live as long as the library.
 typedef struct annulus_preset {
   size_t struct_size;
   const char* name;
@@ -653,8 +653,8 @@ ANNULUS_EXPORT annulus_status annulus_recall_meter_destroy(annulus_recall_meter*
 // memory.
 ANNULUS_EXPORT annulus_status annulus_recall_meter_workspace_bytes(annulus_recall_meter* meter,
                                                                    size_t* bytes);
-// Writes recall, fp32 [B, H, Sq] in device memory; annulus::RecallMeter::run. Asynchronous, like
-// annulus_plan_run.
+// Writes recall, fp32 [B, H, Sq] in device memory (see annulus::RecallMeter::run). Asynchronous,
+// like annulus_plan_run.
 ANNULUS_EXPORT annulus_status annulus_recall_meter_run(annulus_recall_meter* meter, void* stream,
                                                        const annulus_operands* operands,
                                                        float* recall, void* workspace);
@@ -664,12 +664,12 @@ ANNULUS_EXPORT annulus_status annulus_recall_summarise(const float* recall, size
 
 // ---- Problems and predictions
 
-// annulus::supported_dims: the head dims that kernels exist for, ascending.
+// Calls annulus::supported_dims: the head dims that kernels exist for, ascending.
 ANNULUS_EXPORT size_t annulus_dims_count(void);
 // An index of annulus_dims_count() or more is ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_dims_get(size_t index, int64_t* dim_qk, int64_t* dim_v);
 
-// annulus::pair_density. Needs no device. A null limit is the default one.
+// Calls annulus::pair_density. Needs no device. A null limit is the default one.
 ANNULUS_EXPORT annulus_status annulus_problem_density(const annulus_problem* problem,
                                                       const annulus_work_limit* limit,
                                                       double* density);
@@ -682,7 +682,7 @@ typedef struct annulus_pipe {
   double busy;       // the share of the time in which it is busy, on an average multiprocessor
 } annulus_pipe;
 
-// annulus::PlanPrediction.
+// The C form of annulus::PlanPrediction.
 typedef struct annulus_prediction {
   size_t struct_size;
   double micros;      // infinite if not even one CTA fits
@@ -696,7 +696,7 @@ typedef struct annulus_prediction {
 #define ANNULUS_PREDICTION_INIT \
   { sizeof(annulus_prediction), 0.0, NULL, 0, {{NULL, 0.0}}, 0.0, 0.0 }
 
-// annulus::Plan::predict: computed anew in each call.
+// Calls annulus::Plan::predict: computed anew in each call.
 ANNULUS_EXPORT annulus_status annulus_plan_predict(annulus_plan* plan,
                                                    annulus_prediction* prediction);
 
@@ -714,8 +714,8 @@ ANNULUS_EXPORT annulus_status annulus_device_get_counters(annulus_device* device
                                                           annulus_counter* counters,
                                                           size_t capacity, size_t* count);
 
-// annulus::Device::list_counters: lists of tiles that were made on the host, and lists that were
-// uploaded. Either pointer may be null.
+// Calls annulus::Device::list_counters: lists of tiles that were made on the host, and lists that
+// were uploaded. Either pointer may be null.
 ANNULUS_EXPORT annulus_status annulus_device_get_list_counters(annulus_device* device,
                                                                annulus_cache_counters* on_host,
                                                                annulus_cache_counters* on_device);
@@ -730,7 +730,7 @@ typedef struct annulus_simulation {
 #define ANNULUS_SIMULATION_INIT \
   { sizeof(annulus_simulation), 0, 0, 1 }
 
-// annulus::Device::set_simulation. Null stands for the defaults.
+// Calls annulus::Device::set_simulation. Null stands for the defaults.
 ANNULUS_EXPORT annulus_status annulus_device_set_simulation(annulus_device* device,
                                                             const annulus_simulation* simulation);
 
@@ -757,7 +757,7 @@ ANNULUS_EXPORT annulus_status annulus_trace_write(const char* path);
 
 // ---- Layouts (annulus/layout.h)
 
-// annulus::LayoutStatistics, and the additional fields of annulus::PatternStatistics.
+// The C form of annulus::LayoutStatistics, and the additional fields of annulus::PatternStatistics.
 typedef struct annulus_layout_statistics {
   size_t struct_size;
   int64_t rows;     // ceil(Sq / R)
@@ -799,7 +799,7 @@ ANNULUS_EXPORT annulus_status annulus_pattern_statistics(const char* pattern,
                                                          const annulus_layout_options* options,
                                                          annulus_layout_statistics* statistics);
 
-// annulus::reachability: writes shares [layers].
+// Calls annulus::reachability: writes shares [layers].
 ANNULUS_EXPORT annulus_status annulus_layout_reachability(annulus_layout* layout, int32_t layers,
                                                           double* shares);
 
@@ -808,7 +808,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_picture(annulus_layout* layout,
                                                      const annulus_picture_options* options,
                                                      annulus_text** picture);
 
-// annulus::LayoutDifference.
+// The C form of annulus::LayoutDifference.
 typedef struct annulus_layout_difference {
   size_t struct_size;
   int64_t only_first;  // blocks kept only by the first, over all query heads
@@ -819,8 +819,8 @@ typedef struct annulus_layout_difference {
 #define ANNULUS_LAYOUT_DIFFERENCE_INIT \
   { sizeof(annulus_layout_difference), 0, 0, 0, 1 }
 
-// annulus::difference. `text`, which may be null, receives at most max_lines lines, one for each
-// row of blocks with differences; empty: no difference.
+// Calls annulus::difference. `text`, which may be null, receives at most max_lines lines, one for
+// each row of blocks with differences; empty: no difference.
 ANNULUS_EXPORT annulus_status annulus_layout_compare(annulus_layout* first, annulus_layout* second,
                                                      int64_t max_lines,
                                                      annulus_layout_difference* difference,
@@ -838,7 +838,7 @@ ANNULUS_EXPORT const char* annulus_communicator_event_text(int kind);
 // draws it.
 ANNULUS_EXPORT annulus_status annulus_ring_get_picture(annulus_ring* ring, const char** svg);
 
-// annulus::with_density. `within` may be null.
+// Calls annulus::with_density. `within` may be null.
 ANNULUS_EXPORT annulus_status annulus_layout_with_density(annulus_layout* layout, double density,
                                                           annulus_layout* within,
                                                           annulus_layout** result);

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-// annulus::TuneProgress. Texts are valid during the callback.
+// The C form of annulus::TuneProgress. Texts are valid during the callback.
 typedef struct annulus_tune_progress {
   size_t struct_size;
   int64_t done;         // candidates that were tried or dropped
@@ -30,7 +30,7 @@ typedef struct annulus_tune_progress {
 // Called on the thread that called the library.
 typedef void (*annulus_tune_callback)(void* user, const annulus_tune_progress* progress);
 
-// annulus::TuneOptions.
+// The C form of annulus::TuneOptions.
 typedef struct annulus_tune_options {
   size_t struct_size;
   double time_limit_seconds;  // the search then ends with the best so far; 0: no limit
@@ -53,13 +53,13 @@ typedef struct annulus_tune_options {
 
 typedef struct annulus_tuning annulus_tuning;
 
-// annulus::tune. Blocks the calling thread. Null options are the defaults.
+// Calls annulus::tune. Blocks the calling thread. Null options are the defaults.
 ANNULUS_EXPORT annulus_status annulus_tuning_create(annulus_device* device,
                                                     const annulus_problem* problem,
                                                     const annulus_tune_options* options,
                                                     annulus_tuning** tuning);
 
-// annulus::StepRequests: a group of equal requests in a step.
+// The C form of annulus::StepRequests: a group of equal requests in a step.
 typedef struct annulus_step_requests {
   int64_t requests;  // the number of requests in the group
   int64_t queries;   // queries of each
@@ -71,8 +71,8 @@ typedef struct annulus_step_requests {
 // The number of classes of requests: few queries and many queries.
 #define ANNULUS_REQUEST_CLASSES 2
 
-// annulus::tune_batch, with one time limit for all searches. With `step_count` 0 the step is made
-// from the bounds. Stores a tuning for each searched class in `tunings`, in the order of
+// Calls annulus::tune_batch, with one time limit for all searches. With `step_count` 0 the step is
+// made from the bounds. Stores a tuning for each searched class in `tunings`, in the order of
 // annulus_batch_plan_info.config, and their number in *count; destroy each of them. `room`, the
 // size of `tunings`, must be at least the number of classes within the bounds;
 // ANNULUS_REQUEST_CLASSES suffices. After an error there are no tunings, but a class whose search
@@ -83,7 +83,7 @@ ANNULUS_EXPORT annulus_status annulus_tuning_create_batch(
     size_t* count);
 ANNULUS_EXPORT annulus_status annulus_tuning_destroy(annulus_tuning* tuning);
 
-// annulus::TuneStatus.
+// The C form of annulus::TuneStatus.
 typedef enum annulus_tune_status {
   ANNULUS_TUNED = 0,          // the search ended by itself
   ANNULUS_TUNE_PARTIAL = 1,   // a limit or the caller ended the search; a later call searches again
@@ -91,7 +91,7 @@ typedef enum annulus_tune_status {
   ANNULUS_TUNE_PLANNED = 3    // a dry run
 } annulus_tune_status;
 
-// annulus::TuneResult.
+// The C form of annulus::TuneResult.
 typedef struct annulus_tune_result {
   size_t struct_size;
   const char* shape;           // the kind of problem
@@ -131,7 +131,7 @@ typedef struct annulus_tune_result {
 ANNULUS_EXPORT annulus_status annulus_tuning_get(annulus_tuning* tuning,
                                                  annulus_tune_result* result);
 
-// annulus::TuneCandidate: one configuration of the space.
+// The C form of annulus::TuneCandidate: one configuration of the space.
 typedef struct annulus_tune_trial {
   size_t struct_size;
   const char* config;
@@ -155,7 +155,7 @@ typedef void (*annulus_measured_callback)(void* user);
 // The texts of the result are valid during the callback; it has no trials.
 typedef void (*annulus_tuned_callback)(void* user, const annulus_tune_result* result);
 
-// annulus::BackgroundTuningOptions.
+// The C form of annulus::BackgroundTuningOptions.
 typedef struct annulus_background_tuning_options {
   size_t struct_size;
   // The problems to tune. Without problems and batches: what the device plans.
@@ -207,7 +207,7 @@ typedef enum annulus_background_tuning_state {
   ANNULUS_BACKGROUND_TUNING_ENDED = 3  // all given problems and batches are tuned, or cancelled
 } annulus_background_tuning_state;
 
-// annulus::BackgroundTuningStatus.
+// The C form of annulus::BackgroundTuningStatus.
 typedef struct annulus_background_tuning_status {
   size_t struct_size;
   int64_t state;           // ANNULUS_BACKGROUND_TUNING_*
@@ -227,7 +227,7 @@ ANNULUS_EXPORT annulus_status annulus_background_tuning_get_status(
 
 // ---- Stored results
 
-// annulus::TunedEntry.
+// The C form of annulus::TunedEntry.
 typedef struct annulus_tuned_entry {
   size_t struct_size;
   const char* path;    // its file, or its pack
