@@ -156,8 +156,7 @@ struct BatchMetadata {
   const std::int32_t* k_length = nullptr;
   // [1]: the number of requests of this step; null: BatchBounds::requests.
   const std::int32_t* requests = nullptr;
-  // [R]: the position of a request's key 0; null: 0.
-  const std::int32_t* k_position = nullptr;
+  const std::int32_t* k_position = nullptr;  // [R]: the position of a request's key 0; null: 0
   // With pages. If v_pages.ids is null, V uses K's table.
   PageTable k_pages;
   PageTable v_pages;

@@ -56,9 +56,8 @@ struct RendezvousOptions {
   // wait for a file that belongs to this user, is not a link, and leads to an answering rank 0.
   std::string address;
   int rank = 0;
-  int ranks = 1;  // at most 1024
-  // 1 to 63 bytes that identify the session; equal on all its ranks.
-  std::string token;
+  int ranks = 1;      // at most 1024
+  std::string token;  // 1 to 63 bytes that identify the session; equal on all its ranks
   // The IP address to listen on. Empty: HOST on rank 0, and on the other ranks the local address of
   // the connection to rank 0; 127.0.0.1 with "file:" and Rendezvous::over.
   std::string interface;

@@ -267,8 +267,7 @@ ANNULUS_EXPORT std::string why_unused(const KernelSet& set, const DeviceInfo& de
                                       bool compiled_ahead);
 
 struct PruneOptions {
-  // Not set: as DeviceOptions::cache_dir.
-  std::optional<std::string> folder;
+  std::optional<std::string> folder;  // not set: as DeviceOptions::cache_dir
   // If not negative, kernels older than this are removed. The age counts back from now, or from the
   // newest kernel if that is later.
   double older_than_seconds = -1;

@@ -118,8 +118,7 @@ struct Problem {
 
   // With e4m3 only: the dtype of O, kFloat16 or kBfloat16 (the default).
   std::optional<Dtype> dtype_o;
-  // With e4m3 only: which rows share the scales of Operands.
-  ScaleBlocks scale_blocks;
+  ScaleBlocks scale_blocks;  // with e4m3 only: which rows share the scales of Operands
 
   // The dtype of O. If Q, K and V have 16 bits, it is their dtype.
   Dtype output_dtype() const {
