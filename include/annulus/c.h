@@ -24,7 +24,7 @@
 //    defaults. A smaller size means a caller of an older version: the fields that it lacks have
 //    their defaults. A larger size means a newer caller: the part that this library does not know
 //    must be zero, else the call returns ANNULUS_UNSUPPORTED. In a struct that the library fills,
-//    that part becomes zero.
+//    that part becomes zero. Null options, limits and filters stand for the defaults.
 // 4. Text is UTF-8 and ends with a zero byte. The library copies texts, arrays and structs of the
 //    caller before the function returns. Texts and arrays that the library returns belong to their
 //    handle and live as long as the handle.
@@ -170,7 +170,7 @@ typedef struct annulus_device_options {
         NULL                                                                                       \
   }
 
-// Opens a device. Null options are the defaults.
+// Opens a device.
 ANNULUS_EXPORT annulus_status annulus_device_open(const annulus_device_options* options,
                                                   annulus_device** device);
 
@@ -366,10 +366,10 @@ typedef struct annulus_work_limit {
   { sizeof(annulus_work_limit), 0, NULL }
 
 // Begins a scope on this thread. Until the scope ends, the steps of all the thread's calls count
-// together against `limit`, and max_work and cancel in the options of the calls are ignored. A null
-// limit is the default one. Without a scope, functions that make, convert or count a layout have
-// the default limit, and annulus_reference_create has no limit. ANNULUS_INVALID_ARGUMENT if the
-// thread is in a scope already.
+// together against `limit`, and max_work and cancel in the options of the calls are ignored.
+// Without a scope, functions that make, convert or count a layout have the default limit, and
+// annulus_reference_create has no limit. ANNULUS_INVALID_ARGUMENT if the thread is in a scope
+// already.
 ANNULUS_EXPORT annulus_status annulus_work_scope_begin(const annulus_work_limit* limit);
 // Ends the scope of this thread, and stores the steps of its calls in *steps if it is not null.
 // ANNULUS_INVALID_ARGUMENT if there is no scope. A thread's end also ends its scope.
@@ -444,8 +444,8 @@ typedef struct annulus_plan_options {
         0, 0, NULL, 0, 0, ANNULUS_SWAP_WHEN_READY, NULL, NULL, 0, NULL                             \
   }
 
-// Calls annulus::Device::plan. It takes up to a second. Null options are the defaults. The plan is
-// immutable and keeps what it needs of the device alive.
+// Calls annulus::Device::plan. It takes up to a second. The plan is immutable and keeps what it
+// needs of the device alive.
 ANNULUS_EXPORT annulus_status annulus_plan_create(annulus_device* device,
                                                   const annulus_problem* problem,
                                                   const annulus_plan_options* options,
@@ -617,7 +617,7 @@ ANNULUS_EXPORT annulus_status annulus_pattern_normalise(const char* pattern,
                                                         annulus_text** text);
 // Checks a text from an untrusted source: if `allow_files` is 0, a text that names a file, as in
 // blocks("file"), is ANNULUS_PARSE. The other functions read files that a text names, with the
-// rights of this process. A null limit is the default one.
+// rights of this process.
 ANNULUS_EXPORT annulus_status annulus_pattern_check(const char* pattern,
                                                     const annulus_block_layout* layout,
                                                     int32_t allow_files,
@@ -741,8 +741,7 @@ typedef struct annulus_tracker_options {
   { sizeof(annulus_tracker_options), 1, 1 }
 
 // `problem` (with want_lse) and `selection` (with ANNULUS_GIVEN) must be the ones of the measured
-// plan. Null options are the defaults. Any number of threads may use a tracker at a time, each with
-// its own state and workspace.
+// plan. Any number of threads may use a tracker at a time, each with its own state and workspace.
 ANNULUS_EXPORT annulus_status annulus_importance_tracker_create(
     annulus_device* device, const annulus_problem* problem, const annulus_selection* selection,
     const annulus_tracker_options* options, annulus_importance_tracker** tracker);

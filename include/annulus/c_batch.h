@@ -5,13 +5,12 @@
 // several sets of keys: annulus/batch.h and annulus/merge.h, whose declarations have the full
 // meaning. The conventions are at the top of annulus/c.h; docs/embedding.md has the order of calls.
 //
-//   annulus_append_plan_create(device, &append, &append_plan);           // once
-//   annulus_batch_plan_create(device, &problem, NULL, &plan);            // once
+//   annulus_append_plan_create(device, &append, &append_plan);        // once
+//   annulus_batch_plan_create(device, &problem, NULL, &plan);         // once
 //   annulus_batch_plan_workspace_bytes(plan, &bytes);
-//   annulus_batch_plan_prepare(plan, stream, &metadata, workspace);      // once a step of the
-//   model
-//   annulus_append_plan_run(append_plan, stream, &append_operands);      // once a layer
-//   annulus_batch_plan_run(plan, stream, &operands, workspace);          // once a layer
+//   annulus_batch_plan_prepare(plan, stream, &metadata, workspace);   // once a step of the model
+//   annulus_append_plan_run(append_plan, stream, &append_operands);   // once a layer
+//   annulus_batch_plan_run(plan, stream, &operands, workspace);       // once a layer
 //
 // Rules of all plans here. A plan is immutable, any number of threads may use it at a time, and it
 // keeps what it needs of the device alive. Destroying a plan does not wait and calls no driver:
@@ -105,7 +104,7 @@ typedef struct annulus_batch_options {
 #define ANNULUS_BATCH_OPTIONS_INIT \
   { sizeof(annulus_batch_options), 0, 0, 0, 0, NULL }
 
-// Calls annulus::plan_batch. It takes up to some seconds. Null options are the defaults.
+// Calls annulus::plan_batch. It takes up to some seconds.
 ANNULUS_EXPORT annulus_status annulus_batch_plan_create(annulus_device* device,
                                                         const annulus_batch_problem* problem,
                                                         const annulus_batch_options* options,
@@ -241,19 +240,16 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_run(annulus_batch_plan* plan, v
 // The C form of annulus::BatchRule. Later versions may add rules.
 typedef enum annulus_batch_rule {
   ANNULUS_RULE_NONE = 0,
-  ANNULUS_RULE_REQUESTS = 1,  // the number of requests is negative or exceeds the bound
-  ANNULUS_RULE_ROWS = 2,      // q_begin descends, is negative, ends beyond the bound, or has rows
-                              // of an earlier request
-  ANNULUS_RULE_ROWS_OF_ONE = 3,  // more rows than rows_of_one
-  ANNULUS_RULE_KEYS = 4,         // a length that is negative or beyond keys_of_one
-  ANNULUS_RULE_PAGES = 5,        // keys beyond the entries of the request's pages, entries beyond
-                                 // k_entries or v_entries, or a negative begin; without pages,
-                                 // found by a run: keys beyond the rows of K or V
-  ANNULUS_RULE_ALL_KEYS = 6,     // the sum of keys up to this request exceeds the bound
-  ANNULUS_RULE_POSITION = 7,     // positions beyond 2^30
-  ANNULUS_RULE_PAGE = 8,         // found by a run: a page number outside the pages
-  ANNULUS_RULE_BLOCKS = 9,       // a block that has no key of the request or is repeated
-  ANNULUS_RULE_ROW_END = 10      // a row_end below 0 or beyond the request's keys
+  ANNULUS_RULE_REQUESTS = 1,
+  ANNULUS_RULE_ROWS = 2,
+  ANNULUS_RULE_ROWS_OF_ONE = 3,
+  ANNULUS_RULE_KEYS = 4,
+  ANNULUS_RULE_PAGES = 5,
+  ANNULUS_RULE_ALL_KEYS = 6,
+  ANNULUS_RULE_POSITION = 7,
+  ANNULUS_RULE_PAGE = 8,
+  ANNULUS_RULE_BLOCKS = 9,
+  ANNULUS_RULE_ROW_END = 10
 } annulus_batch_rule;
 
 // "positions beyond 2^30", ...; "an unknown rule" for any other number.
@@ -398,16 +394,13 @@ ANNULUS_EXPORT annulus_status annulus_append_plan_run(annulus_append_plan* plan,
 // The C form of annulus::AppendRule. Later versions may add rules.
 typedef enum annulus_append_rule {
   ANNULUS_APPEND_RULE_NONE = 0,
-  ANNULUS_APPEND_RULE_ROWS = 1,      // the number of rows is negative or exceeds the bound
-  ANNULUS_APPEND_RULE_REQUESTS = 2,  // the number of requests is negative or exceeds the bound; or
-                                     // q_begin is negative, descends or ends beyond the bound there
-  ANNULUS_APPEND_RULE_SLOT = 3,      // a slot below -1 or beyond the pages
-  ANNULUS_APPEND_RULE_KEY = 4,       // a row before its request's key 0, or a k_length that is
-                                     // negative or beyond keys_of_one
-  ANNULUS_APPEND_RULE_ENTRY = 5,     // a key beyond the entries of its request's pages, or beyond
-                                     // the rows of K or V, or a negative begin
-  ANNULUS_APPEND_RULE_PAGE = 6,      // a page number outside the pages
-  ANNULUS_APPEND_RULE_POSITION = 7   // a position beyond 2^30 or outside the tables
+  ANNULUS_APPEND_RULE_ROWS = 1,
+  ANNULUS_APPEND_RULE_REQUESTS = 2,
+  ANNULUS_APPEND_RULE_SLOT = 3,
+  ANNULUS_APPEND_RULE_KEY = 4,
+  ANNULUS_APPEND_RULE_ENTRY = 5,
+  ANNULUS_APPEND_RULE_PAGE = 6,
+  ANNULUS_APPEND_RULE_POSITION = 7
 } annulus_append_rule;
 
 // "a slot that is none", ...; "an unknown rule" for any other number.

@@ -48,8 +48,7 @@ typedef struct annulus_layout_options {
 
 // ---- Making, reading, destroying
 
-// Calls annulus::make_layout. `blocks` is the layout of blocks() in the text. Null options are the
-// defaults.
+// Calls annulus::make_layout. `blocks` is the layout of blocks() in the text.
 ANNULUS_EXPORT annulus_status annulus_layout_make(const char* pattern,
                                                   const annulus_block_layout* blocks,
                                                   const annulus_layout_sizes* sizes,
@@ -188,7 +187,6 @@ ANNULUS_EXPORT annulus_status annulus_layout_export(annulus_layout* layout, cons
 typedef struct annulus_layout_cache annulus_layout_cache;
 typedef struct annulus_layout_query annulus_layout_query;
 
-// Null limits are the defaults.
 ANNULUS_EXPORT annulus_status annulus_layout_cache_create(const annulus_cache_limits* limits,
                                                           annulus_layout_cache** cache);
 // Layouts that the cache returned stay valid.

@@ -5,17 +5,14 @@
 // (annulus/ring.h) and joins (annulus/join.h), whose declarations have the full meaning;
 // docs/ring.md explains rings. The conventions are at the top of annulus/c.h.
 //
-//   options.address = "tcp:10.0.0.1:29500", options.token = job, options.rank = r, options.ranks =
-//   4;
-//   annulus_rendezvous_meet(&options, &meeting);                           // on every rank
+//   annulus_rendezvous_meet(&options, &meeting);                        // on every rank
 //   annulus_communicator_meet(device, meeting, NULL, &ranks);
 //   annulus_ring_rank_plan_create(device, ranks, &problem, NULL, &plan);
-//   annulus_ring_rank_plan_get_rank(plan, &rank);                          // its rows and
-//   workspace
+//   annulus_ring_rank_plan_get_rank(plan, &rank);                       // its rows and workspace
 //   annulus_ring_rank_plan_run(plan, &call, NULL);
 //
-//   annulus_ring_create(devices, 4, &problem, NULL, &ring);                // or: one process
-//   annulus_ring_run(ring, calls, 4);                                      // one call per rank
+//   annulus_ring_create(devices, 4, &problem, NULL, &ring);             // or: in one process
+//   annulus_ring_run(ring, calls, 4);                                   // one call per rank
 //
 // Calls of a communicator, and runs over one, may wait for the other ranks, up to a deadline. Only
 // one thread at a time may be inside such a call: a second thread gets ANNULUS_INVALID_ARGUMENT.
@@ -151,8 +148,7 @@ typedef struct annulus_regroup_options {
 #define ANNULUS_REGROUP_OPTIONS_INIT \
   { sizeof(annulus_regroup_options), NULL, 0, 0, 5000 }
 
-// Calls annulus::Rendezvous::regroup. Afterwards `rendezvous` can only be destroyed. Null options
-// are the defaults.
+// Calls annulus::Rendezvous::regroup. Afterwards `rendezvous` can only be destroyed.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_regroup(annulus_rendezvous* rendezvous,
                                                          const annulus_regroup_options* options,
                                                          annulus_rendezvous** regrouped);
@@ -183,8 +179,7 @@ typedef struct annulus_communicator_options {
 #define ANNULUS_COMMUNICATOR_OPTIONS_INIT \
   { sizeof(annulus_communicator_options), 0, 1, 30000, 600000, 8 }
 
-// Opens a communicator of ranks that share an id (see annulus::Communicator::open). Null options
-// are the defaults.
+// Opens a communicator of ranks that share an id (see annulus::Communicator::open).
 ANNULUS_EXPORT annulus_status annulus_communicator_open(annulus_device* device,
                                                         const annulus_communicator_id* id,
                                                         int32_t ranks, int32_t rank,
@@ -377,7 +372,7 @@ typedef struct annulus_ring_options {
   { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL, NULL, ANNULUS_ROUTE_AUTO, 0 }
 
 // Calls annulus::plan_ring: `devices` has one handle for each rank, and a device may occur several
-// times. Null options are the defaults. The ring keeps what it needs of the devices alive.
+// times. The ring keeps what it needs of the devices alive.
 ANNULUS_EXPORT annulus_status annulus_ring_create(annulus_device* const* devices, size_t ranks,
                                                   const annulus_problem* problem,
                                                   const annulus_ring_options* options,
@@ -387,8 +382,7 @@ ANNULUS_EXPORT annulus_status annulus_ring_create(annulus_device* const* devices
 ANNULUS_EXPORT annulus_status annulus_ring_destroy(annulus_ring* ring);
 
 // Calls annulus::ring_step: writes the problem to pass to annulus_tuning_create (annulus/c_tune.h)
-// with the device of rank 0. It points to the texts and the layout of `problem`. Null options are
-// the defaults.
+// with the device of rank 0. It points to the texts and the layout of `problem`.
 ANNULUS_EXPORT annulus_status annulus_ring_get_step(size_t ranks, const annulus_problem* problem,
                                                     const annulus_ring_options* options,
                                                     annulus_problem* step);
@@ -466,10 +460,10 @@ ANNULUS_EXPORT annulus_status annulus_ring_run(annulus_ring* ring, const annulus
 
 typedef struct annulus_ring_rank_plan annulus_ring_rank_plan;
 
-// Calls annulus::plan_ring over a communicator, which all ranks call together. Null options are the
-// defaults. The plan keeps what it needs of device and communicator alive. Errors are the same on
-// every rank. But unreadable arguments (a null, a pattern with a syntax error) fail only on this
-// rank, while the others wait for it until the deadline.
+// Calls annulus::plan_ring over a communicator, which all ranks call together. The plan keeps what
+// it needs of device and communicator alive. Errors are the same on every rank. But unreadable
+// arguments (a null, a pattern with a syntax error) fail only on this rank, while the others wait
+// for it until the deadline.
 ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_create(annulus_device* device,
                                                             annulus_communicator* communicator,
                                                             const annulus_problem* problem,

@@ -145,7 +145,7 @@ typedef struct annulus_tuned_filter {
 #define ANNULUS_TUNED_FILTER_INIT \
   { sizeof(annulus_tuned_filter), NULL, NULL, 0, 0 }
 
-// Calls annulus::export_tuned. Null filter: all entries.
+// Calls annulus::export_tuned.
 ANNULUS_EXPORT annulus_status annulus_tuned_export(const char* pack,
                                                    const annulus_tuned_filter* filter,
                                                    const char* tuned_path,
@@ -178,8 +178,7 @@ typedef struct annulus_tuned_verify_options {
 #define ANNULUS_TUNED_VERIFY_OPTIONS_INIT \
   { sizeof(annulus_tuned_verify_options), NULL, 0, 0, 0, NULL }
 
-// Calls annulus::verify_tuned. Null options are the defaults. If it measures, it blocks like
-// annulus_tuning_create.
+// Calls annulus::verify_tuned. If it measures, it blocks like annulus_tuning_create.
 ANNULUS_EXPORT annulus_status annulus_tuned_verify(annulus_device* device,
                                                    const annulus_tuned_verify_options* options,
                                                    annulus_tuned_report** report);
@@ -193,8 +192,7 @@ ANNULUS_EXPORT annulus_status annulus_tuned_prune(const char* tuned_path, const 
 ANNULUS_EXPORT annulus_status annulus_tuned_remove(const char* name, const char* tuned_path,
                                                    int32_t dry_run, annulus_tuned_report** report);
 
-// Calls annulus::why_tuned, for plans, for plans with a selection, and for batches. Null options
-// are the defaults.
+// Calls annulus::why_tuned, for plans, for plans with a selection, and for batches.
 ANNULUS_EXPORT annulus_status annulus_tuned_why(annulus_device* device,
                                                 const annulus_problem* problem,
                                                 annulus_tuned_report** report);
@@ -218,7 +216,7 @@ ANNULUS_EXPORT annulus_status annulus_tuned_why_batch(annulus_device* device,
 //   options.devices = "h100,sim:sm_80";
 //   annulus_warm_work_run(work, &options, &result);       // seconds to minutes
 
-// Calls annulus::shape_line. Null options are the defaults.
+// Calls annulus::shape_line.
 ANNULUS_EXPORT annulus_status annulus_shape_line(const annulus_problem* problem,
                                                  const annulus_plan_options* options,
                                                  annulus_text** text);
@@ -235,7 +233,7 @@ ANNULUS_EXPORT annulus_status annulus_warm_work_add(annulus_warm_work* work,
                                                     const annulus_problem* problem,
                                                     const annulus_plan_options* options,
                                                     const annulus_selection* selection);
-// Adds a plan of a batch. Null options are the defaults.
+// Adds a plan of a batch.
 ANNULUS_EXPORT annulus_status annulus_warm_work_add_batch(annulus_warm_work* work,
                                                           const annulus_batch_problem* problem,
                                                           const annulus_batch_options* options);
@@ -523,7 +521,7 @@ typedef struct annulus_reference_options {
 
 typedef struct annulus_reference annulus_reference;
 
-// Calls annulus::reference. Null options are the defaults.
+// Calls annulus::reference.
 ANNULUS_EXPORT annulus_status annulus_reference_create(const annulus_problem* problem,
                                                        const annulus_host_inputs* inputs,
                                                        const annulus_reference_options* options,
@@ -669,7 +667,7 @@ ANNULUS_EXPORT size_t annulus_dims_count(void);
 // An index of annulus_dims_count() or more is ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_dims_get(size_t index, int64_t* dim_qk, int64_t* dim_v);
 
-// Calls annulus::pair_density. Needs no device. A null limit is the default one.
+// Calls annulus::pair_density. Needs no device.
 ANNULUS_EXPORT annulus_status annulus_problem_density(const annulus_problem* problem,
                                                       const annulus_work_limit* limit,
                                                       double* density);
@@ -730,7 +728,7 @@ typedef struct annulus_simulation {
 #define ANNULUS_SIMULATION_INIT \
   { sizeof(annulus_simulation), 0, 0, 1 }
 
-// Calls annulus::Device::set_simulation. Null stands for the defaults.
+// Calls annulus::Device::set_simulation.
 ANNULUS_EXPORT annulus_status annulus_device_set_simulation(annulus_device* device,
                                                             const annulus_simulation* simulation);
 
@@ -803,7 +801,7 @@ ANNULUS_EXPORT annulus_status annulus_pattern_statistics(const char* pattern,
 ANNULUS_EXPORT annulus_status annulus_layout_reachability(annulus_layout* layout, int32_t layers,
                                                           double* shares);
 
-// Draws the layout. Null options are the defaults.
+// Draws the layout.
 ANNULUS_EXPORT annulus_status annulus_layout_picture(annulus_layout* layout,
                                                      const annulus_picture_options* options,
                                                      annulus_text** picture);

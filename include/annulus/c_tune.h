@@ -53,7 +53,7 @@ typedef struct annulus_tune_options {
 
 typedef struct annulus_tuning annulus_tuning;
 
-// Calls annulus::tune. Blocks the calling thread. Null options are the defaults.
+// Calls annulus::tune. Blocks the calling thread.
 ANNULUS_EXPORT annulus_status annulus_tuning_create(annulus_device* device,
                                                     const annulus_problem* problem,
                                                     const annulus_tune_options* options,
@@ -182,7 +182,7 @@ typedef struct annulus_background_tuning_options {
 
 typedef struct annulus_background_tuning annulus_background_tuning;
 
-// Null options are the defaults. Closing the device ends the tuning, whose handle is still
+// Makes an annulus::BackgroundTuning. Closing the device ends the tuning, whose handle is still
 // destroyed.
 ANNULUS_EXPORT annulus_status annulus_background_tuning_create(
     annulus_device* device, const annulus_background_tuning_options* options,

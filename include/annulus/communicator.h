@@ -3,8 +3,8 @@
 
 // Ranks that meet, exchange control messages over TCP, and exchange rows over NCCL.
 //
-//   Rendezvous ranks = Rendezvous::meet({.address = "tcp:10.0.0.1:29500", .rank = rank, .ranks = 4,
-//   .token = job});
+//   Rendezvous ranks = Rendezvous::meet({.address = "tcp:10.0.0.1:29500",
+//                                        .rank = rank, .ranks = 4, .token = job});
 //   Communicator communicator = Communicator::open(device, ranks);
 //   communicator.exchange(stream, sends, receives);                  // on every rank
 //

@@ -4,8 +4,8 @@
 // One attention problem: O = softmax(mask(score(Q K^T))) V per batch and head, with grouped
 // key/value heads. A problem is a plain value; annulus/device.h plans and runs it.
 //
-//   Problem problem{.heads = 32, .kv_heads = 8, .seq_q = 4096, .seq_k = 4096, .dim_qk = 128, .dim_v
-//   = 128};
+//   Problem problem{.heads = 32, .kv_heads = 8, .seq_q = 4096, .seq_k = 4096,
+//                   .dim_qk = 128, .dim_v = 128};
 //   problem.pattern = Pattern::parse("causal & window(511,0)");
 //
 // Letters: B batch, H query heads, Hkv key/value heads, Sq, Sk lengths, Dqk, Dv head dims.
@@ -118,7 +118,7 @@ struct Problem {
 
   // With e4m3 only: the dtype of O, kFloat16 or kBfloat16 (the default).
   std::optional<Dtype> dtype_o;
-  ScaleBlocks scale_blocks;  // with e4m3 only: which rows share the scales of Operands
+  ScaleBlocks scale_blocks;  // rows that share the scales of Operands; with e4m3 only
 
   // The dtype of O. If Q, K and V have 16 bits, it is their dtype.
   Dtype output_dtype() const {
