@@ -176,8 +176,8 @@ ANNULUS_EXPORT annulus_status annulus_device_open(const annulus_device_options* 
 
 // Closes the device. Its plans stay usable. Memory of annulus_device_allocate that was not released
 // is released now. When the device and its last plan are gone, all memory returns to the allocator,
-// after waiting for the device. ANNULUS_INVALID_ARGUMENT in a callback of a background tuning of
-// the device, because the tuning ends with the device.
+// after waiting for the device. In a callback of a background tuning of the device it returns
+// ANNULUS_INVALID_ARGUMENT, and the tuning continues.
 ANNULUS_EXPORT annulus_status annulus_device_close(annulus_device* device);
 
 // The C form of annulus::DeviceInfo.

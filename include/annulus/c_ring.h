@@ -16,7 +16,8 @@
 //
 // Calls of a communicator, and runs over one, may wait for the other ranks, up to a deadline. Only
 // one thread at a time may be inside such a call: a second thread gets ANNULUS_INVALID_ARGUMENT.
-// Any thread may call the functions that only read: annulus_communicator_get_* and _wait.
+// Any thread may call the functions that only read: annulus_communicator_get_*, _next_event and
+// _wait.
 
 #include "annulus/c.h"
 #include "annulus/c_batch.h"

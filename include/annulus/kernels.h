@@ -36,6 +36,7 @@
 namespace annulus::inline v0 {
 
 // ---- The installation
+//
 // The parts that are installed on this machine, and the default device of Device::open(), for lists
 // of devices, and for reports of problems before a device is opened.
 //

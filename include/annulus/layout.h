@@ -305,11 +305,11 @@ class ANNULUS_EXPORT LayoutCache {
 
 // Makes the layout of make_layout() above with kernels on a device, bit for bit. A block is
 // classified by its ranges of positions for causal, windows, sinks, first globals, documents and
-// leaves of blocks, and pair by pair for other leaves. So it pays for patterns with other leaves,
-// and on idle GPUs. It compiles a kernel for each structure of an expression, uses the default
-// stream, allocates on the device and waits. Also throws Error{kUnsupported} for a sum, for
-// blocks(), for lengths above 2^30 and for more than 2^28 random choices, and Error{kOutOfMemory},
-// Error{kCompile} and Error{kDevice}.
+// leaves of blocks, and pair by pair for other leaves. So it is worth its time for patterns with
+// other leaves, and on idle GPUs. It compiles a kernel for each structure of an expression, uses
+// the default stream, allocates on the device and waits. Also throws Error{kUnsupported} for a sum,
+// for blocks(), for lengths above 2^30 and for more than 2^28 random choices, and
+// Error{kOutOfMemory}, Error{kCompile} and Error{kDevice}.
 ANNULUS_EXPORT BlockLayout make_layout(const Device& device, const Pattern& pattern,
                                        const LayoutSizes& sizes, const LayoutOptions& options = {});
 
