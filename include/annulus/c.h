@@ -766,6 +766,7 @@ ANNULUS_EXPORT annulus_status annulus_importance_tracker_update(annulus_importan
                                                                 void* workspace);
 
 // ---- Checks and metrics (annulus/observe.h)
+
 // Checks whether annulus_plan_create would accept the problem on some device and, if `operands` is
 // not null, whether annulus_plan_run would accept them. annulus_last_error() has the reason. Needs
 // no device.

@@ -159,6 +159,7 @@ class ANNULUS_EXPORT Pattern {
 };
 
 // ---- Leaves. They throw Error{kInvalidArgument} for numbers outside their range.
+
 ANNULUS_EXPORT Pattern dense();   // all pairs
 ANNULUS_EXPORT Pattern causal();  // k <= q
 // -left <= k - q <= right; -1 is unbounded. A bound below -1 lies on the other side of the query:
