@@ -15,15 +15,15 @@
 //   }
 //
 // The host passes structure and bounds. Whatever lengths the device memory holds, the plans launch
-// the same kernels with the same sizes, so that a graph that is captured once serves every step
-// within the bounds.
+// the same kernels with the same sizes, so a graph captured once serves every step within the
+// bounds.
 //
 // Rules of both kinds of plans. A plan is immutable, any number of threads may use it at a time,
 // and copies share it. It keeps what it needs of the device alive, but a captured graph does not
 // keep the plan alive. prepare(), run() and clear_status() put launches on `stream` and return:
 // they allocate nothing, take no lock and do not wait, and they may be captured in a graph. If they
-// throw, nothing was launched. The caller owns all device memory, which must stay until the work on
-// the stream has ended.
+// throw, nothing was launched. Device memory is the caller's and must stay until the stream's work
+// has ended.
 //
 // Letters: R requests, H query heads, Hkv key/value heads, Dqk, Dv head dims, P rows of a page.
 // Rows of Q and O of all requests are in one tensor each, request after request; a row of Q is a
@@ -43,8 +43,8 @@ namespace annulus::inline v0 {
 
 // ---- Batches
 
-// The bounds of a step. They determine the plan's workspace and the size of its launches; smaller
-// steps take less time.
+// The bounds of a step. They determine workspace and sizes of launches; smaller steps take less
+// time.
 struct BatchBounds {
   std::int64_t requests = 0;     // 1 to 65535
   std::int64_t rows = 0;         // rows of Q of all requests together; at least 1
@@ -66,8 +66,7 @@ struct KeyInterleave {
   std::int64_t rank = 0;   // 0 to ranks - 1
 };
 // The number of the first `keys` keys of a request that are on the rank. Throws
-// Error{kInvalidArgument} if there is no such rank, or if `keys` is negative or more than
-// kMaxPosition.
+// Error{kInvalidArgument} if there is no such rank, or `keys` is negative or above kMaxPosition.
 ANNULUS_EXPORT std::int64_t held_keys(const KeyInterleave& interleave, std::int64_t keys);
 
 // Attention of a batch of requests. A request with n queries and m keys is the problem with Sq = n,
@@ -81,19 +80,16 @@ struct BatchProblem {
 
   // Which keys a query sees. The keys of each query must be one run or a few runs, as for dense,
   // causal, window, sink, prefix, global, queries and keys, and for their combinations by & and |.
-  // Heads may differ (heads(...)); heads of a group that share tiles read the keys that any of them
-  // sees.
+  // Heads may differ (heads(...)); heads of a group that share tiles read the union of their keys.
   Pattern pattern;
   Score score;  // all terms are supported; b of score_mod is the request's number
 
   BatchBounds most;
-  // P, the rows of a page of K and of V; 0: no pages. Any number is allowed; multiples of 16 are
-  // fast.
+  // P, the rows of a page of K and of V; 0: no pages. Multiples of 16 are fast.
   std::int64_t page_rows = 0;
   // C, the keys of a block; a multiple of 16 up to 2^29, independent of page_rows; 0: no lists of
-  // blocks. With lists, a query sees exactly the keys that are visible in the pattern and are in
-  // the blocks listed for its request and its head of K and V (BatchMetadata::blocks), as sparse
-  // decoding chooses them.
+  // blocks. With lists, as in sparse decoding, a query sees exactly the visible keys of the pattern
+  // that are in the blocks listed for its request and its head of K and V (BatchMetadata::blocks).
   std::int64_t block_keys = 0;
   std::int64_t most_blocks = 0;  // entries of a list; 1 to 2^18 with block_keys, else 0
   // With several ranks, K and V have only the keys of this rank, packed without gaps in pages or in
@@ -146,8 +142,7 @@ struct PageTable {
 };
 
 // The description of a step: int32 arrays in device memory, 4-byte aligned. prepare() reads them in
-// stream order. run() reads page tables, k_begin, v_begin, row_end and tree_bits again. The host
-// never reads them.
+// stream order; run() reads page tables, k_begin, v_begin, row_end and tree_bits again.
 struct BatchMetadata {
   // [R + 1], ascending: the rows of Q of request r are q_begin[r] to q_begin[r + 1] - 1. Rows of no
   // request are neither read nor written.
@@ -196,7 +191,7 @@ struct BatchMetadata {
 // of 8, and `row` is below 2^30. If some request may have more than 64 rows of (query, head of a
 // group), sm_90a has stricter rules: strides of Q, K and V whose dimension has several entries, and
 // Q's stride between groups of heads, are above 0 and below 2^39; `page` and `head` of K and V may
-// also be 0.
+// be 0.
 struct BatchStrides {
   std::int64_t page = 0;  // between pages; without pages and k_begin, between requests
   std::int64_t row = 0;
@@ -361,8 +356,7 @@ struct Rotary {
   // The number of first elements of a head that are rotated; the others are copied. A multiple of
   // 8, with kHalves of 16; at most Dqk and 1024. 0: Dqk.
   std::int64_t dims = 0;
-  // At least 1. Frequency i is base^(-2 i / dims) radians per position, unless `frequencies` is
-  // set.
+  // At least 1. Frequency i is base^(-2 i / dims) radians per position without `frequencies`.
   double base = 10000;
   // [dims / 2], in radians per position, from -4 to 4, for scaled embeddings (Llama 3, YaRN).
   // Empty: computed from `base`.
@@ -384,12 +378,12 @@ struct AppendProblem {
   AppendPlace place = AppendPlace::kSlots;
   std::int64_t page_rows = 0;  // P; 0: no pages
   // With kRequests: the keys that this rank holds, as in BatchProblem::interleave. Only this rank's
-  // new keys and values are written, but Q is rotated on all ranks. With kSlots, slot -1 marks the
-  // keys of other ranks.
+  // new keys and values are written, but Q is rotated on all ranks. With kSlots, slot -1 skips a
+  // key.
   KeyInterleave interleave;
   Rotary rotary;
-  // The largest step: `rows`, up to 2^27, and with kRequests `requests` and `keys_of_one`. Other
-  // fields are ignored.
+  // The largest step; only `rows`, up to 2^27, and with kRequests `requests` and `keys_of_one` are
+  // used.
   BatchBounds most;
 };
 
@@ -414,8 +408,8 @@ struct AppendOperands {
   BatchStrides k_strides;
   BatchStrides v_strides;
   // The number of pages (without pages: rows) of K and V, to detect numbers outside. 0: 2^31 - 1,
-  // so that almost nothing is checked. Ignored without pages and begins, when each request has room
-  // for keys_of_one keys.
+  // so that almost nothing is checked. Ignored without pages and begins: each request has room for
+  // keys_of_one.
   std::int64_t k_pages = 0;
   std::int64_t v_pages = 0;
 

@@ -97,8 +97,7 @@ typedef void (*annulus_log_callback)(void* user, int32_t level, const char* text
 
 // Stores the address of `bytes` > 0 bytes of device memory, a multiple of `alignment` (256), in
 // *address and returns 0. After another return value or a null address, the call that needed the
-// memory returns ANNULUS_OUT_OF_MEMORY. annulus::AllocatorCallbacks has the rules of both
-// callbacks.
+// memory returns ANNULUS_OUT_OF_MEMORY. See annulus::AllocatorCallbacks for the rules.
 typedef int (*annulus_allocate_callback)(void* user, size_t bytes, size_t alignment,
                                          void** address);
 // Takes back memory that no work uses any more.
@@ -368,8 +367,7 @@ typedef struct annulus_work_limit {
 // Begins a scope on this thread. Until the scope ends, the steps of all the thread's calls count
 // together against `limit`, and max_work and cancel in the options of the calls are ignored.
 // Without a scope, functions that make, convert or count a layout have the default limit, and
-// annulus_reference_create has no limit. ANNULUS_INVALID_ARGUMENT if the thread is in a scope
-// already.
+// annulus_reference_create has no limit. ANNULUS_INVALID_ARGUMENT inside another scope.
 ANNULUS_EXPORT annulus_status annulus_work_scope_begin(const annulus_work_limit* limit);
 // Ends the scope of this thread, and stores the steps of its calls in *steps if it is not null.
 // ANNULUS_INVALID_ARGUMENT if there is no scope. A thread's end also ends its scope.
@@ -379,8 +377,8 @@ ANNULUS_EXPORT annulus_status annulus_work_scope_end(int64_t* steps);
 
 typedef struct annulus_plan annulus_plan;
 
-// Distances in elements between neighbours of a [B, S, H, D] tensor; the stride of D is 1. The
-// others are multiples of 8 (of 16 with e4m3) if their dimension is larger than 1.
+// Distances in elements between neighbours of a [B, S, H, D] tensor; the stride of D is 1. If
+// another dimension is larger than 1, its stride is a multiple of 8 (of 16 with e4m3).
 typedef struct annulus_strides {
   int64_t batch;
   int64_t head;
@@ -412,8 +410,7 @@ typedef struct annulus_plan_options {
   const char* config;     // name of a kernel configuration; null: tuned, else chosen
   int64_t block_rows;     // block size for block_density;
   int64_t block_columns;  // 0 and 0: the size of the kernel's tile
-  // If has_strides is 1: the strides of the operands of later runs, so that a kernel is chosen that
-  // can take them.
+  // If has_strides is 1: the strides of later operands, for which a kernel is chosen.
   annulus_strides q_strides;
   annulus_strides k_strides;
   annulus_strides v_strides;
@@ -482,8 +479,7 @@ ANNULUS_EXPORT annulus_status annulus_plan_state(annulus_plan* plan, int32_t* st
 // negative. If the time runs out, *state is still ANNULUS_PLAN_COMPILING.
 ANNULUS_EXPORT annulus_status annulus_plan_wait(annulus_plan* plan, double seconds, int32_t* state);
 
-// Calls annulus::Plan::swap. ANNULUS_INVALID_ARGUMENT while the plan's own kernel is being
-// compiled.
+// Calls annulus::Plan::swap. ANNULUS_INVALID_ARGUMENT while its kernel is compiled.
 ANNULUS_EXPORT annulus_status annulus_plan_swap(annulus_plan* plan);
 // Stores 1 if annulus_plan_swap would change the kernel, else 0.
 ANNULUS_EXPORT annulus_status annulus_plan_can_swap(annulus_plan* plan, int32_t* can);
@@ -527,8 +523,7 @@ typedef struct annulus_plan_info {
 ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* info);
 
 // Stores the bytes of scratch device memory that a run needs, 16-byte aligned; may be 0. Two runs
-// that may execute at the same time need separate workspaces; annulus::Plan::workspace_bytes has
-// the rules.
+// that may execute at the same time need separate workspaces (see annulus::Plan::workspace_bytes).
 ANNULUS_EXPORT annulus_status annulus_plan_workspace_bytes(annulus_plan* plan, size_t* bytes);
 
 // A state in device memory, fp32, contiguous (see annulus::StatePointers).
@@ -599,8 +594,7 @@ ANNULUS_EXPORT annulus_status annulus_bound_destroy(annulus_bound* bound);
 
 typedef struct annulus_text annulus_text;
 
-// *characters lives as long as the handle. *length does not count the zero byte; `length` may be
-// null.
+// *characters lives as long as the handle. *length excludes the zero byte; `length` may be null.
 ANNULUS_EXPORT annulus_status annulus_text_get(annulus_text* text, const char** characters,
                                                size_t* length);
 ANNULUS_EXPORT annulus_status annulus_text_destroy(annulus_text* text);
@@ -768,8 +762,7 @@ ANNULUS_EXPORT annulus_status annulus_importance_tracker_update(annulus_importan
 // ---- Checks and metrics (annulus/observe.h)
 
 // Checks whether annulus_plan_create would accept the problem on some device and, if `operands` is
-// not null, whether annulus_plan_run would accept them. annulus_last_error() has the reason. Needs
-// no device.
+// not null, whether annulus_plan_run would accept them. Needs no device.
 ANNULUS_EXPORT annulus_status annulus_problem_validate(const annulus_problem* problem,
                                                        const annulus_operands* operands);
 

@@ -18,8 +18,7 @@
 // alive. Functions with a `stream` put launches on it and return: they allocate nothing, take no
 // lock and do not wait, and they may be captured in a graph. The caller owns all device memory,
 // which must stay until the work on the stream has ended. Functions that read a status wait for the
-// device's default stream, so wait for other streams first, and do not call them while a stream is
-// being captured.
+// device's default stream, so wait for other streams first, and do not call them during a capture.
 //
 // Letters: R requests, H query heads, Hkv key/value heads, head dims Dqk and Dv, P rows of a page.
 
@@ -51,8 +50,7 @@ typedef struct annulus_key_interleave {
 #define ANNULUS_KEY_INTERLEAVE_INIT \
   { 1, 1, 0 }
 
-// Stores the number of the first `keys` keys of a request that are on the rank (see
-// annulus::held_keys).
+// Calls annulus::held_keys for the first `keys` keys of a request.
 ANNULUS_EXPORT annulus_status annulus_interleave_held_keys(const annulus_key_interleave* interleave,
                                                            int64_t keys, int64_t* held);
 
@@ -111,8 +109,7 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_create(annulus_device* device,
                                                         annulus_batch_plan** plan);
 ANNULUS_EXPORT annulus_status annulus_batch_plan_destroy(annulus_batch_plan* plan);
 
-// The C form of annulus::BatchInfo. Numbers of a kernel describe the kernel for requests with few
-// queries.
+// The C form of annulus::BatchInfo. Numbers of a kernel are for few queries.
 typedef struct annulus_batch_plan_info {
   size_t struct_size;
   const char* config;     // the kernel for requests with few queries, then the kernel for others
@@ -166,8 +163,7 @@ typedef struct annulus_batch_metadata {
   annulus_page_table k_pages;  // K's pages
   annulus_page_table v_pages;  // V's pages; null ids: K's table
   // Without pages, [R]: the row of K (of V) with a request's first key. If v_begin is null, V uses
-  // k_begin. If both are null, request r has keys_of_one rows from r * annulus_batch_strides.page
-  // on.
+  // k_begin. If both are null, request r begins at r * annulus_batch_strides.page.
   const int32_t* k_begin;
   const int32_t* v_begin;
   const int32_t* blocks;  // [R, Hkv, most_blocks] with block_keys, padded with -1
@@ -263,8 +259,7 @@ typedef struct annulus_batch_status {
 } annulus_batch_status;
 #define ANNULUS_BATCH_STATUS_INIT \
   { sizeof(annulus_batch_status), 0, 0 }
-// Reads the errors found so far from a workspace on which prepare has run. A broken rule is not an
-// error of this call.
+// Reads the errors in a workspace after prepare. A broken rule is not an error of this call.
 ANNULUS_EXPORT annulus_status annulus_batch_plan_get_status(annulus_batch_plan* plan,
                                                             const void* workspace,
                                                             annulus_batch_status* status);
@@ -419,8 +414,7 @@ typedef struct annulus_append_status {
 ANNULUS_EXPORT annulus_status annulus_append_plan_clear_status(annulus_append_plan* plan,
                                                                void* stream, uint32_t* word);
 
-// Reads the errors that runs with this word have found so far. A broken rule is not an error of
-// this call.
+// Reads the errors of runs with this word. A broken rule is not an error of this call.
 ANNULUS_EXPORT annulus_status annulus_append_plan_get_status(annulus_append_plan* plan,
                                                              const uint32_t* word,
                                                              annulus_append_status* status);

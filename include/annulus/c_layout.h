@@ -1,9 +1,8 @@
 #ifndef ANNULUS_C_LAYOUT_H_
 #define ANNULUS_C_LAYOUT_H_
 
-// The C interface of block layouts, their cache, and the formats and files of other libraries:
-// annulus/layout.h, whose declarations have the full meaning. The conventions are at the top of
-// annulus/c.h.
+// The C interface of block layouts, their cache, and the formats and files of other libraries: see
+// annulus/layout.h for the full meaning, and annulus/c.h for the conventions.
 //
 //   annulus_layout_make("causal & window(511,0)", NULL, &sizes, NULL, &layout);
 //   annulus_layout_get(layout, &arrays);       // for annulus_problem.layout
@@ -85,8 +84,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_subtract(annulus_layout* a, annulus
 // Exchanges row blocks and column blocks.
 ANNULUS_EXPORT annulus_status annulus_layout_transpose(annulus_layout* layout,
                                                        annulus_layout** result);
-// The layout of a shard (see annulus::slice). It has the rows and columns of the segments, one
-// segment after another.
+// The layout of a shard (see annulus::slice). It has the segments' rows and columns.
 ANNULUS_EXPORT annulus_status annulus_layout_slice(annulus_layout* layout,
                                                    const annulus_segment* rows, size_t row_count,
                                                    const annulus_segment* columns,

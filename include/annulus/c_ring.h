@@ -16,8 +16,7 @@
 //
 // Calls of a communicator, and runs over one, may wait for the other ranks, up to a deadline. Only
 // one thread at a time may be inside such a call: a second thread gets ANNULUS_INVALID_ARGUMENT.
-// Any thread may call the functions that only read: annulus_communicator_get_*, _next_event and
-// _wait.
+// Any thread may call annulus_communicator_get_*, _next_event and _wait.
 
 #include "annulus/c.h"
 #include "annulus/c_batch.h"
@@ -49,8 +48,7 @@ ANNULUS_EXPORT annulus_status annulus_rendezvous_meet(const annulus_rendezvous_o
 
 // An all-gather of the engine: takes `bytes` bytes of this rank (the same number on every rank),
 // writes the bytes of all ranks in rank order to `all` (ranks * bytes), and returns 0. It is called
-// once, on the thread that called the library. After another return value that call returns
-// ANNULUS_COMMUNICATION.
+// once, on the thread that called the library. Another return value is ANNULUS_COMMUNICATION.
 typedef int (*annulus_all_gather_callback)(void* user, const void* own, size_t bytes, void* all);
 
 // Calls annulus::Rendezvous::over. The options' address is ignored, and the token may be null.
@@ -104,8 +102,7 @@ typedef enum annulus_arrival {
 } annulus_arrival;
 
 // Calls annulus::Rendezvous::gather: like annulus_rendezvous_all_gather, but stores an
-// annulus_arrival for each rank in `arrivals` instead of failing for gone and late ranks; their
-// counts are 0.
+// annulus_arrival for each rank in `arrivals`; gone and late ranks have count 0.
 ANNULUS_EXPORT annulus_status annulus_rendezvous_gather(annulus_rendezvous* rendezvous,
                                                         const void* own, size_t bytes,
                                                         int64_t deadline_ms, void* all, size_t room,
@@ -452,8 +449,7 @@ typedef struct annulus_ring_call {
   { sizeof(annulus_ring_call), NULL, NULL, NULL }
 
 // Puts the work of all ranks on their streams and returns (see annulus::RingPlan::run). It
-// allocates nothing, takes no lock and does not wait, and it may be captured if all streams are
-// part of the capture.
+// allocates nothing, takes no lock and does not wait, and a capture must have all streams.
 ANNULUS_EXPORT annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* calls,
                                                size_t count);
 
@@ -483,8 +479,7 @@ ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_get_rank(annulus_ring_rank_
                                                               annulus_ring_rank* info);
 
 // Puts this rank's work on its streams and returns when NCCL has queued its messages;
-// annulus::RingRankPlan::run. *run is the number of the run for annulus_communicator_get_state;
-// `run` may be null.
+// annulus::RingRankPlan::run. *run is its number; `run` may be null.
 ANNULUS_EXPORT annulus_status annulus_ring_rank_plan_run(annulus_ring_rank_plan* plan,
                                                          const annulus_ring_call* call,
                                                          int64_t* run);

@@ -108,8 +108,7 @@ typedef struct annulus_tuned_report_info {
   size_t struct_size;
   size_t notes;          // count for annulus_tuned_report_get_note
   const char* left_out;  // lines: files, folders and lines of packs without an entry, and why
-  // Only for annulus_tuned_why: the kind of the problem, the configuration of its plan, and the
-  // reason.
+  // Only for annulus_tuned_why: the problem's kind, the plan's configuration, and the reason.
   const char* shape;
   const char* config;
   const char* reason;
@@ -128,8 +127,7 @@ typedef struct annulus_tuned_note {
 #define ANNULUS_TUNED_NOTE_INIT \
   { sizeof(annulus_tuned_note), 0, NULL }
 
-// Stores the verdict of one entry, and the entry; either pointer may be null. Texts live as long as
-// the report.
+// Stores one verdict and its entry; either may be null. Texts live as long as the report.
 ANNULUS_EXPORT annulus_status annulus_tuned_report_get_note(annulus_tuned_report* report,
                                                             size_t index, annulus_tuned_note* note,
                                                             annulus_tuned_entry* entry);
@@ -183,8 +181,8 @@ ANNULUS_EXPORT annulus_status annulus_tuned_verify(annulus_device* device,
                                                    const annulus_tuned_verify_options* options,
                                                    annulus_tuned_report** report);
 
-// Calls annulus::prune_tuned. A null device_key keeps the results of other devices. With dry_run 1
-// nothing is removed.
+// Calls annulus::prune_tuned. Null device_key: other devices' results stay. dry_run 1: none is
+// removed.
 ANNULUS_EXPORT annulus_status annulus_tuned_prune(const char* tuned_path, const char* device_key,
                                                   int32_t dry_run, annulus_tuned_report** report);
 
@@ -331,8 +329,7 @@ typedef struct annulus_prune_result {
 #define ANNULUS_PRUNE_RESULT_INIT \
   { sizeof(annulus_prune_result), 0, 0, 0, 0 }
 
-// Calls annulus::prune_kernels. `problems`, which may be null, receives lines of files that could
-// not be removed.
+// Calls annulus::prune_kernels. `problems` (may be null) lists files that were not removable.
 ANNULUS_EXPORT annulus_status annulus_kernels_prune(const annulus_prune_options* options,
                                                     annulus_prune_result* result,
                                                     annulus_text** problems);
@@ -499,8 +496,7 @@ typedef struct annulus_host_inputs {
         NULL, NULL, 0                                                                           \
   }
 
-// Called with the share of the rows that is done, from one thread at a time, perhaps not the
-// caller's.
+// Called with the share of the rows that is done, on one thread at a time, not always the caller's.
 typedef void (*annulus_oracle_callback)(void* user, double share);
 
 // The C form of annulus::ReferenceOptions.
@@ -528,8 +524,7 @@ ANNULUS_EXPORT annulus_status annulus_reference_create(const annulus_problem* pr
                                                        annulus_reference** reference);
 ANNULUS_EXPORT annulus_status annulus_reference_destroy(annulus_reference* reference);
 
-// The C form of annulus::Reference: the exact result for the rows that were computed. The arrays
-// belong to the handle.
+// The C form of annulus::Reference: the exact result. The arrays belong to the handle.
 typedef struct annulus_reference_rows {
   size_t struct_size;
   int64_t count;  // rows; B H Sq if `sampled` is 0
@@ -640,19 +635,16 @@ ANNULUS_EXPORT annulus_status annulus_preset_get(size_t index, annulus_preset* p
 
 typedef struct annulus_recall_meter annulus_recall_meter;
 
-// `problem` must be the one of the judged runs, with want_lse. Any number of threads may run a
-// meter at a time.
+// `problem` is the judged runs' with want_lse. Any number of threads may run a meter at a time.
 ANNULUS_EXPORT annulus_status annulus_recall_meter_create(annulus_device* device,
                                                           const annulus_problem* problem,
                                                           const annulus_plan_options* options,
                                                           annulus_recall_meter** meter);
 ANNULUS_EXPORT annulus_status annulus_recall_meter_destroy(annulus_recall_meter* meter);
-// Stores the bytes of scratch memory of a run, 16-byte aligned; concurrent runs need separate
-// memory.
+// Stores the bytes of scratch memory of a run, 16-byte aligned, separate for concurrent runs.
 ANNULUS_EXPORT annulus_status annulus_recall_meter_workspace_bytes(annulus_recall_meter* meter,
                                                                    size_t* bytes);
-// Writes recall, fp32 [B, H, Sq] in device memory (see annulus::RecallMeter::run). Asynchronous,
-// like annulus_plan_run.
+// Writes recall, fp32 [B, H, Sq] in device memory, asynchronously (see annulus::RecallMeter::run).
 ANNULUS_EXPORT annulus_status annulus_recall_meter_run(annulus_recall_meter* meter, void* stream,
                                                        const annulus_operands* operands,
                                                        float* recall, void* workspace);
@@ -832,8 +824,7 @@ ANNULUS_EXPORT const char* annulus_run_state_text(int state);
 // "opened", "slow", "gone", "given up"; "?" for any other number.
 ANNULUS_EXPORT const char* annulus_communicator_event_text(int kind);
 
-// The schedule as an SVG document: a row for each rank, a column for each step. The first call
-// draws it.
+// The schedule as an SVG document: a row for each rank, a column for each step.
 ANNULUS_EXPORT annulus_status annulus_ring_get_picture(annulus_ring* ring, const char** svg);
 
 // Calls annulus::with_density. `within` may be null.

@@ -112,8 +112,8 @@ typedef struct annulus_tune_result {
   size_t trials;      // count for annulus_tuning_get_trial; 0 for ANNULUS_TUNED_ALREADY
   int32_t status;     // annulus_tune_status
   int32_t predicted;  // 0 or 1: times are predicted cycles
-  // If `problem` is not empty, the file that could not be written: its name below a folder of tuned
-  // results, and its text.
+  // If `problem` is not empty, the unwritten file: its name below a folder of results, and its
+  // text.
   const char* file_name;
   const char* file;
   const char* journal;      // the journal of the search; empty if there is none
@@ -182,15 +182,13 @@ typedef struct annulus_background_tuning_options {
 
 typedef struct annulus_background_tuning annulus_background_tuning;
 
-// Makes an annulus::BackgroundTuning. Closing the device ends the tuning, whose handle is still
-// destroyed.
+// Makes an annulus::BackgroundTuning. Closing the device ends it but keeps the handle.
 ANNULUS_EXPORT annulus_status annulus_background_tuning_create(
     annulus_device* device, const annulus_background_tuning_options* options,
     annulus_background_tuning** tuning);
 // Waits for the measurement or compilation in progress. Afterwards no callback is called.
 ANNULUS_EXPORT annulus_status annulus_background_tuning_destroy(annulus_background_tuning* tuning);
-// Stops measurements until resume was called the same number of times, and waits for a measurement
-// in progress.
+// Each pause needs its resume. Pausing waits for a measurement in progress.
 ANNULUS_EXPORT annulus_status annulus_background_tuning_pause(annulus_background_tuning* tuning);
 ANNULUS_EXPORT annulus_status annulus_background_tuning_resume(annulus_background_tuning* tuning);
 // Waits until nothing is left to tune, for at most `seconds`, or without limit if negative. *done

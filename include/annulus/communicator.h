@@ -131,8 +131,7 @@ class ANNULUS_EXPORT Rendezvous {
   static Rendezvous meet(const RendezvousOptions& options);
 
   // Meets through an all-gather of the engine, which is called once with the addresses.
-  // `options.address` is ignored, and the token may be empty. Exceptions of all_gather pass
-  // through.
+  // `options.address` is ignored, and the token may be empty. Throws what all_gather throws.
   static Rendezvous over(const AllGather& all_gather, const RendezvousOptions& options);
 
   int rank() const;
@@ -204,8 +203,7 @@ struct CommunicatorOptions {
   // The time limit to queue a group, and the time limit of its messages after the device has
   // reached them, which is how late another rank may be; 0: no limit.
   std::chrono::milliseconds deadline{30000};
-  // The time limit for ranks to meet while processes start, and to plan together while they compile
-  // kernels; 0: no limit.
+  // The time limit for ranks to meet, and to plan together, which compiles kernels; 0: no limit.
   std::chrono::milliseconds planning{600000};
   // The most CTAs of NCCL's kernels, from 1 to 32. Each occupies a multiprocessor, so rings leave
   // that number of multiprocessors free. For a borrowed communicator the engine has set NCCL's
@@ -320,8 +318,7 @@ class ANNULUS_EXPORT Communicator {
   // `options.blocking` must be its blocking mode.
   static Communicator borrow(const Device& device, void* nccl_comm,
                              const CommunicatorOptions& options);
-  // Borrows it with a rendezvous of the same ranks, over which they find out which ranks are late
-  // or gone.
+  // Borrows it with a rendezvous of the same ranks, which detects late and gone ranks.
   static Communicator borrow(const Device& device, void* nccl_comm, const Rendezvous& rendezvous,
                              const CommunicatorOptions& options);
 
@@ -344,9 +341,8 @@ class ANNULUS_EXPORT Communicator {
 
   // Allocates memory for messages, for example for the workspaces of rings and joins, in steps of 2
   // MiB. NCCL 2.19 and newer allocate and register it, so that NCCL's kernels need no intermediate
-  // buffers. This helps only if both ends of a message use it, so all ranks should. Any other
-  // memory works too. Throws Error{kOutOfMemory}, Error{kDevice}, and Error{kInvalidArgument} for a
-  // second thread.
+  // buffers. This helps only if both ends of a message use it, so all ranks should. Other memory
+  // works too. Throws Error{kOutOfMemory} and Error{kDevice}.
   ExchangeMemory allocate(std::size_t bytes) const;
 
   // The number of runs so far. Runs of all users of the communicator (exchanges, rings, joins) are

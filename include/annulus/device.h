@@ -12,9 +12,8 @@
 //
 // Device memory. The library takes all device memory that it needs (lists of tiles, buffers of
 // rings, DeviceMemory) from the caller's allocator if DeviceOptions has one, else from cuMemAlloc.
-// It takes slabs of 2 MiB and more, cuts them into blocks itself and keeps them. If the allocator
-// refuses a slab, the library requests only the bytes that it needs. Running a plan allocates
-// nothing.
+// It takes slabs of 2 MiB and more, cuts them into blocks itself and keeps them. If a slab is
+// refused, it requests only the bytes that it needs. Running a plan allocates nothing.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,9 +37,8 @@ struct Selection;  // annulus/selection.h
 
 // The caller's pool of device memory. Set both functions or neither. The library calls them with
 // the device's context current, on the thread that called the library or on a thread that compiles
-// for a plan (PlanOptions::wait), perhaps on several threads at a time. What they use must stay
-// until the device, its plans and its memory are gone. They must not call the library with the same
-// device.
+// for a plan (PlanOptions::wait), perhaps on several threads at a time. What they use must outlive
+// the device, its plans and its memory. They must not call the library with the device.
 struct AllocatorCallbacks {
   // Returns `bytes` > 0 bytes of device memory at a multiple of `alignment` (256). Every stream of
   // the device's primary context may use the memory at once: no pending work reads or writes it.
@@ -81,8 +79,7 @@ struct DeviceOptions {
   // first GPU, which is an error if there is no GPU. If the name is empty, ANNULUS_DEVICE of the
   // environment names the device. If that is not set, it is the first GPU, else the newest
   // simulated architecture with a warning in the log, because simulation is slower by orders of
-  // magnitude. With ANNULUS_REQUIRE_GPU=1 in the environment every choice of a simulated device is
-  // an error.
+  // magnitude. With ANNULUS_REQUIRE_GPU=1 in the environment a simulated device is an error.
   std::string name;
   // The folder where compiled kernels are kept. Not set: ANNULUS_CACHE_DIR, else the user's cache
   // folder. Empty: no kernel is kept on disk.
@@ -108,8 +105,8 @@ struct DeviceOptions {
   // throws Error{kOutOfMemory}.
   std::int64_t max_device_bytes = 0;
   // Limits of the caches of tile lists that plans share, in host memory and in device memory. A
-  // list that is dropped from a cache lives as long as a plan holds it. With 0 entries each plan
-  // has its own list.
+  // list that is dropped from a cache lives as long as a plan holds it. With 0 entries plans share
+  // no lists.
   LayoutCacheLimits host_lists;
   LayoutCacheLimits device_lists;
   SimulationOptions simulation;
@@ -126,8 +123,7 @@ struct DeviceOptions {
   // Runs the tasks that compile kernels for plans that do not wait (PlanOptions::wait). The library
   // calls it with a task; the host calls the task once, from any thread, now or later. A task takes
   // up to seconds. If the executor throws, or destroys the task without calling it, the plan keeps
-  // its general kernel. Not set: the library's own threads run the tasks, at most four in the
-  // process.
+  // its general kernel. Not set: up to four threads of the library run them.
   std::function<void(std::function<void()> task)> executor;
   // After the device is open, loads all general kernels of its architecture
   // (docs/embedding.md#plans-that-do-not-wait) on another thread, so that no plan waits for one.
@@ -141,8 +137,7 @@ struct DeviceOptions {
   // planning never waits for the file. Several devices and processes may share a file, which then
   // counts the plans of all of them. If the file cannot be written, the log has one line about it.
   // A ring is counted by the line of its step, and a batch by the line of its bounds. Plans with a
-  // selection, and plans with a layout that was not read from a file, have no line and are counted
-  // as left out.
+  // selection or with a layout that was not read from a file are counted as left out.
   std::string shape_log;
 };
 

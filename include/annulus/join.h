@@ -66,8 +66,7 @@ struct JoinOperands {
   std::int64_t rows = 0;       // 0 to JoinProblem::most_rows, the same on every rank
   const void* o = nullptr;     // [rows, H, Dv]: this rank's partial result
   const float* lse = nullptr;  // [rows, H] in any order
-  // With PartialForm::kStates instead of o and lse: contiguous [rows, H, Dv] and [rows, H]; only
-  // read.
+  // With PartialForm::kStates instead of o and lse, contiguous: [rows, H, Dv] and [rows, H].
   StatePointers state{};
   // [H], with JoinProblem::sink_logits, the same on every rank; see MergeOperands.
   const float* sink_logits = nullptr;

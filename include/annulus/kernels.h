@@ -13,8 +13,7 @@
 // On the other machine DeviceOptions::kernels_path or ANNULUS_KERNELS names the folder, or the
 // folder is copied to lib/annulus/kernels next to libannulus.so (docs/ahead.md). A folder may hold
 // kernels of any number of devices, compilers and versions of this library; a device ignores
-// kernels that it cannot use. `annulus warm`, `annulus cache` and `annulus doctor` use these
-// functions.
+// kernels that it cannot use. `annulus warm`, `cache` and `doctor` use this.
 //
 // Any thread may call these functions.
 
@@ -106,8 +105,7 @@ struct DeviceChoice {
 };
 
 // The device that Device::open() would try to open for the name `name`. Throws
-// Error{kInvalidArgument} if `name`, or ANNULUS_DEVICE for an empty `name`, is not the name of a
-// device.
+// Error{kInvalidArgument} if it (or ANNULUS_DEVICE, if empty) is not the name of a device.
 ANNULUS_EXPORT DeviceChoice choose_device(std::string_view name = {});
 
 // ---- Folders of compiled kernels
@@ -262,8 +260,7 @@ ANNULUS_EXPORT WarmResult warm(const WarmWork& work, const WarmOptions& options)
 // ---- Care of folders
 
 // Why a device cannot use the kernels of a set, with the differences; empty if it can.
-// `compiled_ahead`: the folder is one of DeviceOptions::kernels_path, whose kernels may be of any
-// NVRTC.
+// `compiled_ahead`: the folder is in DeviceOptions::kernels_path and may have any NVRTC.
 ANNULUS_EXPORT std::string why_unused(const KernelSet& set, const DeviceInfo& device,
                                       bool compiled_ahead);
 
@@ -275,8 +272,7 @@ struct PruneOptions {
   // Kernels that no device of this machine, real or simulated, can use with its NVRTC are removed:
   // other templates, architectures, compilers or formats.
   bool useless = false;
-  // If not negative, the oldest of the remaining kernels are removed until the rest has at most
-  // this number of bytes.
+  // If not negative, the oldest of the remaining kernels are removed down to this number of bytes.
   std::int64_t max_bytes = -1;
   bool dry_run = false;  // only count
 };

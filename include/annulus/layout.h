@@ -18,8 +18,7 @@
 // fit. Time and memory grow with the kept blocks, the rows and the columns of operands and results,
 // which may be much larger than the operands. So functions that make, compare, convert or count a
 // layout have the default WorkLimit, or the limit of a WorkScope (annulus/types.h), and throw
-// Error{kLimit} and Error{kCancelled}. A result with more than 2^31 kept blocks is
-// Error{kOutOfMemory}.
+// Error{kLimit} and Error{kCancelled}. More than 2^31 kept blocks are Error{kOutOfMemory}.
 
 #include <cstddef>
 #include <cstdint>
@@ -95,8 +94,7 @@ ANNULUS_EXPORT Density block_density(const LayoutView& layout);  // see annulus/
 
 // Maps a layout's file into memory and checks it once. The arrays are the file's pages, not copies.
 // Copies of the object share the mapping. Another process may replace the file, as save_layout
-// does, but must not change or shorten it in place, because reading a missing part would end the
-// process.
+// does, but must not change or shorten it in place: reading a missing part ends the process.
 class ANNULUS_EXPORT MappedLayout {
  public:
   // Throws Error{kFile} or Error{kInvalidFile}, which names the first fault.
@@ -146,8 +144,7 @@ ANNULUS_EXPORT BlockLayout reblock(const LayoutView& layout, std::int64_t block_
 // proportion to their missing blocks. A row first drops the blocks farthest from the diagonal and
 // first adds the nearest; of equally far blocks the lower index is kept or added. Blocks on the
 // diagonal and in column 0 are never dropped. With `within` only its blocks are added. Throws
-// Error{kInvalidArgument} for d outside [0, 1], and if d is impossible, with the possible number of
-// blocks.
+// Error{kInvalidArgument} for d outside [0, 1], and, with the possible number, if d is impossible.
 ANNULUS_EXPORT BlockLayout with_density(const LayoutView& layout, Density d);
 ANNULUS_EXPORT BlockLayout with_density(const LayoutView& layout, Density d,
                                         const LayoutView& within);
@@ -210,8 +207,7 @@ struct PictureOptions {
   std::int64_t max_cells = 0;  // cells of a row and of a column; 0: 64 for text, 256 for SVG
 };
 // A title line and a grid: '#' full, '+' partial, '.' not kept. If there are more blocks than
-// cells, a cell stands for several blocks: '#' all full, '+' all kept, '-' some kept, '.' none
-// kept.
+// cells, a cell stands for several blocks: '#' all full, '+' all kept, '-' some, '.' none.
 ANNULUS_EXPORT std::string text_picture(const LayoutView& layout,
                                         const PictureOptions& options = {});
 // The picture as an SVG document. A cell of several blocks is darker if more of them are kept.
@@ -351,8 +347,7 @@ ANNULUS_EXPORT BlockLayout from_csr(const LayoutSizes& sizes, std::span<const st
                                     std::span<const std::uint8_t> partial = {});
 ANNULUS_EXPORT CsrArrays to_csr(const LayoutView& layout);
 
-// Coordinates [kept] in any order, without repeated blocks. `heads` may be empty if there is one
-// head.
+// Coordinates [kept] in any order, without repeated blocks. `heads` may be empty for one head.
 struct CooArrays {
   std::vector<std::int32_t> heads, rows, columns;
   std::vector<std::uint8_t> partial;
@@ -406,12 +401,10 @@ ANNULUS_EXPORT MaskedBlocks from_flashinfer(const LayoutSizes& sizes,
                                             std::span<const std::int32_t> indptr,
                                             std::span<const std::int32_t> indices,
                                             std::span<const std::uint8_t> mask = {});
-// Throws Error{kUnsupported} for partial blocks without a mask, because their hidden pairs would be
-// lost.
+// Throws Error{kUnsupported} for partial blocks without a mask: hidden pairs would be lost.
 ANNULUS_EXPORT FlashInferArrays to_flashinfer(const LayoutView& layout,
                                               std::span<const std::uint8_t> mask = {});
-// The layout of the largest blocks R / 2^n x C / 2^m that represents the mask exactly by full
-// blocks.
+// The largest blocks R / 2^n x C / 2^m that represent the mask exactly by full blocks.
 ANNULUS_EXPORT BlockLayout exact_layout(const LayoutView& layout,
                                         std::span<const std::uint8_t> mask);
 
@@ -434,8 +427,7 @@ ANNULUS_EXPORT VerticalSlashArrays to_vertical_slash(const Pattern& pattern, std
 // kLayout is the library's own file (save_layout). kNpy is a NumPy array of bool or uint8 with 2 or
 // 3 dimensions, as for from_mask; kRaw has its bytes without the header. The others are
 // safetensors, whose tensors have the names of the arrays above (I32, I64, U8; the words of a
-// bitset are I32, and its partial words are named partial_bits), with decimal metadata R, C, Sq, Sk
-// and heads.
+// bitset are I32, and its partial words are named partial_bits), with metadata R, C, Sq, Sk, heads.
 enum class LayoutFormat : int {
   kLayout,
   kNpy,

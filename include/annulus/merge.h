@@ -73,8 +73,8 @@ struct MergeOperands {
 
   void* o = nullptr;     // [rows, H, Dv]; null with carry_out
   float* lse = nullptr;  // [rows, H] in any order; null: not written
-  // Rows and heads of the outputs must not overlap. If `rows` is set, these strides are checked as
-  // in BatchOperands.
+  // Rows and heads of the outputs must not overlap. With `rows` they are checked as in
+  // BatchOperands.
   RowStrides o_strides;  // multiples of 8
   RowStrides lse_strides;
 
@@ -119,8 +119,7 @@ class ANNULUS_EXPORT MergePlan {
   // Inputs are added in their order, and a row's bits depend only on the inputs of this row. If
   // only one input has seen keys, the row's O and LSE are copied bit for bit, unless there is a
   // sink or the form changes. If no input has seen keys, O = 0 and LSE = -inf or the sink logit; in
-  // a state acc = 0, m = -inf and l = 0. A NaN stays in its row. An LSE of +inf outweighs all
-  // others.
+  // a state acc = 0, m = -inf and l = 0. A NaN stays in its row. LSE = +inf outweighs others.
   void run(void* stream, const MergeOperands& operands) const;
 
  private:

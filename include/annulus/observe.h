@@ -71,8 +71,7 @@ struct RunTimes {
 // even if no trace is recorded. Any thread may call these functions. A child of fork records
 // nothing, and start_trace(), trace_json() and write_trace() throw Error{kDevice} there.
 struct TraceOptions {
-  // The number of newest spans that are kept, from 1 to 2^24. Memory of about 150 bytes for each is
-  // allocated at once.
+  // The number of newest spans that are kept, from 1 to 2^24. Each takes about 150 bytes, at once.
   std::int64_t max_spans = 65'536;
 };
 

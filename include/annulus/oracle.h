@@ -111,8 +111,8 @@ struct Comparison {
 
 // Compares a result with the oracle's. `excused(row)` returns true for further rows to skip, for
 // example the rows of reached_rows(); row (b, h, i) has the number (b H + h) Sq + i. Throws
-// Error{kInvalidArgument} if the reference is of a problem of another shape, or the result lacks an
-// output of the problem.
+// Error{kInvalidArgument} if the reference has another shape, or the result lacks an output of the
+// problem.
 ANNULUS_EXPORT Comparison compare(const Problem& problem, const Reference& expected,
                                   const HostResult& result,
                                   const std::function<bool(std::int64_t row)>& excused = {});

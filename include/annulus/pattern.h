@@ -59,8 +59,8 @@ struct ANNULUS_EXPORT BlockLayout {
   std::int64_t rows() const;     // ceil(Sq / R); 0 if R is not positive
   std::int64_t columns() const;  // ceil(Sk / C); 0 if C is not positive
 
-  // The kept block columns of one row of blocks of a distinct head. Requires: a valid layout,
-  // 0 <= head < heads, 0 <= row < rows().
+  // The kept block columns of one row of blocks of a distinct head. Requires: a valid layout, 0 <=
+  // head < heads, 0 <= row < rows().
   std::span<const std::int32_t> row(std::int64_t head, std::int64_t row) const;
 
   // Throws Error{kInvalidArgument}, which names the first bad entry: a size out of range; an indptr
@@ -77,8 +77,7 @@ ANNULUS_EXPORT Density block_density(const BlockLayout& layout);
 
 // Loads and saves a layout's file; docs/layouts.md draws its format, and annulus/layout.h maps a
 // file without copying it. Loading validates everything and throws Error{kFile} or
-// Error{kInvalidFile}, which names the first fault. Saving replaces the whole file or leaves it
-// unchanged.
+// Error{kInvalidFile}, which names the first fault. Saving replaces the whole file or nothing.
 ANNULUS_EXPORT BlockLayout load_layout(const std::string& path);
 ANNULUS_EXPORT void save_layout(const BlockLayout& layout, const std::string& path);
 
@@ -89,8 +88,7 @@ struct PatternNode;  // src/pattern/node.h
 // ---- Patterns
 
 // Values on which leaves may depend in addition to head and positions. They describe the whole
-// sequence, even for a shard or a chunk of it, so that a query sees the same keys however the
-// sequence is cut.
+// sequence, even for a shard or a chunk of it, so that cutting it changes no visibility.
 struct PatternContext {
   std::int64_t seq_k = -1;  // keys of the sequence, at positions [0, seq_k); -1: unknown
   std::int64_t layer = 0;   // layer of the model, in [0, 2^32); random() depends on it
@@ -233,8 +231,7 @@ ANNULUS_EXPORT Pattern hierarchical(std::initializer_list<HierarchyLevel> levels
 // Head h sees what patterns[h mod their number] sees. heads() of one pattern is that pattern.
 ANNULUS_EXPORT Pattern heads(std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern heads(std::initializer_list<Pattern> patterns);
-// heads() for groups of n >= 1 heads: head h sees what patterns[floor(h / n) mod their number]
-// sees.
+// heads() for groups of n >= 1: head h sees what patterns[floor(h / n) mod their number] sees.
 ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::initializer_list<Pattern> patterns);
 // Batch b sees what patterns[b mod their number] sees. heads(...) and batches(...) may contain each
@@ -242,8 +239,7 @@ ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::initializer_list<Pattern
 ANNULUS_EXPORT Pattern batches(std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern batches(std::initializer_list<Pattern> patterns);
 // In the sums of softmax a key counts once for each branch that sees it: the branches run one after
-// another and carry the state. A sum cannot be part of another expression. sum() of one pattern is
-// that pattern.
+// another and carry the state. Sums cannot be nested. sum() of one pattern is that pattern.
 ANNULUS_EXPORT Pattern sum(std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern sum(std::initializer_list<Pattern> patterns);
 

@@ -51,8 +51,7 @@ struct PlanOptions {
   // The strides of the operands of later runs, if they are known. Kernels that cannot take them are
   // not chosen, and PlanInfo::decisions has a note: the wgmma family copies by tensor maps, which
   // take neither a stride of 0 (K that is broadcast over heads) nor a negative one (CUDA driver
-  // API, cuTensorMapEncodeTiled). If the strides are not set, runs of a plan of that family refuse
-  // such operands.
+  // API, cuTensorMapEncodeTiled). Without `strides`, such a plan's runs refuse such operands.
   std::optional<OperandStrides> strides;
   // The number of parts into which the longest tile rows are split, so that several CTAs compute a
   // row in parallel (Dao et al., Flash-Decoding for long-context inference, 2023). Shorter rows are
@@ -89,8 +88,7 @@ struct PlanOptions {
   // another thread, and runs that begin later use it: at once with Swap::kWhenReady, or after
   // Plan::swap() with Swap::kWhenAsked (Plan::can_swap() is then true). O, LSE and state may differ
   // in rounding before and after, and in no other way. A configuration that needs more workspace
-  // than the plan has is not adopted. Ignored with Swap::kNever, with `config` and with a
-  // selection.
+  // than the plan has is not adopted. Ignored with Swap::kNever, `config` or a selection.
   bool follow_tuning = false;
   // Called once if plan() did not wait, when its own kernel is compiled or has failed, with the new
   // state and Plan::why_general(), on the thread that compiled. It must not throw. It is not called
@@ -159,8 +157,7 @@ struct PlanPrediction {
 };
 
 // A plan with its operands: the checks and preparations of run() are done once, when the call is
-// bound. A model that runs the same layers again and again on the same memory binds each layer
-// once:
+// bound. A model that runs its layers on the same memory binds each layer once:
 //
 //   std::vector<BoundCall> layers;
 //   for (const Operands& each : operands) layers.push_back(plan.bind(each, workspace));
@@ -168,8 +165,7 @@ struct PlanPrediction {
 //
 // A bound call is immutable, copies share it, and it keeps the plan alive. It holds addresses, not
 // memory: what the operands, the workspace and the selection's buffers point to must stay at the
-// same addresses until the last run has ended on its stream. Contents may change between runs in
-// stream order.
+// same addresses until the last run has ended. Contents may change between runs in stream order.
 class ANNULUS_EXPORT BoundCall {
  public:
   struct Impl;
@@ -181,8 +177,8 @@ class ANNULUS_EXPORT BoundCall {
   // allocates nothing, takes no lock and does not wait, and it may be captured in a graph. The
   // result has the bits of Plan::run. Any thread may call it at any time, on any stream of the
   // device's context. Two runs write the same O and use the same workspace, so a stream or an event
-  // must order them. Throws Error{kDevice} if the driver refuses a launch; earlier launches of the
-  // call stay queued.
+  // must order them. Throws Error{kDevice} if the driver refuses a launch; earlier launches stay
+  // queued.
   void run(void* stream) const;
 
  private:
@@ -220,8 +216,7 @@ class ANNULUS_EXPORT Plan {
   // Returns whether swap() would change the kernel.
   bool can_swap() const;
 
-  // Computes the prediction anew in each call, which takes milliseconds if there are many tile
-  // rows.
+  // Computes the prediction in each call, which takes milliseconds for many tile rows.
   PlanPrediction predict() const;
 
   // Times of the timed runs that have ended (DeviceOptions::time_every_nth_run).

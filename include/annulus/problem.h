@@ -35,8 +35,7 @@ namespace annulus::inline v0 {
 // is read, m and acc of such a row may hold anything. On a device a state is three contiguous fp32
 // arrays acc[B, H, Sq, Dv], m[B, H, Sq] and l[B, H, Sq].
 
-// The version of this definition. A state carries it between processes, and states of different
-// versions do not merge.
+// The version of this definition. States carry it, and states of different versions do not merge.
 constexpr int kStateVersion = 1;
 
 // States of `rows` rows in host memory.
@@ -86,8 +85,7 @@ struct HeadDims {
   std::int64_t v = 0;
   friend bool operator==(const HeadDims&, const HeadDims&) = default;
 };
-// The head dims that kernels exist for, ascending. With e4m3 only head dims of 64 and more are
-// supported.
+// The head dims that kernels exist for, ascending. e4m3 needs head dims of 64 and more.
 ANNULUS_EXPORT std::vector<HeadDims> supported_dims();
 
 struct Problem {
@@ -98,8 +96,7 @@ struct Problem {
   std::int64_t seq_k = 0;     // Sk >= 0; 0 gives empty rows
   std::int64_t dim_qk = 0;    // see supported_dims()
   std::int64_t dim_v = 0;
-  // The dtype of Q, K and V: kFloat16, kBfloat16, or on sm_90a kFloat8E4M3 (head dims of 64 and
-  // more).
+  // The dtype of Q, K and V: kFloat16, kBfloat16, or kFloat8E4M3 (sm_90a, head dims >= 64).
   Dtype dtype = Dtype::kBfloat16;
 
   Pattern pattern;                 // visible keys of each query; all by default
@@ -165,8 +162,8 @@ struct Operands {
 
   // With e4m3: the factors of the elements of each block of rows, contiguous fp32, from 0 to 2^125;
   // null means 1. Any other value, such as a negative number or a NaN, counts as NaN and turns
-  // every row whose tiles read it into NaN. There are ceil(rows / ScaleBlocks) blocks, or one if
-  // ScaleBlocks is 0.
+  // every row whose tiles read it into NaN. There are ceil(rows / ScaleBlocks) blocks, or one for
+  // 0.
   const float* scale_q = nullptr;  // [B, H, blocks of Sq]
   const float* scale_k = nullptr;  // [B, Hkv, blocks of Sk]
   const float* scale_v = nullptr;  // [B, Hkv, blocks of Sk]
@@ -181,8 +178,7 @@ struct OperandStrides {
   bool broadcast_rows = false;  // see Operands::broadcast_rows
 };
 
-// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and the
-// correct values.
+// The error names the wrong value and the correct values (annulus/types.h).
 ANNULUS_EXPORT void validate(const Problem& problem);
 // Checks the operands of a valid problem and throws the same errors. Tensors without elements are
 // not checked. Only overlaps that begin at the same address are found.

@@ -15,8 +15,8 @@
 // Patterns see positions of the whole problem, so the result is the result of one device for every
 // P and all shards. Rows travel in rounds. A rank launches one kernel for its own keys and one for
 // the rows of each round (for a sum, one per branch), and none for rows that its queries do not
-// see. The order of keys depends only on problem, shards, route and configuration, so the same ring
-// gives the same bits.
+// see. The order of keys depends only on problem, shards, route and configuration, so equal rings
+// give equal bits.
 //
 // The ranks of a RingPlan are in one process, on separate or shared devices. A RingRankPlan is one
 // rank over a communicator (annulus/communicator.h).
@@ -108,8 +108,7 @@ struct RingRankInfo {
   std::int64_t bytes_received = 0;
   std::int64_t workspace_bytes = 0;
   std::int64_t device_bytes = 0;  // memory that the plan holds: tile lists, positions, tables
-  // The predicted time of its attention kernels in sequence and its range (PlanPrediction), without
-  // copies between ranks.
+  // The predicted time of its attention kernels and its range (PlanPrediction), without copies.
   double predicted_micros = 0;
   double least_micros = 0;
   double most_micros = 0;
@@ -170,8 +169,7 @@ class ANNULUS_EXPORT RingPlan {
 
 // Plans a ring whose ranks bring their own devices, problems, shards and options. Throws the errors
 // of Device::plan; Error{kInvalidArgument} if ranks disagree, which names the rank and its values;
-// and Error{kUnsupported} for carried states, e4m3 operands (scales are not sent) and kv_splits
-// above 1.
+// Error{kUnsupported} for carried states, e4m3 (scales are not sent) and kv_splits above 1.
 ANNULUS_EXPORT RingPlan plan_ring(std::span<const RingRank> ranks);
 
 // Plans one problem on all ranks: rank r runs on devices[r], and a device may occur several times.

@@ -112,8 +112,7 @@ class ANNULUS_EXPORT ScoreExpression {
   std::string to_string() const;
 
   // The operators and functions throw Error{kInvalidArgument} for a truth value instead of a number
-  // or the reverse, for real operands of div and mod, and for trees of more than 64 levels or 1024
-  // nodes.
+  // or the reverse, for real operands of div and mod, and above 64 levels or 1024 nodes.
   using E = ScoreExpression;
   using Op = detail::ScoreOperation;
   friend E operator-(const E& a) { return make(Op::kNegate, {a}); }
@@ -122,8 +121,7 @@ class ANNULUS_EXPORT ScoreExpression {
   friend E operator*(const E& a, const E& b) { return make(Op::kMultiply, {a, b}); }
   // The result is always real: 1 / 2 is 0.5.
   friend E operator/(const E& a, const E& b) { return make(Op::kDivide, {a, b}); }
-  // For integers: the quotient rounded down, and the remainder with the sign of b. Both are 0 if b
-  // is 0.
+  // For integers: the quotient rounded down, and the remainder with b's sign. Both are 0 if b is 0.
   friend E div(const E& a, const E& b) { return make(Op::kFloorDivide, {a, b}); }
   friend E mod(const E& a, const E& b) { return make(Op::kModulo, {a, b}); }
   friend E min(const E& a, const E& b) { return make(Op::kMin, {a, b}); }  // min(NaN, x) is x
@@ -178,8 +176,8 @@ class ANNULUS_EXPORT ScoreTable {
   static ScoreTable reals(std::vector<double> values, std::int64_t columns = 0);
   static ScoreTable integers(std::vector<std::int32_t> values, std::int64_t columns = 0);
 
-  // Both throw Error{kInvalidArgument} if an index is not an integer, or if the table has another
-  // number of indices.
+  // Both throw Error{kInvalidArgument} for an index that is not an integer and a wrong number of
+  // indices.
   ScoreExpression operator()(const ScoreExpression& i) const;
   ScoreExpression operator()(const ScoreExpression& i, const ScoreExpression& j) const;
 

@@ -34,8 +34,7 @@ enum class SelectionRule : int {
   kGiven = 3,  // the caller's list in SelectionBuffers::given
 };
 
-// How a block is scored. The problem's scale applies afterwards; soft-cap, ALiBi and bias are
-// ignored.
+// How a block is scored. The scale applies afterwards; soft-cap, ALiBi and bias are ignored.
 enum class Pool : int {
   kMean = 1,  // mean of Q's rows . mean of K's rows: the mean of all products
   kMax = 2,   // maximum of Q's rows . maximum of K's rows, element by element
@@ -65,8 +64,8 @@ struct Selection {
   std::int64_t coarse_factor = 0;
   std::int64_t coarse_blocks = 0;
   // Blocks that are always kept if they are visible: the first sink_blocks columns, and the blocks
-  // with the positions of the row's own queries together with diagonal_blocks - 1 blocks to their
-  // left (0: none).
+  // with the positions of the row's own queries and diagonal_blocks - 1 blocks to their left (0:
+  // none).
   std::int64_t sink_blocks = 1;
   std::int64_t diagonal_blocks = 1;
 
@@ -76,8 +75,7 @@ struct Selection {
   }
 };
 
-// Device memory of one run in addition to the operands, 4-byte aligned. It must stay until the work
-// has ended.
+// Further device memory of one run, 4-byte aligned. It must stay until the work has ended.
 struct SelectionBuffers {
   // With kGiven, else null: [B, H, rows, max_blocks], indices of block columns in any order.
   // Entries that are not a block column (-1 as padding, any number out of range), and blocks that
@@ -144,8 +142,7 @@ class ANNULUS_EXPORT ImportanceTracker {
                void* workspace) const;
 
   // Changes `given`, [B, H, rows, max_blocks] as in SelectionBuffers, by scores of these operands,
-  // and sets the masses to 0. Sink and diagonal blocks are always kept, so they are not written to
-  // it.
+  // and sets the masses to 0. `given` has no sink and diagonal blocks, which are always kept.
   void update(void* stream, const Operands& operands, std::int32_t* given, void* state,
               void* workspace) const;
 
@@ -187,8 +184,7 @@ class ANNULUS_EXPORT RecallMeter {
   std::shared_ptr<const Impl> impl_;
 };
 
-// The mean and the least recall of all queries, from host memory; both are 1 if there are no
-// queries.
+// The mean and the least recall of all queries, from host memory; both are 1 without queries.
 struct RecallSummary {
   double mean = 1;
   double least = 1;

@@ -54,8 +54,7 @@ struct TuneOptions {
   // state, with L2 cold or warm.
   bool cold_cache = false;
   std::uint64_t seed = 0;  // seed of the operands
-  // Keep the journal (docs/tuning.md) next to the result. By default a search that ends by itself
-  // removes it.
+  // Keep the journal (docs/tuning.md) next to the result. By default a completed search removes it.
   bool keep_journal = false;
 };
 
@@ -90,8 +89,7 @@ struct TuneResult {
   // measured. A configuration that is slower than the default in that state is not accepted.
   double other_ratio = 0;
   // The number of rounds that were repeated because the device was slower than it can be:
-  // throttled, or busy with other work. `slowed`: it stayed slow, and later measurements have that
-  // pace.
+  // throttled, or busy with other work. `slowed`: it and later times stayed slow.
   int repeated_rounds = 0;
   bool slowed = false;
   int candidates = 0;  // candidates of the space
@@ -161,8 +159,7 @@ struct BackgroundTuningOptions {
   // True is a promise of the host: until `measured` is called, nothing else runs on the device (no
   // plan of this or another library, no kernel or copy of the host, no other call of tune()). After
   // false or an exception it is called again in ask_again_seconds. A measurement checks one
-  // candidate or times some rounds. On a GPU it takes milliseconds, or some dozen runs of a long
-  // problem.
+  // candidate or times some rounds. It takes milliseconds on a GPU, or some dozen long runs.
   std::function<bool()> may_measure;
   // Called after each `true`, on the same thread, when the device has finished, without a lock of
   // the library. So the two may be the try_lock and the unlock of one mutex.
@@ -204,8 +201,8 @@ struct BackgroundTuningStatus {
 
 // Tunes on another thread, while the host decides when the device may be measured. Results are
 // stored like results of tune() and tune_batch(): later plans use them, and existing plans adopt
-// them with PlanOptions::follow_tuning. A BatchPlan keeps its kernels; plan the batch again to use
-// new results.
+// them with PlanOptions::follow_tuning. A BatchPlan keeps its kernels; plan it again for new
+// results.
 //
 //   std::mutex mutex;                                      // held by the user of the device
 //   BackgroundTuningOptions options;
@@ -329,8 +326,7 @@ struct TuningReport {
 // `annulus tune report` makes an HTML page of the document. A path is a journal, the file of a
 // result, a pack, or a folder of these or of folders with these; without paths the report is of the
 // search path, as in list_tuned(). left_out has the searches and files beyond the limits of time,
-// memory and bytes in docs/tuning.md, and unreadable files of folders. Equal files give equal
-// documents.
+// memory and bytes in docs/tuning.md, and unreadable files. Equal files give equal documents.
 //
 // Opens no device and writes no file. Any thread may call it. The texts of the document are copied
 // from the files: escape them before they reach markup or a terminal. Errors name the path. Throws
@@ -356,8 +352,7 @@ ANNULUS_EXPORT TuningReport tuning_report(const std::vector<std::string>& paths 
 // passed by name are read from anywhere, even if other users may write to them. Any thread may call
 // these functions, and several processes may use one folder. They throw Error{kFile} if a file
 // cannot be read or written, Error{kInvalidFile} if a named file is not a pack, or was truncated or
-// changed, and Error{kUnsupported} if it has another schema; the message states if the schema is of
-// a newer library.
+// changed, and Error{kUnsupported} if it has another schema; the message states a newer schema.
 
 // The outcome for an entry.
 enum class TunedVerdict : int {
@@ -448,8 +443,7 @@ struct TunedVerifyOptions {
 };
 
 // Whether plans on a device use entries, and why not: another chip, another revision of the
-// kernels, a configuration that is not legal here. If it measures, it also throws the errors of
-// tune().
+// kernels, an illegal configuration. If it measures, it also throws the errors of tune().
 ANNULUS_EXPORT TunedReport verify_tuned(const Device& device,
                                         const TunedVerifyOptions& options = {});
 
@@ -463,8 +457,7 @@ ANNULUS_EXPORT TunedReport prune_tuned(const std::optional<std::string>& tuned_p
                                        bool dry_run = false);
 
 // Removes the one file whose entry has `name` in its name or path. Throws Error{kInvalidArgument}
-// if there is none, several, or one in a pack, and Error{kFile} if the file changes during the
-// call.
+// if there is none, several, or one in a pack; Error{kFile} if it changes during the call.
 ANNULUS_EXPORT TunedReport remove_tuned(const std::string& name,
                                         const std::optional<std::string>& tuned_path = {},
                                         bool dry_run = false);

@@ -44,8 +44,8 @@ enum class LseBase : int { kNatural = 1, kTwo = 2 };
 ANNULUS_EXPORT const char* to_string(LseBase base);  // "natural", "two"
 
 // Distances in elements between neighbours of a [B, S, H, D] tensor, in any memory order. The
-// stride of D is 1. The others are multiples of 8 elements (of 16 with e4m3) if their dimension is
-// larger than 1.
+// stride of D is 1. If a dimension is larger than 1, its stride is a multiple of 8 (of 16 with
+// e4m3).
 struct Strides {
   std::int64_t batch = 0;
   std::int64_t head = 0;
@@ -116,8 +116,7 @@ class ANNULUS_EXPORT Error : public std::runtime_error {
 // ---- Limits of work
 //
 // Calls whose time depends on a pattern (parsing, layouts, statistics, planning, rings) have a
-// limit of their work on the host and a way to cancel them. Tuning has its own time limit and
-// cancel flag.
+// limit of host work and a way to cancel them. Tuning has its own time limit and flag.
 //
 //   PlanOptions options;
 //   options.work.steps = 20'000'000;                           // a tenth of the default
@@ -147,8 +146,7 @@ struct WorkLimit {
 
 // Limits all calls that its thread makes during its lifetime: their steps count together, and the
 // WorkLimits of the calls are ignored. Without a scope, functions that make, convert or count a
-// layout have the default limit, and the oracle (annulus/oracle.h) has none. A scope inside another
-// scope does nothing.
+// layout have the default limit, and the oracle has none. An inner scope does nothing.
 class ANNULUS_EXPORT WorkScope {
  public:
   // Throws Error{kInvalidArgument} for a negative number of steps, and Error{kCancelled} if
