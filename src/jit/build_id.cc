@@ -15,8 +15,8 @@ struct Search {
   std::string_view found;  // the bytes of the id
 };
 
-// Notes follow one another. Each has the sizes of name and description, a type, the name and the
-// description, the latter two padded to four bytes.
+// Notes follow each other. Each has the sizes of its name and description, a type, the name and the
+// description. Name and description are padded to four bytes.
 std::string_view id_in_notes(const char* notes, std::size_t bytes) {
   while (bytes >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) note;
@@ -35,8 +35,8 @@ std::string_view id_in_notes(const char* notes, std::size_t bytes) {
   return {};
 }
 
-// Throws nothing: an exception that passes through a function of the C library makes it load more
-// code, and if there is no memory for that, it ends the process.
+// Does not throw: if an exception passed through a function of the C library, that library would
+// load more code. If there were no memory for the code, the process would end.
 int visit(dl_phdr_info* library, std::size_t, void* argument) noexcept {
   Search& search = *static_cast<Search*>(argument);
   bool holds = false;

@@ -5,8 +5,9 @@
 
 namespace annulus::jit {
 
-// The linker's build id of the loaded library that holds an address, in hex; "no build id" where it
-// has none. Two builds of one version differ in it, and neither a path nor a time does.
+// The linker's build id, in hex, of the loaded library that contains an address; "no build id" if
+// there is none. Two different builds of one version have different build ids. The id does not
+// depend on a path or a time.
 std::string build_id(const void* address);
 
 }  // namespace annulus::jit

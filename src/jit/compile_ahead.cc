@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned kFolderMode = 0755;
 constexpr unsigned kFileMode = 0644;
 
-// The folder, held open.
+// Keeps the folder open.
 class Target {
  public:
   explicit Target(std::string path) : path_(std::move(path)) {
@@ -39,7 +39,7 @@ class Target {
   Target(const Target&) = delete;
   Target& operator=(const Target&) = delete;
 
-  // The bytes of the file of a key; 0 where there is none that a device would take.
+  // The size of the file of a key. 0 if there is no file that a device would accept.
   std::int64_t bytes_of(const KernelKey& key) {
     std::vector<std::byte> file;
     std::string why;
@@ -77,7 +77,7 @@ std::string describe(const AheadJob& job) {
 AheadResult compile_ahead(const std::vector<AheadJob>& jobs, const AheadOptions& options) {
   Target target(options.folder);
   AheadResult result;
-  std::mutex mutex;  // guards the result, and calls of progress
+  std::mutex mutex;  // guards the result and serialises calls of progress
   std::size_t done = 0;
   const auto one = [&](std::size_t number) {
     const AheadJob& job = jobs[number];

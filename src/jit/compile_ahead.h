@@ -14,7 +14,7 @@
 
 namespace annulus::jit {
 
-// A kernel that is wanted, and what compiles it.
+// A kernel to compile, and its compiler.
 struct AheadJob {
   std::shared_ptr<const Compiler> compiler;
   KernelRequest request;
@@ -24,9 +24,10 @@ struct AheadJob {
 std::string describe(const AheadJob& job);
 
 struct AheadOptions {
-  std::string folder;               // made with the mode 0755, files with 0644, less the umask
-  int threads = 0;                  // 0: one per processor
-  std::function<bool()> cancelled;  // from any thread, several at a time; null: never
+  std::string folder;  // created with mode 0755, and its files with 0644, minus the umask
+  int threads = 0;     // 0: one for each processor
+  // called from any thread, several at a time; null: never cancelled
+  std::function<bool()> cancelled;
   // Called on one thread at a time, after each job.
   std::function<void(std::size_t done, const AheadJob& last)> progress;
 };
@@ -39,14 +40,15 @@ struct AheadFailure {
 
 struct AheadResult {
   std::int64_t compiled = 0;
-  std::int64_t there = 0;              // before, of the same compiler
-  std::int64_t left = 0;               // not begun, as `cancelled` said so
-  std::int64_t bytes = 0;              // of the files of the first two
+  std::int64_t there = 0;              // existed before, from the same compiler
+  std::int64_t left = 0;               // not begun, because `cancelled` returned true
+  std::int64_t bytes = 0;              // of the files of compiled and existing kernels
   std::vector<AheadFailure> failures;  // in the order of jobs
 };
 
-// Each job is another kernel. Throws Error{kInvalidArgument} for a folder that is no absolute path,
-// and Error{kFile} where it cannot be used or written to; what was compiled by then stays.
+// Each job is a different kernel. Throws Error{kInvalidArgument} if the folder is not an absolute
+// path, and Error{kFile} if the folder cannot be used or written to. Kernels that were compiled
+// before the error stay.
 AheadResult compile_ahead(const std::vector<AheadJob>& jobs, const AheadOptions& options);
 
 }  // namespace annulus::jit

@@ -15,11 +15,11 @@ namespace {
 constexpr char kMagic[8] = {'A', 'N', 'N', 'U', 'L', 'U', 'S', 'K'};
 constexpr std::size_t kDigestAt = 40;
 constexpr std::string_view kCompilerLine = "compiler ";
-// A file's name has so many digits of its compiler's identity: compilers are few, and the file
-// states it in full.
+// The number of digits for the compiler's identity in a file's name. They need not be unique for
+// certain, because there are few compilers and the file states the identity in full.
 constexpr std::size_t kCompilerDigits = 16;
 
-// Writes byte by byte, so that a file means the same on every machine.
+// Writes byte by byte, so that a file has the same meaning on every machine.
 void put(std::vector<std::byte>& bytes, std::unsigned_integral auto value) {
   for (std::size_t i = 0; i < sizeof(value); ++i) {
     bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
@@ -33,7 +33,7 @@ void put(std::vector<std::byte>& bytes, std::string_view text) {
   put(bytes, std::as_bytes(std::span(text)));
 }
 
-// Reads from the front. Once the bytes are too few, everything reads as zero or empty.
+// Reads from the front. If too few bytes are left, all values are zero or empty.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -102,7 +102,7 @@ bool decode_payload(std::span<const std::byte> payload, CompiledKernel* kernel) 
   const std::span<const std::byte> image = reader.data();
   kernel->image.assign(image.begin(), image.end());
   if (!reader.at_end() || kernel->symbol.empty() || kernel->image.empty()) return false;
-  // The driver reads PTX up to the NUL, so it must be there.
+  // The driver reads PTX up to the NUL byte, so it must exist.
   return kernel->kind != ImageKind::kPtx || kernel->image.back() == std::byte{0};
 }
 
@@ -184,8 +184,8 @@ std::optional<KernelOrigin> kernel_origin(std::string_view wanted, std::string_v
 
 namespace {
 
-// The two parts of a file's key; false where the text is none. Where the file goes on behind the
-// text, the second part is only a beginning.
+// Splits a file's key into its two parts. Returns false if the text is not a key. If the text is
+// only the beginning of the key, the second part is incomplete.
 bool split_key(std::string_view text, std::string_view* compiler, std::string_view* wanted) {
   const std::size_t end = text.find('\n');
   if (!text.starts_with(kCompilerLine) || end == text.npos) return false;
@@ -214,8 +214,8 @@ std::optional<KernelOrigin> origin_of_file(std::span<const std::byte> beginning)
   return kernel_origin(wanted, compiler);
 }
 
-// Sizes are checked before anything is read by them, and the digest before the key, so that a
-// damaged file is told from one of another key.
+// Sizes are checked before they are used, and the digest is checked before the key, so that a
+// damaged file is distinguished from a file with another key.
 std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, std::string* why) {
   const auto refuse = [&](const char* reason) {
     *why = reason;

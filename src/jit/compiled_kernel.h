@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JIT_COMPILED_KERNEL_H_
 #define ANNULUS_JIT_COMPILED_KERNEL_H_
 
-// A compiled kernel: its image and what is known about it, as the compiler makes and the disk cache
-// stores it, and the key by which it is found again.
+// A compiled kernel: its image and its properties, as the compiler creates them and the disk cache
+// stores them. Also the key to find the kernel again.
 
 #include <cstddef>
 #include <optional>
@@ -17,7 +17,7 @@
 namespace annulus::jit {
 
 enum class ImageKind : int {
-  kPtx = 0,    // text for the simulator, with line information; it ends with a NUL
+  kPtx = 0,    // text for the simulator, with line information; it ends with a NUL byte
   kCubin = 1,  // machine code of one architecture
 };
 const char* to_string(ImageKind kind);  // "ptx", "cubin"
@@ -31,9 +31,10 @@ struct CompiledKernel {
   friend bool operator==(const CompiledKernel&, const CompiledKernel&) = default;
 };
 
-// Everything that the compiler's result depends on, in two parts: what is wanted (schema,
-// templates, kind of image, options, entry, source), which is known without a compiler, and who
-// compiled it. A file is found by the first and told from others of that by the second.
+// Everything that the compiler's result depends on, in two parts. `wanted` is what is compiled
+// (schema, templates, kind of image, options, entry, source), which is known without a compiler.
+// `compiler` identifies the compiler. A file is found by the first part, and the second part
+// distinguishes it from files of other compilers.
 struct KernelKey {
   KernelKey(std::string wanted_text, std::string compiler_text)
       : wanted(std::move(wanted_text)),
@@ -41,7 +42,7 @@ struct KernelKey {
         digest(base::digest(wanted)) {}
 
   std::string wanted;
-  std::string compiler;  // Compiler::identity(), "13.0 (65be...)"; empty: there is no compiler
+  std::string compiler;  // Compiler::identity(), "13.0 (65be...)"; empty if there is no compiler
   base::Digest digest;   // of `wanted`
 
   friend bool operator==(const KernelKey& a, const KernelKey& b) {
@@ -49,30 +50,30 @@ struct KernelKey {
   }
 };
 
-// "<32 digits of what is wanted>-<16 digits of the compiler>.kernel".
+// "<32 digits of the digest of `wanted`>-<16 digits for the compiler>.kernel".
 inline constexpr std::string_view kKernelSuffix = ".kernel";
 std::string kernel_file_name(const KernelKey& key);
 
-// The version that begins a compiler's identity, 13000 for "13.0 (...)"; 0 where there is none.
+// The version at the begin of a compiler's identity, 13000 for "13.0 (...)". 0 if there is none.
 int compiler_version(std::string_view identity);
 
-// What is the same for all kernels of a device. Kernels whose values differ in more than the
-// compiler never serve it.
+// The properties that all kernels of a device have in common. A kernel serves a device only if no
+// property except the compiler differs.
 struct KernelOrigin {
-  std::string architecture;  // "sm_90a", or "compute_90a" of PTX
+  std::string architecture;  // "sm_90a", or "compute_90a" for PTX
   std::string image;         // "cubin", "ptx"
   std::string compiler;
-  std::string templates;  // their digest
+  std::string templates;  // the digest of the templates
   std::string schema;
 
   friend bool operator==(const KernelOrigin&, const KernelOrigin&) = default;
 };
-// Whether they differ in nothing but the compiler.
+// Whether nothing differs except the compiler.
 bool serves(KernelOrigin kernel, const KernelOrigin& device);
-// "sm_90a, image cubin, nvrtc 13.0 (...), templates 0123..., schema 2"; "any nvrtc" where no
+// "sm_90a, image cubin, nvrtc 13.0 (...), templates 0123..., schema 2". It has "any nvrtc" if no
 // compiler is stated.
 std::string to_string(const KernelOrigin& origin);
-// Empty where the text of what is wanted is none.
+// Returns nothing if `wanted` is not a valid KernelKey::wanted.
 std::optional<KernelOrigin> kernel_origin(std::string_view wanted, std::string_view compiler);
 
 // The bytes of a cache file:
@@ -87,26 +88,26 @@ std::optional<KernelOrigin> kernel_origin(std::string_view wanted, std::string_v
 //   56   8  zero
 //   64      the key, then the payload: symbol, usage and image
 //
-// The key is a line "compiler " and its identity, then the text of what is wanted.
+// The key is a line with "compiler " and the compiler's identity, followed by KernelKey::wanted.
 inline constexpr std::size_t kKernelFileHeader = 64;
 inline constexpr std::uint32_t kKernelFileVersion = 2;
 std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKernel& kernel);
 
-// The origin of the kernel whose file begins with these bytes, kOriginBytes of them or all that
-// there are; empty where they are no kernel file of this version.
+// The origin of a kernel, from the beginning of its file: kOriginBytes bytes, or the whole file if
+// it is shorter. Returns nothing if this is not a kernel file of this version.
 inline constexpr std::size_t kOriginBytes = 4096;
 std::optional<KernelOrigin> origin_of_file(std::span<const std::byte> beginning);
 
-// A file by itself: whole, and of the key that it states. Empty where the bytes are damaged or of
-// another version; *why says which.
+// The contents of an undamaged file that matches its own key. decode_kernel_file() returns nothing
+// if the bytes are damaged or have another version; *why has the reason.
 struct KernelFile {
   KernelKey key;
   CompiledKernel kernel;
 };
 std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, std::string* why);
 
-// Decodes a file that was looked up: empty also where it is of another key. Where the key
-// states no compiler, that of the file may be any.
+// Decodes a file that was looked up by a key. Also returns nothing if the file has another key. If
+// `key` states no compiler, the file's compiler may be any.
 std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, const KernelKey& key,
                                              std::string* why);
 

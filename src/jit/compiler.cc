@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::string_view kSourceName = "/annulus/specialised.cu";
 constexpr std::size_t kMaxLog = 16 << 10;
-// They begin the last two parts of the text of what is wanted, KernelKey::wanted.
+// The lines that begin the last two parts of KernelKey::wanted.
 constexpr std::string_view kEntryLine = "entry ";
 constexpr std::string_view kSourceLine = "\nsource\n";
 
-// One program of NVRTC, which only one thread may use.
+// A program of NVRTC, which only one thread may use.
 class Program {
  public:
   Program(const abi::NvrtcTable& nvrtc, const char* source, const std::vector<const char*>& texts,
@@ -71,7 +71,7 @@ class Program {
 };
 
 [[noreturn]] void fail_compile(const KernelRequest& request, std::string log) {
-  // NVRTC returns the same code for this as for a wrong source.
+  // NVRTC returns the same code for this error and for an invalid source.
   if (log.find("error: out of memory") != std::string::npos) {
     base::fail(
         ErrorCode::kOutOfMemory,
@@ -105,16 +105,16 @@ Compiler::Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
   for (const std::string& text : texts_) text_pointers_.push_back(text.c_str());
 }
 
-// Without the first of the newer options, names that the compiler makes up contain the process id,
-// and no two runs give the same image. Without the second, a missing include is looked for in the
-// working directory.
+// The newer options. Without the first, names that the compiler generates contain the process id,
+// so that no two runs give the same image. Without the second, a missing include file is searched
+// for in the working directory.
 std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
   const bool ptx = kind_ == ImageKind::kPtx;
   std::vector<std::string> options = {
       "--gpu-architecture=" + (ptx ? virtual_name(arch) : to_string(arch)), "--std=c++17",
       "--device-as-default-execution-space"};
-  // The simulator's faults name lines of templates. A cubin would only grow, and compiling it take
-  // longer.
+  // The simulator's faults name lines of templates. For a cubin, line information would only
+  // increase the size and the compile time.
   if (ptx) options.push_back("--generate-line-info");
   if (!ptx) options.push_back("--ptxas-options=-v");
   if (newer) {
@@ -124,8 +124,8 @@ std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
   return options;
 }
 
-// The beginning of the text of what is wanted. It names all options, also those that an older NVRTC
-// refuses; which these are follows from its version, which is the compiler's part of the key.
+// The beginning of KernelKey::wanted. It names all options, even those that an older NVRTC refuses.
+// These follow from NVRTC's version, which is in the compiler's part of the key.
 std::string Compiler::key_head(Arch arch) const {
   return fmt::format("annulus kernel\nschema {}\ntemplates {}\nimage {}\noptions {}\n",
                      kKernelSchema, templates_->digest().hex(), to_string(kind_),
@@ -185,14 +185,14 @@ CompiledKernel Compiler::compile(const KernelRequest& request) const {
     program.check(nvrtc_->table.add_name_expression(program.get(), entry.c_str()),
                   "nvrtcAddNameExpression");
     std::vector<std::string> given = options(arch, newer);
-    // Leaves out textures, surfaces and the runtime's own types, which the templates do not use:
-    // the same image, about 8 ms sooner. So it is no part of the key.
+    // Leaves out textures, surfaces and types of the runtime, which the templates do not use. The
+    // image is the same, and is compiled about 8 ms faster. So the option is not part of the key.
     constexpr int kFirstMinimal = 12040;
     if (newer && version() >= kFirstMinimal) given.push_back("--minimal");
     const abi::NvrtcResult code = program.compile(given);
     if (code == abi::kNvrtcInvalidOption && newer) continue;
-    // The option that was refused may also be the architecture, which says nothing about the newer
-    // options.
+    // The refused option may have been the architecture. Only if NVRTC accepts the options without
+    // the newer ones, it has refused one of the newer ones before.
     if (code != abi::kNvrtcInvalidOption && !newer) older_ = true;
     const std::string log = program.log();
     if (code == abi::kNvrtcCompilation || code == abi::kNvrtcInvalidOption ||

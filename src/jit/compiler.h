@@ -7,8 +7,8 @@
 //   const CompiledKernel kernel = compiler.compile(spec);   // 0.2 s; see KernelCache
 //   kernel.usage.registers ...
 //
-// Nothing is read from the file system: the templates are handed over in memory under names below
-// kVirtualRoot, and the image depends neither on the working directory nor on the process.
+// Nothing is read from the file system. The templates are passed in memory, with names below
+// kVirtualRoot. The image depends neither on the working directory nor on the process.
 
 #include <atomic>
 #include <memory>
@@ -24,12 +24,12 @@
 
 namespace annulus::jit {
 
-// A part of every key. Raise it when a change of this library makes old images wrong although the
-// specialised source, the templates and the options are the same.
+// A part of every key. It must be raised if a change of this library makes old images wrong
+// although the specialised source, the templates and the options are the same.
 inline constexpr int kKernelSchema = 2;
 
-// A spec with everything that is derived from it, so that looking the kernel up again derives
-// nothing.
+// A spec with everything that is derived from it, so that another lookup of the kernel need not
+// derive it again.
 struct KernelRequest {
   KernelSpec spec;
   std::string source;
@@ -39,43 +39,42 @@ struct KernelRequest {
 
 class Compiler {
  public:
-  // An NVRTC that is not usable leaves a compiler that prepares specs and compiles none.
+  // If NVRTC is not usable, the compiler can prepare specs but cannot compile them.
   Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
            std::shared_ptr<const TemplateSet> templates, ImageKind kind);
 
-  // Returns this compiler with other templates.
+  // The same compiler with other templates.
   std::shared_ptr<const Compiler> with(std::shared_ptr<const TemplateSet> templates) const {
     return std::make_shared<const Compiler>(nvrtc_, std::move(templates), kind_);
   }
 
   ImageKind kind() const { return kind_; }
   const TemplateSet& templates() const { return *templates_; }
-  // Why nothing can be compiled; empty where it can.
+  // The reason why nothing can be compiled. Empty if kernels can be compiled.
   const std::string& problem() const { return nvrtc_->report.problem; }
   bool compiles() const { return problem().empty(); }
-  // "13.0 (65be0db342ad51a06876e71e210bccc5aa8322cf)": version and build of the library; empty
-  // where nothing can be compiled.
+  // "13.0 (65be0db342ad51a06876e71e210bccc5aa8322cf)": version and build of the library. Empty if
+  // nothing can be compiled.
   const std::string& identity() const { return identity_; }
 
-  // The origin of the kernels that it compiles for an architecture.
+  // The origin of kernels that it compiles for an architecture.
   KernelOrigin origin(Arch arch) const;
 
   int version() const { return nvrtc_->report.version; }  // 13000 is 13.0
 
-  // Throws Error{kInvalidArgument} for a spec that is not well formed.
+  // Throws Error{kInvalidArgument} if the spec is malformed.
   KernelRequest prepare(KernelSpec spec) const;
 
-  // Makes a request for a kernel that a device has kept, from KernelKey::wanted in its file, with
-  // the kind of image that this compiler makes. So what a simulated device ran is compiled for a
-  // GPU. The request's spec states the family and the architecture and nothing else. Returns
-  // nothing if the kernel is of other templates or of another schema, or if the text is none of a
-  // kernel.
+  // Creates a request from the KernelKey::wanted of a kernel file that a device has stored, with
+  // the kind of image that this compiler makes. So a kernel that ran on a simulated device can be
+  // compiled for a GPU. In the request's spec only the family and the architecture are set. Returns
+  // nothing if the kernel has other templates or another schema, or if the text is not a kernel's.
   std::optional<KernelRequest> adopt(std::string_view wanted) const;
 
-  // Takes 0.1 s and more. Any number of threads may compile at once. Throws Error{kLibrary} with
-  // problem() where nothing can be compiled, Error{kUnsupported} for an architecture that this
-  // NVRTC does not know, Error{kCompile} with the compiler's log and the specialised source, and
-  // Error{kOutOfMemory} where the host has no memory left.
+  // Takes at least 0.1 s. Any number of threads may compile at once. Throws Error{kLibrary} with
+  // problem() if nothing can be compiled, Error{kUnsupported} for an architecture that this NVRTC
+  // does not support, Error{kCompile} with the compiler's log and the specialised source, and
+  // Error{kOutOfMemory} if the host has no memory left.
   CompiledKernel compile(const KernelRequest& request) const;
   CompiledKernel compile(const KernelSpec& spec) const { return compile(prepare(spec)); }
 
@@ -89,10 +88,10 @@ class Compiler {
   ImageKind kind_;
   std::string identity_;
   std::vector<int> archs_;
-  // The templates as NVRTC takes them; the pointers point into the strings.
+  // The templates in the form that NVRTC takes. The pointers point into the strings.
   std::vector<std::string> names_, texts_;
   std::vector<const char*> name_pointers_, text_pointers_;
-  // Set once NVRTC has refused an option that older versions lack.
+  // Set after NVRTC has refused an option that older versions do not have.
   mutable std::atomic<bool> older_{false};
 };
 

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_JIT_CUBIN_H_
 #define ANNULUS_JIT_CUBIN_H_
 
-// The sections of a cubin, which is an ELF file of 64 bits.
+// The sections of a cubin, which is a 64-bit ELF file.
 
 #include <elf.h>
 
@@ -15,7 +15,7 @@
 
 namespace annulus::jit {
 
-// A structure at an offset of the bytes; empty where it does not fit inside.
+// Reads a structure at an offset. No value if it does not fit inside the bytes.
 template <typename Structure>
 std::optional<Structure> structure_at(std::span<const std::byte> bytes, std::uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(Structure)) return std::nullopt;
@@ -24,18 +24,18 @@ std::optional<Structure> structure_at(std::span<const std::byte> bytes, std::uin
   return structure;
 }
 
-// A view of a cubin's bytes, which must outlive it. Bytes that are no such file give a view without
+// A view of a cubin's bytes, which must outlive it. If the bytes are not a cubin, the view has no
 // sections.
 class Cubin {
  public:
   explicit Cubin(std::span<const std::byte> bytes);
 
-  // ".text.<kernel>" is a kernel's machine code, ".nv.info" has the compiler's attributes of all
-  // kernels. Empty where there is no such section.
+  // The section ".text.<kernel>" is a kernel's machine code, and ".nv.info" has the compiler's
+  // attributes of all kernels. Empty if there is no such section.
   std::span<const std::byte> section(std::string_view name) const;
-  // The stated size of a section, also of one that takes no space in the file.
+  // The stated size of a section, which may take no space in the file.
   std::uint64_t section_bytes(std::string_view name) const;
-  // The name of a symbol by its index in the symbol table; empty where it has no such index.
+  // The name of a symbol by its index in the symbol table. Empty if the index does not exist.
   std::string_view symbol(std::uint32_t index) const;
 
  private:

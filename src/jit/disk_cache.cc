@@ -15,8 +15,8 @@
 namespace annulus::jit {
 namespace {
 
-// Listing a folder takes longer than storing a file, so old files are swept only after this many
-// stores.
+// Listing a folder takes longer than storing a file, so old files are removed only after this
+// number of stores.
 constexpr std::int64_t kStoresPerSweep = 64;
 
 }  // namespace
@@ -43,7 +43,8 @@ DiskCache::~DiskCache() {
   if (folder_ >= 0) files_->close(folder_);
 }
 
-// Writes a note once per cache, since a full disk would otherwise be noted at every kernel.
+// Writes a warning only once per cache, because a full disk would otherwise cause one for every
+// kernel.
 void DiskCache::note_once(const std::string& text) {
   const bool first = !noted_.exchange(true);
   log_.write(first ? base::LogLevel::kWarning : base::LogLevel::kDebug, "{}", text);
@@ -126,9 +127,10 @@ bool DiskCache::any_of(const KernelOrigin& origin) {
   return usable() && jit::any_of(open_folder(), origin);
 }
 
-// Removes temporaries that killed writers left, and above max_bytes the oldest kernels, down to
-// three quarters of it. Another process may do the same at the same time. A reader may lose a file
-// that it was about to open, which is then a miss. `newest` is a file that was written just now.
+// Removes temporary files that killed writers left. If max_bytes is exceeded, removes the oldest
+// kernels, down to three quarters of max_bytes. Another process may do the same at the same time.
+// If a file is removed before a reader opens it, the reader has a miss. `newest` is a file that was
+// just written.
 void DiskCache::sweep(const std::string& newest) {
   struct Entry {
     std::string name;

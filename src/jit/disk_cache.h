@@ -1,17 +1,19 @@
 #ifndef ANNULUS_JIT_DISK_CACHE_H_
 #define ANNULUS_JIT_DISK_CACHE_H_
 
-// Compiled kernels in a private folder: one immutable file per kernel, named by what it is a kernel
-// for and by its compiler (kernel_file_name).
+// Compiled kernels in a private folder. Each kernel is one immutable file, whose name contains the
+// digest of KernelKey::wanted and of the compiler (kernel_file_name).
 //
-// Nothing here can make an answer wrong: a file is used only if its digest and its full key agree;
-// otherwise it is a miss, with one line in the log, and is replaced. Nothing here can make a call
-// fail: a folder that cannot be read or written only costs time. A kernel file is code, so the
-// folder must be as trusted as the program: it is used only if it is the caller's own (owner is the
-// effective user, no other may write, no symbolic link), and made with mode 0700.
+// No file can make a result wrong: a file is used only if its digest and its full key match.
+// Otherwise it counts as a miss, with one line in the log, and is replaced. No file can make a call
+// fail: if the folder cannot be read or written, calls only take longer. A kernel file is code, so
+// the folder must be as trusted as the program. It is used only if the caller owns it (its owner is
+// the effective user, no other user may write to it, and it is not a symbolic link). It is created
+// with mode 0700.
 //
-// Files are read(), never mapped: on a network file system a mapped file that is replaced ends the
-// process. All functions may be called from any thread and by any number of processes.
+// Files are read with read() and never mapped: on a network file system, replacing a mapped file
+// would end the process. All functions may be called from any thread and by any number of
+// processes.
 
 #include <atomic>
 #include <chrono>
@@ -30,37 +32,39 @@
 namespace annulus::jit {
 
 struct DiskCacheOptions {
-  std::string folder;                  // empty: nothing is kept on disk
-  std::int64_t max_bytes = 1ll << 30;  // above this the oldest kernels are removed
+  std::string folder;                  // empty: nothing is stored on disk
+  std::int64_t max_bytes = 1ll << 30;  // if it is exceeded, the oldest kernels are removed
   std::chrono::milliseconds lock_wait{60'000};
 };
 
 class DiskCache {
  public:
-  // Makes the folder where it is missing. `files` null: the real file system.
+  // Creates the folder if it does not exist. If `files` is null, the real file system is used.
   explicit DiskCache(DiskCacheOptions options, base::Log log = {},
                      std::shared_ptr<base::FileSystem> files = nullptr);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
 
-  // Whether kernels are looked up on disk, and if not, why.
+  // Whether kernels are looked up on disk; if they are not, problem() has the reason.
   bool usable() const { return folder_ >= 0; }
   const std::string& problem() const { return problem_; }
   const DiskCacheOptions& options() const { return options_; }
 
-  // quiet: writes no log line about a file that is not used, for a second look at the same file.
+  // With `quiet`, no log line is written about a file that is not used. It is for a second lookup
+  // of the same file.
   std::optional<CompiledKernel> find(const KernelKey& key, bool quiet = false);
-  // What other compilers have made of what a key wants (read_others). It is looked for only where
+  // The kernels for KernelKey::wanted from other compilers (read_others). They are used only if
   // there is no compiler.
   std::vector<FoundKernel> of_others(const KernelKey& key, int driver);
-  // Returns whether the kernel is on disk now.
+  // Returns whether the kernel is now on disk.
   bool store(const KernelKey& key, const CompiledKernel& kernel);
 
   // A lock that keeps other processes from compiling the same key. It only saves work and protects
-  // nothing. Taking it waits up to lock_wait while another process holds it; where locks do not
-  // work (some network file systems) it returns at once. It is released by the destructor, and by
-  // the operating system if the process dies. Lock files are few, shared by keys and never deleted.
+  // no data. lock() waits up to lock_wait if another process holds the lock. If locks do not work,
+  // as on some network file systems, it returns at once. The destructor releases the lock, and so
+  // does the operating system if the process dies. There are few lock files; they are shared by
+  // keys and never deleted.
   class Lock {
    public:
     Lock(base::FileSystem* files, int file) : files_(files), file_(file) {}
@@ -74,9 +78,9 @@ class DiskCache {
   };
   Lock lock(const KernelKey& key);
 
-  // The files of the folder and how each begins, for people. None where it is not usable.
+  // The files of the folder with their origins, for users. Empty if the folder is not usable.
   std::vector<ListedKernel> list();
-  // As of KernelFolders.
+  // As KernelFolders::any_of().
   bool any_of(const KernelOrigin& origin);
 
  private:
@@ -88,7 +92,8 @@ class DiskCache {
   base::Log log_;
   std::shared_ptr<base::FileSystem> files_;
   std::string problem_;
-  int folder_ = -1;  // held open, so that no other folder can take its name
+  // kept open, so that it stays the same folder even if another one takes its name
+  int folder_ = -1;
   FolderNames names_;
   std::atomic<bool> noted_{false};
   std::atomic<std::int64_t> stored_{0};

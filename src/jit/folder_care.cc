@@ -10,7 +10,7 @@ namespace annulus::jit {
 Pruned prune(const OpenFolder& folder, const PruneRules& rules, std::int64_t now) {
   std::vector<ListedKernel> kernels = list_kernel_files(folder);
   std::ranges::stable_sort(kernels, {}, &ListedKernel::modified);
-  // The clock of who keeps the files may be ahead of ours.
+  // The clock of the file server may be ahead of this machine's clock.
   if (!kernels.empty()) now = std::max(now, kernels.back().modified);
   Pruned pruned;
   const auto remove = [&](const ListedKernel& kernel) {
@@ -44,7 +44,7 @@ Pruned prune(const OpenFolder& folder, const PruneRules& rules, std::int64_t now
 
 namespace {
 
-// A kernel file by itself; nothing, with the reason in *why, if it is damaged.
+// Reads one kernel file. Returns nothing if it is damaged; then *why has the reason.
 std::optional<KernelFile> read_whole(const OpenFolder& folder, const std::string& name,
                                      std::string* why) {
   std::vector<std::byte> bytes;

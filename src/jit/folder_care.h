@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JIT_FOLDER_CARE_H_
 #define ANNULUS_JIT_FOLDER_CARE_H_
 
-// Takes care of a folder of compiled kernels: removes those that are old or serve nobody, and finds
-// those that are damaged. Other files are left alone.
+// Maintains a folder of compiled kernels: removes kernels that are old or unusable, and finds
+// damaged ones. Other files are not touched.
 
 #include <cstdint>
 #include <functional>
@@ -14,10 +14,10 @@
 namespace annulus::jit {
 
 struct PruneRules {
-  double older_than_seconds = -1;  // negative: whatever their age
-  // Whether a kernel of an origin stays; null: all do. A file without an origin never does.
+  double older_than_seconds = -1;  // negative: the age does not matter
+  // Whether a kernel with this origin stays; null: all stay. A file without an origin never stays.
   std::function<bool(const KernelOrigin&)> keeps;
-  std::int64_t max_bytes = -1;  // negative: however many
+  std::int64_t max_bytes = -1;  // negative: no limit
   bool dry_run = false;
 };
 
@@ -29,7 +29,8 @@ struct Pruned {
   std::vector<std::string> problems;  // files that could not be removed
 };
 
-// Applies the rules in their order; the last removes the oldest. `now` is in seconds since 1970.
+// Applies the rules in their order. The last rule removes the oldest kernels. `now` is in seconds
+// since 1970.
 Pruned prune(const OpenFolder& folder, const PruneRules& rules, std::int64_t now);
 
 struct Damaged {
@@ -42,11 +43,11 @@ struct Verified {
   std::int64_t bytes = 0;
   std::vector<Damaged> damaged;  // in the order of names
 };
-// Reads every file whole.
+// Reads every file completely.
 Verified verify(const OpenFolder& folder, bool remove);
 
-// Reads every file of a folder and returns, in the order of names, KernelKey::wanted of those that
-// are whole: what they are kernels for.
+// Reads every file of a folder. Returns KernelKey::wanted of the undamaged kernels, in the order of
+// the file names.
 std::vector<std::string> wanted_in(const OpenFolder& folder);
 
 }  // namespace annulus::jit

@@ -14,7 +14,7 @@
 namespace annulus::jit {
 namespace {
 
-// Milliseconds since the last call of lap().
+// Returns the milliseconds since the last call of lap().
 class Stopwatch {
  public:
   double lap() {
@@ -29,9 +29,9 @@ class Stopwatch {
   Clock::time_point last_ = Clock::now();
 };
 
-// Loads a kernel that was compiled by a version of NVRTC. A driver need not take cubins of a
-// toolkit whose major version is newer than its own (CUDA documentation, minor version
-// compatibility), in which case the error says so.
+// Loads a kernel that NVRTC of version `made` compiled. A driver may refuse cubins of a toolkit
+// whose major version is newer than its own (CUDA documentation, minor version compatibility). Then
+// the error states that.
 device::Function load(const device::ContextPointer& context, const CompiledKernel& kernel,
                       int made) {
   const base::Span span("load", kernel.symbol);
@@ -49,8 +49,9 @@ device::Function load(const device::ContextPointer& context, const CompiledKerne
   }
 }
 
-// Compiles a kernel and stores it. The lock is held until it is stored, and a process that waited
-// for it finds the kernel in a second look, unless that is the very file to be replaced.
+// Compiles a kernel and stores it. The lock is held until the kernel is stored. A process that
+// waited for the lock finds the kernel in a second lookup. There is no second lookup if that file
+// is the one to be replaced.
 ObtainedKernel build_kernel(DiskCache& disk, const KernelKey& key, bool replace,
                             const std::function<CompiledKernel()>& build) {
   Stopwatch watch;
@@ -139,12 +140,12 @@ void KernelCache::count(const KernelLookup& lookup) const {
   tally.add(base::Count::load_micros, micros(lookup.load_ms));
 }
 
-// The first of the kernels on disk that the driver takes; null where there is none.
+// The first kernel on disk that the driver accepts. Null if there is none.
 std::shared_ptr<const LoadedKernel> KernelCache::load_from_disk(const KernelRequest& request,
                                                                 KernelLookup* lookup,
                                                                 Refused* refused) {
   const KernelKey& key = request.key;
-  // The simulator takes PTX of any version.
+  // The simulator accepts PTX of any version.
   const int driver = context_->info().simulated ? 0 : context_->driver().version();
   Stopwatch watch;
   const auto try_to_load = [&](CompiledKernel kernel, const KernelKey& of, bool ahead) {
@@ -203,7 +204,8 @@ std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& reque
   try {
     function = load(context_, obtained.kernel, compiler_->version());
   } catch (const Error& error) {
-    // Another process has stored it meanwhile, and that file is as good as any other on disk.
+    // Another process has stored it meanwhile, and the driver may refuse that file as any other
+    // file on disk.
     if (obtained.origin != Origin::kDisk || error.code() != ErrorCode::kDevice) throw;
     context_->tally().add(base::Count::recovered_kernels);
     obtained = build_kernel(*disk_, request.key, /*replace=*/true, build);

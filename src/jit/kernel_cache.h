@@ -1,20 +1,21 @@
 #ifndef ANNULUS_JIT_KERNEL_CACHE_H_
 #define ANNULUS_JIT_KERNEL_CACHE_H_
 
-// Kernels ready to launch: from memory, else from disk, else from the compiler.
+// Kernels that are ready to launch: from memory, else from disk, else from the compiler.
 //
-// On disk a kernel of this very compiler is taken from the cache, then from the folders of kernels
-// that were compiled ahead; then one of any other compiler from these folders, since it was put
-// there on purpose; and where there is no compiler, such a one from the cache as well. One that the
-// driver refuses leads on to the next, and then to the compiler.
+// On disk, the sources are tried in this order: a kernel from the same compiler in the cache, such
+// a kernel in the folders of kernels compiled ahead, and a kernel from any other compiler in these
+// folders, because it was put there on purpose. If there is no compiler, a kernel from another
+// compiler in the cache is tried too. If the driver refuses a kernel, the next one is tried, and
+// finally the compiler is used.
 //
 //   KernelCache cache(context, compiler, disk);
 //   const KernelRequest request = compiler->prepare(spec);     // once
 //   const KernelLookup found = cache.get(request);             // under 1 us when in memory
 //   device::launch(found.kernel->function, ...);
 //
-// One cache serves one context, because a loaded module belongs to its context; several share a
-// Compiler and a DiskCache.
+// A cache serves one context, because a loaded module belongs to its context. Several caches may
+// share a Compiler and a DiskCache.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,13 +36,13 @@ const char* to_string(Origin origin);  // "memory", "disk", "compiled"
 struct ObtainedKernel {
   CompiledKernel kernel;
   Origin origin = Origin::kCompiled;
-  // Time to look on disk, including the wait for another process that compiles it.
+  // The time of the disk lookup, including the wait for another process that compiles the kernel.
   double disk_ms = 0;
-  double compile_ms = 0;  // zero where the kernel came from disk
+  double compile_ms = 0;  // zero if the kernel came from disk
 };
 
-// Gets a kernel from the cache, or else from build(), whose result is then stored. Any trouble with
-// the disk only leads to build(). Exceptions of build() pass through.
+// Gets a kernel from the disk cache. If it is not there, calls build() and stores the result. If
+// the disk fails in any way, build() is called. Exceptions of build() pass through.
 ObtainedKernel obtain_kernel(DiskCache& disk, const KernelKey& key,
                              const std::function<CompiledKernel()>& build);
 
@@ -56,9 +57,8 @@ struct LoadedKernel {
 struct KernelLookup {
   std::shared_ptr<const LoadedKernel> kernel;  // never null
   Origin origin = Origin::kMemory;
-  // The times are all zero for kMemory, and where another thread made the kernel while this one
-  // waited.
-  bool compiled_ahead = false;  // from one of the folders of such kernels
+  // All times are zero for kMemory, and if another thread made the kernel while this thread waited.
+  bool compiled_ahead = false;  // from a folder of kernels that were compiled ahead
   double disk_ms = 0;
   double compile_ms = 0;
   double load_ms = 0;  // the driver's part: cuModuleLoadData and cuModuleGetFunction
@@ -66,13 +66,14 @@ struct KernelLookup {
 
 class KernelCache {
  public:
-  // `folders` null: none.
+  // If `folders` is null, there are no such folders.
   KernelCache(device::ContextPointer context, std::shared_ptr<const Compiler> compiler,
               std::shared_ptr<DiskCache> disk, std::shared_ptr<KernelFolders> folders = nullptr);
 
-  // May be called from any thread. Threads that ask for one kernel at the same time wait for the
-  // first of them. Throws Error{kCompile} where NVRTC rejects it, Error{kDevice} where the driver
-  // does, and Error{kLibrary} where it is nowhere and cannot be compiled (jit/missing_kernel.h).
+  // May be called from any thread. Threads that request the same kernel at the same time wait for
+  // the first of them. Throws Error{kCompile} if NVRTC rejects the kernel, Error{kDevice} if the
+  // driver rejects it, and Error{kLibrary} if the kernel is found nowhere and cannot be compiled
+  // (jit/missing_kernel.h).
   KernelLookup get(const KernelRequest& request);
   KernelLookup get(const KernelSpec& spec) { return get(compiler_->prepare(spec)); }
 
@@ -90,22 +91,22 @@ class KernelCache {
   };
 
   std::shared_ptr<const LoadedKernel> make(const KernelRequest& request, KernelLookup* lookup);
-  // What the driver says of the last kernel on disk that it refuses, and whether the file of this
-  // very compiler in the cache is among them.
+  // The driver's error for the last kernel on disk that it refused, and whether one of the refused
+  // files was from the same compiler and in the cache.
   struct Refused {
     std::string why;
     bool own = false;
   };
   std::shared_ptr<const LoadedKernel> load_from_disk(const KernelRequest& request,
                                                      KernelLookup* lookup, Refused* refused);
-  // Adds what a request took to the counts of the device.
+  // Adds the lookup to the counts of the device.
   void count(const KernelLookup& lookup) const;
 
   device::ContextPointer context_;
   std::shared_ptr<const Compiler> compiler_;
   std::shared_ptr<DiskCache> disk_;
   std::shared_ptr<KernelFolders> folders_;
-  // Without limits, so kernels stay for the life of the cache.
+  // There are no limits, so kernels stay for the lifetime of the cache.
   base::SharedCache<KernelKey, LoadedKernel, DigestHash> loaded_;
 };
 

@@ -13,12 +13,13 @@
 namespace annulus::jit {
 namespace {
 
-// More compilers than this of one kernel mean that somebody filled the folder who means no good.
+// If a kernel has files from more compilers than this, the folder was probably filled by an
+// attacker.
 constexpr std::size_t kMostCompilers = 16;
 constexpr char kRemedy[] = "name a folder in ANNULUS_KERNELS that is root's or your own";
 
-// A file system may keep times in whole seconds, so a folder that changed less than this before it
-// was listed may have changed again with the same time.
+// A file system may store times in whole seconds. So if a folder changed less than this time before
+// it was listed, it may have changed again later with the same time.
 constexpr std::int64_t kSettleSeconds = 2;
 
 std::int64_t seconds_now() {
@@ -122,8 +123,8 @@ std::vector<FoundKernel> read_others(const OpenFolder& folder, FolderNames& name
 
 namespace {
 
-// Calls visit() with how each kernel file of a folder begins, in the order of names, until it
-// returns true.
+// Calls visit() with the beginning of each kernel file of a folder, in the order of the names,
+// until it returns true.
 template <typename Visit>
 void visit_kernels(const OpenFolder& folder, const Visit& visit) {
   std::vector<std::string> names;
@@ -169,8 +170,8 @@ KernelFolders::KernelFolders(std::vector<std::string> folders, base::Log log,
   for (const std::string& folder : folders_) names_.try_emplace(folder);
 }
 
-// Calls look(folder, names) for each folder that can be used, until it says that it has found what
-// it looks for. A problem with a folder is told once.
+// Calls look(folder, names) for each usable folder until it returns true. A problem with a folder
+// is logged once.
 template <typename Look>
 void KernelFolders::each(const Look& look) {
   for (const std::string& path : folders_) {

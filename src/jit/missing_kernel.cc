@@ -22,7 +22,7 @@ std::string contents(const std::vector<ListedKernel>& kernels, const KernelOrigi
                      serving);
 }
 
-// Where a kernel was looked for, and what is there.
+// The places where a kernel was searched for, with their contents.
 std::string places(const KernelOrigin& wanted, DiskCache& disk, KernelFolders& folders) {
   std::vector<std::string> places;
   for (const KernelFolders::Described& each : folders.describe()) {
@@ -69,7 +69,7 @@ void fail_missing(const KernelSpec& spec, const Compiler& compiler, DiskCache& d
     text += fmt::format("The driver refuses the one that was found: {}. ", refused);
   }
   text += fmt::format("It cannot be compiled: {}", compiler.problem());
-  // Most problems say already what to do.
+  // Most problems already state a remedy.
   if (!compiler.problem().ends_with(abi::compile_ahead_remedy())) {
     text += "; " + abi::nvrtc_remedies();
   }

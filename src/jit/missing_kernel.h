@@ -1,7 +1,8 @@
 #ifndef ANNULUS_JIT_MISSING_KERNEL_H_
 #define ANNULUS_JIT_MISSING_KERNEL_H_
 
-// The error of a kernel that is in no folder and cannot be compiled, and who wanted it.
+// The error for a kernel that is in no folder and cannot be compiled. It states what needed the
+// kernel.
 
 #include <functional>
 #include <string>
@@ -12,21 +13,22 @@
 
 namespace annulus::jit {
 
-// While it lives, says what this thread wants kernels for, such as the line of a file of shapes
-// from which the kernel could be compiled ahead. The innermost one is told.
+// States what this thread needs kernels for, during the lifetime of the object. An example is the
+// line of a file of shapes from which the kernel could be compiled ahead. If several objects exist,
+// the error uses the innermost one.
 //
 //   const jit::KernelsFor wanted([&] { return "--heads 8 --seq 4096"; });
 //   kernels.get(spec);
 class KernelsFor {
  public:
   using Describe = std::function<std::string()>;
-  // `describe` is called only where a kernel is missing. What it throws is dropped.
+  // `describe` is called only if a kernel is missing. Its exceptions are ignored.
   explicit KernelsFor(Describe describe);
   ~KernelsFor();
   KernelsFor(const KernelsFor&) = delete;
   KernelsFor& operator=(const KernelsFor&) = delete;
 
-  // Empty where nobody said.
+  // Empty if there is no such object.
   static std::string innermost() noexcept;
 
  private:
@@ -34,9 +36,9 @@ class KernelsFor {
   const KernelsFor* outer_;
 };
 
-// Throws Error{kLibrary}, which names the kernel, what it was wanted for, where it was looked for,
-// why it is not compiled and what to do. `refused`: what the driver said of the last kernel that
-// was found; empty where none was.
+// Throws Error{kLibrary}. The message has the kernel, its purpose, the places that were searched,
+// the reason why it is not compiled, and the remedy. `refused` is the driver's error for the last
+// kernel that was found; empty if none was found.
 [[noreturn]] void fail_missing(const KernelSpec& spec, const Compiler& compiler, DiskCache& disk,
                                KernelFolders& folders, const std::string& refused);
 

@@ -11,7 +11,8 @@
 namespace annulus::jit {
 namespace {
 
-// The number right before `unit` in a line, or 0: number_before("used 1 barriers", " barriers").
+// The number directly before `unit` in a line, or 0. Example: number_before("used 1 barriers", "
+// barriers").
 int number_before(std::string_view line, std::string_view unit) {
   const std::size_t at = line.find(unit);
   if (at == std::string_view::npos) return 0;
@@ -66,9 +67,9 @@ ResourceUsage parse_compile_log(std::string_view log) {
   return usage;
 }
 
-// The section .nv.info is a row of attributes:
+// The section .nv.info is a sequence of attributes:
 //
-//   byte 0      format   3: a value follows; 4: a length, and so many bytes more
+//   byte 0      format   3: a value follows; 4: a length, and that number of bytes follows
 //   byte 1      what     0x2f registers, 0x11 frame: four bytes of symbol index, four of value
 //   bytes 2, 3  the value, or the length
 std::optional<CubinUsage> read_cubin(std::span<const std::byte> cubin, std::string_view symbol) {

@@ -24,8 +24,8 @@ void require_identifier(std::string_view text) {
   if (!valid) refuse("not an identifier:", text);
 }
 
-// Throws unless the text is made of names, template arguments and numbers, as a type or a kernel
-// is.
+// Throws unless the text consists of names, template arguments and numbers, as the name of a type
+// or a kernel does.
 void require_type(std::string_view text) {
   const bool valid = !text.empty() && std::ranges::all_of(text, [](char c) {
     return is_letter(c) || is_digit(c) ||
@@ -34,8 +34,8 @@ void require_type(std::string_view text) {
   if (!valid) refuse("not a type or a kernel:", text);
 }
 
-// Throws unless the text is one line of code that cannot end the construct around it: no directive,
-// string, comment, statement or block, and matching parentheses.
+// Throws unless the text is one line of code that cannot end the construct around it: it has no
+// directive, string, comment, statement or block, and its parentheses match.
 void require_code(std::string_view what, std::string_view text) {
   if (text.empty() || text.size() > kMaxExpression) refuse(what, text.substr(0, 100));
   int depth = 0;
@@ -54,8 +54,8 @@ void require_code(std::string_view what, std::string_view text) {
   if (depth != 0 || text.find("asm") != std::string_view::npos) refuse(what, text);
 }
 
-// The text with "[&](const auto& m) { return E; }", the one form of a statement that expressions
-// may have, as "(E)": what is left is one line of code, or is refused.
+// Replaces each "[&](const auto& m) { return E; }", the only statement that expressions may have,
+// by "(E)". The result is one line of code, or is refused.
 std::string lambdas_as_parentheses(std::string text) {
   constexpr std::string_view kBegin = "[&](const auto& m) { return ", kEnd = "; }";
   for (auto at = text.find(kBegin); at != text.npos; at = text.find(kBegin, at)) {
@@ -71,7 +71,7 @@ const char* opening(Constant::Kind kind) {
   return kind == Constant::Kind::kInteger ? "enum : int { " : "enum : bool { ";
 }
 
-// Neighbours of one kind share an enumeration.
+// Adjacent constants of one kind share an enumeration.
 std::string constants_text(const std::vector<Constant>& constants) {
   std::string text;
   for (std::size_t i = 0; i < constants.size(); ++i) {
@@ -91,7 +91,7 @@ std::string constants_text(const std::vector<Constant>& constants) {
   return text;
 }
 
-// "template <typename M> bool f(...)" -> the head stays in front of the qualifiers.
+// For "template <typename M> bool f(...)", the template head stays before the qualifiers.
 std::string function_text(const Function& function) {
   require_code("not the declaration of a function:", function.declaration);
   require_code("not an expression:", lambdas_as_parentheses(function.expression));

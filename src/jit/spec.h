@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JIT_SPEC_H_
 #define ANNULUS_JIT_SPEC_H_
 
-// The properties that distinguish one kernel from another of its template, and the few lines of
-// source that give them to the compiler:
+// The properties that distinguish kernels of one template, and the few lines of source that pass
+// them to the compiler:
 //
 //   // mma_forward for sm_80
 //   #include "kernels/mma/mma_forward.cu"
@@ -22,11 +22,11 @@
 //   template __global__ decltype(mma_forward<Shape, Mask>) mma_forward<Shape, Mask>;
 //   }  // namespace annulus::kernels
 //
-// A spec never holds batch, heads, lengths, strides, offsets or a number of an expression. Those
-// are run-time parameters, so that one kernel serves them all.
+// A spec never contains batch, heads, lengths, strides, offsets or numbers of an expression. They
+// are run-time parameters, so that one kernel serves all values.
 //
-// Constants are enumerators because NVRTC emits every other kind of constant, also an unused one,
-// as a global variable of the module.
+// Constants are enumerators, because NVRTC emits every other kind of constant as a global variable
+// of the module, even if it is unused.
 
 #include <cstdint>
 #include <string>
@@ -40,7 +40,7 @@ struct Constant {
   enum class Kind { kInteger, kBoolean, kType };
   Kind kind = Kind::kInteger;
   std::string name;
-  std::string value;  // as written: "64", "true", "annulus::tile::Bfloat16"
+  std::string value;  // in source form: "64", "true", "annulus::tile::Bfloat16"
 
   static Constant integer(std::string name, std::int64_t value);
   static Constant boolean(std::string name, bool value);
@@ -49,10 +49,11 @@ struct Constant {
 
 // A static device member function that returns one expression.
 struct Function {
-  std::string declaration;  // "template <typename M> bool visible(const M& m, int q, int k)":
-                            // return type and parameters, with a template head or without
-  // "m.causal(q, k) & m.window(0, 1, q, k)"; the one statement that it may hold is the return of a
-  // lambda "[&](const auto& m) { return E; }"
+  // return type and parameters, optionally after a template head: "template <typename M> bool
+  // visible(const M& m, int q, int k)"
+  std::string declaration;
+  // For example "m.causal(q, k) & m.window(0, 1, q, k)". The only statement that it may contain is
+  // the return of a lambda "[&](const auto& m) { return E; }".
   std::string expression;
 };
 
@@ -63,26 +64,28 @@ struct Struct {
 };
 
 struct KernelSpec {
-  std::string family;  // for people: "mma_forward"
+  std::string family;  // for users: "mma_forward"
   Arch arch;
   std::string file;   // the template that defines the kernel: "kernels/mma/mma_forward.cu"
   std::string entry;  // its name in annulus::kernels: "mma_forward"
-  // The kernel's template arguments in order, defined in annulus::kernels after the #include. Empty
-  // where the kernel is no template.
+  // The kernel's template arguments in order. They are defined in annulus::kernels after the
+  // #include. Empty if the kernel is not a template.
   std::vector<Struct> structs;
-  // Names that are defined as 1 in front of the #include: which parts of a template the kernel
-  // needs (the products in ptx/wgmma.cuh), and variants that are being measured (ptx/variants.cuh).
+  // Names that are defined as 1 before the #include. They select the parts of a template that the
+  // kernel needs (the products in ptx/wgmma.cuh), and variants that are being measured
+  // (ptx/variants.cuh).
   std::vector<std::string> defines = {};
-  std::string config = {};  // for people: of the family's configurations, where it has several
+  std::string config = {};  // for users: the configuration, if the family has several
 };
 
-// The specialised source: the same text for equal specs, on every machine. Throws
-// Error{kInvalidArgument} where a name is no identifier or an expression could be anything but one
-// expression (hygiene against a mistake, not a defence: an expression is device code).
+// The specialised source. Equal specs give the same text on every machine. Throws
+// Error{kInvalidArgument} if a name is not an identifier, or if an expression could be something
+// other than one expression. The check finds mistakes; it is not a defence against attacks, because
+// an expression is device code.
 std::string source_text(const KernelSpec& spec);
 
-// "annulus::kernels::mma_forward<annulus::kernels::Shape, ...>", the expression for which NVRTC
-// gives the mangled name.
+// The expression for which NVRTC returns the mangled name:
+// "annulus::kernels::mma_forward<annulus::kernels::Shape, ...>".
 std::string qualified_entry(const KernelSpec& spec);
 
 }  // namespace annulus::jit

@@ -19,9 +19,9 @@ bool is_template(const std::string& name) {
   return name.ends_with(".cuh") || name.ends_with(".cu") || name.ends_with(".h");
 }
 
-// Leaves out comments and indentation, as tools/cmake/embed_files.cmake does, so that the templates
-// of the source tree have the digest of the embedded ones. Every line keeps its number. A text with
-// a block comment or a raw string stays as it is.
+// Removes comments and indentation in the same way as tools/cmake/embed_files.cmake, so that the
+// templates of the source tree have the same digest as the embedded ones. Every line keeps its
+// number. A text with a block comment or a raw string is not changed.
 std::string compact(std::string text) {
   if (text.find("/*") != std::string::npos || text.find("R\"") != std::string::npos) return text;
   std::string made;
@@ -43,10 +43,10 @@ std::string compact(std::string text) {
   return made;
 }
 
-// Adds the templates of a folder and of those in it, under names that begin with `prefix`. Links to
-// folders are not followed. Returns 0 or -errno. std::filesystem::recursive_directory_iterator
-// would end the process where its memory is refused, as it allocates in functions that may not
-// throw.
+// Adds the templates of a folder and of its subfolders, with names that begin with `prefix`. Links
+// to folders are not followed. Returns 0 or -errno. std::filesystem::recursive_directory_iterator
+// is not used, because it allocates in functions that may not throw, and so ends the process if
+// memory is refused.
 int collect(base::FileSystem& files, const std::string& path, const std::string& prefix,
             std::map<std::string, std::string>* templates) {
   const int flags = O_RDONLY | O_DIRECTORY | (prefix.empty() ? 0 : O_NOFOLLOW);
