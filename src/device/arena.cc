@@ -14,18 +14,20 @@ namespace annulus::device {
 namespace {
 
 constexpr std::size_t kAlignment = 256;  // the alignment that cuMemAlloc promises
-// Blocks of up to kSmallBytes share slabs of kSmallSlab, larger ones slabs of kLargeSlab, and those
-// of half of that and more have slabs of their own. cuMemAlloc takes 2 MiB for anything less.
+// Blocks of up to kSmallBytes share slabs of kSmallSlab, and larger ones share slabs of kLargeSlab.
+// A block of at least half of kLargeSlab gets its own slab. cuMemAlloc takes 2 MiB for any smaller
+// size.
 constexpr std::size_t kSmallBytes = std::size_t{1} << 20;
 constexpr std::size_t kSmallSlab = std::size_t{2} << 20;
 constexpr std::size_t kLargeSlab = std::size_t{16} << 20;
-// As many bytes may wait without an event behind them, and without a wait for the device where the
-// driver has no such event.
+// Limits of the retired bytes: before an event is recorded, and before the arena waits for the
+// device if the driver has no such event.
 constexpr std::size_t kMaxUnmarked = std::size_t{1} << 20;
 constexpr std::size_t kMaxWaiting = std::size_t{32} << 20;
-// Empty slabs of so many bytes are kept. Giving them back may make the driver wait.
+// Empty slabs up to this size in total are kept, because giving them back may make the driver wait.
 constexpr std::size_t kKeptEmpty = std::size_t{64} << 20;
-// Between the blocks of a simulated device, so that accesses a little past the end are found.
+// The gap between the blocks of a simulated device, so that accesses just past the end are
+// detected.
 constexpr std::size_t kGuard = 512;
 
 std::size_t slab_bytes_for(std::size_t bytes) {
@@ -34,7 +36,7 @@ std::size_t slab_bytes_for(std::size_t bytes) {
   return base::round_up(bytes, kSmallSlab);
 }
 
-// A block that is in no map yet, with its node for the set of free ones.
+// Creates a block that is in no map yet, with its node for the set of free blocks.
 template <typename Blocks, typename Block>
 typename Blocks::node_type make_block(abi::CUdeviceptr address, std::size_t span) {
   Block block;
@@ -61,8 +63,8 @@ Arena::Arena(const Context& context, AllocatorCallbacks allocator, ArenaLimits l
 
 Arena::~Arena() {
   const QuietScope scope(context_);
-  // Free blocks are known to be used by no work. Where the context is lost there is no work to wait
-  // for, and an allocator still gets its memory back.
+  // No work uses free blocks. If the context is lost, there is no work to wait for, and an
+  // allocator still gets its memory back.
   if (scope.active() && counted_.waiting_bytes > 0) context_.table().ctx_synchronize();
   if (scope.active() && marker_ != nullptr) context_.table().event_destroy(marker_);
   free_all(State::kRetired);
@@ -81,7 +83,7 @@ abi::CUdeviceptr Arena::allocate(std::size_t bytes, MemoryUse use) {
   const std::size_t whole = base::round_up(bytes, kAlignment);
   const std::size_t slab = std::max(slab_bytes_for(bytes), whole);
   if (const auto block = take_new(lock, slab, bytes, use)) return *block;
-  // A pool of the caller's may be too small for a slab and have room for the block.
+  // The caller's memory pool may be too small for a slab but large enough for the block.
   if (slab > whole) {
     if (const auto block = take_new(lock, whole, bytes, use)) return *block;
   }
@@ -109,7 +111,7 @@ std::optional<abi::CUdeviceptr> Arena::take(std::size_t bytes, MemoryUse use) {
   const auto at = blocks_.find(found->second);
   Block& block = at->second;
   Slab& slab = block.slab->second;
-  // All allocations come first: behind them nothing can fail.
+  // All allocations are made first, because nothing may fail after them.
   const std::size_t span = std::min(block.span, whole + guard_);
   Blocks::node_type rest;
   if (block.span > span) rest = make_block<Blocks, Block>(at->first + span, block.span - span);
@@ -136,8 +138,8 @@ std::optional<abi::CUdeviceptr> Arena::take(std::size_t bytes, MemoryUse use) {
 
 std::optional<abi::CUdeviceptr> Arena::take_new(Lock& lock, std::size_t slab_bytes,
                                                 std::size_t bytes, MemoryUse use) {
-  // Other threads may take what is free while the lock is released, but not between the slab's
-  // arrival and take().
+  // While the lock is released, other threads may take free blocks. They cannot do so between the
+  // creation of the slab and take().
   if (!grow(lock, slab_bytes, bytes <= kSmallBytes)) return std::nullopt;
   return take(bytes, use);
 }
@@ -151,11 +153,12 @@ bool Arena::grow(Lock& lock, std::size_t bytes, bool small) {
         bytes, limits_.max_bytes);
     return false;
   }
-  // Before the slab is there, since nothing may fail once it is.
+  // Allocated before the slab, because nothing may fail after the slab exists.
   Slabs slab;
   slab.emplace(0, Slab{bytes, small, false, 0});
   Blocks::node_type block = make_block<Blocks, Block>(0, bytes);
-  counted_.held_bytes += bytes;  // by now, so that two threads cannot exceed the limit
+  // counted before the lock is released, so that two threads cannot exceed the limit together
+  counted_.held_bytes += bytes;
   lock.unlock();
   abi::CUdeviceptr address = 0;
   bool pooled = false;
@@ -221,8 +224,8 @@ Arena::Blocks::iterator Arena::free(Blocks::iterator block) noexcept {
   Slab& slab = block->second.slab->second;
   if (block->second.state == State::kRetired) retired_bytes_ -= block->second.bytes;
   if (block->second.state == State::kMarked) marked_bytes_ -= block->second.bytes;
-  // A simulated driver names the work that still uses the block, if there is any. One that could
-  // not forget the block would refuse a new one at its address, so this one goes on waiting.
+  // A simulated driver reports work that still uses the block. If it could not remove the block, it
+  // would refuse a new block at the same address, so this block stays retired.
   if (slab.pooled && context_.table().simulator_remove_block(block->first) != abi::kCudaSuccess) {
     block->second.state = State::kRetired;
     retired_bytes_ += block->second.bytes;
@@ -266,7 +269,7 @@ void Arena::poll(Lock& lock) {
     lock.lock();
     busy_ = false;
     not_busy_.notify_all();
-    // A context that is lost gives its memory back when it is closed.
+    // A lost context gives its memory back when it is closed.
     if (code == abi::kCudaSuccess) free_all(State::kMarked);
   }
   if (context_.table().ctx_record_event != nullptr) {
@@ -301,13 +304,13 @@ void Arena::wait_for_waiting(Lock& lock) {
     wait_for_all([&] {
       abi::check(context_.table(), context_.table().ctx_synchronize(), "cuCtxSynchronize");
     });
-  } catch (const Error&) {  // the blocks go on waiting
+  } catch (const Error&) {  // the blocks stay retired
   }
   lock.lock();
 }
 
-// Only the blocks of this call may be freed after its wait, since another thread's may have been
-// retired after this one began to wait.
+// Only the blocks of this call are freed after its wait, because another thread's blocks may have
+// been retired after this wait began.
 void Arena::wait_for_all(const std::function<void()>& wait) {
   Lock lock(mutex_);
   not_busy_.wait(lock, [&] { return !busy_; });
@@ -344,7 +347,8 @@ std::size_t Arena::trim(std::size_t bytes) {
   return give_back(lock, bytes);
 }
 
-// Gives empty slabs back until `keep_bytes` are held, and always those beyond kKeptEmpty.
+// Gives empty slabs back until only `keep_bytes` are held. Empty slabs beyond kKeptEmpty are always
+// given back.
 std::size_t Arena::give_back(Lock& lock, std::size_t keep_bytes) {
   Slabs given;
   std::size_t bytes = 0;

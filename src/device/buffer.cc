@@ -5,8 +5,8 @@
 namespace annulus::device {
 namespace {
 
-// Whether work for `stream` is recorded in a graph now. False if the driver has no
-// cuStreamIsCapturing.
+// Whether work for `stream` is being captured into a graph. Returns false if the driver does not
+// have cuStreamIsCapturing.
 bool capturing(const abi::CudaTable& cuda, abi::CUstream stream) {
   if (cuda.stream_is_capturing == nullptr) return false;
   int status = 0;
@@ -49,8 +49,8 @@ HostBuffer::HostBuffer(ContextPointer context, std::size_t bytes)
 HostBuffer::~HostBuffer() {
   if (data_ == nullptr) return;
   const QuietScope scope(*context_);
-  // Where the context cannot be made current, the driver frees nothing either: the memory goes with
-  // the context, or with the process.
+  // If the context cannot be made current, the driver cannot free the memory either. It is released
+  // with the context or the process.
   if (!scope.active()) return;
   context_->table().ctx_synchronize();
   context_->table().mem_free_host(data_);

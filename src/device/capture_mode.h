@@ -5,8 +5,8 @@
 
 namespace annulus::device {
 
-// Lets this thread ask about events, for the length of a scope, while some thread captures a
-// stream in the global mode. Without it the driver refuses, and spoils that thread's capture (CUDA
+// Allows this thread to query events during a scope, even if a thread captures a stream in the
+// global mode. Without it the driver refuses the query and invalidates that thread's capture (CUDA
 // driver API, cuThreadExchangeStreamCaptureMode).
 class RelaxedCapture {
  public:

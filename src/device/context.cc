@@ -5,7 +5,7 @@
 namespace annulus::device {
 namespace {
 
-// Pushes `context` unless it is current already.
+// Pushes `context` unless it is already current.
 abi::CUresult enter(const Context& context, bool* pushed) {
   abi::CUcontext current = nullptr;
   const abi::CUresult code = context.table().ctx_get_current(&current);

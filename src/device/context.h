@@ -1,17 +1,17 @@
 #ifndef ANNULUS_DEVICE_CONTEXT_H_
 #define ANNULUS_DEVICE_CONTEXT_H_
 
-// The primary context of one device, which is the one the CUDA runtime and every framework on top
-// of it use: pointers and streams of the caller's engine are valid in it.
+// The primary context of a device. The CUDA runtime and all frameworks that use it also use this
+// context, so pointers and streams of the caller's engine are valid in it.
 //
 //   DriverPointer driver = ...;
 //   ContextPointer context = Context::retain(driver, 0);
 //   Buffer buffer(context, 1 << 20);
 //
-// Buffers, streams, events and modules hold their context, so the order of destruction is free.
-// After a kernel faulted the context is lost: every call throws Error{kFault}, and destructors give
-// up without an error. Only a new process restores it; on a simulated device
-// clear_simulator_fault() does as well.
+// Buffers, streams, events and modules hold their context, so they may be destroyed in any order.
+// After a kernel faulted the context is lost: every call throws Error{kFault}, and destructors do
+// nothing and report no error. Only a new process restores it. On a simulated device
+// clear_simulator_fault() also does.
 
 #include <cstddef>
 #include <memory>
@@ -30,8 +30,8 @@ using ContextPointer = std::shared_ptr<const Context>;
 
 class Context {
  public:
-  // Creates the primary context, or retains the existing one. The arena of this context takes its
-  // memory from `allocator` where it has functions.
+  // Creates the primary context, or retains the existing one. If `allocator` has functions, the
+  // arena of this context takes its memory from them.
   static ContextPointer retain(DriverPointer driver, int ordinal, AllocatorCallbacks allocator = {},
                                ArenaLimits limits = {});
   ~Context();
@@ -45,10 +45,10 @@ class Context {
   abi::CUcontext handle() const { return handle_; }
   Arena& arena() const { return *arena_; }
   Uploads& uploads() const { return *uploads_; }
-  // What happens on this device is counted here.
+  // Counts the events on this device.
   base::Tally& tally() const { return tally_; }
 
-  // Waits for all streams of the context, after which retired blocks of the arena are free.
+  // Waits for all streams of the context. Afterwards retired blocks of the arena are free.
   void synchronize() const;
 
   struct Memory {
@@ -69,9 +69,9 @@ class Context {
   std::unique_ptr<Uploads> uploads_;
 };
 
-// Makes the context current on this thread for as long as the scope lives, and then restores the
-// thread's state. Every function of this room that talks to the driver does so inside one. Where
-// the context is already current, it costs one call of the driver.
+// Makes the context current on this thread for the lifetime of the scope, then restores the
+// thread's state. Every function in src/device that calls the driver does so inside a scope. If the
+// context is already current, the scope costs one driver call.
 class ContextScope {
  public:
   explicit ContextScope(const Context& context,
@@ -85,8 +85,8 @@ class ContextScope {
   bool pushed_ = false;
 };
 
-// A scope for destructors: where the context cannot be made current, active() is false and nothing
-// is thrown.
+// A scope for destructors. If the context cannot be made current, active() is false and nothing is
+// thrown.
 class QuietScope {
  public:
   explicit QuietScope(const Context& context) noexcept;

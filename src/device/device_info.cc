@@ -5,10 +5,10 @@
 
 namespace annulus::device {
 
-// Attributes that a plan needs must succeed. For the others there is a default: tensor maps, which
-// drivers before CUDA 12 do not know, and numbers of which only predictions are made. The pipe
-// model does without these (attention/cost/pipe_model.cc), so a device that does not tell them is
-// not refused.
+// Attributes that a plan needs must succeed. The others have defaults: tensor maps, which drivers
+// before CUDA 12 do not support, and numbers that are only used for predictions. The pipe model
+// works without these numbers (attention/cost/pipe_model.cc), so a device that does not report them
+// is not refused.
 DeviceInfo read_device_info(const Driver& driver, int ordinal) {
   if (ordinal < 0 || ordinal >= driver.device_count()) {
     base::fail(ErrorCode::kInvalidArgument, "device {} does not exist: {} has {} devices", ordinal,
@@ -22,7 +22,7 @@ DeviceInfo read_device_info(const Driver& driver, int ordinal) {
     abi::check(cuda, cuda.device_get_attribute(&value, which, device), "cuDeviceGetAttribute");
     return value;
   };
-  // For attributes that a driver may not tell.
+  // For attributes that a driver may not report.
   const auto attribute_or = [&](int which, int otherwise) {
     int value = 0;
     return cuda.device_get_attribute(&value, which, device) == abi::kCudaSuccess ? value

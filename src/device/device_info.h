@@ -1,8 +1,8 @@
 #ifndef ANNULUS_DEVICE_DEVICE_INFO_H_
 #define ANNULUS_DEVICE_DEVICE_INFO_H_
 
-// The properties and limits of a device, read from the driver's attributes and never derived from a
-// name or a table of products.
+// The properties and limits of a device. They are read from the driver's attributes and never
+// derived from a name or a table of products.
 
 #include <cstdint>
 #include <string>
@@ -24,14 +24,14 @@ struct DeviceInfo {
   int warp_size = 0;
   int max_threads_per_block = 0;
   int max_threads_per_multiprocessor = 0;
-  int max_blocks_per_multiprocessor = 0;  // 0: unknown to the driver
+  int max_blocks_per_multiprocessor = 0;  // 0: the driver does not report it
   int registers_per_multiprocessor = 0;   // 32-bit registers
   int registers_per_block = 0;
 
   std::int64_t shared_bytes_per_block = 0;        // without cuFuncSetAttribute
   std::int64_t shared_bytes_per_block_optin = 0;  // after cuFuncSetAttribute
   std::int64_t shared_bytes_per_multiprocessor = 0;
-  std::int64_t shared_bytes_reserved_per_block = 0;  // taken by the driver from each block
+  std::int64_t shared_bytes_reserved_per_block = 0;  // used by the driver in each block
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
 
@@ -42,7 +42,7 @@ struct DeviceInfo {
   int compute_capability() const { return 10 * major + minor; }  // 80, 90
 };
 
-// Throws Error{kInvalidArgument} where the driver has no such device.
+// Throws Error{kInvalidArgument} if the driver has no such device.
 DeviceInfo read_device_info(const Driver& driver, int ordinal);
 
 // All devices, in the driver's order.

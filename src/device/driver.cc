@@ -29,7 +29,7 @@ void Driver::initialise() {
 void* Driver::entry(const char* name) const {
   void* address = nullptr;
   if (table().simulator_entry != nullptr) {
-    // The simulator's library exports only its own functions and gives the others by name.
+    // The simulator's library exports only its own functions. The others are found by name.
     return table().simulator_entry(name, &address) == abi::kCudaSuccess ? address : nullptr;
   }
   return library_.library ? library_.library.symbol(name) : nullptr;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_DEVICE_DRIVER_H_
 #define ANNULUS_DEVICE_DRIVER_H_
 
-// An initialised CUDA driver: the table and the library that it belongs to. Everything else in this
-// room holds a shared pointer to it, directly or through a Context.
+// An initialised CUDA driver: the function table and the library that it belongs to. All other
+// objects in src/device hold a shared pointer to it, directly or through a Context.
 
 #include <memory>
 #include <string>
@@ -13,21 +13,22 @@ namespace annulus::device {
 
 class Driver {
  public:
-  // Takes a driver from libcuda.so.1 or the simulator. Throws Error{kDevice} when cuInit refuses
+  // Takes a driver from libcuda.so.1 or from the simulator. Throws Error{kDevice} if cuInit fails
   // (no GPU, no permission).
   explicit Driver(abi::CudaLibrary library);
-  // Takes a table without a library, such as one that a test made; `name` is for people.
+  // Takes a table without a library, for example a table that a test created. `name` is for
+  // messages.
   Driver(const abi::CudaTable& table, std::string name);
 
   const abi::CudaTable& table() const { return library_.table; }
   const std::string& name() const { return name_; }  // the path of the library, or the name
   int version() const { return version_; }           // 13000 is CUDA 13.0
   int device_count() const { return device_count_; }
-  // Not 0 where devices are simulated. For reports only: the abilities of a device are read from
-  // its attributes.
+  // Not 0 if devices are simulated. For reports only: the features of a device are read from its
+  // attributes.
   int simulator_version() const { return simulator_version_; }
 
-  // The function that the driver has under this name ("cuMemAlloc_v2"), or null.
+  // The driver's function with this name ("cuMemAlloc_v2"), or null.
   void* entry(const char* name) const;
 
  private:

@@ -11,7 +11,7 @@ ModulePointer Module::load(ContextPointer context, std::string_view image) {
 }
 
 Module::Module(ContextPointer context, std::string_view image) : context_(std::move(context)) {
-  // PTX must end in a NUL, which a view need not have behind it.
+  // PTX must end in a NUL byte, which a string_view need not have after its end.
   const std::string text(image);
   const ContextScope scope(*context_);
   abi::check(context_->table(), context_->table().module_load_data(&handle_, text.c_str()),

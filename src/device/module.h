@@ -1,7 +1,7 @@
 #ifndef ANNULUS_DEVICE_MODULE_H_
 #define ANNULUS_DEVICE_MODULE_H_
 
-// Code on a device, and its launch.
+// Code on a device, and the launch of its kernels.
 //
 //   auto module = Module::load(context, cubin_or_ptx);
 //   Function kernel = module->function("forward");
@@ -24,8 +24,8 @@ using ModulePointer = std::shared_ptr<const Module>;
 
 class Module : public std::enable_shared_from_this<Module> {
  public:
-  // `image` is a cubin for exactly this device, or PTX text. Throws Error{kDevice} where the driver
-  // does not take it. A simulated driver takes only PTX, and its message says why it refuses.
+  // `image` is a cubin for exactly this device, or PTX text. Throws Error{kDevice} if the driver
+  // refuses it. A simulated driver accepts only PTX, and its message has the reason for a refusal.
   static ModulePointer load(ContextPointer context, std::string_view image);
   ~Module();
   Module(const Module&) = delete;
@@ -33,8 +33,8 @@ class Module : public std::enable_shared_from_this<Module> {
 
   const ContextPointer& context() const { return context_; }
 
-  // Throws Error{kDevice} with the name, where the module has no such function. The function keeps
-  // the module loaded.
+  // Throws Error{kDevice} with the name if the module has no such function. The function keeps the
+  // module loaded.
   Function function(const std::string& name) const;
 
   struct Global {
@@ -50,7 +50,7 @@ class Module : public std::enable_shared_from_this<Module> {
   abi::CUmodule handle_ = nullptr;
 };
 
-// The attributes of a kernel, as the driver states them.
+// The attributes of a kernel, as the driver reports them.
 struct FunctionAttributes {
   int max_threads_per_block = 0;  // limited by its launch bounds and registers
   int registers = 0;              // per thread
@@ -70,9 +70,10 @@ class Function {
   const Context& context() const { return *module_->context(); }
 
   FunctionAttributes attributes() const;
-  // Lets launches ask for up to `bytes` of dynamic shared memory, which more than 48 KB need.
+  // Allows launches to request up to `bytes` of dynamic shared memory. It is necessary for more
+  // than 48 KB.
   void allow_dynamic_shared(std::size_t bytes) const;
-  // Blocks that fit on one multiprocessor at a time.
+  // The number of blocks that fit on one multiprocessor at a time.
   int blocks_per_multiprocessor(int threads, std::size_t dynamic_shared_bytes) const;
 
  private:
@@ -90,8 +91,8 @@ struct Extent {
 };
 
 // Queues a launch on `stream` and returns. It allocates nothing and takes no lock of this library.
-// `parameters` points to one pointer per kernel parameter; the values are copied before the return.
-// Errors of the kernel itself surface at a later call, at the latest when the stream is
+// `parameters` has one pointer for each kernel parameter; the values are copied before the return.
+// Errors of the kernel itself are reported by a later call, at the latest when the stream is
 // synchronised.
 void launch(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
             abi::CUstream stream, void** parameters);

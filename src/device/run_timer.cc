@@ -53,7 +53,7 @@ void RunTimer::Scope::begin(RunTimer* timer, abi::CUstream stream,
   slot_ = timer->begin(stream, subject);
 }
 
-// A run under capture has no time: its graph is launched later, and perhaps often.
+// A captured run has no time of its own: its graph is launched later, possibly several times.
 bool RunTimer::can_time(abi::CUstream stream) const noexcept {
   const abi::CudaTable& table = context_->table();
   int capturing = 0;
@@ -98,7 +98,7 @@ void RunTimer::drop(Slot* slot) noexcept {
   slot->state = Slot::State::kDropped;
 }
 
-// In the order in which the runs began, so that one that takes long holds back those behind it.
+// Reads in the order in which the runs began, so a long run delays the reading of later ones.
 void RunTimer::collect_in_scope() noexcept {
   const abi::CudaTable& table = context_->table();
   const RelaxedCapture relaxed(table);
@@ -108,7 +108,7 @@ void RunTimer::collect_in_scope() noexcept {
     if (slot.state == Slot::State::kQueued) {
       const abi::CUresult code = table.event_query(slot.end.handle());
       if (code == abi::kCudaNotReady) return;
-      // A kernel that faulted takes the times of all runs before it along.
+      // If a kernel faulted, the times of all earlier runs are lost too.
       if (code != abi::kCudaSuccess || !keep(&slot)) {
         context_->tally().add(base::Count::untimed_runs);
       }
@@ -118,9 +118,9 @@ void RunTimer::collect_in_scope() noexcept {
   }
 }
 
-// False where the driver does not tell the time. Events have times relative to one another only, as
-// floats of milliseconds: each start is placed behind the one that was read before it, because the
-// distance to a single event long ago would be known to milliseconds.
+// Returns false if the driver does not return the time. Events only have times relative to each
+// other, as floats in milliseconds. So each start is computed from the start that was read before
+// it: the distance to one event long ago would have a precision of only milliseconds.
 bool RunTimer::keep(Slot* slot) noexcept {
   const abi::CudaTable& table = context_->table();
   float run = 0, since = 0;
@@ -128,7 +128,7 @@ bool RunTimer::keep(Slot* slot) noexcept {
       abi::kCudaSuccess) {
     return false;
   }
-  // Fails for the first run, which nothing was read before.
+  // Fails for the first run, because no run was read before it.
   if (table.event_elapsed_time(&since, previous_.handle(), slot->start.handle()) ==
       abi::kCudaSuccess) {
     previous_nanos_ += std::llround(static_cast<double>(since) * 1e6);

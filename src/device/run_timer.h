@@ -1,9 +1,9 @@
 #ifndef ANNULUS_DEVICE_RUN_TIMER_H_
 #define ANNULUS_DEVICE_RUN_TIMER_H_
 
-// How long runs take on the device: every n-th run is put between two events, whose times are read
-// when the device has passed them. Nothing waits for the device, and nothing here makes a run fail:
-// what cannot be timed is not timed, and counted as such.
+// Measures how long runs take on the device. Every n-th run is enclosed in two events, whose times
+// are read after the device has passed them. The timer never waits for the device and never makes a
+// run fail: a run that cannot be timed is counted as untimed.
 //
 //   const RunTimer::Scope timed(timer, stream, subject);
 //   ... launches ...
@@ -20,7 +20,7 @@
 
 namespace annulus::device {
 
-// In microseconds; all zero before the first.
+// In microseconds. All members are zero before the first timed run.
 struct Times {
   std::int64_t runs = 0;
   double total = 0;
@@ -41,18 +41,18 @@ class RunTimer {
   };
   using SubjectPointer = std::shared_ptr<Subject>;
 
-  // Times the first run and then every `every`-th. Requires: every > 0. `track` names the device in
-  // a trace.
+  // Times the first run and then every `every`-th run. Requires: every > 0. `track` names the
+  // device in a trace.
   RunTimer(ContextPointer context, std::int64_t every, std::string track);
-  ~RunTimer();  // collects, and forgets what the device has not passed
+  ~RunTimer();  // collects, and drops runs that the device has not passed
   RunTimer(const RunTimer&) = delete;
   RunTimer& operator=(const RunTimer&) = delete;
 
   Times times(const Subject& subject) noexcept;
-  // Reads what the device has passed by now.
+  // Reads the times of the runs that the device has passed.
   void collect() noexcept;
 
-  // One run. Without a timer it does nothing.
+  // Times one run. Without a timer it does nothing.
   class Scope {
    public:
     Scope(RunTimer* timer, abi::CUstream stream, const SubjectPointer& subject) noexcept {
@@ -94,11 +94,11 @@ class RunTimer {
   const std::string track_;
   const int clock_;  // base::new_device_clock()
   std::atomic<std::int64_t> runs_{0};
-  std::mutex mutex_;               // guards all below, and the subjects
+  std::mutex mutex_;               // guards all members below, and the subjects
   std::unique_ptr<Slot[]> slots_;  // a ring of kSlots
   std::size_t oldest_ = 0;
   std::size_t pending_ = 0;
-  // The start of the run that was read last, and its place on the device's own clock.
+  // The start of the run that was read last, and its time on the device's own clock.
   Event previous_;
   std::int64_t previous_nanos_ = 0;
 };

@@ -50,8 +50,8 @@ SimulatorLog::~SimulatorLog() {
 }
 
 void SimulatorLog::write(void* self, int level, const char* text) {
-  // The Error of the call that failed says what went wrong, so these lines are at most of level
-  // kInfo.
+  // The Error of the failed call already reports the problem, so the level of these lines is at
+  // most kInfo.
   const auto at = std::max(static_cast<base::LogLevel>(level), base::LogLevel::kInfo);
   static_cast<const SimulatorLog*>(self)->log_.write(at, "{}", text);
 }

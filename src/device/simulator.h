@@ -1,8 +1,8 @@
 #ifndef ANNULUS_DEVICE_SIMULATOR_H_
 #define ANNULUS_DEVICE_SIMULATOR_H_
 
-// Functions of a simulated device, through the optional slots of the table. On a real device their
-// answers are empty, and nothing here is an error.
+// Functions for simulated devices, which use the optional entries of the function table. On a real
+// device their results are empty, and that is not an error.
 
 #include <optional>
 #include <string>
@@ -18,11 +18,11 @@ std::optional<abi::SimulatorCounters> simulator_counters(const Context& context,
                                                          bool clear = false);
 
 std::optional<abi::SimulatorOptions> simulator_options(const Context& context);
-// Sets how launches run from now on, for this device in this process. False on a real device.
+// Sets how later launches run, for this device in this process. Returns false on a real device.
 bool set_simulator_options(const Context& context, const abi::SimulatorOptions& options);
 
-// Writes the lines of a simulated device to a log for as long as it lives; a real device writes
-// none.
+// Passes the log lines of a simulated device to a log during its lifetime. A real device has no
+// such lines.
 class SimulatorLog {
  public:
   SimulatorLog(ContextPointer context, base::Log log);
@@ -37,15 +37,15 @@ class SimulatorLog {
   base::Log log_;
 };
 
-// The ordinal of the device sim:ARCHITECTURE:INDEX, where the driver has it.
+// The ordinal of the device sim:ARCHITECTURE:INDEX, if the driver has it.
 std::optional<int> simulated_ordinal(const Driver& driver, const std::string& architecture,
                                      int index);
 
-// The last fault as JSON: kind, detail, kernel, file, line, block, warp, lane, message. Empty where
+// The last fault as JSON: kind, detail, kernel, file, line, block, warp, lane, message. Empty if
 // there was no fault.
 std::string simulator_fault(const Context& context);
-// Forgets the last fault, and makes the contexts usable again that it has lost. False on a real
-// device.
+// Clears the last fault, and makes the contexts that it made unusable work again. Returns false on
+// a real device.
 bool clear_simulator_fault(const Context& context);
 
 }  // namespace annulus::device

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_DEVICE_SLAB_SOURCE_H_
 #define ANNULUS_DEVICE_SLAB_SOURCE_H_
 
-// The slabs of an arena: from the caller's allocator, or from the driver where there is none.
+// The source of an arena's slabs: the caller's allocator, or the driver if there is none.
 
 #include <cstddef>
 #include <utility>
@@ -19,11 +19,11 @@ class SlabSource {
       : context_(context), allocator_(std::move(allocator)) {}
 
   // A slab at a multiple of 256. Requires: the context is current. Throws Error{kOutOfMemory} with
-  // the bytes that were asked for and, of the driver's, those that are free;
-  // Error{kInvalidArgument} for an address that is not aligned; and the caller's own Error.
+  // the requested bytes, and the free bytes if it was the driver's memory. Throws
+  // Error{kInvalidArgument} if the address is not aligned, and the caller's own Error.
   abi::CUdeviceptr take(std::size_t bytes) const;
-  // Drops exceptions, because destructors call it. `current`: whether the context is; else only an
-  // allocator gets its memory back.
+  // Ignores exceptions, because destructors call it. `current` is whether the context is current.
+  // If it is not, only an allocator gets its memory back.
   void give_back(abi::CUdeviceptr address, std::size_t bytes, bool current) const;
 
  private:

@@ -5,7 +5,7 @@
 namespace annulus::device {
 namespace {
 
-// "Not ready" means false; every other code but success is an error.
+// CUDA_ERROR_NOT_READY means false. Every other code except success is an error.
 bool is_done(const Context& context, abi::CUresult code, const char* call) {
   if (code == abi::kCudaNotReady) return false;
   abi::check(context.table(), code, call);

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_DEVICE_STREAM_H_
 #define ANNULUS_DEVICE_STREAM_H_
 
-// Streams and events. Everything else in the library takes a raw abi::CUstream, so it works on a
-// caller's own stream and on one made here. Streams and events may be used from any thread.
+// Streams and events. All other code in the library takes a raw abi::CUstream, so it accepts a
+// caller's stream and a stream created here. Streams and events may be used from any thread.
 
 #include "device/context.h"
 
@@ -31,13 +31,13 @@ class Event {
 };
 
 // Requires: both events have Timing::kOn, and their streams have passed them. On a simulated device
-// it is the time that the simulator took, which says nothing about a GPU.
+// it is the simulator's run time, which is unrelated to a GPU's time.
 double elapsed_millis(const Context& context, const Event& start, const Event& end);
 
-// A queue of device work that does not wait for the default stream.
+// A queue of device work that does not synchronise with the default stream.
 class Stream {
  public:
-  // The device takes the work of streams of high priority first.
+  // The device prefers the work of streams with high priority.
   enum class Priority { kDefault, kHigh };
 
   Stream() = default;  // holds no stream; its handle is the default stream's
@@ -56,10 +56,10 @@ class Stream {
   abi::CUstream handle_ = nullptr;
 };
 
-// Waits on the host until the work of `stream` has ended. Faults of its kernels show here.
+// Waits on the host until the work on `stream` has ended. Faults of its kernels are reported here.
 void synchronize(const Context& context, abi::CUstream stream);
 
-// Work queued on `stream` from now on starts after the last record() of `event`.
+// Work that is queued on `stream` later starts after the last record() of `event`.
 void wait(const Context& context, abi::CUstream stream, const Event& event);
 
 }  // namespace annulus::device

@@ -16,20 +16,20 @@ constexpr int kSwizzle128 = 3;
 constexpr int kPromoteTo256 = 3;
 constexpr int kFillZero = 0;
 
-// Gives the stride in bytes of one dimension after the other, the innermost first.
+// Computes the stride in bytes of each dimension, the innermost first.
 class StrideBytes {
  public:
   StrideBytes(std::int64_t columns, std::int64_t element)
       : element_(element), nested_(rounded(columns * element)) {}
 
-  // The stride of a dimension of one element is never used, so the caller may give any, also one
-  // that the driver does not take. Such a dimension gets the span of the dimensions before it as
-  // its stride.
+  // The stride of a dimension with one element is never used, so the caller may give any value,
+  // even one that the driver refuses. The stride of such a dimension is set to the span of the
+  // dimensions before it.
   std::uint64_t next(std::int64_t extent, std::int64_t stride) {
     constexpr std::int64_t kMax = (std::int64_t{1} << 40) - 16;
     const std::int64_t bytes = extent <= 1 ? nested_ : stride * element_;
     const std::int64_t count = std::max<std::int64_t>(1, extent);
-    // Not by a division, of which a run would make twelve.
+    // No division is used, because each run would do twelve of them.
     std::int64_t span = 0;
     const bool over = __builtin_mul_overflow(bytes, count, &span);
     nested_ = bytes > 0 && !over && span <= kMax ? std::max(nested_, span) : kMax;
@@ -40,7 +40,7 @@ class StrideBytes {
   static std::int64_t rounded(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
   const std::int64_t element_;
-  std::int64_t nested_;  // bytes that the dimensions so far span
+  std::int64_t nested_;  // the bytes that the dimensions so far span
 };
 
 }  // namespace
@@ -70,7 +70,7 @@ abi::CUtensorMap encode_tensor_map(const Context& context, const BoxedTensor& te
       encode(&map, tensor.element_bytes == 1 ? kUint8 : kUint16, 4, const_cast<void*>(tensor.data),
              extents, strides, box, steps, kNoInterleave,
              tensor.box_row_bytes == 64 ? kSwizzle64 : kSwizzle128, kPromoteTo256, kFillZero);
-  // Anything else, as in the child of a fork, is not about the tensor.
+  // Any other error, such as in the child of a fork(), does not concern the tensor.
   if (result != abi::kCudaInvalidValue && result != abi::kCudaNotSupported) {
     abi::check(context.table(), result, "cuTensorMapEncodeTiled");
   }

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_DEVICE_TENSOR_MAP_H_
 #define ANNULUS_DEVICE_TENSOR_MAP_H_
 
-// Tensor maps for the tensor memory accelerator of sm_90, made by cuTensorMapEncodeTiled of the
-// CUDA driver API, for elements of 16 or 8 bits in boxes whose rows have 128 or 64 bytes
-// and are swizzled.
+// Tensor maps for the tensor memory accelerator of sm_90, encoded by cuTensorMapEncodeTiled of the
+// CUDA driver API. Elements have 16 or 8 bits. The rows of a box have 128 or 64 bytes and are
+// swizzled.
 
 #include <cstdint>
 
@@ -11,9 +11,9 @@
 
 namespace annulus::device {
 
-// A tensor [batch, row, head, column] in any order of the first three, and the boxes that copies
-// take from it: box_row_bytes bytes of columns by `box_rows` rows of one head. The swizzle has as
-// many bytes as a row of the box. Strides count elements.
+// A tensor [batch, row, head, column], with the first three dimensions in any order, and the boxes
+// that copies take from it. A box has box_row_bytes bytes of columns by `box_rows` rows of one
+// head. The swizzle spans the bytes of one row of the box. Strides count elements.
 struct BoxedTensor {
   const void* data = nullptr;      // 16-byte aligned
   std::int64_t element_bytes = 2;  // or 1
@@ -28,10 +28,10 @@ struct BoxedTensor {
   std::int64_t box_row_bytes = 128;  // or 64
 };
 
-// Makes a tensor map with dimensions {columns, rows, heads, batches}; elements outside read as
-// zero. It runs on the host and touches no device memory. Throws Error{kUnsupported} where the
-// driver is too old, and Error{kInvalidArgument} for strides that the driver does not take: 0 where
-// the stride is used, no multiple of 16 bytes, or 2^40 bytes and more.
+// Encodes a tensor map with dimensions {columns, rows, heads, batches}. Elements outside read as
+// zero. It runs on the host and accesses no device memory. Throws Error{kUnsupported} if the driver
+// is too old. Throws Error{kInvalidArgument} if the driver does not support a stride: it is used
+// but 0, it is not a multiple of 16 bytes, or it is at least 2^40 bytes.
 abi::CUtensorMap encode_tensor_map(const Context& context, const BoxedTensor& tensor);
 
 }  // namespace annulus::device

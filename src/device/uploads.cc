@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kStagedBytes = std::size_t{256} << 10;
 
-// Writes the bytes from `begin` to `end` of what the parts fill. Drops parts that end before them.
+// Writes the bytes from `begin` to `end` of the filled memory. Drops the parts that end before
+// `end`.
 void stage(std::size_t begin, std::size_t end, std::span<const UploadPart>* parts,
            std::byte* staged) {
   std::size_t done = begin;
@@ -61,7 +62,7 @@ void Uploads::copy(abi::CUdeviceptr to, std::size_t bytes, std::span<const Uploa
   for (std::size_t done = 0; done < bytes; done += kStagedBytes) {
     const std::size_t part_bytes = std::min(kStagedBytes, bytes - done);
     stage(done, done + part_bytes, &parts, static_cast<std::byte*>(staged_));
-    // The next copy, of whatever thread, overwrites what this one reads.
+    // The next copy, on any thread, overwrites the bytes that this copy reads.
     const char* call = "cuMemcpyHtoDAsync";
     abi::CUresult code = cuda.memcpy_htod_async(to + done, staged_, part_bytes, stream_);
     if (code == abi::kCudaSuccess) {
@@ -72,8 +73,8 @@ void Uploads::copy(abi::CUdeviceptr to, std::size_t bytes, std::span<const Uploa
       call = "cuEventSynchronize";
       code = cuda.event_synchronize(copied_);
     }
-    // Where it is not known whether the copy has ended, its source is not used again and not given
-    // back: it goes with the context.
+    // If it is not known whether the copy has ended, its source memory is neither used again nor
+    // freed. It is released with the context.
     if (code != abi::kCudaSuccess && cuda.stream_synchronize(stream_) != abi::kCudaSuccess) {
       staged_ = nullptr;
     }
