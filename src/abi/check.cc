@@ -10,7 +10,8 @@
 namespace annulus::abi {
 namespace {
 
-// "src/device/memory.cc:41": the path below the repository, wherever it was built.
+// "src/device/memory.cc:41": the path below the repository's root, regardless of the build's
+// location.
 std::string place(const std::source_location& where) {
   std::string_view file = where.file_name();
   if (const std::size_t at = file.rfind("src/"); at != file.npos) file.remove_prefix(at);
@@ -19,8 +20,8 @@ std::string place(const std::source_location& where) {
 
 const char* or_unknown(const char* text) { return text != nullptr ? text : "unknown"; }
 
-// The message of the simulator's last fault on the device of the current context; empty on a real
-// driver, and where nothing was kept.
+// The message of the simulator's last fault on the device of the current context. Empty on a real
+// driver, and if there was no fault.
 std::string simulator_message(const CudaTable& table) {
   CUdevice device = 0;
   if (table.simulator_last_fault == nullptr) return {};
@@ -31,11 +32,11 @@ std::string simulator_message(const CudaTable& table) {
   try {
     return base::parse_json(text.data(), "the simulator's fault").value("message", "");
   } catch (const std::exception&) {
-    return text.data();  // not the JSON expected: the text itself says the most
+    return text.data();  // it is not the expected JSON, so its text is the best message
   }
 }
 
-// What people can do about a code. Those of a driver that does not start follow the descriptions of
+// The remedies for error codes. Those for drivers that do not start follow the descriptions of
 // CUresult in the CUDA Driver API, "Data types used by CUDA driver".
 struct Remedy {
   CUresult code;

@@ -1,12 +1,12 @@
 #ifndef ANNULUS_ABI_CHECK_H_
 #define ANNULUS_ABI_CHECK_H_
 
-// Turns a return code into an Error that names the call, the code in the library's own words and
-// the place in our source:
+// Converts a return code into an Error that has the call, the code as the library names it, and the
+// place in this library's source:
 //
 //   check(table, table.mem_alloc(&pointer, bytes), "cuMemAlloc");
 //
-// On success the check is one inlined comparison; everything else is out of line.
+// If the call succeeded, the check is one inlined comparison. All other code is out of line.
 
 #include <source_location>
 
@@ -16,20 +16,22 @@
 
 namespace annulus::abi {
 
-// After one of these the context is lost: every later call in it returns the same code.
+// Whether the context is lost after this code. If it is, every later call in the context returns
+// the same code.
 bool is_sticky(CUresult code);
 
-// Throws Error{kOutOfMemory} when memory ran out, Error{kFault} for the sticky codes (with the
-// simulator's message about the kernel, on a simulated device), else Error{kDevice}.
+// Throws Error{kOutOfMemory} if memory ran out, Error{kFault} for the sticky codes, else
+// Error{kDevice}. On a simulated device, an Error{kFault} has the simulator's message about the
+// kernel.
 [[noreturn]] void fail(const CudaTable& table, CUresult code, const char* call,
                        const std::source_location& where);
 
-// Throws Error{kCompile} when the source, an option or a name is at fault, Error{kOutOfMemory} when
+// Throws Error{kCompile} if the source, an option or a name is invalid, Error{kOutOfMemory} if
 // memory ran out, else Error{kLibrary}.
 [[noreturn]] void fail(const NvrtcTable& table, NvrtcResult code, const char* call,
                        const std::source_location& where);
 
-// Throws Error{kDevice}, with NCCL's last message.
+// Throws Error{kDevice} with NCCL's last message.
 [[noreturn]] void fail(const NcclTable& table, NcclResult code, const char* call,
                        const std::source_location& where);
 

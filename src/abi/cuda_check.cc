@@ -1,4 +1,5 @@
-// Compiled only where cuda.h is found: our declarations of the driver against NVIDIA's.
+// Compares this library's declarations of the driver with NVIDIA's. Compiled only if cuda.h is
+// found.
 
 #include <cuda.h>
 
@@ -15,7 +16,7 @@ namespace {
 #if CUDA_VERSION >= 12050
 #define OPTIONAL(member, symbol, parameters) SAME(symbol, parameters)
 #else
-#define OPTIONAL(member, symbol, parameters)  // an older header may lack it
+#define OPTIONAL(member, symbol, parameters)  // an older header may not have it
 #endif
 // The simulator's own functions are compared with annulus/simulator.h.
 #define SIMULATOR(member, symbol, parameters) SAME(symbol, parameters)

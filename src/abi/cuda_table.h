@@ -1,9 +1,9 @@
 #ifndef ANNULUS_ABI_CUDA_TABLE_H_
 #define ANNULUS_ABI_CUDA_TABLE_H_
 
-// The CUDA driver as a struct of function pointers. Filled from libcuda.so.1 or from the
-// simulator's library (abi/libraries.h); rooms receive a table and never ask which one it is.
-// Functions that only a simulator has are optional entries of the same table.
+// The CUDA driver as a struct of function pointers. It is filled from libcuda.so.1 or from the
+// simulator's library (abi/libraries.h). Code that receives a table does not depend on which driver
+// it is. Functions that only a simulator has are optional entries of the same table.
 
 #include "abi/cuda_types.h"
 

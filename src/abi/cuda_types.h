@@ -1,9 +1,9 @@
 #ifndef ANNULUS_ABI_CUDA_TYPES_H_
 #define ANNULUS_ABI_CUDA_TYPES_H_
 
-// The few types and numbers of the CUDA Driver API that the table uses, declared here so that the
-// library builds on a machine without the toolkit. Where cuda.h is found, cuda_check.cc compares
-// every one of them with it at compile time.
+// The types and numbers of the CUDA Driver API that the table uses. They are declared here so that
+// the library can be built on a machine without the toolkit. If cuda.h is found, cuda_check.cc
+// compares all of them with it at compile time.
 
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +66,7 @@ enum : CUresult {
   kCudaSystemNotReady = 802,
   kCudaSystemDriverMismatch = 803,
   kCudaCompatNotSupported = 804,
-  kCudaCaptureUnsupported = 900,  // a call that a stream under capture forbids
+  kCudaCaptureUnsupported = 900,  // a call that is not allowed while a stream is captured
   kCudaCaptureInvalidated = 901,
   kCudaCaptureMerge = 902,
   kCudaCaptureUnmatched = 903,
@@ -140,7 +140,7 @@ enum : unsigned {
 // CUstreamCaptureMode
 enum : int { kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxed = 2 };
 
-// The structs of annulus/simulator.h, which only a simulated driver takes, with their defaults.
+// The structs of annulus/simulator.h with their defaults. Only a simulated driver accepts them.
 struct SimulatorOptions : annulus_simulator_options {
   SimulatorOptions() : annulus_simulator_options ANNULUS_SIMULATOR_OPTIONS_INIT {}
 };

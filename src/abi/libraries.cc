@@ -24,7 +24,8 @@ const LibraryNames kNcclNames = {"NCCL",
                                  {"lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"},
                                  {"nvidia/nccl/lib"}};
 
-// The name is never libcuda's, since other libraries look for that name in the process.
+// The name is never that of libcuda, because other libraries look for libcuda by name in the
+// process.
 const LibraryNames kSimulatorNames = {
     "the simulator",
     {fmt::format("libannulus_simulator.so.{}", ANNULUS_VERSION_MAJOR)},
@@ -34,7 +35,7 @@ const LibraryNames kSimulatorNames = {
     "its file beside libannulus.so, or name its folder in ANNULUS_LIBRARY_PATH",
     true};
 
-// Fills one slot. POSIX promises that a symbol's address may be copied into a function pointer.
+// Fills one slot. POSIX guarantees that a symbol's address may be copied into a function pointer.
 template <typename Function>
 bool put(void* address, Function** slot) {
   static_assert(sizeof(address) == sizeof(*slot));
@@ -61,7 +62,7 @@ void note_missing(const char* symbol, LibraryReport* report) {
 void fill_table(CudaLibrary& found) {
 #define REQUIRED(member, symbol, parameters) REQUIRED_SLOT(member, symbol)
 #define OPTIONAL(member, symbol, parameters) OPTIONAL_SLOT(member, symbol)
-// A real driver lacks the simulator's functions, which is not reported as absent.
+// A real driver lacks the simulator's functions. They are not reported as missing.
 #define SIMULATOR(member, symbol, parameters) fill(found.library, #symbol, &found.table.member);
 #include "abi/cuda.def"
 }
@@ -77,8 +78,8 @@ void fill_table(NcclLibrary& found) {
 #undef REQUIRED
 #undef OPTIONAL
 
-// Both sides must have the same version of annulus/simulator.h. A driver that is no simulator is no
-// problem.
+// Both sides must have the same version of annulus/simulator.h. A driver that is not a simulator
+// passes.
 void check_simulator_version(CudaLibrary& found) {
   LibraryReport& report = found.report;
   int version = 0;
@@ -93,7 +94,7 @@ void check_simulator_version(CudaLibrary& found) {
       ANNULUS_VERSION_TEXT);
 }
 
-// The simulator's library exports only its own functions; it gives the others by name.
+// The simulator's library exports only its own functions. The others are found by name.
 auto entries_by(int (*look_up)(const char* name, void** entry)) {
   return [look_up](const char* name) {
     void* address = nullptr;
@@ -123,7 +124,8 @@ void fill_from_simulator(NcclLibrary& found, int (*look_up)(const char* name, vo
 #undef OPTIONAL
 }
 
-// A library that lacks a symbol may still state its version, which explains the lack.
+// A library that lacks a symbol may still report its version, which explains why it lacks the
+// symbol.
 int ask_version(const CudaTable& table) {
   int version = 0;
   if (table.driver_get_version != nullptr) table.driver_get_version(&version);
@@ -167,7 +169,7 @@ Library<Table> find(const LibraryNames& names, const LibrarySearch& search, int 
   return found;
 }
 
-// The simulator's own library, with a table that is still empty.
+// The simulator's own library, with an empty table.
 template <typename Table>
 Library<Table> find_in_simulator(const LibrarySearch& search) {
   Library<Table> found;
@@ -176,8 +178,8 @@ Library<Table> find_in_simulator(const LibrarySearch& search) {
   return found;
 }
 
-// The names without those of major versions above the driver's, such as "libnvrtc.so.13" for a
-// driver of 12.x.
+// The names without the major versions that are higher than the driver's, such as "libnvrtc.so.13"
+// for a driver of 12.x.
 LibraryNames fitting_names(LibraryNames names, int driver) {
   if (driver == 0) return names;
   std::erase_if(names.files, [&](const std::string& file) {
@@ -233,11 +235,12 @@ NvrtcLibrary find_nvrtc(const LibrarySearch& search, int driver) {
   if (!found.library && fitting.files.size() < kNvrtcNames.files.size()) {
     found = find<NvrtcTable>(kNvrtcNames, search, kMinimumNvrtc, cuda_version_text);
   }
-  // NVRTC opens its second half (libnvrtc-builtins) by its bare name, which the loader finds only
-  // where a toolkit was installed system-wide. Once it is opened here, the loader knows that name.
+  // NVRTC opens its second library (libnvrtc-builtins) by its bare name, which the loader finds
+  // only if a toolkit is installed system-wide. If the library is opened here first, the loader
+  // knows its name.
   const std::size_t slash = found.report.path.rfind('/');
   if (slash != std::string::npos) {
-    std::string ignored;  // where it is missing, NVRTC says so itself
+    std::string ignored;  // if it is missing, NVRTC reports that itself
     const SharedLibrary builtins(
         fmt::format("{}/libnvrtc-builtins.so.{}", found.report.path.substr(0, slash),
                     found.report.version_text),
@@ -308,7 +311,7 @@ std::string cuda_version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// Up to 2.8 NCCL's minor number had one digit: 2804 is 2.8.4.
+// Up to version 2.8, the minor number of NCCL had one digit: 2804 is 2.8.4.
 std::string nccl_version_text(int version) {
   if (version < 10000) {
     return fmt::format("{}.{}.{}", version / 1000, version % 1000 / 100, version % 100);

@@ -2,16 +2,16 @@
 #define ANNULUS_ABI_LIBRARIES_H_
 
 // Finds and opens the CUDA driver, NVRTC, NCCL and the simulator, which is another CUDA driver.
-// Nothing is linked; a program starts on a machine that has none of them.
+// None of them is linked, so a program starts on a machine that has none of them.
 //
 //   const CudaLibrary cuda = open_cuda(default_search(base::read_environment()));
 //   check(cuda.table, cuda.table.init(0), "cuInit");
 //
-// The order is: the folders of ANNULUS_LIBRARY_PATH, the loader's own search, the CUDA toolkits
-// below /usr/local, the folders of the pip wheels; for the simulator the folders beside this
-// library come first. The first file that opens is taken. If it is too old or lacks a symbol, that
-// is an error that names it, and no other file is tried. Versions of NVRTC that the driver is too
-// old for come last.
+// The search order is: the folders of ANNULUS_LIBRARY_PATH, the loader's own search, the CUDA
+// toolkits below /usr/local, the folders of pip wheels. For the simulator, the folders next to this
+// library come first. The first file that can be opened is used. If it is too old or lacks a
+// symbol, that is an error with the reason, and no other file is tried. Versions of NVRTC that are
+// too new for the driver come last.
 
 #include <string>
 #include <vector>
@@ -25,25 +25,26 @@
 
 namespace annulus::abi {
 
-// The oldest versions supported, numbered as each library numbers itself.
+// The oldest supported versions, in the numbering of each library.
 constexpr int kMinimumCuda = 11000;   // CUDA 11.0, driver 450
 constexpr int kMinimumNvrtc = 11020;  // 1000 major + 10 minor, as for the driver
 constexpr int kMinimumNccl = 21400;   // 10000 major + 100 minor + patch
 
-// Where to look. It is plain data, so that a test can name its own folders.
+// The places to search. It is plain data, so that a test can set its own folders.
 struct LibrarySearch {
-  std::vector<std::string> beside;         // the folders around this library (abi/own_folders.h)
-  std::vector<std::string> first;          // folders of ANNULUS_LIBRARY_PATH
-  bool loader = true;                      // the loader's own search (ld.so.cache, LD_LIBRARY_PATH)
-  std::vector<std::string> toolkits;       // roots of CUDA toolkits, newest first
-  std::vector<std::string> site_packages;  // of Python installations, where wheels put libraries
+  std::vector<std::string> beside;    // the folders around this library (abi/own_folders.h)
+  std::vector<std::string> first;     // folders of ANNULUS_LIBRARY_PATH
+  bool loader = true;                 // the loader's own search (ld.so.cache, LD_LIBRARY_PATH)
+  std::vector<std::string> toolkits;  // roots of CUDA toolkits, newest first
+  // site-packages folders of Python installations, where wheels install libraries
+  std::vector<std::string> site_packages;
 };
 
-// Looks for toolkits and Python installations in the file system; opens nothing.
+// Searches the file system for toolkits and Python installations. Opens no library.
 LibrarySearch default_search(const base::Environment& environment);
 
-// A table and the library that its pointers point into. All pointers are null where the report says
-// that the library is not usable.
+// A function table, and the library that its pointers refer to. If the report states that the
+// library is not usable, all pointers are null.
 template <typename Table>
 struct Library {
   Table table;
@@ -54,32 +55,32 @@ using CudaLibrary = Library<CudaTable>;
 using NvrtcLibrary = Library<NvrtcTable>;
 using NcclLibrary = Library<NcclTable>;
 
-// The find functions never throw for a library that is missing or unfit: report.problem says so.
-// Asking a driver for its version does not initialise it.
+// The find functions never throw if a library is missing or unusable: report.problem has the
+// reason. Reading the version of a driver does not initialise it.
 CudaLibrary find_cuda(const LibrarySearch& search);
-// libannulus_simulator.so, whose table is filled by annulusSimulatorEntry. A simulator of another
-// version of annulus/simulator.h is unfit, here and behind libcuda.so.1.
+// Finds libannulus_simulator.so and fills its table by annulusSimulatorEntry. A simulator that
+// implements another version of annulus/simulator.h is unusable, here and as libcuda.so.1.
 CudaLibrary find_simulator(const LibrarySearch& search);
-// `driver` is a version as cuDriverGetVersion numbers it. The first NVRTC is taken whose major
-// version is not above the driver's, since the driver need not load the code of a later one. Where
-// there is none, or with 0, the first of all is taken.
+// `driver` is a version as returned by cuDriverGetVersion. Returns the first NVRTC whose major
+// version is not higher than the driver's, because a driver need not load code from a later
+// version. If there is none, or if `driver` is 0, returns the first NVRTC of any version.
 NvrtcLibrary find_nvrtc(const LibrarySearch& search, int driver = 0);
 NcclLibrary find_nccl(const LibrarySearch& search);
-// The NCCL of libannulus_simulator.so, for devices that it simulates.
+// The NCCL in libannulus_simulator.so, for devices that it simulates.
 NcclLibrary find_simulated_nccl(const LibrarySearch& search);
 
-// The open functions throw Error{kLibrary} instead, with the problem and every place that was
-// tried.
+// The open functions throw Error{kLibrary} instead. The message has the problem and every place
+// that was tried.
 CudaLibrary open_cuda(const LibrarySearch& search);
 CudaLibrary open_simulator(const LibrarySearch& search);
 NvrtcLibrary open_nvrtc(const LibrarySearch& search, int driver = 0);
 NcclLibrary open_nccl(const LibrarySearch& search);
 
-// All of them: what find_libraries() tells.
+// The reports of all libraries, as find_libraries() returns them.
 LibraryReports report_libraries(const LibrarySearch& search);
 
-// What somebody can do who lacks NVRTC: where it comes from, where it is looked for, and how to do
-// without it, which is the second function's text.
+// Remedies for a missing NVRTC: where to get it, where it is searched for, and how to work without
+// it. The second function returns only the last part.
 std::string nvrtc_remedies();
 std::string compile_ahead_remedy();
 

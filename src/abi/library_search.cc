@@ -17,9 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders in `parent` whose name begins with `prefix`, the newest version first: "cuda-13.0" before
-// "cuda-12.8", and "python3.11" before "python3.9". std::filesystem::directory_iterator would end
-// the process where its memory is refused, as it allocates in functions that may not throw.
+// The folders in `parent` whose names begin with `prefix`, the newest version first: "cuda-13.0"
+// before "cuda-12.8", and "python3.11" before "python3.9". std::filesystem::directory_iterator is
+// not used, because it allocates in functions that may not throw, and so ends the process if memory
+// is refused.
 std::vector<std::string> folders(const std::string& parent, const std::string& prefix) {
   base::FileSystem files;
   std::vector<std::string> names;
@@ -30,7 +31,7 @@ std::vector<std::string> folders(const std::string& parent, const std::string& p
     int folder;
     ~Closer() { files.close(folder); }
   } closer{files, folder};
-  files.list(folder, &names);  // what was listed before an error is there
+  files.list(folder, &names);  // names that were listed before an error are used
   std::erase_if(names, [&](const std::string& name) { return !name.starts_with(prefix); });
   std::ranges::sort(names, [](const std::string& a, const std::string& b) {
     return strverscmp(a.c_str(), b.c_str()) > 0;
@@ -50,7 +51,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// Tries all file names in one folder, which is noted as one attempt.
+// Tries all file names in one folder. The folder is recorded as one attempt.
 SharedLibrary try_folder(const LibraryNames& names, const std::string& folder,
                          LibraryReport* report, std::string* broken) {
   std::string outcome;
@@ -82,7 +83,7 @@ SharedLibrary try_loader(const LibraryNames& names, LibraryReport* report, std::
       return library;
     }
     if (first_problem.empty()) first_problem = problem;
-    // The loader's message names the file that is missing: this one, or another that the library
+    // The loader's message names the missing file: this one, or another file that the library
     // needs.
     const bool absent =
         problem == file + ": cannot open shared object file: No such file or directory";
@@ -103,7 +104,7 @@ LibrarySearch default_search(const base::Environment& environment) {
   std::vector<std::string> prefixes = {"/usr/local/lib", "/usr/lib", "/opt/conda/lib"};
   if (!environment.home.empty())
     prefixes.insert(prefixes.begin(), environment.home + "/.local/lib");
-  // The environment that the user has chosen goes before what is installed for everybody.
+  // An environment that the user has chosen comes before installations for all users.
   if (!environment.virtual_env.empty())
     prefixes.insert(prefixes.begin(), environment.virtual_env + "/lib");
   for (const std::string& prefix : prefixes) {
@@ -119,17 +120,17 @@ LibrarySearch default_search(const base::Environment& environment) {
   return search;
 }
 
-// Tries the places in their order and takes the first file that opens. A file that does not open
-// does not end the search, since a later place may have a good one; it is reported where none does.
-// The loader comes before the toolkits, so that a library is taken which the process has loaded
-// already or which LD_LIBRARY_PATH names.
+// Tries the places in their order and takes the first file that can be opened. A file that cannot
+// be opened does not end the search, because a later place may have a good one. It is reported if
+// no place does. The loader comes before the toolkits, so that a library is preferred which the
+// process has already loaded or which LD_LIBRARY_PATH names.
 SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& search,
                            LibraryReport* report) {
   report->name = names.name;
   std::string broken;  // the loader's message for the first file that exists but cannot be opened
-  // What is a part of Annulus is looked for beside it first, even before the folders that the user
-  // named: the file there is of the same version, and one of another version that was opened first
-  // would be an error and not passed over (abi/libraries.h).
+  // A part of Annulus is searched for next to Annulus first, even before the folders that the user
+  // named. The file there has the same version. If a file of another version were opened first,
+  // that would be an error, and the search would not continue (abi/libraries.h).
   if (names.ours) {
     for (const std::string& folder : search.beside) {
       if (SharedLibrary library = try_folder(names, folder, report, &broken)) return library;
@@ -141,8 +142,8 @@ SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& searc
   if (search.loader) {
     if (SharedLibrary library = try_loader(names, report, &broken)) return library;
   }
-  // Folders below toolkits and wheels are guesses, of which most do not exist. Only those that do
-  // are noted, so that the report stays readable; a folder that the caller named is noted always.
+  // Folders below toolkits and wheels are guesses, and most do not exist. Only existing ones are
+  // recorded, so that the report stays readable. A folder that the caller named is always recorded.
   for (const std::string& root : search.toolkits) {
     for (const std::string& below : names.toolkit_folders) {
       const std::string folder = root + "/" + below;

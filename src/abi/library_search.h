@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ABI_LIBRARY_SEARCH_H_
 #define ANNULUS_ABI_LIBRARY_SEARCH_H_
 
-// Searches the places where a library may be; other rooms use abi/libraries.h.
+// Searches the places where a library may be. Other code uses abi/libraries.h.
 
 #include <string>
 #include <vector>
@@ -10,20 +10,20 @@
 
 namespace annulus::abi {
 
-// The file names of one library and the folders that may hold it.
+// The file names of a library, and the folders that may contain it.
 struct LibraryNames {
-  std::string name;                          // for people
+  std::string name;                          // for messages
   std::vector<std::string> files;            // newest first
   std::vector<std::string> toolkit_folders;  // below the root of a toolkit
   std::vector<std::string> wheel_folders;    // below site-packages
-  // What to do where it is missing.
+  // The remedy if it is missing.
   std::string install = "install it, or name its folder in ANNULUS_LIBRARY_PATH";
-  bool ours = false;  // it is a part of Annulus, and looked for beside Annulus first
+  bool ours = false;  // it is a part of Annulus, and is searched for next to Annulus first
 };
 
-// Opens the first file that can be opened, and notes every place in report->tried, folders of
-// toolkits and wheels only if they exist. Where there is no such file, the result is empty and
-// report->problem is set.
+// Opens the first file that can be opened. Records every place in report->tried, but folders of
+// toolkits and wheels only if they exist. If no file can be opened, returns an empty result and
+// sets report->problem.
 SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& search,
                            LibraryReport* report);
 

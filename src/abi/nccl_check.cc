@@ -1,4 +1,4 @@
-// Compiled only where nccl.h is found: our declarations of NCCL against NVIDIA's.
+// Compares this library's declarations of NCCL with NVIDIA's. Compiled only if nccl.h is found.
 
 #include <nccl.h>
 
@@ -15,7 +15,7 @@ namespace {
 #if NCCL_VERSION_CODE >= 22800
 #define OPTIONAL(result, member, symbol, parameters) SAME(result, symbol, parameters)
 #else
-#define OPTIONAL(result, member, symbol, parameters)  // an older header may lack it
+#define OPTIONAL(result, member, symbol, parameters)  // an older header may not have it
 #endif
 #include "abi/nccl.def"
 

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_ABI_NCCL_TABLE_H_
 #define ANNULUS_ABI_NCCL_TABLE_H_
 
-// NCCL as a struct of function pointers, filled by abi/libraries.h. One communicator must be used
-// by one thread at a time, and calls on several of them in one process are best made by one thread.
+// NCCL as a struct of function pointers, filled by abi/libraries.h. Only one thread at a time may
+// use a communicator. If a process has several communicators, one thread should make the calls on
+// all of them.
 
 #include "abi/nccl_types.h"
 

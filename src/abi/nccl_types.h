@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ABI_NCCL_TYPES_H_
 #define ANNULUS_ABI_NCCL_TYPES_H_
 
-// The types and numbers of NCCL that the table uses. Where nccl.h is found, nccl_check.cc compares
-// every one of them with it at compile time.
+// The types and numbers of NCCL that the table uses. If nccl.h is found, nccl_check.cc compares all
+// of them with it at compile time.
 
 #include <cstddef>
 
@@ -13,7 +13,7 @@ namespace annulus::abi {
 using NcclResult = int;
 using NcclComm = struct NcclCommOpaque*;
 using NcclWindow = struct NcclWindowOpaque*;
-struct NcclConfig;  // starts with its size and version; this library only passes it on
+struct NcclConfig;  // begins with its size and version; this library only passes it to NCCL
 
 struct NcclUniqueId {
   char bytes[128];

@@ -1,4 +1,4 @@
-// Compiled only where nvrtc.h is found: our declarations of NVRTC against NVIDIA's.
+// Compares this library's declarations of NVRTC with NVIDIA's. Compiled only if nvrtc.h is found.
 
 #include <cuda.h>
 #include <nvrtc.h>
@@ -16,7 +16,7 @@ namespace {
 #if CUDA_VERSION >= 13000
 #define OPTIONAL(result, member, symbol, parameters) SAME(result, symbol, parameters)
 #else
-#define OPTIONAL(result, member, symbol, parameters)  // an older header may lack it
+#define OPTIONAL(result, member, symbol, parameters)  // an older header may not have it
 #endif
 #include "abi/nvrtc.def"
 

@@ -2,7 +2,7 @@
 #define ANNULUS_ABI_NVRTC_TABLE_H_
 
 // NVRTC as a struct of function pointers, filled by abi/libraries.h. The functions may be called
-// from any thread; one program must be used by one thread at a time.
+// from any thread, but only one thread at a time may use a program.
 
 #include "abi/nvrtc_types.h"
 

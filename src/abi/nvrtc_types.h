@@ -1,8 +1,9 @@
 #ifndef ANNULUS_ABI_NVRTC_TYPES_H_
 #define ANNULUS_ABI_NVRTC_TYPES_H_
 
-// The types and result codes of NVRTC, declared here so that the library builds without the
-// toolkit. Where nvrtc.h is found, nvrtc_check.cc compares every one of them at compile time.
+// The types and result codes of NVRTC. They are declared here so that the library can be built
+// without the toolkit. If nvrtc.h is found, nvrtc_check.cc compares all of them with it at compile
+// time.
 
 #include <cstddef>
 
@@ -18,7 +19,7 @@ enum : NvrtcResult {
   kNvrtcInvalidInput = 3,
   kNvrtcInvalidProgram = 4,
   kNvrtcInvalidOption = 5,
-  kNvrtcCompilation = 6,  // the source is wrong: the program log says where
+  kNvrtcCompilation = 6,  // the source is invalid; the program log has the place
   kNvrtcBuiltinOperationFailure = 7,
   kNvrtcNameExpressionNotValid = 10,
   kNvrtcInternalError = 11,

@@ -1,7 +1,8 @@
-// This library's half of NVTX version 3 (NVIDIA Tools Extension, the headers nvtx3/nvToolsExt.h and
+// The library's side of NVTX version 3 (NVIDIA Tools Extension, the headers nvtx3/nvToolsExt.h and
 // nvtx3/nvtxDetail/nvtxTypes.h of the CUDA toolkit), without these headers. The profiler's library
-// exports InitializeInjectionNvtx2, is given a function that gives it tables, and writes its own
-// functions into the slots that a table points to. Slots that it leaves alone stay null.
+// exports InitializeInjectionNvtx2, which receives a function that returns tables. The profiler
+// writes its own functions into the slots that a table points to. Slots that it does not set stay
+// null.
 #include "abi/nvtx.h"
 
 #include <fmt/core.h>
@@ -20,7 +21,8 @@ constexpr std::uint32_t kNvtxVersion = 3;
 
 using Function = void (*)();
 
-// NvtxCallbackModule, and how many functions each has, number 0 included, which is none.
+// NvtxCallbackModule, and the number of functions of each module. Function 0 is counted but does
+// not exist.
 enum Module : unsigned { kCore = 1, kCore2 = 5, kModules = 7 };
 constexpr unsigned kFunctions[kModules] = {0, 16, 9, 15, 7, 16, 7};
 constexpr unsigned kMostFunctions = 16;
@@ -55,7 +57,8 @@ struct VersionTable {
   void (*set_injection_version)(std::uint32_t version);
 };
 
-// What the profiler writes, and pointers to it as its tables have them, ended by a null.
+// The functions that the profiler sets, and the pointers to them in the form of its tables, which
+// end with a null pointer.
 Function slots[kModules][kMostFunctions];
 Function* pointers[kModules][kMostFunctions + 1];
 

@@ -6,9 +6,9 @@
 namespace annulus::abi {
 
 // Passes spans (base/span.h) to a profiler as ranges of the NVTX domain "annulus". A profiler that
-// takes ranges sets NVTX_INJECTION64_PATH, as Nsight Systems and Nsight Compute do; `library` is
-// its value. Nothing is done where it is empty, and for all calls but the first. Returns why there
-// are no ranges where the profiler's library cannot be used, else an empty text.
+// accepts ranges sets NVTX_INJECTION64_PATH, as Nsight Systems and Nsight Compute do; `library` is
+// the value of this variable. Nothing is done if it is empty, and in all calls except the first. If
+// the profiler's library cannot be used, returns the reason. Otherwise returns an empty text.
 std::string open_nvtx(const std::string& library);
 
 }  // namespace annulus::abi

@@ -12,13 +12,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file that holds this code; empty where the loader does not tell.
+// The file that contains this code. Empty if the loader does not report it.
 fs::path own_file() {
   Dl_info info{};
   link_map* map = nullptr;
   void* const here = reinterpret_cast<void*>(&own_folders);
   if (dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return {};
-  // The loader has no name for the program itself, and dli_fname is whatever its parent called it.
+  // The loader has no name for the program itself, and dli_fname is the name that the parent
+  // process chose.
   if (map == nullptr || map->l_name == nullptr || *map->l_name == '\0') {
     std::error_code error;
     return fs::read_symlink("/proc/self/exe", error);
@@ -41,7 +42,7 @@ std::vector<std::string> folders_around(const std::string& file) {
     }
   };
   // A link to the library may be in another folder than the library and the files that were
-  // installed with it, so both are looked at.
+  // installed with it, so both folders are used.
   for (const fs::path& path : {fs::path(file), fs::weakly_canonical(file, error)}) {
     add(path.parent_path(), true);
     for (const char* below : {"../" ANNULUS_LIBDIR, "../lib", ".."}) {

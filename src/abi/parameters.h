@@ -1,11 +1,11 @@
 #ifndef ANNULUS_ABI_PARAMETERS_H_
 #define ANNULUS_ABI_PARAMETERS_H_
 
-// For functions that are made of a list such as abi/cuda.def, whose lines have the parameters in
-// parentheses: counts them, and names them as they are declared and as they are passed on.
+// Macros for functions that are generated from a list such as abi/cuda.def, whose lines have the
+// parameters in parentheses. They count the parameters, declare them with names, and pass them on.
 //
-// ANNULUS_DECLARE_2(int(char, float)) is `char a, float b`, and ANNULUS_PASS_2 is `a, b`. The count
-// comes from ANNULUS_COUNT, which is given the parentheses of the line.
+// ANNULUS_DECLARE_2(int(char, float)) is `char a, float b`, and ANNULUS_PASS_2 is `a, b`. The
+// number comes from ANNULUS_COUNT, applied to the parentheses of the line.
 
 #include <cstddef>
 #include <tuple>

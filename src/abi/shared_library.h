@@ -10,20 +10,20 @@ namespace annulus::abi {
 class SharedLibrary {
  public:
   SharedLibrary() = default;  // holds nothing
-  // `name` is a path, or a bare file name that the loader searches for by its own rules. Where it
-  // cannot be opened the object holds nothing and *problem is the loader's message.
+  // `name` is a path, or a bare file name that the loader searches for by its own rules. If it
+  // cannot be opened, the object is empty and *problem is the loader's message.
   SharedLibrary(const std::string& name, std::string* problem);
   ~SharedLibrary();
   SharedLibrary(SharedLibrary&& other) noexcept;
   SharedLibrary& operator=(SharedLibrary&& other) noexcept;
 
   explicit operator bool() const { return handle_ != nullptr; }
-  void* symbol(const char* name) const;  // null: no such symbol
+  void* symbol(const char* name) const;  // null if there is no such symbol
   std::string path() const;              // path of the file that the loader chose
 
  private:
-  // Closing gives the handle back but never unmaps the code: drivers leave threads and exit
-  // handlers behind, and unmapping under those crashes the process at its end.
+  // Closing releases the handle but never unmaps the code. Drivers leave threads and exit handlers
+  // behind, and unmapping their code would crash the process at its end.
   void* handle_ = nullptr;
 };
 

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_ABI_SIGNATURE_H_
 #define ANNULUS_ABI_SIGNATURE_H_
 
-// Compares our declaration of a C function with the vendor's. The two name the same things
-// differently (enums against int, one opaque struct against another), so both are first reduced to
-// what matters to the calling convention. Only the *_check.cc files use this.
+// Compares this library's declaration of a C function with the vendor's. The two use different
+// types for the same things (enums or int, different opaque structs), so both are first reduced to
+// what matters for the calling convention. Only the *_check.cc files use this.
 
 #include <cstddef>
 #include <type_traits>
@@ -11,7 +11,7 @@
 namespace annulus::abi {
 
 template <std::size_t kBytes>
-struct StructOf {};  // a struct passed by value, known by its size
+struct StructOf {};  // a struct that is passed by value, identified by its size
 
 template <typename T>
 struct Reduced {
@@ -31,14 +31,15 @@ template <>
 struct Reduced<void> {
   using type = void;
 };
-// cuda.h has uint64_t in some places and unsigned long long in others.
+// cuda.h uses uint64_t in some places and unsigned long long in others.
 template <>
 struct Reduced<unsigned long long> {
   static_assert(sizeof(unsigned long long) == sizeof(unsigned long));
   using type = unsigned long;
 };
 
-// A pointer to any struct is a pointer to void: opaque handles are never complete.
+// A pointer to any struct is treated as a pointer to void, because opaque handles are never
+// complete.
 template <typename T>
 struct Reduced<T*> {
   using Bare = std::remove_const_t<T>;
@@ -65,7 +66,7 @@ template <typename Ours, typename Theirs>
 constexpr bool same_signature_v =
     std::is_same_v<typename Reduced<Ours>::type, typename Reduced<Theirs>::type>;
 
-// One number under our name and under theirs, whatever enums the two belong to.
+// Whether this library's number equals the vendor's, even if they belong to different enums.
 template <auto kOurs, auto kTheirs>
 constexpr bool same_number_v = static_cast<long long>(kOurs) == static_cast<long long>(kTheirs);
 
