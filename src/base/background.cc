@@ -22,7 +22,7 @@ namespace {
 
 std::atomic<bool> ends{false};
 
-// Calls the task once, or `dropped` where its last copy goes without that.
+// Calls the task once. If its last copy is destroyed without a call, calls `dropped`.
 class Once {
  public:
   Once(Background::Task task, Background::Task dropped)
@@ -36,7 +36,7 @@ class Once {
   void call() {
     if (!done_.exchange(true)) task_();
   }
-  // Neither is called any more.
+  // After this call neither of them is called.
   void forget() { done_ = true; }
 
  private:
@@ -50,7 +50,7 @@ class OwnThreads {
   OwnThreads() : most_(static_cast<std::size_t>(std::clamp(processors() / 2, 1, 4))) {}
 
   ~OwnThreads() {
-    // A child of fork has none of the threads, and may find the lock held by one of them.
+    // A child of fork() has none of the threads, and one of them may have held the lock.
     if (!mark_.is_here()) {
       for (std::thread& thread : threads_) thread.detach();
       return;
@@ -73,13 +73,13 @@ class OwnThreads {
   }
 
  private:
-  // Requires: mutex_ is held.
+  // The caller holds mutex_.
   void start_thread() {
     const NoSignals none;
     try {
       threads_.emplace_back([this] { work(); });
     } catch (const std::system_error& error) {
-      if (!threads_.empty()) return;  // those that there are do the work
+      if (!threads_.empty()) return;  // the existing threads do the work
       fail(ErrorCode::kOutOfMemory, "the system refuses a thread to compile on: {}", error.what());
     }
   }
@@ -102,7 +102,7 @@ class OwnThreads {
 
   const std::size_t most_;
   const ProcessMark mark_;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable waiting_;
   std::deque<std::shared_ptr<Once>> tasks_;
   std::vector<std::thread> threads_;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BASE_COLOUR_H_
 #define ANNULUS_BASE_COLOUR_H_
 
-// Colours of pictures, as SVG 1.1 has them: "#rrggbb". It has no hsl(), and some readers draw black
-// instead.
+// Colours of pictures in the form of SVG 1.1, "#rrggbb". SVG 1.1 has no hsl(), and some viewers
+// draw black for it.
 
 #include <algorithm>
 #include <cmath>

@@ -5,15 +5,15 @@
 namespace annulus::base {
 namespace {
 
-// In a program that runs with rights its caller lacks (setuid, setgid, file capabilities) nothing
-// is read: these variables name folders of code that would be loaded, and HOME is one of them.
+// In a program with more privileges than its caller (setuid, setgid, file capabilities), no
+// variable is read. These variables, including HOME, name folders of code that would be loaded.
 std::string read(const char* name) {
   const char* value = ::secure_getenv(name);
   return value ? value : "";
 }
 
-// The user's folder for files that can be made again. The XDG specification says that relative
-// paths in these variables are to be ignored.
+// The user's folder for files that can be regenerated. The XDG specification requires that relative
+// paths in these variables are ignored.
 std::string user_cache(const Environment& environment) {
   if (environment.xdg_cache.starts_with('/')) return environment.xdg_cache + "/annulus";
   if (environment.home.starts_with('/')) return environment.home + "/.cache/annulus";

@@ -2,7 +2,7 @@
 
 namespace annulus::inline v0 {
 
-// The switch has no default, so that a code which errors.def lacks is a warning here.
+// The switch has no default, so that the compiler warns if a code is missing in errors.def.
 const char* to_string(ErrorCode code) {
   switch (code) {
 #define ANNULUS_ERROR(code, c_code, number, text)               \

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_FILE_LOCK_H_
 #define ANNULUS_BASE_FILE_LOCK_H_
 
-// Files that are held open, and advisory locks of theirs.
+// Open files and advisory locks on them.
 
 #include <chrono>
 
@@ -9,7 +9,8 @@
 
 namespace annulus::base {
 
-// Closes a descriptor at the end of a scope, after a lock on it was ended; a negative one is none.
+// At the end of a scope, releases the lock on a descriptor and closes it. A negative number means
+// that there is no descriptor.
 struct Opened {
   FileSystem& files;
   int file;
@@ -18,7 +19,7 @@ struct Opened {
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;
 
-  // Does so for a descriptor that lives in another way.
+  // Does the same for a descriptor that no Opened object owns.
   static void close_locked(FileSystem& files, int file) {
     if (file < 0) return;
     files.unlock(file);
@@ -28,11 +29,11 @@ struct Opened {
 
 enum class LockOutcome {
   kLocked,
-  kBusy,  // somebody else, of this process or another, has had it all the time
+  kBusy,  // another holder, in this process or in another one, held the lock all the time
   kNone,  // the file system has no locks
 };
 
-// Locks a file exclusively, and waits for others up to `most`.
+// Locks a file exclusively. Waits for other holders for at most `most`.
 LockOutcome wait_for_lock(FileSystem& files, int file, std::chrono::milliseconds most);
 
 }  // namespace annulus::base

@@ -24,10 +24,10 @@ namespace {
 
 static_assert(kHere == AT_FDCWD);
 
-// Signals interrupt calls, which are then repeated; after this many times the call counts as
+// Calls that a signal interrupts are repeated. After this many interruptions the call counts as
 // failed.
 constexpr int kMaxInterruptions = 1000;
-// Names have 64 random bits, so a few attempts find one that is free.
+// Names have 64 random bits, so a few attempts are enough to find an unused name.
 constexpr int kMaxNames = 8;
 constexpr char kTemporaryPrefix[] = ".annulus-";
 
@@ -40,9 +40,9 @@ auto uninterrupted(Call call) {
   return code;
 }
 
-// The name is random and not counted, since two containers that share a folder may have the same
-// process ids, and a killed one leaves a temporary whose name its successor would count up to
-// again.
+// The name is random instead of counted. Two containers that share a folder may have the same
+// process ids, and the successor of a killed container would count up to the name of the file that
+// the killed one left.
 std::string temporary_name(const std::string& path) {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) {
@@ -55,7 +55,7 @@ std::string temporary_name(const std::string& path) {
   return fmt::format("{}{}{:016x}.tmp", folder, kTemporaryPrefix, number);
 }
 
-// Makes an empty file with a new name in the folder of `path`; -errno where that fails.
+// Creates an empty file with a new name in the folder of `path`. Returns -errno if that fails.
 int create_temporary(FileSystem& files, int folder, const std::string& path, unsigned mode,
                      std::string* name) {
   int file = -EEXIST;
@@ -69,7 +69,7 @@ int create_temporary(FileSystem& files, int folder, const std::string& path, uns
 
 }  // namespace
 
-// Waits for a network's file system, so a signal may interrupt it there.
+// openat() may wait for a network file system, so a signal may interrupt it.
 int FileSystem::open(int folder, const std::string& path, int flags, unsigned mode) {
   return uninterrupted(
       [&] { return result(::openat(folder, path.c_str(), flags | O_CLOEXEC, mode)); });
@@ -111,7 +111,7 @@ int FileSystem::status(int file, Status* status) {
   return 0;
 }
 int FileSystem::list(int folder, std::vector<std::string>* names) {
-  // closedir closes its descriptor, so it gets a second one.
+  // closedir() closes its descriptor, so it gets a duplicate.
   const int copy = FileSystem::open(folder, ".", O_RDONLY | O_DIRECTORY, 0);
   if (copy < 0) return copy;
   DIR* opened = nullptr;
@@ -126,7 +126,7 @@ int FileSystem::list(int folder, std::vector<std::string>* names) {
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(opened, closedir);
   names->clear();
   while (true) {
-    errno = 0;  // null means the end or an error, which only errno tells apart
+    errno = 0;  // null means the end or an error, and only errno distinguishes them
     const dirent* entry = readdir(listing.get());
     if (!entry) return -errno;
     const std::string name = entry->d_name;
@@ -149,8 +149,8 @@ void FileSystem::unmap(const void* data, std::size_t bytes) {
 
 namespace {
 
-// Reads on behind the first *used bytes until the buffer is full or the file ends; -errno where
-// that fails.
+// Reads more bytes after the first *used ones until the buffer is full or the file ends. Returns
+// -errno if that fails.
 int fill(FileSystem& files, int file, std::vector<std::byte>* bytes, std::size_t* used) {
   while (*used < bytes->size()) {
     const std::int64_t count = uninterrupted(
@@ -162,7 +162,7 @@ int fill(FileSystem& files, int file, std::vector<std::byte>* bytes, std::size_t
   return 0;
 }
 
-// Shows `check` as many first bytes as it must see; -errno where they cannot be read.
+// Passes to `check` the first bytes that it needs. Returns -errno if they cannot be read.
 int read_head(FileSystem& files, int file, std::int64_t file_bytes, const CheckHead& check,
               std::vector<std::byte>* bytes, std::size_t* used) {
   while (true) {
@@ -170,7 +170,7 @@ int read_head(FileSystem& files, int file, std::int64_t file_bytes, const CheckH
     if (wanted <= *used) return 0;
     bytes->resize(std::min(wanted, static_cast<std::size_t>(file_bytes)));
     const int code = fill(files, file, bytes, used);
-    // It is shorter than it was, which the caller sees when all of it is read.
+    // The file has become shorter. The caller detects that when it has read all of it.
     if (code < 0 || *used < wanted) return code;
   }
 }
@@ -178,7 +178,7 @@ int read_head(FileSystem& files, int file, std::int64_t file_bytes, const CheckH
 FileResult read_whole(FileSystem& files, int folder, const std::string& path,
                       std::int64_t max_bytes, AcceptStatus accept, const CheckHead& check,
                       std::vector<std::byte>* bytes) {
-  // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+  // Without O_NONBLOCK, opening a pipe that has no writer would block forever.
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (folder == kHere ? 0 : O_NOFOLLOW);
   const int file = uninterrupted([&] { return files.open(folder, path, flags, 0); });
   if (file < 0) return {file, "open"};
@@ -200,8 +200,8 @@ FileResult read_whole(FileSystem& files, int folder, const std::string& path,
     max_bytes = std::min(max_bytes, status.bytes);
   }
   if (status.bytes > max_bytes) return {-EFBIG, "read"};
-  // The stated size may be wrong or change meanwhile, so one byte more is asked for, and the buffer
-  // grows as long as bytes come.
+  // The stated size may be wrong or change meanwhile, so one more byte is requested, and the buffer
+  // grows as long as there are more bytes.
   bytes->resize(static_cast<std::size_t>(std::max<std::int64_t>(status.bytes, 0)) + 1);
   while (true) {
     const int code = fill(files, file, bytes, &used);
@@ -235,12 +235,12 @@ FileResult try_write_file(FileSystem& files, int folder, const std::string& path
       written += static_cast<std::size_t>(count);
     }
     const int code = uninterrupted([&] { return files.sync(file); });
-    // EINVAL means that the file system cannot sync, which is no error of this file.
+    // EINVAL means that the file system cannot synchronise, which is not an error of this file.
     return {code == -EINVAL ? 0 : code, "sync"};
   };
   FileResult outcome = write();
-  // Closed once, whatever happened: after EINTR Linux has released the descriptor. A network file
-  // system may report here that an earlier write failed.
+  // The descriptor is closed exactly once: Linux has released it even if close() fails with EINTR.
+  // A network file system may report an earlier failed write here.
   const int closed = files.close(file);
   if (outcome.ok() && closed < 0 && closed != -EINTR) outcome = {closed, "close"};
   if (outcome.ok()) {
@@ -308,8 +308,8 @@ std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
 
 std::vector<std::byte> read_checked_file(FileSystem& files, const std::string& path,
                                          std::int64_t max_bytes, const CheckHead& check) {
-  // A sparse file can be of any size at no cost, so a size over half of the machine's memory is
-  // refused before memory is taken for it.
+  // A sparse file can have any size at no cost, so a size over half of the machine's memory is
+  // refused before memory is allocated.
   const std::int64_t memory = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   if (memory > 0) max_bytes = std::min(max_bytes, memory / 2);
   std::vector<std::byte> bytes;
@@ -324,7 +324,7 @@ std::vector<std::byte> read_checked_file(FileSystem& files, const std::string& p
 
 namespace {
 
-// The path to rename to: the target of a link, since a rename would replace the link itself. A
+// The path to rename to: the target of a link, because a rename would replace the link itself. A
 // device such as /dev/null must not be replaced either.
 std::string resolve_target(FileSystem& files, const std::string& path) {
   if (path.empty() || path.back() == '/') {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_BASE_FILES_H_
 #define ANNULUS_BASE_FILES_H_
 
-// Whole files in, whole files out. Every system call goes through a FileSystem so that a test can
-// make the n-th one fail. Paths are relative to a folder that is held open, or to the working
-// directory (kHere): a folder that is held open cannot be swapped for another one meanwhile.
+// Reads and writes whole files. Every system call goes through a FileSystem, so that a test can
+// make the n-th call fail. Paths are relative to an open folder or to the working directory
+// (kHere). An open folder cannot be replaced by another one meanwhile.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace annulus::base {
 
 inline constexpr int kHere = -100;  // AT_FDCWD
 
-// The calls that reading and publishing files needs, with POSIX meaning: a negative return is
-// -errno. Slots may be called from any thread.
+// The calls for reading and publishing files, with POSIX meaning: a negative result is -errno. The
+// functions may be called from any thread.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -31,7 +31,7 @@ class FileSystem {
   virtual int rename(int folder, const std::string& from, const std::string& to);
   virtual int unlink(int folder, const std::string& path);
   virtual int make_folder(const std::string& path, unsigned mode);
-  // The status of an open file, since a path could name another file by the time it is used.
+  // The status of an open file, because a path could refer to another file when it is used.
   struct Status {
     bool folder = false;
     bool regular = false;
@@ -43,13 +43,14 @@ class FileSystem {
     std::uint64_t identity = 0;       // the file's number on its file system
   };
   virtual int status(int file, Status* status);
-  // The names in a folder except "." and "..", in no order.
+  // The names in a folder except "." and "..", in any order.
   virtual int list(int folder, std::vector<std::string>* names);
-  virtual int lock(int file);  // exclusive flock; -EWOULDBLOCK where another process has it
-  // Ends the lock at once. Closing the file does so only where no child of this process was forked
-  // meanwhile, which holds the same open file, and with it the lock (flock(2)).
+  virtual int lock(int file);  // exclusive flock; -EWOULDBLOCK if another holder has the lock
+  // Releases the lock at once. Closing the file releases it only if no child of this process was
+  // forked meanwhile: the child would have the same open file, and so the lock (flock(2)).
   virtual int unlock(int file);
-  // The first `bytes` of a file, read only; they stay when it is closed. Requires: bytes > 0.
+  // Maps the first `bytes` bytes of a file, read-only. The mapping stays when the file is closed.
+  // Requires: bytes > 0.
   virtual int map(int file, std::size_t bytes, const void** data);
   virtual void unmap(const void* data, std::size_t bytes);
 };
@@ -61,55 +62,59 @@ struct FileResult {
   bool ok() const { return code == 0; }
 };
 
-// Reads a regular file. -EFBIG where it is larger than max_bytes, -EINVAL where it is no regular
-// file and -EPERM where `accept` is given and says no to its status; a symbolic link as the last
-// part of the path is followed only from kHere.
+// Reads a regular file. Returns -EFBIG if it is larger than max_bytes, -EINVAL if it is not a
+// regular file, and -EPERM if `accept` is given and returns false for its status. A symbolic link
+// as the last part of the path is followed only if the folder is kHere.
 using AcceptStatus = bool (*)(const FileSystem::Status&);
 FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
                          std::int64_t max_bytes, std::vector<std::byte>* bytes,
                          AcceptStatus accept = nullptr);
 
-// Looks at a file's size and first bytes before the others are read, since a sparse file has any
-// size at no cost. It is called without bytes first and returns how many first bytes it must see;
-// it is called again with those until it must see no more. It throws where the size is not what
-// the first bytes or the caller's wishes need.
+// Checks a file's size and first bytes before the rest is read, because a sparse file can have any
+// size at no cost. It is called without bytes first, and returns the number of first bytes that it
+// needs. It is called again with these bytes until it needs no more. It throws if the size does not
+// match the first bytes or the caller's limits.
 using CheckHead =
     std::function<std::size_t(std::span<const std::byte> head, std::int64_t file_bytes)>;
 
-// Writes through a temporary of the same folder, synced and renamed over path: a reader sees the
-// old file or the new one, whole, also after a crash of this process or of the machine. On an error
-// path is untouched and the temporary is removed. Temporaries are named ".annulus-" and 16
-// random digits. A killed writer leaves one behind, which sweep_temporaries() removes.
+// Writes to a temporary file in the same folder, synchronises it and renames it to `path`. So a
+// reader sees the complete old or the complete new file, even after a crash of the process or the
+// machine. After an error `path` is unchanged and the temporary file is removed. The name of a
+// temporary file is ".annulus-" and 16 random digits. A killed writer leaves its temporary file
+// behind, and sweep_temporaries() removes it.
 FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
                           std::span<const std::byte> bytes, unsigned mode);
 
-// Removes the temporaries of the caller in an open folder that killed writers left behind: those
-// that are an hour older than `newest`, a file of the folder that was written just now. The time is
-// taken from that file because a clock of this machine may be hours from the clock of the machine
-// which keeps the files.
+// Removes the caller's temporary files that killed writers left in an open folder. A file is
+// removed if it is an hour older than `newest`, a file in the folder that was just written. The
+// time of that file is used because the clock of the file server may differ from this machine's
+// clock by hours.
 void sweep_temporaries(FileSystem& files, int folder, const std::string& newest);
 
-// When the file was modified last, in seconds since 1970, by the clock of who keeps the files;
-// empty where that cannot be found out.
+// The time at which the file was last modified, in seconds since 1970, by the clock of the file
+// server. No value if it cannot be determined.
 std::optional<std::int64_t> modified_time(FileSystem& files, int folder, const std::string& path);
 
-// Reading and writing for callers that cannot go on without the file. They throw Error{kFile}, or
-// Error{kInvalidFile} when the file is larger than max_bytes or no regular file: a device or a pipe
-// is never replaced. Where the path is a link, the file that it leads to is replaced.
+// Reading and writing for callers that need the file. They throw Error{kFile}. They throw
+// Error{kInvalidFile} if the file is larger than max_bytes, or if it is not a regular file: a
+// device or a pipe is never replaced. If the path is a link, the file that it refers to is
+// replaced.
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
                                  std::int64_t max_bytes);
-// With a check of the head, which comes before that of max_bytes. A file larger than half of the
-// machine's memory is refused as one larger than max_bytes is. Throws Error{kOutOfMemory} too.
+// Also checks the head, before max_bytes is checked. A file larger than half of the machine's
+// memory is refused in the same way as a file larger than max_bytes. Also throws
+// Error{kOutOfMemory}.
 std::vector<std::byte> read_checked_file(FileSystem& files, const std::string& path,
                                          std::int64_t max_bytes, const CheckHead& check);
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
 
-// Throws now what write_file_atomically would throw later, for long work whose result goes to a
-// file. It leaves the file as it is, and the disk may still fill up meanwhile.
+// Throws now what write_file_atomically() would throw later. It is for long work whose result goes
+// to a file. It does not change the file. The disk may still become full before the file is
+// written.
 void check_can_write(FileSystem& files, const std::string& path);
 
-// "No such file or directory" for -ENOENT.
+// For example "No such file or directory" for -ENOENT.
 std::string describe_errno(std::int64_t code);
 
 }  // namespace annulus::base

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_FLOAT8_H_
 #define ANNULUS_BASE_FLOAT8_H_
 
-// Bits of e4m3 (OCP 8-bit floating point specification 1.0) to and from fp32:
+// Converts e4m3 (OCP 8-bit floating point specification 1.0) to and from fp32:
 //
 //   | sign | exponent : 4, bias 7 | mantissa : 3 |    1111.111 is NaN, and there are no infinities
 //

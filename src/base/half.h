@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BASE_HALF_H_
 #define ANNULUS_BASE_HALF_H_
 
-// Bits of fp16 (IEEE 754 binary16) and bf16 to and from fp32, round to nearest even, NaN kept; and
-// of any dtype that operands have.
+// Converts fp16 (IEEE 754 binary16) and bf16 to and from fp32. Rounds to nearest even, and keeps
+// NaN. Also converts any dtype that operands have.
 
 #include <bit>
 #include <cstdint>
@@ -41,7 +41,8 @@ constexpr std::uint16_t float_to_fp16(float value) {
   if (magnitude > 0x7f800000u) return 0x7fff;                                       // NaN
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // overflow
   if (magnitude < 0x38800000u) {  // below 2^-14: subnormal, in units of 2^-24
-    // Adding 0.5 places the unit of 2^-24 at the last bit of the sum, so the adder rounds for us.
+    // After 0.5 is added, the last bit of the sum has the unit 2^-24, so the addition itself
+    // rounds.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
   }
@@ -49,7 +50,7 @@ constexpr std::uint16_t float_to_fp16(float value) {
   return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
 }
 
-// One element, in the low bits. Requires: dtype is not kFloat32.
+// Converts one element, in the low bits. Requires: dtype is not kFloat32.
 constexpr float to_float(Dtype dtype, std::uint16_t bits) {
   if (dtype == Dtype::kFloat8E4M3) return e4m3_to_float(static_cast<std::uint8_t>(bits));
   return dtype == Dtype::kFloat16 ? fp16_to_float(bits) : bf16_to_float(bits);

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_BASE_HASH_H_
 #define ANNULUS_BASE_HASH_H_
 
-// XXH3-128: a content key and a guard against corruption. Not a defence against an attacker.
+// XXH3-128, used as a key for contents and to detect corruption. It is not a defence against an
+// attacker.
 
 #include <array>
 #include <compare>

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BASE_HUGE_PAGES_H_
 #define ANNULUS_BASE_HUGE_PAGES_H_
 
-// Large arrays that are about to be written once. Where the system gives them pages of 4 KB one by
-// one, at the first write to each, that takes longer than many a loop that writes them.
+// For large arrays that will be written once. If the system allocates pages of 4 KB at the first
+// write to each, that often takes longer than the loop that writes them.
 
 #include <sys/mman.h>
 
@@ -11,9 +11,9 @@
 
 namespace annulus::base {
 
-// Reserves room for `count` elements, in huge pages where there is much of it and the system has
-// them for those who ask (Linux: transparent_hugepage/enabled is madvise or always). Asking never
-// fails: without huge pages it only takes longer.
+// Reserves memory for `count` elements. If they are large and the system provides huge pages on
+// request (Linux: transparent_hugepage/enabled is madvise or always), huge pages are used. It never
+// fails: without huge pages writing only takes longer.
 template <typename T>
 void reserve_huge(std::vector<T>* list, std::size_t count) {
   constexpr std::uintptr_t kPage = std::uintptr_t{2} << 20;

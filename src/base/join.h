@@ -9,9 +9,9 @@
 
 namespace annulus::base {
 
-// The elements of a range as "{}" formats them, with `between` between any two of them. fmt::join
-// would do the same, but needs <fmt/format.h>, and with it each file that joins gets its own copy
-// of the code that formats floating-point numbers, 50 KB of it.
+// The elements of a range, formatted by "{}", separated by `between`. fmt::join does the same but
+// requires <fmt/format.h>. With that header, each file that joins would get its own copy of the
+// code that formats floating-point numbers, 50 KB each.
 template <typename Range>
 std::string join(const Range& range, std::string_view between) {
   std::string text;

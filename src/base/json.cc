@@ -13,13 +13,13 @@
 namespace annulus::base {
 namespace {
 
-// Blocks are taken from it in order. When all blocks were given back, it begins anew. The vectors
-// of destructors do not live long.
+// Blocks are taken from the reserve in order. After all blocks were given back, it starts from the
+// beginning. The vectors in destructors exist only for a short time.
 struct Reserve {
   std::mutex mutex;
   alignas(std::max_align_t) std::byte bytes[1 << 20] = {};
   std::size_t used = 0;
-  int blocks = 0;  // blocks that were not given back
+  int blocks = 0;  // the number of blocks that were not given back
 
   bool holds(const void* memory) const { return memory >= bytes && memory < bytes + sizeof(bytes); }
 };

@@ -1,13 +1,13 @@
 #ifndef ANNULUS_BASE_JSON_H_
 #define ANNULUS_BASE_JSON_H_
 
-// The only use of the JSON parser for text that comes from outside: size and depth are bounded (a
-// deep document overflows the stack of the library behind it, and its objects search their keys one
-// by one), duplicate keys are refused.
+// All JSON from outside is parsed here. Size and depth are limited, because a deep document would
+// overflow the stack of the JSON library. The number of keys is limited, because its objects search
+// their keys one by one. Duplicate keys are refused.
 //
-// The destructor of that library's values allocates: it moves the children of a value to a vector
-// of its own, so that a deep document does not overflow the stack. If that allocation failed it
-// would end the process, because a destructor must not throw. So such vectors have a reserve.
+// The destructor of that library's values allocates: it moves the children of a value to a vector,
+// so that a deep document does not overflow the stack. If that allocation failed, the process would
+// end, because a destructor must not throw. So these vectors have a memory reserve.
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -17,7 +17,8 @@
 
 namespace annulus::base {
 
-// The allocator of arrays and objects, which are made where an error can be thrown.
+// The allocator of arrays and objects. They are created where an error can be thrown, so they do
+// not use the reserve.
 template <typename T>
 struct JsonAllocator {
   using value_type = T;
@@ -35,15 +36,15 @@ struct JsonAllocator {
 using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
                                   std::int64_t, std::uint64_t, double, JsonAllocator>;
 
-// Allocates host memory, or takes it from a reserve of 1 MiB if the host has no more. That is
-// enough to destroy a document with up to JsonLimits::keys values in any object or array. Throws
-// std::bad_alloc if the reserve is used up.
+// Allocates host memory, or takes it from a reserve of 1 MiB if the host has no more memory. The
+// reserve suffices to destroy a document that has up to JsonLimits::keys values in any object or
+// array. Throws std::bad_alloc if the reserve is used up.
 void* allocate_with_reserve(std::size_t bytes);
 void release_with_reserve(void* memory);
 
 }  // namespace annulus::base
 
-// The allocator of std::vector<Json>. The C++ standard allows a specialisation for types that the
+// The allocator of std::vector<Json>. The C++ standard allows specialisations for types that the
 // program defines ([namespace.std]).
 template <>
 class std::allocator<annulus::base::Json> {
@@ -72,10 +73,10 @@ namespace annulus::base {
 struct JsonLimits {
   std::size_t bytes = 16u << 20;
   int depth = 16;
-  std::size_t keys = 20'000;  // keys of one object
+  std::size_t keys = 20'000;  // the most keys of one object
 };
 
-// Throws Error{kInvalidFile}; `what` names the text in the message.
+// Throws Error{kInvalidFile}. `what` names the text in the message.
 Json parse_json(std::string_view text, std::string_view what, const JsonLimits& limits = {});
 
 }  // namespace annulus::base

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BASE_LOG_H_
 #define ANNULUS_BASE_LOG_H_
 
-// Passes notes to a function of the caller's, if there is one: the library never prints. A Log is a
-// value that is copied to where it is needed; there is no global one.
+// Passes messages to a function of the caller, if there is one. The library never prints. A Log is
+// a value that is copied to the code that uses it; there is no global Log.
 
 #include <fmt/core.h>
 
@@ -17,8 +17,9 @@ enum class LogLevel : int { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
 
 const char* to_string(LogLevel level);  // "error", "warning", "info", "debug"
 
-// Called from any thread, possibly at the same time; the text has no trailing newline. Its
-// exceptions are dropped, because a note never makes the call fail that it is about.
+// Called from any thread, possibly from several at the same time. The text has no trailing newline.
+// Exceptions of the function are ignored, because a message must not make the call fail that it is
+// about.
 using LogFunction = std::function<void(LogLevel, std::string_view)>;
 
 class Log {

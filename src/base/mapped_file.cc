@@ -13,7 +13,7 @@ MappedFile::MappedFile(FileSystem& files, const std::string& path, std::int64_t 
       fail(ErrorCode::kFile, "cannot {} '{}': {}", step, path, describe_errno(code));
     }
   };
-  // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+  // Without O_NONBLOCK, opening a pipe that has no writer would block forever.
   const int file = files.open(kHere, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
   check(file, "open");
   struct Closer {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_BASE_MAPPED_FILE_H_
 #define ANNULUS_BASE_MAPPED_FILE_H_
 
-// A file's bytes without a copy. If another process shortens the file, reading the missing part
-// ends this process, as with every mapping. The writers of this library never change a file in
-// place.
+// The bytes of a file without a copy. As with every mapping, if another process shortens the file,
+// reading the missing part ends this process. This library never changes a file in place when it
+// writes.
 
 #include <cstddef>
 #include <span>
@@ -15,8 +15,8 @@ namespace annulus::base {
 
 class MappedFile {
  public:
-  // A regular file, read only. Throws Error{kFile}, and Error{kInvalidFile} where it is larger than
-  // max_bytes or no regular file. `files` must outlive it.
+  // Maps a regular file, read-only. Throws Error{kFile}, and Error{kInvalidFile} if the file is
+  // larger than max_bytes or not a regular file. `files` must outlive this object.
   MappedFile(FileSystem& files, const std::string& path, std::int64_t max_bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

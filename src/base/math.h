@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BASE_MATH_H_
 #define ANNULUS_BASE_MATH_H_
 
-// Division of whole numbers with a stated rounding, for either sign of a, in the common type of
-// both. Requires: b > 0. No sum is formed on the way, so every result that fits the type is right.
+// Integer division with a defined rounding, for a of either sign, in the common type of both.
+// Requires: b > 0. No intermediate sum can overflow, so every result that fits the type is correct.
 
 #include <type_traits>
 
@@ -22,8 +22,8 @@ constexpr std::common_type_t<A, B> ceil_div(A a, B b) {
   return static_cast<T>(a) / static_cast<T>(b) + (rest > 0 ? 1 : 0);
 }
 
-// round_down gives the largest multiple of b that is not above a, round_up the smallest not below
-// it.
+// round_down() returns the largest multiple of b that is at most a. round_up() returns the smallest
+// multiple that is at least a.
 template <typename A, typename B>
 constexpr std::common_type_t<A, B> round_down(A a, B b) {
   return floor_div(a, b) * b;

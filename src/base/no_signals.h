@@ -6,8 +6,8 @@
 
 namespace annulus::base {
 
-// Signals are the program's: while this lives, threads that are started here run none of its
-// handlers.
+// Signals belong to the program: threads that are started during the lifetime of this object run no
+// signal handlers.
 class NoSignals {
  public:
   NoSignals() {

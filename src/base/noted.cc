@@ -5,7 +5,7 @@
 namespace annulus::base {
 
 void Noted::write_once(const Log& log, const std::string& text) {
-  // Beyond so many different texts all are written, instead of being kept.
+  // After this number of different texts, further texts are always written and not stored.
   constexpr std::size_t kMostTexts = 1000;
   bool first = false;
   {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_NOTED_H_
 #define ANNULUS_BASE_NOTED_H_
 
-// Notes that a device writes once, however often plans come upon the same.
+// Messages that a device logs only once, even if many plans cause the same message.
 
 #include <mutex>
 #include <set>
@@ -13,12 +13,13 @@ namespace annulus::base {
 
 class Noted {
  public:
-  // As a warning the first time, then at the level of debugging. From any thread.
+  // Writes the first time as a warning, and later at the debug level. May be called from any
+  // thread.
   void write_once(const Log& log, const std::string& text);
 
  private:
   std::mutex mutex_;
-  std::set<std::string> texts_;  // guarded by mutex_; no more than kMostTexts
+  std::set<std::string> texts_;  // guarded by mutex_; at most kMostTexts
 };
 
 }  // namespace annulus::base

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BASE_OF_THREAD_H_
 #define ANNULUS_BASE_OF_THREAD_H_
 
-// Variables of which each thread has a copy. The library declares them in these two ways alone,
-// because with glibc a plain thread_local variable ends the process if memory is exhausted when a
+// Variables of which each thread has its own copy. The library declares them only in these two
+// ways. With glibc, a plain thread_local variable ends the process if memory is exhausted when a
 // thread first uses it.
 
 #include <pthread.h>
@@ -10,20 +10,21 @@
 #include <memory>
 #include <new>
 
-// Declares a variable of threads without a destructor, of a few words. It lies in the block that
-// each thread has from its beginning; by default, that of a library which dlopen opened is
-// allocated at its first use. A process has about 1500 bytes of such room for all libraries that it
-// opens.
+// Declares a thread variable without a destructor, of a few words. It is in the block that each
+// thread has from its beginning. By default, the variables of a library that dlopen() opened are
+// allocated at their first use. A process has about 1500 bytes of this space for all libraries that
+// it opens.
 #define ANNULUS_THREAD_LOCAL [[gnu::tls_model("initial-exec")]] thread_local
 
 namespace annulus::base {
 
-// For objects with a destructor, which glibc would register with an allocation, and for large ones.
+// For large objects and for objects with a destructor, which glibc would register with an
+// allocation.
 //
-// The T of this thread for `Tag`, made at its first use and destroyed when the thread ends. That of
-// the main thread stays until the process ends. Throws std::bad_alloc if there is no memory for it,
-// or if the process has used up its keys of threads (PTHREAD_KEYS_MAX). The library that calls this
-// must never be unmapped (-z nodelete), since the destructor lies in it.
+// Returns this thread's T for `Tag`. It is created at its first use and destroyed when the thread
+// ends; in the main thread it stays until the process ends. Throws std::bad_alloc if there is no
+// memory, or if the process has used up its thread keys (PTHREAD_KEYS_MAX). The library that calls
+// this function must never be unmapped (-z nodelete), because it contains the destructor.
 template <typename T, typename Tag = T>
 T& of_thread() {
   static const pthread_key_t key = [] {

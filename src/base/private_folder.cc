@@ -9,7 +9,7 @@
 namespace annulus::base {
 namespace {
 
-// The permissions of the group and of others to write.
+// The write permissions of the group and of others.
 constexpr unsigned kOthersWrite = 022;
 
 bool is_owners(const FileSystem::Status& status) { return status.owner == geteuid(); }
@@ -38,7 +38,7 @@ std::string describe_private(const FileResult& result) {
   return describe_errno(result.code);
 }
 
-// Only the last folder must be private, so nothing is checked about those above.
+// Only the last folder must be private, so its parents are not checked.
 int make_folders(FileSystem& files, const std::string& path, unsigned mode) {
   int code = files.make_folder(path, mode);
   if (code == -ENOENT) {
@@ -53,15 +53,16 @@ int make_folders(FileSystem& files, const std::string& path, unsigned mode) {
 int open_private_folder(FileSystem& files, const std::string& given, FolderUse use,
                         const std::string& remedy, std::string* problem) {
   problem->clear();
-  // A slash at the end would have a symbolic link followed.
+  // With a slash at the end, a symbolic link would be followed.
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (!path.starts_with('/')) {
-    // A relative path depends on where the program was started, which could be anybody's folder.
+    // A relative path depends on the folder in which the program was started, and any user may own
+    // that folder.
     *problem = fmt::format("'{}' is not an absolute path", path);
     return -1;
   }
-  // O_NOFOLLOW: a link could lead to a folder that somebody else fills.
+  // O_NOFOLLOW: a link could refer to a folder that another user fills.
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
   int folder = files.open(kHere, path, kFlags, 0);
   if (folder == -ENOENT && use == FolderUse::kOwnOrRoots) return -1;
@@ -79,11 +80,10 @@ int open_private_folder(FileSystem& files, const std::string& given, FolderUse u
                                : describe_errno(folder));
     return -1;
   }
-  // Owner and mode are asked of the open descriptor, because a path could name another folder by
-  // now.
-  // The folders above are not asked: who can write to them can only put another folder in this
-  // one's place, which would have to pass the same checks. Files are then opened relative to the
-  // descriptor.
+  // Owner and mode are read from the open descriptor, because the path could refer to another
+  // folder by now. The parent folders are not checked: a user who can write to them can only
+  // replace this folder by another one, which would have to pass the same checks. Files are later
+  // opened relative to the descriptor.
   FileSystem::Status status;
   const int code = files.status(folder, &status);
   const bool owned = use == FolderUse::kOwn ? is_owners(status) : is_owners_or_roots(status);

@@ -9,8 +9,8 @@
 namespace annulus::base {
 namespace {
 
-// One number for the process, as it is the process that forks. Asking for the process's id instead
-// would cost each call of a run a system call.
+// One number for the whole process, because fork() copies the whole process. Reading the process id
+// instead would cost a system call in each call of a run.
 std::atomic<unsigned> generation{0};
 
 void watch_forks() {

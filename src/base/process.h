@@ -1,9 +1,9 @@
 #ifndef ANNULUS_BASE_PROCESS_H_
 #define ANNULUS_BASE_PROCESS_H_
 
-// Which process made an object. A child of fork has the memory of its parent but one thread of it:
-// a lock that another thread held stays held, and the driver refuses every call. So what holds
-// locks or a device asks first whether it is still in the process that made it.
+// Records which process made an object. A child of fork() has its parent's memory but only one of
+// its threads: a lock that another thread held stays locked, and the driver refuses every call. So
+// objects that have locks or a device first check whether they are in the process that made them.
 
 #include <memory>
 
@@ -22,10 +22,12 @@ class ProcessMark {
  private:
   [[noreturn]] static void fail(const char* what);
 
-  unsigned generation_;  // the forks between the first mark's process and this one
+  // the number of forks between the process of the first mark and this process
+  unsigned generation_;
 };
 
-// Shares an object that has a thread, for which a child of fork would wait: there it is left alone.
+// Shares an object that has a thread. In a child of fork() the object is not destroyed, because its
+// destructor would wait for that thread.
 template <typename T>
 std::shared_ptr<T> share_in_process(std::unique_ptr<T> object) {
   return std::shared_ptr<T>(object.release(), [mark = ProcessMark()](T* own) {

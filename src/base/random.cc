@@ -13,7 +13,7 @@ constexpr int kRounds = 10;
 constexpr std::uint32_t kFactors[] = {0xD2511F53u, 0xCD9E8D57u};
 constexpr std::uint32_t kKeySteps[] = {0x9E3779B9u, 0xBB67AE85u};
 
-// The first two words of a counter, low first.
+// The first two words of a counter, low word first.
 std::uint64_t first_words(const std::array<std::uint32_t, 4>& counter,
                           const std::array<std::uint32_t, 2>& key) {
   const std::array<std::uint32_t, 4> words = philox(counter, key);
@@ -22,8 +22,8 @@ std::uint64_t first_words(const std::array<std::uint32_t, 4>& counter,
 
 #ifdef __x86_64__
 
-// Four counters. Each lane of 64 bits holds 32 bits of a counter; what is above them is never read,
-// as a product takes the lower halves of its lanes.
+// Four counters. Each 64-bit lane holds 32 bits of a counter. The upper bits are never read,
+// because a product uses the lower halves of its lanes.
 struct FourCounters {
   __m256i a, b, c, d;
 
@@ -41,7 +41,7 @@ struct FourCounters {
   }
 };
 
-constexpr std::size_t kLanes = 8;  // counters that are computed side by side
+constexpr std::size_t kLanes = 8;  // the number of counters that are computed at once
 
 // first_words() of kLanes counters.
 __attribute__((target("avx2"))) void philox_lanes(const std::array<std::uint32_t, 4>& counter,
@@ -110,7 +110,7 @@ std::uint32_t Random::next() {
   return words_[static_cast<std::size_t>(used_++)];
 }
 
-// Multiply-shift. Its bias is below bound / 2^32, which no test here can see.
+// Multiply-shift. Its bias is less than bound / 2^32, which no test here can detect.
 std::uint32_t Random::below(std::uint32_t bound) {
   return static_cast<std::uint32_t>((std::uint64_t{next()} * bound) >> 32);
 }

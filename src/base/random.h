@@ -1,8 +1,9 @@
 #ifndef ANNULUS_BASE_RANDOM_H_
 #define ANNULUS_BASE_RANDOM_H_
 
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a counter
-// in, four random words out, the same on every machine and in any order.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): computes
+// four random words from a counter. The result is the same on every machine and in any order of
+// calls.
 
 #include <array>
 #include <cstdint>
@@ -13,12 +14,12 @@ namespace annulus::base {
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
 
-// The first two words, low first, of each of the counters {counter[0] + i, counter[1], ...}, for i
-// from 0 on. Several counters are computed side by side, which takes a fraction of the time.
+// Writes the first two words, low word first, of each of the counters {counter[0] + i, counter[1],
+// ...}, for i from 0 on. Several counters are computed at once, which is several times as fast.
 void philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key,
             std::span<std::uint64_t> out);
 
-// A sequence drawn from philox with key = seed; for tests, schedules and generated data.
+// A sequence from philox() with key = seed, for tests, schedules and generated data.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : seed_(seed) {}

@@ -40,8 +40,7 @@ const TypeRow& row_of(TensorType type) {
   fail(ErrorCode::kInternal, "tensor type {}", static_cast<int>(type));
 }
 
-// A name from a file in a form that is fit for a message: short, and without bytes that could upset
-// a terminal.
+// A name from a file in a form for messages: short, and without bytes that could affect a terminal.
 std::string shown(std::string_view name) {
   std::string text;
   for (const char c : name.substr(0, 64)) text.push_back(c >= ' ' && c <= '~' ? c : '?');
@@ -49,7 +48,7 @@ std::string shown(std::string_view name) {
   return text;
 }
 
-// Bytes of a shape; empty where a dimension is negative or the product passes 2^63.
+// The bytes of a shape. No value if a dimension is negative or the product exceeds 2^63.
 std::optional<std::int64_t> bytes_of(TensorType type, std::span<const std::int64_t> shape) {
   auto bytes = static_cast<std::int64_t>(row_of(type).bytes);
   bool overflow = false;
@@ -64,7 +63,7 @@ std::optional<std::int64_t> bytes_of(TensorType type, std::span<const std::int64
   return empty ? 0 : bytes;
 }
 
-// The value as a whole number in [0, 2^63); empty where it is none.
+// The value as a whole number in [0, 2^63). No value if it is not such a number.
 std::optional<std::int64_t> count_of(const Json& value) {
   if (!value.is_number_unsigned()) return std::nullopt;
   const auto number = value.get<std::uint64_t>();
@@ -86,23 +85,22 @@ Metadata parse_metadata(const Json& value, std::string_view what) {
   return metadata;
 }
 
-// Where a tensor lies in the data.
+// The place of a tensor in the data.
 struct Placed {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::string name;
 };
 
-// A file's header, with tensors whose bytes are not there yet.
+// A file's header. Its tensors have no bytes yet.
 struct Header {
   Safetensors file;
   std::vector<Placed> placed;
-  std::size_t data_at = 0;     // where the data begins
-  std::size_t file_bytes = 0;  // 0: not read yet
+  std::size_t data_at = 0;     // the offset of the data
+  std::size_t file_bytes = 0;  // 0 before the size is known
 };
 
-// Throws unless an entry of the header is an object with the three keys that the format knows, and
-// no others.
+// Throws unless an entry of the header is an object with exactly the three keys of the format.
 void check_keys(const std::string& tensor, const Json& value, std::string_view what) {
   if (!value.is_object()) {
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' is not a JSON object", what, tensor);
@@ -150,8 +148,7 @@ std::vector<std::int64_t> parse_shape(const std::string& tensor, const Json& sha
   return extents;
 }
 
-// Reads one entry of the header and checks everything that can be checked without the other
-// entries.
+// Reads one entry of the header, and checks everything that does not depend on other entries.
 TensorView parse_tensor(const std::string& name, const Json& value, std::size_t data_bytes,
                         std::string_view what, Placed* placed) {
   const std::string tensor = shown(name);
@@ -206,7 +203,7 @@ void check_cover(std::vector<Placed>* placed, std::size_t data_bytes, std::strin
   }
 }
 
-// The header's end, by the first bytes of a file of this size.
+// The end of the header, from the first bytes of a file with this size.
 std::size_t header_end(std::span<const std::byte> head, std::size_t file_bytes,
                        std::string_view what) {
   std::uint64_t header_bytes = 0;
@@ -223,8 +220,8 @@ std::size_t header_end(std::span<const std::byte> head, std::size_t file_bytes,
   return kPrefix + static_cast<std::size_t>(header_bytes);
 }
 
-// Reads a header whose bytes are all there. Entries are checked one by one, and then against one
-// another and the size of the file.
+// Reads a header whose bytes are complete. First each entry is checked, then the entries are
+// checked against each other and against the size of the file.
 Header parse_header(std::span<const std::byte> head, std::size_t file_bytes,
                     std::string_view what) {
   Header header;
@@ -248,8 +245,8 @@ Header parse_header(std::span<const std::byte> head, std::size_t file_bytes,
   return header;
 }
 
-// Gives the tensors of a header their bytes. The views point into `storage`, which is moved into
-// the result before they are made.
+// Sets the bytes of a header's tensors. The views point into `storage`, which is moved into the
+// result before the views are made.
 Safetensors with_bytes(Header header, std::vector<std::byte> bytes, std::string_view what) {
   if (header.file_bytes == 0 || bytes.size() != header.file_bytes) {
     fail(ErrorCode::kInvalidFile, "{}: changed while it was read: {} bytes, not {}", what,
@@ -312,8 +309,8 @@ std::vector<std::byte> format_safetensors(std::span<const NamedTensor> tensors,
                                           const Metadata& metadata) {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
-  // Larger elements come first, so that each tensor is aligned to its element without padding;
-  // names make the order, and with it the bytes, unique.
+  // Tensors with larger elements come first, so that each tensor is aligned to its element size
+  // without padding. Sorting by name makes the order, and so the bytes, unique.
   std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
     const std::size_t size_a = size_in_bytes(a->tensor.type);
     const std::size_t size_b = size_in_bytes(b->tensor.type);

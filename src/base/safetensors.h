@@ -11,9 +11,9 @@
 //   |          |  "__metadata__": {"k": "v"}}  |                             |
 //   +----------+-------------------------------+-----------------------------+
 //
-// A file comes from anywhere, so reading believes nothing: each length, offset and shape is checked
-// against the bytes that are there, tensors may neither overlap nor leave holes, and what does not
-// fit is Error{kInvalidFile} naming the file and the tensor.
+// A file may come from an untrusted source, so nothing in it is trusted. Each length, offset and
+// shape is checked against the existing bytes. Tensors may neither overlap nor leave holes. An
+// inconsistency throws Error{kInvalidFile} with the file and the tensor.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,10 +33,10 @@ enum class TensorType : int { kF16, kBF16, kF32, kF64, kI32, kI64, kU8 };
 std::size_t size_in_bytes(TensorType type);
 const char* to_string(TensorType type);  // "F16", ... as in the file
 
-// One tensor, row-major. Borrows its bytes, which have no alignment.
+// One tensor, row-major. It refers to bytes that it does not own and that may be unaligned.
 struct TensorView {
   TensorType type = TensorType::kF32;
-  std::vector<std::int64_t> shape;  // without dimensions there is one element
+  std::vector<std::int64_t> shape;  // empty for a single element
   std::span<const std::byte> bytes;
 
   std::int64_t elements() const;
@@ -49,7 +49,7 @@ struct NamedTensor {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A file in memory. The views point into `storage`, which a move keeps in place.
+// A file in memory. The views point into `storage`, whose bytes do not move if the object is moved.
 struct Safetensors {
   std::vector<std::byte> storage;
   std::map<std::string, TensorView> tensors;
@@ -65,23 +65,24 @@ struct Safetensors {
 // `what` names the bytes in messages.
 Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view what);
 
-// Throws Error{kFile} where the file cannot be read, Error{kInvalidFile} where it is larger than
-// max_bytes or half of the machine's memory, and Error{kOutOfMemory}. The header is read and
-// compared with the size of the file before the data is read; then `check`, where it is given, sees
-// the metadata and the tensors without their bytes, and may throw.
+// Throws Error{kFile} if the file cannot be read, Error{kInvalidFile} if it is larger than
+// max_bytes or than half of the machine's memory, and Error{kOutOfMemory}. The header is read and
+// compared with the size of the file before the data is read. Then `check`, if it is given,
+// receives the metadata and the tensors without their bytes, and may throw.
 using CheckTensors = std::function<void(const Safetensors& without_bytes)>;
 Safetensors read_safetensors(FileSystem& files, const std::string& path,
                              std::int64_t max_bytes = std::int64_t{1} << 36,
                              const CheckTensors& check = {});
 
-// The bytes of a file. They are the same for the same tensors and metadata in any order: larger
-// elements come first, then names decide, so that each tensor is aligned to its element. Throws
-// Error{kInvalidArgument} for a name that is there twice or reserved, a negative dimension, or
-// bytes that are not the shape's.
+// The bytes of a file. They are the same for the same tensors and metadata in any order: tensors
+// are sorted by element size, the largest first, then by name. So each tensor is aligned to its
+// element size. Throws Error{kInvalidArgument} if a name is duplicate or reserved, if a dimension
+// is negative, or if the number of bytes does not match the shape.
 std::vector<std::byte> format_safetensors(std::span<const NamedTensor> tensors,
                                           const Metadata& metadata);
 
-// Replaces the file whole or leaves it untouched. Throws as above, and Error{kFile}.
+// Replaces the whole file or leaves it unchanged. Throws as format_safetensors() does, and
+// Error{kFile}.
 void write_safetensors(FileSystem& files, const std::string& path,
                        std::span<const NamedTensor> tensors, const Metadata& metadata);
 

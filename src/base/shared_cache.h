@@ -1,10 +1,10 @@
 #ifndef ANNULUS_BASE_SHARED_CACHE_H_
 #define ANNULUS_BASE_SHARED_CACHE_H_
 
-// A cache of immutable values that are expensive to make. Of the threads that ask for a missing
-// one, the first makes it and the others wait for it. The value that was used longest ago is
-// dropped when a limit is reached; callers keep the values that they were given. All functions may
-// be called from any thread.
+// A cache of immutable values that are expensive to make. If several threads request a missing
+// value, the first makes it and the others wait for it. If a limit is reached, the least recently
+// used value is dropped. Callers keep the values that they received. All functions may be called
+// from any thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct CacheLimits {
   std::int64_t entries = std::numeric_limits<std::int64_t>::max();
 };
 
-// The fields of annulus::LayoutCacheCounters, which says what they count.
+// The fields of annulus::LayoutCacheCounters, where their meaning is documented.
 struct CacheCounters {
   std::int64_t hits = 0;
   std::int64_t waits = 0;
@@ -48,11 +48,11 @@ class SharedCache {
   SharedCache(const SharedCache&) = delete;
   SharedCache& operator=(const SharedCache&) = delete;
 
-  // make() returns a Pointer that is not null, and bytes_of(*pointer) the bytes that it counts for.
-  // Both run without the lock; make() must not ask for the same key, since it would wait for
-  // itself. Throws what make() throws, to every thread that waited for it; the next call tries
-  // again. Only where make() was ended by its own caller's limit of work or flag, a thread that
-  // waited makes the value itself.
+  // make() returns a Pointer that is not null. bytes_of(*pointer) returns the bytes that count
+  // against the limit. Both run without the lock. make() must not request the same key, because it
+  // would wait for itself. If make() throws, every thread that waited for it gets the exception,
+  // and the next call tries again. There is one exception: if make() was ended by its own caller's
+  // limit of work or cancellation, a thread that waited makes the value itself.
   template <typename Make, typename BytesOf>
   Pointer get(const Key& key, const Make& make, const BytesOf& bytes_of) {
     std::optional<std::promise<Pointer>> promise;
@@ -73,7 +73,8 @@ class SharedCache {
         others = found->second.making;
       }
     }
-    // Waits for the thread that makes the value; rethrows what its make() threw.
+    // Waits for the thread that makes the value. If that thread's make() threw, throws the same
+    // exception.
     if (others.valid()) {
       try {
         return others.get();
@@ -84,15 +85,16 @@ class SharedCache {
     }
     try {
       Pointer value = make();
-      // All that keeping needs is allocated here: once the lock is held nothing can fail, so map_
-      // and order_ always name the same entries.
+      // All memory for keep() is allocated here. After the lock is taken nothing can fail, so map_
+      // and order_ always contain the same entries.
       MadeList made{{nullptr, value, bytes_of(*value)}};
       MadeList dropped;
       {
         std::lock_guard lock(mutex_);
         keep(map_.find(key), &made, &dropped);
       }
-      // The map has the value before the waiting threads have it, so that later calls are hits.
+      // The value is in the map before the waiting threads receive it, so that later calls are
+      // hits.
       promise->set_value(value);
       return value;
     } catch (...) {
@@ -117,11 +119,12 @@ class SharedCache {
     return counters_;
   }
 
-  // Forgets the values that nobody holds but the cache.
+  // Drops the values that only the cache holds.
   void drop_unused() {
     MadeList dropped;
     std::lock_guard lock(mutex_);
-    // A value with a single owner gets no other one meanwhile, as only get() gives it out.
+    // A value with a single owner cannot get another owner meanwhile, because only get() returns
+    // values.
     for (auto at = order_.begin(); at != order_.end();) {
       const auto made = at++;
       if (made->value.use_count() > 1) continue;
@@ -130,7 +133,7 @@ class SharedCache {
     }
   }
 
-  // Forgets all values that are made; counters stay.
+  // Drops all finished values. The counters do not change.
   void clear() {
     MadeList dropped;
     std::lock_guard lock(mutex_);
@@ -139,21 +142,21 @@ class SharedCache {
 
  private:
   struct Made {
-    const Key* key = nullptr;  // of the entry in map_
+    const Key* key = nullptr;  // the key in map_
     Pointer value;
     std::int64_t bytes = 0;
   };
-  // A node moves between lists without an allocation. Values that are dropped go to a list of the
-  // caller's, to be destroyed after the lock is released, since that may take long.
+  // A node moves between lists without an allocation. Dropped values go to a list of the caller, so
+  // that they are destroyed after the lock is released, because that may take long.
   using MadeList = std::list<Made>;
   struct Entry {
     bool made = false;
-    std::shared_future<Pointer> making;  // until then
-    typename MadeList::iterator place;   // in order_, from then on
+    std::shared_future<Pointer> making;  // valid while the value is being made
+    typename MadeList::iterator place;   // in order_; valid after the value was made
   };
   using Map = std::unordered_map<Key, Entry, Hash>;
 
-  // Takes the only node of `made`. Requires: mutex_ is held.
+  // Takes the only node of `made`. The caller holds mutex_.
   void keep(typename Map::iterator found, MadeList* made, MadeList* dropped) noexcept {
     const std::int64_t bytes = made->front().bytes;
     if (bytes > limits_.bytes || limits_.entries < 1) {
@@ -174,7 +177,7 @@ class SharedCache {
     }
   }
 
-  // Requires: mutex_ is held; `made` is in order_.
+  // The caller holds mutex_, and `made` is in order_.
   void drop(typename MadeList::iterator made, MadeList* dropped) noexcept {
     counters_.bytes -= made->bytes;
     --counters_.entries;
@@ -184,9 +187,9 @@ class SharedCache {
   }
 
   const CacheLimits limits_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   Map map_;
-  MadeList order_;  // the made values, the last used first
+  MadeList order_;  // the finished values, the most recently used first
   CacheCounters counters_;
 };
 

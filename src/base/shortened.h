@@ -7,7 +7,7 @@
 
 namespace annulus::base {
 
-// A text of any length as a message quotes it: its begin, and "..." where that is not all.
+// The beginning of a text, for messages. If the text is longer, "..." follows.
 inline std::string shortened(std::string_view text) {
   constexpr std::size_t kMost = 160;
   return std::string(text.substr(0, kMost)) + (text.size() > kMost ? "..." : "");

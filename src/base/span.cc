@@ -25,13 +25,14 @@ namespace {
 constexpr std::size_t kDetailBytes = 88;
 constexpr std::size_t kTrackBytes = 24;
 
-// Keeps as much as there is room for.
+// Copies as much of the text as fits.
 template <std::size_t bytes>
 void keep(std::array<char, bytes>* to, std::string_view text) noexcept {
   std::size_t length = std::min(text.size(), bytes - 1);
-  // No UTF-8 character is cut: bytes 10xxxxxx continue one.
+  // A UTF-8 character is never cut: bytes of the form 10xxxxxx continue a character.
   while (length < text.size() && length > 0 && (text[length] & 0xC0) == 0x80) --length;
-  std::copy_n(text.data(), length, to->data());  // memcpy takes no null, which an empty text has
+  // memcpy must not get null, which an empty text has
+  std::copy_n(text.data(), length, to->data());
   (*to)[length] = '\0';
 }
 
@@ -39,18 +40,18 @@ struct Event {
   const char* name = "";
   std::array<char, kDetailBytes> detail = {};
   std::array<char, kTrackBytes> track = {};  // empty: the host
-  std::int64_t start = 0;                    // of the host's clock, or the device's
+  std::int64_t start = 0;                    // on the host's clock, or on the device's
   std::int64_t length = 0;
-  std::int64_t queued = 0;  // of a device's span
-  std::int32_t clock = 0;   // of a device's span
-  std::int32_t thread = 0;  // of a host's span
+  std::int64_t queued = 0;  // only for spans of a device
+  std::int32_t clock = 0;   // only for spans of a device
+  std::int32_t thread = 0;  // only for spans of the host
 };
 
-// It records while the bit span::kRecorded is set, which changes under the lock alone.
+// It records while the bit span::kRecorded is set. The bit changes only under the lock.
 struct Recorder {
   std::mutex mutex;
   std::vector<Event> events;  // a ring
-  std::int64_t total = 0;     // since recording started
+  std::int64_t total = 0;     // the number of spans since recording started
   ProcessMark process;
 
   bool is_on() const noexcept {
@@ -61,19 +62,19 @@ struct Recorder {
   }
 };
 
-// Never destroyed, since threads may still work when the process ends.
+// Never destroyed, because threads may still run when the process ends.
 Recorder& recorder() {
   static Recorder& one = *new Recorder;
   return one;
 }
 
-// A number of the thread that tools show, and that top and gdb show too.
+// The number of the thread in tools such as top and gdb.
 std::int32_t thread_number() noexcept {
   ANNULUS_THREAD_LOCAL const auto number = static_cast<std::int32_t>(::syscall(SYS_gettid));
   return number;
 }
 
-// A child of fork records nothing: a thread of its parent may have held the lock.
+// A child of fork() records nothing, because a thread of its parent may have held the lock.
 void add(const Event& event) noexcept {
   Recorder& to = recorder();
   if (!to.process.is_here()) return;
@@ -85,10 +86,10 @@ void add(const Event& event) noexcept {
 std::atomic<void (*)(const char*)> push_range{nullptr};
 std::atomic<void (*)()> pop_range{nullptr};
 
-// Microseconds, as the format has them.
+// The unit of the format is microseconds.
 double micros(std::int64_t nanos) { return static_cast<double>(nanos) / 1e3; }
 
-// The newest spans, in no order, and how many made room for them.
+// The newest spans, in any order, and the number of spans that were overwritten.
 struct Kept {
   std::vector<Event> events;
   std::int64_t lost = 0;
@@ -100,7 +101,7 @@ Kept events_kept(Recorder& from) {
   return {{from.events.begin(), end}, from.total - from.kept()};
 }
 
-// A string of JSON. Bytes that are no UTF-8 are replaced.
+// A JSON string. Bytes that are not UTF-8 are replaced.
 std::string quoted(const char* text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -112,9 +113,9 @@ std::string detail_of(const Event& event) {
 
 bool on_device(const Event& event) { return event.track[0] != '\0'; }
 
-// Moves the spans of devices to the host's clock. No work starts before it is queued, and work for
-// an idle device starts within microseconds of that. So the smallest shift of a clock that lets
-// none of its spans begin too early is nearly the true one.
+// Moves the spans of devices to the host's clock. Work never starts before it is queued, and on an
+// idle device it starts within microseconds after that. So the smallest shift of a clock with which
+// none of its spans begins too early is nearly the true shift.
 void place_on_host_clock(std::vector<Event>* events) {
   std::map<std::int32_t, std::int64_t> shifts;
   for (const Event& event : *events) {
@@ -128,14 +129,14 @@ void place_on_host_clock(std::vector<Event>* events) {
   }
 }
 
-// Tracks are shown like threads; their numbers are none that a thread has.
+// Tracks are shown like threads. Their numbers differ from those of all threads.
 constexpr std::int32_t kFirstTrack = 1'000'000'000;
 
-// Times of a device come in steps of half a microsecond (CUDA driver API, cuEventElapsedTime), so a
-// span may seem to begin before the one in front of it ends.
+// Times of a device have a resolution of half a microsecond (CUDA driver API, cuEventElapsedTime),
+// so a span may seem to begin before the previous span ends.
 constexpr std::int64_t kDeviceStep = 1000;
 
-// A row on which spans of a device are shown.
+// A row that shows spans of a device.
 struct Lane {
   std::int32_t number = 0;
   Event* last = nullptr;
@@ -143,9 +144,9 @@ struct Lane {
   std::int64_t end() const { return last->start + last->length; }
 };
 
-// Gives the spans of devices the numbers of their tracks, and returns the names of these. Of spans
-// that overlap, each has a lane of its own: viewers drop a span that begins in another of its track
-// and ends behind it. Requires: the spans are in the order in which they begin.
+// Sets the track numbers of the spans of devices, and returns the names of the tracks. Overlapping
+// spans are put on different lanes, because viewers drop a span that begins inside another span of
+// its track and ends after it. Requires: the spans are sorted by their begin.
 std::map<std::int32_t, std::string> place_on_tracks(std::vector<Event>* events) {
   std::map<std::string, std::vector<Lane>> tracks;
   std::map<std::int32_t, std::string> names;
@@ -229,7 +230,7 @@ void start_recording(std::size_t spans) {
   std::vector<Event> room(spans);
   Recorder& to = recorder();
   to.process.check("trace");
-  // The former spans are freed behind the lock, which runs wait for.
+  // The previous spans are freed after the lock is released, because runs wait for the lock.
   const std::lock_guard lock(to.mutex);
   to.events.swap(room);
   to.total = 0;
@@ -238,7 +239,7 @@ void start_recording(std::size_t spans) {
 
 void stop_recording() noexcept {
   Recorder& to = recorder();
-  // In a child of fork the lock may be held by nobody that is there.
+  // In a child of fork() the lock may be held by a thread that does not exist there.
   std::unique_lock lock(to.mutex, std::defer_lock);
   if (to.process.is_here()) lock.lock();
   span::wanted.fetch_and(~span::kRecorded, std::memory_order_release);
@@ -257,7 +258,7 @@ std::string trace_json() {
   Kept kept = events_kept(from);
   const auto process = static_cast<int>(::getpid());
   place_on_host_clock(&kept.events);
-  // Where two begin at the same time the longer is first, as it is around the other.
+  // If two spans begin at the same time, the longer one is first, because it encloses the other.
   std::sort(kept.events.begin(), kept.events.end(), [](const Event& a, const Event& b) {
     return std::tuple(a.start, b.length) < std::tuple(b.start, a.length);
   });

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_BASE_TALLY_H_
 #define ANNULUS_BASE_TALLY_H_
 
-// Numbers that a device counts about itself where things happen: the counted lines of
-// annulus/metrics.def. Threads count in stripes of their own, because runs count too and threads
-// that run side by side would otherwise wait for one cache line.
+// Numbers that a device counts about its own work: the counted lines of annulus/metrics.def.
+// Threads count in separate stripes. Runs count too, and with one stripe concurrent threads would
+// contend for one cache line.
 //
 //   tally.add(Count::runs);
 //   tally.raise(Count::longest_compile_micros, micros);
@@ -17,7 +17,7 @@
 
 namespace annulus::base {
 
-// The counted metrics by their names in annulus/metrics.def.
+// The counted metrics, with their names in annulus/metrics.def.
 enum class Count : unsigned {
 #define METRIC(name, kind, meaning)
 #define COUNTED_METRIC(name, kind, meaning) name,
@@ -42,7 +42,7 @@ class Tally {
     while (before < number && !largest.compare_exchange_weak(before, number)) {
     }
   }
-  // What was added so far, or raised to.
+  // The sum of all calls of add(), or the largest number of raise().
   std::int64_t total(Count count) const noexcept {
     std::int64_t sum = 0;
     for (const Stripe& each : stripes_) {
@@ -57,7 +57,7 @@ class Tally {
     std::array<std::atomic<std::int64_t>, kCounts> numbers = {};
   };
 
-  // Threads take the stripes in turn.
+  // Threads get the stripes in turn.
   static std::size_t stripe() noexcept {
     static std::atomic<std::size_t> next{0};
     ANNULUS_THREAD_LOCAL const std::size_t mine =

@@ -21,7 +21,7 @@ ThreadPool::ThreadPool(int threads) {
       workers_.emplace_back([this, worker] { work(worker); });
     }
   } catch (const std::exception&) {
-    // A limit on threads or memory is reached: the pool works with fewer threads.
+    // A limit on threads or memory is reached. The pool works with fewer threads.
   }
 }
 
@@ -34,8 +34,9 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-// Workers wait for a new generation, take indices until none is left, and count themselves out; the
-// caller takes indices as worker 0. A single index is the caller's, and wakes nobody.
+// Workers wait for a new generation, take indices until none is left, and decrement busy_. The
+// caller takes indices as worker 0. If there is a single index, the caller processes it and no
+// worker is woken.
 void ThreadPool::parallel_for(std::int64_t count,
                               const std::function<void(std::int64_t, int)>& body) {
   if (count <= 0) return;
@@ -94,7 +95,7 @@ void ThreadPool::drain(int worker) {
       }
       (*body_)(index, worker);
     }
-    settle();  // so that a loop takes the same steps however its indices are shared out
+    settle();  // so that a loop counts the same steps however its indices are distributed
   } catch (...) {
     std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();

@@ -15,13 +15,13 @@
 
 namespace annulus::base {
 
-// How many processors the process may use; at least one.
+// The number of processors that the process may use; at least one.
 int processors();
 
 class ThreadPool {
  public:
-  // threads == 0: one for each processor that the process may use. The caller's thread counts as
-  // one. Where the system refuses a thread, the pool has those that it got.
+  // If `threads` is 0, there is one thread for each processor that the process may use. The
+  // caller's thread counts as one. If the system refuses a thread, the pool has fewer threads.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -29,11 +29,11 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls body(index, worker) for every index in [0, count), worker in [0, threads()), and returns
-  // when all have ended. Indices are handed out in ascending order. After the first exception no
-  // further indices are handed out, and it is thrown here. Loops that are started from several
-  // threads run one after another; a loop must not start another on the same pool. The caller's
-  // limit of work (base/work.h) holds for all threads together.
+  // Calls body(index, worker) for every index in [0, count), with worker in [0, threads()), and
+  // returns after all calls have ended. Indices are assigned in ascending order. After the first
+  // exception no further indices are assigned, and the exception is thrown here. Loops that are
+  // started from several threads run one after another. A loop must not start another loop on the
+  // same pool. The caller's limit of work (base/work.h) applies to all threads together.
   void parallel_for(std::int64_t count,
                     const std::function<void(std::int64_t index, int worker)>& body);
 
@@ -42,8 +42,8 @@ class ThreadPool {
   void drain(int worker);
 
   std::vector<std::thread> workers_;
-  std::mutex loop_mutex_;  // held for the length of a loop
-  std::mutex mutex_;       // guards all below
+  std::mutex loop_mutex_;  // held while a loop runs
+  std::mutex mutex_;       // guards all members below
   std::condition_variable started_;
   std::condition_variable ended_;
   const std::function<void(std::int64_t, int)>* body_ = nullptr;
@@ -52,7 +52,7 @@ class ThreadPool {
   std::uint64_t generation_ = 0;
   int busy_ = 0;
   bool stopping_ = false;
-  Work* work_ = nullptr;  // the caller's
+  Work* work_ = nullptr;  // the caller's Work
   std::exception_ptr error_;
 };
 

@@ -1,8 +1,7 @@
 #ifndef ANNULUS_BASE_TURN_H_
 #define ANNULUS_BASE_TURN_H_
 
-// Lets one thread at a time into a section. A second one that comes meanwhile is refused and does
-// not wait.
+// Allows one thread at a time in a section. A second thread is refused and does not wait.
 
 #include <atomic>
 
@@ -12,8 +11,8 @@ namespace annulus::base {
 
 class Turn {
  public:
-  // `busy` is the section's. Throws Error{kInvalidArgument} with `refusal` where another thread is
-  // inside.
+  // `busy` belongs to the section. Throws Error{kInvalidArgument} with the text `refusal` if
+  // another thread is inside.
   Turn(std::atomic<bool>* busy, const char* refusal) : busy_(busy) {
     if (busy_->exchange(true, std::memory_order_acquire)) {
       fail(ErrorCode::kInvalidArgument, "{}", refusal);

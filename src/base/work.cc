@@ -9,10 +9,11 @@
 namespace annulus::base {
 namespace {
 
-// Steps that a thread gathers before it adds them to the others': a few ten microseconds.
+// The steps that a thread collects before it adds them to the shared count. They take some tens of
+// microseconds.
 constexpr std::int64_t kGathered = 8192;
 
-// What a thread works for, and the steps that it has not added yet.
+// The Work that a thread works for, and the steps that it has not added yet.
 struct Share {
   Work* work = nullptr;
   std::int64_t steps = 0;
@@ -42,7 +43,7 @@ Work::Work(const WorkLimit& limit, std::string_view doing)
   }
   if (is_inner_) return;
   share() = {this, 0};
-  // A flag that was set before the call began ends it before it does anything.
+  // A cancellation flag that was set before the call ends the call before it does any work.
   try {
     settle(0);
   } catch (...) {
