@@ -25,7 +25,7 @@ namespace annulus::autotune {
 std::vector<batch::StepRequest> default_step(const BatchProblem& problem,
                                              batch::RequestClass requests);
 
-// How a step is drawn.
+// The parameters for drawing a step.
 struct StepDraw {
   std::uint64_t seed = 0;
   // At most this number of elements of each of Q, K and V is drawn. Larger tensors repeat them on
@@ -38,15 +38,15 @@ struct StepDraw {
 // A step in host memory. Unless stated otherwise, numbers of keys count all keys of a request, on
 // all ranks.
 struct HostStep {
-  BatchProblem problem;  // with every bound set
+  BatchProblem problem;  // every bound is set
   std::vector<batch::StepRequest> requests;
   std::vector<std::int32_t> q_begin;   // [R + 1]
   std::vector<std::int32_t> k_length;  // [R]
   std::int64_t key_rows = 0;           // the rows of K and of V in memory
-  std::int64_t table_width = 0;        // with pages
+  std::int64_t table_width = 0;        // the row length of `pages`
   std::vector<std::int32_t> pages;     // [R, table_width]
   std::vector<std::int32_t> k_begin;   // [R], without pages
-  // As in BatchMetadata, for R requests.
+  // Arrays of BatchMetadata for R requests.
   std::vector<std::int32_t> blocks;
   std::vector<std::int32_t> row_end;
   std::vector<std::uint64_t> tree_bits;

@@ -44,7 +44,8 @@ class BatchVerifier {
                 std::uint64_t seed, int threads);
   ~BatchVerifier();
 
-  // As Verifier::check(). Counts the work of run() but not of prepare().
+  // Checks a candidate in the same way as Verifier::check(). Counts the work of run() but not of
+  // prepare().
   Verdict check(const attention::KernelConfig& config) const;
 
   const SmallStep& step() const { return step_; }

@@ -22,7 +22,7 @@ JournalFile::JournalFile(base::FileSystem& files, base::Log log, const std::stri
                          const tuned::ShapeKey& shape, const base::Json& subject)
     : files_(files), log_(std::move(log)), folder_(folder) {
   std::string why;
-  // The findings of a new journal are those of its first line.
+  // A new journal has no findings, only the subject of its first line.
   std::optional<tuned::Journal> begun = tuned::decode_journal(tuned::first_line(subject), &why);
   if (!begun) {
     base::fail(ErrorCode::kInternal, "the journal of a search could not be read: {}", why);

@@ -33,7 +33,7 @@ T* pointer(const device::Buffer& buffer) {
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(buffer.address()));
 }
 
-// What rows of (query, head) have in addition to Q: a state from other keys, and the outputs of a
+// The data of rows of (query, head) in addition to Q: a state from other keys, and the outputs of a
 // kernel, which are O with 16-bit elements and LSE, or a state.
 struct RowFeatures {
   std::int64_t rows = 0;
@@ -45,7 +45,7 @@ struct RowFeatures {
 struct HostRows {
   std::vector<std::uint16_t> o;  // [rows, Dv], empty with carry_out
   std::vector<float> lse;        // [rows] with want_lse
-  HostState state;               // with carry_out
+  HostState state;               // used with carry_out
 };
 
 // These rows on a device. Throws Error{kOutOfMemory, kDevice}.
@@ -71,7 +71,7 @@ struct DeviceRows {
 // problem requires is repeated on the device. Scales are 1.
 struct HostOperands {
   std::vector<std::uint8_t> q, k, v;
-  HostState state_in;  // with carry_in; some rows are empty
+  HostState state_in;  // used with carry_in; some rows are empty
 
   // Requires: all tensors have all their elements.
   HostInputs inputs(const Problem& problem) const;

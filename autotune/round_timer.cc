@@ -20,7 +20,7 @@ RoundTimer::RoundTimer(const device::ContextPointer& context, const MeasureOptio
       end_(context, device::Event::Timing::kOn) {}
 
 double RoundTimer::time_micros(const Run& run, int repeats, tuned::CacheState l2) {
-  // The fill, whose size is twice that of L2, evicts the data of the previous configuration. It
+  // The fill is twice as large as L2 and evicts the data of the previous configuration. It
   // also keeps the device busy while the launches are queued, so that the measured time is the
   // device's and not the host's.
   device::fill_bytes_async(*context_, scratch_.address(), 0, scratch_.bytes(), nullptr);

@@ -35,12 +35,12 @@ class RoundTimer {
   // Throws Error{kOutOfMemory, kDevice}.
   RoundTimer(const device::ContextPointer& context, const MeasureOptions& options);
 
-  // As Workbench::measure(), in microseconds. `make` is called for each configuration that has no
-  // run yet, after unneeded runs were destroyed. Throws what `make` and the runs throw, and
-  // Error{kDevice}.
+  // Implements Workbench::measure(). The times are in microseconds. `make` is called for each
+  // configuration that has no run yet, after unneeded runs were destroyed. Throws what `make` and
+  // the runs throw, and Error{kDevice}.
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
                                            int rounds, tuned::CacheState l2, const MakeRun& make);
-  // As Workbench::rest(): sleeps for 100 ms at first, and twice as long each time.
+  // Implements Workbench::rest(): sleeps for 100 ms at first, and twice as long each time.
   static void rest(int attempt);
 
  private:

@@ -330,7 +330,7 @@ class Search {
   int most_final_rounds(const std::vector<std::size_t>& finalists) const {
     // Short launches are repeated within a round, and L2 is emptied before each round.
     constexpr double kLeast = 250;
-    double micros = std::max(at(result_.default_at).time, kLeast);  // of one round
+    double micros = std::max(at(result_.default_at).time, kLeast);  // the time of one round
     for (const std::size_t index : finalists) micros += std::max(at(index).time, kLeast);
     const double most = options_.most_final_rounds;
     return static_cast<int>(

@@ -37,7 +37,7 @@
 namespace annulus::autotune {
 
 struct SearchProgress {
-  int tried = 0;  // candidates tried or dropped
+  int tried = 0;  // the number of candidates that were tried or dropped
   int candidates = 0;
   int most = 0;  // the number of candidates that may be tried or dropped before the search ends
   const tuned::Trial* last = nullptr;
@@ -46,7 +46,7 @@ struct SearchProgress {
 
 struct SearchResult {
   std::size_t winner = 0;      // index of trials
-  std::size_t default_at = 0;  // likewise
+  std::size_t default_at = 0;  // index of trials
   std::optional<std::size_t> runner_up;
   std::vector<tuned::Trial>
       trials;              // in the space's order; a default that is not in the space comes last

@@ -49,7 +49,7 @@ void draw_row(std::span<const pattern::BlockRun> seen, const Selection& selectio
 // patterns differ. It is smaller if their rows may have many blocks.
 std::int64_t heads_of_layout(const Problem& problem, const Selection& selection) {
   constexpr std::int64_t kMost = 16;
-  constexpr std::int64_t kBlocks = 1 << 24;  // of all heads together
+  constexpr std::int64_t kBlocks = 1 << 24;  // the most blocks of all heads together
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   const double of_each = static_cast<double>(distinct) *
                          static_cast<double>(selection.rows(problem.seq_q)) *

@@ -20,7 +20,8 @@ double error_of_median(const std::vector<double>& values) {
   for (const double value : values) distances.push_back(std::abs(value - middle));
   // a normal variable's standard deviation over its median distance to the median
   constexpr double kDeviation = 1.4826;
-  constexpr double kOfMedian = 1.2533;  // the standard error of the median over that of the mean
+  constexpr double kOfMedian =
+      1.2533;  // the standard error of the median over the standard error of the mean
   return kDeviation * kOfMedian * median(std::move(distances)) /
          std::sqrt(static_cast<double>(values.size()));
 }
@@ -37,7 +38,7 @@ tuned::Interval median_interval(std::vector<double> values) {
   // median. That has the same probability as fewer than k heads in n throws of a coin. Each side
   // may have half of 5 %.
   const auto n = static_cast<double>(values.size());
-  double probability = std::pow(0.5, n);  // of no head
+  double probability = std::pow(0.5, n);  // the probability of no head
   double tail = probability;
   std::size_t k = 0;
   while (tail <= kTail && 2 * (k + 1) <= values.size()) {

@@ -52,7 +52,7 @@ class Surrogate {
   double covariance(std::size_t a, std::size_t b) const;
 
   std::vector<attention::KernelConfig> configs_;
-  std::vector<double> prior_;  // predicted log ratios
+  std::vector<double> prior_;  // the logarithms of the predicted ratios to the reference
   // One row for each observation: the product of the Cholesky factor with the covariances of all
   // candidates. The column of an observed candidate is the factor's own column.
   std::vector<std::vector<double>> rows_;

@@ -54,7 +54,7 @@ Target stated_target(const tuned::Entry& entry, const attention::DeviceLimits& l
 struct Candidates {
   std::vector<tuned::Trial> trials;
   std::size_t default_at = 0;
-  int equal = 0;  // Space::equal
+  int equal = 0;  // see Space::equal
 };
 
 // Returns no value if stopped() returned true. It is called from time to time, because counting the
@@ -75,7 +75,7 @@ struct TuneJob {
   jit::KernelCache& kernels;
   attention::DeviceLimits limits;
   tuned::SearchOptions
-      search;  // those nominated are replaced by a journal's, where the search goes on
+      search;  // a journal's nominated configurations replace these if the search continues from it
   std::uint64_t seed = 0;
   // The pairs that the parts may have; 0: as many as take the oracle or the simulator about a
   // second.

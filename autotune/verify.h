@@ -21,7 +21,7 @@ namespace annulus::autotune {
 struct Verdict {
   // the reason why it is dropped; no value if its results are within tolerance
   std::optional<std::string> reason;
-  attention::KernelWork counted;  // work counted on a simulated device; else empty
+  attention::KernelWork counted;  // the work counted on a simulated device; else empty
   // If the reason is an exception, its code. A wrong result is an internal error of this library.
   ErrorCode code = ErrorCode::kInternal;
 };

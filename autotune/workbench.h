@@ -26,7 +26,7 @@ namespace annulus::autotune {
 // A candidate that is dropped.
 struct Dropped {
   std::string reason;
-  ErrorCode code = ErrorCode::kInternal;  // as in Verdict
+  ErrorCode code = ErrorCode::kInternal;  // the same as Verdict::code
 };
 
 class Workbench {
@@ -128,7 +128,7 @@ class MeasuredWorkbench : public Workbench {
   attention::DeviceLimits limits_;
   Problem problem_;
   DeviceOperands operands_;
-  device::Buffer workspace_;  // for the candidate that is being measured
+  device::Buffer workspace_;  // the workspace of the candidate that is being measured
   // shared by all candidates, of which many have tiles of the same size
   attention::TileCache tiles_;
   attention::DeviceTileCache device_tiles_;

@@ -17,9 +17,9 @@ namespace annulus::autotune::report {
 inline constexpr int kDocumentSchema = 1;
 
 struct Document {
-  std::string json;  // ASCII
+  std::string json;  // the document, in ASCII
   int searches = 0;
-  int entries = 0;  // results without a journal
+  int entries = 0;  // the number of results without a journal
   std::vector<std::string> left_out;
 };
 

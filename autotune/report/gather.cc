@@ -17,7 +17,7 @@
 namespace annulus::autotune::report {
 namespace {
 
-constexpr std::size_t kMostNames = 10'000;  // of files in a folder
+constexpr std::size_t kMostNames = 10'000;  // the most files in a folder
 constexpr int kDeepest = 1;                 // folders of devices in a folder of results
 
 void take_journal(base::FileSystem&, const std::string& path, Gathered* gathered) {
@@ -92,7 +92,7 @@ void take_pack(base::FileSystem& files, const std::string& path, Gathered* gathe
 }
 
 struct Kind {
-  std::string_view suffix;  // of its name in a folder
+  std::string_view suffix;  // the suffix of its name in a folder
   std::string_view magic;   // its first bytes
   void (*take)(base::FileSystem& files, const std::string& path, Gathered* gathered);
 };

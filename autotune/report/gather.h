@@ -22,7 +22,8 @@ struct FoundJournal {
 struct GatherLimits {
   std::size_t files = 50'000;
   std::size_t entries = 20'000;
-  std::int64_t bytes = std::int64_t{1} << 30;  // of entries and packs, which gather() reads
+  // the most bytes of entries and packs, which gather() reads
+  std::int64_t bytes = std::int64_t{1} << 30;
 };
 
 struct Gathered {
@@ -30,8 +31,8 @@ struct Gathered {
   std::vector<FoundJournal> journals;
   std::vector<tuned::ListedEntry> entries;
   std::vector<std::string> left_out;  // other files and lines, with the reason
-  std::set<std::string> taken;        // paths of files
-  std::int64_t bytes = 0;             // that were read
+  std::set<std::string> taken;        // the paths of all files that were taken
+  std::int64_t bytes = 0;             // the number of bytes that were read
   std::set<std::string> reached;      // the limits that were reached, in the words of left_out
 };
 

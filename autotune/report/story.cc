@@ -19,12 +19,12 @@ std::string text_of(const Json& json) {
                           : json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// "13.0" for 13000.
+// Returns "13.0" for 13000.
 std::string version_text(std::int64_t version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// "0.1.2" for 102.
+// Returns "0.1.2" for 102.
 std::string library_text(std::int64_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }

@@ -17,15 +17,15 @@ namespace annulus::autotune::report {
 
 // A candidate at the time when it was tried.
 struct Step {
-  std::size_t trial = 0;  // index of the result's trials
+  std::size_t trial = 0;  // index in the result's trials
   bool dropped = false;
   double ratio = 1;  // at that time; if it was measured again later, the result has another ratio
   double best = 1;   // the best ratio up to this step
 };
 
 struct Story {
-  std::string path;    // of the journal
-  std::string device;  // as the journal states it, so the text is untrusted
+  std::string path;    // the path of the journal
+  std::string device;  // the text in the journal, which is untrusted
   std::string shape;
   std::vector<std::pair<std::string, std::string>> facts;  // name and text; also untrusted
   bool predicted = false;

@@ -24,7 +24,7 @@ const LibraryNames kNcclNames = {"NCCL",
                                  {"lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"},
                                  {"nvidia/nccl/lib"}};
 
-// The name is never that of libcuda, because other libraries look for libcuda by name in the
+// The name differs from libcuda's, because other libraries look for libcuda by name in the
 // process.
 const LibraryNames kSimulatorNames = {
     "the simulator",

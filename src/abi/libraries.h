@@ -32,7 +32,7 @@ constexpr int kMinimumNccl = 21400;   // 10000 major + 100 minor + patch
 
 // The places to search. It is plain data, so that a test can set its own folders.
 struct LibrarySearch {
-  std::vector<std::string> beside;    // the folders around this library (abi/own_folders.h)
+  std::vector<std::string> beside;    // the folders next to this library (abi/own_folders.h)
   std::vector<std::string> first;     // folders of ANNULUS_LIBRARY_PATH
   bool loader = true;                 // the loader's own search (ld.so.cache, LD_LIBRARY_PATH)
   std::vector<std::string> toolkits;  // roots of CUDA toolkits, newest first
@@ -84,7 +84,7 @@ LibraryReports report_libraries(const LibrarySearch& search);
 std::string nvrtc_remedies();
 std::string compile_ahead_remedy();
 
-// 12080 -> "12.8"; for NCCL 22809 -> "2.28.9".
+// 12080 gives "12.8". For NCCL, 22809 gives "2.28.9".
 std::string cuda_version_text(int version);
 std::string nccl_version_text(int version);
 

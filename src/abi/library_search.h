@@ -12,7 +12,7 @@ namespace annulus::abi {
 
 // The file names of a library, and the folders that may contain it.
 struct LibraryNames {
-  std::string name;                          // for messages
+  std::string name;                          // the name in messages
   std::vector<std::string> files;            // newest first
   std::vector<std::string> toolkit_folders;  // below the root of a toolkit
   std::vector<std::string> wheel_folders;    // below site-packages

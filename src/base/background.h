@@ -4,7 +4,7 @@
 // Runs work on other threads than the caller's: threads of the host, or a few threads of the
 // library.
 //
-//   Background background;                      // the library's threads
+//   Background background;                      // uses the library's threads
 //   background.start([shared] { shared->compile(); }, [shared] { shared->give_up(); });
 
 #include <functional>

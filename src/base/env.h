@@ -11,11 +11,12 @@ namespace annulus::base {
 // An empty text means that the variable is not set.
 struct Environment {
   std::string cache_dir{};  // ANNULUS_CACHE_DIR: folder of compiled kernels
-  std::string kernels{};    // ANNULUS_KERNELS: search path of kernels compiled ahead, ':' between
-  std::string compile{};    // ANNULUS_COMPILE: "missing" or "never": which kernels are compiled
-  std::string tuned{};      // ANNULUS_TUNED: search path of tuned results, ':' between folders
-  std::string device{};     // ANNULUS_DEVICE: "cuda:0", "sim:sm_80", ...
-  std::string log{};        // ANNULUS_LOG: "error", "warning", "info" or "debug"
+  // ANNULUS_KERNELS: search path of kernels compiled ahead, separated by ':'
+  std::string kernels{};
+  std::string compile{};  // ANNULUS_COMPILE: "missing" or "never" states which kernels are compiled
+  std::string tuned{};    // ANNULUS_TUNED: search path of tuned results, separated by ':'
+  std::string device{};   // ANNULUS_DEVICE: "cuda:0", "sim:sm_80", ...
+  std::string log{};      // ANNULUS_LOG: "error", "warning", "info" or "debug"
   // ANNULUS_LIBRARY_PATH: folders to search first for libcuda, libnvrtc and libnccl, separated by
   // ':'
   std::string library_path{};

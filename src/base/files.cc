@@ -260,7 +260,7 @@ std::optional<std::int64_t> modified_time(FileSystem& files, int folder, const s
 }
 
 void sweep_temporaries(FileSystem& files, int folder, const std::string& newest) {
-  constexpr std::int64_t kAbandonedSeconds = 3600;  // writing takes far less time
+  constexpr std::int64_t kAbandonedSeconds = 3600;  // writing takes much less time
   std::vector<std::string> names;
   if (files.list(folder, &names) < 0) return;
   std::erase_if(names, [](const std::string& name) { return !name.starts_with(kTemporaryPrefix); });

@@ -39,7 +39,7 @@ class FileSystem {
     unsigned mode = 0;  // permission bits
     std::int64_t bytes = 0;
     std::int64_t modified = 0;        // seconds since 1970
-    std::int64_t modified_nanos = 0;  // of the second
+    std::int64_t modified_nanos = 0;  // the nanoseconds within the second
     std::uint64_t identity = 0;       // the file's number on its file system
   };
   virtual int status(int file, Status* status);
@@ -101,9 +101,9 @@ std::optional<std::int64_t> modified_time(FileSystem& files, int folder, const s
 // replaced.
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
                                  std::int64_t max_bytes);
-// Also checks the head, before max_bytes is checked. A file larger than half of the machine's
-// memory is refused in the same way as a file larger than max_bytes. Also throws
-// Error{kOutOfMemory}.
+// Reads a file like read_file(), but checks the head first, before max_bytes is checked. A file
+// larger than half of the machine's memory is refused in the same way as a file larger than
+// max_bytes. Also throws Error{kOutOfMemory}.
 std::vector<std::byte> read_checked_file(FileSystem& files, const std::string& path,
                                          std::int64_t max_bytes, const CheckHead& check);
 void write_file_atomically(FileSystem& files, const std::string& path,

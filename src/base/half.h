@@ -18,7 +18,7 @@ constexpr float bf16_to_float(std::uint16_t bits) {
 
 constexpr std::uint16_t float_to_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;  // as cvt.rn.bf16.f32 does
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;  // the same NaN as from cvt.rn.bf16.f32
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 

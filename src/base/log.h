@@ -24,7 +24,7 @@ using LogFunction = std::function<void(LogLevel, std::string_view)>;
 
 class Log {
  public:
-  Log() = default;  // silent
+  Log() = default;  // drops all messages
   explicit Log(LogFunction function, LogLevel most = LogLevel::kWarning)
       : function_(std::move(function)), max_level_(most) {}
 

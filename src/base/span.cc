@@ -39,7 +39,7 @@ void keep(std::array<char, bytes>* to, std::string_view text) noexcept {
 struct Event {
   const char* name = "";
   std::array<char, kDetailBytes> detail = {};
-  std::array<char, kTrackBytes> track = {};  // empty: the host
+  std::array<char, kTrackBytes> track = {};  // empty for the host
   std::int64_t start = 0;                    // on the host's clock, or on the device's
   std::int64_t length = 0;
   std::int64_t queued = 0;  // only for spans of a device
@@ -50,7 +50,7 @@ struct Event {
 // It records while the bit span::kRecorded is set. The bit changes only under the lock.
 struct Recorder {
   std::mutex mutex;
-  std::vector<Event> events;  // a ring
+  std::vector<Event> events;  // a ring buffer
   std::int64_t total = 0;     // the number of spans since recording started
   ProcessMark process;
 
@@ -129,7 +129,7 @@ void place_on_host_clock(std::vector<Event>* events) {
   }
 }
 
-// Tracks are shown like threads. Their numbers differ from those of all threads.
+// Tracks are shown like threads. No thread has the number of a track.
 constexpr std::int32_t kFirstTrack = 1'000'000'000;
 
 // Times of a device have a resolution of half a microsecond (CUDA driver API, cuEventElapsedTime),

@@ -43,7 +43,7 @@ void ThreadPool::parallel_for(std::int64_t count,
   std::lock_guard loop(loop_mutex_);
   if (count == 1) {
     body(0, 0);
-    settle();  // as drain() does
+    settle();  // drain() also does this
     return;
   }
   {
@@ -95,7 +95,7 @@ void ThreadPool::drain(int worker) {
       }
       (*body_)(index, worker);
     }
-    settle();  // so that a loop counts the same steps however its indices are distributed
+    settle();  // then the steps of a loop do not depend on the distribution of its indices
   } catch (...) {
     std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();

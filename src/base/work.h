@@ -3,9 +3,9 @@
 
 // Counts the work of a call and compares it with the call's WorkLimit.
 //
-//   const base::Work work(options.work, "planning");   // at the border, in a public function
+//   const base::Work work(options.work, "planning");   // in a public function
 //   ...
-//   base::charge(1 + keys.size());                     // below, in the loop that works
+//   base::charge(1 + keys.size());                     // in the inner loop
 //
 // The limit belongs to the thread and to the thread pools that it uses. It is not a parameter: a
 // function that forgot to pass it on would leave work uncounted, and every function for patterns
@@ -34,8 +34,8 @@ class Work {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  // The steps so far, including those of an outer Work. Exact only while no other thread works for
-  // the call.
+  // The steps so far, including the steps of an outer Work. Exact only while no other thread works
+  // for the call.
   std::int64_t steps() const;
 
   // Makes this thread work for the call of another thread, for the length of a scope.

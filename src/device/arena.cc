@@ -13,7 +13,7 @@
 namespace annulus::device {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // the alignment that cuMemAlloc promises
+constexpr std::size_t kAlignment = 256;  // the alignment that cuMemAlloc guarantees
 // Blocks of up to kSmallBytes share slabs of kSmallSlab, and larger ones share slabs of kLargeSlab.
 // A block of at least half of kLargeSlab gets its own slab. cuMemAlloc takes 2 MiB for any smaller
 // size.

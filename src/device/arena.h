@@ -35,10 +35,10 @@ class Context;
 
 // The purpose of a block, for statistics.
 enum class MemoryUse {
-  kLists,      // lists of tiles
+  kLists,      // tile lists of plans
   kTables,     // other data that a plan reads: parts of rows, lists of masks, positions, scores
-  kSelection,  // bits of selections
-  kCaller,     // Device::allocate
+  kSelection,  // bit sets of selections
+  kCaller,     // memory of Device::allocate
   kScratch,    // everything else: memory that a call needs while it runs, tuning, tests
 };
 constexpr int kMemoryUses = 5;
@@ -49,7 +49,7 @@ struct ArenaLimits {
 };
 
 struct ArenaStatistics {
-  std::size_t held_bytes = 0;  // all slabs
+  std::size_t held_bytes = 0;  // the size of all slabs
   std::size_t used_bytes = 0;  // blocks that have an owner
   std::size_t waiting_bytes = 0;
   std::size_t peak_held_bytes = 0;
@@ -100,7 +100,7 @@ class Arena {
   using Lock = std::unique_lock<std::mutex>;
   struct Slab {
     std::size_t bytes = 0;
-    bool small = false;      // for small blocks only, which would leave holes among large ones
+    bool small = false;      // holds only small blocks, which would leave holes among large ones
     bool pooled = false;     // the simulated driver has been informed of the pool and its blocks
     std::size_t blocks = 0;  // the number of blocks that are not free
   };
@@ -157,8 +157,8 @@ class Arena {
   std::array<Free, 2> free_;
   abi::CUevent marker_ = nullptr;  // recorded after all work of the context
   bool busy_ = false;              // a thread uses the event without the lock
-  std::size_t retired_bytes_ = 0;  // of blocks that no event covers
-  std::size_t marked_bytes_ = 0;   // of blocks that the event covers
+  std::size_t retired_bytes_ = 0;  // the size of retired blocks that no event covers
+  std::size_t marked_bytes_ = 0;   // the size of retired blocks that the event covers
   ArenaStatistics counted_;
   std::string why_not_;  // the reason why the last slab was refused
 

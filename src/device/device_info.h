@@ -13,7 +13,7 @@
 namespace annulus::device {
 
 struct DeviceInfo {
-  std::string name;  // as the driver states it
+  std::string name;  // the name that the driver reports
   int ordinal = 0;
   int major = 0;  // compute capability
   int minor = 0;

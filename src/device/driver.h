@@ -21,8 +21,9 @@ class Driver {
   Driver(const abi::CudaTable& table, std::string name);
 
   const abi::CudaTable& table() const { return library_.table; }
-  const std::string& name() const { return name_; }  // the path of the library, or the name
-  int version() const { return version_; }           // 13000 is CUDA 13.0
+  // the path of the library, or the name that was given
+  const std::string& name() const { return name_; }
+  int version() const { return version_; }  // 13000 is CUDA 13.0
   int device_count() const { return device_count_; }
   // Not 0 if devices are simulated. For reports only: the features of a device are read from its
   // attributes.

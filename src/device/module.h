@@ -97,7 +97,7 @@ struct Extent {
 void launch(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
             abi::CUstream stream, void** parameters);
 
-// As launch(). Requires: the function's context is current.
+// Does the same as launch(). Requires: the function's context is current.
 void launch_in_scope(const Function& function, Extent grid, Extent block,
                      std::size_t dynamic_shared_bytes, abi::CUstream stream, void** parameters);
 

@@ -34,7 +34,7 @@ class RunTimer {
   struct Slot;
 
  public:
-  // What is timed, such as a plan. Guarded by the timer's lock.
+  // The timed object, such as a plan. Guarded by the timer's lock.
   struct Subject {
     std::string name;
     Times times;

@@ -8,7 +8,7 @@
 namespace annulus::device {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // the alignment that cuMemAlloc promises
+constexpr std::size_t kAlignment = 256;  // the alignment that cuMemAlloc guarantees
 constexpr char kRemedy[] = "let it hold more, or make the problem smaller";
 
 }  // namespace

@@ -65,7 +65,8 @@ abi::CUtensorMap encode_tensor_map(const Context& context, const BoxedTensor& te
       1};
   const std::uint32_t steps[] = {1, 1, 1, 1};
   abi::CUtensorMap map{};
-  const ContextScope scope(context);  // without one, driver 580 returns CUDA_ERROR_INVALID_CONTEXT
+  // without a current context, driver 580 returns CUDA_ERROR_INVALID_CONTEXT
+  const ContextScope scope(context);
   const abi::CUresult result =
       encode(&map, tensor.element_bytes == 1 ? kUint8 : kUint16, 4, const_cast<void*>(tensor.data),
              extents, strides, box, steps, kNoInterleave,

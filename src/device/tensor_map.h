@@ -16,7 +16,7 @@ namespace annulus::device {
 // head. The swizzle spans the bytes of one row of the box. Strides count elements.
 struct BoxedTensor {
   const void* data = nullptr;      // 16-byte aligned
-  std::int64_t element_bytes = 2;  // or 1
+  std::int64_t element_bytes = 2;  // 2 or 1
   std::int64_t columns = 0;        // contiguous
   std::int64_t rows = 0;
   std::int64_t heads = 0;
@@ -25,7 +25,7 @@ struct BoxedTensor {
   std::int64_t head_stride = 0;
   std::int64_t batch_stride = 0;
   std::uint32_t box_rows = 0;        // 1 to 256
-  std::int64_t box_row_bytes = 128;  // or 64
+  std::int64_t box_row_bytes = 128;  // 128 or 64
 };
 
 // Encodes a tensor map with dimensions {columns, rows, heads, batches}. Elements outside read as

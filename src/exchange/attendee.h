@@ -24,8 +24,8 @@ using TimePoint = SteadyClock::time_point;
 constexpr std::size_t kUnknownBytes = 1536;
 // The time limit for sending the final messages of a meeting that failed.
 constexpr auto kFarewell = std::chrono::milliseconds(200);
-constexpr auto kConnect = std::chrono::seconds(2);      // for one attempt to connect
-constexpr auto kPause = std::chrono::milliseconds(20);  // between attempts
+constexpr auto kConnect = std::chrono::seconds(2);      // the time limit for one attempt to connect
+constexpr auto kPause = std::chrono::milliseconds(20);  // the pause between attempts
 constexpr char kLoopback[] = "127.0.0.1";
 constexpr char kReached[] = "reached all others";  // an argument of not_within()
 
@@ -45,7 +45,7 @@ struct Self {
 constexpr auto kBeat = std::chrono::milliseconds(500);
 struct News {
   std::vector<int> missing;
-  TimePoint heard{};  // when the list arrived last
+  TimePoint heard{};  // the arrival of the last list
 
   // The ranks that `rank` names in its error if its wait fails: the missing ranks except itself. It
   // is rank 0 if no other rank is missing, or if rank 0 has stopped sending the list.
@@ -72,7 +72,7 @@ Socket listen_somewhere(const Self& self, const std::string& host, Endpoint* end
 
 // The ranks with numbers from `first` on that are not connected to this rank.
 std::vector<int> closed_ones(const World& world, int first);
-// "ranks 1 and 3 of 4 have not {what} within 300 ms"
+// For example "ranks 1 and 3 of 4 have not {what} within 300 ms".
 std::string not_within(std::span<const int> which, const Self& self, const char* what);
 Hello own_hello(const Self& self, const Nonce& nonce, const Endpoint& endpoint);
 // Sends the refusal to all ranks before this rank leaves the meeting. Some of them may not read it.

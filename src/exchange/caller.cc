@@ -158,9 +158,9 @@ class Caller {
   Nonce nonce_{};                     // from the meeting file
   std::string host_;                  // the host at which rank 0 is reached
   Socket listener_;
-  Endpoint endpoint_;  // where listener_ listens
+  Endpoint endpoint_;  // the address that listener_ listens on
   bool tried_ = false;
-  Problem problem_;  // of the last attempt
+  Problem problem_;  // the problem of the last attempt
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ struct Channel {
   struct Heard {
     bool posted = false;
     Position position;
-    std::chrono::steady_clock::time_point when;  // when the position arrived
+    std::chrono::steady_clock::time_point when;  // the arrival of the position
     std::optional<Notice> notice;                // the first notice
     bool closed = false;
     // the number of this rank's last position that was sent to the other rank

@@ -27,7 +27,7 @@ constexpr auto kIdle = std::chrono::hours(1);
 // the time limit for sent frames to arrive when the object is destroyed
 constexpr auto kEnding = 500ms;
 constexpr auto kEndingPause = 1ms;
-constexpr auto kBetweenNews = 20ms;  // while a gather waits
+constexpr auto kBetweenNews = 20ms;  // the interval of the checks while a gather waits
 // The number of calls that a rank may be ahead of another. It is more than the calls that a rank
 // can start when it fails and tries again.
 constexpr std::size_t kMostShares = 8;

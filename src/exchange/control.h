@@ -52,7 +52,7 @@ class Control {
   // arrived.
   std::optional<Notice> missing_in(const Gathered& gathered,
                                    std::chrono::milliseconds deadline) const;
-  // As Rendezvous::regroup. The connections to the members move into the returned World.
+  // Implements Rendezvous::regroup. The connections to the members move into the returned World.
   World regroup(const RegroupOptions& options);
 
   // Opens the next channel. All ranks open channels in the same order. The bell is rung when a rank
@@ -96,10 +96,10 @@ class Control {
     int rank = 0;
     bool gone = false;
     std::string reason;
-    std::deque<Share> shares;      // of calls that this rank has not completed
+    std::deque<Share> shares;      // the shares of calls that this rank has not completed
     std::uint64_t last_share = 0;  // the number of the newest share
     bool deaf = false;             // nothing can be sent to the peer any more
-    std::uint64_t answered = 0;    // the newest question of this rank that it has answered
+    std::uint64_t answered = 0;    // the newest question of this rank that the peer has answered
     // The lists that the peer sent about the next generation. After it has sent `decided`, all that
     // follows belongs to the next generation and is left unread for the new owner of the
     // connection.
@@ -137,9 +137,9 @@ class Control {
   const std::int64_t generation_;
   const std::vector<int> members_;
   const std::uint64_t members_digest_;
-  std::atomic<bool> busy_{false};  // a thread is in gather
+  std::atomic<bool> busy_{false};  // whether a thread is in gather()
   std::atomic<bool> ends_{false};
-  Socket waker_;              // an eventfd
+  Socket waker_;              // an eventfd that wakes the carrier
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable came_;
   std::vector<Peer> peers_;  // indexed by rank; this rank's own entry has no link

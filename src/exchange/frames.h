@@ -41,7 +41,7 @@ struct Hello {
   int ranks = 0;
   std::string token;
   Nonce nonce{};
-  Endpoint endpoint;  // where the rank listens; port 0 if it could not listen
+  Endpoint endpoint;  // the address that the rank listens on; port 0 if it could not listen
 };
 inline constexpr std::size_t kHelloBytes = 160;
 std::vector<std::byte> encode(const Hello& hello);
@@ -49,7 +49,7 @@ std::vector<std::byte> encode(const Hello& hello);
 // are read.
 std::optional<Hello> parse_hello(std::span<const std::byte> bytes);
 
-// Compares in constant time: the duration does not depend on where the tokens differ.
+// Compares in constant time: the duration does not depend on the place of the difference.
 bool same_token(const std::string& a, const std::string& b);
 
 enum class FrameKind : std::uint32_t {
@@ -69,7 +69,7 @@ enum class FrameKind : std::uint32_t {
   kSurvivors = 11,
   // the decided members of that generation: a list; what follows belongs to that generation
   kGeneration = 12,
-  kQuestion = 13,  // asks for an answer with the same number, to test whether the receiver is alive
+  kQuestion = 13,  // a question; the receiver answers with the same number if it is alive
   kAnswer = 14,    // the answer to the question with this number
 };
 
@@ -92,7 +92,8 @@ class FrameReader {
   void add(std::span<const std::byte> bytes);
   // The next complete frame. Nothing if it has not arrived yet, or if broken().
   std::optional<Frame> next();
-  bool broken() const { return broken_; }  // what arrived is not a frame, so no more frames follow
+  // the bytes that arrived are not a frame, so no more frames follow
+  bool broken() const { return broken_; }
 
  private:
   std::size_t most_;
@@ -118,7 +119,7 @@ std::vector<std::byte> encode_list(std::span<const int> ranks);
 std::optional<std::vector<int>> parse_list(std::span<const std::byte> bytes, int ranks);
 
 struct Roster {
-  Nonce nonce{};  // for the connections that follow
+  Nonce nonce{};  // the nonce for the connections that follow
   std::vector<Endpoint> endpoints;
 };
 std::vector<std::byte> encode(const Roster& roster);

@@ -4,11 +4,11 @@
 // How ranks find each other (annulus/communicator.h):
 //
 //   rank r                          rank 0
-//     hello (where r listens)  -->    in the lobby, until all have come
-//                              <--  welcome; now and then who is missing
-//                              <--  roster (where all listen)
-//     hello to each rank below it that it is not connected to; waits for those above it
-//     ready                    -->    until all are
+//     hello (the address of r) -->    waits in the lobby until all are connected
+//                              <--  welcome; from time to time the missing ranks
+//                              <--  roster (the addresses of all ranks)
+//     hello to each lower rank that it is not connected to; waits for the higher ranks
+//     ready                    -->    waits until all are ready
 //                              <--  go
 //
 // Every failure is reported to rank 0, which sends it to all others. If the engine provides an

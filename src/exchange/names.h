@@ -11,7 +11,7 @@ namespace annulus::exchange {
 // "rank 2 of 4", "ranks 1 and 3 of 4". Of more than eight ranks the first are named and the others
 // counted.
 std::string name_ranks(std::span<const int> which, int ranks);
-// "has" or "have"
+// Returns "has" for one rank, else "have".
 const char* have(std::span<const int> which);
 
 }  // namespace annulus::exchange

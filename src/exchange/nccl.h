@@ -32,13 +32,13 @@ struct Settings {
   int min_ctas = kUndefined;
   int max_ctas = kUndefined;
 
-  static constexpr int kUndefined = std::numeric_limits<int>::min();  // NCCL chooses
+  static constexpr int kUndefined = std::numeric_limits<int>::min();  // means that NCCL chooses
 
   abi::NcclConfig* config() { return reinterpret_cast<abi::NcclConfig*>(this); }
 };
 
-// "ncclGroupEnd returned remote process exited (6); NCCL's last message: ...". NCCL keeps the last
-// message of any call of the process, so it may be older than this error.
+// For example "ncclGroupEnd returned remote process exited (6); NCCL's last message: ...". NCCL
+// keeps the last message of any call of the process, so it may be older than this error.
 std::string text_of(const abi::NcclTable& table, abi::NcclResult code, const char* call);
 
 // The error code of this library for an error code of NCCL.

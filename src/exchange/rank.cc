@@ -374,7 +374,7 @@ void Rank::drop(const std::string& reason, const Notice& notice, bool tell, bool
     if (first) note(CommunicatorEventKind::kGivenUp, notice.ranks, reason);
     if (first && control_ && tell) control_->tell(channel_, notice);
   } catch (const std::bad_alloc&) {
-    // The work on the streams must end all the same.
+    // The work on the streams must end in any case.
   }
   if (comm_ == nullptr || info_.borrowed || !end) return;
   const device::QuietScope scope(*context_);

@@ -71,7 +71,7 @@ class Rank {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // As Communicator::open and Communicator::borrow. `control` may be null.
+  // These functions implement Communicator::open and Communicator::borrow. `control` may be null.
   static std::unique_ptr<Rank> open(device::ContextPointer context, NcclPointer nccl,
                                     const CommunicatorId& id, int ranks, int rank,
                                     const CommunicatorOptions& options, ControlPointer control);
@@ -130,7 +130,7 @@ class Rank {
   Rank(device::ContextPointer context, NcclPointer nccl, const CommunicatorOptions& options,
        ControlPointer control);
   const abi::NcclTable& table() const { return nccl_->table; }
-  // "rank 2 of 4"
+  // The name of this rank, such as "rank 2 of 4".
   std::string name() const;
   void begin_watch(const CommunicatorOptions& options);
   // Throws for messages that NCCL would refuse, because NCCL would then drop the whole group.
@@ -138,7 +138,7 @@ class Rank {
   void require_usable() const;
   // Whether the stream is being captured. Throws if it is and this communicator cannot be captured.
   bool capturing(abi::CUstream stream) const;
-  // What a thread of the caller waits for, and the time limit.
+  // The event that a thread of the caller waits for, and the time limit.
   struct Waiting {
     const char* what = nullptr;
     Place place;
@@ -158,7 +158,7 @@ class Rank {
   struct Question {
     ErrorCode code = ErrorCode::kCommunication;
     std::string error;         // the error in words
-    Clock::time_point since;   // when NCCL returned it
+    Clock::time_point since;   // the time at which NCCL returned the error
     std::uint64_t number = 0;  // the number of the question that was then sent to all other ranks
   };
   Question question_of(abi::NcclResult code, const char* call) const;
@@ -179,7 +179,7 @@ class Rank {
     std::string text;
   };
   std::optional<News> bad_news(const Place& place) const;
-  // The same check if only these ranks are waited for.
+  // Does the same check if only these ranks are waited for.
   std::optional<News> bad_news(const Place& place, std::span<const int> awaited) const;
   // The verdict on which ranks caused the error. Nothing if other ranks have not answered yet and
   // `late` is false.
@@ -242,12 +242,12 @@ class Rank {
   std::mutex look_mutex_;
   Track track_;
   Place passed_, posted_;
-  Clock::time_point said_{};  // when this rank last sent a sign of life
+  Clock::time_point said_{};  // the time of this rank's last sign of life
   // the interval of these signs while something is in progress
   std::chrono::milliseconds beat_{50};
-  Clock::time_point asked_nccl_;                 // when NCCL was last queried for an error
-  std::optional<Question> question_;             // the error that this query returned
-  std::uint32_t news_ = 0;                       // the value of bell_->rung() that was handled last
+  Clock::time_point asked_nccl_;      // the time at which NCCL was last queried for an error
+  std::optional<Question> question_;  // the error that this query returned
+  std::uint32_t news_ = 0;            // the value of bell_->rung() that was handled last
   std::optional<Clock::time_point> gone_since_;  // the time since which a rank is missing
   std::vector<int> gone_;       // the missing ranks that were recorded in the history
   Place slow_;                  // the slow place that was recorded in the history

@@ -17,7 +17,7 @@ namespace annulus::exchange {
 namespace {
 
 constexpr std::size_t kChunkBytes = 16384;
-constexpr int kBacklog = 4096;  // the system has a limit of its own
+constexpr int kBacklog = 4096;  // the system also limits it
 
 // Frames are small, so they are sent without delay. The caller has its own deadlines, so keepalive
 // is off.

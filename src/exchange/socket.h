@@ -83,7 +83,7 @@ class Poller {
   mutable std::size_t next_ = 0;  // the place after the handle that was queried last
 };
 
-// A connection to another rank: frames in, frames out.
+// A connection to another rank, which sends and receives frames.
 class Link {
  public:
   Link() : in_(0) {}

@@ -73,7 +73,7 @@ class Track {
   std::atomic<std::uint64_t> taken_{0};  // written by the thread that looks; the newest entry stays
   // The state of the thread that looks.
   Place passed_;
-  std::uint64_t seen_ = ~std::uint64_t{0};  // the entry that has been reached
+  std::uint64_t seen_ = ~std::uint64_t{0};  // the entry that the device has reached
   Clock::time_point since_;
 };
 

@@ -33,7 +33,7 @@ Notice blame_for_error(const std::string& error, std::span<const int> dead,
 // The ranks that have gone without passing the place.
 std::vector<int> gone_before(std::span<const RankState> others, const Place& place);
 
-// "round 2 of run 17", "run 17", or "the meeting"
+// For example "round 2 of run 17", "run 17", or "the meeting".
 std::string text_of(const Place& place);
 
 }  // namespace annulus::exchange

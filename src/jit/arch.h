@@ -30,7 +30,8 @@ constexpr Arch arch_of_capability(int major, int minor) { return {10 * major + m
 // the device and its driver support tensor maps and NVRTC supports the name (12.0 and newer;
 // versions are 1000 major + 10 minor). Otherwise it is the architecture of the compute capability,
 // whose kernels also run on such devices.
-inline constexpr int kAnyNvrtc = 1 << 30;  // for kernels that need not be compiled
+// the NVRTC version for kernels that need not be compiled
+inline constexpr int kAnyNvrtc = 1 << 30;
 constexpr Arch arch_for_device(int major, int minor, bool tensor_maps, int nvrtc_version) {
   constexpr int kFirstNvrtc = 12000;
   const bool own = major == 9 && minor == 0 && tensor_maps && nvrtc_version >= kFirstNvrtc;

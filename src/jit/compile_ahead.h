@@ -20,7 +20,7 @@ struct AheadJob {
   KernelRequest request;
 };
 
-// "mma_forward (mma m64 n64 w4 s2 x3) for sm_80, cubin".
+// For example "mma_forward (mma m64 n64 w4 s2 x3) for sm_80, cubin".
 std::string describe(const AheadJob& job);
 
 struct AheadOptions {
@@ -42,7 +42,7 @@ struct AheadResult {
   std::int64_t compiled = 0;
   std::int64_t there = 0;              // existed before, from the same compiler
   std::int64_t left = 0;               // not begun, because `cancelled` returned true
-  std::int64_t bytes = 0;              // of the files of compiled and existing kernels
+  std::int64_t bytes = 0;              // the size of the files of compiled and existing kernels
   std::vector<AheadFailure> failures;  // in the order of jobs
 };
 

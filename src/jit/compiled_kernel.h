@@ -43,7 +43,7 @@ struct KernelKey {
 
   std::string wanted;
   std::string compiler;  // Compiler::identity(), "13.0 (65be...)"; empty if there is no compiler
-  base::Digest digest;   // of `wanted`
+  base::Digest digest;   // the digest of `wanted`
 
   friend bool operator==(const KernelKey& a, const KernelKey& b) {
     return a.wanted == b.wanted && a.compiler == b.compiler;

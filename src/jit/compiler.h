@@ -43,7 +43,7 @@ class Compiler {
   Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
            std::shared_ptr<const TemplateSet> templates, ImageKind kind);
 
-  // The same compiler with other templates.
+  // Returns a copy of this compiler with other templates.
   std::shared_ptr<const Compiler> with(std::shared_ptr<const TemplateSet> templates) const {
     return std::make_shared<const Compiler>(nvrtc_, std::move(templates), kind_);
   }

@@ -74,13 +74,13 @@ class DiskCache {
 
    private:
     base::FileSystem* files_;
-    int file_;  // negative: not held
+    int file_;  // negative if the lock is not held
   };
   Lock lock(const KernelKey& key);
 
   // The files of the folder with their origins, for users. Empty if the folder is not usable.
   std::vector<ListedKernel> list();
-  // As KernelFolders::any_of().
+  // Whether the folder has a kernel with this origin, from any compiler.
   bool any_of(const KernelOrigin& origin);
 
  private:

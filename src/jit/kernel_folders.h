@@ -5,8 +5,8 @@
 // read, never created or written.
 //
 //   KernelFolders folders({"/opt/engine/kernels"}, log);
-//   folders.find(key);          // of this very compiler
-//   folders.of_others(key, 0);  // of any other
+//   folders.find(key);          // from the compiler in the key
+//   folders.of_others(key, 0);  // from other compilers
 //
 // No file can make a result wrong or a call fail: a file is used only if its digest and its key
 // match. A folder that is missing, not trusted or full of other files only costs time. A folder is
@@ -97,7 +97,7 @@ class KernelFolders {
 
   // The kernel with this key, including the compiler, from the first folder that has it.
   std::optional<FoundKernel> find(const KernelKey& key);
-  // As read_others(), over all folders in the order of the path.
+  // Calls read_others() for all folders in the order of the path.
   std::vector<FoundKernel> of_others(const KernelKey& key, int driver);
 
   bool any_of(const KernelOrigin& origin);

@@ -13,7 +13,7 @@ namespace {
 
 ANNULUS_THREAD_LOCAL const KernelsFor* innermost_of_thread = nullptr;
 
-// "kernels: 12, of this version for compute_80: 3".
+// For example "kernels: 12, of this version for compute_80: 3".
 std::string contents(const std::vector<ListedKernel>& kernels, const KernelOrigin& wanted) {
   const auto serving = std::ranges::count_if(kernels, [&](const ListedKernel& kernel) {
     return kernel.origin && serves(*kernel.origin, wanted);

@@ -25,7 +25,7 @@ struct ResourceUsage {
   friend bool operator==(const ResourceUsage&, const ResourceUsage&) = default;
 };
 
-// "164 registers, no spills, no local memory, 1200 bytes of static shared memory".
+// For example "164 registers, no spills, no local memory, 1200 bytes of static shared memory".
 std::string to_string(const ResourceUsage& usage);
 
 // Reads the output of -Xptxas -v. If it has several functions, because a device function was not

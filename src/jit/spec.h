@@ -64,7 +64,7 @@ struct Struct {
 };
 
 struct KernelSpec {
-  std::string family;  // for users: "mma_forward"
+  std::string family;  // the name for users: "mma_forward"
   Arch arch;
   std::string file;   // the template that defines the kernel: "kernels/mma/mma_forward.cu"
   std::string entry;  // its name in annulus::kernels: "mma_forward"
@@ -75,7 +75,7 @@ struct KernelSpec {
   // kernel needs (the products in ptx/wgmma.cuh), and variants that are being measured
   // (ptx/variants.cuh).
   std::vector<std::string> defines = {};
-  std::string config = {};  // for users: the configuration, if the family has several
+  std::string config = {};  // the configuration for users, if the family has several
 };
 
 // The specialised source. Equal specs give the same text on every machine. Throws

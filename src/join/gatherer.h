@@ -18,7 +18,7 @@ class Gatherer {
   const GatherProblem& problem() const { return problem_; }
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // As GatherPlan::run.
+  // Implements GatherPlan::run.
   void run(device::LaunchSink& to, const GatherOperands& operands, void* workspace,
            const Exchange& exchange) const;
 
@@ -29,7 +29,7 @@ class Gatherer {
   GatherProblem problem_;
   int ranks_;
   int rank_;
-  std::int64_t heads_;  // of this rank
+  std::int64_t heads_;  // the number of heads of this rank
   std::int64_t workspace_bytes_;
   SliceMover pack_, unpack_;
 };

@@ -21,7 +21,7 @@ struct Layout {
   bool gathers = false;                   // a second exchange sends the merged slices to all ranks
   // of this rank's partial output; if `cut` is kAll, each slice is the whole output
   Slices partial;
-  Slices merged;  // of the merged output, if it is gathered
+  Slices merged;  // the slices of the merged output, if it is gathered
   // Offsets in the workspace, in bytes: the slices that are sent, the slices that are received
   // (this rank's slice from every rank), and the merged slices of all ranks.
   std::int64_t sent_at = 0, received_at = 0, merged_at = 0;

@@ -20,11 +20,11 @@ namespace annulus::planner {
 // is out of range.
 attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOptions& options);
 
-// What a configuration is chosen for: a problem, perhaps with a selection or in a ring.
+// The subject of a choice of a configuration: a problem, perhaps with a selection or in a ring.
 struct Subject {
   const Problem& problem;
   const Selection* selection = nullptr;  // null: the tiles are known at planning time
-  attention::Segments segments = {};     // of all launches
+  attention::Segments segments = {};     // the segments of all launches
   // The problem whose tuned result is used. Null: `problem` itself.
   const Problem* step = nullptr;
 };

@@ -26,7 +26,7 @@ BranchPlans plans_of(const attention::BranchedForward& forward);
 // PlanOptions::block_rows x block_columns cannot be counted.
 PlanInfo describe(const BranchPlans& plans, const PlanOptions& options);
 
-// Also fills in the fields that need the compiled kernel.
+// Fills in the same fields and those that need the compiled kernel.
 PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& options);
 
 // The device of a rank: its name, and the properties that the pipe model uses.

@@ -34,7 +34,7 @@ namespace annulus::planner {
 struct Request {
   const Problem& problem;
   const PlanOptions& options;
-  const Selection* selection = nullptr;  // null: none
+  const Selection* selection = nullptr;  // null: no selection
   // Whether a general kernel is used if no other kernel works. If false, the error of the
   // heuristic's choice is thrown instead.
   bool general_serves = true;

@@ -29,7 +29,7 @@ std::vector<TunedClass> tuned_classes(const BatchProblem& problem, const BatchOp
                                       tuned::TunedStore& tuned);
 
 struct TunedBatch {
-  BatchOptions options;                         // the caller's, with the tuned configurations
+  BatchOptions options;  // the caller's options with the tuned configurations
   std::vector<tuned::TunedStore::Found> found;  // the results that they come from; may be empty
   std::string origins;  // the origins of these results, in their order: "memory, /home/..."
 };

@@ -158,7 +158,7 @@ class Order {
 struct Access {
   int op = 0;
   bool write = false;
-  pattern::Interval at;    // rows of the place
+  pattern::Interval at;    // an interval of rows of the place
   int owner = kNone;       // the owner of these rows
   std::int64_t first = 0;  // the first of them among the owner's packed rows
 };

@@ -14,12 +14,12 @@ namespace annulus::ring {
 
 // Returns all violations, at most a few of each kind. The result is empty if all of this is true:
 //
-//   every key that a rank sees through a branch is in exactly one of the branch's launches,
-//   what one rank sends another receives, the same rows in the same order,
-//   a rank receives no row that it does not see, unless the schedule says how many, and why: it
-//   passes them on, or they close gaps of a need of very many pieces,
-//   rows are where they are read, and stay until then; nothing waits in a circle,
-//   own packed rows and slots are within the bound of rounds.h.
+//   Every key that a rank sees through a branch is in exactly one of the branch's launches.
+//   The rows that one rank sends are the rows that the other rank receives, in the same order.
+//   A rank receives no row that it does not see, except the number of rows that the schedule
+//   states: rows that it passes on, and rows that close gaps of a need of very many pieces.
+//   Rows are in their place when they are read, and no ops wait for each other in a circle.
+//   A rank's own packed rows and its slots are within the limit of rounds.h.
 //
 // If a rank and an owner have at most 2^24 pairs, the pattern is evaluated for each pair. If they
 // have more, it is evaluated for the keys of one row at a time. Requires: validate(shards, problem)

@@ -335,7 +335,8 @@ class RoundSearch {
 
   // A round cannot take two halves that are each larger than half a slot.
   std::size_t fewest_rounds_of_halves() const {
-    std::vector<std::size_t> large(to_receive_.size(), 0);  // [user]
+    // [user]: the number of its large parcels
+    std::vector<std::size_t> large(to_receive_.size(), 0);
     base::charge(std::ssize(parcels_));
     for (const Parcel& parcel : parcels_) {
       const auto user = static_cast<std::size_t>(parcel.user);
@@ -382,7 +383,7 @@ class RoundSearch {
   const Demand& demand_;
   const Rounds& rounds_;
   const std::vector<Parcel>& parcels_;
-  std::vector<std::int64_t> to_receive_, to_send_;    // [rank]
+  std::vector<std::int64_t> to_receive_, to_send_;    // [rank]: the total number of rows
   std::vector<std::uint32_t> by_distance_, by_size_;  // indices of parcels
   Filling::Bounds bounds_;
 };

@@ -29,7 +29,7 @@ class Packer {
 
  private:
   std::shared_ptr<const jit::LoadedKernel> kernel_;
-  device::Buffer list_;  // of kernels::PackedPiece
+  device::Buffer list_;  // an array of kernels::PackedPiece
   int list_length_ = 0;
   std::int64_t rows_ = 0;
 };

@@ -122,7 +122,8 @@ class RowOrder {
     std::vector<std::size_t> order(count);
     std::iota(order.begin(), order.end(), std::size_t{0});
     if (count > kMostCompared) return order;
-    std::vector<std::tuple<std::int64_t, std::size_t, std::size_t>> pairs;  // most shared first
+    // sorted by shared weight, the largest first
+    std::vector<std::tuple<std::int64_t, std::size_t, std::size_t>> pairs;
     for (std::size_t a = 0; a < count; ++a) {
       for (std::size_t b = a + 1; b < count; ++b) {
         if (const std::int64_t weight = shared(a, b); weight > 0) pairs.emplace_back(-weight, a, b);
@@ -182,7 +183,7 @@ class RowOrder {
     return pieces;
   }
 
-  std::vector<std::int64_t> weights_;  // for each distinct taker: the number of equal takers
+  std::vector<std::int64_t> weights_;  // one for each distinct taker: the number of equal takers
   std::int64_t all_weights_ = 0;
   std::vector<Atom> atoms_;     // in the shard's order
   std::vector<Wanted> groups_;  // in the order of their first rows

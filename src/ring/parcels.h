@@ -48,7 +48,7 @@ class PackedRows {
   std::size_t first_piece(std::int64_t place) const;
 
   std::vector<pattern::Interval> pieces_;
-  std::vector<std::int64_t> starts_;      // of each piece, as an index among the packed rows
+  std::vector<std::int64_t> starts_;  // the starts of the pieces, as indices among the packed rows
   std::vector<std::uint32_t> ascending_;  // indices of the pieces, sorted by first row
   std::int64_t count_ = 0;
 };

@@ -63,7 +63,7 @@ struct RankPlan {
 struct PlannedRing {
   World world;
   attention::Choice choice;  // the configuration that every launch runs
-  std::string kernel;        // the name of the kernel that the choice's configuration runs
+  std::string kernel;        // the name of the kernel of the choice's configuration
   std::vector<RankPlan> ranks;
 };
 
@@ -79,8 +79,8 @@ Schedule schedule_of(const PlannedRing& ring);
 // chosen for it.
 Problem largest_hop(const Problem& problem, const ShardMap& shards);
 
-// The same problem. If there are several ranks, it carries a state in and out. The tuned result of
-// this problem is used for the ring.
+// The problem of largest_hop(). If there are several ranks, it carries a state in and out. The
+// tuned result of this problem is used for the ring.
 Problem tuned_step(const Problem& problem, const ShardMap& shards);
 
 // The number of rows of a rank. `shards` are the shards of Q or the shards of K.

@@ -50,7 +50,7 @@ class RankDriver {
   const device::ContextPointer& context() const { return context_; }
   // The device memory that the driver holds, in bytes: lists, positions, tables.
   std::int64_t device_bytes() const { return device_bytes_; }
-  std::int64_t sent_bytes() const { return sent_bytes_; }  // in a run
+  std::int64_t sent_bytes() const { return sent_bytes_; }  // the number of bytes sent in a run
   // The first launch, or null if there is none. The lookup of the launch has the source of its
   // kernel.
   const attention::Forward* first_launch() const {
@@ -77,7 +77,7 @@ class RankDriver {
   struct Step {
     int exchange = kNone;
     std::vector<int> computes = {};  // one for each branch
-    std::size_t launch = 0;          // index into launches_ of the first of them
+    std::size_t launch = 0;          // the index in launches_ of the first of these computations
   };
 
   const Op& op(int index) const { return plan_.schedule.ops[static_cast<std::size_t>(index)]; }

@@ -54,7 +54,7 @@ struct Op {
 
   // kCompute uses the rows that arrived in the round and are in the slot, or the rank's own keys.
   int slot = kCallersTensors;
-  int branch = 0;      // of the pattern's sum
+  int branch = 0;      // the branch of the pattern's sum
   bool first = false;  // the rank's first launch, which starts without a state
   bool last = false;   // the rank's last launch, which writes O; other launches pass the state on
 

@@ -30,7 +30,7 @@ struct Violation {
     kIllFormed,
   };
   Kind kind;
-  std::string text;  // names the rank, the step and what is wrong
+  std::string text;  // the rank, the step and the problem
 };
 const char* to_string(Violation::Kind kind);
 

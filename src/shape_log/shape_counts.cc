@@ -121,7 +121,7 @@ bool ShapeCounts::add_planned(const Planned& problem, const Options& options) {
   if (known.has_score) known.score = problem.score.score_mod->shared_node();
   const std::lock_guard lock(mutex_);
   if (can_be_read(line)) known.shape = find_or_add(std::move(line));
-  // Objects that no longer exist are removed all at once.
+  // If the map is full, all entries are removed, because some of their objects no longer exist.
   if (known_.size() >= 4 * kMostShapes) known_.clear();
   Shape* const shape = known.shape;
   known_.insert_or_assign(key, std::move(known));

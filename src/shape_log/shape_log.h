@@ -51,7 +51,7 @@ struct ShapeLogOptions {
   // longest_wait.
   std::chrono::milliseconds first_wait{1'000};
   std::chrono::milliseconds longest_wait{60'000};
-  // How long a write waits for another process that holds the lock.
+  // The time that a write waits for another process that holds the lock.
   std::chrono::milliseconds lock_wait{1'000};
   std::function<void()> on_failure;  // called for each write that failed, if it is set
 };

@@ -11,7 +11,7 @@ namespace annulus::tuned {
 
 // A class of a batch's requests, for which the best kernel is searched.
 struct BatchTarget {
-  BatchProblem problem;  // with its bounds
+  BatchProblem problem;  // the bounds are set
   BatchOptions options;  // uses part_keys and max_multiprocessors; names no config
   batch::RequestClass requests = batch::RequestClass::kFewQueries;
   // The requests that are measured: the requests of this class in a step, with their keys on all

@@ -23,7 +23,7 @@ const attention::ConfigFamily* find_config_family(std::string_view name);
 // The index of a family in config_families().
 int order_of(const attention::ConfigFamily& family);
 
-// "wgmma, wgmma8, mma, decode, chunk_wgmma and chunk".
+// The names of all families: "wgmma, wgmma8, mma, decode, chunk_wgmma and chunk".
 std::string config_family_names();
 
 // Parses the text of a configuration of any of these families. The configuration need not be legal.

@@ -39,7 +39,7 @@ std::string folder_for(const std::string& identity);
 std::string why_other(const std::string& stated, const std::string& identity);
 
 // Whether results of the device `stated` may be used on the device `identity` if that device has no
-// own results. Both must be in one row of relatives.def, be measured, and differ only in name,
+// results itself. Both must be in one row of relatives.def, be measured, and differ only in name,
 // memory and L2.
 bool are_relatives(const std::string& stated, const std::string& identity);
 

@@ -158,8 +158,8 @@ constexpr OriginNumber kOriginNumbers[] = {{"library", &Origin::library_version}
                                            {"nvrtc", &Origin::nvrtc_version},
                                            {"clock_mhz", &Origin::clock_mhz},
                                            {"memory_clock_mhz", &Origin::memory_clock_mhz}};
-// A result may be stamped with a time before 1970 if the clock was never set; it is valid all the
-// same.
+// A result may be stamped with a time before 1970 if the clock was never set; such a result is
+// valid.
 constexpr OriginLength kOriginLengths[] = {
     {"when", &Origin::when, -kMaxTime},   {"batch", &Origin::batch},      {"heads", &Origin::heads},
     {"kv_heads", &Origin::kv_heads},      {"seq_q", &Origin::seq_q},      {"seq_k", &Origin::seq_k},

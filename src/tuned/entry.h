@@ -61,8 +61,8 @@ struct Entry {
   int default_revision = 0;
   bool predicted = false;  // by the pipe model; used only on simulated devices
   bool complete = false;   // true: the search completed; false: a time limit or the user ended it
-  std::int64_t time = 0;   // median
-  std::int64_t default_time = 0;   // median of default_config, in the same rounds
+  std::int64_t time = 0;   // the median
+  std::int64_t default_time = 0;   // the median of default_config, in the same rounds
   std::int64_t ratio_low_ppm = 0;  // time / default time, 95 % interval, in millionths
   std::int64_t ratio_high_ppm = 0;
   bool cold_cache = false;  // L2 held none of the operands before each launch
@@ -113,7 +113,7 @@ Entry entry_of(const base::Json& json, std::string* device);
 // The limits for parsing such JSON.
 base::JsonLimits entry_limits();
 
-// The bytes of the entry's file.
+// The contents of the entry's file.
 std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device);
 
 // The reason why a file is not read, if the schema in its first line is not this build's. `stated`

@@ -16,7 +16,7 @@ namespace annulus::tuned {
 // An entry and its source.
 struct Kept {
   Entry entry;
-  std::string path;  // of its file or pack; empty if there is no file
+  std::string path;  // the path of its file or pack; empty if there is no file
   // Position on the search path. Of two entries for one shape, the entry with the lower position
   // stays.
   int place = 0;
@@ -43,8 +43,8 @@ class EntryIndex {
   const Kept* exact(const ShapeKey& shape) const;
 
   struct Near {
-    const Kept* kept = nullptr;  // null: there is none
-    int distance = 0;            // its length_distance()
+    const Kept* kept = nullptr;  // null if there is none
+    int distance = 0;            // the length_distance() to the entry
   };
   // The nearest entry in length within kMaxDistance. The order is: smaller distance, nearer number
   // of queries, longer problem.

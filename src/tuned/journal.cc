@@ -209,7 +209,7 @@ Json subject_of(Json about, std::span<const Trial> trials, std::size_t default_a
   about["default"] = to_string(trials[default_at].config);
   Json& candidates = about["candidates"] = Json::array();
   for (const Trial& trial : trials) {
-    Json prediction;  // null
+    Json prediction;  // stays null if it is not finite
     if (std::isfinite(trial.predicted)) prediction = trial.predicted;
     candidates.push_back(Json::array({to_string(trial.config), std::move(prediction)}));
   }

@@ -41,7 +41,7 @@ struct Finding {
 };
 
 struct Journal {
-  base::Json subject;         // of the first line: everything that the answers depend on
+  base::Json subject;         // the first line: everything that the answers depend on
   std::vector<Trial> trials;  // the candidates of the subject, none of them tried yet
   std::size_t default_at = 0;
   bool predicted = false;

@@ -14,12 +14,12 @@
 namespace annulus::tuned {
 
 struct ListedEntry {
-  std::string path;    // of its file, or of its pack
+  std::string path;    // the path of its file, or of its pack
   std::string name;    // entry_name(); the name of its file without the suffix
   std::string device;  // the identity that the file states
   Entry entry;
   bool packed = false;    // whether it is in a pack with other entries
-  base::Digest contents;  // of the bytes of its file, if it has its own file
+  base::Digest contents;  // the digest of its file, if it has its own file
 };
 
 // A file with the name of an entry that this build cannot read.
@@ -29,7 +29,7 @@ struct Stray {
   // Whether no newer build can read it either: it is damaged, has an earlier schema, or has the
   // wrong name. False if the file could not be read, because then its contents are unknown.
   bool useless = false;
-  base::Digest contents;  // of its bytes, if they could be read
+  base::Digest contents;  // the digest of its bytes, if they could be read
 };
 
 struct Listing {

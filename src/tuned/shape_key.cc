@@ -131,8 +131,9 @@ ShapeKey without_density(const Problem& problem, const std::vector<Problem>& bra
 // the key stores it in steps of half a power of two. Classifying all rows would take half of the
 // time of making a plan.
 double chosen_density(const Problem& problem, const Selection& selection) {
-  constexpr std::int64_t kRows = 128;     // of all heads together, if there are few rows
-  constexpr std::int64_t kLeastRows = 4;  // of each head
+  // the number of rows of all heads together, if there are few rows
+  constexpr std::int64_t kRows = 128;
+  constexpr std::int64_t kLeastRows = 4;  // the least number of rows of each head
   pattern::Classifier classifier(pattern::for_batches(problem.pattern, problem.batch),
                                  attention::placement_of(problem), selection.block_rows,
                                  selection.block_columns);

@@ -20,14 +20,14 @@ namespace annulus::tuned {
 enum class PatternClass : int {
   kDense = 0,   // exactly dense
   kCausal = 1,  // exactly causal
-  // any other expression that only compares positions, also with lists of positions
+  // any other expression that only compares positions, possibly with lists of positions
   kPositions = 2,
   kLists = 3,   // an expression with a lookup or a division for each pair: blocks, strides
   kChosen = 4,  // blocks that each run chooses on the device (annulus/selection.h)
 };
 // "dense", "causal", "positions", "lists", "chosen blocks"
 const char* to_string(PatternClass pattern);
-const char* to_string(kernels::Score score);  // "positive_scale", "any_scale", "softcap"
+const char* to_string(kernels::Score score);  // returns "positive_scale", "any_scale" or "softcap"
 
 // Classes of score expressions, by their cost and by their form in the kernel.
 enum class ExpressionClass : int {
@@ -46,7 +46,7 @@ const char* to_string(Requests requests);  // "no requests", "few queries", "man
 // and the density is the mean of their densities.
 struct ShapeKey {
   Requests requests = Requests::kNone;
-  kernels::Pages pages = kernels::Pages::kNone;  // of the requests of a batch; else kNone
+  kernels::Pages pages = kernels::Pages::kNone;  // the pages of batch requests; else kNone
   int dim_qk = 0;
   int dim_v = 0;
   Dtype dtype = Dtype::kBfloat16;
@@ -57,10 +57,11 @@ struct ShapeKey {
   ExpressionClass expression = ExpressionClass::kNone;
   PatternClass pattern = PatternClass::kDense;
   int branches = 1;    // the number of branches of a sum(...), which run one after another; else 1
-  int block_rows = 0;  // if blocks are chosen; else 0
-  int block_columns = 0;  // if blocks are chosen or requests list blocks; else 0
-  int density =
-      0;  // round(-2 log2 of the density of 128 x 128 blocks); kNoBlocks where none is kept
+  int block_rows = 0;  // the size of chosen blocks; else 0
+  // the size of chosen blocks, or the keys of blocks that requests list; else 0
+  int block_columns = 0;
+  // round(-2 log2 of the density of 128 x 128 blocks), or kNoBlocks if no block is kept
+  int density = 0;
   int queries = 0;  // round(2 log2 Sq)
   int keys = 0;     // round(2 log2 Sk)
   int heads = 0;    // round(log2 (B H))

@@ -36,7 +36,7 @@ struct StoreOptions {
   std::vector<std::string> shipped;  // folders that come after the search path and are only read
   DeviceKey device;
   int driver_version = 0;          // 13000 is 13.0; results of this version are preferred
-  attention::DeviceLimits limits;  // an entry's configuration must fit these
+  attention::DeviceLimits limits;  // the limits that an entry's configuration must satisfy
   std::chrono::milliseconds lock_wait = kLockWait;
 };
 
@@ -48,7 +48,7 @@ class TunedStore {
 
   struct Found {
     Entry entry;
-    std::string path;           // of its file or pack
+    std::string path;           // the path of its file or pack
     int distance = 0;           // 0 if the entry has the same key, else its length_distance()
     std::string relative = {};  // the device that it was measured on, if that is a relative
   };
@@ -74,13 +74,13 @@ class TunedStore {
 
   enum class Outcome {
     kStored,
-    kKept,    // a better entry for the shape existed
+    kKept,    // a better entry for the shape exists
     kFailed,  // not written, but stored in this store's memory
   };
   struct Stored {
     Outcome outcome = Outcome::kFailed;
-    std::string path;     // of the entry that is now stored
-    std::string problem;  // for kFailed only, as the next two members
+    std::string path;     // the path of the entry that is now stored
+    std::string problem;  // set only for kFailed, like the next two members
     // The file that was not written, so that a user can put it below a folder of the path: its name
     // there, and its text.
     std::string file_name;

@@ -16,7 +16,7 @@ namespace annulus::tuned {
 
 // The contents of L2 when a measured launch begins.
 enum class CacheState {
-  kWarm,  // what the previous launch with the same operands left
+  kWarm,  // the contents that the previous launch with the same operands left
   kCold,  // nothing of the operands
 };
 constexpr CacheState other(CacheState state) {
@@ -31,7 +31,7 @@ struct Interval {
 };
 
 struct SearchOptions {
-  bool exhaustive = false;  // try all candidates
+  bool exhaustive = false;  // whether to try all candidates
   // Configurations that are tried first, in this order, if they are candidates: the best for other
   // problems.
   std::vector<attention::KernelConfig> nominated = {};
@@ -66,10 +66,10 @@ struct Trial {
   double predicted = 0;  // in cycles, from the plan alone
   enum class Outcome { kNotTried, kDropped, kTried } outcome = Outcome::kNotTried;
   std::string reason = {};  // the reason, for kDropped
-  double time = 0;          // median, microseconds or cycles
+  double time = 0;          // the median, in microseconds or cycles
   Interval ratio{1, 1, 1};  // time / default time, from the ratios of single rounds
   int rounds = 0;           // the number of rounds for the time and the ratio
-  // The same ratio with the other state of L2, if it was measured, which is done for finalists.
+  // The ratio of times with the other state of L2, if it was measured, which is done for finalists.
   std::optional<Interval> other_ratio = {};
 };
 

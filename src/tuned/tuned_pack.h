@@ -24,12 +24,13 @@
 
 namespace annulus::tuned {
 
-inline constexpr std::string_view kEntrySuffix = ".tuned";  // of the file of one entry
+// the suffix of the file of a single entry
+inline constexpr std::string_view kEntrySuffix = ".tuned";
 inline constexpr std::string_view kPackSuffix = ".pack";
 inline constexpr std::int64_t kMaxPackBytes = std::int64_t{64} << 20;
 
 struct PackedEntry {
-  std::string device;  // identity (device_key.h)
+  std::string device;  // the identity of the device (device_key.h)
   Entry entry;
 
   friend bool operator==(const PackedEntry&, const PackedEntry&) = default;

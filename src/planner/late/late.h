@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PLANNER_LATE_LATE_H_
 #define ANNULUS_PLANNER_LATE_LATE_H_
 
-// The own kernel of a plan that did not wait for it: at first none, in the end the plan with the
-// kernel, or the reason why there is none. All functions may be called from any thread.
+// The specialised kernel of a plan that did not wait for it: at first none, in the end the plan
+// with the kernel, or the reason why there is none. All functions may be called from any thread.
 
 #include <atomic>
 #include <condition_variable>

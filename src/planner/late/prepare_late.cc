@@ -139,8 +139,8 @@ PreparedLate Planner::prepare_late(const Request& request) const {
   try {
     general = prepare_general(request);
   } catch (const Error& error) {
-    // The problem has no general kernel, or it could not be compiled. The own kernel may still
-    // work.
+    // The problem has no general kernel, or it could not be compiled. The plan's own kernel may
+    // still work.
     const bool own_may_do = error.code() == ErrorCode::kUnsupported ||
                             error.code() == ErrorCode::kLibrary ||
                             error.code() == ErrorCode::kCompile;

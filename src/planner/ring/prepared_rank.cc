@@ -32,8 +32,8 @@ struct Said {
   std::string text;
 };
 
-// Calls say() and sends its result or its error to all ranks. If a rank has failed, all ranks throw
-// the error of the first rank that failed, with the number of that rank.
+// Calls say(), and sends its result or its error to all ranks. If a rank has failed, all ranks
+// throw the error of the first rank that failed, with the number of that rank.
 template <typename Say>
 std::vector<std::string> say_to_all(exchange::Rank& rank, const Say& say) {
   std::string own;

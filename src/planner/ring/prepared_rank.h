@@ -21,7 +21,7 @@ class PreparedRank {
       : driver_(std::move(plan), rounds, device), transport_(rank, driver_.plan().schedule) {}
 
   const ring::RankDriver& driver() const { return driver_; }
-  // As RingRankPlan::run.
+  // Implements RingRankPlan::run.
   std::int64_t run(const RingCall& call) const;
 
   RingInfo info;
