@@ -231,7 +231,7 @@ TuneResult replay_file(const std::string& path,
   std::string why;
   const std::optional<tuned::Journal> journal =
       tuned::decode_journal({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &why);
-  if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is no journal: {}", path, why);
+  if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is not a journal: {}", path, why);
   TuneOptions options;
   options.progress = progress;
   const autotune::SearchResult found = autotune::replay(*journal, teller(options, {}));

@@ -48,11 +48,11 @@ World Control::move_on(const std::vector<int>& members) {
         encode(FrameKind::kGeneration, static_cast<std::uint64_t>(world.generation), list));
     world.links[static_cast<std::size_t>(number)] = std::exchange(peer.link, Link());
     peer.gone = true;
-    peer.reason = fmt::format("it has gone on as {} of generation {}",
+    peer.reason = fmt::format("it has continued as {} of generation {}",
                               name_ranks({&number, 1}, world.ranks), world.generation);
   }
-  ended_ =
-      fmt::format("the ranks have gone on as generation {} without this object", world.generation);
+  ended_ = fmt::format("the ranks have continued as generation {} without this object",
+                       world.generation);
   ring_all();
   if (ranks_ > 1) wake();
   return world;

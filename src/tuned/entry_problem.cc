@@ -136,7 +136,7 @@ auto stated_by(const Entry& entry, const Make& make) {
     return make();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kCancelled) throw;
-    base::fail(ErrorCode::kInvalidFile, "the entry's problem is none: {}", error.what());
+    base::fail(ErrorCode::kInvalidFile, "the entry's problem is invalid: {}", error.what());
   }
 }
 

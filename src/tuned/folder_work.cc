@@ -101,7 +101,7 @@ class DeviceFolder {
   static int open(base::FileSystem& files, const std::string& folder, const std::string& device,
                   std::string* path) {
     const std::string name = folder_for(device);
-    if (name.empty()) base::fail(ErrorCode::kInvalidFile, "'{:.200}' is no device", device);
+    if (name.empty()) base::fail(ErrorCode::kInvalidFile, "'{:.200}' is not a device", device);
     std::string problem;
     const int opened = open_device_folder(files, folder, name, &problem);
     if (opened < 0) base::fail(ErrorCode::kFile, "{}", problem);

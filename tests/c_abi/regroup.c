@@ -63,7 +63,7 @@ static void peers(annulus_communicator* communicator, int rank) {
   // It may have ended its communicator by now, to regroup, and may do so already.
   if (state.gone) {
     CHECK(strcmp(state.reason, "it has ended its communicator") == 0 ||
-          strcmp(state.reason, "it goes on with others") == 0);
+          strcmp(state.reason, "it continues with others") == 0);
   } else {
     CHECK(strcmp(state.reason, "") == 0);
   }

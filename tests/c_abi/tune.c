@@ -411,7 +411,7 @@ static void replayed(const annulus_tune_result* result) {
   CHECK_FAILS(annulus_tuning_replay("/nowhere/a.journal", NULL, NULL, &tuning), ANNULUS_FILE,
               "/nowhere/a.journal");
   CHECK_FAILS(annulus_tuning_replay(result->path, NULL, NULL, &tuning), ANNULUS_INVALID_FILE,
-              "is no journal");
+              "is not a journal");
   CHECK_FAILS(annulus_tuning_replay(NULL, NULL, NULL, &tuning), ANNULUS_INVALID_ARGUMENT,
               "journal");
 }

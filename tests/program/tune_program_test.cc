@@ -107,7 +107,7 @@ TEST_CASE("what files state is no command to a terminal") {
   const Outcome explained = annulus_with("explain --tuned " + pack + shape);
   CHECK(explained.code == 0);
   CHECK(explained.err.find("\u00e9.pack' are not used") != std::string::npos);
-  CHECK(explained.err.find("'?[2J?' is there twice") != std::string::npos);
+  CHECK(explained.err.find("'?[2J?' occurs twice") != std::string::npos);
   CHECK(harmless(explained));
 
   const base::Json found =
@@ -123,7 +123,7 @@ TEST_CASE("what files state is no command to a terminal") {
   write_journal(edited, journal, of_candidates, of_candidates + "\\u001b[2J");
   const Outcome unknown = annulus_with("tune --replay " + edited);
   CHECK(unknown.code == 5);
-  CHECK(unknown.err.find("knows no '?[2J") != std::string::npos);
+  CHECK(unknown.err.find("does not support '?[2J") != std::string::npos);
   CHECK(harmless(unknown));
 }
 
@@ -627,7 +627,7 @@ TEST_CASE("what was planned is tuned and compiled ahead, the most frequent first
   const Outcome other = annulus_with("run --no-check --dim 32 --heads 1 --seq 70 --shape-log " +
                                      (folder / "notes") + with(folder));
   CHECK(other.code == 0);
-  CHECK(other.err.find("is no log of shapes") != other.err.npos);
+  CHECK(other.err.find("is not a log of shapes") != other.err.npos);
   CHECK(test::read(folder / "notes") == "of mine\n");
 }
 

@@ -70,7 +70,7 @@ ring::Terms terms_of(const std::string& text) {
     const std::size_t middle = text.find(kMiddle, at);
     const std::size_t end = middle == std::string::npos ? middle : text.find(kEnd, middle);
     if (end == std::string::npos) {
-      base::fail(ErrorCode::kCommunication, "a rank says what cannot be read: \"{}\"", text);
+      base::fail(ErrorCode::kCommunication, "a rank sent a text that cannot be read: \"{}\"", text);
     }
     terms.push_back({text.substr(at, middle - at), text.substr(middle + 1, end - middle - 1)});
     at = end + 1;
