@@ -18,7 +18,7 @@
 namespace annulus::selection {
 namespace {
 
-// The bound of pattern/make_layout.cc, so that both give the same error.
+// The bound is the one of pattern/make_layout.cc, so that both give the same error.
 constexpr std::int64_t kMaxKept = std::int64_t{1} << 31;
 
 template <typename T>
@@ -36,9 +36,10 @@ std::vector<T> download(const device::Context& context, const device::Buffer& bu
 
 void check(const Pattern& pattern, const LayoutSizes& sizes, std::int64_t lines) {
   if (pattern.branches().size() > 1) {
-    base::fail(ErrorCode::kUnsupported,
-               "a sum(...) is no one mask for a kernel; make the layouts of its branches and unite "
-               "them, or make the layout on the host");
+    base::fail(
+        ErrorCode::kUnsupported,
+        "a sum(...) is not one mask for a kernel; make the layouts of its branches and unite "
+        "them, or make the layout on the host");
   }
   if (sizes.seq_q > kMaxPosition || sizes.seq_k > kMaxPosition) {
     base::fail(ErrorCode::kUnsupported, "Sq {} and Sk {}; on a device lengths are up to 2^30",
@@ -58,9 +59,9 @@ class Builder {
   Builder(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch)
       : context_(context), kernels_(kernels), arch_(arch) {}
 
-  // Classifies every block, then collects in two passes: the first counts the kept blocks of each
-  // line, their running sum becomes indptr, and with memory for that many the second pass writes
-  // columns and flags.
+  // Classifies every block, and then collects the kept blocks in two passes. The first pass counts
+  // the kept blocks of each line, and the running sums of these numbers become indptr. Then memory
+  // for all blocks is allocated, and the second pass writes columns and flags.
   void build(const pattern::MaskCode& code, BlockLayout* layout) {
     const std::int64_t rows = layout->rows();
     const std::int64_t columns = layout->columns();
@@ -140,7 +141,7 @@ class Builder {
                     static_cast<unsigned>(std::min<std::int64_t>(params.rows, kMaxGridY)),
                     static_cast<unsigned>(layout.heads)},
                    {kernels::kLayoutThreads}, 0, nullptr, {&params});
-    // `lists` is freed at the return, and the kernel reads it.
+    // `lists` is freed when this function returns, and the kernel reads it.
     device::synchronize(*context_, nullptr);
   }
 
@@ -154,7 +155,7 @@ class Builder {
 BlockLayout build_layout(const device::ContextPointer& context, jit::KernelCache& kernels,
                          jit::Arch arch, const Pattern& pattern, const LayoutSizes& sizes,
                          std::int64_t layer) {
-  pattern::check_batch(pattern.node(), {sizes.seq_k, layer});  // a layout is of one batch
+  pattern::check_batch(pattern.node(), {sizes.seq_k, layer});  // a layout belongs to one batch
   BlockLayout layout{.block_rows = sizes.block_rows,
                      .block_columns = sizes.block_columns,
                      .seq_q = sizes.seq_q,

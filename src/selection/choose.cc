@@ -1,4 +1,4 @@
-// Checks a selection, chooses the configuration of the attention that follows it, and plans that
+// Checks a selection, chooses the configuration of the attention after it, and plans that
 // attention.
 #include <algorithm>
 #include <memory>
@@ -19,7 +19,8 @@ void check_number(const char* name, std::int64_t value, std::int64_t least) {
              "{} of the selection is {}; give a number from {} to 2^30", name, value, least);
 }
 
-// Kernels number the rows of a tile of cells by 32-bit integers, also the rows beyond the sequence.
+// Kernels number the rows of a tile of cells with 32-bit integers, including rows beyond the
+// sequence.
 constexpr std::int64_t kMaxStride = 65536;
 
 void check_stride(const Selection& selection) {
@@ -34,7 +35,7 @@ void check_stride(const Selection& selection) {
     return;
   }
   base::fail(ErrorCode::kInvalidArgument,
-             "stride {} of the selection does not go with blocks of {} x {}: it must divide both, "
+             "stride {} of the selection does not fit blocks of {} x {}: it must divide both, "
              "and the columns into a power of two of cells, at most {}",
              selection.stride, selection.block_rows, selection.block_columns,
              static_cast<int>(kernels::kScoreTile));
@@ -53,8 +54,8 @@ void check_coarse(const Selection& selection) {
              factor);
 }
 
-// Bounds on the rows of blocks of all heads, and on the words of 32 blocks that the host keeps. It
-// keeps bits only for heads that differ in what they see.
+// Bounds on the rows of blocks of all heads, and on the words of 32 blocks that the host stores.
+// The host stores bits only for heads that differ in what they see.
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 28;
 constexpr std::int64_t kMaxWords = std::int64_t{1} << 30;
 
@@ -100,12 +101,13 @@ void validate(const Problem& problem, const Selection& selection) {
   const int rule = static_cast<int>(selection.rule);
   if (rule < static_cast<int>(SelectionRule::kTopK) ||
       rule > static_cast<int>(SelectionRule::kGiven)) {
-    base::fail(ErrorCode::kInvalidArgument, "rule {} of the selection is none of SelectionRule",
-               rule);
+    base::fail(ErrorCode::kInvalidArgument,
+               "rule {} of the selection is not a value of SelectionRule", rule);
   }
   const int pool = static_cast<int>(selection.pool);
   if (pool < static_cast<int>(Pool::kMean) || pool > static_cast<int>(Pool::kAntidiagonal)) {
-    base::fail(ErrorCode::kInvalidArgument, "pool {} of the selection is none of Pool", pool);
+    base::fail(ErrorCode::kInvalidArgument, "pool {} of the selection is not a value of Pool",
+               pool);
   }
   if (selection.pool == Pool::kAntidiagonal) check_stride(selection);
   check_coarse(selection);
@@ -125,7 +127,7 @@ void validate(const Problem& problem, const Selection& selection) {
   }
   if (pattern::for_batches(problem.pattern, problem.batch).batches() > 1) {
     base::fail(ErrorCode::kUnsupported,
-               "the batches of this problem differ in what they see, and blocks are chosen among "
+               "the batches of this problem differ in what they see, but blocks are chosen among "
                "what all batches see alike; make a call for each batch, with "
                "its own pattern (of_batch), or leave batches(...) out");
   }
@@ -140,7 +142,8 @@ attention::Choice choose_config(const Problem& problem, const Selection& selecti
                                 const attention::DeviceLimits& limits,
                                 const std::optional<OperandStrides>& strides) {
   Problem chosen = problem;
-  // The heuristic looks at the pattern's block sizes, so it is given a layout with the selection's.
+  // The heuristic reads the pattern's block sizes, so it gets a layout with the selection's block
+  // sizes.
   chosen.pattern = blocks(empty_layout(problem, selection));
   return attention::choose_config(chosen, limits, strides);
 }
@@ -160,8 +163,8 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
   const attention::KernelConfig& config = choice.config;
   if (const auto reason = why_not(config)) base::fail(ErrorCode::kUnsupported, "{}", *reason);
   // The kernels of the selection read the pattern's tiles and list the chosen ones among them, so
-  // the pattern's tiles must be a list.
-  // Rows that keep a mass are of lengths that only the device knows.
+  // the pattern's tiles must be a list. If rows keep a mass, only the device knows the lengths of
+  // rows.
   const bool unlike = selection.rule != SelectionRule::kTopK;
   attention::LaunchPlan plan = attention::make_plan(
       problem, choice, limits,
@@ -174,8 +177,8 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
     return plan;  // each tile lies in one block, so no bits of blocks are read
   }
   const std::string& base = plan.mask.text;
-  // A tile may touch several blocks, of which only some are chosen: the mask also asks the bits of
-  // blocks that list_tiles writes for each tile.
+  // A tile may touch several blocks, of which only some are chosen. So the mask also tests the bits
+  // of blocks that list_tiles writes for each tile.
   if (base == "false") return plan;  // no pair is visible, so there are no tiles
   plan.mask.text = base == "true" ? "m.blocks(q, k)" : "(" + base + ") & m.blocks(q, k)";
   plan.mask.uses_blocks = true;

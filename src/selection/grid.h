@@ -7,12 +7,12 @@
 
 namespace annulus::selection {
 
-// The most blocks of a grid in y and in z (CUDA C++ Programming Guide, technical specifications per
+// The most CTAs of a grid in y and in z (CUDA C++ Programming Guide, technical specifications per
 // compute capability).
 constexpr std::int64_t kMaxGridY = 65535;
 constexpr std::int64_t kMaxGridZ = 65535;
 
-// How many blocks do `count` things, each of them `each`.
+// The number of blocks that hold `count` items, if each block holds `each` items.
 inline unsigned blocks_for(std::int64_t count, std::int64_t each) {
   return static_cast<unsigned>(base::ceil_div(count, each));
 }

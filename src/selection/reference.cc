@@ -18,9 +18,9 @@ std::uint32_t order_of(float score) {
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// One row of blocks while blocks are chosen from it.
+// One row of blocks, from which blocks are being chosen.
 struct Row {
-  const float* scores;  // masses instead of scores where the row has several parts
+  const float* scores;  // masses instead of scores if the row has several parts
   const std::uint8_t* candidate;
   const std::uint8_t* forced;
   std::uint8_t* chosen;
@@ -29,8 +29,8 @@ struct Row {
   bool masses;
 };
 
-// Takes forced blocks first and then the best ones, until the rule has enough. Masses are whole
-// numbers of 2^-24, so that their sums do not depend on an order.
+// Takes forced blocks first and then the best blocks, until the rule has enough. Masses are whole
+// multiples of 2^-24, so their sums do not depend on the order.
 void choose(const Selection& selection, const Row& row) {
   std::vector<std::int64_t> order;
   float peak = std::numeric_limits<float>::lowest();
@@ -58,7 +58,7 @@ void choose(const Selection& selection, const Row& row) {
   std::int64_t count = 0;
   std::uint64_t taken = 0;
   for (const std::int64_t j : order) {
-    // Forced blocks come first in `order`, so the first block that is not needed ends the row.
+    // Forced blocks come first in `order`, so the row ends at the first block that is not needed.
     const bool enough =
         (selection.max_blocks > 0 && count >= selection.max_blocks) || (by_mass && taken >= target);
     if (enough && !row.forced[j]) break;
@@ -68,11 +68,11 @@ void choose(const Selection& selection, const Row& row) {
   }
 }
 
-// Whether the pattern shows any pair of the block, asked pair by pair.
+// Whether the pattern shows any pair of the block. Every pair is evaluated.
 bool any_visible(const Problem& problem, const Selection& selection, std::int64_t head,
                  std::int64_t row, std::int64_t column) {
   PatternContext context = problem.context();
-  context.batch = 0;  // all see what the first does (validate)
+  context.batch = 0;  // all batches see what the first one sees (validate)
   const std::int64_t row_end = std::min((row + 1) * selection.block_rows, problem.seq_q);
   const std::int64_t column_end = std::min((column + 1) * selection.block_columns, problem.seq_k);
   for (std::int64_t i = row * selection.block_rows; i < row_end; ++i) {
@@ -86,8 +86,8 @@ bool any_visible(const Problem& problem, const Selection& selection, std::int64_
   return false;
 }
 
-// Whether a row always keeps a block: it is a sink block, holds a position of the row, or is one of
-// the diagonal_blocks - 1 to the left of such a block.
+// Whether a row always keeps a block: it is a sink block, it holds a position of the row, or it is
+// one of the diagonal_blocks - 1 blocks to the left of such a block.
 bool is_forced(const Problem& problem, const Selection& selection, std::int64_t row,
                std::int64_t column) {
   if (column < selection.sink_blocks) return true;
@@ -121,7 +121,7 @@ void take(const Problem& problem, const Selection& selection, const HostInputs& 
   }
 }
 
-// The result's arrays, with no block visible or chosen yet.
+// The arrays of a result in which no block is visible or chosen yet.
 HostBlocks no_blocks(const Problem& problem, const Selection& selection) {
   HostBlocks blocks;
   blocks.batch = problem.batch;
@@ -134,8 +134,8 @@ HostBlocks no_blocks(const Problem& problem, const Selection& selection) {
   return blocks;
 }
 
-// The blocks that a coarse pass keeps. A coarse block is visible, or forced, where one of the fine
-// blocks inside is.
+// The blocks that a coarse pass keeps. A coarse block is visible, or forced, if one of the fine
+// blocks inside it is.
 HostBlocks choose_coarse(const Problem& problem, const Selection& selection,
                          const HostInputs& inputs, const HostBlocks& fine,
                          const std::vector<std::uint8_t>& fine_forced) {
@@ -175,7 +175,8 @@ HostBlocks reference(const Problem& problem, const Selection& selection, const H
     const std::int64_t row = index / blocks.columns % blocks.rows;
     const std::int64_t head = index / blocks.columns / blocks.rows % blocks.heads;
     // Visibility does not depend on the batch, and head h sees what head h mod `distinct` sees. So
-    // only the first heads of batch 0 ask the pattern, and all others copy from them.
+    // the pattern is evaluated only for the first heads of batch 0, and all other heads copy from
+    // them.
     blocks.visible[at] = at >= blocks.at(0, distinct, 0, 0)
                              ? blocks.visible[blocks.at(0, head % distinct, row, column)]
                              : any_visible(problem, selection, head, row, column);
@@ -198,8 +199,8 @@ HostBlocks reference(const Problem& problem, const Selection& selection, const H
     return blocks;
   }
 
-  // What a row may choose from. With a coarse pass these are the visible blocks inside the coarse
-  // ones that were chosen.
+  // The blocks from which a row may choose. With a coarse pass these are the visible blocks inside
+  // the chosen coarse blocks.
   std::vector<std::uint8_t> candidate = blocks.visible;
   if (selection.coarse_factor > 0) {
     const std::int64_t factor = selection.coarse_factor;

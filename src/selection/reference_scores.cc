@@ -27,7 +27,7 @@ float exact_log2(float x) {
 
 float finite(float score) {
   constexpr float kLargest = std::numeric_limits<float>::max();
-  if (!(score >= -kLargest)) return -kLargest;  // NaN becomes the lowest score as well
+  if (!(score >= -kLargest)) return -kLargest;  // NaN becomes the lowest score too
   return std::min(score, kLargest);
 }
 
@@ -37,7 +37,8 @@ float dot(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-// Sums as a warp does: lane l adds the values at l, l + 32, ..., and then a tree adds the lanes.
+// Adds values in the order of a warp: lane l adds the values at l, l + 32, ..., and then a tree
+// adds the sums of the lanes.
 float warp_sum(const std::vector<float>& values) {
   float lanes[32] = {};
   for (std::size_t i = 0; i < values.size(); ++i) lanes[i % 32] += values[i];
@@ -47,7 +48,7 @@ float warp_sum(const std::vector<float>& values) {
   return lanes[0];
 }
 
-// Shares of the cells: each row of cells has a softmax over the candidates. `logs` is
+// The mass of each cell: each row of cells has a softmax over the candidates. `logs` is
 // [parts][columns].
 std::vector<float> masses_of(const std::vector<std::vector<float>>& logs,
                              const std::uint8_t* candidate) {
@@ -158,7 +159,7 @@ std::vector<float> ListScores::row(std::int64_t row, const std::uint8_t* candida
   return are_masses() ? masses_of(logs, candidate) : logs.front();
 }
 
-// For one row of cells and each block of columns: log2 of the sum of exp2 of the cells' scores.
+// log2 of the sum of exp2 of the cells' scores, for one row of cells and each block of columns.
 std::vector<float> ListScores::cell_logs(std::int64_t cell_row) const {
   const std::int64_t stride = selection_.stride;
   const float scale = base_two_scale(problem_) / static_cast<float>(stride);
@@ -176,7 +177,7 @@ std::vector<float> ListScores::cell_logs(std::int64_t cell_row) const {
       }
       cells.push_back(finite(sum * scale));
     }
-    if (cells.empty()) {  // no candidate
+    if (cells.empty()) {  // there is no candidate
       logs.push_back(0);
       continue;
     }

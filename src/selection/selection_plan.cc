@@ -25,8 +25,8 @@ int common_shift(std::int64_t a, std::int64_t b) {
   return std::countr_zero(static_cast<std::uint64_t>(a | b));
 }
 
-// How many pieces of `size` an interval of `length` can touch at most, if it begins at a multiple
-// of `length`.
+// The most pieces of `size` that an interval of `length` can touch, if it begins at a multiple of
+// `length`.
 std::int64_t touched(std::int64_t length, std::int64_t size) {
   if (length % size == 0) return length / size;
   return size % length == 0 ? 1 : base::ceil_div(length, size) + 1;
@@ -53,7 +53,7 @@ void force(const Problem& problem, const Pass& pass, std::int64_t row, std::uint
            std::clamp<std::int64_t>(end_block, 0, pass.columns));
 }
 
-// A coarse row has to keep every block that holds a block which one of its fine rows always keeps.
+// A coarse row has to keep every block that holds a forced block of one of its fine rows.
 void force_coarse(const Pass& fine, std::int64_t head, std::int64_t row, Pass* coarse) {
   const std::int64_t factor = fine.selection.coarse_factor;
   std::uint32_t* const to = coarse->forced.data() + (head * coarse->rows + row) * coarse->words;
@@ -65,8 +65,8 @@ void force_coarse(const Pass& fine, std::int64_t head, std::int64_t row, Pass* c
   }
 }
 
-// Finds the blocks that each row may and must choose. `fine` is null for the fine pass itself and
-// the fine pass for the coarse one.
+// Finds the blocks that each row may and must choose. `fine` is null when the fine pass is made,
+// and the fine pass when the coarse pass is made.
 Pass make_pass(const Problem& problem, const Selection& selection, const Pass* fine) {
   Pass pass;
   pass.selection = selection;
@@ -78,8 +78,8 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
   const auto count = static_cast<std::size_t>(pass.visible_heads * pass.rows * pass.words);
   pass.visible.assign(count, 0u);
   pass.forced.assign(count, 0u);
-  // All batches see the same (validate() in choose.cc refuses others), so this tree has no
-  // batches(...), and one set of bits serves all.
+  // All batches see the same, as validate() in choose.cc checks. So this tree has no batches(...),
+  // and one set of bits is enough for all.
   const Pattern shared = pattern::for_batches(problem.pattern, problem.batch);
   pattern::Classifier classifier(shared, attention::placement_of(problem), selection.block_rows,
                                  selection.block_columns);
@@ -109,8 +109,8 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
       max_visible = std::max(max_visible, seen);
     }
   }
-  // A row takes max_blocks, or its forced blocks where these are more. With kGiven the forced ones
-  // come on top of those listed. No row takes more than it sees.
+  // A row chooses max_blocks, or its forced blocks if these are more. With kGiven, the forced
+  // blocks are added to the listed blocks. No row chooses more blocks than it sees.
   const bool bounded = selection.max_blocks > 0;
   std::int64_t most = bounded ? std::max(selection.max_blocks, max_forced) : max_visible;
   if (selection.rule == SelectionRule::kGiven) most = selection.max_blocks + max_forced;
@@ -119,7 +119,7 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
 }
 
 // The largest number of entries that a list can have. A row of tiles touches some rows of blocks;
-// each of them chooses up to `most` blocks, and each block touches some tiles; but a row never has
+// each of these chooses up to `most` blocks, and each block touches some tiles. But a row never has
 // more tiles than the pattern's own list has.
 std::int64_t bound_tiles(const SelectionPlan& plan, const attention::TileList& base) {
   const Selection& selection = plan.blocks.selection;
@@ -137,7 +137,7 @@ std::int64_t bound_tiles(const SelectionPlan& plan, const attention::TileList& b
   return longest;
 }
 
-// Gives every part its offset in the workspace.
+// Sets the offset of every part in the workspace.
 void place(const attention::LaunchPlan& launch, SelectionPlan* plan) {
   const Problem& problem = plan->problem;
   const std::int64_t lists = problem.batch * problem.heads;
@@ -258,8 +258,8 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
   plan.tile_rows = base.tile_rows;
   plan.tile_columns = base.tile_columns;
   plan.row_tiles = base.row_tiles;
-  // Where both block sizes are multiples of the tile's, a tile lies in one block, and it is listed
-  // or not as a whole. Otherwise each tile has one bit for each granule: a piece of the tile that
+  // If both block sizes are multiples of the tile's sizes, each tile lies in one block and is
+  // listed as a whole. Otherwise each tile has one bit for each granule, a piece of the tile that
   // lies in one block.
   plan.masked = selection.block_rows % plan.tile_rows != 0 ||
                 selection.block_columns % plan.tile_columns != 0;
@@ -293,7 +293,8 @@ std::uint64_t mass_target(const Selection& selection) {
   return static_cast<std::uint64_t>(std::max(1.0, std::ceil(selection.mass * kUnits)));
 }
 
-// In two parts, since a row may have 2^30 blocks of a mass of 2^24, and the product would not fit.
+// The product is computed in two parts, because a row may have 2^30 blocks with a mass of 2^24
+// each, and one product would overflow.
 std::uint64_t wanted_mass(std::uint64_t mass, std::uint64_t target) {
   return (mass >> 20) * target + (((mass & 0xfffff) * target + 0xfffff) >> 20);
 }

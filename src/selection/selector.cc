@@ -15,7 +15,7 @@ T* at(void* workspace, std::int64_t offset) {
   return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset);
 }
 
-// The part of an array that begins at a batch, with `each` elements to a batch.
+// A pointer to the part of an array that begins at a batch, if each batch has `each` elements.
 template <typename T>
 T* of_batch(T* data, std::int64_t batch, std::int64_t each) {
   return data == nullptr ? nullptr : data + batch * each;
@@ -141,7 +141,7 @@ void Selector::check(const SelectionBuffers& buffers, const void* workspace) con
   };
   if (given != (buffers.given != nullptr)) {
     base::fail(ErrorCode::kInvalidArgument, "{}",
-               given ? "given is null; the selection takes blocks from there"
+               given ? "given is null; the selection reads its blocks from there"
                      : "given is not null although the selection scores blocks; leave it null");
   }
   check_indices("given", buffers.given);
@@ -291,9 +291,10 @@ void Selector::mark(const Call& call) const {
                  {kernels::kSelectionThreads}, 0, params);
 }
 
-// Makes the lists of tiles of the batches; `tiles` lacks the fields that differ from batch to
-// batch. list_tiles runs twice: without row_begin it only counts each row's tiles, order_rows turns
-// the counts into row_begin and the order of the rows, and then it writes the tiles.
+// Makes the lists of tiles of the batches; `tiles` has all fields except those that differ from
+// batch to batch. list_tiles runs twice. The first run has no row_begin and only counts each row's
+// tiles; order_rows then computes row_begin and the order of the rows from the counts; the second
+// run writes the tiles.
 void Selector::list(const Call& call, kernels::ListTilesParams tiles) const {
   const Problem& problem = plan_.problem;
   const auto heads = static_cast<unsigned>(problem.heads);
@@ -339,8 +340,8 @@ void Selector::write(const Call& call) const {
                  {kernels::kSelectionThreads}, 0, out);
 }
 
-// Per range of batches: the coarse pass, then the fine one (or the caller's blocks), then the
-// lists. A grid has at most 65535 blocks in z, which is why batches come in ranges.
+// For each range of batches: the coarse pass, then the fine pass (or the caller's blocks), then the
+// lists. Batches come in ranges because a grid has at most 65535 CTAs in z.
 kernels::TileListParams Selector::put(device::LaunchSink& to, const Operands& operands,
                                       const SelectionBuffers& buffers, void* workspace,
                                       const kernels::TileListParams& base) const {
@@ -382,7 +383,7 @@ kernels::TileListParams Selector::put(device::LaunchSink& to, const Operands& op
     const Call call = {
         to, operands, buffers, workspace, {first, std::min(kMaxGridZ, problem.batch - first)}};
     // Without keys there is nothing to score, and a grid without CTAs cannot be launched. The fine
-    // choice has CTAs for the rows all the same, which then write nothing.
+    // pass still has CTAs for the rows, which then write nothing.
     if (plan_.coarse && plan_.coarse->columns > 0) {
       score_pooled(call, *plan_.coarse);
       choose(call, *plan_.coarse);

@@ -12,13 +12,14 @@
 namespace annulus::selection {
 namespace {
 
-// The problem as the measuring kernel sees it, which reads and writes no carried state.
+// The problem as the measuring kernel computes it: it neither reads nor writes a carried state.
 Problem measured(Problem problem) {
   problem.carry_in = problem.carry_out = false;
   return problem;
 }
 
-// The selection with the same blocks that scores them, where the given one does not.
+// Returns the selection itself if it scores blocks, else a selection with the same blocks that
+// does.
 Selection scored(Selection selection) {
   selection.rule = SelectionRule::kTopK;
   return selection;
@@ -34,8 +35,9 @@ SelectionPlan plan_of(const Problem& problem, const Selection& selection,
 void validate(const Problem& problem, const Selection& selection, const TrackerOptions& options) {
   validate(problem, selection);
   if (!problem.want_lse) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "masses are measured against LSEs, and the problem asks for none; set want_lse");
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "masses are measured against LSEs, but the problem does not compute them; set want_lse");
   }
   if (selection.rule != SelectionRule::kGiven) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -148,8 +150,8 @@ void Tracker::measure(abi::CUstream stream, const Operands& operands, const std:
                  static_cast<std::size_t>(plan.shape.shared_bytes), stream, {&params, &measure});
 }
 
-// Scores all blocks, turns `given` into bits, lets one kernel change these bits, and writes them
-// back to `given`.
+// Scores all blocks, turns `given` into bits, launches a kernel that changes these bits, and writes
+// them back to `given`.
 void Tracker::update(abi::CUstream stream, const Operands& operands, std::int32_t* given,
                      void* state, void* workspace) const {
   if (state_bytes() == 0) return;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SELECTION_TRACKER_H_
 #define ANNULUS_SELECTION_TRACKER_H_
 
-// Measures the attention that each kept block had and changes which are kept
-// (annulus/selection.h): it uses two selectors, one that lists the kept blocks for the measuring
-// kernel and one that scores all blocks for the update.
+// Measures the attention that each kept block received, and changes the set of kept blocks
+// (annulus/selection.h). It uses two selectors: one lists the kept blocks for the measuring kernel,
+// and one scores all blocks for the update.
 
 #include "annulus/selection.h"
 #include "attention/run/forward.h"
@@ -11,10 +11,10 @@
 
 namespace annulus::selection {
 
-// Throws as the constructor of ImportanceTracker says.
+// Throws the errors that the constructor of ImportanceTracker lists.
 void validate(const Problem& problem, const Selection& selection, const TrackerOptions& options);
 
-// The plan of the measuring kernel: tiles of 64 x 64, whatever the attention itself has.
+// The plan of the measuring kernel. Its tiles are 64 x 64, whatever tiles the attention itself has.
 attention::LaunchPlan make_measure_plan(const Problem& problem, const Selection& selection,
                                         const attention::DeviceLimits& limits);
 
