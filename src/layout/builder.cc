@@ -10,7 +10,7 @@
 namespace annulus::layout {
 namespace {
 
-// The bound of pattern/make_layout.cc, which says why.
+// The bound is the one of pattern/make_layout.cc, which states the reason.
 constexpr std::size_t kMaxKept = std::size_t{1} << 31;
 
 }  // namespace
@@ -45,17 +45,18 @@ BlockLayout Builder::finish(std::span<const std::int32_t> head_map) {
 HeadPairs head_pairs(const LayoutView& a, const LayoutView& b) {
   if (a.block_rows != b.block_rows || a.block_columns != b.block_columns || a.seq_q != b.seq_q ||
       a.seq_k != b.seq_k) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "layouts of {} x {} blocks over Sq {} x Sk {} and of {} x {} over {} x {} do not go "
-               "together; use reblock() or slice() first",
-               a.block_rows, a.block_columns, a.seq_q, a.seq_k, b.block_rows, b.block_columns,
-               b.seq_q, b.seq_k);
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "layouts of {} x {} blocks over Sq {} x Sk {} and of {} x {} over {} x {} do not fit "
+        "together; use reblock() or slice() first",
+        a.block_rows, a.block_columns, a.seq_q, a.seq_k, b.block_rows, b.block_columns, b.seq_q,
+        b.seq_k);
   }
   const std::int64_t of_a = a.query_heads();
   const std::int64_t of_b = b.query_heads();
   if (of_a != of_b && of_a != 1 && of_b != 1) {
     base::fail(ErrorCode::kInvalidArgument,
-               "layouts for {} and for {} heads do not go together; one of them must be for 1",
+               "layouts for {} and for {} heads do not fit together; one of them must be for 1",
                of_a, of_b);
   }
   HeadPairs result;
@@ -76,7 +77,7 @@ HeadPairs head_pairs(const LayoutView& a, const LayoutView& b) {
 std::int64_t distance_to_diagonal(const LayoutView& layout, std::int64_t row, std::int64_t column) {
   const std::int64_t first_row = row * layout.block_rows;
   const std::int64_t last_row = std::min(first_row + layout.block_rows, layout.seq_q) - 1;
-  const std::int64_t shift = layout.seq_k - layout.seq_q;  // added to a row it gives its position
+  const std::int64_t shift = layout.seq_k - layout.seq_q;  // row + shift is the row's position
   const std::int64_t first_key = column * layout.block_columns;
   const std::int64_t last_key = std::min(first_key + layout.block_columns, layout.seq_k) - 1;
   return std::max<std::int64_t>({0, first_key - (last_row + shift), first_row + shift - last_key});

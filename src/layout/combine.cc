@@ -1,4 +1,4 @@
-// Set operations: two sorted rows are merged, and a table gives the class of each block of the
+// Set operations. Two sorted rows are merged, and a table gives the class of each block of the
 // result.
 
 #include "base/work.h"
@@ -7,13 +7,13 @@
 namespace annulus::layout {
 namespace {
 
-// Indexed by the block's class in the first and in the second layout.
+// The indices are the block's classes in the first and in the second layout.
 using Table = Block[3][3];
 
 constexpr Block kNone = Block::kNone, kFull = Block::kFull, kPartial = Block::kPartial;
 
-// Two partial blocks may together be full, or may have no pair in common. A layout does not know,
-// so a union stays partial and an intersection keeps the block.
+// Two partial blocks may together be full, or may have no pair in common. A layout does not store
+// their pairs, so a union stays partial and an intersection keeps the block.
 constexpr Table kUnion = {{kNone, kFull, kPartial},  //
                           {kFull, kFull, kFull},
                           {kPartial, kFull, kPartial}};

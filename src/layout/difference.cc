@@ -9,7 +9,7 @@
 namespace annulus::layout {
 namespace {
 
-// Columns as ranges: " -4..7 -9" for the sign '-'.
+// Collects columns as ranges: " -4..7 -9" for the sign '-'.
 class Ranges {
  public:
   explicit Ranges(char sign) : sign_(sign) {}
@@ -45,16 +45,16 @@ bool compare_sizes(const LayoutView& a, const LayoutView& b, std::string* text) 
   compare("C", a.block_columns, b.block_columns);
   compare("Sq", a.seq_q, b.seq_q);
   compare("Sk", a.seq_k, b.seq_k);
-  // A layout of one query head is for any number of heads, so it is compared with each head of the
-  // other one.
+  // A layout of one query head stands for any number of heads, so it is compared with each head of
+  // the other layout.
   if (a.query_heads() != 1 && b.query_heads() != 1) {
     compare("heads", a.query_heads(), b.query_heads());
   }
   return text->empty();
 }
 
-// Text such as " -4..7 +9 ~11" for one row, empty where the rows are equal. Adds to the counts of
-// the blocks that differ.
+// Returns a text such as " -4..7 +9 ~11" for one row, or an empty text if the rows are equal. Adds
+// to the counts of blocks that differ.
 std::string compare_rows(const LayoutView& a, std::int64_t a_head, const LayoutView& b,
                          std::int64_t b_head, std::int64_t row, LayoutDifference* counts) {
   Ranges gone('-'), come('+'), other('~');
@@ -117,8 +117,8 @@ LayoutDifference difference(const LayoutView& first, const LayoutView& second,
   }
   if (lines > max_lines) result.text += fmt::format("{} more rows\n", lines - max_lines);
   if (lines > 0) {
-    result.text += fmt::format("{} blocks gone, {} come, {} with another flag\n", result.only_first,
-                               result.only_second, result.flags);
+    result.text += fmt::format("{} blocks removed, {} added, {} with another flag\n",
+                               result.only_first, result.only_second, result.flags);
   }
   return result;
 }

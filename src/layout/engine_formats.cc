@@ -42,14 +42,14 @@ struct Lists {
   }
 };
 
-// The largest part among size, size / 2, size / 4, ... and at last 1, such that neighbours within a
-// group of that many are the same. same(i - 1, i) compares two rows, or two columns, in all blocks
-// at once.
+// The largest block size among size, size / 2, size / 4, ... and at last 1, for which the rows (or
+// columns) of each block are all the same. same(i - 1, i) compares two rows, or two columns, of all
+// blocks at once.
 template <typename Same>
 std::int64_t largest_uniform(std::int64_t size, const Same& same) {
   base::expect(2 * size, "the rows and columns of a block");
   base::charge(2 * size);
-  std::vector<char> equal(static_cast<std::size_t>(size), 1);  // whether i is like i - 1
+  std::vector<char> equal(static_cast<std::size_t>(size), 1);  // whether i is the same as i - 1
   for (std::int64_t i = 1; i < size; ++i) equal[static_cast<std::size_t>(i)] = same(i - 1, i);
   const auto uniform = [&](std::int64_t part) {
     for (std::int64_t i = 1; i < size; ++i) {
@@ -76,11 +76,11 @@ void check_mask(const LayoutView& view, std::span<const std::uint8_t> mask) {
 void check_whole_blocks(const LayoutView& view) {
   if (view.query_heads() != 1 || view.heads != 1) {
     base::fail(ErrorCode::kUnsupported,
-               "FlashInfer's block-sparse rows are of one head; take one of {} with head_of()",
+               "FlashInfer's block-sparse rows have one head; take one of {} with head_of()",
                view.query_heads());
   }
   if (view.seq_q % view.block_rows != 0 || view.seq_k % view.block_columns != 0) {
-    base::fail(ErrorCode::kUnsupported, "Sq {} x Sk {} is no whole number of {} x {} blocks",
+    base::fail(ErrorCode::kUnsupported, "Sq {} x Sk {} is not a whole number of {} x {} blocks",
                view.seq_q, view.seq_k, view.block_rows, view.block_columns);
   }
 }
@@ -127,8 +127,8 @@ FlexArrays to_flex(const LayoutView& from) {
   to.full_kv_indices.resize(to.kv_indices.size());
   std::vector<Block> row(static_cast<std::size_t>(columns));
   std::size_t line = 0;
-  // Writes the columns of a class first and then all others, since FlexAttention's index lists are
-  // permutations of all columns.
+  // Writes the columns of a class first and then all other columns, because FlexAttention's index
+  // lists are permutations of all columns.
   const auto write = [&](Block block, std::vector<std::int32_t>* counts,
                          std::vector<std::int32_t>* indices) {
     auto head = static_cast<std::size_t>(columns) * line;
@@ -182,7 +182,7 @@ FlashInferArrays to_flashinfer(const LayoutView& from, std::span<const std::uint
   from.validate();
   layout::check_whole_blocks(from);
   if (from.indices.size() > std::numeric_limits<std::int32_t>::max()) {
-    base::fail(ErrorCode::kUnsupported, "{} kept blocks; FlashInfer counts to 2^31",
+    base::fail(ErrorCode::kUnsupported, "{} kept blocks; FlashInfer takes fewer than 2^31",
                from.indices.size());
   }
   if (mask.empty() && std::count(from.partial.begin(), from.partial.end(), 1) > 0) {
@@ -197,7 +197,7 @@ FlashInferArrays to_flashinfer(const LayoutView& from, std::span<const std::uint
           {mask.begin(), mask.end()}};
 }
 
-// The largest r x c that divide the mask into uniform pieces are found for rows and columns
+// The largest r x c that divides the mask into uniform pieces is found for rows and columns
 // independently, over all blocks at once. Then each new block is as visible as its first pair.
 BlockLayout exact_layout(const LayoutView& from, std::span<const std::uint8_t> mask) {
   const base::Work work({}, "finding the blocks of a mask");

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_LAYOUT_ENTRIES_H_
 #define ANNULUS_LAYOUT_ENTRIES_H_
 
-// Shared by the readers of other formats: checked counts, and rows whose blocks come in any order.
+// Code that the readers of other formats share: checked counts, and rows whose blocks come in any
+// order.
 
 #include <cstdint>
 #include <initializer_list>
@@ -12,28 +13,29 @@
 
 namespace annulus::layout {
 
-// The sizes as a layout without blocks. Throws Error{kInvalidArgument} for sizes out of range.
+// A layout with these sizes and no blocks. Throws Error{kInvalidArgument} for sizes out of range.
 LayoutView checked(const LayoutSizes& sizes);
 
-// Throws Error{kInvalidArgument} where `given` is not the product; a product that overflows equals
-// no count.
+// Throws Error{kInvalidArgument} if `given` is not the product. A product that overflows equals no
+// count.
 void check_count(const char* name, std::size_t given, std::initializer_list<std::int64_t> product);
 
-// The number of entries of an array of a format. Throws Error{kUnsupported} past 2^32 entries.
+// The number of entries of an array of a format. Throws Error{kUnsupported} for more than 2^32
+// entries.
 std::size_t array_size(const char* name, std::initializer_list<std::int64_t> product);
 
-// Collects one row of blocks that a list names in any order.
+// Collects one row of blocks, which a list has in any order.
 class Entries {
  public:
-  // `name` is the list's, for messages.
+  // `name` is the name of the list, for messages.
   Entries(const char* name, std::int64_t columns) : name_(name), columns_(columns) {}
 
   // `index` is the entry's index in the list, for messages. Throws Error{kInvalidArgument} for a
   // column out of range.
   void add(std::int64_t column, Block block, std::int64_t index);
 
-  // Sorts and writes the row and begins another. Throws Error{kInvalidArgument} where a column
-  // occurs twice.
+  // Sorts and writes the row, and begins another. Throws Error{kInvalidArgument} if a column occurs
+  // twice.
   void finish(Builder* builder);
 
  private:

@@ -30,8 +30,8 @@ constexpr std::array<std::pair<LayoutFormat, const char*>, 9> kNames = {
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 
-// Throws where a tensor has more elements than a layout of these sizes can need. The lists of topk
-// and flex may be wider than a row of blocks, so only their lines are counted.
+// Throws if a tensor has more elements than a layout of these sizes can need. The lists of topk and
+// flex may be wider than a row of blocks, so only their lines are counted.
 void check_elements(const base::Safetensors& file, const std::string& path, LayoutFormat format,
                     const LayoutSizes& sizes) {
   const LayoutView like = checked(sizes);
@@ -54,11 +54,11 @@ void check_elements(const base::Safetensors& file, const std::string& path, Layo
   }
 }
 
-// A safetensors file while its tensors are read.
+// A safetensors file whose tensors are being read.
 class Tensors {
  public:
-  // The sizes are those that were asked for, and become those of the file. They are compared before
-  // the tensors are read.
+  // `sizes` has the sizes that the caller expects, and gets the sizes of the file. They are
+  // compared before the tensors are read.
   Tensors(base::FileSystem& files, const std::string& path, LayoutFormat format, LayoutSizes* sizes)
       : path_(path) {
     file_ = base::read_safetensors(files, path, kMaxBytes, [&](const base::Safetensors& head) {
@@ -69,7 +69,7 @@ class Tensors {
 
   bool has(const std::string& name) const { return file_.tensors.contains(name); }
 
-  // The values of a tensor of any shape; empty where it may be missing and is.
+  // The values of a tensor of any shape. Empty if the tensor may be missing and is.
   template <typename T>
   std::vector<T> values(const std::string& name, bool may_be_missing = false) const {
     const auto found = file_.tensors.find(name);
@@ -90,7 +90,7 @@ class Tensors {
     return values;
   }
 
-  // indptr is I64 or I32.
+  // indptr has the dtype I64 or I32.
   std::vector<std::int64_t> offsets() const {
     const auto found = file_.tensors.find("indptr");
     if (found == file_.tensors.end() || found->second.type != base::TensorType::kI32) {
@@ -111,7 +111,7 @@ class Tensors {
     const auto number = [&](const char* key) { return number_of(metadata, key); };
     agree("R", number("R"), path_, &sizes->block_rows);
     agree("C", number("C"), path_, &sizes->block_columns);
-    // Unlike the others, Sq and Sk may be 0, so a stated 0 counts.
+    // Sq and Sk, unlike the other sizes, may be 0, so a size of 0 in the file counts too.
     if (metadata.contains("Sq")) agree_length("Sq", number("Sq"), &sizes->seq_q);
     if (metadata.contains("Sk")) agree_length("Sk", number("Sk"), &sizes->seq_k);
     agree("heads", number("heads"), path_, &sizes->heads);
@@ -120,7 +120,7 @@ class Tensors {
   void agree_length(const char* name, std::int64_t of_file, std::int64_t* size) const {
     agree(name, of_file, path_, size);
     if (of_file == 0 && *size != 0) {
-      base::fail(ErrorCode::kInvalidFile, "{}: {} is 0, not {} as was asked for", path_, name,
+      base::fail(ErrorCode::kInvalidFile, "{}: {} is 0, but the caller expects {}", path_, name,
                  *size);
     }
   }
@@ -141,8 +141,8 @@ class Tensors {
   base::Safetensors file_;
 };
 
-// Formats without a case are bitsets; read_exchange_file reads kLayout itself and gives kNpy and
-// kRaw to read_mask.
+// Formats without a case are bitsets. read_exchange_file reads kLayout itself, and calls read_mask
+// for kNpy and kRaw.
 BlockLayout read_tensors(base::FileSystem& files, const std::string& path, LayoutFormat format,
                          LayoutSizes sizes) {
   const Tensors in(files, path, format, &sizes);
@@ -177,8 +177,8 @@ BlockLayout read_tensors(base::FileSystem& files, const std::string& path, Layou
                      words(in.values<std::int32_t>("partial_bits", true)));
 }
 
-// Collects the tensors of a safetensors file; the arrays that it is given must stay until write().
-// A uint32 is written as I32, as base/safetensors.h has no type for it.
+// Collects the tensors of a safetensors file. The arrays must not change or move until write(). A
+// uint32 is written as I32, because base/safetensors.h has no type for it.
 class TensorWriter {
  public:
   template <typename T>
@@ -243,7 +243,7 @@ void write_tensors(base::FileSystem& files, const std::string& path, LayoutForma
     }
     case LayoutFormat::kFlex: {
       const FlexArrays arrays = to_flex(view);
-      // A BlockMask has the batches first; the file holds the mask of one.
+      // A BlockMask has batches as its first dimension; the file holds the mask of one batch.
       out.add("kv_num_blocks", {1, sizes.heads, rows}, arrays.kv_num_blocks);
       out.add("kv_indices", {1, sizes.heads, rows, view.columns()}, arrays.kv_indices);
       out.add("full_kv_num_blocks", {1, sizes.heads, rows}, arrays.full_kv_num_blocks);
@@ -260,7 +260,7 @@ void write_tensors(base::FileSystem& files, const std::string& path, LayoutForma
       const BitsetArrays arrays = to_bitset(view);
       const std::int64_t words = base::ceil_div(view.columns(), 32);
       out.add("kept", {sizes.heads, rows, words}, arrays.kept);
-      // It is not called "partial", because read_tensors() takes a tensor of that name for bytes.
+      // The name is not "partial", because read_tensors() reads a tensor of that name as bytes.
       out.add_unless_empty("partial_bits", {sizes.heads, rows, words}, arrays.partial);
       return write();
     }
@@ -287,7 +287,7 @@ void write_mask(base::FileSystem& files, const std::string& path, LayoutFormat f
 void agree(const char* name, std::int64_t of_file, const std::string& path, std::int64_t* size) {
   if (of_file == 0) return;
   if (*size != 0 && *size != of_file) {
-    base::fail(ErrorCode::kInvalidFile, "{}: {} is {}, not {} as was asked for", path, name,
+    base::fail(ErrorCode::kInvalidFile, "{}: {} is {}, but the caller expects {}", path, name,
                of_file, *size);
   }
   *size = of_file;
@@ -339,7 +339,7 @@ LayoutFormat layout_format(std::string_view name) {
     if (name == known) return format;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", known);
   }
-  base::fail(ErrorCode::kInvalidArgument, "no format of layouts is called '{}'; there are {}", name,
+  base::fail(ErrorCode::kInvalidArgument, "there is no format of layouts '{}'; there are {}", name,
              names);
 }
 

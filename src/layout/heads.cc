@@ -1,4 +1,4 @@
-// Stores heads that keep the same blocks once, or each by itself.
+// Stores heads that keep the same blocks once, or stores each head by itself.
 
 #include <algorithm>
 #include <map>
@@ -63,8 +63,8 @@ BlockLayout share_heads(const LayoutView& from) {
   from.validate();
   std::vector<std::int64_t> chosen;
   std::vector<std::int32_t> map;
-  // Heads are looked up by the digest of their columns, so there are few comparisons however many
-  // heads there are.
+  // Heads are found by the digest of their columns, so there are few comparisons, even with many
+  // heads.
   std::multimap<base::Digest, std::int32_t> known;
   for (std::int64_t query = 0; query < from.query_heads(); ++query) {
     const std::int64_t head = from.distinct_head(query);
@@ -98,7 +98,7 @@ BlockLayout part_heads(const LayoutView& from) {
 BlockLayout head_of(const LayoutView& from, std::int64_t head) {
   from.validate();
   if (head < 0 || (from.query_heads() > 1 && head >= from.query_heads())) {
-    base::fail(ErrorCode::kInvalidArgument, "no head {} in a layout for {}", head,
+    base::fail(ErrorCode::kInvalidArgument, "there is no head {} in a layout for {}", head,
                from.query_heads());
   }
   const std::int64_t chosen = from.distinct_head(from.query_heads() == 1 ? 0 : head);

@@ -22,8 +22,8 @@ struct BlockGrid {
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  // The least Sk for which each random() of the pattern has as many blocks to choose from; 0 where
-  // there is no random().
+  // The least Sk with which each random() of the pattern has the same number of blocks to choose
+  // from; 0 if there is no random().
   std::int64_t least_keys = 0;
   friend bool operator==(const BlockGrid&, const BlockGrid&) = default;
 };
@@ -47,7 +47,7 @@ BlockGrid grid_of(std::int64_t block_rows, std::int64_t block_columns,
   return grid;
 }
 
-// Block sizes of the leaves that depend on the length of the sequence.
+// Collects the block sizes of the leaves that depend on the length of the sequence.
 void find_context_blocks(const pattern::Node& node, std::vector<std::int64_t>* blocks) {
   pattern::each_leaf(node, [&](const pattern::leaves::Leaf& leaf) {
     const std::int64_t block = pattern::leaves::structure_of(leaf).context_block;
@@ -63,9 +63,9 @@ namespace annulus::inline v0 {
 struct LayoutQuery::Impl {
   Pattern pattern;
   LayoutSizes sizes;                 // the lengths in it are unused
-  std::vector<std::int64_t> chosen;  // block size of each random()
-  std::int64_t layer = 0;            // 0 where there is no random()
-  std::string text;                  // everything that the layout depends on, except the lengths
+  std::vector<std::int64_t> chosen;  // the block size of each random()
+  std::int64_t layer = 0;            // 0 if there is no random()
+  std::string text;                  // everything that determines the layout, except the lengths
   std::uint64_t hash = 0;
 
   layout::BlockGrid grid(std::int64_t seq_q, std::int64_t seq_k) const {
@@ -78,7 +78,7 @@ LayoutQuery::LayoutQuery(const Pattern& pattern, std::int64_t block_rows,
   auto made = std::make_shared<Impl>();
   made->pattern = pattern;
   made->sizes = {block_rows, block_columns, 0, 0, heads};
-  make_layout(pattern, made->sizes, {layer, 1});  // only to check pattern and sizes
+  make_layout(pattern, made->sizes, {layer, 1});  // called only to check the pattern and the sizes
   layout::find_context_blocks(pattern.node(), &made->chosen);
   if (!made->chosen.empty()) made->layer = layer;
   std::string layouts;
@@ -104,8 +104,8 @@ struct LayoutCache::Impl {
   struct Key {
     Query query;
     layout::BlockGrid grid;
-    // Equal hashes do not suffice, so texts are compared as well; most often both keys come from
-    // the same query.
+    // Equal hashes are not enough, so texts are compared too. Usually both keys come from the same
+    // query.
     friend bool operator==(const Key& a, const Key& b) {
       return a.grid == b.grid && (a.query == b.query || (a.query->hash == b.query->hash &&
                                                          a.query->text == b.query->text));
@@ -145,7 +145,8 @@ struct LayoutCache::Impl {
   }
 
   explicit Impl(const LayoutCacheLimits& limits) : cache({limits.bytes, limits.entries}) {}
-  // A lock of the cache stays held in a child of fork where another thread held it.
+  // In a child process after fork, a lock of the cache stays locked if another thread held it
+  // during the fork.
   Cache& here() {
     process.check("layout cache");
     return cache;

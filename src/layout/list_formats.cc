@@ -75,7 +75,7 @@ BlockLayout from_coo(const LayoutSizes& sizes, std::span<const std::int32_t> hea
   if (!heads.empty() || sizes.heads != 1) layout::check_count("heads", heads.size(), {count});
   if (!partial.empty()) layout::check_count("partial", partial.size(), {count});
   const std::size_t lines = layout::array_size("indptr", {sizes.heads, like.rows()});
-  // Counting sort by line (head and row): count the entries of each line, turn the counts into
+  // A counting sort by line (head and row): count the entries of each line, turn the counts into
   // offsets, and put each entry's index in its line. Within a line, Entries sorts by column.
   std::vector<std::int64_t> begin(lines + 1, 0);
   const auto line_of = [&](std::size_t at) {
@@ -140,7 +140,7 @@ BlockLayout from_topk(const LayoutSizes& sizes, std::int64_t k,
   if (!partial.empty()) {
     layout::check_count("partial", partial.size(), {sizes.heads, like.rows(), k});
   }
-  // With k = 0 `indices` is empty for any number of rows, so array_size bounds that number.
+  // With k = 0, `indices` is empty for any number of rows, so array_size() limits that number.
   const std::size_t lines = layout::array_size("indptr", {sizes.heads, like.rows()});
   Builder builder(sizes.block_rows, sizes.block_columns, sizes.seq_q, sizes.seq_k, sizes.heads);
   layout::Entries entries("indices", like.columns());
@@ -171,7 +171,7 @@ TopKArrays to_topk(const LayoutView& from) {
   if (!from.partial.empty()) to.partial.assign(to.indices.size(), 0);
   std::ptrdiff_t at = 0;
   for (std::int64_t query = 0; query < from.query_heads(); ++query) {
-    base::charge(from.rows());  // the blocks are charged with the array
+    base::charge(from.rows());  // array_size() charges the steps of the blocks
     for (std::int64_t row = 0; row < from.rows(); ++row, at += to.k) {
       const auto columns = from.row(from.distinct_head(query), row);
       const auto flags = from.partial_row(from.distinct_head(query), row);

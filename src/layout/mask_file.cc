@@ -15,7 +15,7 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 
 BlockLayout read_raw(base::FileSystem& files, const std::string& path, LayoutSizes sizes) {
   if (sizes.heads == 0) sizes.heads = 1;
-  // Nothing in the file says how large it should be, so no byte has to be seen.
+  // Nothing in the file states its size, so the check needs no bytes of it.
   const auto check = [&](std::span<const std::byte>, std::int64_t file_bytes) {
     const LayoutView like = checked(sizes);
     check_count("the mask", static_cast<std::size_t>(file_bytes),
@@ -26,8 +26,8 @@ BlockLayout read_raw(base::FileSystem& files, const std::string& path, LayoutSiz
   return from_mask(sizes, {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }
 
-// A file states the numbers of blocks. Lengths that were not asked for are then whole blocks;
-// stated ones must give the same numbers.
+// A file states the numbers of blocks. Lengths that the caller does not state are then whole
+// blocks. Stated lengths must give the same numbers.
 void take_shape(const std::vector<std::int64_t>& shape, const std::string& path,
                 LayoutSizes* sizes) {
   const std::size_t dims = shape.size();
@@ -38,7 +38,7 @@ void take_shape(const std::vector<std::int64_t>& shape, const std::string& path,
                path, dims);
   }
   agree("the number of heads", dims == 3 ? shape[0] : 1, path, &sizes->heads);
-  if (sizes->heads == 0) base::fail(ErrorCode::kInvalidFile, "{}: a mask of no head", path);
+  if (sizes->heads == 0) base::fail(ErrorCode::kInvalidFile, "{}: a mask without a head", path);
   const auto take_length = [&](const char* name, std::int64_t blocks, std::int64_t block,
                                std::int64_t* length) {
     if (*length != 0) return;

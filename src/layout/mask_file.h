@@ -1,7 +1,7 @@
 #ifndef ANNULUS_LAYOUT_MASK_FILE_H_
 #define ANNULUS_LAYOUT_MASK_FILE_H_
 
-// Files of one byte for each block: NumPy's, and bytes without a header.
+// Files with one byte for each block: NumPy's format, and bytes without a header.
 
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace annulus::layout {
 
 // Requires: kNpy or kRaw. Throws Error{kFile}, Error{kInvalidFile}, Error{kOutOfMemory}, and
-// Error{kInvalidArgument} where from_mask() does.
+// Error{kInvalidArgument} in the same cases as from_mask().
 BlockLayout read_mask(base::FileSystem& files, const std::string& path, LayoutFormat format,
                       LayoutSizes sizes);
 

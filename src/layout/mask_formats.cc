@@ -14,7 +14,7 @@ std::int64_t words_of(const LayoutView& layout) {
   return base::ceil_div(layout.columns(), kWordBits);
 }
 
-// Calls use(query head, row, line) for each row of blocks, lines counted from 0.
+// Calls use(query head, row, line) for each row of blocks. Lines are numbered from 0.
 template <typename Use>
 void each_line(const LayoutView& layout, const Use& use) {
   std::int64_t line = 0;
@@ -74,8 +74,8 @@ std::vector<std::uint8_t> to_mask(const LayoutView& from) {
   return mask;
 }
 
-// Bits beyond the columns and partial bits of blocks that are not kept are errors, so that
-// to_bitset gives the same words back.
+// Throws for bits beyond the columns, and for partial bits of blocks that are not kept. So
+// to_bitset() returns the same words again.
 BlockLayout from_bitset(const LayoutSizes& sizes, std::span<const std::uint32_t> kept,
                         std::span<const std::uint32_t> partial) {
   const base::Work work({}, "reading a bitset");
@@ -92,7 +92,7 @@ BlockLayout from_bitset(const LayoutSizes& sizes, std::span<const std::uint32_t>
       const std::uint32_t flags = partial.empty() ? 0 : partial[at];
       if ((flags & ~kept[at]) != 0) {
         base::fail(ErrorCode::kInvalidArgument,
-                   "word {} calls blocks partial that are not kept: {:#x} of {:#x}", at, flags,
+                   "word {} marks blocks as partial that are not kept: {:#x} of {:#x}", at, flags,
                    kept[at]);
       }
       for (std::int64_t bit = 0; bit < layout::kWordBits; ++bit) {

@@ -13,11 +13,11 @@ namespace annulus::layout {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kPrefix = 12;  // with the header's length, of any version
-// The most that version 1 can say; the header of a mask has about a hundred.
+constexpr std::size_t kPrefix = 12;  // bytes that hold the length of the header in any version
+// The largest header of version 1. The header of a mask has about a hundred bytes.
 constexpr std::size_t kMaxHeader = 65535;
 
-// Requires: kPrefix bytes. Only versions after the first have a length of 4 bytes.
+// Requires: kPrefix bytes. In version 1 the length has 2 bytes; in later versions it has 4.
 std::size_t header_begin(std::span<const std::byte> head) {
   return head[6] == std::byte{1} ? 10 : 12;
 }
@@ -88,7 +88,7 @@ class Header {
       skip();
       std::int64_t size = 0;
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
-      if (error != std::errc() || size < 0) refuse("a size that is no whole number");
+      if (error != std::errc() || size < 0) refuse("a size that is not a whole number");
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       shape.push_back(size);
       if (shape.size() > 8) refuse("more than 8 dimensions");
@@ -112,10 +112,10 @@ std::size_t npy_head_bytes(std::span<const std::byte> head, std::uint64_t file_b
   const auto refuse = [&](const char* reason) {
     base::fail(ErrorCode::kInvalidFile, "{}: {}", what, reason);
   };
-  if (file_bytes < kPrefix) refuse("does not begin as an npy file does");
+  if (file_bytes < kPrefix) refuse("does not begin like an npy file");
   if (head.size() < kPrefix) return kPrefix;
   if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
-    refuse("does not begin as an npy file does");
+    refuse("does not begin like an npy file");
   }
   const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(head[at]); };
   const std::uint32_t version = byte(6);

@@ -21,8 +21,8 @@ class Grid {
       : layout_(layout) {
     layout.validate();
     if (options.head < 0 || (layout.query_heads() > 1 && options.head >= layout.query_heads())) {
-      base::fail(ErrorCode::kInvalidArgument, "no head {} in a layout for {}", options.head,
-                 layout.query_heads());
+      base::fail(ErrorCode::kInvalidArgument, "there is no head {} in a layout for {}",
+                 options.head, layout.query_heads());
     }
     if (options.max_cells < 0 || options.max_cells > kMaxCells) {
       base::fail(ErrorCode::kInvalidArgument, "a picture of {} cells; give 1 to {}, or 0",
@@ -30,7 +30,7 @@ class Grid {
     }
     const std::int64_t most = options.max_cells == 0 ? default_cells : options.max_cells;
     const std::int64_t head = layout.distinct_head(layout.query_heads() == 1 ? 0 : options.head);
-    // Rows and columns have one scale, so that a square grid gives a square picture.
+    // Rows and columns have the same scale, so a square grid gives a square picture.
     scale_ = std::max<std::int64_t>(
         {1, base::ceil_div(layout.rows(), most), base::ceil_div(layout.columns(), most)});
     rows_ = base::ceil_div(layout.rows(), scale_);
@@ -62,8 +62,8 @@ class Grid {
     if (cell.kept < blocks(row, column)) return '-';
     return cell.partial > 0 ? '+' : '#';
   }
-  // A cell's shade in 16 steps, so that neighbours with the same shade are drawn as one rectangle.
-  // A partial block weighs half.
+  // The shade of a cell, in 16 steps, so that neighbours with the same shade are drawn as one
+  // rectangle. A partial block counts half.
   int shade(std::int64_t row, std::int64_t column) const {
     const Cell& cell = at(row, column);
     const double weight = static_cast<double>(2 * cell.kept - cell.partial) / 2;
@@ -92,7 +92,7 @@ class Grid {
   std::string caption_;
 };
 
-// The colour of a shade: 0 is for nothing kept, 16 for blocks that are all kept and full.
+// The colour of a shade. 0 means that nothing is kept, and 16 that all blocks are kept and full.
 std::string colour(int shade) {
   return shade == 0 ? "#f4f4f4" : base::hsl_colour(212, 0.6, (88 - shade * 3.5) / 100);
 }
@@ -131,7 +131,7 @@ std::string text_picture(const LayoutView& view, const PictureOptions& options) 
 
 std::string svg_picture(const LayoutView& view, const PictureOptions& options) {
   const layout::Grid grid(view, options, 256);
-  // Room on the left and above for the names of the axes, and below for the legend.
+  // Space on the left and at the top for the names of the axes, and at the bottom for the legend.
   constexpr std::int64_t kLeft = 30, kRight = 12, kTop = 54, kLegend = 34;
   const std::int64_t cell =
       std::max<std::int64_t>(2, 768 / std::max<std::int64_t>({1, grid.rows(), grid.columns()}));

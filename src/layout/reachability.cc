@@ -1,5 +1,5 @@
-// Finds which blocks information reaches, layer by layer, as one row of bits for each row of
-// blocks.
+// Computes which blocks information reaches, layer by layer. Each row of blocks has one row of
+// bits.
 
 #include <algorithm>
 #include <bit>
@@ -13,9 +13,11 @@
 namespace annulus::layout {
 namespace {
 
-// Two matrices of bits are kept at a time, which are 4 GiB for so many pairs.
+// The most pairs of blocks. Two matrices with a bit for each pair are stored at a time, which take
+// 4 GiB for this number.
 constexpr double kMaxPairs = 17179869184.0;  // 2^34
-// More layers than any model has. Each takes an entry of the result, even after nothing changes.
+// More layers than any model has. Each layer adds an entry to the result, even if nothing changes
+// any more.
 constexpr int kMaxLayers = 1024;
 
 // A matrix of bits: rows of blocks by columns of blocks.
@@ -27,7 +29,7 @@ class Bits {
     line(row)[column / 64] |= std::uint64_t{1} << (column % 64);
   }
   void unite(std::int64_t row, const Bits& other, std::int64_t other_row) {
-    base::charge(1 + words_ / 4);  // four words take a step
+    base::charge(1 + words_ / 4);  // one step for four words
     std::uint64_t* to = line(row);
     const std::uint64_t* from = other.line(other_row);
     for (std::int64_t word = 0; word < words_; ++word) to[word] |= from[word];
@@ -45,7 +47,7 @@ class Bits {
   std::vector<std::uint64_t> bits_;
 };
 
-// Blocks [begin, end) of an axis that share a position with [first, last]; empty where none does.
+// The blocks [begin, end) of an axis that have a position in [first, last]; empty if no block does.
 struct Overlap {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -72,12 +74,13 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
   const std::int64_t columns = view.columns();
   const double all = static_cast<double>(rows) * static_cast<double>(columns);
   if (all > layout::kMaxPairs) {
-    base::fail(ErrorCode::kUnsupported,
-               "reachability of {} x {} blocks takes a bit for each; reblock() to larger ones",
-               rows, columns);
+    base::fail(
+        ErrorCode::kUnsupported,
+        "reachability of {} x {} blocks takes a bit for each pair; use larger blocks by reblock()",
+        rows, columns);
   }
-  const std::int64_t shift = view.seq_k - view.seq_q;  // added to a row it gives its position
-  std::set<std::int64_t> heads;                        // distinct heads that some query head has
+  const std::int64_t shift = view.seq_k - view.seq_q;  // row + shift is the row's position
+  std::set<std::int64_t> heads;                        // the distinct heads of all query heads
   for (std::int64_t head = 0; head < view.query_heads(); ++head) {
     heads.insert(view.distinct_head(head));
   }
@@ -89,8 +92,8 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
       base::charge(static_cast<std::int64_t>(view.row(head, row).size()));
       for (const std::int32_t column : view.row(head, row)) once.set(row, column);
     }
-    // A row keeps what it has (the residual connection). Later layers take that over from
-    // `reached`.
+    // A row keeps the information that it has (the residual connection). Later layers take this
+    // from `reached`.
     const auto own =
         layout::overlap(row * view.block_rows + shift, (row + 1) * view.block_rows - 1 + shift,
                         view.seq_k, view.block_columns);
@@ -102,7 +105,7 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
     base::charge(static_cast<std::int64_t>(all / 64));
     shares.push_back(all > 0 ? reached.count() / all : 0);
     if (layer == layers) break;
-    // Nothing changed, and nothing will.
+    // Nothing changed, so nothing will change in later layers.
     if (layer > 1 && shares.back() == shares[shares.size() - 2]) {
       shares.resize(static_cast<std::size_t>(layers), shares.back());
       break;
@@ -111,7 +114,8 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (const std::int64_t head : heads) {
         for (const std::int64_t column : view.row(head, row)) {
-          // The rows of blocks at the positions of these keys pass on what they have reached.
+          // The rows of blocks at the positions of these keys pass on all information that has
+          // reached them.
           const auto sources = layout::overlap(column * view.block_columns - shift,
                                                (column + 1) * view.block_columns - 1 - shift,
                                                view.seq_q, view.block_rows);

@@ -1,6 +1,6 @@
-// Slices and other block sizes: both look at the layout through segments and through blocks of
-// another size. For each block of the result the pairs that belong to full blocks are counted; it
-// is full where these are all its pairs.
+// Slices and other block sizes. Both read the layout as segments, and write blocks of another size.
+// For each block of the result, the pairs that belong to full blocks are counted. The block is full
+// if these are all its pairs.
 
 #include <algorithm>
 #include <limits>
@@ -19,7 +19,7 @@ struct Range {
   std::int64_t end = 0;
 };
 
-// Maps rows of one axis of the layout to rows of the result, in which the segments follow one
+// Maps rows of one axis of the layout to rows of the result, in which segments are placed one after
 // another.
 class Axis {
  public:
@@ -46,11 +46,11 @@ class Axis {
 
   std::int64_t length() const { return length_; }
 
-  // Calls use(Range) for each piece of the result that rows [range.begin, range.end) of the layout
-  // become.
+  // Calls use(Range) for each piece of the result to which rows [range.begin, range.end) of the
+  // layout are mapped.
   template <typename Use>
   void each(Range range, const Use& use) const {
-    // furthest_ ascends, so a binary search skips the parts that all end before the range.
+    // furthest_ ascends, so a binary search skips all parts that end before the range.
     auto at = static_cast<std::size_t>(
         std::upper_bound(furthest_.begin(), furthest_.end(), range.begin) - furthest_.begin());
     for (; at < parts_.size() && parts_[at].begin < range.end; ++at) {
@@ -62,8 +62,8 @@ class Axis {
     }
   }
 
-  // The inverse: calls use(Range) for each piece of the layout that rows [range.begin, range.end)
-  // of the result come from.
+  // The inverse mapping: calls use(Range) for each piece of the layout from which rows
+  // [range.begin, range.end) of the result come.
   template <typename Use>
   void each_source(Range range, const Use& use) const {
     base::charge(static_cast<std::int64_t>(parts_.size()));
@@ -78,12 +78,12 @@ class Axis {
 
  private:
   struct Part {
-    std::int64_t begin = 0;  // in the layout
+    std::int64_t begin = 0;  // first row in the layout
     std::int64_t end = 0;
     std::int64_t local = 0;  // first row in the result
   };
-  std::vector<Part> parts_;  // by begin
-  // For each part, the largest end among it and those before it.
+  std::vector<Part> parts_;  // sorted by begin
+  // For each part, the largest end of this part and of all parts before it.
   std::vector<std::int64_t> furthest_;
   std::int64_t length_ = 0;
 };
@@ -96,8 +96,8 @@ class Row {
         seq_k_(seq_k),
         visible_(static_cast<std::size_t>(columns), kUntouched) {}
 
-  // Adds that `rows` rows see columns [range.begin, range.end), which belong to a block of this
-  // class.
+  // Adds the fact that `rows` rows see columns [range.begin, range.end), which belong to a block of
+  // this class.
   void add(std::int64_t rows, Range range, Block block) {
     for (std::int64_t column = range.begin / block_columns_; column * block_columns_ < range.end;
          ++column) {
@@ -113,7 +113,7 @@ class Row {
     }
   }
 
-  // Writes the row, of `rows` rows, and begins another.
+  // Writes this row of blocks, which has `rows` rows, and begins another.
   void finish(std::int64_t rows, Builder* builder) {
     std::sort(touched_.begin(), touched_.end());
     for (const std::int64_t column : touched_) {
@@ -135,17 +135,17 @@ class Row {
 
   std::int64_t block_columns_;
   std::int64_t seq_k_;
-  std::vector<std::int64_t> visible_;  // pairs of full blocks, by column
-  std::vector<std::int64_t> touched_;  // columns
+  std::vector<std::int64_t> visible_;  // the pairs in full blocks of each column of blocks
+  std::vector<std::int64_t> touched_;  // the columns that the row has so far
 };
 
-// For each row of blocks of the result, looks at the rows of blocks that its rows come from, and
-// adds each of their blocks where the columns put it. A partial block adds no visible pairs, so the
-// result is full only where full blocks cover it.
+// For each row of blocks of the result, reads the rows of blocks that its rows come from, and adds
+// each of their blocks at its mapped columns. A partial block adds no visible pairs, so a block of
+// the result is full only if full blocks cover it.
 BlockLayout resample(const LayoutView& from, const Axis& rows, const Axis& columns,
                      std::int64_t block_rows, std::int64_t block_columns) {
   const base::Work work({}, "taking a layout apart");
-  BlockLayout to;  // has only the sizes, to count blocks and check them
+  BlockLayout to;  // only the sizes are set, to count blocks and check them
   to.block_rows = block_rows;
   to.block_columns = block_columns;
   to.seq_q = rows.length();

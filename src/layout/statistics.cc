@@ -8,7 +8,7 @@
 namespace annulus::layout {
 namespace {
 
-// How many blocks the rows, or the columns, have.
+// The numbers of blocks in the rows, or in the columns.
 struct Load {
   std::int64_t shortest = 0;
   std::int64_t longest = 0;
@@ -33,7 +33,7 @@ struct Load {
 
 namespace annulus::inline v0 {
 
-// Blocks, rows and columns are counted over distinct heads; only the density is over query heads.
+// Blocks, rows and columns are counted over distinct heads. Only the density is over query heads.
 LayoutStatistics statistics(const LayoutView& view) {
   const base::Work work({}, "counting the blocks of a layout");
   view.validate();

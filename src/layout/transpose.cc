@@ -6,7 +6,8 @@
 
 namespace annulus::inline v0 {
 
-// Blocks are put into their columns in the order of rows, so each column is sorted without a sort.
+// Blocks are appended to their columns in the order of rows, so each column is in ascending order
+// without sorting.
 BlockLayout transpose(const LayoutView& from) {
   const base::Work work({}, "transposing a layout");
   from.validate();
@@ -19,7 +20,7 @@ BlockLayout transpose(const LayoutView& from) {
   to.head_map.assign(from.head_map.begin(), from.head_map.end());
   const std::int64_t rows = from.rows();
   const std::int64_t columns = from.columns();
-  // A small layout may have many columns.
+  // Even a layout with few blocks may have many columns.
   const double lines = static_cast<double>(from.heads) * static_cast<double>(columns);
   base::expect(static_cast<std::int64_t>(std::min(3 * lines, 9e18)), "the offsets of the columns");
   constexpr std::int64_t kColumnsOfCharge = 4096;

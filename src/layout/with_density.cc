@@ -1,5 +1,5 @@
-// A layout with a wanted number of blocks. Every decision uses whole numbers, so the result is the
-// same on every machine.
+// Makes a layout with a wanted number of blocks. Every decision uses whole numbers, so the result
+// is the same on every machine.
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,8 @@
 namespace annulus::layout {
 namespace {
 
-// Divides `wanted` among weights whose sum is `whole`. The sum of the shares up to each weight is
-// rounded down, so that all shares add up to `wanted` and none exceeds its weight.
+// Divides `wanted` among weights whose sum is `whole`. The running sum of the shares is rounded
+// down at each weight, so all shares add up to `wanted` and none exceeds its weight.
 class Shares {
  public:
   Shares(std::int64_t wanted, std::int64_t whole) : wanted_(wanted), whole_(whole) {}
@@ -64,7 +64,8 @@ class Pruner {
     }
     if (wanted < firm) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "head {} has {} blocks on the diagonal and in column 0, which stay; {} are wanted",
+                 "head {} has {} blocks on the diagonal and in column 0, which are always kept; {} "
+                 "are wanted",
                  head_, firm, wanted);
     }
     Shares shares(wanted - firm, optional);
@@ -95,7 +96,7 @@ class Pruner {
 
   const LayoutView& layout_;
   std::int64_t head_;
-  // The blocks of one row that are never dropped, and its other blocks.
+  // The blocks of one row that are never dropped, and the other blocks of the row.
   std::vector<Candidate> firm_, optional_;
 };
 
@@ -161,8 +162,8 @@ class Adder {
     row_.insert(row_.end(), candidates_.begin(), candidates_.begin() + share);
   }
 
-  // Adds missing blocks outwards from the diagonal. On each side distances do not descend, so the
-  // nearer of the two next blocks is always the nearest of all.
+  // Adds missing blocks outwards from the diagonal. On each side distances never decrease, so the
+  // nearer of the next two blocks is always the nearest of all.
   void add_nearest(std::int64_t row, std::int64_t share) {
     const std::int64_t position = row * layout_.block_rows + layout_.seq_k - layout_.seq_q;
     std::int64_t right =
@@ -197,7 +198,7 @@ BlockLayout with_density(const LayoutView& layout, Density d, const LayoutView* 
   }
   const double all = static_cast<double>(layout.rows()) * static_cast<double>(layout.columns());
   if (all > 9e15) {
-    base::fail(ErrorCode::kUnsupported, "{} x {} blocks are too many to share out exactly",
+    base::fail(ErrorCode::kUnsupported, "{} x {} blocks are too many to divide exactly",
                layout.rows(), layout.columns());
   }
   const auto wanted = static_cast<std::int64_t>(std::llround(d.value * all));
