@@ -1,4 +1,4 @@
-// The functions of the public handle of an append plan, each a few lines that call src/batch.
+// The functions of an append plan's public handle. Each has a few lines that call src/batch.
 #include "annulus/batch.h"
 
 #include "api/impl.h"

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_API_ATTACHED_H_
 #define ANNULUS_API_ATTACHED_H_
 
-// Work that goes on beside the callers of a device and uses its parts, though it is no part of it:
-// the device's end stops all of it first.
+// Work that runs on other threads than the callers of a device and uses parts of the device without
+// being a part of it. The end of the device stops all such work first.
 
 #include <algorithm>
 #include <memory>
@@ -17,9 +17,9 @@ namespace annulus::api {
 class AttachedWork {
  public:
   virtual ~AttachedWork() = default;
-  // Returns when nothing of the device is used any more. May be called again, from any thread.
+  // Returns when nothing of the device is used any more. It may be called again, from any thread.
   virtual void stop() = 0;
-  // Whether the calling thread is the one that does the work, in a callback of the host's.
+  // Whether the calling thread is the thread that does the work, inside a callback of the host.
   virtual bool runs_here() const = 0;
 };
 
@@ -29,13 +29,14 @@ class Attached {
   Attached(const Attached&) = delete;
   Attached& operator=(const Attached&) = delete;
   ~Attached() {
-    if (!process_.is_here()) return;  // a child of fork has no other threads
+    if (!process_.is_here()) return;  // a child process after fork has no other threads
     for (const std::weak_ptr<AttachedWork>& each : all_) {
       if (const auto work = each.lock()) work->stop();
     }
   }
 
-  // Whether the calling thread does such work, so that the device cannot wait for its end here.
+  // Whether the calling thread does such work. If it does, the device cannot wait here for the end
+  // of the work.
   bool runs_here() const {
     const std::lock_guard lock(mutex_);
     return std::ranges::any_of(all_, [](const std::weak_ptr<AttachedWork>& each) {
@@ -52,7 +53,7 @@ class Attached {
 
  private:
   const base::ProcessMark process_;
-  mutable std::mutex mutex_;  // guards all_
+  mutable std::mutex mutex_;  // protects all_
   std::vector<std::weak_ptr<AttachedWork>> all_;
 };
 

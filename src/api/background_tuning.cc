@@ -1,4 +1,4 @@
-// Tuning beside a host that goes on working. A build with ANNULUS_TUNER=OFF has tune_left_out.cc in
+// Tuning while the host continues to work. A build with ANNULUS_TUNER=OFF has tune_left_out.cc in
 // place of this file.
 #include <algorithm>
 #include <cmath>
@@ -17,12 +17,12 @@ namespace annulus {
 namespace api {
 namespace {
 
-// How long it takes at most until a new problem of the host's is seen.
+// The longest time until a new problem of the host is noticed.
 constexpr std::chrono::milliseconds kLook{200};
 
 std::chrono::steady_clock::duration duration_of(double seconds) {
   using Duration = std::chrono::steady_clock::duration;
-  constexpr double kYear = 365.0 * 24 * 3600;  // as good as for ever, and no clock overflows
+  constexpr double kYear = 365.0 * 24 * 3600;  // practically no limit, and no clock overflows
   return std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(std::min(seconds, kYear)));
 }
@@ -30,7 +30,8 @@ std::chrono::steady_clock::duration duration_of(double seconds) {
 void check(const BackgroundTuningOptions& options) {
   if (!(options.ask_again_seconds > 0)) {
     base::fail(ErrorCode::kInvalidArgument,
-               "ask_again_seconds is {}; give how long to wait after a no, more than 0",
+               "ask_again_seconds is {}; give the seconds to wait after may_measure returned "
+               "false, more than 0",
                options.ask_again_seconds);
   }
   if (!(options.time_limit_seconds >= 0)) {
@@ -104,7 +105,7 @@ bool TuningWork::runs_here() const {
 void TuningWork::cancel() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;
-  if (!running_) ended_ = true;  // a task that comes later does nothing
+  if (!running_) ended_ = true;  // a task that starts later does nothing
   changed_.notify_all();
 }
 
@@ -118,7 +119,7 @@ void TuningWork::pause() {
 void TuningWork::resume() {
   const std::lock_guard lock(mutex_);
   if (pauses_ == 0) {
-    base::fail(ErrorCode::kInvalidArgument, "background tuning is resumed that was not paused");
+    base::fail(ErrorCode::kInvalidArgument, "a background tuning is resumed but not paused");
   }
   --pauses_;
   changed_.notify_all();
@@ -135,8 +136,9 @@ bool TuningWork::wait(double seconds) {
   }
   std::unique_lock lock(mutex_);
   if (runs_on_ == std::this_thread::get_id()) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "a callback of a background tuning waits for it, and it waits for its callback");
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "a callback of a background tuning waits for the tuning, which waits for the callback");
   }
   woken_ = true;
   changed_.notify_all();
@@ -161,7 +163,7 @@ void TuningWork::note(const std::string& text) {
   device_.noted->write_once(device_.log, text.substr(0, text.find('\n')));
 }
 
-// Calls a function of the host's, whose exceptions make no search fail.
+// Calls a function of the host. An exception of that function does not end the search.
 template <typename Call>
 void TuningWork::tell(const char* name, const Call& call) {
   try {
@@ -194,7 +196,7 @@ void TuningWork::begin() {
       changed_.wait_for(lock, duration_of(options_.ask_again_seconds), [&] { return stopping_; });
     }
   }
-  measuring_ = true;  // before the device's turn has come, so that pause() waits for both
+  measuring_ = true;  // set before it is the device's turn, so that pause() waits for both
   ++status_.measurements;
   lock.unlock();
   device_.measuring.lock();
@@ -223,7 +225,7 @@ void TuningWork::run() {
     running_ = true;
     runs_on_ = std::this_thread::get_id();
   }
-  // What it does between measurements spoils no capture of a graph by another thread.
+  // Work between measurements must not break a capture of a graph by another thread.
   const device::RelaxedCapture relaxed(device_.context->table());
   try {
     work();
@@ -232,7 +234,7 @@ void TuningWork::run() {
       note(fmt::format("background tuning has ended: {}", error.what()));
       const std::lock_guard lock(mutex_);
       status_.last_error = error.what();
-    } catch (const std::bad_alloc&) {  // there is no memory for the reason either
+    } catch (const std::bad_alloc&) {  // there is no memory for the reason
     }
   }
   const std::lock_guard lock(mutex_);
@@ -242,7 +244,7 @@ void TuningWork::run() {
   changed_.notify_all();
 }
 
-// The next problem to tune; nothing where there is none now.
+// The next problem to tune; nullopt if there is none now.
 std::optional<shape_log::PlannedProblem> TuningWork::next() {
   const std::lock_guard lock(mutex_);
   if (!takes_planned()) {
@@ -265,7 +267,7 @@ std::optional<shape_log::PlannedProblem> TuningWork::next() {
 }
 
 void TuningWork::work() {
-  bool behind = false;  // some plan has not got its kernel yet
+  bool behind = false;  // some plan does not have its kernel yet
   while (true) {
     {
       const std::lock_guard lock(mutex_);
@@ -344,7 +346,7 @@ bool TuningWork::tune_one(const shape_log::PlannedProblem& problem) {
                                                    : status_.already_there);
       }
       tally.add(base::Count::background_tunes);
-      // A search that was ended before it had tried a candidate has no result.
+      // A search that ended before it had tried a candidate has no result.
       const bool stored = result.status != TuneStatus::kPartial || result.tried > 1;
       if (stored) tell_tuned(problem, result);
       anything_new = anything_new || (stored && result.status != TuneStatus::kAlreadyThere);
@@ -359,7 +361,7 @@ bool TuningWork::tune_one(const shape_log::PlannedProblem& problem) {
     }
     note(fmt::format("a problem could not be tuned in the background: {}", error.what()));
     const auto* known = dynamic_cast<const Error*>(&error);
-    // The context is lost, and with it whatever else would be tuned.
+    // The context is lost, and nothing more can be tuned on it.
     if (known != nullptr && known->code() == ErrorCode::kFault) throw;
     return false;
   }

@@ -1,4 +1,4 @@
-// The functions of the public handle of a batch plan, each a few lines that call src/batch.
+// The functions of a batch plan's public handle. Each has a few lines that call src/batch.
 #include "annulus/batch.h"
 
 #include "api/impl.h"
@@ -52,8 +52,8 @@ BatchInfo describe(const batch::BatchRunner& runner) {
           .device_bytes = runner.device_bytes()};
 }
 
-// Calls make() with the tuned configurations, and if that fails without them. Returns what was made
-// and where the configurations are from.
+// Calls make() with the tuned configurations, and again without them if that fails. Returns the
+// result, and the origin of the configurations.
 template <typename Make>
 auto make_tuned(const planner::TunedBatch& tuned, const BatchOptions& untuned,
                 const Device::Impl& device, const Make& make) {
@@ -61,7 +61,7 @@ auto make_tuned(const planner::TunedBatch& tuned, const BatchOptions& untuned,
     try {
       return std::pair(make(tuned.options), tuned.origins);
     } catch (const Error& error) {
-      // They may need more workspace than there is, and are none the worse for that.
+      // Tuned configurations may need more workspace than there is, and are still valid.
       const bool lacks_room =
           error.code() == ErrorCode::kOutOfMemory && untuned.max_workspace_bytes > 0;
       for (const tuned::TunedStore::Found& found : tuned.found) {

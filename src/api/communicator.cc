@@ -1,4 +1,4 @@
-// The functions of the public handle of a communicator, each a few lines that call src/exchange.
+// The functions of a communicator's public handle. Each has a few lines that call src/exchange.
 #include "annulus/communicator.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ exchange::NcclPointer nccl_of(const Device::Impl& device) {
   return exchange::open_nccl(*device.context, device.info.name.starts_with("sim:"));
 }
 
-// What a rank brings to the others before they open a communicator: a zero, and behind it rank 0's
-// id; or the code of its error, and behind it the text.
+// The message of a rank to the others before they open a communicator: a zero and, on rank 0, the
+// id after it; or the code of the rank's error and then its text.
 std::vector<std::byte> brought(const CommunicatorId* id, const std::optional<Error>& error) {
   std::vector<std::byte> bytes = {
       static_cast<std::byte>(error ? static_cast<int>(error->code()) : 0)};
@@ -36,7 +36,7 @@ std::vector<std::byte> brought(const CommunicatorId* id, const std::optional<Err
   return bytes;
 }
 
-// Rank 0's id. Throws the first rank's error, where there is one.
+// The id of rank 0. Throws the error of the first rank that has one.
 CommunicatorId id_of(const std::vector<std::vector<std::byte>>& all) {
   CommunicatorId id;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -47,7 +47,7 @@ CommunicatorId id_of(const std::vector<std::vector<std::byte>>& all) {
     const bool known = code >= 1 && code <= static_cast<int>(ErrorCode::kCommunication);
     const std::string text =
         known ? std::string(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1)
-              : "it brought something else than a communicator is opened by";
+              : "it brought bytes that cannot open a communicator";
     base::fail(known ? static_cast<ErrorCode>(code) : ErrorCode::kInvalidArgument,
                "rank {} of {}: {}", rank, all.size(), text);
   }

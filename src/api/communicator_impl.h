@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_COMMUNICATOR_IMPL_H_
 #define ANNULUS_API_COMMUNICATOR_IMPL_H_
 
-// What the handle of a communicator holds.
+// The contents of a communicator's handle.
 
 #include <memory>
 
@@ -25,7 +25,7 @@ struct Communicator::Impl {
 
 namespace annulus::api {
 
-// The rank behind a handle. Throws Error{kDevice} in a child of the process that opened it.
+// The rank of a handle. Throws Error{kDevice} in a child of the process that opened it.
 std::shared_ptr<exchange::Rank> inside(const Communicator& communicator);
 
 }  // namespace annulus::api

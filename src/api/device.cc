@@ -1,4 +1,4 @@
-// The functions of the public handle of a device, each a few lines that call the rooms below.
+// The functions of a device's public handle. Each has a few lines that call other folders.
 #include <chrono>
 #include <cstdint>
 

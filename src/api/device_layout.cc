@@ -1,4 +1,4 @@
-// The public function of layouts made on a device.
+// The public function that makes a layout on a device.
 #include "annulus/layout.h"
 
 #include "api/impl.h"

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_DEVICE_NAME_H_
 #define ANNULUS_API_DEVICE_NAME_H_
 
-// The text that names a device: "cuda:0", "cuda" for the first GPU, "sim:sm_80", "sim:sm_90a:3".
+// The text that names a device: "cuda:0", "cuda" for the first GPU, "sim:sm_80", or "sim:sm_90a:3".
 
 #include <string>
 #include <string_view>

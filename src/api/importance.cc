@@ -1,4 +1,4 @@
-// The public handle of a tracker.
+// The public handle of an importance tracker.
 #include "annulus/selection.h"
 
 #include "api/impl.h"

@@ -1,4 +1,4 @@
-// What is installed, asked without opening a device.
+// Reports what is installed without opening a device.
 #include "annulus/kernels.h"
 
 #include <algorithm>

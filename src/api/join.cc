@@ -1,4 +1,5 @@
-// The functions of the public handles of joins and of gathers, each a few lines that call src/join.
+// The functions of the public handles of joins and gathers. Each has a few lines that call
+// src/join.
 #include "annulus/join.h"
 
 #include "api/communicator_impl.h"
@@ -15,14 +16,14 @@ struct JoinPlan::Impl {
   join::Joiner joiner;
   Communicator communicator;
   JoinInfo info;
-  device::ContextPointer context;  // which the kernels need
+  device::ContextPointer context;  // used by the kernels
   base::ProcessMark process{};
 };
 
 struct GatherPlan::Impl {
   join::Gatherer gatherer;
   Communicator communicator;
-  device::ContextPointer context;  // which the kernels need
+  device::ContextPointer context;  // used by the kernels
   base::ProcessMark process{};
 };
 
@@ -32,11 +33,11 @@ void check_ranks(const Device& device, const Communicator& communicator, const c
   const Device::Impl& inside = api::inside(device);
   const std::shared_ptr<exchange::Rank> of = api::inside(communicator);
   if (of->context()->handle() != inside.context->handle()) {
-    base::fail(ErrorCode::kInvalidArgument, "the communicator is of {} and the {} is asked of {}",
+    base::fail(ErrorCode::kInvalidArgument, "the communicator has {} and the {} needs {}",
                of->context()->info().name, what, inside.context->info().name);
   }
   if (communicator.ranks() > kMostMergeInputs) {
-    base::fail(ErrorCode::kUnsupported, "a {} over {} ranks; {} have a kernel, and more have none",
+    base::fail(ErrorCode::kUnsupported, "a {} over {} ranks; there are kernels for {} at most",
                what, communicator.ranks(), kMostMergeInputs);
   }
 }

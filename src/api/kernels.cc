@@ -1,4 +1,4 @@
-// Kernels compiled ahead, and what is done with folders of compiled kernels.
+// Compiles kernels ahead, and lists, checks and cleans folders of compiled kernels.
 #include "annulus/kernels.h"
 
 #include <algorithm>
@@ -28,14 +28,14 @@ namespace annulus {
 namespace api {
 namespace {
 
-// What kernels are compiled for.
+// A target for which kernels are compiled.
 struct Target {
   std::string name;
   std::shared_ptr<const jit::Compiler> compiler;
-  planner::Planner planner;  // without the parts of a device
+  planner::Planner planner;  // has no parts of a device
 };
 
-// What all targets of a call share.
+// The parts that all targets of a call share.
 struct Workshop {
   const WarmOptions& options;
   base::Environment environment;
@@ -43,7 +43,7 @@ struct Workshop {
   std::shared_ptr<const abi::NvrtcLibrary> nvrtc;
   std::shared_ptr<const jit::TemplateSet> templates;
   std::map<jit::ImageKind, std::shared_ptr<const jit::Compiler>> compilers;
-  std::map<bool, device::DriverPointer> drivers;  // by whether it is the simulator
+  std::map<bool, device::DriverPointer> drivers;  // the key is whether it is the simulator
 
   const std::shared_ptr<const jit::Compiler>& compiler(jit::ImageKind kind) {
     auto& made = compilers[kind];
@@ -74,7 +74,7 @@ Target target_of(Workshop& shop, const std::string& name, const device::DeviceIn
                       shop.log)};
 }
 
-// A device that is here, real or simulated, with its own limits. No context is made.
+// A device of this machine, real or simulated, with its own limits. No context is made.
 Target target_here(Workshop& shop, const DeviceName& name) {
   device::DriverPointer& driver = shop.drivers[name.simulated];
   if (!driver) driver = open_driver(name, shop.environment);
@@ -97,7 +97,7 @@ std::vector<Target> targets_of(Workshop& shop, const std::string& word) {
   return targets;
 }
 
-// The kernels of all work for all targets, each once, and what cannot be planned.
+// The kernels of all work for all targets, each once, and the work that cannot be planned.
 class Jobs {
  public:
   explicit Jobs(const std::function<bool()>& cancelled) : cancelled_(cancelled) {}
@@ -130,8 +130,8 @@ class Jobs {
     }
   }
 
-  // Adds the kernels of a folder that are for the architecture of the target. `wanted` are the
-  // texts that say what they are kernels for (jit::wanted_in).
+  // Adds the kernels of a folder that are for the architecture of the target. `wanted` has the
+  // texts that state the purpose of the kernels (jit::wanted_in).
   void add(const Target& target, const std::vector<std::string>& wanted) {
     for (const std::string& text : wanted) {
       std::optional<jit::KernelRequest> request = target.compiler->adopt(text);
@@ -167,7 +167,7 @@ class Jobs {
   const std::function<bool()>& cancelled_;
   std::set<base::Digest> seen_;
   std::vector<jit::AheadJob> jobs_;
-  std::vector<std::string> targets_;  // of each job
+  std::vector<std::string> targets_;  // the target of each job
 };
 
 // The parts of KernelSet::origin. All are empty if the text is not an origin.
@@ -182,7 +182,7 @@ std::array<std::string, 5> parts_of_origin(std::string_view origin) {
   return parts;
 }
 
-// A folder of compiled kernels that is there and can be trusted, held open.
+// A folder of compiled kernels that exists and can be trusted. It is held open.
 class TrustedFolder {
  public:
   explicit TrustedFolder(const std::optional<std::string>& path)
@@ -194,7 +194,7 @@ class TrustedFolder {
     }
     std::string problem;
     folder_ = base::open_private_folder(files_, path_, base::FolderUse::kOwnOrRoots,
-                                        "name a folder of root's or of your own", &problem);
+                                        "name a folder that root or you own", &problem);
     if (folder_ >= 0) return;
     base::fail(ErrorCode::kFile, "{}",
                problem.empty() ? fmt::format("there is no folder '{}'", path_) : problem);
@@ -212,7 +212,7 @@ class TrustedFolder {
   int folder_ = -1;
 };
 
-// The origins of kernels that serve a device of this machine, real or simulated.
+// The origins of kernels that devices of this machine can run, real or simulated.
 std::vector<jit::KernelOrigin> origins_here() {
   const base::Environment environment = base::read_environment();
   const auto templates = jit::TemplateSet::embedded();
@@ -239,7 +239,8 @@ std::vector<jit::KernelOrigin> origins_here() {
       origins.push_back(
           compiler.origin(jit::arch_for_device(info.major, info.minor, info.tensor_maps,
                                                compiles ? compiler.version() : jit::kAnyNvrtc)));
-      // Without NVRTC a device takes what there is of the two (choose_architecture in open.cc).
+      // Without NVRTC, a device uses the available kernels of the two architectures
+      // (choose_architecture in open.cc).
       if (!compiles) {
         origins.push_back(compiler.origin(jit::arch_of_capability(info.major, info.minor)));
       }
@@ -269,7 +270,7 @@ WarmResult warm_until(const WarmWork& work, const WarmOptions& options,
   shop.log = log_of(told, shop.environment);
   std::vector<std::string> words = options.devices;
   if (words.empty()) words.push_back(choose_device().name);
-  // The newest of several NVRTCs is taken, unless a driver of this machine is to take the kernels.
+  // The newest of several NVRTCs is taken, unless a driver of this machine has to load the kernels.
   int driver = 0;
   if (std::ranges::any_of(words,
                           [](const std::string& word) { return word.starts_with("cuda"); })) {
@@ -394,7 +395,8 @@ PruneResult prune_kernels(const PruneOptions& options) {
     std::vector<jit::KernelOrigin> origins = api::origins_here();
     if (origins.empty()) {
       base::fail(ErrorCode::kDevice,
-                 "there is no device here, real or simulated, so nothing says which kernels serve");
+                 "there is no device here, real or simulated, so it is not known which kernels can "
+                 "be used");
     }
     rules.keeps = [here = std::move(origins)](const jit::KernelOrigin& origin) {
       return std::ranges::any_of(here, [&](const jit::KernelOrigin& device) {

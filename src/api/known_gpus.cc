@@ -198,7 +198,7 @@ device::DeviceInfo info_of(const GpuModel& model) {
   info.tensor_maps = model.compute_capability == 90;
   info.multiprocessors = model.multiprocessors;
   info.shared_bytes_per_block_optin = model.shared_bytes_per_block;
-  // All devices of a compute capability have these (CUDA C++ Programming Guide, technical
+  // All devices of a compute capability have these limits (CUDA C++ Programming Guide, technical
   // specifications per compute capability).
   const int capability = model.compute_capability;
   const bool large = capability == 80 || capability == 90 || capability / 10 == 10;
@@ -227,10 +227,11 @@ std::vector<KnownTarget> known_targets(std::string_view word) {
     names += fmt::format("{} ({}), ", model.name, jit::to_string(best));
   }
   if (!targets.empty()) return targets;
-  base::fail(ErrorCode::kInvalidArgument,
-             "'{}' names no GPU that is known; give {}or an architecture of these; devices of this "
-             "machine are named as cuda:0, simulated ones as sim:sm_80",
-             word, names);
+  base::fail(
+      ErrorCode::kInvalidArgument,
+      "'{}' is not the name of a known GPU; give {}or an architecture of these; devices of this "
+      "machine are named as cuda:0, simulated ones as sim:sm_80",
+      word, names);
 }
 
 jit::Arch architecture_of(const GpuModel& model) {

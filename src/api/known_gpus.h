@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_KNOWN_GPUS_H_
 #define ANNULUS_API_KNOWN_GPUS_H_
 
-// GPUs whose limits are known, so that kernels can be compiled for them without one.
+// GPUs with known limits, so that kernels can be compiled for them on other machines.
 
 #include <cstdint>
 #include <span>
@@ -13,11 +13,11 @@
 
 namespace annulus::api {
 
-// As drivers and data sheets state it.
+// Facts of a GPU as drivers and data sheets state them.
 struct GpuModel {
   const char* name;         // "a100"
-  const char* description;  // for people
-  const char* driver_name;  // what the driver calls it, which tuned results are found by
+  const char* description;  // description for people to read
+  const char* driver_name;  // the name in the driver, by which tuned results are found
   int compute_capability;   // 80, 90, 120
   int multiprocessors;
   std::int64_t shared_bytes_per_block;
@@ -29,21 +29,21 @@ struct GpuModel {
 };
 std::span<const GpuModel> gpu_models();
 
-// The facts of a model that planning, predictions and tuned results need; the others are 0.
+// The facts of a model that planning, predictions and tuned results need. The other fields are 0.
 device::DeviceInfo info_of(const GpuModel& model);
 
-// A GPU that kernels are compiled or planned for.
+// A GPU for which kernels are compiled or planned.
 struct KnownTarget {
   const GpuModel* model;
   jit::Arch arch;
 };
 
-// The GPUs that a word names: one by its name, or all of an architecture. A GPU of sm_90a takes
-// kernels for sm_90 if its driver has no tensor maps. Throws Error{kInvalidArgument} for any other
-// word.
+// The GPUs that a word names: one GPU by its name, or all GPUs of an architecture. A GPU of sm_90a
+// runs kernels for sm_90 if its driver has no tensor maps. Throws Error{kInvalidArgument} for any
+// other word.
 std::vector<KnownTarget> known_targets(std::string_view word);
 
-// The best architecture that a GPU of this model runs, with a driver that takes tensor maps.
+// The best architecture that a GPU of this model runs if its driver supports tensor maps.
 jit::Arch architecture_of(const GpuModel& model);
 
 }  // namespace annulus::api

@@ -1,4 +1,4 @@
-// The listing of tuned results, which needs no tuner.
+// Lists tuned results, without the tuner.
 #include <utility>
 
 #include "annulus/tune.h"

@@ -9,9 +9,9 @@
 
 namespace annulus::api {
 
-// Measures an entry's configuration beside the heuristic's choice on a device, as tune() does, and
-// says whether it holds. Entries that it cannot measure here are kNotMeasured. Throws as tune(),
-// and Error{kCancelled}.
+// Measures an entry's configuration against the heuristic's choice on a device, as tune() does, and
+// reports whether the entry still holds. Entries that cannot be measured on this device are
+// kNotMeasured. Throws as tune(), and Error{kCancelled}.
 TunedNote measure_again(const Device& device, const tuned::Entry& entry, std::uint64_t seed,
                         const std::function<bool()>& cancelled);
 

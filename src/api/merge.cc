@@ -1,4 +1,4 @@
-// The functions of the public handle of a merge plan, each a few lines that call src/batch.
+// The functions of a merge plan's public handle. Each has a few lines that call src/batch.
 #include "annulus/merge.h"
 
 #include "api/impl.h"
@@ -11,7 +11,7 @@ namespace annulus::inline v0 {
 struct MergePlan::Impl {
   batch::Merger merger;
   MergeInfo info;
-  device::ContextPointer context;  // which the kernel needs
+  device::ContextPointer context;  // used by the kernel
   base::ProcessMark process{};
 };
 

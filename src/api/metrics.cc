@@ -1,4 +1,4 @@
-// What a device has done, gathered from the rooms that know it.
+// Collects the metrics of a device from the parts that count them.
 #include "annulus/observe.h"
 
 #include <fmt/core.h>

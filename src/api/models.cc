@@ -14,11 +14,11 @@ namespace {
 
 using tuned::ShapeKey;
 
-// Every 64th of the lengths between these is looked at: the share of the blocks that a query sees
+// Every 64th length between these two is considered: the share of the blocks that a query sees
 // depends on whether the last block of 128 is full, and hardly on how full it is.
 constexpr std::int64_t kShortest = 256, kLongest = 32768, kStep = 64;
 
-// What the layers of a model see.
+// The patterns of the layers of a model.
 class Patterns {
  public:
   explicit Patterns(const Model& model) : model_(model) {
@@ -26,7 +26,7 @@ class Patterns {
     windowed_ = Pattern::parse(fmt::format("causal & window({},0)", model.window - 1));
   }
 
-  // Calls body(pattern) for each pattern that layers have with so many keys.
+  // Calls body(pattern) for each pattern that layers have if there is this number of keys.
   template <typename Body>
   void each(std::int64_t keys, Body body) const {
     const bool cuts = model_.windowed != Model::Layers::kNone && model_.window < keys;
@@ -52,14 +52,16 @@ Problem problem_for(const Model& model, std::int64_t queries, std::int64_t keys)
   return problem;
 }
 
-// Whether the result of one problem is meant for another of its kind: lengths differ by a factor of
-// two at most, also where only the keys do and a plan would take results from farther away.
+// Whether the result of one problem is meant for another problem of the same kind: their lengths
+// differ by a factor of two at most. This holds even if only the keys differ, although a plan would
+// then take results from farther away.
 bool serves(const ShapeKey& a, const ShapeKey& b) {
   return std::abs(a.keys - b.keys) <= tuned::kMaxDistance / 2;
 }
 
-// Some of these problems, which are in order of length, whose results serve all of them: of those
-// that serve the shortest one that is not served yet, that of the roundest length.
+// Chooses some of these problems, which are in order of length, so that their results serve all of
+// them. For the shortest problem that is not served yet, it chooses the problem with the roundest
+// length among those that serve it.
 std::vector<Problem> chosen_of(const std::vector<Problem>& all) {
   std::vector<ShapeKey> keys;
   for (const Problem& problem : all) keys.push_back(tuned::shape_key(problem));

@@ -18,7 +18,7 @@ namespace annulus {
 namespace api {
 namespace {
 
-// The simulated architectures, newest first.
+// The simulated architectures, the newest first.
 constexpr const char* kSimulated[] = {"sm_90a", "sm_90", "sm_80"};
 
 abi::SimulatorOptions simulator_options(const SimulationOptions& options) {
@@ -48,17 +48,19 @@ std::string known_devices(const device::Driver& driver, bool simulated) {
   return text;
 }
 
-// A simulated device where ANNULUS_REQUIRE_GPU asks for a GPU is an error, whoever named it.
+// Throws for a simulated device if ANNULUS_REQUIRE_GPU requires a GPU, whether or not the caller
+// named the device.
 void check_gpu(const base::Environment& environment, bool simulated, const std::string& name,
                const std::string& why) {
   if (!simulated || environment.require_gpu.empty() || environment.require_gpu == "0") return;
-  base::fail(ErrorCode::kDevice,
-             "ANNULUS_REQUIRE_GPU is '{}', and {} is simulated ({}); `annulus doctor` says what is "
-             "wrong with the driver. Unset it to let the simulator serve",
-             environment.require_gpu, name, why);
+  base::fail(
+      ErrorCode::kDevice,
+      "ANNULUS_REQUIRE_GPU is '{}', and {} is simulated ({}); `annulus doctor` reports what is "
+      "wrong with the driver. Unset it to let the simulator serve",
+      environment.require_gpu, name, why);
 }
 
-// Whether kernels are compiled that are not there.
+// Whether missing kernels are compiled.
 bool may_compile(const DeviceOptions& options, const base::Environment& environment) {
   if (options.compile == Compile::kNever) return false;
   if (options.compile == Compile::kMissing) return true;
@@ -68,14 +70,14 @@ bool may_compile(const DeviceOptions& options, const base::Environment& environm
              environment.compile);
 }
 
-// NVRTC, or where there is none or nothing is to be compiled, why not.
+// NVRTC; or, if it is missing or nothing is to be compiled, null and the reason.
 std::shared_ptr<const abi::NvrtcLibrary> nvrtc_for(const DeviceOptions& options,
                                                    const base::Environment& environment,
                                                    const Device::Impl& impl) {
   if (!may_compile(options, environment)) {
     auto none = std::make_shared<abi::NvrtcLibrary>();
     none->report.problem =
-        fmt::format("{} says that no kernel is compiled; say otherwise, or {}",
+        fmt::format("{} forbids compiling kernels; change it, or {}",
                     options.compile == Compile::kNever ? "the option compile" : "ANNULUS_COMPILE",
                     abi::compile_ahead_remedy());
     return none;
@@ -86,7 +88,7 @@ std::shared_ptr<const abi::NvrtcLibrary> nvrtc_for(const DeviceOptions& options,
   const LibraryReport& report = nvrtc->report;
   if (!report.usable()) {
     impl.log.write(base::LogLevel::kWarning,
-                   "only kernels that are there compiled will run, and a plan that needs another "
+                   "only kernels that are compiled already will run, and a plan that needs another "
                    "one will fail: {}",
                    report.problem);
   } else if (!impl.context->info().simulated && report.version / 1000 > driver.version() / 1000) {
@@ -99,9 +101,9 @@ std::shared_ptr<const abi::NvrtcLibrary> nvrtc_for(const DeviceOptions& options,
   return nvrtc;
 }
 
-// For which architecture kernels are looked for and compiled, with a note where another NVRTC would
-// do better. Where none compiles, that is the best one of which there are kernels. Requires: the
-// compiler and the folders are there.
+// Chooses the architecture for which kernels are searched and compiled, with a note if another
+// NVRTC would allow a better one. If nothing compiles, it is the best architecture for which there
+// are kernels. Requires: the compiler and the folders are open.
 void choose_architecture(const DeviceName& name, Device::Impl* impl) {
   const device::DeviceInfo& found = impl->context->info();
   const jit::Compiler& compiler = *impl->compiler;
@@ -127,7 +129,7 @@ void choose_architecture(const DeviceName& name, Device::Impl* impl) {
   }
 }
 
-// Opens the folders of compiled kernels. Requires: the log is there.
+// Opens the folders of compiled kernels. Requires: the log is open.
 void open_folders(const DeviceOptions& options, const base::Environment& environment,
                   Device::Impl* impl) {
   jit::DiskCacheOptions cache;
@@ -140,7 +142,7 @@ void open_folders(const DeviceOptions& options, const base::Environment& environ
   impl->info.kernels_path = base::join(impl->folders->folders(), ":");
 }
 
-// Makes the caches of kernels and of lists of tiles. Requires: compiler and folders are there.
+// Makes the caches of kernels and of lists of tiles. Requires: compiler and folders are open.
 void make_caches(const DeviceOptions& options, Device::Impl* impl) {
   impl->kernels =
       std::make_shared<jit::KernelCache>(impl->context, impl->compiler, impl->disk, impl->folders);
@@ -171,13 +173,14 @@ void open_tuned(const DeviceOptions& options, const base::Environment& environme
   impl->tuned = std::make_shared<tuned::TunedStore>(std::move(tuned), impl->log);
 }
 
-// Requires: the log and the context are there.
+// Requires: the log and the context exist.
 void open_shape_log(const std::string& path, Device::Impl* impl) {
   if (path.empty()) return;
   if (!path.starts_with('/')) {
     base::fail(ErrorCode::kInvalidArgument,
-               "the shape log '{}' is no absolute path, and would be another file wherever the "
-               "program is started; give one that begins with '/'",
+               "the shape log '{}' is not an absolute path, so it would be another file in each "
+               "folder where "
+               "the program is started; give a path that begins with '/'",
                path);
   }
   shape_log::ShapeLogOptions options;
@@ -234,7 +237,7 @@ std::vector<std::string> kernel_folders(const std::optional<std::string>& path,
 
 DefaultDevice default_device(const base::Environment& environment) {
   if (!environment.device.empty()) {
-    return {parse_device_name(environment.device), "ANNULUS_DEVICE says so"};
+    return {parse_device_name(environment.device), "ANNULUS_DEVICE names it"};
   }
   std::string why = "no CUDA driver was found";
   abi::CudaLibrary library = abi::find_cuda(abi::default_search(environment));
@@ -273,7 +276,8 @@ int ordinal_of(const DeviceName& name, const device::Driver& driver) {
   return *ordinal;
 }
 
-// Loads them beside the caller. A device that is closed meanwhile ends it after the kernel at hand.
+// Loads the general kernels on a thread of its own. If the device is closed meanwhile, loading ends
+// after the current kernel.
 void load_general_kernels(const Device::Impl& impl) {
   const auto load = [arch = impl.arch, jobs = impl.late_jobs->under_way(),
                      device = std::weak_ptr(impl.kernels), tuned = std::weak_ptr(impl.tuned),
@@ -307,8 +311,8 @@ void load_general_kernels(const Device::Impl& impl) {
   }
 }
 
-// The order is that of what needs what: the log, the context, folders of kernels, NVRTC and the
-// compiler, the architecture, kernel and tile caches, info, tuned store.
+// The order follows from what needs what: the log, the context, folders of kernels, NVRTC and the
+// compiler, the architecture, the caches of kernels and tiles, info, and the tuned store.
 Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
                const base::Environment& environment) {
   if (!options.allocator.allocate != !options.allocator.release) {
@@ -391,7 +395,7 @@ Device Device::open(const DeviceOptions& options) {
   try {
     driver = api::open_driver(chosen.name, environment);
   } catch (const Error& error) {
-    // The caller named no device, so the error also says why this one was chosen.
+    // The caller named no device, so the error also states why this device was chosen.
     base::fail(error.code(), "{} was to be opened ({}): {}", api::to_string(chosen.name),
                chosen.reason, error.what());
   }

@@ -1,4 +1,4 @@
-// The functions of the public handle of a plan, each a few lines that call src/planner.
+// The functions of a plan's public handle. Each has a few lines that call src/planner.
 #include <cmath>
 
 #include "annulus/device.h"
@@ -27,7 +27,7 @@ planner::Planner planner_of(const Device::Impl& device) {
 
 namespace {
 
-// `add` counts it, and says whether a line can state it.
+// `add` counts the problem, and returns whether a line can describe it.
 template <typename Add>
 void count_plan(const Device::Impl& device, const Add& add) {
   if (!device.counts_shapes.load(std::memory_order_relaxed)) return;
@@ -54,7 +54,7 @@ void count_shape(const Device::Impl& device, const BatchProblem& problem,
 
 namespace {
 
-// Calls prepare() for a plan of this device, or for what a plan needs.
+// Calls prepare() for a plan of this device, or for something that a plan needs.
 template <typename Prepare>
 auto counted(const Device::Impl& device, const char* name, const Prepare& prepare) {
   const base::Span span(name, device.info.name);

@@ -1,4 +1,4 @@
-// Recall of a sparse run: its LSEs against those of a run over all pairs.
+// Recall of a sparse run: compares its LSEs with the LSEs of a run over all pairs.
 #include "annulus/selection.h"
 
 #include <algorithm>
@@ -22,14 +22,15 @@ std::size_t aligned(std::size_t bytes) { return base::round_up(bytes, kAlignment
 Problem checked(const Problem& problem) {
   if (!problem.want_lse) {
     base::fail(ErrorCode::kInvalidArgument,
-               "recall is made of LSEs, and the problem asks for none; set want_lse");
+               "recall is computed from LSEs, but the problem does not compute them; set want_lse");
   }
   return problem;
 }
 
 }  // namespace
 
-// The workspace holds the O and the LSEs of the run over all pairs, then that plan's own workspace.
+// The workspace holds the O and the LSEs of the run over all pairs, and then the workspace of that
+// run's plan.
 struct RecallMeter::Impl {
   Problem problem;
   Plan plan;
@@ -66,15 +67,16 @@ std::size_t RecallMeter::workspace_bytes() const {
   return impl_->o_bytes + impl_->lse_bytes + impl_->plan.workspace_bytes();
 }
 
-// Runs attention over all pairs with O and LSE in the workspace, and compares its LSEs with those
-// of the run that is judged. The LSEs' base is the problem's, so lse_factor makes them base 2.
+// Runs attention over all pairs with O and LSE in the workspace, and compares its LSEs with the
+// LSEs of the sparse run. The base of the LSEs is the base of the problem, so lse_factor converts
+// them to base 2.
 void RecallMeter::run(void* stream, const Operands& operands, float* recall,
                       void* workspace) const {
   const std::int64_t rows = impl_->rows();
   if (rows == 0) return;
   if (workspace == nullptr || recall == nullptr) {
     base::fail(ErrorCode::kInvalidArgument,
-               "{} is null; recall needs {} bytes of workspace and room for {} numbers",
+               "{} is null; recall needs {} bytes of workspace and memory for {} numbers",
                recall == nullptr ? "recall" : "the workspace", workspace_bytes(), rows);
   }
   const auto check_aligned = [](const char* name, const void* data, std::uintptr_t alignment) {

@@ -1,4 +1,4 @@
-// The functions of the public handle of a rendezvous, each a few lines that call src/exchange.
+// The functions of a rendezvous's public handle. Each has a few lines that call src/exchange.
 #include "annulus/communicator.h"
 
 #include "api/rendezvous_impl.h"
@@ -31,8 +31,8 @@ Gathered Rendezvous::gather(std::span<const std::byte> own,
   return impl_->here().gather(own, deadline);
 }
 
-// In a child of fork the position is written to memory of its own, and the parent's carrier is
-// only woken.
+// In a child process after fork, the position is written to memory of the child, and the parent's
+// carrier thread is only woken.
 void Rendezvous::post(const Position& position) const noexcept { impl_->post(position); }
 
 std::vector<RankState> Rendezvous::states() const {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_RENDEZVOUS_IMPL_H_
 #define ANNULUS_API_RENDEZVOUS_IMPL_H_
 
-// What the handle of a rendezvous holds.
+// The contents of a rendezvous's handle.
 
 #include <memory>
 

@@ -1,5 +1,4 @@
-// The functions of the public handle of a ring, each a few lines that call src/planner and
-// src/ring.
+// The functions of a ring's public handle. Each has a few lines that call src/planner and src/ring.
 #include "annulus/ring.h"
 
 #include "api/communicator_impl.h"
@@ -24,7 +23,7 @@ Problem ring_step(const Problem& problem, const ShardMap& shards) {
 
 namespace {
 
-// A ring is counted as the step that it is tuned by, on the device whose results it follows.
+// A ring is counted as the step by which it is tuned, on the device whose tuned results it uses.
 void count_step(const Device& device, const Problem& problem, const ShardMap& shards,
                 const RingOptions& options) {
   api::count_shape(api::inside(device), {ring::tuned_step(problem, shards), options});

@@ -1,4 +1,4 @@
-// The public functions of the process's trace; base/span.h does the work.
+// The public functions of the process's trace. They call base/span.h.
 #include "annulus/observe.h"
 
 #include <span>
@@ -13,8 +13,8 @@ void start_trace(const TraceOptions& options) {
   constexpr std::int64_t kMostSpans = 1 << 24;
   if (options.max_spans < 1 || options.max_spans > kMostSpans) {
     base::fail(ErrorCode::kInvalidArgument,
-               "a trace of {} spans; give the most that are to be kept, from 1 to {}",
-               options.max_spans, kMostSpans);
+               "a trace of {} spans; give the most spans to keep, from 1 to {}", options.max_spans,
+               kMostSpans);
   }
   base::start_recording(static_cast<std::size_t>(options.max_spans));
 }

@@ -1,5 +1,5 @@
-// The public functions of the tuner: the look-up, where results are stored, and what callers are
-// told. A build with ANNULUS_TUNER=OFF has tune_left_out.cc in place of this file.
+// The public functions of the tuner: the look-up, the places of results, and the reports to
+// callers. A build with ANNULUS_TUNER=OFF has tune_left_out.cc in place of this file.
 #include "annulus/tune.h"
 
 #include <chrono>
@@ -70,7 +70,7 @@ void tell(const tuned::Entry& entry, TuneResult* result) {
   result->repeated_rounds = entry.repeated_rounds;
 }
 
-// Without a start nothing is said of the time.
+// Without a start time, progress reports have no times.
 std::function<void(const autotune::SearchProgress&)> teller(
     const TuneOptions& options, std::optional<Clock::time_point> start) {
   if (!options.progress) return {};
@@ -107,7 +107,7 @@ void check_options(const TuneOptions& options) {
              options.time_limit_seconds);
 }
 
-// Throws where there is nothing to tune or an option is out of range.
+// Throws if there is nothing to tune, or if an option is out of range.
 void check_tunable(const Problem& problem, const Selection* selection, const TuneOptions& options) {
   validate(problem);
   if (selection != nullptr) selection::validate(problem, *selection);
@@ -119,22 +119,22 @@ void check_tunable(const Problem& problem, const Selection* selection, const Tun
   check_options(options);
 }
 
-// The folder where the result will be stored; nothing where it is to be kept in memory alone.
-// Throws where it could not be stored, because a search takes minutes.
+// The folder where the result will be stored; nullopt if it is kept in memory only. Throws if it
+// could not be stored, because a search takes minutes.
 std::optional<std::string> check_folder(const Device::Impl& device) {
   std::string problem;
   if (device.lacks_tuned_folder) {
     base::fail(ErrorCode::kFile,
-               "tuned results cannot be kept: neither HOME nor XDG_CACHE_HOME is set; set one of "
-               "them or ANNULUS_TUNED, or ask for results in memory alone by 'none'");
+               "tuned results cannot be stored: neither HOME nor XDG_CACHE_HOME is set; set one of "
+               "them or ANNULUS_TUNED, or keep results in memory alone by 'none'");
   }
   if (device.tuned->options().folders.empty()) return std::nullopt;
   std::optional<std::string> folder = device.tuned->writable_folder(&problem);
-  if (!folder) base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem);
+  if (!folder) base::fail(ErrorCode::kFile, "tuned results cannot be stored: {}", problem);
   return folder;
 }
 
-// With what results are found on a device.
+// The device, driver and versions with which results are found on a device.
 tuned::Entry::Origin origin_of(const Device::Impl& device) {
   const device::DeviceInfo& info = device.context->info();
   tuned::Entry::Origin origin;
@@ -145,7 +145,7 @@ tuned::Entry::Origin origin_of(const Device::Impl& device) {
   return origin;
 }
 
-// The candidates that a journal has an answer for.
+// The number of candidates for which a journal has an answer.
 int count_resumed(const tuned::Journal& journal) {
   std::set<std::string> configs;
   for (const tuned::Finding& finding : journal.findings) {
@@ -154,7 +154,7 @@ int count_resumed(const tuned::Journal& journal) {
   return static_cast<int>(configs.size());
 }
 
-// Searches, stores the result and fills in *result. `folder` is that of check_folder.
+// Searches, stores the result and sets *result. `folder` is the result of check_folder.
 void search_and_keep(const Device::Impl& device, const autotune::Target& target,
                      const autotune::Candidates& candidates, const TuneOptions& options,
                      const std::optional<std::string>& folder, Clock::time_point start,
@@ -184,13 +184,13 @@ void search_and_keep(const Device::Impl& device, const autotune::Target& target,
   result->dropped = found.dropped;
   result->slowed = found.slowed;
   result->trials = tell(found.trials);
-  // A search that was cut short before it compared anything has nothing to keep.
+  // A search that ended before it compared anything has no result to keep.
   if (found.complete || found.tried > 1) {
-    // `force` replaces a better result by a complete one alone: what a search found that was cut
-    // short looked at fewer configurations.
+    // `force` replaces a better result only by a complete one, because a search that ended early
+    // has tried fewer configurations.
     const tuned::TunedStore::Stored stored =
         device.tuned->store(entry, options.force && found.complete, [&] {
-          // The result says all that the journal of a complete search is good for.
+          // The result contains everything useful in the journal of a complete search.
           if (found.complete && journal) journal->give_up();
         });
     result->path = stored.path;
@@ -200,16 +200,18 @@ void search_and_keep(const Device::Impl& device, const autotune::Target& target,
       result->file = stored.file;
     }
   }
-  // The journal goes once the result is where it stays; of a search that was cut short it stays.
+  // The journal is removed when the result is stored. The journal of a search that ended early is
+  // kept.
   if (journal) {
     if (found.complete && result->problem.empty()) journal->end(options.keep_journal);
     result->journal = journal->path();
   }
-  // The store may have kept a better result of another process, which is then the one to tell.
+  // The store may have kept a better result of another process. Then that one is reported.
   if (const auto kept = device.tuned->find_exact(entry.shape)) tell(kept->entry, result);
 }
 
-// Nothing where it was stopped, as the rows of a long problem may take minutes to look at.
+// Nullopt if it was stopped. It may be stopped, because counting the rows of a long problem may
+// take minutes.
 std::optional<autotune::Target> target_until(const std::function<bool()>& stopped,
                                              const TuneSubject& subject,
                                              const attention::DeviceLimits& limits,
@@ -254,7 +256,7 @@ TuneResult replay_file(const std::string& path,
   return result;
 }
 
-// Whether the time is over or the caller ends it. All must outlive it.
+// Whether the time is over or the caller has cancelled. All arguments must outlive the result.
 std::function<bool()> stopper(const TuneOptions& options, const std::function<bool()>& cancelled,
                               Clock::time_point start) {
   return [&options, &cancelled, start] {
@@ -275,10 +277,10 @@ TuneResult tune_target(const Device::Impl& impl, const autotune::Target& target,
   result.default_config = attention::to_string(target.standard);
   result.config = result.default_config;
 
-  // A complete result of an earlier call is the answer, unless `force` asks for a new search.
+  // A complete result of an earlier call is returned, unless `force` requires a new search.
   const auto there = impl.tuned->find_exact(target.shape);
-  // What a call that does not search ends with: plans go on using what is stored, if it is partial
-  // too.
+  // Ends a call that does not search: plans continue to use the stored result, even if it is
+  // partial.
   const auto end = [&](TuneStatus status) {
     if (there) {
       tell(there->entry, &result);
@@ -294,8 +296,8 @@ TuneResult tune_target(const Device::Impl& impl, const autotune::Target& target,
   const auto candidates = autotune::candidates_of(
       target, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
   if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
-  // A dry run has its answer once the candidates are known, however late that is; a real search has
-  // not begun. Without candidates, which counting was stopped for, neither has an answer.
+  // A dry run has its result when the candidates are known, even after the time is over. A search
+  // has not begun by then. Without candidates, because counting was stopped, neither has a result.
   if (!candidates || (stopped() && !options.dry_run)) return end(TuneStatus::kPartial);
   if (options.dry_run) {
     result.trials = tell(candidates->trials);
@@ -328,8 +330,8 @@ TuneResult tune_on(const Device::Impl& impl, const TuneSubject& subject, const T
   check_tunable(subject.problem, subject.selection, options);
   const attention::DeviceLimits limits = limits_of(impl);
   const std::function<bool()> stopped = stopper(options, cancelled, start);
-  // Most problems are looked at within milliseconds. What is stored for them is told even where the
-  // time is over.
+  // Most problems are counted within milliseconds. For these, the stored result is reported even if
+  // the time is over.
   constexpr double kLeastSeconds = 1;
   const auto found =
       target_until([&] { return seconds_since(start) >= kLeastSeconds && stopped(); }, subject,
@@ -386,7 +388,7 @@ TunedNote measure_again(const Device& device, const tuned::Entry& entry, std::ui
   note.verdict = TunedVerdict::kNotMeasured;
   std::optional<autotune::Target> target;
   try {
-    // A file may state any problem, also one whose rows take hours to look at.
+    // A file may hold any problem, including one whose rows take hours to count.
     const base::Work work({.cancelled = cancelled}, "reading the problem of a tuned result");
     target = autotune::stated_target(entry, limits_of(impl), seed);
   } catch (const Error& error) {
@@ -404,7 +406,8 @@ TunedNote measure_again(const Device& device, const tuned::Entry& entry, std::ui
   options.seed = seed;
   tuned::SearchOptions how;
   how.exhaustive = true;
-  how.first_rounds = how.quick_rounds;  // also of what is far behind, which is to be known for sure
+  how.first_rounds = how.quick_rounds;  // also for slow configurations, which have to be measured
+                                        // reliably
   how.l2 = entry.cold_cache ? tuned::CacheState::kCold : tuned::CacheState::kWarm;
   how.stopped = cancelled;
   autotune::Candidates both;

@@ -1,5 +1,4 @@
-// Stands in for tune.cc in a build without the tuner, where tuned results are still looked up and
-// listed.
+// Replaces tune.cc in a build without the tuner, which still looks up and lists tuned results.
 #include "annulus/tune.h"
 #include "api/measure_again.h"
 #include "api/tune_until.h"

@@ -11,14 +11,14 @@ class Turns;
 
 namespace annulus::api {
 
-// What is tuned; it need not outlive the call.
+// The subject of a search. It need not outlive the call.
 struct TuneSubject {
   const Problem& problem;
   const Selection* selection = nullptr;  // null: none
 };
 
-// tune() that asks `cancelled` in place of TuneOptions::cancel, since a C caller's flag is no
-// std::atomic<bool>.
+// Like tune(), but it calls `cancelled` in place of reading TuneOptions::cancel, because a C
+// caller's flag is not a std::atomic<bool>.
 TuneResult tune_until(const Device& device, const TuneSubject& subject, const TuneOptions& options,
                       const std::function<bool()>& cancelled);
 
@@ -27,10 +27,10 @@ std::vector<TuneResult> tune_batch_until(const Device& device, const BatchProble
                                          const TuneOptions& options,
                                          const std::function<bool()>& cancelled);
 
-// The same as tune_until beside other work on the device.
+// Options of a search that runs while other work uses the device.
 struct Beside {
-  autotune::Turns* turns = nullptr;  // when the device may be used; null: at any time
-  int threads = 0;                   // of the oracle; 0: one per processor
+  autotune::Turns* turns = nullptr;  // the times at which the device may be used; null: any time
+  int threads = 0;                   // threads of the oracle; 0: one per processor
 };
 TuneResult tune_on(const Device::Impl& device, const TuneSubject& subject,
                    const TuneOptions& options, const std::function<bool()>& cancelled,

@@ -1,5 +1,5 @@
-// Packs of tuned results, and what else people do with files of results. What a device makes of
-// them is in tuned_use.cc.
+// Packs of tuned results, and other operations on files of results. How a device uses them is in
+// tuned_use.cc.
 #include "annulus/tune.h"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ bool is_meant(const ListedEntry& listed, const TunedFilter& filter) {
   return listed.entry.complete || !filter.complete_only;
 }
 
-// The listing of a search path, without what was installed.
+// Lists a search path, without the installed results.
 Listing list_path(base::FileSystem& files, const std::optional<std::string>& tuned_path,
                   tuned::Crowded crowded = tuned::Crowded::kIgnored) {
   return tuned::list_entries(files, tuned_places(tuned_path, base::read_environment()).folders,
@@ -55,7 +55,7 @@ TunedEntry tell_packed(const tuned::PackedEntry& packed, const std::string& path
   return tell({path, tuned::entry_name(packed.entry), packed.device, packed.entry, true, {}});
 }
 
-// The verdict on an entry that was brought in has its outcome's number.
+// The verdict on an added entry has the same number as its outcome.
 constexpr TunedVerdict verdict_of(tuned::BroughtIn outcome) {
   return static_cast<TunedVerdict>(outcome);
 }
@@ -63,7 +63,7 @@ static_assert(verdict_of(tuned::BroughtIn::kAdded) == TunedVerdict::kAdded);
 static_assert(verdict_of(tuned::BroughtIn::kReplaced) == TunedVerdict::kReplaced);
 static_assert(verdict_of(tuned::BroughtIn::kKept) == TunedVerdict::kKept);
 
-// A report of what a pack holds now.
+// Reports what a pack holds now.
 TunedReport report_of(const tuned::Pack& pack, const std::string& path, Listing from) {
   TunedReport report;
   for (const tuned::PackedEntry& packed : pack) {
@@ -73,23 +73,23 @@ TunedReport report_of(const tuned::Pack& pack, const std::string& path, Listing 
   return report;
 }
 
-// Writes what was listed, `found` entries before some were left out. Without an entry nothing is
-// written: a pack of an earlier time may be there.
+// Writes the listed entries; there were `found` entries before some were left out. Without an entry
+// nothing is written, because an earlier pack may exist.
 TunedReport write_listed(base::FileSystem& files, const std::string& path, Listing listing,
                          std::size_t found) {
   const tuned::Pack made = pack_of(listing.entries);
   if (made.empty()) {
-    base::fail(ErrorCode::kInvalidArgument, "{}, so that no pack was written to '{}'; {}",
+    base::fail(ErrorCode::kInvalidArgument, "{}, so no pack was written to '{}'; {}",
                found == 0 ? "there is no tuned result"
-                          : fmt::format("none of the {} tuned results is asked for", found),
-               path, found == 0 ? "tune first, or name another search path" : "ask for others");
+                          : fmt::format("the filter leaves none of the {} tuned results", found),
+               path, found == 0 ? "tune first, or name another search path" : "use another filter");
   }
   tuned::write_pack(files, path, made);
   return report_of(made, path, std::move(listing));
 }
 
-// What a path names: one pack, wherever it is, or a search path. Throws Error{kFile} where nothing
-// is there.
+// Lists what a path names: one pack in any place, or a search path. Throws Error{kFile} if there is
+// nothing at the path.
 Listing list_source(base::FileSystem& files, const std::string& source) {
   if (tuned::is_pack(source) && !contains(source, ":")) {
     return tuned::read_packs(files, {source});
@@ -107,7 +107,7 @@ Listing list_source(base::FileSystem& files, const std::string& source) {
   return tuned::list_entries(files, places);
 }
 
-// In what two entries for the same problems and kernels differ: "config mma ..., then mma ...".
+// The differences of two entries for the same problems and kernels: "config mma ..., then mma ...".
 std::string differences(const TunedEntry& a, const TunedEntry& b) {
   std::string text;
   const auto compare = [&](const char* what, const std::string& first, const std::string& second) {
@@ -207,7 +207,7 @@ TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilte
       problems += (problems.empty() ? "" : "; ") + std::string(error.what());
     }
   }
-  base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}",
+  base::fail(ErrorCode::kFile, "tuned results cannot be stored: {}",
              problems.empty() ? tuned::kNoFolder : problems);
 }
 
@@ -269,7 +269,7 @@ TunedReport prune_tuned(const std::optional<std::string>& tuned_path,
     report.notes.push_back(std::move(note));
   };
   for (const tuned::Stray& stray : listing.strays) {
-    if (!stray.useless) continue;  // stays among what is left out
+    if (!stray.useless) continue;  // it stays among the left-out files
     TunedEntry none;
     none.path = stray.path;
     remove(std::move(none), stray.why, stray.contents);
@@ -313,7 +313,7 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
   if (name.empty() || listing.entries.size() != 1) {
     base::fail(ErrorCode::kInvalidArgument,
                "{} tuned results have '{}' in their name or path; "
-               "give more of the name of one",
+               "give more of the name of the one that is meant",
                listing.entries.size(), name);
   }
   const base::Digest contents = listing.entries.front().contents;
@@ -321,7 +321,7 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
   if (entry.packed) {
     base::fail(ErrorCode::kInvalidArgument,
                "the result '{}' is in the pack '{}', which has one digest over all its lines; "
-               "export what it shall hold to a new one",
+               "export the results that are to be kept to a new one",
                entry.name, entry.path);
   }
   if (!dry_run) tuned::remove_file(files, entry.path, contents);

@@ -33,7 +33,7 @@ tuned::StoreOptions store_options(const TunedPlaces& places, const device::Devic
   tuned::StoreOptions tuned;
   tuned.folders = places.folders;
   tuned.shipped = places.shipped;
-  // Kernels of other templates have no revision: their digest stands for it.
+  // Kernels from other templates have no revision, so the digest of the templates takes its place.
   std::optional<base::Digest> digest;
   if (templates.digest() != jit::TemplateSet::embedded()->digest()) digest = templates.digest();
   tuned.device = tuned::device_key(device, jit::to_string(limits.arch), digest);

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_API_TUNED_PLACES_H_
 #define ANNULUS_API_TUNED_PLACES_H_
 
-// Where tuned results are looked for: what the caller says, else the environment, else the user's
-// folder of caches; behind that what was installed with the library.
+// The places where tuned results are searched: the folders that the caller names, else the
+// environment, else the user's folder of caches; and after these, the results that were installed
+// with the library.
 
 #include <optional>
 #include <string>
@@ -17,10 +18,12 @@
 namespace annulus::api {
 
 struct TunedPlaces {
-  std::string path;                  // as DeviceInfo::tuned_path
-  std::vector<std::string> folders;  // of that path
-  std::vector<std::string> shipped;  // behind them; none where the caller wants no folder at all
-  bool lacks_folder = false;         // nobody named one, and neither HOME nor XDG_CACHE_HOME is set
+  std::string path;                  // the same as DeviceInfo::tuned_path
+  std::vector<std::string> folders;  // the folders of that path
+  std::vector<std::string> shipped;  // searched after `folders`; empty if the caller wants no
+                                     // folder at all
+  bool lacks_folder = false;  // the caller named no folder, and neither HOME nor XDG_CACHE_HOME is
+                              // set
 
   std::vector<std::string> all() const;
 };
@@ -28,7 +31,8 @@ struct TunedPlaces {
 TunedPlaces tuned_places(const std::optional<std::string>& tuned_path,
                          const base::Environment& environment);
 
-// How a device's store of tuned results is opened. `driver_version` 0: not known.
+// The options with which a device's store of tuned results is opened. `driver_version` is 0 if it
+// is not known.
 tuned::StoreOptions store_options(const TunedPlaces& places, const device::DeviceInfo& device,
                                   const attention::DeviceLimits& limits, int driver_version,
                                   const jit::TemplateSet& templates);

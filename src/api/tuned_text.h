@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_TUNED_TEXT_H_
 #define ANNULUS_API_TUNED_TEXT_H_
 
-// Converts tuned results to what callers are told.
+// Converts tuned results to the structs that callers get.
 
 #include <cstdint>
 #include <optional>
@@ -17,12 +17,13 @@ inline std::string name_of(const std::optional<attention::KernelConfig>& config)
   return config ? attention::to_string(*config) : std::string();
 }
 
-// A stored time for callers: cycles stay cycles, and measured nanoseconds become microseconds.
+// Converts a stored time for callers: cycles stay cycles, and measured nanoseconds become
+// microseconds.
 inline double told(std::int64_t time, bool predicted) {
   return static_cast<double>(time) / (predicted ? 1.0 : 1e3);
 }
 
-// A result for callers (list_tuned.cc).
+// Converts a result for callers (list_tuned.cc).
 TunedEntry tell(tuned::ListedEntry listed);
 
 }  // namespace annulus::api

@@ -1,5 +1,5 @@
-// What a device makes of tuned results: which it uses, and why not the others. Measuring them again
-// is in tune.cc.
+// How a device uses tuned results: which it uses, and why it does not use the others. Measuring
+// them again is in tune.cc.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -26,7 +26,7 @@ namespace {
 
 using tuned::ListedEntry;
 
-// Whether a device uses entries such as this one, whatever goes before it.
+// Whether a device uses entries such as this one, if no other entry is preferred.
 TunedNote judge(const Device::Impl& device, const ListedEntry& listed) {
   TunedNote note{tell(listed), TunedVerdict::kUnused, {}};
   const std::string& key = device.info.tuned_key;
@@ -37,14 +37,14 @@ TunedNote judge(const Device::Impl& device, const ListedEntry& listed) {
   note.verdict = TunedVerdict::kUsed;
   if (relative) {
     note.text = fmt::format(
-        "where there is no result of this device, and the model does not call "
+        "if there is no result of this device, and the model does not call "
         "it slower: it was found on {}",
         tuned::name_in(listed.device));
   }
   return note;
 }
 
-// Indices of `wanted` entries, spread over all: drawn without repetition.
+// Draws `wanted` indices of entries at random, without repetition.
 std::vector<std::size_t> sample(std::vector<std::size_t> from, std::int64_t wanted,
                                 std::uint64_t seed) {
   base::Random random(seed + 1);
@@ -65,7 +65,8 @@ std::vector<std::string> places_of(const Device::Impl& device) {
   return places;
 }
 
-// Why an entry that serves the device does not serve this problem, and how far it is.
+// Why an entry that the device can use is not used for this problem, and how far away its lengths
+// are.
 std::string why_passed(const ListedEntry& listed, const tuned::ShapeKey& shape,
                        const std::optional<tuned::TunedStore::Found>& used) {
   if (const std::string why = tuned::why_other_kind(listed.entry.shape, shape); !why.empty()) {
@@ -77,36 +78,37 @@ std::string why_passed(const ListedEntry& listed, const tuned::ShapeKey& shape,
                        tuned::kMaxDistance);
   }
   if (used && used->distance < distance) {
-    return fmt::format("its lengths are {} half powers of two away, and others nearer", distance);
+    return fmt::format("its lengths are {} half powers of two away, and other results are nearer",
+                       distance);
   }
   if (used && used->distance == distance && distance > 0) {
-    return "its lengths are as far away as those of the one that is used";
+    return "its lengths are as far away as the lengths of the result that is used";
   }
-  return "one for the same problems goes before it: of this device, of an earlier place of the "
+  return "a result for the same problems is preferred: of this device, of an earlier place of the "
          "path, of a finished search, of this driver, or with a surer gain";
 }
 
-// The order in which people want to read of entries: nearest first.
+// The order in which entries are reported: the nearest come first.
 auto nearness(const ListedEntry& listed, const tuned::ShapeKey& shape, bool serves) {
   const auto distance = tuned::length_distance(listed.entry.shape, shape);
   return std::tuple(!serves, !distance.has_value(), distance.value_or(0));
 }
 
-// What a plan looks up, and what comes of it.
+// A look-up of a plan, and its result.
 struct LookUp {
   tuned::ShapeKey shape;
   std::optional<tuned::TunedStore::Found> found;
-  bool used = false;  // a plan takes what was found
+  bool used = false;  // a plan uses the entry that was found
   std::string text;   // why, or why not
 };
 
-// Whether an entry is the one that was found.
+// Whether an entry is the one that the look-up found.
 bool is_found(const LookUp& look_up, const ListedEntry& listed) {
   const auto& found = look_up.found;
   return found && found->path == listed.path && found->entry == listed.entry;
 }
 
-// The look-up that an entry is held against: one of its class of requests, else the first.
+// The look-up with which an entry is compared: one for its class of requests, else the first.
 const LookUp& look_up_for(const std::vector<LookUp>& look_ups, const ListedEntry& listed) {
   const auto same = std::ranges::find_if(look_ups, [&](const LookUp& each) {
     return each.shape.requests == listed.entry.shape.requests;
@@ -114,7 +116,7 @@ const LookUp& look_up_for(const std::vector<LookUp>& look_ups, const ListedEntry
   return same == look_ups.end() ? look_ups.front() : *same;
 }
 
-// Adds a note for each entry of the device's path, those first that come nearest to a look-up.
+// Adds a note for each entry of the device's path, the nearest to a look-up first.
 void tell_entries(const Device::Impl& device, const std::vector<LookUp>& look_ups,
                   TunedReport* report) {
   base::FileSystem files;
@@ -153,7 +155,7 @@ TunedReport why_subject(const Device::Impl& device, const planner::Subject& subj
   report.config = attention::to_string(choice.config);
   report.reason = choice.reason;
   if (subject.problem.batch == 0 || subject.problem.seq_q == 0) {
-    report.reason += "; no result is looked up where there is nothing to launch";
+    report.reason += "; no result is looked up if there is nothing to launch";
     return report;
   }
   LookUp look_up{planner::key_of(subject), {}, choices.tuned.has_value(), choice.reason};

@@ -1,5 +1,5 @@
 // The report of searches and results. A build with ANNULUS_TUNER=OFF has tune_left_out.cc in place
-// of this file, because a report decides searches again.
+// of this file, because a report repeats the decisions of searches.
 #include <utility>
 
 #include "annulus/tune.h"

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_TUNING_WORK_H_
 #define ANNULUS_API_TUNING_WORK_H_
 
-// What a BackgroundTuning does beside its host.
+// The work of a BackgroundTuning, which runs while the host works.
 
 #include <chrono>
 #include <condition_variable>
@@ -23,13 +23,14 @@ namespace annulus::api {
 
 class TuningWork : public AttachedWork, public autotune::Turns {
  public:
-  // The device stops it at its end, so that it may use the device until stop() has returned.
+  // The device calls stop() at its end, so this object may use the device until stop() has
+  // returned.
   TuningWork(const Device::Impl& device, BackgroundTuningOptions options);
   TuningWork(const TuningWork&) = delete;
   TuningWork& operator=(const TuningWork&) = delete;
 
-  // Called once. Throws Error{kOutOfMemory} where there is no thread, and what the host's executor
-  // throws.
+  // It is called once. Throws Error{kOutOfMemory} if no thread can be started, and the exceptions
+  // of the host's executor.
   static void start(const std::shared_ptr<TuningWork>& work);
 
   void pause();
@@ -39,12 +40,12 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   BackgroundTuningStatus status() const;
   const base::ProcessMark& process() const { return process_; }
 
-  // Ends it and waits for that, unless a callback of it calls this. Then nothing of the device and
-  // of the host is used any more.
+  // Ends the work, and waits for its end unless one of its own callbacks calls this. After that,
+  // nothing of the device or of the host is used any more.
   void stop() override;
   bool runs_here() const override;
 
-  // A turn of the search: when the host lets it measure.
+  // Begins a turn of the search, when the host allows it to measure.
   void begin() override;
   void end() override;
 
@@ -55,10 +56,11 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   void work();
   void refuse();
   std::optional<shape_log::PlannedProblem> next();
-  // What was found for one problem, or for the classes of a batch.
+  // The results for one problem, or for the classes of a batch.
   std::vector<TuneResult> search(const shape_log::PlannedProblem& problem,
                                  const TuneOptions& options, const std::function<bool()>& ended);
-  bool tune_one(const shape_log::PlannedProblem& problem);  // whether a new result was stored
+  // Returns whether a new result was stored.
+  bool tune_one(const shape_log::PlannedProblem& problem);
   void tell_tuned(const shape_log::PlannedProblem& problem, const TuneResult& result);
   bool takes_planned() const { return options_.problems.empty() && options_.batches.empty(); }
   std::size_t given() const { return options_.problems.size() + options_.batches.size(); }
@@ -71,13 +73,13 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   const Device::Impl& device_;
   const BackgroundTuningOptions options_;
   const base::ProcessMark process_;
-  std::mutex joining_;  // guards what follows, up to the next one
-  // Where nothing was given to tune, until stop(): the host's executor may keep the task for
-  // longer.
+  std::mutex joining_;  // protects the members from here to mutex_
+  // It exists if the caller gave no problems, and lasts until stop(), because the host's executor
+  // may keep the task for longer.
   std::optional<shape_log::ProblemKeeper> keeper_;
   std::thread thread_;
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // protects all members below
   std::condition_variable changed_;
   bool stopping_ = false;
   bool ended_ = false;
@@ -87,9 +89,9 @@ class TuningWork : public AttachedWork, public autotune::Turns {
   int pauses_ = 0;
   std::int64_t looked_at_ = -1;  // ShapeCounts::kept() when nothing was left to tune
   std::thread::id runs_on_;
-  std::size_t next_ = 0;        // of the problems and batches that were given
-  std::set<std::string> done_;  // lines of those that were planned
-  Clock::duration waited_{};    // of the problem under way
+  std::size_t next_ = 0;        // the next of the given problems and batches
+  std::set<std::string> done_;  // lines of the planned problems that next() has returned
+  Clock::duration waited_{};    // the wait for the current problem
   BackgroundTuningStatus status_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace annulus::api {
 
-// verify_tuned() that asks `cancelled` in place of TunedVerifyOptions::cancel, since a C caller's
-// flag is no std::atomic<bool>.
+// Like verify_tuned(), but it calls `cancelled` in place of reading TunedVerifyOptions::cancel,
+// because a C caller's flag is not a std::atomic<bool>.
 TunedReport verify_until(const Device& device, const TunedVerifyOptions& options,
                          const std::function<bool()>& cancelled);
 

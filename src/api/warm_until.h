@@ -7,8 +7,8 @@
 
 namespace annulus::api {
 
-// warm() that asks `cancelled` in place of WarmOptions::cancel, since a C caller's flag is no
-// std::atomic<bool>. It is asked from several threads at a time.
+// Like warm(), but it calls `cancelled` in place of reading WarmOptions::cancel, because a C
+// caller's flag is not a std::atomic<bool>. Several threads may call `cancelled` at the same time.
 WarmResult warm_until(const WarmWork& work, const WarmOptions& options,
                       const std::function<bool()>& cancelled);
 

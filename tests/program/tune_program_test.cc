@@ -246,7 +246,7 @@ TEST_CASE("results travel in packs, and why says which is used") {
   REQUIRE(exported["notes"].size() == 1);
   const Outcome none = annulus_with("tuned export --measured " + (folder / "none.pack") + tuned);
   CHECK(none.code == 2);
-  CHECK(none.err.find("none of the 1 tuned results is asked for") != std::string::npos);
+  CHECK(none.err.find("the filter leaves none of the 1 tuned results") != std::string::npos);
   CHECK(json_of("tuned merge --json " + pack + " " + pack + " -o " + (folder / "b.pack"))["notes"]
             .size() == 1);
   const Outcome same = annulus_with("tuned diff " + pack + " " + (folder / "b.pack"));
@@ -741,7 +741,7 @@ TEST_CASE("what was found before an error that ends a list is told") {
   CHECK(json["results"][0]["path"] == path);
   CHECK(json["results"][1]["status"] == "failed");
   CHECK(json["results"][2]["status"] == "not begun");
-  CHECK(outcome.err.find("tuned results cannot be kept") != std::string::npos);
+  CHECK(outcome.err.find("tuned results cannot be stored") != std::string::npos);
   CHECK(std::ranges::count(outcome.err, '\n') == 1);
 }
 
@@ -791,7 +791,7 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
       annulus_with("tune" + std::string(kShape) + " --tuned " + (folder / "file") + on_device());
   CHECK(outcome.code == 5);
   CHECK(outcome.out.empty());
-  CHECK(outcome.err.find("annulus tune: tuned results cannot be kept: ") != std::string::npos);
+  CHECK(outcome.err.find("annulus tune: tuned results cannot be stored: ") != std::string::npos);
   CHECK(outcome.err.find(folder / "file") != std::string::npos);
   // Before anything is searched: in a container without a home nothing could be kept.
   const Outcome homeless =
