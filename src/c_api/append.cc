@@ -1,4 +1,4 @@
-// The C interface of appending: each function converts and calls annulus/batch.h.
+// The C interface of appending. Each function converts its arguments and calls annulus/batch.h.
 #include "annulus/c_batch.h"
 
 #include "annulus/batch.h"
@@ -14,8 +14,8 @@ constexpr StructName kAppendPlanInfo = {"annulus_append_plan_info",
 constexpr StructName kAppendOperands = {"annulus_append_operands", "ANNULUS_APPEND_OPERANDS_INIT"};
 constexpr StructName kAppendStatus = {"annulus_append_status", "ANNULUS_APPEND_STATUS_INIT"};
 
-// The rules of both have the same numbers. The switch has no default, so that a rule of append.h
-// which c_append.h lacks is a warning here.
+// The rules of C and C++ have the same numbers. The switch has no default, so a rule of append.h
+// that is missing in c_append.h causes a warning here.
 constexpr annulus_append_rule c_rule(AppendRule rule) {
   switch (rule) {
     case AppendRule::kNone:
@@ -69,7 +69,7 @@ AppendProblem problem_of(const annulus_append_problem* given) {
   problem.rotary.dims = c.rotary_dims;
   problem.rotary.base = c.rotary_base;
   if (c.frequencies != nullptr && problem.rotary.order != RotaryOrder::kNone) {
-    // How many there are follows from numbers that nobody has checked yet.
+    // The number of entries follows from numbers that are not checked yet.
     AppendProblem unread = problem;
     unread.rotary.base = 1;
     validate(unread);

@@ -1,4 +1,4 @@
-// The C interface of batches: each function converts and calls annulus/batch.h.
+// The C interface of batches. Each function converts its arguments and calls annulus/batch.h.
 #include "annulus/c_batch.h"
 
 #include "annulus/batch.h"
@@ -15,8 +15,8 @@ constexpr StructName kBatchPlanInfo = {"annulus_batch_plan_info", "ANNULUS_BATCH
 constexpr StructName kBatchOperands = {"annulus_batch_operands", "ANNULUS_BATCH_OPERANDS_INIT"};
 constexpr StructName kBatchStatus = {"annulus_batch_status", "ANNULUS_BATCH_STATUS_INIT"};
 
-// The rules of both have the same numbers. The switch has no default, so that a rule of batch.h
-// which c_batch.h lacks is a warning here.
+// The rules of C and C++ have the same numbers. The switch has no default, so a rule of batch.h
+// that is missing in c_batch.h causes a warning here.
 constexpr annulus_batch_rule c_rule(BatchRule rule) {
   switch (rule) {
     case BatchRule::kNone:

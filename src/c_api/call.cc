@@ -10,9 +10,10 @@
 #include "base/fail.h"
 #include "base/of_thread.h"
 
-// A variable of threads of the C++ library, declared by <mutex>. A library whose variable is used
-// so has all of its own in each thread's first block (base/of_thread.h), also if the program that
-// opens it is not C++; an exception needs some.
+// A thread-local variable of the C++ library, which <mutex> declares. If a library uses such a
+// variable, all its thread-local variables are in the first block of each thread
+// (base/of_thread.h), even if the program that opens the library is not C++. Exceptions need some
+// of these variables.
 namespace std {
 extern __thread void* __once_callable [[gnu::tls_model("initial-exec")]];
 }
@@ -22,7 +23,8 @@ namespace {
 
 static_assert(sizeof(std::uintptr_t) == 8, "a handle is a number of 64 bits");
 
-// The switch has no default, so that an enumerator of c.h which errors.def lacks is a warning here.
+// The switch has no default, so an enumerator of c.h that is missing in errors.def causes a warning
+// here.
 constexpr bool is_listed(annulus_status status) {
   switch (status) {
     case ANNULUS_OK:
@@ -37,10 +39,10 @@ constexpr bool is_listed(annulus_status status) {
 }
 static_assert(is_listed(ANNULUS_OK));
 
-// A larger struct_size is a mistake, and reading that far could leave the caller's memory.
+// A larger struct_size is a mistake, and reading that far could read beyond the caller's memory.
 constexpr std::size_t kMaxStructBytes = 4096;
 
-// The text of this thread's last error: a literal, or what its ErrorText holds.
+// The text of this thread's last error: a literal, or the text in its ErrorText.
 ANNULUS_THREAD_LOCAL const char* last_error = "";
 struct ErrorText {
   std::string text;
@@ -65,23 +67,23 @@ annulus_status keep(ErrorCode code, const char* text) noexcept {
 
 std::size_t size_of(const StructName& name, const void* given) {
   if (given == nullptr) {
-    base::fail(ErrorCode::kInvalidArgument, "{} is null; give one that began as {}", name.name,
-               name.init);
+    base::fail(ErrorCode::kInvalidArgument, "{} is null; give one that was initialised by {}",
+               name.name, name.init);
   }
   std::size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
   if (size < sizeof(size) || size % 8 != 0 || size > kMaxStructBytes) {
     base::fail(ErrorCode::kInvalidArgument,
-               "struct_size of {} is {}, which no version has; begin with {}", name.name, size,
-               name.init);
+               "struct_size of {} is {}, which no version has; initialise it by {}", name.name,
+               size, name.init);
   }
   return size;
 }
 
 }  // namespace
 
-// Rethrows the exception that is being handled to find its type. An allocation that failed is
-// ANNULUS_OUT_OF_MEMORY, and an exception that is no Error is a defect of this library.
+// Rethrows the exception that is being handled, to find its type. A failed allocation is
+// ANNULUS_OUT_OF_MEMORY. An exception that is not an Error is a defect of this library.
 annulus_status failed() noexcept {
   static_cast<void>(*const_cast<void* volatile*>(&std::__once_callable));
   try {
@@ -106,7 +108,7 @@ void read_struct(const StructName& name, const void* given, void* into, std::siz
     if (bytes[at] == 0) continue;
     base::fail(ErrorCode::kUnsupported,
                "byte {} of {} is set, but this library (" ANNULUS_VERSION_TEXT
-               ") knows {} bytes of it; load a newer one, or leave the newer fields zero",
+               ") has only {} bytes of it; load a newer one, or leave the newer fields zero",
                at, name.name, known_bytes);
   }
   std::memcpy(into, given, std::min(size, known_bytes));
@@ -134,8 +136,8 @@ void check_pointer(const char* name, const void* pointer) {
 
 void check_array_count(const char* name, std::size_t count, std::int64_t read) {
   if (count == 0 || count == static_cast<std::size_t>(read)) return;
-  base::fail(ErrorCode::kInvalidArgument, "{} has {} entries, but {} are read; give as many", name,
-             count, read);
+  base::fail(ErrorCode::kInvalidArgument, "{} has {} entries, but {} are read; give that number",
+             name, count, read);
 }
 
 bool truth(const char* name, std::int64_t value) {

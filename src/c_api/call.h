@@ -1,8 +1,8 @@
 #ifndef ANNULUS_C_API_CALL_H_
 #define ANNULUS_C_API_CALL_H_
 
-// The parts that every function of the C interface is made of: a boundary that no exception
-// crosses, structs that may be of another version, and handles.
+// The parts that every function of the C interface uses: a boundary that no exception crosses,
+// structs of other versions, and handles.
 //
 //   annulus_status annulus_plan_destroy(annulus_plan* plan) {
 //     return c_api::guarded([&] { c_api::plans().erase(c_api::number(plan)); });
@@ -51,14 +51,15 @@ struct StructName {
 };
 
 // Copies the fields that the caller's version has over `known_bytes` bytes of defaults. Throws
-// Error{kInvalidArgument} for null or an impossible struct_size, Error{kUnsupported} where a newer
-// caller uses what this version does not know.
+// Error{kInvalidArgument} for null or an impossible struct_size, and Error{kUnsupported} if a newer
+// caller sets fields that this version does not have.
 void read_struct(const StructName& name, const void* given, void* into, std::size_t known_bytes);
 
-// Checks a struct that is to be filled. Returns how many bytes of it the caller has.
+// Checks a struct that is to be filled. Returns the number of its bytes that the caller's version
+// has.
 std::size_t check_output(const StructName& name, const void* given);
 
-// The size of every version is a multiple of 8 bytes, so a size that is one cuts no field.
+// The size of every version is a multiple of 8 bytes, so such a size cuts no field.
 template <typename T>
 constexpr bool kIsCStruct = std::is_trivially_copyable_v<T> && sizeof(T) % 8 == 0;
 
@@ -70,7 +71,8 @@ T read_struct(const StructName& name, const T* given, const T& defaults) {
   return known;
 }
 
-// Copies the fields of `filled` that the caller's version has; the caller's struct_size stays.
+// Copies the fields of `filled` that the caller's version has; the caller's struct_size does not
+// change.
 void write_struct(void* to, std::size_t bytes, const void* filled, std::size_t known_bytes);
 
 template <typename T>
@@ -79,9 +81,9 @@ void write_struct(const StructName& name, T* to, const T& filled) {
   write_struct(to, check_output(name, to), &filled, sizeof(T));
 }
 
-// Converts structs that come in. They throw as read_struct, validate() and Pattern::parse do.
+// Convert input structs. They throw as read_struct, validate() and Pattern::parse do.
 Problem problem_of(const annulus_problem* given);
-// Throws Error{kInvalidArgument} if they come with buffers of a selection.
+// Throws Error{kInvalidArgument} if the operands have buffers of a selection.
 Operands operands_of(const annulus_operands* given);
 // The operands of a plan's run, and the buffers of its selection.
 struct RunOperands {
@@ -89,29 +91,29 @@ struct RunOperands {
   std::optional<SelectionBuffers> buffers;
 };
 RunOperands run_operands_of(const annulus_operands* given);
-// Null stands for the defaults. Throws Error{kUnsupported} if they have a selection.
+// Null stands for the defaults. Throws Error{kUnsupported} if the options have a selection.
 PlanOptions plan_options_of(const annulus_plan_options* given);
 struct SelectedPlanOptions {
   PlanOptions options;
   std::optional<Selection> selection;
 };
 SelectedPlanOptions selected_plan_options_of(const annulus_plan_options* given);
-LayoutCacheLimits limits_of(const annulus_cache_limits* given);  // likewise
+LayoutCacheLimits limits_of(const annulus_cache_limits* given);  // null: the defaults
 // Throws Error{kInvalidArgument} that names the option.
 SimulationOptions simulation_of(std::int32_t checked, std::uint64_t seed, std::int64_t threads);
-// Gives null for null.
+// Returns null for null.
 std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given);
-// A null text is dense, or blocks() where a layout is given.
+// A null text means dense, or blocks() if a layout is given.
 Pattern pattern_of(const char* text, const annulus_block_layout* layout,
                    const ParseOptions& options = {});
-// `text`, which may be null, must not state what is given beside it.
+// `text`, which may be null, must not state what the other arguments state.
 Score score_of(const char* text, bool has_scale, double scale, double softcap);
-// Whether a flag of the caller is set by now: an atomic load. Null: never. The flag must outlive
-// the result.
+// Returns a function that reads the caller's flag by an atomic load; it returns true once the flag
+// is set. With null it never does. The flag must outlive the function.
 std::function<bool()> cancelled_by(const volatile std::int32_t* flag);
 WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* cancel);
 WorkLimit work_limit_of(const annulus_work_limit* given);  // null: the defaults
-// A path that the caller may leave out by a null pointer.
+// A path that the caller omits by passing a null pointer.
 inline std::optional<std::string> path_of(const char* given) {
   if (given == nullptr) return std::nullopt;
   return given;
@@ -120,18 +122,19 @@ inline std::optional<std::string> path_of(const char* given) {
 inline Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
 inline StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
 
-// A host's executor; empty for null.
+// The host's executor; empty for null.
 std::function<void(std::function<void()>)> executor_of(annulus_execute_callback execute,
                                                        void* user);
 
-std::string lines(const std::vector<std::string>& parts);  // without a line end after the last
+// One part per line, without a line end after the last.
+std::string lines(const std::vector<std::string>& parts);
 
 // Throws Error{kInvalidArgument} "`name` is null".
 void check_pointer(const char* name, const void* pointer);
-// Throws Error{kInvalidArgument} if an array has another number of entries than are read. A count
-// of 0 is one that the caller has not given.
+// Throws Error{kInvalidArgument} if the number of entries of an array is not the number that is
+// read. A count of 0 means that the caller gave none.
 void check_array_count(const char* name, std::size_t count, std::int64_t read);
-// 0 or 1. Throws Error{kInvalidArgument} for another number.
+// Converts 0 or 1. Throws Error{kInvalidArgument} for another number.
 bool truth(const char* name, std::int64_t value);
 
 // ---- Handles
@@ -140,7 +143,7 @@ struct DeviceObject {
   explicit DeviceObject(Device opened) : device(std::move(opened)) {}
   Device device;
   std::mutex mutex;
-  std::unordered_map<void*, DeviceMemory> memory;  // memory that annulus_device_allocate gave
+  std::unordered_map<void*, DeviceMemory> memory;  // memory from annulus_device_allocate
   std::unordered_set<std::string> names;           // names of counters, which the caller may keep
 };
 
@@ -152,17 +155,17 @@ struct PlanObject {
     std::string decisions;
     std::string rejected;
   };
-  // The lines of one of the plan's infos; they stay as long as the object.
+  // The lines of one of the plan's infos. They last as long as the object.
   const Lines& lines_of(const PlanInfo& info) const;
 
  private:
   mutable std::mutex mutex_;
-  mutable std::map<const PlanInfo*, Lines> lines_;  // guarded by mutex_
+  mutable std::map<const PlanInfo*, Lines> lines_;  // protected by mutex_
 };
 
-// The handles of this process. With the recorder of spans (base/span.h) they are the only global
-// objects, because C callers give back numbers. They are never destroyed, so the order in which
-// things are destroyed at exit does not matter.
+// The handles of this process. These tables and the recorder of spans (base/span.h) are the only
+// global objects; they are needed because C callers pass numbers. They are never destroyed, so the
+// order of destruction at exit does not matter.
 HandleTable<DeviceObject>& devices();
 HandleTable<PlanObject>& plans();
 HandleTable<BoundCall>& bound_calls();
@@ -171,7 +174,7 @@ template <typename Handle>
 std::uintptr_t number(const Handle* handle) {
   return reinterpret_cast<std::uintptr_t>(handle);
 }
-// Stores an object in its table and gives the handle to the caller.
+// Stores an object in its table and passes the handle to the caller.
 template <typename Handle, typename Object>
 void give(Handle** to, HandleTable<Object>& table, std::unique_ptr<Object> object) {
   *to = reinterpret_cast<Handle*>(table.insert(std::move(object)));

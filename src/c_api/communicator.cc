@@ -1,4 +1,5 @@
-// The C interface of communicators: each function converts and calls annulus/communicator.h.
+// The C interface of communicators. Each function converts its arguments and calls
+// annulus/communicator.h.
 #include "annulus/c_ring.h"
 #include "annulus/c_tools.h"
 
@@ -36,7 +37,7 @@ static_assert(std::is_same_v<int, std::int32_t>);
 constexpr const char* kOneExchangeAtATime =
     "another thread is inside a call of this communicator; take turns";
 
-// Numbers that no int holds become one that is no rank and no number of CTAs.
+// A number that does not fit an int becomes a number that is neither a rank nor a number of CTAs.
 int int_of(std::int64_t number) {
   return static_cast<int>(std::clamp<std::int64_t>(number, -1, std::numeric_limits<int>::max()));
 }
@@ -199,7 +200,7 @@ annulus_status annulus_communicator_release(annulus_communicator* communicator, 
     const std::lock_guard lock(pin->mutex);
     if (pin->memory.erase(memory) == 0) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "{} is no memory of this communicator; was it released already?", memory);
+                 "{} is not memory of this communicator; was it released already?", memory);
     }
   });
 }

@@ -1,4 +1,4 @@
-// The C interface of devices: each function converts and calls annulus/device.h.
+// The C interface of devices. Each function converts its arguments and calls annulus/device.h.
 #include <limits>
 
 #include "api/impl.h"
@@ -64,14 +64,14 @@ std::function<void(std::function<void()>)> executor_of(annulus_execute_callback 
     const int code = execute(user, reinterpret_cast<annulus_task*>(handle));
     if (code == 0) return;
     tasks().erase(handle);
-    base::fail(ErrorCode::kInvalidArgument, "the host takes no tasks: its executor returned {}",
-               code);
+    base::fail(ErrorCode::kInvalidArgument,
+               "the host did not take the task: its executor returned {}", code);
   };
 }
 
 namespace {
 
-// Takes a task out of the table, so that nobody else runs it.
+// Removes a task from the table, so that no other thread runs it.
 std::function<void()> take(annulus_task* task) {
   std::function<void()> run;
   {
@@ -166,7 +166,7 @@ annulus_status annulus_device_open(const annulus_device_options* given, annulus_
 
 annulus_status annulus_device_close(annulus_device* device) {
   return guarded([&] {
-    // The tuning goes on with the device when its callback returns.
+    // After its callback returns, the tuning continues to use the device.
     if (const DevicePin pin(devices(), number(device)); inside(pin->device).attached->runs_here()) {
       base::fail(
           ErrorCode::kInvalidArgument,
@@ -238,7 +238,7 @@ annulus_status annulus_device_release(annulus_device* device, void* memory) {
     const auto found = pin->memory.find(memory);
     if (found == pin->memory.end()) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "{} is no memory of this device; was it released already?", memory);
+                 "{} is not memory of this device; was it released already?", memory);
     }
     pin->memory.erase(found);
   });

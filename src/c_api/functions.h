@@ -1,8 +1,8 @@
 #ifndef ANNULUS_C_API_FUNCTIONS_H_
 #define ANNULUS_C_API_FUNCTIONS_H_
 
-// Included by every .cc file of this room after the headers of its subject, and by no other file:
-// the functions there are in no namespace and use the names of three.
+// Every .cc file of this folder includes this file after the headers of its subject, and no other
+// file does. The functions in these files are in no namespace and use names of three namespaces.
 
 #include "base/fail.h"
 #include "c_api/call.h"
@@ -10,8 +10,8 @@
 
 namespace annulus::api {}
 
-using namespace annulus;         // names of the facade
-using namespace annulus::api;    // names of the room under it
-using namespace annulus::c_api;  // names of this room
+using namespace annulus;         // names of the public C++ interface
+using namespace annulus::api;    // names of src/api
+using namespace annulus::c_api;  // names of src/c_api
 
 #endif  // ANNULUS_C_API_FUNCTIONS_H_

@@ -8,12 +8,12 @@
 //   | generation    | slot       | kind   |
 //   +---------------+------------+--------+
 //
-// `kind` is odd, so that no pointer to an object passes for a handle, and a slot that is used again
-// has another generation. So every value that a caller passes is checked without being
-// dereferenced: null, handles of another kind, and handles that were given back long ago. Slots
-// stay as long as the table.
+// `kind` is odd, so no pointer to an object is a valid handle. A slot that is used again gets
+// another generation. So every value that a caller passes is checked without being dereferenced:
+// null, handles of another kind, and handles that were destroyed long ago. Slots last as long as
+// the table.
 //
-// A handle of what belongs to a device is refused in a child of the process that made it.
+// A handle of an object that belongs to a device is refused in a child of the process that made it.
 //
 // Using a handle takes no lock: a slot's word counts its users, and the last one after erase()
 // destroys the object. Only insert() and the end of an object lock, for the list of free slots.
@@ -48,7 +48,7 @@ class HandleTable {
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
-  // Uses a live object, which stays until the end of the Pin.
+  // Uses a live object, which lives at least until the end of the Pin.
   class Pin {
    public:
     Pin(HandleTable& table, std::uintptr_t handle)
@@ -79,7 +79,7 @@ class HandleTable {
   }
 
   // Makes the handle invalid; the object is destroyed when its last user leaves. Throws
-  // Error{kInvalidArgument} as Pin does, also where another thread erased it first.
+  // Error{kInvalidArgument} as Pin does, and also if another thread erased the handle first.
   void erase(std::uintptr_t handle) {
     const Pin pin(*this, handle);
     const std::uint64_t before = pin.slot_->word.fetch_and(~kLive, std::memory_order_acq_rel);
@@ -97,14 +97,14 @@ class HandleTable {
   struct Slot {
     std::atomic<std::uint64_t> word{std::uint64_t{1} << 32};  // generation | live | users
     std::unique_ptr<Object> object;
-    base::ProcessMark process;  // that made the object
+    base::ProcessMark process;  // the process that made the object
   };
 
   static std::uint32_t index_of(std::uintptr_t handle) {
     return static_cast<std::uint32_t>(handle) >> kIndexShift;
   }
 
-  // Null for an index that was never given out.
+  // Null for an index that was never handed out.
   Slot* find(std::uint32_t index) const {
     const std::uint32_t place = index + kFirstChunk;
     const int chunk = std::bit_width(place) - std::bit_width(kFirstChunk);
@@ -112,7 +112,7 @@ class HandleTable {
     return slots == nullptr ? nullptr : slots + (place - (kFirstChunk << chunk));
   }
 
-  // Counts a user up, if the slot is live and of the handle's generation at that moment.
+  // Adds a user, if the slot is live and has the handle's generation at that moment.
   Slot* enter(std::uintptr_t handle) const {
     if (handle == 0) {
       base::fail(ErrorCode::kInvalidArgument,
@@ -122,8 +122,9 @@ class HandleTable {
     }
     Slot* slot = (handle & 0xff) == kind_ ? find(index_of(handle)) : nullptr;
     if (slot == nullptr) {
-      base::fail(ErrorCode::kInvalidArgument, "{:#x} is no {}; was another kind of handle given?",
-                 handle, name_);
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{:#x} is not a handle of type {}; was another kind of handle given?", handle,
+                 name_);
     }
     std::uint64_t word = slot->word.load(std::memory_order_relaxed);
     do {
@@ -137,8 +138,8 @@ class HandleTable {
     return slot;
   }
 
-  // Counts a user down. The last user of an erased slot destroys the object and raises the
-  // generation before the slot becomes free.
+  // Removes a user. The last user of an erased slot destroys the object and raises the generation
+  // before the slot becomes free.
   void leave(std::uint32_t index, Slot& slot) {
     const std::uint64_t before = slot.word.fetch_sub(1, std::memory_order_acq_rel);
     if ((before & kLive) != 0 || (before & kUsers) != 1) return;

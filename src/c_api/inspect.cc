@@ -1,4 +1,5 @@
-// The C interface of what can be asked: each function converts and calls annulus/device.h.
+// The C interface of lists, predictions, counters and simulations. Each function converts its
+// arguments and calls annulus/device.h.
 #include "annulus/c.h"
 #include "annulus/c_tools.h"
 
@@ -12,7 +13,8 @@ constexpr StructName kPrediction = {"annulus_prediction", "ANNULUS_PREDICTION_IN
 constexpr StructName kCacheCounters = {"annulus_cache_counters", "ANNULUS_CACHE_COUNTERS_INIT"};
 constexpr StructName kSimulation = {"annulus_simulation", "ANNULUS_SIMULATION_INIT"};
 
-// The literal with the same text as the limit of a prediction: a C caller may keep it.
+// The literal with the same text as the limit of a prediction. It is a literal so that a C caller
+// may keep it.
 const char* literal_of(const std::string& limit) {
   for (int i = 0; i <= static_cast<int>(attention::Limit::kNothing); ++i) {
     const char* name = attention::to_string(static_cast<attention::Limit>(i));

@@ -1,4 +1,4 @@
-// The C interface of what is installed: each function converts what annulus/kernels.h told.
+// The C interface of what is installed. Each function converts the results of annulus/kernels.h.
 #include "annulus/c_tools.h"
 
 #include "annulus/kernels.h"
@@ -12,7 +12,7 @@ constexpr StructName kInstallationInfo = {"annulus_installation_info",
 constexpr StructName kLibraryReport = {"annulus_library_report", "ANNULUS_LIBRARY_REPORT_INIT"};
 constexpr StructName kListedDevice = {"annulus_listed_device", "ANNULUS_LISTED_DEVICE_INIT"};
 
-// A library with its lists as lines.
+// A library whose lists are converted to lines.
 struct ToldLibrary {
   explicit ToldLibrary(LibraryReport of) : report(std::move(of)), absent(lines(report.absent)) {
     std::vector<std::string> places;
@@ -31,7 +31,7 @@ struct InstallationObject {
   DeviceListing listing;
   DeviceChoice chosen;
   KernelListing kernels;
-  std::string origins;  // lines, as are these
+  std::string origins;  // lines, like the following members
   std::string folders;
 };
 HandleTable<InstallationObject>& installations() {

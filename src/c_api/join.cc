@@ -1,4 +1,5 @@
-// The C interface of joins and gathers over ranks: each function converts and calls annulus/join.h.
+// The C interface of joins and gathers over ranks. Each function converts its arguments and calls
+// annulus/join.h.
 #include "annulus/c_ring.h"
 
 #include "annulus/join.h"

@@ -1,4 +1,5 @@
-// The C interface of kernels compiled ahead: each function converts and calls annulus/kernels.h.
+// The C interface of kernels compiled ahead. Each function converts its arguments and calls
+// annulus/kernels.h.
 #include "annulus/c_tools.h"
 
 #include "annulus/kernels.h"
@@ -17,9 +18,9 @@ constexpr StructName kPruneResult = {"annulus_prune_result", "ANNULUS_PRUNE_RESU
 constexpr StructName kVerifyResult = {"annulus_verify_result", "ANNULUS_VERIFY_RESULT_INIT"};
 
 struct WarmObject {
-  std::mutex mutex;  // guards all below
+  std::mutex mutex;  // protects all members below
   WarmWork work;
-  std::vector<WarmFailure> failures;  // of the last call
+  std::vector<WarmFailure> failures;  // failures of the last call
 };
 HandleTable<WarmObject>& works() {
   static auto* table = new HandleTable<WarmObject>("work to compile ahead", 0xd3);
@@ -38,7 +39,7 @@ WarmOptions options_of(const annulus_warm_options& c) {
   }
   if (c.template_dir != nullptr) options.template_dir = c.template_dir;
   options.tuned_path = path_of(c.tuned_path);
-  // Others are refused with their value, which the cast may change.
+  // Other numbers are refused with their value, which the cast may change.
   if (c.threads < 0 || c.threads > std::numeric_limits<int>::max()) {
     base::fail(ErrorCode::kInvalidArgument,
                "threads is {}; give a number of threads, or 0 for one per processor", c.threads);

@@ -1,4 +1,4 @@
-// The C interface of layouts: each function converts and calls annulus/layout.h.
+// The C interface of layouts. Each function converts its arguments and calls annulus/layout.h.
 #include "annulus/c_layout.h"
 #include "annulus/c_tools.h"
 
@@ -61,7 +61,7 @@ std::vector<Segment> segments_of(const char* name, const annulus_segment* c, std
   return segments;
 }
 
-// Makes a layout from one other, or from two.
+// Makes a layout from one or two others.
 template <typename Make>
 annulus_status from_one(annulus_layout* layout, annulus_layout** result, const Make& make) {
   return guarded([&] {

@@ -1,4 +1,5 @@
-// The C interface of the cache of layouts: each function converts and calls annulus/layout.h.
+// The C interface of the cache of layouts. Each function converts its arguments and calls
+// annulus/layout.h.
 #include "annulus/layout.h"
 
 #include "annulus/c_layout.h"

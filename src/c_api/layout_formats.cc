@@ -1,4 +1,4 @@
-// The C interface of layouts as arrays and files: each function converts and calls
+// The C interface of layouts as arrays and files. Each function converts its arguments and calls
 // annulus/layout.h.
 #include "annulus/c_layout.h"
 
@@ -30,10 +30,11 @@ LayoutFormat format_of(std::int32_t format) {
 }
 
 [[noreturn]] void fail_file_format(LayoutFormat format) {
-  base::fail(ErrorCode::kInvalidArgument,
-             "the format '{}' is one of files and has no arrays; import or export a file, or take "
-             "another format",
-             to_string(format));
+  base::fail(
+      ErrorCode::kInvalidArgument,
+      "the format '{}' exists only as files, without arrays; import or export a file, or take "
+      "another format",
+      to_string(format));
 }
 
 template <typename T>
@@ -59,7 +60,7 @@ const char* type_name(std::int32_t type) {
   return "an unknown type";
 }
 
-// ---- Arrays that come in
+// ---- Arrays of the caller
 
 class Given {
  public:
@@ -90,7 +91,7 @@ class Given {
     return nullptr;
   }
 
-  // The array, or an empty span where the caller left it out.
+  // The array, or an empty span if the caller left it out.
   template <typename T>
   std::span<const T> optional(const char* name) const {
     const annulus_array* array = find(name);
@@ -123,7 +124,7 @@ BlockLayout from_given_csr(const LayoutSizes& sizes, const Given& given) {
   return from_csr(sizes, given.needed<std::int64_t>("indptr"), indices, partial);
 }
 
-// k follows from the number of indices; from_topk finds a remainder.
+// k follows from the number of indices. from_topk checks that there is no remainder.
 BlockLayout from_given_topk(const LayoutSizes& sizes, const Given& given) {
   const auto indices = given.needed<std::int32_t>("indices");
   LayoutView of;
@@ -135,8 +136,7 @@ BlockLayout from_given_topk(const LayoutSizes& sizes, const Given& given) {
   return from_topk(sizes, k, indices, given.optional<std::uint8_t>("partial"));
 }
 
-// Each format names the arrays it has, so that a misspelt optional array is an error and not left
-// out.
+// Each format names the arrays it has, so a misspelt name of an optional array is an error.
 BlockLayout from_given(LayoutFormat format, const LayoutSizes& sizes, const annulus_array* arrays,
                        std::size_t count) {
   const auto given = [&](std::initializer_list<const char*> known) {
@@ -181,7 +181,7 @@ BlockLayout from_given(LayoutFormat format, const LayoutSizes& sizes, const annu
   fail_file_format(format);
 }
 
-// ---- Arrays that go out
+// ---- Arrays for the caller
 
 template <typename T>
 void add(ArraysObject* to, const char* name, const std::vector<T>& values) {
@@ -189,7 +189,8 @@ void add(ArraysObject* to, const char* name, const std::vector<T>& values) {
   to->arrays.push_back({name, kType<T>, values.size(), {bytes.begin(), bytes.end()}});
 }
 
-// Flags that a format may leave out are given as empty arrays, so that every name can be asked for.
+// Flags that a format may leave out are given as empty arrays, so that every name of the format
+// exists.
 ArraysObject arrays_of(LayoutFormat format, const LayoutView& view) {
   ArraysObject made;
   switch (format) {
@@ -225,8 +226,8 @@ ArraysObject arrays_of(LayoutFormat format, const LayoutView& view) {
       add(&made, "full_kv_indices", flex.full_kv_indices);
       return made;
     }
-    // No mask goes out: one that came in has become smaller blocks, all of them full (from_given),
-    // and to_flashinfer refuses a layout with partial blocks and no mask.
+    // There is no mask in the result. A mask of the caller has become smaller blocks, all of them
+    // full (from_given), and to_flashinfer refuses a layout with partial blocks and no mask.
     case LayoutFormat::kFlashInfer: {
       const FlashInferArrays pages = to_flashinfer(view);
       add(&made, "indptr", pages.indptr), add(&made, "indices", pages.indices);

@@ -1,4 +1,4 @@
-// The C interface of merging: each function converts and calls annulus/merge.h.
+// The C interface of merging. Each function converts its arguments and calls annulus/merge.h.
 #include "annulus/c_batch.h"
 
 #include <array>

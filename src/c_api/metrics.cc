@@ -1,4 +1,4 @@
-// The C interface of metrics and traces: each function converts and calls annulus/observe.h or
+// The C interface of metrics and traces. Each function converts its arguments and calls
 // annulus/observe.h.
 #include "annulus/c.h"
 #include "annulus/c_tools.h"

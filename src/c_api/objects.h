@@ -2,7 +2,7 @@
 #define ANNULUS_C_API_OBJECTS_H_
 
 // Objects behind handles that several files of the C interface make or use: texts, layouts, arrays,
-// ranks that have met and communicators.
+// ranks of a rendezvous, and communicators.
 
 #include <atomic>
 #include <chrono>
@@ -37,7 +37,7 @@ inline void give_text(annulus_text** to, std::string text) {
   give(to, texts(), std::make_unique<TextObject>(TextObject{std::move(text)}));
 }
 
-// A layout with arrays of its own, a file's pages, or one that a cache shares.
+// A layout with its own arrays, with the pages of a file, or shared with a cache.
 struct LayoutObject {
   std::variant<BlockLayout, MappedLayout, std::shared_ptr<const GridLayout>> held;
   LayoutView view() const;
@@ -45,7 +45,7 @@ struct LayoutObject {
 HandleTable<LayoutObject>& layouts();
 using LayoutPin = HandleTable<LayoutObject>::Pin;
 
-// Throws Error{kInvalidArgument} where the pointer for the handle is null.
+// Throws Error{kInvalidArgument} if the pointer for the handle is null.
 template <typename Layout>
 void give_layout(annulus_layout** to, Layout&& layout) {
   check_pointer("layout (where the handle goes)", to);
@@ -57,7 +57,7 @@ void write_counters(annulus_cache_counters* to, const LayoutCacheCounters& count
 
 LayoutSizes sizes_of(const annulus_layout_sizes* given);
 
-// The arrays of a layout in some format. Their names are literals.
+// The arrays of a layout in a format. Their names are literals.
 struct ArraysObject {
   struct Array {
     const char* name;
@@ -70,7 +70,7 @@ struct ArraysObject {
 HandleTable<ArraysObject>& array_sets();
 using ArraysPin = HandleTable<ArraysObject>::Pin;
 
-// Texts that callers may keep as long as the handle.
+// Texts that callers may keep as long as the handle lives.
 class KeptTexts {
  public:
   const char* keep(const std::string& text) {
@@ -87,7 +87,7 @@ struct RendezvousObject {
   explicit RendezvousObject(Rendezvous met) : rendezvous(std::move(met)) {}
   Rendezvous rendezvous;
   std::atomic<bool> posting{false};
-  KeptTexts reasons;  // why ranks have gone
+  KeptTexts reasons;  // the reasons why ranks are gone
 };
 HandleTable<RendezvousObject>& rendezvouses();
 using RendezvousPin = HandleTable<RendezvousObject>::Pin;
@@ -95,28 +95,29 @@ using RendezvousPin = HandleTable<RendezvousObject>::Pin;
 struct CommunicatorObject {
   explicit CommunicatorObject(Communicator opened) : communicator(std::move(opened)) {}
   Communicator communicator;
-  // Memory in which an exchange converts its messages; used by one exchange at a time.
+  // Memory in which an exchange converts its messages. One exchange at a time uses it.
   std::vector<SentBytes> sends;
   std::vector<ReceivedBytes> receives;
   std::atomic<bool> busy{false};
-  KeptTexts reasons;  // why ranks have gone
-  std::mutex mutex;   // guards what callers were told and may keep
+  KeptTexts reasons;  // the reasons why ranks are gone
+  std::mutex mutex;   // protects the texts and events that callers may keep
   struct Failure {
     std::string reason;
     std::vector<int> blamed;
   };
   std::optional<Failure> failure;
-  std::map<std::int64_t, CommunicatorEvent> events;  // by number
-  std::map<void*, ExchangeMemory> memory;            // that callers have not released
+  std::map<std::int64_t, CommunicatorEvent> events;  // by their number
+  std::map<void*, ExchangeMemory> memory;            // memory that callers have not released
 };
 HandleTable<CommunicatorObject>& communicators();
 using CommunicatorPin = HandleTable<CommunicatorObject>::Pin;
 
-// The state of one of `states`, none of which may be the rank's. Throws Error{kInvalidArgument}.
+// Writes the state of the rank in `states`, which may lack that rank. Throws
+// Error{kInvalidArgument} if it does.
 void write_rank_state(annulus_rank_state* to, const std::vector<RankState>& states, int rank,
                       KeptTexts* reasons);
 
-// Throws Error{kInvalidArgument} that names the field for a negative number or more than a year.
+// Throws Error{kInvalidArgument}, which names the field, for a negative number or more than a year.
 std::chrono::milliseconds milliseconds_of(const char* name, std::int64_t given);
 
 }  // namespace annulus::c_api

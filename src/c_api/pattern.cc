@@ -1,4 +1,5 @@
-// The C interface of patterns as texts: each function converts and calls annulus/pattern.h.
+// The C interface of patterns as texts. Each function converts its arguments and calls
+// annulus/pattern.h.
 #include "annulus/c.h"
 #include "annulus/c_tools.h"
 
@@ -13,14 +14,14 @@ constexpr StructName kPairs = {"annulus_pairs", "ANNULUS_PAIRS_INIT"};
 constexpr StructName kPatternWord = {"annulus_pattern_word", "ANNULUS_PATTERN_WORD_INIT"};
 constexpr StructName kPreset = {"annulus_preset", "ANNULUS_PRESET_INIT"};
 
-// Throws Error{kInvalidArgument} for a side of a rectangle that leaves the range of positions.
+// Throws Error{kInvalidArgument} if a side of a rectangle is not within the range of positions.
 void check_range(const char* name, std::int64_t start, std::int64_t count) {
   if (count >= 0 && start >= -kMaxPosition && start <= kMaxPosition && count <= 2 * kMaxPosition &&
       start + count <= kMaxPosition) {
     return;
   }
   base::fail(ErrorCode::kInvalidArgument,
-             "{} positions of {} from {}; positions lie between -2^30 and 2^30", count, name,
+             "{} positions of {} from {}; positions are between -2^30 and 2^30", count, name,
              start);
 }
 
@@ -134,7 +135,7 @@ annulus_status annulus_pattern_word_get(size_t index, annulus_pattern_word* to) 
     }
     const PatternWord& word = pattern_words()[index];
     annulus_pattern_word c = ANNULUS_PATTERN_WORD_INIT;
-    c.name = word.name.data();  // literals, which end with a zero byte
+    c.name = word.name.data();  // literals, so they end with a zero byte
     c.form = word.form.data();
     c.meaning = word.meaning.data();
     write_struct(kPatternWord, to, c);
@@ -150,7 +151,7 @@ annulus_status annulus_preset_get(size_t index, annulus_preset* to) {
     }
     const PresetInfo& info = presets()[index];
     annulus_preset c = ANNULUS_PRESET_INIT;
-    c.name = info.name.data();  // literals, which end with a zero byte
+    c.name = info.name.data();  // literals, so they end with a zero byte
     c.expression = info.expression.data();
     c.density_4096 = info.density[0];
     c.density_16384 = info.density[1];

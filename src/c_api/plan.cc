@@ -1,4 +1,4 @@
-// The C interface of plans: each function converts and calls annulus/device.h.
+// The C interface of plans. Each function converts its arguments and calls annulus/device.h.
 #include "c_api/functions.h"
 #include "c_api/problems.h"
 
@@ -43,7 +43,7 @@ std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) 
                "head_map of the layout has {} entries; there are at most {} query heads",
                c.head_map_count, kMaxHeads);
   }
-  // Checked before anything is copied, because a wrong count must not be read as a length.
+  // This is checked before anything is copied, because a wrong count must not be used as a length.
   if (c.indptr_count == 0 ||
       c.indptr[c.indptr_count - 1] != static_cast<std::int64_t>(c.indices_count)) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -73,7 +73,7 @@ std::function<bool()> cancelled_by(const volatile std::int32_t* flag) {
 }
 
 WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* cancel) {
-  // 0 is the default of every field, so that no limit is another number.
+  // 0 means the default in every field, so "no limit" is another number.
   WorkLimit limit;
   if (max_work != 0) limit.steps = max_work == -1 ? 0 : max_work;
   if (cancel != nullptr) limit.cancelled = cancelled_by(cancel);
@@ -106,7 +106,7 @@ Score score_of(const char* text, bool has_scale, double scale, double softcap) {
     once("scale", score.scale.has_value());
     score.scale = scale;
   }
-  if (softcap != 0) {  // a NaN goes on as well and is refused by validate()
+  if (softcap != 0) {  // true for NaN too, which validate() refuses
     once("softcap", score.softcap != 0);
     score.softcap = softcap;
   }
@@ -150,7 +150,7 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
   SelectedPlanOptions all = selected_plan_options_of(given);
   if (all.selection) {
     base::fail(ErrorCode::kUnsupported,
-               "annulus_plan_options.selection is set, and only annulus_plan_create takes a "
+               "annulus_plan_options.selection is set, but only annulus_plan_create takes a "
                "selection; pass NULL");
   }
   return std::move(all.options);
@@ -209,7 +209,7 @@ Operands operands_of(const annulus_operands* given) {
   const RunOperands all = run_operands_of(given);
   if (all.buffers) {
     base::fail(ErrorCode::kInvalidArgument,
-               "annulus_operands.selection is set, and this function runs no plan with a "
+               "annulus_operands.selection is set, but this function runs no plan with a "
                "selection; pass NULL");
   }
   return all.operands;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_C_API_PROBLEMS_H_
 #define ANNULUS_C_API_PROBLEMS_H_
 
-// Structs of batches and selections that come in, for the files of the C interface that read them.
-// They throw as read_struct and Pattern::parse do.
+// Input structs of batches and selections, for the files of the C interface that read them. They
+// throw as read_struct and Pattern::parse do.
 
 #include "annulus/batch.h"
 #include "annulus/c.h"

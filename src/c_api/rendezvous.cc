@@ -1,4 +1,4 @@
-// The C interface of ranks that find each other: each function converts and calls
+// The C interface of rendezvous of ranks. Each function converts its arguments and calls
 // annulus/communicator.h.
 #include "annulus/c_ring.h"
 
@@ -52,7 +52,7 @@ RegroupOptions regroup_options_of(const annulus_regroup_options* given) {
           .deadline = milliseconds_of("deadline_ms", c.deadline_ms)};
 }
 
-// The engine's all-gather, whose answer is one array.
+// The engine's all-gather, which returns one array.
 AllGather all_gather_of(annulus_all_gather_callback call, void* user, int ranks) {
   return [=](std::span<const std::byte> own) {
     std::vector<std::byte> all(own.size() * static_cast<std::size_t>(ranks));
@@ -74,7 +74,7 @@ void give_rendezvous(annulus_rendezvous** to, Rendezvous rendezvous) {
   give(to, rendezvouses(), std::make_unique<RendezvousObject>(std::move(rendezvous)));
 }
 
-// A caller's room for the bytes of all ranks, which is checked before anything is sent.
+// The caller's memory for the bytes of all ranks. It is checked before anything is sent.
 class Room {
  public:
   Room(const Rendezvous& rendezvous, const void* own, std::size_t bytes, void* all,
@@ -95,7 +95,7 @@ class Room {
 
   std::span<const std::byte> own() const { return own_; }
 
-  // Nothing is written where a rank's bytes do not fit.
+  // Nothing is written if a rank's bytes do not fit.
   void fill(const std::vector<std::vector<std::byte>>& gathered) const {
     for (std::size_t rank = 0; rank < gathered.size(); ++rank) {
       const std::size_t bytes = gathered[rank].size();
@@ -125,8 +125,8 @@ void write_rank_state(annulus_rank_state* to, const std::vector<RankState>& stat
                       KeptTexts* reasons) {
   const auto state = std::ranges::find(states, rank, &RankState::rank);
   if (state == states.end()) {
-    base::fail(ErrorCode::kInvalidArgument, "rank {} is none of the {} others that are known here",
-               rank, states.size());
+    base::fail(ErrorCode::kInvalidArgument, "rank {} is not one of the {} other ranks", rank,
+               states.size());
   }
   annulus_rank_state c = ANNULUS_RANK_STATE_INIT;
   c.position = {state->position.generation, state->position.run, state->position.round};

@@ -1,4 +1,4 @@
-// The C interface of rings: each function converts and calls annulus/ring.h.
+// The C interface of rings. Each function converts its arguments and calls annulus/ring.h.
 #include "annulus/c_ring.h"
 #include "annulus/c_tools.h"
 
@@ -102,7 +102,7 @@ struct RingObject {
   std::vector<RankShard> shard;
   std::mutex drawing;
   std::string picture;
-  // Memory in which a run converts its arguments without allocating; used by one run at a time.
+  // Memory in which a run converts its arguments without allocating. One run at a time uses it.
   std::vector<RingCall> calls;
   std::atomic<bool> busy{false};
 };
@@ -132,7 +132,7 @@ HandleTable<RankPlanObject>& rank_plans() {
 }
 using RankPlanPin = HandleTable<RankPlanObject>::Pin;
 
-// What both kinds of rings are asked for, as C has it.
+// Reads the options of both kinds of rings, which are the same struct in C.
 annulus_ring_options ring_options_of(const annulus_ring_options* given) {
   const annulus_ring_options defaults = ANNULUS_RING_OPTIONS_INIT;
   return given == nullptr ? defaults : read_struct(kRingOptions, given, defaults);
@@ -188,7 +188,7 @@ RingCall call_of(const annulus_ring_call& c, std::size_t rank) {
   }
 }
 
-// The distance between elements of the array is the struct_size of the caller's version.
+// The distance between elements of the array is the caller's struct_size.
 void convert(const annulus_ring_call* c, std::size_t count, std::vector<RingCall>& calls) {
   if (count != calls.size()) {
     base::fail(ErrorCode::kInvalidArgument, "{} calls for a ring of {} ranks; give one for each",
@@ -199,9 +199,10 @@ void convert(const annulus_ring_call* c, std::size_t count, std::vector<RingCall
     const auto* element = reinterpret_cast<const annulus_ring_call*>(
         reinterpret_cast<const std::byte*>(c) + rank * size);
     if (element->struct_size != size) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "struct_size of call {} is {}, but that of call 0 is {}; begin each with {}", rank,
-                 element->struct_size, size, kRingCall.init);
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "struct_size of call {} is {}, but struct_size of call 0 is {}; initialise each by {}",
+          rank, element->struct_size, size, kRingCall.init);
     }
     calls[rank] =
         call_of(read_struct(kRingCall, element, annulus_ring_call ANNULUS_RING_CALL_INIT), rank);

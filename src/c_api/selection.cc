@@ -1,4 +1,5 @@
-// The C interface of chosen blocks: each function converts and calls annulus/selection.h.
+// The C interface of chosen blocks. Each function converts its arguments and calls
+// annulus/selection.h.
 #include "annulus/c.h"
 #include "annulus/c_tools.h"
 

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_C_API_STEP_H_
 #define ANNULUS_C_API_STEP_H_
 
-// Structs of C that batches and appending have both, as those of C++.
+// Converts the structs that batches and appending share from C to C++.
 
 #include "annulus/batch.h"
 #include "annulus/c_batch.h"

@@ -1,4 +1,4 @@
-// The C interface of tuning: each function converts and calls annulus/tune.h.
+// The C interface of tuning. Each function converts its arguments and calls annulus/tune.h.
 #include "annulus/c_tools.h"
 #include "annulus/c_tune.h"
 
@@ -75,7 +75,7 @@ void give_tuning(const Device& device, const TuneSubject& subject,
            TuningObject{tune_until(device, subject, options_of(c), cancelled_by(c.cancel))}));
 }
 
-// Makes a handle of each result, or of none where there is no memory for all.
+// Makes a handle of each result, or of no result if there is no memory for all handles.
 void give_tunings(std::vector<TuneResult> results, annulus_tuning** to, std::size_t* count) {
   std::size_t made = 0;
   try {
@@ -90,7 +90,7 @@ void give_tunings(std::vector<TuneResult> results, annulus_tuning** to, std::siz
   *count = made;
 }
 
-// Each entry is at least one request, so a larger count is none of an array that there is.
+// Each entry is at least one request, so a larger count cannot be the count of a real array.
 std::vector<StepRequests> step_of(const annulus_step_requests* step, std::size_t count,
                                   const BatchBounds& most) {
   if (count > 0) check_pointer("step", step);
@@ -107,7 +107,7 @@ std::vector<StepRequests> step_of(const annulus_step_requests* step, std::size_t
   return all;
 }
 
-// The texts are those of the result.
+// The texts belong to the result, which must outlive them.
 annulus_tune_result to_c(const TuneResult& result) {
   annulus_tune_result c = ANNULUS_TUNE_RESULT_INIT;
   c.shape = result.shape.c_str();
@@ -201,7 +201,7 @@ struct ListObject {
         folders(lines(listing.folders)),
         ignored(lines(listing.ignored)) {}
   TunedListing listing;
-  std::string folders;  // lines
+  std::string folders;  // one per line
   std::string ignored;
 };
 HandleTable<ListObject>& lists() {
@@ -217,7 +217,7 @@ struct TuningReportObject {
   explicit TuningReportObject(TuningReport made)
       : report(std::move(made)), left_out(lines(report.left_out)) {}
   TuningReport report;
-  std::string left_out;  // lines
+  std::string left_out;  // one per line
 };
 HandleTable<TuningReportObject>& tuning_reports() {
   static auto* table = new HandleTable<TuningReportObject>("report of tuning", 0x65);
@@ -295,14 +295,14 @@ annulus_status annulus_tuning_create_batch(annulus_device* device,
     const annulus_tune_options c = read_options(given);
     if (c.selection != nullptr) {
       base::fail(ErrorCode::kUnsupported,
-                 "annulus_tune_options.selection is set, and kernels of batches have no selection; "
+                 "annulus_tune_options.selection is set, but kernels of batches have no selection; "
                  "pass NULL");
     }
     validate(read);
     const std::size_t classes = tuned::classes_within(read).size();
     if (room < classes) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "there is room for {} tunings, and the batch has {} classes of requests; give "
+                 "there is memory for {} tunings, but the batch has {} classes of requests; give "
                  "ANNULUS_REQUEST_CLASSES",
                  room, classes);
     }
@@ -369,12 +369,13 @@ annulus_status annulus_background_tuning_create(annulus_device* device,
 annulus_status annulus_background_tuning_destroy(annulus_background_tuning* tuning) {
   return guarded([&] {
     {
-      // Another thread may be in a call with it, such as a wait, and then erasing ends nothing.
+      // Another thread may be inside a call with the handle, such as a wait. Then erasing the
+      // handle does not end the tuning.
       const BackgroundPin pin(background_tunings(), number(tuning));
       try {
         pin->tuning.cancel();
         pin->tuning.wait();
-      } catch (const Error&) {  // in a child of fork, or in a callback: its destructor knows
+      } catch (const Error&) {  // in a child after fork, or in a callback, its destructor ends it
       }
     }
     background_tunings().erase(number(tuning));

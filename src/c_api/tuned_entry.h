@@ -1,7 +1,7 @@
 #ifndef ANNULUS_C_API_TUNED_ENTRY_H_
 #define ANNULUS_C_API_TUNED_ENTRY_H_
 
-// An entry for C callers, which lists of results and reports of packs give out.
+// Converts an entry for C callers. Lists of results and reports of packs return such entries.
 
 #include "annulus/c_tools.h"
 #include "annulus/c_tune.h"
@@ -12,7 +12,7 @@ namespace annulus::c_api {
 
 inline constexpr StructName kTunedEntry = {"annulus_tuned_entry", "ANNULUS_TUNED_ENTRY_INIT"};
 
-// Its texts are those of the entry.
+// The texts belong to the entry, which must outlive them.
 annulus_tuned_entry to_c(const TunedEntry& entry);
 
 }  // namespace annulus::c_api

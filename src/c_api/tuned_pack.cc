@@ -1,4 +1,4 @@
-// The C interface of packs: each function converts and calls annulus/tune.h.
+// The C interface of packs. Each function converts its arguments and calls annulus/tune.h.
 #include "annulus/c_tools.h"
 
 #include <atomic>
@@ -37,7 +37,7 @@ struct ReportObject {
   explicit ReportObject(TunedReport made)
       : report(std::move(made)), left_out(lines(report.left_out)) {}
   TunedReport report;
-  std::string left_out;  // lines
+  std::string left_out;  // one per line
 };
 HandleTable<ReportObject>& reports() {
   static auto* table = new HandleTable<ReportObject>("report of tuned results", 0xa7);

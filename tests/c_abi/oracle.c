@@ -207,7 +207,7 @@ static void states(void) {
   CHECK_FAILS(annulus_state_clear(&b), ANNULUS_INVALID_ARGUMENT, "-1 rows of 2");
   b.rows = INT64_MAX;
   CHECK_FAILS(annulus_state_finish(&b, ANNULUS_LSE_TWO, o, lse), ANNULUS_INVALID_ARGUMENT,
-              "which cannot be");
+              "which is impossible");
   b.rows = 2;
   b.l = NULL;
   CHECK_FAILS(annulus_state_clear(&b), ANNULUS_INVALID_ARGUMENT, "l of a state is null");

@@ -89,7 +89,7 @@ static void pairs(void) {
   rectangle.k_count = 4;
   rectangle.k = INT64_MAX;
   CHECK_FAILS(annulus_pattern_visible("causal", NULL, &rectangle, visible),
-              ANNULUS_INVALID_ARGUMENT, "positions lie between");
+              ANNULUS_INVALID_ARGUMENT, "positions are between");
   rectangle.k = 0;
   CHECK_FAILS(annulus_pattern_visible("random(1, 0, 2)", NULL, &rectangle, visible),
               ANNULUS_INVALID_ARGUMENT, "give the number of keys");

@@ -68,7 +68,7 @@ static void peers(annulus_communicator* communicator, int rank) {
     CHECK(strcmp(state.reason, "") == 0);
   }
   CHECK_FAILS(annulus_communicator_get_peer(communicator, rank, &state), ANNULUS_INVALID_ARGUMENT,
-              "none of the 2 others");
+              "not one of the 2 other ranks");
   CHECK_FAILS(annulus_communicator_get_peer(communicator, 1, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_rank_state is null");
 }

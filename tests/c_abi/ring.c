@@ -135,7 +135,7 @@ static void call_sizes(sample_ring* ring) {
               ANNULUS_INVALID_ARGUMENT, "rank 0: the workspace at 0x0");
   calls[2].struct_size = 8;
   CHECK_FAILS(annulus_ring_run(ring->ring, calls, kRanks), ANNULUS_INVALID_ARGUMENT,
-              "struct_size of call 2 is 8, but that of call 0 is 32");
+              "struct_size of call 2 is 8, but struct_size of call 0 is 32");
   calls[0].struct_size = 0;
   CHECK_FAILS(annulus_ring_run(ring->ring, calls, kRanks), ANNULUS_INVALID_ARGUMENT,
               "struct_size of annulus_ring_call is 0");
