@@ -46,7 +46,7 @@ static void in_a_scope(void) {
   annulus_layout *layout = NULL, *fine = NULL;
   int64_t steps = 0;
   CHECK_OK(annulus_layout_make("causal", NULL, &sizes, NULL, &layout));
-  CHECK_FAILS(annulus_work_scope_end(&steps), ANNULUS_INVALID_ARGUMENT, "in no scope");
+  CHECK_FAILS(annulus_work_scope_end(&steps), ANNULUS_INVALID_ARGUMENT, "is not in a scope");
   limit.max_work = 1000000;
   CHECK_OK(annulus_work_scope_begin(&limit));
   CHECK_FAILS(annulus_work_scope_begin(&limit), ANNULUS_INVALID_ARGUMENT, "already");

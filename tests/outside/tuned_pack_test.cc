@@ -91,7 +91,7 @@ TEST_CASE("results are exported, merged, compared, brought in and used from a pa
   // Nothing takes the place of the pack.
   test::check_fails(ErrorCode::kInvalidArgument, "there is no tuned result",
                     [&] { export_tuned(pack, {}, of.scratch.path("empty")); });
-  test::check_fails(ErrorCode::kInvalidArgument, "none of the 1 tuned results is asked for", [&] {
+  test::check_fails(ErrorCode::kInvalidArgument, "leaves none of the 1 tuned results", [&] {
     TunedFilter other;
     other.name = "nothing like it";
     export_tuned(pack, other, of.scratch.path("tuned"));
