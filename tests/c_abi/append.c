@@ -295,7 +295,7 @@ void test_append(void) {
   wrong_problems(append);
   wrong_runs(append);
   wrong_handle(NULL, append, "the append plan is null");
-  wrong_handle((annulus_append_plan*)device, append, "is no append plan");
+  wrong_handle((annulus_append_plan*)device, append, "is not a handle of type append plan");
   CHECK_OK(annulus_append_plan_destroy(append->plan));
   wrong_handle(append->plan, append, "the append plan was given back already");
   CHECK_OK(annulus_device_close(device));

@@ -428,7 +428,7 @@ void test_batch(void) {
   wrong_steps(batch);
   missing_outputs(batch);
   wrong_handle(NULL, batch, "the batch plan is null");
-  wrong_handle((annulus_batch_plan*)device, batch, "is no batch plan");
+  wrong_handle((annulus_batch_plan*)device, batch, "is not a handle of type batch plan");
   CHECK_OK(annulus_batch_plan_destroy(batch->plan));
   wrong_handle(batch->plan, batch, "the batch plan was given back already");
   CHECK_OK(annulus_device_close(device));

@@ -323,7 +323,7 @@ static void wrong_communicators(void) {
 #undef REFUSED
   CHECK(none == NULL);
   refused_handle(NULL, device, "the communicator is null");
-  refused_handle((annulus_communicator*)device, device, "is no communicator");
+  refused_handle((annulus_communicator*)device, device, "is not a handle of type communicator");
   CHECK_OK(annulus_device_close(device));
 }
 

@@ -134,10 +134,10 @@ void test_handles(void) {
 
   refused_device(NULL, "the device is null");
   refused_plan(NULL, made, "the plan is null");
-  refused_device((annulus_device*)plan, "is no device");
+  refused_device((annulus_device*)plan, "is not a handle of type device");
   refused_plan((annulus_plan*)device, made, "is not a handle of type plan");
   // Addresses of memory that is there, of memory that is not, and noise.
-  refused_device((annulus_device*)text, "is no device");
+  refused_device((annulus_device*)text, "is not a handle of type device");
   refused_plan((annulus_plan*)(uintptr_t)0x10, made, "is not a handle of type plan");
   refused_plan((annulus_plan*)(uintptr_t)-1, made, "is not a handle of type plan");
   refused_plan((annulus_plan*)((uintptr_t)plan + ((uintptr_t)1 << 32)), made, "given back already");

@@ -263,7 +263,7 @@ static void refused(const sample* made) {
   options.threads = 0;
   options.device = (annulus_device*)layout;
   CHECK_FAILS(annulus_layout_make("causal", NULL, &sizes, &options, &none),
-              ANNULUS_INVALID_ARGUMENT, "is no device");
+              ANNULUS_INVALID_ARGUMENT, "is not a handle of type device");
   options.device = made->device;
   CHECK_FAILS(annulus_layout_make("sum(causal, sink(2))", NULL, &sizes, &options, &none),
               ANNULUS_UNSUPPORTED, "sum");

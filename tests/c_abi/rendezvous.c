@@ -259,5 +259,5 @@ void test_rendezvous(void) {
   pthread_barrier_destroy(&over.barrier);
   wrong_options();
   refused_handle(NULL, "the rendezvous is null");
-  refused_handle((annulus_rendezvous*)address, "is no rendezvous");
+  refused_handle((annulus_rendezvous*)address, "is not a handle of type rendezvous");
 }
