@@ -2,11 +2,13 @@
 #define ANNULUS_PARAMS_BATCH_PARAMS_H_
 
 // The arguments of the kernels that serve batches of requests: the contract between the host
-// (src/batch) and the templates. Plain C++, for NVRTC and the host compiler, as attention_params.h.
+// (src/batch) and the templates. Plain C++ for NVRTC and the host compiler, like
+// attention_params.h.
 //
-// A step of a model has `requests` requests. Rows of Q and O of all requests lie behind one
-// another; each request has keys of its own, anywhere in memory. What differs from step to step
-// (lengths, pages, the number of requests) is in device memory, and no launch depends on it:
+// A step of a model has `requests` requests. Rows of Q and O of all requests follow one another in
+// memory; each request has keys of its own, anywhere in memory. Values that change from step to
+// step (lengths, pages, the number of requests) are in device memory, and no launch depends on
+// them:
 //
 //   prepare_batch   once a step: clamps the lengths, cuts each request into tiles of query rows,
 //                   finds which keys those see, cuts the keys into parts, lists the works
@@ -17,14 +19,14 @@
 // A tile of query rows is up to M rows of (query, head of the group): row r is query r / tile_heads
 // of the tile and head r mod tile_heads of the tile's heads, which share one head of K and V. M is
 // kPackedRows in decode_forward and larger in chunk_forward. The tiles of a group's heads for all
-// heads of K and V are columns. Where all columns see the same keys they share a BatchRow; where
-// they do not, because the pattern differs between heads or each head of K and V has a list of
-// blocks, each has BatchRows of its own. Where keys are parted follows from a request's own lengths
-// and lists alone, so its answer does not depend on the requests beside it.
+// heads of K and V are columns. If all columns see the same keys, they share a BatchRow. If they do
+// not, because the pattern differs between heads or because each head of K and V has a list of
+// blocks, each column has BatchRows of its own. The parts of the keys follow only from the lengths
+// and lists of the request itself, so its results do not depend on the other requests.
 //
-// With lists of blocks there is one more launch in front of prepare_batch:
+// With lists of blocks there is one more launch before prepare_batch:
 //
-//   list_blocks     once a step: sorts the blocks that each head of K and V of a request looks at
+//   list_blocks     once a step: sorts the blocks that each head of K and V of a request reads
 
 #include "params/attention_params.h"
 
@@ -55,53 +57,54 @@ constexpr int combine_row_threads(int dim_v) {
   return dim_v % 128 == 0 ? 32 : dim_v % 64 == 0 ? 16 : 8;
 }
 
-// How the rows of K and V are found; a constant of the kernel. The number is how many neighbouring
-// keys, counted from a multiple of it, are known to lie in one page behind one another.
+// How the rows of K and V are found; a constant of the kernel. The value n means that n
+// neighbouring keys, counted from a multiple of n, are one after another in one page.
 enum class Pages : int {
   kNone = 0,  // there are no pages: the rows of a request follow one another
   kAny = 1,   // pages of any number of rows
-  k16 = 16,   // of a multiple of 16
-  k64 = 64,   // of a multiple of 64
+  k16 = 16,   // pages with a multiple of 16 rows
+  k64 = 64,   // pages with a multiple of 64 rows
 };
 
-// key / n, for the factor and the shift of n.
+// key / n, computed with the factor and the shift of n.
 ANNULUS_ON_BOTH int quotient_of(int key, unsigned factor, int shift) {
   return static_cast<int>(static_cast<unsigned long long>(key) * factor >> shift);
 }
 
-// Which of a request's keys are here, where ranks hold the blocks of `block` keys in turn: those of
-// each period of block x ranks keys that have `before` of it in front of them. They are numbered
-// without gaps. Only kernels whose Shape says kInterleaved read it; for others all keys are here.
+// Which of a request's keys are on this rank, if ranks hold the blocks of `block` keys in turn: in
+// each period of block x ranks keys, the block that comes after the first `before` keys. The keys
+// of this rank are numbered without gaps. Only kernels whose Shape has kInterleaved read it; for
+// other kernels all keys are here.
 struct Interleave {
   int block;
   int period;
   int before;
-  // By these quotient_of() divides by the block and by the period.
+  // Factors and shifts with which quotient_of() divides by the block and by the period.
   unsigned block_factor;
   int block_shift;
   unsigned period_factor;
   int period_shift;
 
-  // How many of the request's first `keys` keys are here.
+  // The number of the request's first `keys` keys that are here.
   ANNULUS_ON_BOTH int held(int keys) const {
     const int whole = quotient_of(keys, period_factor, period_shift);
     const int rest = keys - whole * period - before;
     return whole * block + (rest < 0 ? 0 : rest < block ? rest : block);
   }
-  // Whether the request's key is here; its number is held(key) then.
+  // Whether the request's key is here. If it is, its number is held(key).
   ANNULUS_ON_BOTH bool has(int key) const {
     const int rest = key - quotient_of(key, period_factor, period_shift) * period - before;
     return rest >= 0 && rest < block;
   }
-  // The number in the request of key `number` of those that are here.
+  // The number in the request of the key that has `number` among the keys that are here.
   ANNULUS_ON_BOTH int key(int number) const {
     return number + quotient_of(number, block_factor, block_shift) * (period - block) + before;
   }
 };
 
-// Query positions from `from` on, up to those of the next form, see these runs of keys: ascending,
-// apart, each from `first` to before `end`. An end is a position, and moves along with the query
-// where `moves` is 1: then it is the query's position plus the value.
+// Query positions from `from` on, up to the next form, see these runs of keys. The runs ascend and
+// do not touch, and each is from `first` to before `end`. With `moves` 0, an end is a position;
+// with `moves` 1 it moves with the query and is the query's position plus the value.
 struct RunEnd {
   int value;
   int moves;
@@ -115,14 +118,14 @@ struct RowForm {
   RunEnd end[kMostRuns];
 };
 
-// The keys that a tile of query rows sees. Numbers count a request's keys from 0, in a BatchRow
-// those of them that are here.
+// The keys that a tile of query rows sees. Keys are numbered from 0 in the request; in a BatchRow
+// only the keys that are here are numbered.
 struct KeyRuns {
-  // Keys that some query sees, ascending and apart. Empty ones come last, as [0, 0): sees_some()
-  // would find another empty one within a range.
+  // Runs of keys that some query sees. They ascend and do not touch. Empty runs come last and are
+  // [0, 0), because sees_some() could find any other empty run within a range.
   int begin[kMostRuns];
   int end[kMostRuns];
-  int full_begin[kMostRuns];  // keys that all queries see, or some of them
+  int full_begin[kMostRuns];  // keys that all queries see; some of these may be missing
   int full_end[kMostRuns];
 
   template <int kRuns = kMostRuns>
@@ -156,7 +159,8 @@ struct KeyRuns {
     for (int i = 0; i < kRuns; ++i) all = all || (from >= full_begin[i] && to <= full_end[i]);
     return all;
   }
-  // From now on only keys before `some_end` are seen, and only those before `all_end` by all.
+  // Limits the runs: some queries see only keys before `some_end`, and all queries see only keys
+  // before `all_end`.
   ANNULUS_ON_BOTH void limit(int some_end, int all_end) {
     const auto cut = [](int& at, int most) { at = at < most ? at : most; };
     ANNULUS_UNROLL
@@ -166,15 +170,16 @@ struct KeyRuns {
       if (begin[i] >= end[i]) begin[i] = end[i] = 0;
     }
   }
-  // From now on numbers count the keys that are here. A run of which none is gives its place to
-  // those behind it.
+  // Renumbers the runs to count only the keys that are here. A run without such keys is removed,
+  // and later runs move up.
   ANNULUS_ON_BOTH void count_held(const Interleave& of) {
     ANNULUS_UNROLL
     for (int i = 0; i < kMostRuns; ++i) {
       begin[i] = of.held(begin[i]);
       end[i] = of.held(end[i]);
       full_begin[i] = of.held(full_begin[i]);
-      full_end[i] = of.held(full_end[i] > 0 ? full_end[i] : 0);  // limit() may have gone below 0
+      // limit() may have made it negative.
+      full_end[i] = of.held(full_end[i] > 0 ? full_end[i] : 0);
     }
     ANNULUS_UNROLL
     for (int last = kMostRuns - 1; last >= 0; --last) {
@@ -187,7 +192,8 @@ struct KeyRuns {
       }
     }
   }
-  // The first tile of run i, of tiles of so many keys, that is not the last one of the run before.
+  // The first tile of run i, with `columns` keys in a tile, that is not the last tile of the run
+  // before.
   ANNULUS_ON_BOTH int first_tile(int i, int columns) const {
     const int first = begin[i] / columns;
     const int before = i == 0 ? 0 : (end[i - 1] + columns - 1) / columns;
@@ -196,7 +202,7 @@ struct KeyRuns {
   ANNULUS_ON_BOTH int end_tile(int i, int columns) const {
     return (end[i] + columns - 1) / columns;
   }
-  // How many tiles have a key that is seen.
+  // The number of tiles with a key that is seen.
   template <int kRuns = kMostRuns>
   ANNULUS_ON_BOTH int tiles(int columns) const {
     int count = 0;
@@ -209,12 +215,12 @@ struct KeyRuns {
   }
 };
 
-// The forms of a pattern: ascending, and the first one begins at or before every query.
+// The forms of a pattern in ascending order. The first one begins at or before every query.
 struct RowForms {
   const RowForm* forms;
   int count;
 
-  // The last one that begins at or before q, from form `from` on.
+  // The last form that begins at or before q. The search begins at form `from`.
   ANNULUS_ON_BOTH int at(long long q, int from = 0) const {
     while (from + 1 < count && forms[from + 1].from <= q) ++from;
     return from;
@@ -222,8 +228,9 @@ struct RowForms {
 };
 
 // The keys that queries at positions [q, q + queries) see, of `keys` keys whose first is at
-// `k_position`. Of more than kMostRuns runs the last one spans the rest. The forms of `some` are
-// what some of the heads at hand see, those of `all` what all of them see. Requires: queries >= 1.
+// `k_position`. If there are more than kMostRuns runs, the last one spans the rest. The forms in
+// `some` have the keys that some of these heads see, and the forms in `all` the keys that all of
+// them see. Requires: queries >= 1.
 ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q, int queries,
                                 int k_position, int keys) {
   const long long first_q = q;
@@ -235,8 +242,8 @@ ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q
   KeyRuns runs = {};
   const int all_form = all.at(first_q);
   if (all.at(last_q, all_form) == all_form) {
-    // Ends never descend, so that all queries see what lies between the last one's first key and
-    // the first one's last key.
+    // Ends never descend, so all queries see the keys from the last query's first key to the first
+    // query's last key.
     const RowForm& form = all.forms[all_form];
     ANNULUS_UNROLL
     for (int i = 0; i < kMostRuns; ++i) {
@@ -245,7 +252,8 @@ ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q
       runs.full_end[i] = key_at(form.end[i].at(first_q));
     }
   }
-  // Calls take(begin, end) for what the queries of each form see together of each of its runs.
+  // Calls take(begin, end) for each run of each form, with the keys that the queries of the form
+  // see together.
   const int first_form = some.at(first_q);
   const int last_form = some.at(last_q, first_form);
   const auto each_run = [&](const auto& take) {
@@ -261,7 +269,7 @@ ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q
   int seen_up_to = 0;
   ANNULUS_UNROLL
   for (int count = 0; count < kMostRuns; ++count) {
-    // The next key that is seen, and how far the keys behind it are seen as well.
+    // The next key that is seen, and the end of the keys after it that are seen too.
     int begin = keys;
     each_run([&](int run_begin, int run_end) {
       const int next = run_begin > seen_up_to ? run_begin : seen_up_to;
@@ -283,19 +291,19 @@ ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q
   return runs;
 }
 
-// A tile of query rows of one request, as prepare_batch leaves it for the kernels.
+// A tile of query rows of one request, as prepare_batch writes it for the kernels.
 struct alignas(16) BatchRow {
   int request;
-  int q_row;       // the row of Q of its first query
+  int q_row;       // the row of Q of the first query
   int queries;     // at least 1
-  int position;    // of its first query
-  int k_position;  // of the request's key 0
-  int tiles;       // of keys, that some query sees
-  int parts;       // of those tiles, at least 1
-  int slot;        // of its first part, where it has several
-  int column;      // the first one that it is for: BatchParams::row_columns
-  int listed;      // keys of its list of blocks: no more are numbered by its tiles
-  int keys;        // of the request, wherever they are
+  int position;    // position of the first query
+  int k_position;  // position of the request's key 0
+  int tiles;       // tiles of keys that some query sees
+  int parts;       // parts of these tiles, at least 1
+  int slot;        // the slot of the first part, if there are several
+  int column;      // the first column of this row (BatchParams::row_columns)
+  int listed;      // keys of its list of blocks; its tiles have no more keys
+  int keys;        // all keys of the request, on all ranks
   KeyRuns runs;
 };
 
@@ -305,55 +313,58 @@ struct alignas(8) BatchWork {
   int part;
 };
 
-// Where the pages of K or V are named: entry j / rows-of-a-page of request r is
-// ids[r * width + entry], or ids[begin[r] + entry] where `begin` is not null.
+// The numbers of the pages of K or V. The page of key j of request r is ids[r * width + entry] with
+// entry = j / rows of a page, or ids[begin[r] + entry] if `begin` is not null.
 struct PageTableParams {
   const int* ids;
   const int* begin;  // [requests + 1]
   long long width;
-  long long entries;  // of `ids`, where `begin` is given
+  long long entries;  // entries of `ids`, if `begin` is given
 };
 
-// Where the keys of a step lie, as the caller has said to prepare_batch.
+// The places of the keys of a step, as the caller passed them to prepare_batch.
 struct KeyPlaces {
   PageTableParams k_pages;
   PageTableParams v_pages;
-  const int* k_begin;  // [requests]: without pages, the row of K of a request's key 0; null: slabs
+  const int* k_begin;  // [requests]: without pages, the row of K with key 0 of a request; null:
+                       // slabs
   const int* v_begin;
 };
 
-// What is wrong with a step: the first request that breaks a rule, and the first rule of those that
-// it breaks. The rules are those of annulus::BatchRule.
+// The error of a step: the first request that breaks a rule, and the first rule that it breaks. The
+// rules are the rules of annulus::BatchRule.
 struct BatchStatus {
-  unsigned first;  // status_of() of them; kNothingWrong
+  unsigned first;  // status_of() of both; or kNothingWrong
 };
 enum : unsigned { kNothingWrong = 0xffffffffu };
 enum Rule : unsigned {
   kTooManyRequests = 1,
-  kWrongRows = 2,  // q_begin descends, is negative, ends beyond the bound, or is another's row
+  kWrongRows = 2,  // q_begin descends, is negative, ends beyond the bound, or has rows of another
+                   // request
   kTooManyRowsOfOne = 3,
   kWrongKeys = 4,    // a length that is negative or beyond the bound of one request
   kTooFewPages = 5,  // a length beyond the request's entries, or beyond the rows of K or V
-  kTooManyKeys = 6,  // of all requests up to this one
+  kTooManyKeys = 6,  // keys of all requests up to this one
   kWrongPosition = 7,
-  kNoSuchPage = 8,   // found by a run, in the entry of a key that is seen
-  kWrongBlocks = 9,  // a block outside the request's keys, or named twice
+  kNoSuchPage = 8,   // found by run(), in the entry of a key that is seen
+  kWrongBlocks = 9,  // a block outside of the request's keys, or one that occurs twice
   kWrongRowEnd = 10,
 };
 ANNULUS_ON_BOTH unsigned status_of(int request, Rule rule) {
   return static_cast<unsigned>(request) * 16u + rule;
 }
 
-// What single rows of Q may see besides the pattern, of each row; either may be null.
+// Limits on the keys that single rows of Q may see, in addition to the pattern. Either array may be
+// null.
 struct RowLimits {
-  const int* row_end;  // only keys before this one
-  // A row sees only those of its request's newest 64 keys whose bits are set: bit i is the i-th
-  // newest one.
+  const int* row_end;  // a row sees only keys before this one
+  // A row sees only those of its request's newest 64 keys whose bits are set; bit i is for the i-th
+  // newest key.
   const unsigned long long* tree_bits;
 };
 enum : int { kTreeKeys = 64 };
 
-// The head of a workspace.
+// The first part of a workspace.
 struct alignas(16) BatchHeader {
   int rows;
   int works;
@@ -363,7 +374,7 @@ struct alignas(16) BatchHeader {
   RowLimits limits;
 };
 
-// A request's own numbers after clamping. `keys` are all of its keys, wherever they are.
+// The numbers of a request after clamping. `keys` counts all of its keys, on all ranks.
 struct alignas(16) BatchRequest {
   int q_begin;
   int queries;
@@ -371,18 +382,18 @@ struct alignas(16) BatchRequest {
   int k_position;
 };
 
-// The blocks of C keys that a head of K and V of a request looks at, as list_blocks leaves them:
-// ascending, each once. Nothing is listed of blocks outside the request's keys.
+// The blocks of C keys that a head of K and V of a request reads, as list_blocks writes them: in
+// ascending order, each once. Blocks outside of the request's keys are not listed.
 struct BlockList {
   int count;
-  int wrong;  // whether the caller's list broke kWrongBlocks
+  int wrong;  // whether the caller's list broke the rule kWrongBlocks
 };
 struct BlockTables {
   BlockList* lists;  // [most requests, Hkv]; null: there are no lists
   int* blocks;       // [most requests, Hkv, most]
   int most;
   int block_keys;  // C, a multiple of kBlockGrain
-  // Key j of a list is in block j / C, which is j * block_factor >> block_shift.
+  // Key j of a list is in block j / C, which is computed as j * block_factor >> block_shift.
   unsigned block_factor;
   int block_shift;
 };
@@ -393,7 +404,7 @@ struct BatchTables {
   BatchHeader* header;
   BatchRequest* requests;  // [most requests]
   int* row_begin;          // [most requests + 1]: the first tile of rows of each request
-  BatchRow* rows;          // [most_rows]: those of a tile of rows one after the other
+  BatchRow* rows;          // [most_rows]: the rows of one tile of rows follow one another
   BatchWork* works;        // [most_works]
   int* joined;             // [most_rows]: rows with several parts
   // The states of parts: [slots][column of the row][slot_rows], and acc with Dv numbers for each.
@@ -406,22 +417,22 @@ struct BatchTables {
   int most_slots;
 };
 
-// What the heads of one BatchRow see: forms among PrepareParams::forms.
+// The forms of the keys that the heads of one BatchRow see: indices into PrepareParams::forms.
 struct ColumnForms {
-  int some, some_count;  // of what some head sees
-  int all, all_count;    // of what all heads see
+  int some, some_count;  // forms of the keys that some head sees
+  int all, all_count;    // forms of the keys that all heads see
 };
 
-// A way to compute requests: those with so many queries, in tiles of rows of its own size, whose
-// lists are its own. Every request has its class by the number of its queries.
+// A class of requests, which have a similar number of queries. A class has a size of tiles of rows
+// and lists of its own. The number of its queries determines the class of a request.
 struct BatchClass {
   BatchTables tables;
   int least_queries;
   int most_queries;
-  int tile_queries;  // queries of a tile of rows
-  int tile_columns;  // keys of a tile of keys
-  int part_tiles;    // of keys, in a part
-  int rows_of_tile;  // BatchRows of a tile of rows: one, or one for each column
+  int tile_queries;  // queries in a tile of rows
+  int tile_columns;  // keys in a tile of keys
+  int part_tiles;    // tiles of keys in a part
+  int rows_of_tile;  // BatchRows for a tile of rows: one, or one for each column
   int head_tiles;    // BatchParams::head_tiles
   int padding;
   const ColumnForms* forms;  // [rows_of_tile]
@@ -438,19 +449,19 @@ struct PrepareParams {
   BatchClass classes[kMostClasses];  // one for each CTA
   const RowForm* forms;
   BlockTables listed;
-  // Bounds: rows of Q, of one request, keys of one, of all.
+  // Bounds: rows of Q of all requests and of one request; keys of one request and of all.
   int rows;
   int rows_of_one;
   int keys_of_one;
   long long keys;
-  int page_rows;  // 0: no pages
+  int page_rows;  // 0: there are no pages
   int kv_heads;
   Interleave interleave;
 };
 
-// list_blocks: a CTA for each head of K and V of each request.
+// The argument of list_blocks, which has a CTA for each head of K and V of each request.
 struct ListBlocksParams {
-  const int* blocks;    // [most requests, Hkv, most]; -1: none
+  const int* blocks;    // [most requests, Hkv, most]; -1: no block
   const int* k_length;  // [requests]
   const int* requests;  // null: most_requests
   BlockTables listed;
@@ -461,13 +472,13 @@ struct ListBlocksParams {
 };
 enum : int { kListThreads = 128 };
 
-// What decode_forward and combine_parts get. Strides count elements.
+// The argument of decode_forward and combine_parts. Strides count elements.
 struct BatchParams {
   const void* q;  // [rows, H, Dqk]
   const void* k;
   const void* v;
   void* o;              // [rows, H, Dv]
-  float* lse;           // or null
+  float* lse;           // may be null
   const float* acc_in;  // [rows, H, Dv] contiguous
   const float* m_in;    // [rows, H]
   const float* l_in;
@@ -485,21 +496,22 @@ struct BatchParams {
   MaskParams mask;
   ScoreParams score;
 
-  // Key j is in row j mod page_rows of page j / page_rows, which is j * page_factor >> page_shift.
+  // Key j is in row j mod page_rows of page j / page_rows, which is computed as j * page_factor >>
+  // page_shift.
   unsigned page_factor;
   int page_shift;
   int page_rows;
-  int k_page_count;  // pages of K, or rows where there are no pages; a number outside is none
+  int k_page_count;  // pages of K, or rows if there are no pages; a larger number is invalid
   int v_page_count;
 
   int heads;        // H
   int group;        // H / Hkv
-  int tile_heads;   // heads of a tile of rows
-  int head_tiles;   // tiles of a group's heads
+  int tile_heads;   // heads in a tile of rows
+  int head_tiles;   // tiles for a group's heads
   int columns;      // Hkv * head_tiles
-  int row_columns;  // of a BatchRow: all, or one
+  int row_columns;  // columns of a BatchRow: all columns, or one
   int part_tiles;
-  int slot_rows;  // rows of a part's state: the most that a tile has
+  int slot_rows;  // rows of a part's state: the most rows of a tile
   float scale;    // see Score
   float softcap;
   float lse_factor;

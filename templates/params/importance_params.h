@@ -3,7 +3,8 @@
 
 // The arguments of the kernels that measure how much attention each block had and change which
 // blocks are kept (src/selection/tracker.h), and of the kernel that computes the recall of rows.
-// They come in addition to AttentionParams, and are shared with the host as selection_params.h is.
+// Kernels get them in addition to AttentionParams. They are shared with the host, like
+// selection_params.h.
 
 #include "params/selection_params.h"
 
@@ -11,7 +12,7 @@ namespace annulus::kernels {
 
 struct MeasureParams {
   unsigned long long* mass;  // [B, H, rows, columns]: sums in units of 2^-32 of a query's attention
-  int rows;                  // of blocks
+  int rows;                  // rows of blocks
   int columns;
   int block_rows;  // multiples of 8
   int block_columns;
@@ -26,14 +27,14 @@ struct UpdateParams {
   unsigned* kept;            // [B, H, rows, words]: read and written
   unsigned long long* mass;  // [B, H, rows, columns]: read, then 0
   int columns;
-  int most;         // blocks of a row besides forced ones
+  int most;         // blocks of a row without forced blocks
   int max_added;    // A
   int max_dropped;  // B
 };
 
 struct RecallParams {
-  const float* lse;  // [count]: of the pairs that were seen
-  const float* all;  // [count]: of all
+  const float* lse;  // [count]: LSE of the pairs that were seen
+  const float* all;  // [count]: LSE of all pairs
   float* recall;     // [count]
   long long count;
   float lse_factor;  // from an LSE to base 2

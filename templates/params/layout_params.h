@@ -17,28 +17,29 @@ enum : int {
 struct ClassifyParams {
   MaskParams mask;
   unsigned char* classes;  // [heads, rows, columns]: 0 empty, 1 full, 2 partial
-  int rows;                // of blocks
+  int rows;                // rows of blocks
   int columns;
-  int block_rows;  // R, C
+  int block_rows;  // R and C
   int block_columns;
   int seq_q;
   int seq_k;
-  int q_position;  // of row 0
+  int q_position;  // position of row 0
   int k_position;
 };
 
 struct CollectParams {
   const unsigned char* classes;  // [lines, columns]
-  long long* indptr;             // [lines + 1]: counts of lines from 1 on, then where they begin
-  int* indices;                  // null: count only
-  unsigned char* partial;        // as indices
-  int* any_partial;              // becomes 1 where a block is
-  int lines;                     // heads x rows
+  long long* indptr;       // [lines + 1]: counts of lines from entry 1 on, and then their begins
+  int* indices;            // null: the kernel only counts
+  unsigned char* partial;  // the same shape as `indices`
+  int* any_partial;        // set to 1 if any block is partial
+  int lines;               // heads x rows
   int columns;
 };
 
 struct ScanParams {
-  long long* values;  // [count]: becomes the sum of all up to and including each
+  long long* values;  // [count]: each value is replaced by the sum of all values up to and
+                      // including it
   int count;
   int padding;
 };

@@ -1,5 +1,5 @@
-// The functions of leaves that a mask calls (tile/mask.cuh), each with the number of its slots:
-// included by a file that defines
+// The functions of leaves that a mask calls (tile/mask.cuh), each with the number of its slots. A
+// file that includes this one defines
 //
 //   ANNULUS_COMPARED_LEAF(name, slots)   it compares positions with numbers or entries of lists, so
 //                                        that the bits of a row are made at once

@@ -2,11 +2,12 @@
 #define ANNULUS_PARAMS_PACK_PARAMS_H_
 
 // The argument of pack_rows: the contract between the host (src/ring) and the template. Strides
-// count bytes, pieces are of 16 bytes.
+// count bytes, and pieces have 16 bytes.
 
 namespace annulus::kernels {
 
-// Packed rows from `place` on, up to the next entry's, are rows of the tensors from `row` on.
+// Packed rows from `place` on, up to the next entry's place, are the rows of the tensors from `row`
+// on.
 struct PackedPiece {
   int place;
   int row;
@@ -16,8 +17,8 @@ struct PackedPiece {
 struct PackTensor {
   const void* from;
   long long batch, head, row;
-  int pieces;  // in D elements
-  int offset;  // pieces of a packed row of a batch in front of it
+  int pieces;  // pieces of 16 bytes in D elements
+  int offset;  // pieces of a packed row of a batch that come before it
 };
 
 struct PackParams {
@@ -25,7 +26,7 @@ struct PackParams {
   void* to;               // [rows, B, width], 16-byte aligned
   const PackedPiece* list;
   int list_length;
-  int rows;   // that are packed
+  int rows;   // rows that are packed
   int batch;  // B of the whole tensors
   int heads;  // Hkv
   int width;  // pieces of a packed row of a batch

@@ -3,7 +3,7 @@
 
 // The column tiles of a tile row that are not listed one by one: with structured patterns a row is
 // one or two runs of neighbouring tiles, and a kernel counts through them. Plain C++ without
-// includes, for NVRTC and the host compiler: the planner counts tiles by the functions that the
+// includes, for NVRTC and the host compiler: the planner counts tiles with the functions that the
 // kernel uses.
 
 #ifdef __CUDACC_RTC__
@@ -17,24 +17,23 @@ namespace annulus::kernels {
 // How a kernel finds the column tiles of its rows; a constant of the kernel.
 enum class TileOrder : int {
   kList = 0,  // entries in memory, one load for each tile
-  kRuns = 1,  // RowRuns of each row, loaded once, or RowGroups, from which it follows
+  kRuns = 1,  // RowRuns of each row, loaded once, or RowGroups, from which the record is computed
   kBand = 2,  // RowBand of all rows: computed from the row's number
-  kAny = 3,   // any of these, as TileListParams says (tile/general.cuh)
+  kAny = 3,   // any of these, by the pointers in TileListParams (tile/general.cuh)
 };
 
-// A row of one or two runs, in memory. A run is partial tiles, then full ones, then partial ones,
-// and each may be none; two runs may touch. Tile i of the row, i < count, is column
-// i + shift[i >= split], and full where full_begin[n] <= i < full_begin[n] + full_count[n] for some
-// n.
+// A row of one or two runs, in memory. A run is partial tiles, then full tiles, then partial tiles,
+// and any of these may be missing. Two runs may touch. Tile i of the row, i < count, is column i +
+// shift[i >= split]. It is full if full_begin[n] <= i < full_begin[n] + full_count[n] for some n.
 struct alignas(16) RowRuns {
   int count;  // tiles of the row
-  int split;  // tiles of its first run
+  int split;  // tiles of the first run
   int shift[2];
   int full_begin[2];
   int full_count[2];
 
   ANNULUS_ON_BOTH int column(int i) const { return i + (i < split ? shift[0] : shift[1]); }
-  // Makes tile n the first one. `count` is left to the caller.
+  // Makes tile n the first one. The caller has to update `count`.
   ANNULUS_ON_BOTH void skip(int n) {
     split -= n;
     shift[0] += n;
@@ -46,7 +45,7 @@ struct alignas(16) RowRuns {
     return static_cast<unsigned>(i - full_begin[0]) >= static_cast<unsigned>(full_count[0]) &&
            static_cast<unsigned>(i - full_begin[1]) >= static_cast<unsigned>(full_count[1]);
   }
-  // The record that is this one with `step` added so many times, number by number.
+  // This record after adding `step` to it `times` times, number by number.
   ANNULUS_ON_BOTH RowRuns stepped(const RowRuns& step, int times) const {
     RowRuns row = *this;
     row.count += times * step.count;
@@ -66,17 +65,17 @@ struct alignas(16) RowRuns {
   }
 };
 
-// Neighbouring tile rows whose records follow from their numbers, whatever their number: from each
-// row to the period-th next the record changes by a step. Row i of the group, with j = i mod
-// period, is record j stepped i / period times. The groups of a list come in launch order, and
-// together have all its rows.
+// A group of any number of neighbouring tile rows whose records can be computed from the numbers of
+// the rows: from each row to the row a period later, the record changes by a step. Row i of the
+// group, with j = i mod period, is record j stepped i / period times. The groups of a list come in
+// launch order, and together have all its rows.
 struct alignas(16) RowGroup {
-  int row;         // the first
-  int rows;        // 0: none, in lists that have fewer groups than others
+  int row;         // the first row
+  int rows;        // 0: empty, in lists that have fewer groups than other lists
   int order;       // place of the group's rows in launch order
-  int descending;  // where they come from the last to the first
+  int descending;  // 1: the rows come from the last to the first
   int period;
-  int first;  // index of `period` records, behind which there are as many steps
+  int first;  // index of `period` records, which are followed by `period` steps
   int padding[2];
 
   ANNULUS_ON_BOTH bool operator==(const RowGroup& other) const {
@@ -118,8 +117,7 @@ struct RowRun {
   }
 };
 
-// A row of K as a function of row i of Q, which never descends: i + offset, clamped to
-// [least, most].
+// A row of K as a function of row i of Q: i + offset, clamped to [least, most]. It never descends.
 struct Ramp {
   int offset;
   int least;
@@ -132,7 +130,8 @@ struct Ramp {
 };
 
 // A pattern in which every query sees one run of keys whose ends are ramps: row i of Q sees the
-// rows [first(i), end(i)) of K. That is at least one row exactly for seen_begin <= i < seen_end.
+// rows [first(i), end(i)) of K. There is at least one such row exactly if seen_begin <= i <
+// seen_end.
 struct RowBand {
   Ramp first;
   Ramp end;
@@ -151,8 +150,8 @@ ANNULUS_ON_BOTH RowRun band_row(const RowBand& band, int tile_rows, int tile_col
   const int seen_begin = begin > band.seen_begin ? begin : band.seen_begin;
   const int seen_last = last < band.seen_end - 1 ? last : band.seen_end - 1;
   if (seen_begin > seen_last) return {0, 0, 0, 0};
-  // The tiles that some query of the row sees. Ramps never descend, so that the first query that
-  // sees something has the first key, and the last one the last key.
+  // The tiles that some query of the row sees. Ramps never descend, so the first query that sees
+  // something sees the first key, and the last such query sees the last key.
   const unsigned first = static_cast<unsigned>(band.first.at(seen_begin)) / columns;
   const unsigned end = static_cast<unsigned>(band.end.at(seen_last) - 1) / columns + 1;
   // The tiles that all queries of the row see: from the last query's first key to the first query's

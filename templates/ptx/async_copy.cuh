@@ -1,9 +1,9 @@
 #ifndef ANNULUS_PTX_ASYNC_COPY_CUH_
 #define ANNULUS_PTX_ASYNC_COPY_CUH_
 
-// Copies from global to shared memory that run beside the thread. A thread's copies join a group
-// when it commits; waiting is by the number of youngest groups that may still be under way, and
-// covers the thread's own copies only: a barrier must follow before others read them.
+// Asynchronous copies from global to shared memory. When a thread commits, its copies form a group.
+// A wait names the number of youngest groups that may still be under way. It covers only the
+// thread's own copies, so a barrier must follow before other threads read them.
 
 namespace annulus::ptx {
 
@@ -16,8 +16,8 @@ __device__ __forceinline__ void copy_async_16(unsigned shared, const void* globa
                : "memory");
 }
 
-// The same of 16 bytes at the addresses plus kShared and kGlobal bytes, which become part of the
-// instruction; with `exists` false nothing is read and the slot is zero.
+// Copies 16 bytes from and to the addresses plus kGlobal and kShared bytes, which become part of
+// the instruction. If `exists` is false, nothing is read and the slot is zero.
 template <int kShared, int kGlobal>
 __device__ __forceinline__ void copy_async_16_at(unsigned shared, const void* global, bool exists) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0 + %3], [%1 + %4], 16, %2;"

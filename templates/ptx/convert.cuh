@@ -2,7 +2,8 @@
 #define ANNULUS_PTX_CONVERT_CUH_
 
 // Conversions of fp32 values to 16-bit or 8-bit values in one register, rounded to nearest even,
-// and back from 16 bits. `low` goes to the lower half, which is the instruction's second source.
+// and back from 16 bits. `low` is stored in the lower half, which is the instruction's second
+// source.
 
 namespace annulus::ptx {
 

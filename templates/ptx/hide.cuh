@@ -3,9 +3,9 @@
 
 namespace annulus::ptx {
 
-// and.b32, setp and selp, eight times: PTX 1.0, any architecture. An element whose bit of `seen` is
+// and.b32, setp and selp, eight times: PTX 1.0, any architecture. An element whose bit in `seen` is
 // 0 becomes -inf; the first element's bit is kFirst. They are one statement, which the compiler
-// goes through as one instruction, where eight conditions would be eight blocks of code.
+// handles as one instruction; eight conditions would be eight blocks of code.
 template <int kFirst>
 __device__ __forceinline__ void hide_eight(float& x0, float& x1, float& x2, float& x3, float& x4,
                                            float& x5, float& x6, float& x7, unsigned seen) {

@@ -15,7 +15,7 @@ __device__ __forceinline__ void load_matrices(unsigned (&matrices)[4], unsigned 
                : "memory");
 }
 
-// ldmatrix.x4.trans: PTX 6.5, sm_75. The same with each matrix transposed.
+// ldmatrix.x4.trans: PTX 6.5, sm_75. Like load_matrices, but each matrix is transposed.
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&matrices)[4],
                                                          unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -20,14 +20,14 @@ __device__ __forceinline__ float log2(float x) {
   return y;
 }
 
-// rcp.approx.ftz: PTX 1.4, any architecture. 0 for +inf.
+// rcp.approx.ftz: PTX 1.4, any architecture. The result is 0 for +inf.
 __device__ __forceinline__ float reciprocal(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// sqrt.approx.ftz: PTX 1.4, any architecture. NaN below 0.
+// sqrt.approx.ftz: PTX 1.4, any architecture. The result is NaN for negative numbers.
 __device__ __forceinline__ float square_root(float x) {
   float y;
   asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -4,14 +4,14 @@
 // Barriers in shared memory that count arrivals and bytes. A phase ends when both counts are zero;
 // the next one begins with the initial count of arrivals. PTX ISA 9.0, 9.7.13.15.
 //
-// Phases are told apart by their parity: a fresh barrier is in phase 0, so waiting for parity 0
+// Phases are distinguished by their parity: a fresh barrier is in phase 0, so waiting for parity 0
 // waits for the first phase to end, and waiting for parity 1 returns at once.
 //
 // A barrier may count arrivals from all CTAs of a cluster. Arrivals and waits have the scope of one
-// CTA: they order reads that ended before the arrival, so that a copy may overwrite what was read,
-// but they do not make writes visible to another CTA. CUTLASS releases buffers the same way. At the
-// scope of the cluster, ptxas 13.0 puts a fence of the device (MEMBAR.ALL.GPU) before each arrival,
-// and each wait would empty the L1 cache.
+// CTA: they order reads that ended before the arrival, so a copy may overwrite the memory that was
+// read, but they do not make writes visible to another CTA. CUTLASS releases buffers the same way.
+// At the scope of the cluster, ptxas 13.0 puts a fence of the device (MEMBAR.ALL.GPU) before each
+// arrival, and each wait would empty the L1 cache.
 
 #include "ptx/variants.cuh"
 
@@ -19,13 +19,13 @@ namespace annulus::ptx {
 
 enum : int { kBarrierBytes = 8 };
 
-// mbarrier.init: PTX 7.0, sm_80. By one thread, before all others use it.
+// mbarrier.init: PTX 7.0, sm_80. One thread calls it, before all others use the barrier.
 __device__ __forceinline__ void init_barrier(unsigned barrier, unsigned arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: PTX 8.0, sm_90. Makes the inits of this thread known to the asynchronous
-// copies; a barrier of the CTA must follow.
+// fence.mbarrier_init: PTX 8.0, sm_90. Makes the inits of this thread visible to asynchronous
+// copies. A barrier of the CTA must follow.
 __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -36,7 +36,8 @@ __device__ __forceinline__ void arrive(unsigned barrier) {
 }
 
 // mapa and mbarrier.arrive: PTX 8.0, sm_90. Arrives at the barrier at the offset `barrier` in the
-// CTA of rank `rank` of the cluster, which may be this CTA. It orders reads only, see above.
+// CTA of rank `rank` of the cluster, which may be this CTA. It orders reads only, as described
+// above.
 __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
   if constexpr (kReleaseToCluster) {
     asm volatile(
@@ -55,9 +56,9 @@ __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
       : "memory");
 }
 
-// mbarrier.arrive.expect_tx: PTX 8.0, sm_90. Arrives, and adds `bytes` to those that the phase
-// expects. Called before this CTA starts the copies that bring them; those of another CTA may come
-// earlier, since the phase cannot end without this arrival.
+// mbarrier.arrive.expect_tx: PTX 8.0, sm_90. Arrives, and adds `bytes` to the bytes that the phase
+// expects. It is called before this CTA starts the copies of these bytes. Bytes from another CTA
+// may arrive earlier, since the phase cannot end without this arrival.
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");

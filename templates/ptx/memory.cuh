@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PTX_MEMORY_CUH_
 #define ANNULUS_PTX_MEMORY_CUH_
 
-// Loads and stores that name their memory space, so that no generic address is formed: those cost
-// the compiler time and the hardware a look-up. Shared addresses are 32-bit offsets.
+// Loads and stores that name their memory space, so that no generic address is needed, which costs
+// compile time and a look-up in the hardware. Shared addresses are 32-bit offsets.
 
 namespace annulus::ptx {
 
@@ -15,8 +15,8 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// mad.wide.s32: PTX 1.0, any architecture. The address `count` times `bytes` behind another, in one
-// instruction; the compiler would make several of the same expression.
+// mad.wide.s32: PTX 1.0, any architecture. Returns address + count * bytes in one instruction; the
+// compiler would use several for the same expression.
 __device__ __forceinline__ const char* advanced(const char* address, int count, int bytes) {
   const char* result;
   asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(result) : "r"(count), "r"(bytes), "l"(address));
@@ -30,7 +30,7 @@ __device__ __forceinline__ void store_shared(unsigned address, unsigned value) {
 
 // mapa and st.async: PTX 8.1, sm_90. Stores a word at the offset `address` in the CTA of rank
 // `rank` of the cluster, at some later moment, and then completes its four bytes at that CTA's
-// mbarrier at the offset `barrier`. Who waits for the barrier sees the word.
+// mbarrier at the offset `barrier`. A thread that has waited for the barrier sees the word.
 __device__ __forceinline__ void store_at(unsigned address, unsigned barrier, unsigned rank,
                                          unsigned value) {
   asm volatile(
@@ -102,7 +102,7 @@ __device__ __forceinline__ void load_global_8(float& low, float& high, const voi
                : "memory");
 }
 
-// red.relaxed.gpu.global.min.u32: PTX 6.0, any architecture. The word becomes the smaller one.
+// red.relaxed.gpu.global.min.u32: PTX 6.0, any architecture. The word becomes the minimum of both.
 __device__ __forceinline__ void reduce_min(unsigned* address, unsigned value) {
   asm volatile("red.relaxed.gpu.global.min.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }

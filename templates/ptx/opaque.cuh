@@ -3,9 +3,9 @@
 
 namespace annulus::ptx {
 
-// No instruction, any architecture: the compiler must take the value as new from here on. What is
-// computed from it then stays where it is written. Otherwise the compiler would move it in front of
-// the loop around it, where it would hold registers all the time.
+// No instruction, any architecture: the compiler must treat the value as new from here on. So
+// computations with it stay where they are written. Otherwise the compiler would move them before
+// the surrounding loop, where they would occupy registers all the time.
 __device__ __forceinline__ void make_opaque(int& value) { asm volatile("" : "+r"(value)); }
 
 }  // namespace annulus::ptx

@@ -24,9 +24,9 @@ __device__ __forceinline__ void load_box(unsigned shared, const void* map, unsig
       : "memory");
 }
 
-// Multicast: copies the box once into the shared memory of every CTA of a cluster whose bit is set
-// in `ranks`, to the offset `shared` in each, counted by the barrier at the offset `barrier` in
-// each.
+// Multicast: copies the box once into the shared memory of every CTA of a cluster whose bit in
+// `ranks` is set, to the offset `shared` in each. In each CTA, the barrier at the offset `barrier`
+// counts the bytes.
 __device__ __forceinline__ void load_box_for(unsigned short ranks, unsigned shared, const void* map,
                                              unsigned barrier, const Box& at) {
   asm volatile(
@@ -55,8 +55,8 @@ __device__ __forceinline__ void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-// fence.proxy.async: PTX 8.0, sm_90. Bulk copies and warpgroup products that come after a barrier
-// behind this fence see what this thread wrote to shared memory.
+// fence.proxy.async: PTX 8.0, sm_90. Makes the writes of this thread to shared memory visible to
+// bulk copies and warpgroup products, if a barrier follows this fence and they follow the barrier.
 __device__ __forceinline__ void fence_shared_writes() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

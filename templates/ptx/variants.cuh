@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PTX_VARIANTS_CUH_
 #define ANNULUS_PTX_VARIANTS_CUH_
 
-// Experiments: macros that the specialised source may define as 1 in front of the kernel's #include
+// Experiments: macros that the specialised source may define as 1 before the kernel's #include
 // (jit::KernelSpec::defines), so that a program can measure the kernels with one thing changed.
 // Shipped kernels define none of them.
 
@@ -18,7 +18,7 @@
 namespace annulus::ptx {
 
 enum : bool {
-  // A wait for an mbarrier traps after 2^26 failed tries instead of going on for ever.
+  // A wait for an mbarrier traps after 2^26 failed tries instead of waiting without end.
   kTrapLateWaits = ANNULUS_TRAP_LATE_WAITS,
   // Arrivals at another CTA's mbarrier have release semantics at cluster scope, which costs a fence
   // of the device before each (ptx/mbarrier.cuh).

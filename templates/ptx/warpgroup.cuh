@@ -1,15 +1,14 @@
 #ifndef ANNULUS_PTX_WARPGROUP_CUH_
 #define ANNULUS_PTX_WARPGROUP_CUH_
 
-// Instructions for the warps of a CTA that do different work (warp specialisation): to move
-// registers between warpgroups, barriers of some of the warps, and the choice of one thread of a
-// warp.
+// Instructions for the warps of a CTA that do different work (warp specialisation): moving
+// registers between warpgroups, barriers for some of the warps, and selecting one thread of a warp.
 
 #include "ptx/variants.cuh"
 
 namespace annulus::ptx {
 
-// setmaxnreg: PTX 8.0, sm_90a. By all warps of a warpgroup. take_registers waits until other
+// setmaxnreg: PTX 8.0, sm_90a. All warps of a warpgroup call it. take_registers waits until other
 // warpgroups have given enough registers up; kCount is a multiple of 8 from 24 to 256.
 template <int kCount>
 __device__ __forceinline__ void give_registers() {
@@ -31,8 +30,8 @@ __device__ __forceinline__ void announce_threads(int id, int threads) {
 }
 
 // elect.sync: PTX 8.0, sm_90. True in one thread of the warp, all of which take part. It is the
-// same thread each time, as PTX guarantees for one mask; those who wait for bulk copies rely on
-// that.
+// same thread each time, as PTX guarantees for the same mask; code that waits for bulk copies
+// relies on that.
 __device__ __forceinline__ bool elect() {
   unsigned chosen;
   asm volatile(
@@ -43,16 +42,16 @@ __device__ __forceinline__ bool elect() {
   return chosen != 0;
 }
 
-// The value, which must be the same in all lanes of the warp, in a register that the compiler knows
-// to be uniform.
+// Returns the value, which must be the same in all lanes of the warp, in a register that the
+// compiler treats as uniform.
 __device__ __forceinline__ unsigned uniform(unsigned value) {
   return __shfl_sync(0xffffffffu, value, 0);
 }
 
-// No effect, sm_90. Keeps the sum, and with it the exponentials that it adds up, above the wait
-// that follows. ptxas moves arithmetic below a wait if only registers depend on it, and the tensor
-// cores would then run alone. `address` is a word of shared memory that is written only if the sum
-// is negative, which sums of exponentials never are.
+// No effect, sm_90. Keeps the sum, and the exponentials that it adds up, above the following wait.
+// ptxas moves arithmetic below a wait if only registers depend on it, and then they would not
+// overlap with the tensor cores. `address` is a word of shared memory that is written only if the
+// sum is negative, which sums of exponentials never are.
 __device__ __forceinline__ void pin(float sum, unsigned address) {
   if constexpr (kNoPin) return;
   asm volatile(

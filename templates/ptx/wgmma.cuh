@@ -2,9 +2,9 @@
 #define ANNULUS_PTX_WGMMA_CUH_
 
 // Matrix products of a warpgroup (four warps whose first is a multiple of four): D = A B + D with A
-// 64x16 and B 16xN of 16-bit elements, or 64x32 and 32xN of 8-bit ones, D 64xN of fp32. They run
-// beside the warps: between a product and the wait that covers it, its registers may be neither
-// read nor written, and its shared memory may not be written. PTX ISA 9.0, 9.7.15 "Asynchronous
+// 64x16 and B 16xN of 16-bit elements, or 64x32 and 32xN of 8-bit ones, D 64xN of fp32. They are
+// asynchronous: between a product and the wait that covers it, its registers may be neither read
+// nor written, and its shared memory may not be written. PTX ISA 9.0, 9.7.15 "Asynchronous
 // warpgroup level matrix".
 //
 // With w = warp % 4, g = lane / 4 and t = lane % 4:
@@ -29,9 +29,9 @@ enum : unsigned { kSwizzle128 = 1, kSwizzle64 = 2 };
 //   MN-major  (rows along M or N, transposed)           leading to the next panel of columns,
 //                                                       stride to the next 8 rows
 //
-// Panels start at multiples of 8 rows; the address may lie a multiple of 32 bytes further on,
-// within the first row. `address` is in units of 16 bytes and below 2^14: sums of one and a step
-// need no mask.
+// Panels start at multiples of 8 rows; the address may be a multiple of 32 bytes higher, within the
+// first row. `address` is in units of 16 bytes and below 2^14: the sum of an address and a step
+// needs no mask.
 template <unsigned kSwizzle = kSwizzle128>
 __device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address, unsigned leading,
                                                                 unsigned stride) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void fence_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// wgmma.commit_group: PTX 8.0, sm_90a. The products since the last one become a group.
+// wgmma.commit_group: PTX 8.0, sm_90a. The products since the last commit become a group.
 __device__ __forceinline__ void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -60,9 +60,9 @@ __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// No instruction: the compiler must take the registers as written here. It is used after a wait, so
-// that no result is read above the wait, and before a product, so that no operand is written below
-// the product.
+// No instruction: the compiler must treat the registers as written here. It is used after a wait,
+// so that no result is read before the wait, and before a product, so that no operand is written
+// after the product.
 template <int kPieces>
 __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 #pragma unroll
@@ -124,9 +124,9 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 #define ANNULUS_PIECE(c) "+f"(d[c][0]), "+f"(d[c][1]), "+f"(d[c][2]), "+f"(d[c][3])
 
 // A kernel has products of one type and of one width or two. Its source defines ANNULUS_WGMMA_BF16,
-// ANNULUS_WGMMA_F16 or ANNULUS_WGMMA_E4M3, and ANNULUS_WGMMA_<columns> for each width, in front of
-// its #include, because the compiler would need longer to read the text of all than to compile
-// what a small kernel calls.
+// ANNULUS_WGMMA_F16 or ANNULUS_WGMMA_E4M3, and ANNULUS_WGMMA_<columns> for each width, before its
+// #include, because reading the text of all products would take the compiler longer than compiling
+// those that a small kernel calls.
 #if defined(ANNULUS_WGMMA_E4M3)
 #define ANNULUS_WGMMA_NAME e4m3
 #define ANNULUS_WGMMA_TYPE "k32.f32.e4m3.e4m3 {"
@@ -144,16 +144,17 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 #define ANNULUS_WGMMA_TRANSPOSED(r) ", " r
 #endif
 
-// One instruction: A is a descriptor or four registers, `more` the predicate that accumulates.
+// One instruction. A is a descriptor or four registers, and `more` is the predicate that
+// accumulates.
 #define ANNULUS_PRODUCT(n, a, b, more, end)                       \
   "wgmma.mma_async.sync.aligned.m64n" #n ANNULUS_WGMMA_TYPE       \
   ANNULUS_LIST_##n "}, " a ", " b ", " more ", 1, 1" end ";\n"
 #define ANNULUS_FOUR(a, b, c, d) "{" a ", " b ", " c ", " d "}"
 
-// The products with D of n columns, with A in shared memory and with A in registers: one, and four
-// one after the other, whose text the compiler goes through as one instruction. r0 to r21 are the
-// numbers of the operands after those of D, which asm text needs as literals. All are templates,
-// because NVRTC does less with the bodies of those that a kernel does not call.
+// The products with D of n columns, with A in shared memory and with A in registers: a single
+// product, and four in sequence, which the compiler handles as one instruction. r0 to r21 are the
+// numbers of the operands after the operands of D; asm text needs them as literals. All are
+// templates, because NVRTC does less work for templates that a kernel does not call.
 #define ANNULUS_WGMMA(n, name, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14,  \
                       r15, r16, r17, r18, r19, r20, r21)                                         \
   template <int kTransposed = 0>                                                                 \
@@ -218,9 +219,10 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
   };
 #define ANNULUS_WGMMA_NAMED(n, name, ...) ANNULUS_WGMMA(n, name, __VA_ARGS__)
 
-// wgmma.mma_async m64nNk16: PTX 8.0, sm_90a. A from shared memory or from registers, K-major; B
-// from shared memory, K-major or, with kTransposed, MN-major. Without `accumulate` D = A B; of four
-// products the last three always accumulate. m64nNk32 of e4m3: the same, but B is always K-major.
+// wgmma.mma_async m64nNk16: PTX 8.0, sm_90a. A is in shared memory or in registers, K-major; B is
+// in shared memory, K-major or, with kTransposed, MN-major. Without `accumulate`, D = A B; of four
+// products the last three always accumulate. m64nNk32 for e4m3 is the same, but B is always
+// K-major.
 template <int kColumns>
 struct Wgmma;
 #ifdef ANNULUS_WGMMA_32

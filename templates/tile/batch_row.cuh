@@ -1,10 +1,10 @@
 #ifndef ANNULUS_TILE_BATCH_ROW_CUH_
 #define ANNULUS_TILE_BATCH_ROW_CUH_
 
-// Joins states of a row of a batch, and writes what a row leaves: O and LSE, or the state. Eight or
-// more neighbouring threads share a row; a thread has 4 columns at a time, so that the threads move
-// whole lines. If the accumulators of wgmma are written as they are, two lanes of a quad share a
-// row.
+// Joins states of a row of a batch, and writes the results of a row: O and LSE, or the state. Eight
+// or more neighbouring threads share a row; a thread has 4 columns at a time, so that the threads
+// move whole lines. If the accumulators of wgmma are written as they are, two lanes of a quad share
+// a row.
 
 #include "params/batch_params.h"
 #include "ptx/async_copy.cuh"
@@ -17,8 +17,8 @@ namespace annulus::tile {
 
 using kernels::kRowThreads;
 
-// The lanes of a warp that share a row with this lane, this lane included: kThreads neighbours, or
-// two lanes that are two apart.
+// The lanes of a warp that share a row with this lane, including this lane: kThreads neighbours, or
+// two lanes at a distance of two.
 template <int kThreads>
 __device__ __forceinline__ unsigned lanes_of_row() {
   static_assert(kThreads == 2 || kThreads == kRowThreads || kThreads == 16 || kThreads == 32,
@@ -43,8 +43,8 @@ __device__ __forceinline__ void store_columns(float* to, const float (&acc)[4]) 
 
 // Row `row` of a tile as a query and a head.
 struct PackedRow {
-  int query;  // in the tile
-  int head;   // of H
+  int query;  // its number in the tile
+  int head;   // its number among the H heads
   bool exists;
 
   __device__ __forceinline__ PackedRow(const kernels::BatchParams& params,
@@ -57,7 +57,7 @@ struct PackedRow {
   }
 };
 
-// The index of a row of the state of a tile's part, whose acc begins Dv times as far on.
+// The index of a row of the state of a tile's part. Its acc begins at this index times Dv.
 __device__ __forceinline__ long long slot_row(const kernels::BatchParams& params,
                                               const kernels::BatchRow& tile, int part, int column,
                                               int row) {
@@ -71,10 +71,11 @@ __device__ __forceinline__ long long slot_row(const kernels::BatchParams& params
 struct JoinedRow {
   float row_max = minus_infinity();
   float sum = 0.0f;
-  float unit = 1.0f;  // log2 of the base that row maxima are exponents of
+  float unit = 1.0f;  // log2 of the base in which row maxima are exponents
 
-  // The factor of a state with this row max. A state with the largest has 1. The comparison also
-  // covers infinite maxima, where the difference would be NaN: if all are empty, each has -inf.
+  // The weight of a state with this row max. A state with the largest row max has weight 1. The
+  // comparison also covers infinite maxima, whose difference would be NaN: if all states are empty,
+  // each has -inf.
   __device__ __forceinline__ float weight(float m) const {
     return m == row_max ? 1.0f : ptx::exp2((m - row_max) * unit);
   }
@@ -114,9 +115,9 @@ __device__ __forceinline__ JoinedRow join_over_lanes(unsigned lanes, const Each&
   return row;
 }
 
-// Writes a row whose state is complete but for a state that came in. `thread` is one of those that
-// share it; columns(first, acc) sets the joined acc of 4 columns from `first` on, which is not
-// divided by the sum, and is called with ascending numbers.
+// Writes a row whose state is complete, except for a carried state. `thread` is the number of this
+// thread among the threads that share the row. columns(first, acc) sets the joined acc of 4 columns
+// from `first` on, which is not divided by the sum, and is called with ascending numbers.
 template <typename Shape, int kThreads = kRowThreads, typename Columns>
 __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
                                            const kernels::BatchRow& tile, const PackedRow& at,
@@ -124,9 +125,9 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
   constexpr int kDim = Shape::kDimV;
   const long long q_row = tile.q_row + at.query;
   const long long state_row = q_row * params.heads + at.head;
-  const bool sees_none = row.empty();  // of the keys at hand
-  float factor = 1.0f;                 // of acc
-  float in_factor = 0.0f;              // of the acc that came in
+  const bool sees_none = row.empty();  // the row sees none of this work's keys
+  float factor = 1.0f;                 // factor of acc
+  float in_factor = 0.0f;              // factor of the carried acc
   if constexpr (Shape::kCarryIn) {
     const float sum = params.l_in[state_row];
     if (sum != 0.0f) {
@@ -140,7 +141,7 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
   }
   const bool empty = row.empty();
   if constexpr (Shape::kCarryOut) {
-    // The state may go over the one that came in: all threads of the row have read that.
+    // The state may overwrite the carried state, because all threads of the row have read it.
     if constexpr (Shape::kCarryIn) __syncwarp(lanes_of_row<kThreads>());
     if (thread == 0) {
       params.m_out[state_row] = row.row_max;
@@ -148,7 +149,7 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
     }
   } else {
     float correction = 1.0f;
-    // The sink logit joins the sum as a key without a value; LSE includes it.
+    // The sink logit is added to the sum like a key without a value. LSE includes it.
     if constexpr (Shape::kSinkLogit) {
       const float sink = params.score.sinks[at.head % params.score.sink_count];
       const float old = row.row_max;
@@ -164,14 +165,15 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
     factor *= inverse;
     in_factor *= inverse;
   }
-// Not unrolled, nor is the loop of leave_row(): both are in every kernel, once for each thing that
-// a row may leave, and a quarter of its time to compile. But what is taken from registers must be.
+// This loop and the loop of leave_row() are not unrolled: both are in every kernel, once for each
+// kind of result, and take a quarter of its compile time. But a loop that reads registers by index
+// must be unrolled.
 #pragma unroll kThreads == 2 ? kDim : 1
   for (int first = 0; first < kDim; first += 4 * kThreads) {
     const int column = first + thread * 4;
     float acc[4];
     columns(column, acc);
-    // Without a visible key acc is 0, whatever a NaN in V has made of it.
+    // Without a visible key acc is 0, even if V has NaN.
 #pragma unroll
     for (int i = 0; i < 4; ++i) acc[i] = sees_none ? 0.0f : acc[i] * factor;
     if constexpr (Shape::kCarryIn) {
@@ -193,8 +195,8 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
   }
 }
 
-// Leaves a row of a work whose state is complete: finished, where the work is all of the row's
-// keys, else in the slot of its part.
+// Writes a row of a work whose state is complete: the final results if the work has all of the
+// row's keys, else the state in the slot of its part.
 template <typename Shape, int kThreads = kRowThreads, typename Columns>
 __device__ __forceinline__ void leave_row(const kernels::BatchParams& params,
                                           const kernels::BatchRow& tile,
@@ -219,8 +221,8 @@ __device__ __forceinline__ void leave_row(const kernels::BatchParams& params,
   }
 }
 
-// Starts the copies of the kRows rows of Q of a tile, which are gathered; rows that do not exist
-// are zeros.
+// Starts the copies of the kRows rows of Q of a tile, which are gathered. Rows that do not exist
+// are filled with zeros.
 template <int kDim, int kRows, int kThreads>
 __device__ __forceinline__ void start_packed_query(const kernels::BatchParams& params,
                                                    const kernels::BatchRow& tile, int column,
@@ -241,8 +243,8 @@ __device__ __forceinline__ void start_packed_query(const kernels::BatchParams& p
   }
 }
 
-// Writes acc of the 16 rows of row tile r of a warp to its staging, rows of `pitch` bytes. Rows
-// that saw no key are zeros, whatever a NaN in V has made of them. Requires: the sums are complete.
+// Writes acc of the 16 rows of row tile r of a warp to its staging, whose rows have `pitch` bytes.
+// Rows that saw no key are zeros, even if V has NaN. Requires: the sums are complete.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void stage_rows(const RowState<kRowTiles>& state,
                                            const float (&output)[kRowTiles][kPieces][4], int r,

@@ -9,7 +9,7 @@ __device__ __forceinline__ bool has_bit(const unsigned* words, int index) {
   return (words[index >> 5] >> (index & 31)) & 1u;
 }
 
-// The lowest `count` set bits of a word, or all if it has no more.
+// The lowest `count` set bits of a word, or all set bits if there are fewer.
 __device__ __forceinline__ unsigned lowest_bits(unsigned word, int count) {
   unsigned rest = word;
   for (int i = 0; i < count && rest != 0; ++i) rest &= rest - 1;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_BLOCK_SCORE_CUH_
 #define ANNULUS_TILE_BLOCK_SCORE_CUH_
 
-// Scores of blocks as finite numbers, and as unsigned keys that order as the scores do.
+// Scores of blocks as finite numbers, and as unsigned keys with the order of the scores.
 
 namespace annulus::tile {
 
@@ -15,8 +15,8 @@ __device__ __forceinline__ float finite_score(float score) {
 
 enum : unsigned { kInvisibleKey = 0, kForcedKey = 0xffffffffu };
 
-// The key of a finite score: between the two above, and ordered as the scores. The bits of a
-// negative float are flipped, those of a positive one get the top bit.
+// The key of a finite score. It is between the two keys above, and keys have the order of the
+// scores. For a negative float all bits are flipped; for a positive one the top bit is set.
 __device__ __forceinline__ unsigned key_of(float score) {
   const unsigned bits = static_cast<unsigned>(__float_as_int(score));
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;

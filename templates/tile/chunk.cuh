@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_CHUNK_CUH_
 #define ANNULUS_TILE_CHUNK_CUH_
 
-// 16-bit elements as the fp32 values that they stand for.
+// 16-bit elements as the fp32 values that they represent.
 
 #include "ptx/convert.cuh"
 #include "ptx/memory.cuh"
@@ -9,7 +9,7 @@
 
 namespace annulus::tile {
 
-// The values of a register of two elements.
+// The values of the two elements in a register.
 __device__ __forceinline__ void unpack(Float16, float& low, float& high, unsigned packed) {
   ptx::unpack_f16(low, high, packed);
 }

@@ -25,8 +25,8 @@ class TileCopier {
       "change from pass to pass: use at least two warps");
 
  public:
-  // Row 0 begins `first` elements after `tensor`, which is itself the start of some row; `stride`
-  // elements lie between rows.
+  // Row 0 begins `first` elements after `tensor`, which is itself the start of some row. `stride`
+  // is the number of elements from row to row.
   __device__ __forceinline__ TileCopier(const void* tensor, long long first, long long stride,
                                         unsigned thread)
       : row_(thread / Layout::kPhases),
@@ -44,11 +44,11 @@ class TileCopier {
     copy<kRows>(shared, first_row, [left](int rows) { return left > rows; });
   }
 
-  // The same for `count` rows from `begin` on.
+  // Copies `count` rows from `begin` on in the same way.
   template <int kRows>
   __device__ __forceinline__ void start(unsigned shared, int first_row, int begin,
                                         int count) const {
-    // One comparison for both ends: a row in front of `begin` is a large unsigned number.
+    // One comparison checks both ends: a row before `begin` is a large unsigned number.
     const int row = first_row + row_ - begin;
     copy<kRows>(shared, first_row, [=](int rows) {
       return static_cast<unsigned>(row + rows) < static_cast<unsigned>(count);
@@ -56,7 +56,7 @@ class TileCopier {
   }
 
  private:
-  // `exists_at` returns whether the row of the thread, moved on by a number of rows, is to be read.
+  // `exists_at` returns whether the thread's row, plus a number of rows, is to be read.
   template <int kRows, typename Exists>
   __device__ __forceinline__ void copy(unsigned shared, int first_row,
                                        const Exists& exists_at) const {

@@ -2,8 +2,8 @@
 #define ANNULUS_TILE_ELEMENT_CUH_
 
 // The element types as traits: how fp32 values are packed into a register of them, and which
-// tensor-core instruction multiplies them. The two 16-bit types differ in nothing else, and all
-// kernels take them; only wgmma_forward takes e4m3.
+// tensor-core instruction multiplies them. The two 16-bit types do not differ otherwise, and all
+// kernels support them; only wgmma_forward supports e4m3.
 
 #include "ptx/convert.cuh"
 #include "ptx/mma.cuh"
@@ -11,8 +11,8 @@
 namespace annulus::tile {
 
 enum : int {
-  kElementBytes = 2,   // of the 16-bit types
-  kChunkElements = 8,  // 16 bytes: what one copy, one ldmatrix row or one store moves
+  kElementBytes = 2,   // bytes of an element of 16 bits
+  kChunkElements = 8,  // 16 bytes: the size of a copy, an ldmatrix row or a store
 };
 
 struct Float16 {

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_TILE_GENERAL_CUH_
 #define ANNULUS_TILE_GENERAL_CUH_
 
-// General kernels: one that serves every mask, tile order, score without an expression, and state,
-// because it reads from its parameters what other kernels are specialised by. Its Shape allows all
-// features and has kGeneral; a feature is used where its parameter is given. With the same tiles it
-// gives the bits of a specialised kernel.
+// General kernels. A general kernel serves every mask, tile order, score without an expression, and
+// state, because it reads from its parameters the features that other kernels are specialised by.
+// Its Shape allows all features and has kGeneral. A feature is used if its parameter is given. With
+// the same tiles, the results have the same bits as a specialised kernel's.
 
 #include "params/attention_params.h"
 #include "tile/score.cuh"
@@ -13,7 +13,7 @@
 
 namespace annulus::tile {
 
-// Whether Shape is that of a general kernel; it may leave kGeneral out.
+// Whether Shape is the Shape of a general kernel. Other Shapes may leave kGeneral out.
 template <typename Shape, typename = void>
 struct General {
   enum : bool { kIs = false };
@@ -23,8 +23,8 @@ struct General<Shape, Void<decltype(Shape::kGeneral)>> {
   enum : bool { kIs = Shape::kGeneral };
 };
 
-// Whether a launch has a feature that Shape allows: that of a specialised kernel always has, that
-// of a general kernel if the feature's parameter is not null.
+// Whether a launch has a feature that Shape allows. In a specialised kernel it always has; in a
+// general kernel it has if the feature's parameter is not null.
 template <typename Shape>
 __device__ __forceinline__ bool given(const void* parameter) {
   if constexpr (General<Shape>::kIs) {
@@ -34,18 +34,18 @@ __device__ __forceinline__ bool given(const void* parameter) {
   }
 }
 
-// Whether terms of position are added to a launch's scores, if Shape allows any.
+// Whether terms of position are added to the scores of a launch, if Shape allows such terms.
 template <typename Shape>
 __device__ __forceinline__ bool has_terms(const kernels::ScoreParams& score) {
   return given<Shape>(score.slopes) || given<Shape>(score.bias);
 }
 
-// Turns products into scores as finish_scores() does, where that must happen before masking.
+// Turns products into scores like finish_scores(), if that must happen before masking.
 template <typename Shape, int kRowTiles, int kPieces>
 __device__ __forceinline__ void finish_products(float (&scores)[kRowTiles][kPieces][4],
                                                 const kernels::AttentionParams& params) {
   if constexpr (General<Shape>::kIs) {
-    // Scaled in the exponent, as with Score::kPositiveScale.
+    // Softmax applies the scale in the exponent, as with Score::kPositiveScale.
     if (params.softmax_factor == params.scale) return;
     finish_scores<Score::kAnyScale>(scores, params.scale, 0.0f);
     if (params.softcap == 0.0f) return;
@@ -58,7 +58,7 @@ __device__ __forceinline__ void finish_products(float (&scores)[kRowTiles][kPiec
   }
 }
 
-// The factor that softmax applies to scores; with Score::kPositiveScale alone it is not 1.
+// The factor that softmax applies to scores. It is not 1 only with Score::kPositiveScale.
 template <typename Shape, typename Weighing>
 __device__ __forceinline__ float softmax_factor(const kernels::AttentionParams& params) {
   if constexpr (General<Shape>::kIs) {

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_KEY_POSITIONS_CUH_
 #define ANNULUS_TILE_KEY_POSITIONS_CUH_
 
-// The positions of a lane's columns, which are numbered from its first one: what masks, terms of
-// position and score expressions are asked with, and what they answer in columns.
+// The positions of a lane's columns, which are numbered from its first one. Masks, terms of
+// position and score expressions get them as arguments, and masks return columns.
 
 #include "params/batch_params.h"
 #include "ptx/opaque.cuh"
@@ -14,18 +14,18 @@ struct FollowingKeys {
   int first;  // position of the first column
 
   __device__ __forceinline__ int at(int column) const { return first + column; }
-  // The last column at or before a position: negative where all are behind it.
+  // The last column at or before a position; negative if all columns are after it.
   __device__ __forceinline__ int last_up_to(int position) const { return position - first; }
-  // Nothing that follows from positions is computed before this.
+  // Nothing that depends on positions is computed before this call.
   __device__ __forceinline__ void make_opaque() { ptx::make_opaque(first); }
 };
 
-// Columns whose keys follow one another among those that are here, of keys that are interleaved
-// between ranks.
+// Columns whose keys are neighbours among the keys of this rank, if keys are interleaved between
+// ranks.
 struct InterleavedKeys {
   const kernels::Interleave& interleave;
-  int k_position;  // of the request's key 0
-  int first;       // number of the first column's key among those here
+  int k_position;  // position of the request's key 0
+  int first;       // number of the first column's key among the keys of this rank
 
   __device__ __forceinline__ int at(int column) const {
     return k_position + interleave.key(first + column);
@@ -42,7 +42,7 @@ struct InterleavedKeys {
   __device__ __forceinline__ void make_opaque() { ptx::make_opaque(first); }
 };
 
-// Says at which positions the request's keys that are here lie, from number `first` on.
+// Stores the positions of the request's keys that are on this rank, from number `first` on.
 template <bool kInterleaved>
 __device__ __forceinline__ auto key_positions(const kernels::BatchParams& params,
                                               const kernels::BatchRow& tile, int first) {

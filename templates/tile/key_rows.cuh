@@ -6,8 +6,8 @@
 
 namespace annulus::tile {
 
-// Whether K and V have rows for all keys of the tile's request that are at hand. Without pages a
-// number in device memory is the first of them, which may be any. A request for which there are no
+// Whether K and V have rows for all keys of the tile's request that are on this rank. Without
+// pages, the first row is a number in device memory, which may be wrong. A request without valid
 // rows sees no keys, and the status names it.
 template <typename Shape>
 __device__ __forceinline__ bool has_rows(const kernels::BatchParams& params,

@@ -1,12 +1,12 @@
 #ifndef ANNULUS_TILE_KEY_WINDOW_CUH_
 #define ANNULUS_TILE_KEY_WINDOW_CUH_
 
-// Where the keys of a request lie in memory, wherever its pages are. The lanes of a warp look the
-// pages of several steps up at a time, a step before the first of them is copied, because the
-// address of a copy depends on them; what a lane has found is handed round by shuffles.
+// Finds the addresses of the keys of a request in its pages. The lanes of a warp look up the pages
+// of several steps at a time, one step before the first of these steps is copied, because the
+// address of a copy depends on them. Shuffles pass the results of a lane to the other lanes.
 //
-// A key is there if some query of the tile sees it and its page is one. Neither the rows nor the
-// page numbers of other keys are read.
+// A key "is there" if some query of the tile sees it and its page is valid. Neither the rows nor
+// the page numbers of other keys are read.
 
 #include "params/batch_params.h"
 #include "ptx/memory.cuh"
@@ -18,7 +18,7 @@ namespace annulus::tile {
 
 using kernels::Pages;
 
-// Where K and V begin for a request and a column's head of keys: row 0 of page 0, or of the
+// The start of K and V for a request and a column's head of keys: row 0 of page 0, or of the
 // request.
 struct HeadRows {
   const char* k;
@@ -41,7 +41,8 @@ __device__ __forceinline__ HeadRows head_rows(const kernels::BatchParams& params
           first(params.v, places.v_begin, params.v_page, params.v_row, params.v_head)};
 }
 
-// Keys of a unit: of a step of kKeys keys, as many as are known to follow one another in memory.
+// Keys of a unit: in a step of kKeys keys, the number of keys that are known to follow one another
+// in memory.
 template <int kKeys, Pages kPages, bool kListed>
 struct KeyUnits {
   enum : int {
@@ -49,13 +50,13 @@ struct KeyUnits {
     kUnit = kPages == Pages::kNone || static_cast<int>(kPages) > kMost ? kMost
                                                                        : static_cast<int>(kPages),
     kUnits = kKeys / kUnit,
-    kLooks = (kUnits + 31) / 32,  // that a lane takes for a step
+    kLooks = (kUnits + 31) / 32,  // units of a step that a lane looks up
   };
 };
 
-// The places of the keys of one step after the other. A step has kKeys keys: those of a warp, or of
-// all warps of a CTA. key_of(step, i) is the key at place i of a step, for the first one of a unit,
-// and negative where there is none.
+// Computes the places of the keys, step after step. A step has kKeys keys: the keys of a warp, or
+// of all warps of a CTA. key_of(step, i) returns the key at place i of a step, for the first key of
+// a unit; it is negative if there is no key.
 template <int kKeys, int kRuns, Pages kPages, bool kListed, typename KeyOf>
 class KeyWindow {
   using Units = KeyUnits<kKeys, kPages, kListed>;
@@ -69,7 +70,8 @@ class KeyWindow {
                 "lanes share the units of a step evenly");
 
  public:
-  // For steps 0 to before `steps`. All lanes of a warp call this and what follows.
+  // For steps from 0 to before `steps`. All lanes of a warp call this constructor and the functions
+  // below.
   __device__ __forceinline__ KeyWindow(const kernels::BatchParams& params,
                                        const kernels::KeyPlaces& places,
                                        const kernels::BatchRow& row, const KeyOf& key_of, int steps,
@@ -86,12 +88,12 @@ class KeyWindow {
     look_up();
   }
 
-  // Makes the step ready whose copies are started next.
+  // Prepares the step whose copies are started next.
   __device__ __forceinline__ void begin_step() {
     if (unit_ == 0) settle();
   }
-  // Goes on to the next one. Looks further steps up where the window ends, which have until
-  // begin_step() to arrive.
+  // Moves to the next step. At the end of the window it starts looking up further steps, whose
+  // results are needed at begin_step().
   __device__ __forceinline__ void end_step() {
     ++step_;
     unit_ = (unit_ + kUnits) % 32u;
@@ -105,13 +107,13 @@ class KeyWindow {
     for (int i = 0; i < kLooks; ++i) some |= some_[i] >> unit_ & kStepUnits;
     return some != 0;
   }
-  // All of them. Requires: any().
+  // The keys of the step. Requires: any().
   __device__ __forceinline__ StepKeys<kKeys> keys() const {
     return {there(), kListed ? group_keys() : key_of_(step_, 0)};
   }
 
-  // Bytes from where the request begins, or its pages, to the rows of unit 32 * look + unit of the
-  // step. Any number where none of its keys is there.
+  // Bytes from the start of the request, or of the pages, to the rows of unit 32 * look + unit of
+  // the step. The number has no meaning if none of the unit's keys is there.
   __device__ __forceinline__ long long k_offset(int look, int unit) const {
     if constexpr (kPages == Pages::kNone && !kListed) {
       return static_cast<long long>(key_of_(step_, 0)) * k_row_bytes();
@@ -167,7 +169,7 @@ class KeyWindow {
   __device__ __forceinline__ long long k_row_bytes() const { return params_.k_row * kElementBytes; }
   __device__ __forceinline__ long long v_row_bytes() const { return params_.v_row * kElementBytes; }
 
-  // The first key of the lane's unit of a look, and whether the unit is one of a step.
+  // The first key of the lane's unit in a look-up, and whether the unit belongs to a step.
   struct Unit {
     int key;
     bool exists;
@@ -192,7 +194,7 @@ class KeyWindow {
       v_page_[i] = v_pages_ == k_pages_ ? k_page_[i] : v_pages_[entry];
     }
   }
-  // Takes what look_up() has read.
+  // Stores the results that look_up() has read.
   __device__ __forceinline__ void settle() {
 #pragma unroll
     for (int i = 0; i < kLooks; ++i) {
@@ -235,13 +237,13 @@ class KeyWindow {
   int steps_;
   int lane_;
   int step_ = 0;
-  unsigned unit_ = 0;  // the lane that has the step's first unit
+  unsigned unit_ = 0;  // the lane with the step's first unit
   int k_page_[kLooks];
   int v_page_[kLooks];
   long long k_[kLooks];
   long long v_[kLooks];
-  int key_[kLooks];  // with lists: the first one of the lane's unit
-  // A bit for each lane's unit: whether some of its keys are there, and whether all are.
+  int key_[kLooks];  // the first key of the lane's unit, with lists
+  // One bit for the unit of each lane: whether some of its keys are there, and whether all are.
   unsigned some_[kLooks];
   unsigned whole_[kLooks];
 };

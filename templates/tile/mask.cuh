@@ -2,9 +2,10 @@
 #define ANNULUS_TILE_MASK_CUH_
 
 // The functions that a mask expression may call. The host writes it as text over (m, q, k), for
-// example  m.causal(q, k) & (m.window(0, 1, q, k) | m.global_first(2, q, k)),  with m a
-// MaskContext and q, k positions; src/pattern/mask_code.h is its other end. The literals are slots
-// of numbers, so the text says only what the expression looks like and no value compiles anew.
+// example  m.causal(q, k) & (m.window(0, 1, q, k) | m.global_first(2, q, k)),  where m is a
+// MaskContext and q, k are positions; src/pattern/mask_code.h is the host side. The literals are
+// slots of numbers, so the text has only the structure of the expression, and a new value needs no
+// compilation.
 //
 // Leaves are evaluated for each element of partial tiles: integer arithmetic, no branch that
 // differs between lanes. Positions and numbers stay within +-2^30, so no difference overflows.
@@ -13,16 +14,16 @@
 
 namespace annulus::tile {
 
-// Void<decltype(T::kName)> exists where T has the member.
+// Void<decltype(T::kName)> exists if T has the member.
 template <typename>
 using Void = void;
 
-// The states of tiles in TileListParams::tile_masks that have no words of their own.
+// The values in TileListParams::tile_masks for tiles that have no words of their own.
 constexpr int kTileAllVisible = -1;
 constexpr int kTileNoneVisible = -2;
 
-// What all rows, or any row, of a table say, joined by & or |. The number of rows is no literal, so
-// the loop is not unrolled however many there are.
+// The results of all rows of a table, joined by & or by |. The number of rows is not a literal, so
+// the loop is not unrolled, whatever the number is.
 template <typename Answer, typename Mask, typename Text>
 __device__ __forceinline__ Answer all_rows(const Mask& mask, int table_slot, int width, int count,
                                            const Text& text) {
@@ -38,34 +39,34 @@ __device__ __forceinline__ Answer any_row(const Mask& mask, int table_slot, int 
   return any;
 }
 
-// The numbers and lists of the expression, and what blocks() says about the tile at hand.
-// kTileColumns is N. From mask_words to granule_column_shift the members are read by blocks()
-// alone; without it they may be zero.
+// The numbers and lists of the expression, and the data of blocks() for the current tile.
+// kTileColumns is N. Only blocks() reads the members from mask_words to granule_column_shift;
+// without blocks() they may be zero.
 template <int kTileColumns>
 struct MaskContext {
   const kernels::MaskParams& params;
   const unsigned* mask_words;  // TileListParams::mask_words
-  int tile_mask;               // of this tile: index of its first word, or a state above
+  int tile_mask;               // the current tile's: index of its first word, or a state above
   int tile_q;                  // position of the tile's first row
   int tile_k;                  // position of the tile's first column
   int granule_row_shift;
   int granule_column_shift;
   int head;   // the query head
-  int batch;  // in the whole problem
-  // The row of a table that the slots of a shared text stand for (at_row); null: the numbers of the
-  // whole expression.
+  int batch;  // the number in the whole problem
+  // The row of a table that the slots of a shared text refer to (at_row). Null: they refer to the
+  // numbers of the whole expression.
   const int* row_numbers = nullptr;
 
-  // Slots beyond the parameter block continue at the front of the lists. The slot is a literal, so
-  // one of the two loads remains.
+  // Slots beyond the parameter block are at the front of the lists. The slot is a literal, so only
+  // one of the two loads is compiled.
   __device__ __forceinline__ int number(int slot) const {
     if (row_numbers != nullptr) return row_numbers[slot];
     return slot < kernels::kMaskNumbers ? params.numbers[slot]
                                         : params.lists[slot - kernels::kMaskNumbers];
   }
 
-  // Parts of an expression that are alike but for their numbers share one text, which is a function
-  // of the context. Its numbers are the rows of a table in the lists.
+  // Parts of an expression that differ only in their numbers share one text, which is a function of
+  // the context. Its numbers are the rows of a table in the lists.
   __device__ __forceinline__ MaskContext at_row(int table_slot, int width, int row) const {
     MaskContext there = *this;
     there.row_numbers = params.lists + number(table_slot) + width * row;
@@ -105,7 +106,8 @@ struct MaskContext {
     return (q < number(slot)) | (k < number(slot));
   }
 
-  // How many entries of an ascending list are <= x. The trip count depends on the length alone.
+  // The number of entries of an ascending list that are <= x. The trip count depends on the length
+  // alone.
   __device__ __forceinline__ int count_up_to(const int* list, int length, int x) const {
     int count = 0;
     for (int rest = length; rest > 0;) {
@@ -208,7 +210,7 @@ struct MaskContext {
            ((q / width == k / width) | (q % width == k % width));
   }
   // Whether `other` is at most `reach` from `at`. Near an end of the axis the centre of the
-  // neighbourhood is moved inwards, so that it always has 2 reach + 1 cells.
+  // neighbourhood is moved inwards, so there are always 2 reach + 1 cells.
   __device__ __forceinline__ bool near(int at, int other, int length, int reach) const {
     const int last = length - 1 - reach;
     const int centre = at < reach ? reach : at > last ? last : at;
@@ -241,12 +243,14 @@ struct MaskContext {
     return k - floor_div(k, stride) * stride == number(remainder_slot);
   }
 
-  // Which of `count` patterns the head uses: they take turns, head by head or in groups of heads.
+  // The number of the pattern that the head uses, out of `count` patterns. They take turns, head by
+  // head or in groups of heads.
   __device__ __forceinline__ int turn(int count) const { return head % count; }
   __device__ __forceinline__ int group(int heads_slot, int count) const {
     return head / number(heads_slot) % count;
   }
-  // Which of `count` patterns the batch uses; `batch` counts in the whole problem.
+  // The number of the pattern that the batch uses, out of `count` patterns; `batch` is the number
+  // in the whole problem.
   __device__ __forceinline__ int batch_turn(int count) const { return batch % count; }
 
   // The bit of the pair's granule in the tile's mask words (TileListParams::mask_words).

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_MASK_PROGRAM_CUH_
 #define ANNULUS_TILE_MASK_PROGRAM_CUH_
 
-// Runs a mask that is given as a program (params/mask_program_params.h). All threads of a CTA take
-// the same instructions, since a CTA has one head and one batch, so that nothing diverges.
+// Runs a mask that is given as a program (params/mask_program_params.h). All threads of a CTA
+// execute the same instructions, because a CTA has one head and one batch, so nothing diverges.
 // tile/masking.cuh runs it once for all rows of a lane.
 
 #include "params/mask_program_params.h"
@@ -12,7 +12,7 @@ namespace annulus::tile {
 
 using kernels::MaskOp;
 
-// The slots of a leaf in a program, in front of q and k.
+// The slots of a leaf in a program, which come before q and k.
 #define ANNULUS_SLOTS_0
 #define ANNULUS_SLOTS_1 0,
 #define ANNULUS_SLOTS_2 0, 1,
@@ -20,7 +20,7 @@ using kernels::MaskOp;
 #define ANNULUS_SLOTS_4 0, 1, 2, 3,
 #define ANNULUS_SLOTS_5 0, 1, 2, 3, 4,
 
-// How many operands a leaf has.
+// The number of operands of a leaf.
 __device__ __forceinline__ int slots_of(MaskOp op) {
   switch (op) {
 #define ANNULUS_COMPARED_LEAF(name, slots) \
@@ -35,11 +35,12 @@ __device__ __forceinline__ int slots_of(MaskOp op) {
   }
 }
 
-// The answer of the program that begins at `begin`. leaf(op, numbers) answers for a leaf.
+// The result of the program that begins at `begin`. leaf(op, numbers) returns the result of a leaf.
 template <typename Answer, typename Context, typename Leaf>
 __device__ __forceinline__ Answer run_mask_program(const int* begin, const Context& context,
                                                    const Leaf& leaf) {
-  // The stack, its top first: registers that move, as none can be indexed.
+  // The stack, its top first. It is made of registers that are moved, because registers cannot be
+  // indexed.
   Answer top(false), second(false), third(false), fourth(false);
   const int* at = begin;
 #pragma unroll 1

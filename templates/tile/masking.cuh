@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_MASKING_CUH_
 #define ANNULUS_TILE_MASKING_CUH_
 
-// Sets the scores of keys that a query does not see to -inf. It is called for two kinds of tiles
-// only: the last column tile if Sk is no multiple of N, and the tiles that the list calls partial.
+// Sets the scores of keys that a query does not see to -inf. It is called only for two kinds of
+// tiles: the last column tile if Sk is not a multiple of N, and partial tiles.
 
 #include "ptx/hide.cuh"
 #include "ptx/opaque.cuh"
@@ -13,8 +13,8 @@
 
 namespace annulus::tile {
 
-// The visibility of a row is one or more words, each for at most 16 pieces of 8 columns, of which a
-// lane owns two columns each.
+// The visibility of a row is one or more words. Each word is for at most 16 pieces of 8 columns,
+// and a lane owns two columns of each piece.
 template <int kPieces>
 struct RowWords {
   enum : int {
@@ -22,7 +22,7 @@ struct RowWords {
     kPiecesEach = kPieces / kCount,
     kBits = 2 * kPiecesEach,
     kColumns = 8 * kPiecesEach,
-    // Masks of short rows are short code already, and their kernels have no register to spare.
+    // Masks of short rows are short code already, and their kernels have no free registers.
     kLong = kPieces >= 8,
   };
   static_assert(kPieces % kCount == 0, "words of a row have the same number of pieces");
@@ -51,8 +51,8 @@ __device__ __forceinline__ void hide(float (&scores)[kPieces][4], int half, int 
   }
 }
 
-// Hides what the words of all of a lane's rows lack. visible(row, column) makes the word of a row
-// from a column on; both are counted from the lane's first.
+// Hides the elements whose bits are 0 in the words of all of a lane's rows. visible(row, column)
+// returns the word of a row from a column on; both are counted from the lane's first.
 template <int kRowTiles, int kPieces, typename Visible>
 __device__ __forceinline__ void hide_others(float (&scores)[kRowTiles][kPieces][4],
                                             const Visible& visible) {
@@ -69,7 +69,8 @@ __device__ __forceinline__ void hide_others(float (&scores)[kRowTiles][kPieces][
   }
 }
 
-// Whether a mask is a program (tile/mask_program.cuh): Mask::kProgram, which a Mask may leave out.
+// Whether a mask is a program (tile/mask_program.cuh): the value of Mask::kProgram, which a Mask
+// may leave out.
 template <typename Mask, typename = void>
 struct IsProgram {
   enum : bool { kIs = false };
@@ -79,7 +80,8 @@ struct IsProgram<Mask, Void<decltype(Mask::kProgram)>> {
   enum : bool { kIs = Mask::kProgram };
 };
 
-// Hides as hide_others() does, for a long visible() whose code is in the kernel once for all rows.
+// Like hide_others(), for a long visible() whose code should be in the kernel only once for all
+// rows.
 template <int kRowTiles, int kPieces, typename Visible>
 __device__ __forceinline__ void hide_others_in_loop(float (&scores)[kRowTiles][kPieces][4],
                                                     const Visible& visible) {
@@ -93,7 +95,8 @@ __device__ __forceinline__ void hide_others_in_loop(float (&scores)[kRowTiles][k
     for (int index = 0; index < kCount; ++index) {
       const RowBits bits =
           visible(8 * (index / Words::kCount), index % Words::kCount * Words::kColumns);
-      // Which word is not known, and arrays in registers are indexed by constants.
+      // The number of the word is not a constant, but arrays in registers must be indexed by
+      // constants.
 #pragma unroll
       for (int i = 0; i < kCount; ++i) words[i] = i == index ? bits.word : words[i];
     }
@@ -109,7 +112,8 @@ struct LanePlace {
   int column;
 };
 
-// Hides the keys that do not exist: those from `keys_left` on, counted from the tile's first.
+// Hides the keys that do not exist: the keys from `keys_left` on, counted from the tile's first
+// key.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4], LanePlace lane,
                                           int keys_left) {
@@ -127,7 +131,7 @@ __device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
-// The words of all of a lane's rows: the answers that a program works on.
+// The words of all of a lane's rows, which are the results that a program computes with.
 template <int kCount>
 struct RowAnswers {
   RowBits words[kCount];
@@ -154,8 +158,8 @@ struct RowAnswers {
   }
 };
 
-// Hides what a program hides in a partial tile. q and k are the positions of the lane's first row
-// and column.
+// Hides the keys that a program hides in a partial tile. q and k are the positions of the lane's
+// first row and column.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_by_program(float (&scores)[kRowTiles][kPieces][4],
                                                 const MaskContext<kPieces * 8>& context, int q,
@@ -190,7 +194,7 @@ __device__ __forceinline__ void mask_by_program(float (&scores)[kRowTiles][kPiec
               Column of_row;
               const RowMask<kPieces * 8, Words::kBits, decltype(place)> mask(leaf, place, of_row);
               const RowBits bits = mask.searched(op, row_of(index));
-              // Arrays in registers are indexed by constants.
+              // Arrays in registers must be indexed by constants.
               all = Answers::each([&](int i) { return i == index ? bits : all.words[i]; });
             }
             return all;
@@ -202,21 +206,21 @@ __device__ __forceinline__ void mask_by_program(float (&scores)[kRowTiles][kPiec
   });
 }
 
-// Masks a tile. Keys from `keys_left` on do not exist; if the tile is partial,
-// Mask::visible(mask, q, k) decides about the others by their positions.
+// Masks a tile. Keys from `keys_left` on do not exist; if the tile is partial, Mask::visible(mask,
+// q, k) decides about the other keys by their positions.
 //
 // If the expression only compares positions, the words of a row are made by arithmetic, and the end
 // of the keys is one more comparison. An expression that searches lists, divides or looks bits up
-// (Mask::kInLoop) makes them bit by bit (tile/row_mask.cuh); there the end of the keys is masked
-// separately, because its word would spill beside that.
+// (Mask::kInLoop) computes them bit by bit (tile/row_mask.cuh). Then the end of the keys is masked
+// separately, because another word would cause spills.
 template <typename Mask, int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4],
                                           MaskContext<kPieces * 8> context, LanePlace lane,
                                           bool partial, int keys_left) {
   int q = context.tile_q + lane.row;
   int k = context.tile_k + lane.column;
-  // Such tiles are rare. Opaque positions keep the compiler from computing parts of the mask in
-  // front of the loop over tiles, where they would hold registers in all tiles.
+  // Such tiles are rare. Opaque positions keep the compiler from computing parts of the mask before
+  // the loop over tiles, where they would occupy registers in all tiles.
   ptx::make_opaque(q);
   ptx::make_opaque(k);
   if constexpr (!Mask::kInLoop) {
@@ -241,7 +245,7 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
-// What the query at position q sees of a lane's columns, which have these positions: one word for
+// The visibility of a lane's columns at these positions for the query at position q: one word for
 // up to 16 pieces of 8 columns.
 template <typename Mask, int kColumns, typename Positions>
 __device__ __forceinline__ RowBits visible_columns(MaskContext<kColumns> context, int q,
@@ -250,7 +254,7 @@ __device__ __forceinline__ RowBits visible_columns(MaskContext<kColumns> context
   positions.make_opaque();
   if constexpr (!Mask::kInLoop) {
     const ComparedRow<kColumns, Positions> mask(context, positions);
-    return Mask::visible(mask, q, 0);  // each leaf asks for its own columns
+    return Mask::visible(mask, q, 0);  // k is not used: each leaf reads its own columns
   } else {
     const PositionedColumns<Positions> place{positions};
     Column of_row;
@@ -260,10 +264,10 @@ __device__ __forceinline__ RowBits visible_columns(MaskContext<kColumns> context
   }
 }
 
-// mask_tile for tensors whose rows come from several segments of the sequence: `q_positions` and
-// `k_positions` are those of the tile's rows and columns. It always goes bit by bit, because
-// positions are loads. blocks() needs positions relative to the tile, so that the context's tile_q
-// and tile_k are set anew for each row and column: position minus place in the tile.
+// mask_tile for tensors whose rows come from several segments of the sequence. `q_positions` and
+// `k_positions` have the positions of the tile's rows and columns. It always works bit by bit,
+// because positions are loaded. blocks() needs positions relative to the tile, so the context's
+// tile_q and tile_k are set for each row and column: the position minus the place in the tile.
 template <typename Mask, int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_placed_tile(float (&scores)[kRowTiles][kPieces][4],
                                                  MaskContext<kPieces * 8> context,

@@ -2,7 +2,7 @@
 #define ANNULUS_TILE_MULTIPLY_CUH_
 
 // The two matrix products of attention for one warp, which owns kRowTiles x 16 query rows. Scores
-// and output live in registers in the layout of mma.sync (ptx/mma.cuh):
+// and output are in registers in the layout of mma.sync (ptx/mma.cuh):
 //
 //   x[r][c][i]  row 16 r + lane / 4 + 8 (i / 2), column 8 c + 2 (lane % 4) + i % 2
 //
@@ -15,7 +15,7 @@
 
 namespace annulus::tile {
 
-// The addresses a lane gives to ldmatrix, as offsets into a tile.
+// The addresses that a lane passes to ldmatrix, as offsets in a tile.
 template <int kColumns>
 struct LaneOffset {
   // For Q and V: 16 rows x 16 columns as four matrices, rows 0-7 and 8-15 of the left half, then of
@@ -38,7 +38,7 @@ class Query;
 template <int kRowTiles, int kDim>
 class Query<kRowTiles, kDim, false> {
  public:
-  // `address`: the warp's first row in shared memory plus rows_first(lane).
+  // `address` is the warp's first row in shared memory plus rows_first(lane).
   __device__ __forceinline__ explicit Query(unsigned address) : address_(address) {}
   __device__ __forceinline__ void keep() {}
   __device__ __forceinline__ void fragments(unsigned (&a)[kRowTiles][4], int step) const {
@@ -76,7 +76,7 @@ class Query<kRowTiles, kDim, true> {
   unsigned kept_[kDim / 16][kRowTiles][4];
 };
 
-// scores = Q K^T for kColumns keys. `keys`: the K tile in shared memory plus columns_first(lane).
+// scores = Q K^T for kColumns keys. `keys` is the K tile in shared memory plus columns_first(lane).
 template <typename Element, int kDim, int kRowTiles, int kColumns, bool kInRegisters>
 __device__ __forceinline__ void multiply_scores(float (&scores)[kRowTiles][kColumns / 8][4],
                                                 const Query<kRowTiles, kDim, kInRegisters>& query,
@@ -89,7 +89,8 @@ __device__ __forceinline__ void multiply_scores(float (&scores)[kRowTiles][kColu
       for (int i = 0; i < 4; ++i) scores[r][c][i] = 0.0f;
     }
   }
-  // Unrolled as a whole, so that ptxas reads the fragments of later steps under earlier products.
+  // The loop is fully unrolled, so that ptxas loads the fragments of later steps during earlier
+  // products.
 #pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
     unsigned a[kRowTiles][4];
@@ -108,12 +109,12 @@ __device__ __forceinline__ void multiply_scores(float (&scores)[kRowTiles][kColu
   }
 }
 
-// output += P V for kColumns keys. `values`: the V tile in shared memory plus rows_first(lane).
+// output += P V for kColumns keys. `values` is the V tile in shared memory plus rows_first(lane).
 template <typename Element, int kDim, int kRowTiles, int kColumns>
 __device__ __forceinline__ void multiply_values(
     float (&output)[kRowTiles][kDim / 8][4],
     const float (&probabilities)[kRowTiles][kColumns / 8][4], unsigned values) {
-  // 16 keys at a time: their probabilities become one A operand for each piece of 16 rows.
+  // It takes 16 keys at a time: their probabilities become one A operand for each piece of 16 rows.
 #pragma unroll
   for (int c = 0; c < kColumns / 16; ++c) {
     unsigned a[kRowTiles][4];

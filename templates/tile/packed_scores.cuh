@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_PACKED_SCORES_CUH_
 #define ANNULUS_TILE_PACKED_SCORES_CUH_
 
-// From products to scores for rows of (query, head of the group), whose queries and heads differ
-// from row to row: the scale, terms of position, the score expression, and the mask.
+// Turns products into scores for rows of (query, head of the group), whose queries and heads differ
+// from row to row: applies the scale, terms of position, the score expression, and the mask.
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
@@ -16,7 +16,7 @@
 
 namespace annulus::tile {
 
-// From products with the keys from `first_key` on to the scores of a warp, before masking.
+// Turns the products with the keys from `first_key` on into the scores of a warp, before masking.
 // row_of(r, half) is the PackedRow of a lane's row.
 template <typename Shape, typename ScoreMod, int kRowTiles, int kPieces, typename RowOf>
 __device__ __forceinline__ void scale_packed_scores(float (&scores)[kRowTiles][kPieces][4],
@@ -51,8 +51,8 @@ __device__ __forceinline__ void scale_packed_scores(float (&scores)[kRowTiles][k
   }
 }
 
-// Hides keys that are not there, of which `there` tells, and unless all queries see all keys
-// (`full`), those that a row does not see.
+// Hides the keys that are not in `there`. Unless all queries see all keys (`full`), it also hides
+// the keys that a row does not see.
 template <typename Shape, typename Mask, int kRowTiles, int kPieces, typename RowOf>
 __device__ __forceinline__ void hide_packed_scores(float (&scores)[kRowTiles][kPieces][4],
                                                    const kernels::BatchParams& params,
@@ -84,8 +84,8 @@ __device__ __forceinline__ void hide_packed_scores(float (&scores)[kRowTiles][kP
   }
 }
 
-// Finishes the scores of keys that follow one another from `first_key` on. Only keys that are not
-// there, or that not all queries see, are masked.
+// Finishes the scores of keys that follow one another from `first_key` on. Masking is skipped if
+// all keys are there and all queries see them.
 template <typename Shape, typename Mask, typename ScoreMod, int kRowTiles, int kPieces,
           typename RowOf>
 __device__ __forceinline__ void finish_run_scores(float (&scores)[kRowTiles][kPieces][4],

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_TILE_PANEL_CUH_
 #define ANNULUS_TILE_PANEL_CUH_
 
-// Tiles as wgmma and tensor maps take them: panels of kPitch bytes of columns, one after another,
-// each of kRows rows. Within eight rows the 16-byte chunks of a row are exchanged by bits of the
-// row: the eight chunks of a row of 128 bytes by row % 8 (the 128-byte swizzle), the four of a row
-// of 64 bytes by row / 2 % 4 (the 64-byte swizzle). Panels start at multiples of eight rows.
+// Tiles in the layout of wgmma and tensor maps: panels of kPitch bytes of columns, one after
+// another, each of kRows rows. Within eight rows the 16-byte chunks of a row are exchanged by bits
+// of the row: the eight chunks of a row of 128 bytes by row % 8 (the 128-byte swizzle), the four of
+// a row of 64 bytes by row / 2 % 4 (the 64-byte swizzle). Panels start at multiples of eight rows.
 
 #include "ptx/wgmma.cuh"
 #include "tile/element.cuh"
@@ -13,7 +13,7 @@ namespace annulus::tile {
 
 enum : int {
   kPanelPitch = 128,
-  kGroupRows = 8,  // rows whose chunks are exchanged together
+  kGroupRows = 8,  // rows within which chunks are exchanged
 };
 
 template <int kRows, int kColumns, int kBytesOfElement = kElementBytes, int kPitch = kPanelPitch>
@@ -26,17 +26,17 @@ struct Panels {
     kPanelBytes = kRows * kPitch,
     kBytes = kCount * kPanelBytes,
     kRowBytes = kPitch,
-    kChunks = kPitch / 16,           // of a row
-    kRowsOfExchange = 128 / kPitch,  // neighbouring rows whose chunks are exchanged alike
-    kStepsOfPanel = kPitch / 32,     // of columns()
+    kChunks = kPitch / 16,           // chunks of a row
+    kRowsOfExchange = 128 / kPitch,  // neighbouring rows with the same exchange of chunks
+    kStepsOfPanel = kPitch / 32,     // steps of columns() in a panel
     kGroupBytes = kGroupRows * kPitch,
     kSwizzle = kPitch == 128 ? ptx::kSwizzle128 : ptx::kSwizzle64,
   };
 
   // Descriptors of a part of the tile as an operand of step `step` of a product. columns(): 32
-  // bytes of columns from byte 32 * step on, of all rows, where the product's K runs along the
-  // columns. rows(): 16 rows from row 16 * step on, of all columns, where K runs along the rows.
-  // `tile` is descriptor_address() of the tile, so that steps differ by one addition to the lower
+  // bytes of columns from byte 32 * step on, of all rows, for products whose K runs along the
+  // columns. rows(): 16 rows from row 16 * step on, of all columns, for products whose K runs along
+  // the rows. `tile` is descriptor_address() of the tile, so a step is one addition to the lower
   // word.
   static __device__ __forceinline__ unsigned long long columns(unsigned tile, int step) {
     return ptx::matrix_descriptor<kSwizzle>(
@@ -56,9 +56,9 @@ struct Panels {
   }
 };
 
-// V as it is copied. Of 16-bit elements it is an operand as it lies, with K along its rows, and its
-// columns are those of whole panels, so that panels are narrower where 64 columns do not divide the
-// head dim. No library that has been run on silicon uses a part of a panel there
+// The layout in which V is copied. With 16-bit elements it is an operand without a change, with K
+// along its rows. Its columns fill whole panels, so panels are narrower if the head dim is not a
+// multiple of 64 columns. No library that has been run on hardware uses a part of a panel there
 // (attention/kernels/wgmma/config.h has the same rule on the host).
 template <int kRows, int kColumns, int kBytesOfElement = kElementBytes>
 struct ValuePanels : Panels<kRows, kColumns, kBytesOfElement,

@@ -1,15 +1,14 @@
 #ifndef ANNULUS_TILE_PART_TILES_CUH_
 #define ANNULUS_TILE_PART_TILES_CUH_
 
-// The tiles of keys of a part of a row of a batch, and which keys of a tile are there.
+// The tiles of keys of a part of a row of a batch, and the keys of a tile that are there.
 
 #include "params/batch_params.h"
 
 namespace annulus::tile {
 
-// The tiles of keys of a part, by number: which key is at which place of a tile. Those of a row
-// without a list of blocks have a tile for every kColumns keys, counted from key 0, of which it
-// sees one.
+// The numbered tiles of keys of a part, and the key at each place of a tile. A row without a list
+// of blocks has a tile for every kColumns keys, counted from key 0, if it sees any of them.
 template <int kRuns, int kColumns, bool kListed>
 class PartTiles {
  public:
@@ -17,7 +16,7 @@ class PartTiles {
   __device__ __forceinline__ PartTiles(const kernels::BatchParams&, const kernels::BatchRow& row,
                                        int, int first) {
     const kernels::KeyRuns& runs = row.runs;
-    int before = -first;  // tiles of earlier runs, less those in front of the part
+    int before = -first;  // tiles of earlier runs minus the tiles before the part
 #pragma unroll
     for (int i = 0; i < kRuns; ++i) {
       const int begin = runs.first_tile(i, kColumns);
@@ -27,8 +26,8 @@ class PartTiles {
       end_[i] = before;
     }
   }
-  // The key at a place of tile i of the part, beyond the last tile of the row of any. The keys
-  // behind it follow.
+  // The key at a place of tile i of the part; beyond the last tile of the row it has no meaning.
+  // The following places have the following keys.
   __device__ __forceinline__ int key(int i, int place) const {
     int tile = i + shift_[0];
 #pragma unroll
@@ -43,7 +42,7 @@ class PartTiles {
   int end_[kRuns];
 };
 
-// The tiles of a row with a list of blocks have the keys of its blocks one after the other.
+// The tiles of a row with a list of blocks have the keys of its blocks, one block after another.
 template <int kRuns, int kColumns>
 class PartTiles<kRuns, kColumns, true> {
  public:
@@ -59,8 +58,8 @@ class PartTiles<kRuns, kColumns, true> {
     shift_ = params.listed.block_shift;
     block_keys_ = params.listed.block_keys;
   }
-  // The key at a place of tile i of the part. The keys up to the next multiple of kBlockGrain
-  // follow it. Beyond the list this is a negative number, which is no key.
+  // The key at a place of tile i of the part. The following places have the following keys, up to
+  // the next multiple of kBlockGrain. Beyond the list, the result is negative.
   __device__ __forceinline__ int key(int i, int place) const {
     const int at = first_ + i * kColumns + place;
     if (at >= listed_) return -(1 << 30);
@@ -77,7 +76,7 @@ class PartTiles<kRuns, kColumns, true> {
   int block_keys_;
 };
 
-// Which keys of a tile are there: one bit for each, 32 to a word.
+// The keys of a tile that are there: one bit for each key, 32 to a word.
 template <int kColumns>
 struct KeysThere {
   enum : int { kWords = (kColumns + 31) / 32 };
@@ -108,7 +107,7 @@ struct KeysThere {
     for (int i = 0; i < kWords - 1; ++i) every = every && words[i] == 0xffffffffu;
     return every;
   }
-  // Which keys of columns 16 i to 16 i + 15 are there.
+  // The bits of the keys of columns 16 i to 16 i + 15.
   __device__ __forceinline__ KeysThere<16> group(int i) const {
     KeysThere<16> there;
     there.words[0] = words[i / 2] >> (i % 2 * 16) & 0xffffu;
@@ -125,12 +124,12 @@ struct KeysThere {
   }
 };
 
-// The keys of a step of a warp: which of them are there, and which those of the request they are.
+// The keys of a step of a warp: which of them are there, and their numbers in the request.
 template <int kKeys>
 struct StepKeys {
   KeysThere<kKeys> there;
-  // The first one, which the others follow. With a list of blocks each 16 have a first one of their
-  // own: lane i has that of the 16 with the number i mod (kKeys / 16).
+  // The number of the first key; the others follow it. With a list of blocks, each group of 16 keys
+  // has a first key of its own: lane i has the first key of group i mod (kKeys / 16).
   int key;
 
   static __device__ __forceinline__ StepKeys none() { return {KeysThere<kKeys>::none(), 0}; }

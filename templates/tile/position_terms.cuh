@@ -2,15 +2,15 @@
 #define ANNULUS_TILE_POSITION_TERMS_CUH_
 
 // Terms that depend on the distance of a key from its query: ALiBi's slope times k - q, and an
-// entry of a table at q - k. They are added before masking, in the base that the scores are in by
-// then: the host has folded log2(e) in, unless a score expression follows.
+// entry of a table at q - k. They are added before masking, in the base of the scores at that
+// point: the host has folded log2(e) in, unless a score expression follows.
 
 #include "params/attention_params.h"
 #include "tile/turns.cuh"
 
 namespace annulus::tile {
 
-// In a general kernel (tile/general.cuh) a launch may lack either.
+// In a general kernel (tile/general.cuh) a launch may have neither, one or both.
 template <bool kAlibi, bool kBias, bool kGeneral = false>
 class PositionTerms {
  public:
@@ -25,8 +25,8 @@ class PositionTerms {
     }
   }
 
-  // Adds the terms to a tile. `distance` is k - q of the lane's first element. A table is a load
-  // for each element, so that it takes a few pieces at a time; slopes alone are written out.
+  // Adds the terms to a tile. `distance` is k - q of the lane's first element. A table needs a load
+  // for each element, so it takes a few pieces at a time; code for slopes alone is unrolled.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void add(float (&scores)[kRowTiles][kPieces][4], int distance) const {
     if constexpr (kBias) {
@@ -54,9 +54,9 @@ class PositionTerms {
     }
   }
 
-  // Adds the terms to one row of a fragment: the elements of `half`, those of the query at position
-  // q. `positions` are those of the lane's columns (tile/key_positions.cuh). A table takes a few
-  // pieces at a time here, too.
+  // Adds the terms to one row of a fragment: the elements of `half`, which belong to the query at
+  // position q. `positions` has the positions of the lane's columns (tile/key_positions.cuh). A
+  // table takes a few pieces at a time here too.
   template <int kPieces, typename Positions>
   __device__ __forceinline__ void add_half(float (&scores)[kPieces][4], int half, int q,
                                            const Positions& positions) const {
@@ -67,8 +67,8 @@ class PositionTerms {
         });
   }
 
-  // add() for positions that are read from memory: those of the tile's rows and columns. `row`
-  // and `column` are the lane's first ones in the tile.
+  // add() for positions of the tile's rows and columns that are read from memory. `row` and
+  // `column` are the lane's first row and column in the tile.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void add_placed(float (&scores)[kRowTiles][kPieces][4],
                                              const int* q_positions, const int* k_positions,

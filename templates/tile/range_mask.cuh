@@ -3,16 +3,17 @@
 
 // A mask expression over whole blocks: whether the pairs of a range of queries and a range of keys
 // can be visible, and whether they can be hidden. The text for single elements (tile/mask.cuh) is
-// evaluated with RangeMask as m. If both are possible, that is not certain: a leaf that cannot tell
-// says so, and so may a combination of leaves that are each mixed. classify_blocks then asks pair
-// by pair. If only one is possible, that is exact.
+// evaluated with RangeMask as m. If the result is that both are possible, it is not certain: a leaf
+// that cannot decide returns both, and a combination of mixed leaves may also give both. Then
+// classify_blocks evaluates pair by pair. If only one is possible, the result is exact.
 
 #include "tile/mask.cuh"
 
 namespace annulus::tile {
 
-// What the pairs of a block may be. & and | combine the answers of leaves as if the leaves' pairs
-// were independent, so that a result of both may be wrong and a result of one is certain.
+// The possible states of the pairs of a block: visible, hidden, or both. & and | combine the
+// results of leaves as if the pairs of the leaves were independent, so "both" may be wrong, but a
+// single possibility is certain.
 struct Possible {
   bool visible;
   bool hidden;
@@ -27,12 +28,12 @@ struct Possible {
   }
 };
 
-// Positions [first, last].
+// The positions [first, last].
 struct Range {
   int first, last;
 };
 
-// The answer of every leaf that RangeMask does not define: nothing is certain.
+// The result for every leaf that RangeMask does not define: nothing is certain.
 struct UnknownLeaves {
 #define ANNULUS_COMPARED_LEAF(leaf, slots)                              \
   template <typename... Arguments>                                      \
@@ -69,8 +70,8 @@ class RangeMask : public UnknownLeaves {
     return below(q_, context_.number(slot)) | below(k_, context_.number(slot));
   }
 
-  // Leaves that depend on blocks of positions alone. They are exact if each range lies in one of
-  // their blocks, and then one pair speaks for all.
+  // Leaves that depend only on blocks of positions. They are exact if each range lies in one of
+  // their blocks, because then all pairs are like one pair.
   __device__ __forceinline__ Possible band(int stride_slot, int block_slot, int, int) const {
     if (!whole(context_.number(block_slot))) return unknown();
     return context_.band(stride_slot, block_slot, q_.first, k_.first);
@@ -92,8 +93,8 @@ class RangeMask : public UnknownLeaves {
                            k_.first);
   }
 
-  // Document numbers ascend with positions, so that the documents of a range's ends bound those
-  // between.
+  // Document numbers ascend with positions, so the documents at the ends of a range bound the
+  // documents in between.
   __device__ __forceinline__ Possible documents(int offset_slot, int length_slot, int, int) const {
     const int* starts = context_.params.lists + context_.number(offset_slot);
     const int length = context_.number(length_slot);
@@ -121,7 +122,7 @@ class RangeMask : public UnknownLeaves {
     return {next <= k_.last, stride > 1 && !(rest == 0 && k_.first == k_.last)};
   }
 
-  // A layout's blocks are no ranges: patterns with blocks() are classified on the host.
+  // The blocks of a layout are not ranges: patterns with blocks() are classified on the host.
   __device__ Possible blocks(int, int) const = delete;
 
   __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
@@ -152,7 +153,7 @@ class RangeMask : public UnknownLeaves {
   __device__ __forceinline__ static Possible below(const Range& range, int n) {
     return {range.first < n, range.last >= n};
   }
-  // k - q >= d, and k - q <= d.
+  // The leaves k - q >= d, and k - q <= d.
   __device__ __forceinline__ Possible right_of(int d) const {
     return {k_.last - q_.first >= d, k_.first - q_.last < d};
   }

@@ -5,10 +5,10 @@
 // Embedding, 2021): two elements (x, y) become (x cos a - y sin a, x sin a + y cos a), in fp32,
 // with an angle a = position * frequency.
 //
-// The product of a position and a frequency in fp32 is wrong by its last bit, which is 0.06 radians
-// at position 10^6. Here a frequency is an integer, the turns for each position in units of 2^-64,
-// and so is the product: integers drop whole turns by overflowing, exactly, and what is left is
-// wrong by position * 2^-64 turns, which is 2^-34 at position 2^30. Its upper 32 bits are used.
+// In fp32, the product of a position and a frequency has an error of its last bit, which is 0.06
+// radians at position 10^6. Here a frequency is an integer, the turns for each position in units of
+// 2^-64, and so is the product: integers drop whole turns exactly, by overflow. The rest has an
+// error of position * 2^-64 turns, which is 2^-34 at position 2^30. Its upper 32 bits are used.
 
 #include "params/append_params.h"
 #include "ptx/memory.cuh"
@@ -21,9 +21,9 @@ struct Rotation {
   float sine;
 };
 
-// The rotation by `turns` of 2^64 to a whole turn. Errors are below 2^-22.
+// The rotation by `turns`; 2^64 is a whole turn. Errors are below 2^-22.
 __device__ __forceinline__ Rotation rotation_of(unsigned long long turns) {
-  // The nearest quarter turn, and what is left of up to an eighth, in units of 2^-32 turns.
+  // The nearest quarter turn, and the rest of up to an eighth of a turn, in units of 2^-32 turns.
   const unsigned top = static_cast<unsigned>(turns >> 32);
   const unsigned quarter = (top + (1u << 29)) >> 30;
   const float x = __fmul_rn(static_cast<float>(static_cast<int>(top - (quarter << 30))),
@@ -44,7 +44,8 @@ __device__ __forceinline__ Rotation rotation_of(unsigned long long turns) {
   return {(quarter + 1u & 2u) != 0 ? -a : a, (quarter & 2u) != 0 ? -b : b};
 }
 
-// Where rotations come from: from `turns` of each pair, or from tables whose entries have a type.
+// Sources of rotations: computed from the `turns` of each pair, or read from tables whose entries
+// have a type.
 struct ComputedRotations {
   static __device__ __forceinline__ Rotation get(const kernels::AppendParams& params, int position,
                                                  int pair) {
@@ -80,13 +81,13 @@ __device__ __forceinline__ void rotate(float& x, float& y, const Rotation& by) {
   x = rotated;
 }
 
-// Rotations of a row, by pair, in shared memory.
+// The rotations of a row in shared memory, one for each pair.
 struct SharedRotations {
   unsigned cosines;
   unsigned sines;
 
   // Loads the rotations of kCount neighbouring pairs, a multiple of 4, from pair `first` on, which
-  // is one as well.
+  // is a multiple of 4 too.
   template <int kCount>
   __device__ __forceinline__ void load(Rotation (&rotations)[kCount], int first) const {
 #pragma unroll

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_TILE_ROW_COPIER_CUH_
 #define ANNULUS_TILE_ROW_COPIER_CUH_
 
-// Copies rows of K or V of a request to swizzled shared memory, wherever they lie (key_window.cuh).
-// Rows of keys that are not there become zeros, and are not read: 0 times a NaN is none.
+// Copies rows of K or V of a request from their pages (key_window.cuh) to swizzled shared memory.
+// Rows of keys that are not there are not read and become zeros, because 0 times an old NaN would
+// be NaN.
 
 #include "params/batch_params.h"
 #include "ptx/async_copy.cuh"
@@ -13,7 +14,7 @@
 
 namespace annulus::tile {
 
-// Copies kGroups pieces of 16 bytes that are kBytes apart.
+// Copies kGroups pieces of 16 bytes, which are kBytes apart.
 template <int kBytes, int kGroups>
 __device__ __forceinline__ void copy_row(unsigned to, const char* from, bool exists) {
   ptx::copy_async_16_at<(kGroups - 1) * kBytes, (kGroups - 1) * kBytes>(to, from, exists);
@@ -21,8 +22,8 @@ __device__ __forceinline__ void copy_row(unsigned to, const char* from, bool exi
 }
 
 // Copies kKeys rows of kDim elements at a time by kThreads threads: a warp, or a CTA. In each pass
-// a thread has a row, and of it a 16-byte column of every chunk group, so that the lines that a
-// quarter of a warp reads are whole.
+// a thread has one row and copies a 16-byte column of every chunk group of it, so a quarter of a
+// warp reads whole lines.
 template <int kDim, int kKeys, int kThreads, Pages kPages, bool kListed>
 class RowCopier {
   using Layout = Swizzle<kDim>;
@@ -40,7 +41,8 @@ class RowCopier {
                 "the rows of a pass are part of a unit, or some units");
 
  public:
-  // `data` is where the request or its pages begin for the head at hand. `row_bytes` is below 2^31.
+  // `data` is the start of the request or of its pages, for the current head. `row_bytes` is below
+  // 2^31.
   __device__ __forceinline__ RowCopier(const char* data, long long row_bytes, unsigned thread)
       : row_(static_cast<int>(thread / Layout::kPhases)),
         data_(data + thread % Layout::kPhases * 16 + row_ % kUnit * row_bytes),
@@ -50,12 +52,12 @@ class RowCopier {
     ptx::make_opaque(slot_);
   }
 
-  // Starts the copies of a step to the buffer at `shared`. offset(look, unit) is that of the window
-  // for K or V. All threads call it.
+  // Starts the copies of a step to the buffer at `shared`. offset(look, unit) is the function of
+  // the window for K or for V. All threads call it.
   template <typename Offset>
   __device__ __forceinline__ void start(unsigned shared, const KeysThere<kKeys>& there,
                                         const Offset& offset) const {
-    // Nearly always all are there.
+    // In nearly all steps all keys are there.
     if (there.all()) {
       const char* of_unit = data_;
 #pragma unroll
@@ -68,7 +70,8 @@ class RowCopier {
       }
       return;
     }
-    constexpr int kTogether = Units::kLooks > 1 ? kPasses : 1;  // registers have no index
+    // An array of offsets must be indexed by constants.
+    constexpr int kTogether = Units::kLooks > 1 ? kPasses : 1;
 #pragma unroll kTogether
     for (int pass = 0; pass < kPasses; ++pass) {
       const int key = pass * kRowsPerPass;
@@ -84,25 +87,25 @@ class RowCopier {
   }
 
  private:
-  // The offset of the unit that the thread's row of a pass is in.
+  // The offset of the unit that contains the thread's row of a pass.
   template <typename Offset>
   __device__ __forceinline__ long long unit_offset(const Offset& offset, int pass) const {
     const int unit = pass * kRowsPerPass / kUnit + (kUnit < kRowsPerPass ? row_ / kUnit : 0);
     if constexpr (Units::kLooks == 1) return offset(0, unit);
-    // The rows of a pass are in units of one look.
+    // All rows of a pass belong to units of one look-up.
     return offset(pass * kRowsPerPass / kUnit / 32, unit % 32);
   }
   __device__ __forceinline__ void copy_pass(unsigned shared, int pass, const char* from,
                                             bool exists) const {
-    // The thread's row is below kRowsPerPass, a power of two, so that the pass changes other bits
-    // of the row, and its phase can be added by an exclusive or.
+    // The thread's row is below kRowsPerPass, a power of two, so the pass changes other bits of the
+    // row, and its phase can be added by an exclusive or.
     const unsigned to = (shared + static_cast<unsigned>(slot_) +
                          static_cast<unsigned>(pass) * (kRowsPerPass * Layout::kPitch)) ^
                         (Layout::phase(static_cast<unsigned>(pass) * kRowsPerPass) << 4);
     copy_row<Layout::kPhases * 16, kGroups>(to, from, exists);
   }
 
-  int row_;  // of a pass
+  int row_;  // the row in a pass
   const char* data_;
   int row_bytes_;
   int slot_;

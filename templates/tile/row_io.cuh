@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TILE_ROW_IO_CUH_
 #define ANNULUS_TILE_ROW_IO_CUH_
 
-// What a warp reads before its tiles and writes after them: the state carried between launches
-// (params/attention_params.h), LSE and the 16-bit output. Rows beyond Sq are neither read nor
-// written.
+// The data that a warp reads before its tiles and writes after them: the state carried between
+// launches (params/attention_params.h), LSE and the 16-bit output. Rows beyond Sq are neither read
+// nor written.
 
 #include "ptx/memory.cuh"
 #include "tile/softmax.cuh"
@@ -12,7 +12,7 @@
 namespace annulus::tile {
 
 // The rows of a lane: `first_row` is its upper row of the first row tile, and the other one is 8
-// further on. Row i has index base + i in arrays of [B, H, Sq]; `base` is (b * H + h) * Sq.
+// rows below. Row i has index base + i in arrays of [B, H, Sq]; `base` is (b * H + h) * Sq.
 struct LaneRows {
   long long base;
   int first_row;
@@ -24,7 +24,7 @@ struct LaneRows {
   }
 };
 
-// Starts with the empty state.
+// Starts from the empty state.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void start_empty(RowState<kRowTiles>& state,
                                             float (&output)[kRowTiles][kPieces][4]) {
@@ -43,8 +43,8 @@ __device__ __forceinline__ void start_empty(RowState<kRowTiles>& state,
   }
 }
 
-// Continues from acc_in, m_in, l_in. The sum goes to one lane of the quad, because complete_sums()
-// adds up all four. If it is 0 the row is empty, and m and acc are ignored.
+// Continues from acc_in, m_in, l_in. The sum is stored in one lane of the quad, because
+// complete_sums() adds up all four lanes. If it is 0 the row is empty, and m and acc are ignored.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
                                            float (&output)[kRowTiles][kPieces][4],
@@ -74,16 +74,16 @@ __device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
   }
 }
 
-// The arrays that a state is stored to: row i is m[i], l[i] and acc[i * Dv] to
-// acc[(i + 1) * Dv - 1].
+// The arrays to which a state is stored: row i is m[i], l[i] and acc[i * Dv] to acc[(i + 1) * Dv -
+// 1].
 struct StateOut {
   float* acc;
   float* m;
   float* l;
 };
 
-// The arrays for the state of a segment of a split row. Changes at->base so that the tile row's
-// first row is the slot's first row. Requires: the row is split, tiles have kRows rows.
+// The arrays for the state of a segment of a split row. Sets at->base so that the tile row's first
+// row is the slot's first row. Requires: the row is split, tiles have kRows rows.
 template <int kRows>
 __device__ __forceinline__ StateOut slot_of(const kernels::SplitParams& split, int slot,
                                             long long head_of_all, int first_row, LaneRows* at) {
@@ -91,8 +91,8 @@ __device__ __forceinline__ StateOut slot_of(const kernels::SplitParams& split, i
   return {split.acc, split.m, split.l};
 }
 
-// Writes a state. A row without a visible key is written as the empty state, whatever a NaN in V
-// has made of its zeros. Requires: the sums are complete.
+// Writes a state. A row without a visible key is written as the empty state, even if a NaN in V has
+// changed its zeros. Requires: the sums are complete.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void store_state(const RowState<kRowTiles>& state,
                                             const float (&output)[kRowTiles][kPieces][4],
@@ -141,9 +141,9 @@ __device__ __forceinline__ void store_lse(const RowState<kRowTiles>& state,
 
 // Writes O = acc / l as 16-bit elements, 0 for a row without a visible key. The fragments go
 // through `staging`, the warp's own part of shared memory (kRowTiles * 16 rows of kPieces * 8
-// elements, swizzled), so that global memory sees whole rows in 16-byte stores.
-// Requires: the sums are complete; no other warp uses `staging`; `matrix` and `row_bytes` are
-// multiples of 16, which is checked for the operands of every run.
+// elements, swizzled), so that global memory gets whole rows in 16-byte stores. Requires: the sums
+// are complete; no other warp uses `staging`; `matrix` and `row_bytes` are multiples of 16, which
+// is checked for the operands of every run.
 template <typename Element, int kRowTiles, int kPieces>
 __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
                                              const float (&output)[kRowTiles][kPieces][4],
@@ -157,13 +157,14 @@ __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
     for (int half = 0; half < 2; ++half) {
       const float sum = state.sum[r][half];
       const float inverse = ptx::reciprocal(sum);
-      // A row without a visible key is 0, whatever a NaN in V has made of its zeros.
+      // A row without a visible key is 0, even if a NaN in V has changed its zeros.
       const unsigned keep = is_empty(state, r, half) ? 0u : 0xffffffffu;
 #pragma unroll
       for (int d = 0; d < kPieces; ++d) {
         const unsigned packed =
             Element::pack(output[r][d][2 * half] * inverse, output[r][d][2 * half + 1] * inverse);
-        // The chunk index is d: even ones are steps from chunk 0, odd ones differ in one bit more.
+        // The chunk index is d. Even chunks are steps from chunk 0; odd chunks differ in one more
+        // bit.
         const unsigned address = Layout::step(slot, d / 2) ^ (d % 2 * 16);
         ptx::store_shared(address + (16 * r + 8 * half) * Layout::kPitch, packed & keep);
       }
@@ -182,8 +183,8 @@ __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
 #pragma unroll
   for (int pass = 0; pass < kRowTiles * 16 / kRowsPerPass; ++pass) {
     if (row + pass * kRowsPerPass < rows) {
-      // lane_row is below kRowsPerPass, a power of two, so that the pass changes other bits of the
-      // row than the lane does, and its phase can be added by an exclusive or.
+      // lane_row is below kRowsPerPass, a power of two, so the pass and the lane change different
+      // bits of the row, and the phase of the pass can be added by an exclusive or.
       const unsigned from = (first ^ (Layout::phase(pass * kRowsPerPass) << 4)) +
                             pass * kRowsPerPass * Layout::kPitch;
 #pragma unroll

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_ROW_LIMITS_CUH_
 #define ANNULUS_TILE_ROW_LIMITS_CUH_
 
-// What single rows of Q of a batch may see besides the pattern: keys up to an end of their own, and
-// of the newest keys those of a tree of drafts that lead to the row.
+// The keys that single rows of Q of a batch may see, in addition to the pattern: keys up to an end
+// of their own, and, of the newest keys, the keys of a tree of drafts that lead to the row.
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
@@ -10,7 +10,7 @@
 
 namespace annulus::tile {
 
-// Which of a lane's columns the row may see, of kColumns of the keys here from `first_key` on.
+// Which of a lane's columns the row may see, out of kColumns columns from `first_key` on.
 template <int kColumns, bool kInterleaved>
 __device__ __forceinline__ RowBits limited_columns(const kernels::BatchParams& params,
                                                    const kernels::BatchRow& tile,
@@ -21,7 +21,8 @@ __device__ __forceinline__ RowBits limited_columns(const kernels::BatchParams& p
   const int q_row = tile.q_row + row.query;
   const int end = limits.row_end != nullptr ? limits.row_end[q_row] : tile.keys;
   const unsigned long long tree = limits.tree_bits != nullptr ? limits.tree_bits[q_row] : ~0ull;
-  // Keys with others in between are divisions, which would hold registers side by side.
+  // With interleaved keys, positions need divisions, whose registers would add up if all were done
+  // at once.
   constexpr int kAtOnce = kInterleaved ? 8 : kColumns / 4;
   unsigned bits = 0;
 #pragma unroll kAtOnce

@@ -4,8 +4,8 @@
 // A mask expression for all columns of a row that a lane owns, one bit for each. The text for
 // single elements (tile/mask.cuh) is evaluated with RowMask as m and Column as k.
 //
-// A leaf that compares positions answers for a row by arithmetic. One that searches, divides or
-// looks bits up has a loop over the columns, of its own, so that registers hold the operands of one
+// A leaf that compares positions computes all bits of a row by arithmetic. A leaf that searches,
+// divides or looks bits up has its own loop over the columns, so registers hold the operands of one
 // leaf at a time: one loop around the whole expression would hold the divisors and lists of all
 // leaves at once, and spill.
 
@@ -16,7 +16,7 @@
 
 namespace annulus::tile {
 
-// Bit i tells whether the row's query sees the i-th of the lane's columns.
+// Bit i is set if the row's query sees the i-th of the lane's columns.
 struct RowBits {
   unsigned word;
   RowBits() = default;
@@ -27,15 +27,15 @@ struct RowBits {
   __device__ __forceinline__ RowBits operator|(RowBits other) const { return word | other.word; }
 };
 
-// The position of the key that a leaf's loop is at. Leaves take it as an int.
+// The position of the key that the loop of a leaf has reached. Leaves take it as an int.
 struct Column {
   int position = 0;
   __device__ __forceinline__ operator int() const { return position; }
 };
 
-// The lane's columns are 8 i and 8 i + 1 for i = 0, 1, ...: the bits of those up to `last`, and
-// none if it is negative. Up to `last` there are two for each whole piece of 8 columns, then one or
-// two.
+// The lane's columns are 8 i and 8 i + 1 for i = 0, 1, ...: returns the bits of the columns up to
+// `last`, or no bits if it is negative. There are two columns for each whole piece of 8 columns up
+// to `last`, and then one or two.
 __device__ __forceinline__ RowBits columns_up_to(int last) {
   const int neighbour = (last & 7) > 0;
   const int count = (last >> 3) * 2 + 1 + neighbour;
@@ -43,8 +43,9 @@ __device__ __forceinline__ RowBits columns_up_to(int last) {
 }
 
 // RowMask for expressions in which every leaf compares positions (Mask::kInLoop is false): the
-// columns from some position on, or up to one, are bits without a loop. The lane's columns are
-// 8 i and its right neighbour, for i = 0, 1, ...; `Positions` are theirs (tile/key_positions.cuh).
+// columns from a position on, or up to a position, become bits without a loop. The lane's columns
+// are 8 i and its right neighbour, for i = 0, 1, ...; `Positions` has their positions
+// (tile/key_positions.cuh).
 template <int kTileColumns, typename Positions = FollowingKeys>
 class ComparedRow {
  public:
@@ -84,7 +85,7 @@ class ComparedRow {
   __device__ __forceinline__ RowBits keys(int begin_slot, int end_slot, int, K) const {
     return up_to(context_.number(end_slot) - 1) & !up_to(context_.number(begin_slot) - 1);
   }
-  // A query sees the keys from its document's start on, up to the next one's.
+  // A query sees the keys from the start of its document up to the start of the next one.
   template <typename K>
   __device__ __forceinline__ RowBits documents(int offset_slot, int length_slot, int q, K) const {
     const int* starts = context_.params.lists + context_.number(offset_slot);
@@ -96,7 +97,7 @@ class ComparedRow {
     return seen;
   }
 
-  // Columns at listed positions, and at listed distances behind the query.
+  // The columns at listed positions, and at listed distances before the query.
   template <typename K>
   __device__ __forceinline__ RowBits global_listed(int offset_slot, int length_slot, int q,
                                                    K) const {
@@ -139,16 +140,16 @@ class ComparedRow {
   }
 
  private:
-  // Columns at positions <= last.
+  // The columns at positions <= last.
   __device__ __forceinline__ RowBits up_to(int last) const {
     return columns_up_to(positions_.last_up_to(last));
   }
 
-  // Columns at the positions `from` + kSign x, x an entry of an ascending list. One search finds
-  // the first entry among the row's positions, and the others follow it.
+  // The columns at the positions `from` + kSign x, for each entry x of an ascending list. One
+  // search finds the first entry among the row's positions, and the others follow it.
   template <int kSign>
   __device__ __forceinline__ RowBits at_listed(const int* list, int length, int from) const {
-    constexpr int kColumns = kTileColumns < 128 ? kTileColumns : 128;  // of a word
+    constexpr int kColumns = kTileColumns < 128 ? kTileColumns : 128;  // columns of a word
     const int left = kSign * (positions_.at(0) - from);
     const int right = kSign * (positions_.at(kColumns - 1) - from);
     const int least = kSign > 0 ? left : right, most = kSign > 0 ? right : left;
@@ -168,7 +169,7 @@ class ComparedRow {
   const Positions positions_;
 };
 
-// The columns of a row at positions that compare (tile/key_positions.cuh).
+// The columns of a row at positions that can be compared (tile/key_positions.cuh).
 template <typename Positions>
 struct PositionedColumns {
   Positions positions;
@@ -179,7 +180,7 @@ struct PositionedColumns {
   }
 };
 
-// How a leaf that compares positions is asked: as of ComparedRow where a place has positions, else
+// How leaves that compare positions are evaluated: by ComparedRow if a place has positions, else
 // column by column.
 template <typename Place, typename = void>
 struct Comparing {
@@ -191,7 +192,7 @@ struct Comparing<Place, Void<decltype(Place::positions)>> {
 };
 
 // `Place` maps bits to columns: place(bit, context) returns the position of the bit's column, and
-// sets what the context has to know of that column (tile_k, where positions are read).
+// sets the fields of the context for that column (tile_k, if positions are read from memory).
 template <int kTileColumns, int kBits, typename Place>
 class RowMask {
  public:
@@ -242,8 +243,8 @@ class RowMask {
     return any_row<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
   }
 
-  // The answer of a leaf that searches, which is number `op` in programs: one loop for all such
-  // leaves, so that a kernel has it once.
+  // The result of a leaf that searches, whose number in programs is `op`. All such leaves share one
+  // loop, so a kernel has its code once.
   __device__ __forceinline__ RowBits searched(MaskOp op, int q) const {
     return each([&] {
       const int k = column_.position;
@@ -262,7 +263,7 @@ class RowMask {
   }
 
  private:
-  // The loop of one leaf. It sets column_, which is the k that the leaf was called with.
+  // The loop of one leaf. It sets column_, which the leaf got as its k.
   template <typename Leaf>
   __device__ __forceinline__ RowBits each(const Leaf& leaf) const {
     unsigned word = 0;

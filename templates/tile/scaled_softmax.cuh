@@ -2,10 +2,10 @@
 #define ANNULUS_TILE_SCALED_SOFTMAX_CUH_
 
 // The online softmax (tile/softmax.cuh) for operands with scales. Groups of neighbouring keys have
-// scales of their own: one of K, which multiplies their products, and one of V, which their
-// probabilities carry to the second product. Probabilities enter that as e4m3 elements of at most
-// 448, so they are taken 2^8 times as large, and the scales of V relative to a unit, the largest
-// scale of V seen so far:
+// scales of their own: one of K, which multiplies their products, and one of V, which multiplies
+// their probabilities in the second product. There, probabilities are e4m3 elements of at most 448,
+// so they are multiplied by 2^8. The scales of V are taken relative to a unit, the largest scale of
+// V so far:
 //
 //   converted probability = 2^(t - row max + 8) s_v / unit     sum += 2^(t - row max + 8)
 //   output = sum of converted probabilities x V                acc = output unit / 2^8
@@ -29,8 +29,8 @@ struct GroupWeights {
 
 // Raises `unit` (above 0) to the largest scale of V of a step and returns the weights of its
 // groups; `correction` is the factor by which the output has to be rescaled. A weight below 2^-40
-// is raised to 2^-40: its converted probabilities are 0 all the same, and its inverse, with which
-// the sum is formed, stays finite. NaN stays.
+// is raised to 2^-40: its converted probabilities are 0 anyway, and its inverse, which the sum
+// needs, stays finite. NaN stays NaN.
 template <int kGroups>
 __device__ __forceinline__ GroupWeights<kGroups> online_softmax_groups(
     const float (&scales)[kGroups], float& unit, float& correction) {
@@ -52,10 +52,10 @@ __device__ __forceinline__ GroupWeights<kGroups> online_softmax_groups(
 }
 
 // online_softmax() for scaled operands. `factors` has one factor for each half of the rows and each
-// group; with kPositiveScale the scores have not been multiplied with it yet, and it is above 0.
-// Otherwise it is not read. The weight of a group is added to the exponent, which costs nothing for
-// an element; the sum of a group is then divided by it (times `inverse`), so that row sums do not
-// contain scales of V. Sums are 2^kProbabilityBits times as large. Row max -inf is treated as in
+// group; with kPositiveScale the scores are not multiplied by it yet, and it is above 0. Otherwise
+// `factors` is not read. The weight of a group is added to the exponent, which costs nothing for an
+// element; the sum of a group is then divided by it (times `inverse`), so row sums do not contain
+// scales of V. Sums are 2^kProbabilityBits times as large. Row max -inf is treated as in
 // tile/softmax.cuh.
 template <Score kScore, int kGroups, int kPieces>
 __device__ __forceinline__ void online_softmax_scaled(RowState<1>& state,

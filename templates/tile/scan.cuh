@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_SCAN_CUH_
 #define ANNULUS_TILE_SCAN_CUH_
 
-// Sums and maxima over the threads before one (prefix scans).
+// Sums and maxima over the threads before a thread (prefix scans).
 
 namespace annulus::tile {
 
@@ -14,7 +14,7 @@ struct Largest {
   }
 };
 
-// What the lanes up to and including this one have, joined. All lanes of a warp call it.
+// The joined values of the lanes up to and including this one. All lanes of a warp call it.
 template <typename Join>
 __device__ __forceinline__ long long warp_scan(long long x, int lane) {
 #pragma unroll
@@ -25,15 +25,15 @@ __device__ __forceinline__ long long warp_scan(long long x, int lane) {
   return x;
 }
 
-// A number over the threads before this one, and over all of the CTA.
+// The joined number of the threads before this one, and of all threads of the CTA.
 struct Scanned {
   long long before;
   long long all;
 };
 
 // Joins the x of all threads of a CTA of kWarps whole warps, beginning with 0. `of_warps` is shared
-// memory for kWarps numbers, free again on return. All threads call it. It is no part of its
-// caller, because a kernel that scans several times would be several times as long to compile.
+// memory for kWarps numbers, free again on return. All threads call it. It is not inlined, because
+// a kernel with several scans would take several times as long to compile.
 template <typename Join, int kWarps>
 __device__ __noinline__ Scanned scan(long long x, long long* of_warps) {
   const int lane = static_cast<int>(threadIdx.x % 32);

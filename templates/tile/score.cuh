@@ -1,7 +1,8 @@
 #ifndef ANNULUS_TILE_SCORE_CUH_
 #define ANNULUS_TILE_SCORE_CUH_
 
-// From a product q.k to the base-2 score whose probabilities softmax sums; kernels::Score says how.
+// Turns a product q.k into the base-2 score whose probabilities softmax sums. kernels::Score lists
+// the ways.
 
 #include "params/attention_params.h"
 #include "ptx/math.cuh"
@@ -14,8 +15,8 @@ using kernels::Score;
 // the tolerance of LSE.
 __device__ __forceinline__ float tanh(float x) {
   constexpr float kTwoLog2E = 2.885390081777927f;
-  // 1 - 2 / (1 + e^2x) is right at both infinities but loses digits near 0; there the series
-  // x - x^3/3 + 2x^5/15 - 17x^7/315 + 62x^9/2835 takes over.
+  // 1 - 2 / (1 + e^2x) is right at both infinities but loses digits near 0; near 0 the series x -
+  // x^3/3 + 2x^5/15 - 17x^7/315 + 62x^9/2835 is used.
   const float large = 1.0f - 2.0f * ptx::reciprocal(1.0f + ptx::exp2(x * kTwoLog2E));
   const float y = x * x;
   float series = 0.021869488f;

@@ -4,7 +4,7 @@
 // The caller's score expression, applied to every element of every tile before masking. The host
 // writes it as text over (m, score, b, h, q, k), for example
 //   score + m.real(0) * (k - q)
-// with m a ScoreContext; src/attention/score/score_code.h is its other end. With an expression,
+// where m is a ScoreContext; src/attention/score/score_code.h is the host side. With an expression,
 // scores are in base e, and softmax multiplies them by log2(e) in the exponent (Weighing).
 
 #include "params/attention_params.h"
@@ -18,7 +18,7 @@ namespace annulus::tile {
 struct ScoreContext {
   const kernels::ScoreParams& params;
 
-  // Slots beyond the parameter block continue at the front of the words.
+  // Slots beyond the parameter block are at the front of the words.
   __device__ __forceinline__ int number(int slot) const {
     return slot < kernels::kScoreNumbers ? params.numbers[slot]
                                          : params.words[slot - kernels::kScoreNumbers];
@@ -28,8 +28,8 @@ struct ScoreContext {
     return Real(__int_as_float(number(slot)));
   }
 
-  // An entry of a table. From `slot` on the numbers say where the table begins, how many rows it
-  // has (with two indices only) and how many columns. Indices outside are clamped.
+  // An entry of a table. The numbers from `slot` on are the begin of the table, its rows (only with
+  // two indices) and its columns. Indices out of range are clamped.
   __device__ __forceinline__ Integer integers(int slot, Integer i) const {
     return {params.words[number(slot) + clamped(i, number(slot + 1))]};
   }
@@ -54,8 +54,8 @@ struct NoScoreMod {
   enum : bool { kPresent = false, kPositions = false, kInLoop = false, kLong = false };
 };
 
-// How softmax takes scores: with an expression they have the factor log2(e) in the exponent, as
-// kPositiveScale scores have their scale; otherwise it is as Shape::kScore says.
+// How softmax weighs scores: with an expression, the factor in the exponent is log2(e), in the same
+// place as the scale of kPositiveScale; otherwise Shape::kScore decides.
 template <typename ScoreMod, Score kScore>
 struct Weighing {
   __device__ static constexpr Score score() {
@@ -72,12 +72,12 @@ class ModifiedScores {
   __device__ __forceinline__ ModifiedScores(const kernels::ScoreParams& params, int batch, int head)
       : context_{params}, batch_(batch), head_(head) {}
 
-  // Applies the expression to a tile. q, k: positions of the lane's first row and column.
+  // Applies the expression to a tile. q and k are the positions of the lane's first row and column.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void apply(float (&scores)[kRowTiles][kPieces][4], int q,
                                         int k) const {
-    // Opaque positions keep parts of the expression from being computed in front of the loop over
-    // tiles, where they would hold registers beside the products.
+    // Opaque positions keep parts of the expression from being computed before the loop over tiles,
+    // where they would occupy registers during the products.
     ptx::make_opaque(q);
     ptx::make_opaque(k);
     const auto modify = [&](float(&piece)[4], int row, int column) {
@@ -97,8 +97,9 @@ class ModifiedScores {
     }
   }
 
-  // Applies the expression to one row of a fragment: the elements of `half`, those of the query at
-  // position q. `positions` are those of the lane's columns (tile/key_positions.cuh).
+  // Applies the expression to one row of a fragment: the elements of `half`, which belong to the
+  // query at position q. `positions` has the positions of the lane's columns
+  // (tile/key_positions.cuh).
   template <int kPieces, typename Positions>
   __device__ __forceinline__ void apply_half(float (&scores)[kPieces][4], int half, int q,
                                              Positions positions) const {
@@ -113,8 +114,8 @@ class ModifiedScores {
         });
   }
 
-  // apply() for positions that are read from memory: those of the tile's rows and columns. `row`
-  // and `column` are the lane's first ones in the tile.
+  // apply() for positions of the tile's rows and columns that are read from memory. `row` and
+  // `column` are the lane's first row and column in the tile.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void apply_placed(float (&scores)[kRowTiles][kPieces][4],
                                                const int* q_positions, const int* k_positions,
@@ -131,8 +132,8 @@ class ModifiedScores {
   }
 
  private:
-  // Pieces that one turn of the loop writes out. A long expression is written out for one piece
-  // only, which keeps the program, and NVRTC's time, short.
+  // The pieces for which one turn of the loop is unrolled. A long expression is unrolled for one
+  // piece only, which keeps the program and NVRTC's time short.
   template <int kPieces>
   __device__ static constexpr int few() {
     return ScoreMod::kLong ? 1 : few_of(kPieces);

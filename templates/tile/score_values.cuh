@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_SCORE_VALUES_CUH_
 #define ANNULUS_TILE_SCORE_VALUES_CUH_
 
-// The types of a score expression (annulus/score.h). Its text is compiled with these
-// types, so that operators, names and types mean in the kernel what they mean to the caller.
+// The types of a score expression (annulus/score.h). Its text is compiled with these types, so
+// operators, names and types have the same meaning in the kernel as for the caller.
 // src/attention/score/score_evaluate.cc defines the same in float64.
 
 #include "ptx/math.cuh"
@@ -46,8 +46,8 @@ __device__ __forceinline__ Integer max(Integer a, Integer b) {
 }
 __device__ __forceinline__ Integer abs(Integer a) { return a.value < 0 ? -a : a; }
 
-// The quotient rounded down; 0 if b is 0. It is computed from magnitudes, so that the least integer
-// divided by -1 wraps around instead of being undefined.
+// The quotient rounded down; 0 if b is 0. It is computed from magnitudes, so the least integer
+// divided by -1 wraps around and is not undefined.
 __device__ __forceinline__ Integer div(Integer a, Integer b) {
   const unsigned size = bits(abs(b));
   const unsigned divisor = size == 0 ? 1u : size;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_SEGMENTS_CUH_
 #define ANNULUS_TILE_SEGMENTS_CUH_
 
-// Where a tile lies in a tensor whose rows are one or two segments of the sequence.
+// The place of a tile in a tensor whose rows are one or two segments of the sequence.
 
 #include "params/attention_params.h"
 
@@ -9,9 +9,9 @@ namespace annulus::tile {
 
 using kernels::Positions;
 
-// Rows [first, end) of the tensor are those of the tile and the ones after it in its segment.
-// Positions go on from that of row `first`; where they are read row by row (Positions::kOfRows),
-// `position` has no meaning.
+// Rows [first, end) of the tensor are the rows of the tile and the rows after it in its segment.
+// Their positions follow from the position of row `first`. If positions are read row by row
+// (Positions::kOfRows), `position` has no meaning.
 struct TilePlace {
   int first;
   int end;
@@ -19,7 +19,8 @@ struct TilePlace {
 };
 
 // The place of tile `tile` of kRows rows in a tensor of `rows` rows whose row 0 is at `position`.
-// With two segments no tile has rows of both: the tiles of the second one begin where it does.
+// With two segments no tile has rows of both: the first tile of the second segment begins at its
+// first row.
 template <Positions kPositions, int kRows>
 __device__ __forceinline__ TilePlace place_of_tile(int tile, int rows, int position,
                                                    const kernels::SecondSegment& second) {

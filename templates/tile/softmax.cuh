@@ -15,7 +15,7 @@ __device__ __forceinline__ float not_a_number() { return __int_as_float(0x7fffff
 
 template <int kRowTiles>
 struct RowState {
-  float row_max[kRowTiles][2];  // rows 16 r + lane / 4 and 8 further on; -inf: nothing seen
+  float row_max[kRowTiles][2];  // rows 16 r + lane / 4 and 8 rows below; -inf: no key seen yet
   float sum[kRowTiles][2];
 };
 
@@ -51,9 +51,9 @@ __device__ __forceinline__ void complete_sums(RowState<kRowTiles>& state) {
   }
 }
 
-// Takes one tile of scores (masked ones are -inf) into the state and replaces them by their
+// Adds one tile of scores (masked ones are -inf) to the state and replaces the scores by their
 // probabilities relative to the new row max. `correction` is the factor by which the caller has to
-// rescale the output so far. `scale` is read with kPositiveScale alone.
+// rescale the output so far. `scale` is only read with kPositiveScale.
 //
 // A row that has seen no visible key has row max -inf, and -inf - -inf would be NaN: probabilities
 // are then taken relative to 0, which gives 2^-inf = 0 for its masked scores and for the old sum
@@ -110,8 +110,9 @@ __device__ __forceinline__ void rescale(float (&output)[kRowTiles][kOutputPieces
   }
 }
 
-// The same, by all lanes of a warp: one whose rows' corrections are all 1, because no row max has
-// moved, skips the products, which would change nothing. Of the tiles of a long row most are such.
+// Does the same for all lanes of a warp. A warp whose corrections are all 1, because no row max has
+// changed, skips the multiplications, which would change nothing. Most tiles of a long row are like
+// this.
 template <int kRowTiles, int kOutputPieces>
 __device__ __forceinline__ void rescale_moved(float (&output)[kRowTiles][kOutputPieces][4],
                                               const float (&correction)[kRowTiles][2]) {
@@ -124,8 +125,8 @@ __device__ __forceinline__ void rescale_moved(float (&output)[kRowTiles][kOutput
 }
 
 // Adds a sink logit to the state, as the score of a key without a value: the sum of the row grows
-// and its output does not. A row that saw no key gives 0, whatever a NaN in V has made of its
-// zeros. Requires: the sums are complete.
+// and its output does not. A row that saw no key gives 0, even if a NaN in V has changed its zeros.
+// Requires: the sums are complete.
 template <int kRowTiles, int kOutputPieces>
 __device__ __forceinline__ void add_sink(RowState<kRowTiles>& state,
                                          float (&output)[kRowTiles][kOutputPieces][4], float sink) {

@@ -10,8 +10,8 @@
 //   pitch 64 more than a multiple    chunk ^ (row / 2 % 4)      groups of 4 chunks; odd rows start
 //   (head dims 32 and 96)                                       half-way through the banks
 //
-// The exchange depends on row % 8 alone, so a lane computes it once: moving by a multiple of eight
-// rows adds a constant, and moving along a row is one exclusive or and a constant (step()).
+// The exchange depends only on row % 8, so a lane computes it once: a move by a multiple of eight
+// rows adds a constant, and a move along a row is one exclusive or and a constant (step()).
 
 #include "tile/element.cuh"
 
@@ -21,7 +21,7 @@ template <int kColumns>
 struct Swizzle {
   static_assert(kColumns % 32 == 0 && kColumns >= 32 && kColumns <= 256,
                 "a head dim must be a multiple of 32 from 32 to 256");
-  // Enumerators, because NVRTC emits a static constant as a variable of the module.
+  // These are enumerators, because NVRTC emits a static constant as a variable of the module.
   enum : int {
     kPitch = kColumns * kElementBytes,  // bytes from row to row
     kChunks = kColumns / kChunkElements,

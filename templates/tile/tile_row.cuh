@@ -26,7 +26,8 @@ struct TileRow<TileOrder::kList> {
   int count;
   int row;      // the tile row: query rows from row * M on
   int slot;     // RowSegment::slot
-  bool begins;  // whether it holds the row's first tile, which a carried state goes with
+  bool begins;  // whether it holds the row's first tile, whose segment starts from the carried
+                // state
 
   // Makes tile `tiles` the first one.
   __device__ __forceinline__ void skip(int tiles) {
@@ -45,8 +46,8 @@ struct TileRow<TileOrder::kList> {
   }
 };
 
-// A row whose tiles follow from counts by arithmetic, without a load for each. It has no block
-// masks: patterns with blocks() are lists.
+// A row whose tiles are computed from counts, without a load for each tile. It has no block masks,
+// because patterns with blocks() have lists.
 template <typename Runs>
 struct CountedRow {
   Runs runs;
@@ -67,10 +68,10 @@ struct TileRow<TileOrder::kRuns> : CountedRow<kernels::RowRuns> {};
 template <>
 struct TileRow<TileOrder::kBand> : CountedRow<kernels::RowRun> {};
 
-// A row of any of these, in a general kernel.
+// A row of any of these kinds, in a general kernel.
 template <>
 struct TileRow<TileOrder::kAny> {
-  const unsigned* entries;  // null where the row is counted
+  const unsigned* entries;  // null if the tiles are computed from counts
   const int* masks;
   kernels::RowRuns runs;
   int count;
@@ -89,7 +90,7 @@ struct TileRow<TileOrder::kAny> {
   static __device__ __forceinline__ ColumnTile tile_of(unsigned entry) {
     return TileRow<TileOrder::kList>::tile_of(entry);
   }
-  // The entry that a list has, or would have. Requires: 0 <= index < count.
+  // The entry of a list, or the entry that a list would have. Requires: 0 <= index < count.
   __device__ __forceinline__ unsigned entry(int index) const {
     if (entries) return entries[index];
     return static_cast<unsigned>(runs.column(index)) * 2 + (runs.partial(index) ? 1u : 0u);
@@ -100,8 +101,8 @@ struct TileRow<TileOrder::kAny> {
   }
 };
 
-// How many batches differ in what they see: Shape::kDistinctBatches, or 1 of a Shape without it. 0:
-// as the launch says.
+// The number of batches that see different keys: Shape::kDistinctBatches, or 1 for a Shape without
+// it. 0: the launch has the number.
 template <typename Shape, typename = void>
 struct DistinctBatches {
   enum : int { kCount = 1 };
@@ -111,7 +112,8 @@ struct DistinctBatches<Shape, Void<decltype(Shape::kDistinctBatches)>> {
   enum : int { kCount = Shape::kDistinctBatches };
 };
 
-// Which list a head of a batch of the launch has, where no selection made one for each.
+// The number of the list of a head, for a batch of the launch, if no selection made one for each
+// head.
 template <int kDistinctBatches>
 __device__ __forceinline__ long long list_of(const kernels::AttentionParams& params, unsigned head,
                                              long long batch) {
@@ -128,8 +130,8 @@ __device__ __forceinline__ long long list_of(const kernels::AttentionParams& par
   return lists[head];
 }
 
-// The tiles of a row in each order. If `placed` is set the row is found->row, else the one at place
-// `order` in launch order, which found->row is set to.
+// Finds the tiles of a row, for each tile order. If `placed` is set, the row is found->row.
+// Otherwise it is the row at place `order` in launch order, and found->row is set to it.
 
 // The rows of a band are ordered by length from one end to the other; nothing is read.
 template <int kRows, int kColumns, typename Row>
@@ -190,9 +192,9 @@ __device__ __forceinline__ void find_in_any(const kernels::AttentionParams& para
 }
 
 // The row, or with kSplit the segment of a row, that comes at place `order` in the launch order of
-// a head of a batch. The longest come first, so that no long row is left for the end. Tiles are
-// kRows x kColumns. With kSplit an empty segment has row -1 and count 0, and nothing else of it is
-// set; in a general kernel rows are split if the launch has segments.
+// a head of a batch. The longest rows come first, so that no long row is left for the end. Tiles
+// are kRows x kColumns. With kSplit an empty segment has row -1 and count 0, and nothing else of it
+// is set; in a general kernel rows are split if the launch has segments.
 template <TileOrder kTileOrder, int kRows, int kColumns, bool kSplit = false,
           int kDistinctBatches = 1>
 __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::AttentionParams& params,
@@ -209,7 +211,7 @@ __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::Atte
       segment = params.split.segments[list * params.split.segment_count + order];
       found.row = segment.row;
       found.count = 0;
-      // Lists with fewer segments than others end with empty ones.
+      // Lists with fewer segments than other lists end with empty segments.
       if (found.row < 0) return found;
     }
   }
@@ -247,7 +249,7 @@ class TileWindow {
   // `current` may be negative, for turns before the first tile.
   __device__ __forceinline__ TileWindow(const TileRow<kTileOrder>& row, int current)
       : row_(row), current_(current) {}
-  // The tile `ahead` places after the current one; without meaning if the row has none there.
+  // The tile `ahead` places after the current one; it has no meaning if the row has no such tile.
   __device__ __forceinline__ ColumnTile tile(int ahead) const {
     return row_.tile(current_ + ahead);
   }
@@ -260,7 +262,7 @@ class TileWindow {
 };
 
 // Entries of a list are read kAhead tiles in advance, because the address of a copy depends on its
-// entry, and loading the entry takes as long as a tile. Nothing outside the row is read; entries
+// entry, and loading the entry takes as long as a tile. Nothing outside of the row is read; entries
 // before and after it are 0.
 template <typename Row, int kAhead>
 class EntryWindow {

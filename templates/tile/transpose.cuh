@@ -3,7 +3,7 @@
 
 // The transposition of tiles of 8-bit elements, which wgmma takes K-major only. V arrives with the
 // columns of a key next to one another. The result has the keys of a column next to one another, in
-// the order in which convert_probabilities (tile/warpgroup_multiply.cuh) has those of P.
+// the same order as the keys of P after convert_probabilities (tile/warpgroup_multiply.cuh).
 //
 // ldmatrix.trans and stmatrix move pairs of bytes. From a 16 x 16 square whose rows are keys,
 // ldmatrix.trans gives lane 4 g + t two words, whose bytes are (key, column)
@@ -11,10 +11,10 @@
 //   a = (2t, 2g) (2t, 2g + 1) (2t + 1, 2g) (2t + 1, 2g + 1)
 //   b = the same for keys 2t + 8, 2t + 9
 //
-// The even bytes of both are keys 2t, 2t + 1, 2t + 8, 2t + 9 of column 2g, the odd bytes those of
-// column 2g + 1. Each four are 4 of the 16 bytes of a row of the result, at byte 4t, as stmatrix
-// takes them. Of the eight rows of one stmatrix matrix four are even columns and four are odd ones,
-// so that they are in different banks.
+// The even bytes of both words are keys 2t, 2t + 1, 2t + 8, 2t + 9 of column 2g, and the odd bytes
+// are the same keys of column 2g + 1. Each group of four is 4 of the 16 bytes of a row of the
+// result, at byte 4t, as stmatrix needs them. Of the eight rows of one stmatrix matrix, four are
+// even columns and four are odd ones, so they are in different banks.
 
 #include "ptx/ldmatrix.cuh"
 #include "ptx/permute.cuh"
@@ -24,7 +24,7 @@
 namespace annulus::tile {
 
 // Transposes `from`, kKeys rows of kDim columns, to `to`, kDim rows of kKeys columns, in pieces of
-// 32 keys by 16 columns. kWarps warps share the pieces; this is number `warp`.
+// 32 keys by 16 columns. kWarps warps divide the pieces; this warp is number `warp`.
 template <int kKeys, int kDim, int kWarps>
 __device__ __forceinline__ void transpose_bytes(unsigned from, unsigned to, unsigned warp,
                                                 unsigned lane) {
@@ -38,7 +38,7 @@ __device__ __forceinline__ void transpose_bytes(unsigned from, unsigned to, unsi
   const unsigned first = lane < 16 ? kEven : kOdd;
   const unsigned second = lane < 16 ? kOdd : kEven;
   // Lane l addresses row l % 8 of matrix l / 8. Matrices 0 and 1 hold the first 16 keys, 2 and 3
-  // the others; `column` is the row of the result that this row is.
+  // the others; `column` is the row of the result that the lane addresses.
   const unsigned column = lane % 8 * 2 + ((lane % 8 / 4) ^ (lane / 8 % 2));
 #pragma unroll 2
   for (unsigned piece = warp; piece < kKeys / 32 * (kDim / 16); piece += kWarps) {

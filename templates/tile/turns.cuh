@@ -3,14 +3,15 @@
 
 namespace annulus::tile {
 
-// How many pieces in_turns() works on at a time: a quarter of them if that is whole, else half.
+// The number of pieces that in_turns() processes at a time: a quarter of the pieces if that is
+// whole, else half.
 __device__ constexpr int few_of(int pieces) { return pieces / (pieces % 4 == 0 ? 4 : 2); }
 
 // Calls add(piece, row, column) for each piece of the scores, with its first row and column, in a
-// loop. Unrolled over all pieces, what `add` reads would take more registers than there are. A loop
-// cannot index registers by its counter, so each turn works on the first kFew pieces and then
-// rotates all pieces by kFew places; after the last turn each piece is back in its place. kFew
-// divides their number.
+// loop. If the loop were unrolled over all pieces, the values that `add` reads would need too many
+// registers. A loop cannot index registers by its counter, so each turn processes the first kFew
+// pieces and then rotates all pieces by kFew places; after the last turn each piece is back in its
+// place. kFew divides the number of pieces.
 template <int kFew, int kRowTiles, int kPieces, typename Add>
 __device__ __forceinline__ void in_turns(float (&scores)[kRowTiles][kPieces][4], const Add& add) {
 #pragma unroll 1

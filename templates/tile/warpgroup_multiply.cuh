@@ -12,9 +12,9 @@
 namespace annulus::tile {
 
 // The product instructions of an Element. shared(): B is K-major in shared memory. values(): B is
-// V, of 16-bit types as it is in memory, with the columns of a key next to one another, and of
-// 8-bit types transposed. Either is called for one step or for four, which the compiler takes as
-// one instruction (ptx/wgmma.cuh).
+// V. With 16-bit types it is as in memory, with the columns of a key next to one another; with
+// 8-bit types it is transposed. Either is called for one step or for four, which the compiler
+// handles as one instruction (ptx/wgmma.cuh).
 template <typename Element, int kColumns>
 struct WarpgroupProduct;
 
@@ -54,8 +54,8 @@ struct WarpgroupProduct<Float8E4M3, kColumns> {
   }
 };
 
-// 64 rows of Q as the first operand of the scores, read from shared memory by each product. They
-// are rows of panels of kRows rows.
+// 64 rows of Q as the first operand of the scores, read from shared memory by each product. The
+// panels have kRows rows.
 template <typename Element, int kDim, bool kInRegisters, int kRows = 64>
 class WarpgroupQuery {
  public:
@@ -80,12 +80,12 @@ class WarpgroupQuery {
   unsigned queries_;
 };
 
-// Q in registers: products then read shared memory for K only, and the rows of Q may be
-// overwritten as soon as read() has ended in all lanes.
+// Q in registers: products then read only K from shared memory, and the rows of Q may be
+// overwritten when read() has ended in all lanes.
 template <typename Element, int kDim, int kRows>
 class WarpgroupQuery<Element, kDim, true, kRows> {
  public:
-  // Reads the rows of warp `warp` of the warpgroup, by all its lanes.
+  // Reads the rows of warp `warp` of the warpgroup, for all lanes of the warp.
   __device__ __forceinline__ void read(unsigned queries, unsigned warp, unsigned lane) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
@@ -139,13 +139,13 @@ __device__ __forceinline__ void start_scores(float (&scores)[kColumns / 8][4], c
   }
 }
 
-// The number of A operands that the probabilities of kColumns keys make.
+// The number of A operands for the probabilities of kColumns keys.
 template <typename Element, int kColumns>
 struct Probabilities {
   enum : int { kCount = kColumns * Element::kBytes / 32 };
 };
 
-// output += P V, with P in registers as convert_probabilities leaves it. `values` is a tile of V,
+// output += P V, with P in registers as convert_probabilities returns it. `values` is a tile of V,
 // for 8-bit elements transposed by transpose_bytes (tile/transpose.cuh).
 template <typename Element, int kDim, int kColumns>
 __device__ __forceinline__ void start_values(
@@ -198,7 +198,7 @@ __device__ __forceinline__ void start_values_part(
 // Converts probabilities, which are in the layout of D, to A operands, without moving data between
 // lanes. Two pieces of D make one A of 16-bit elements, and four pieces one of 8-bit elements. With
 // 8 bits, column 16 h + 4 t + i of A is the i-th of keys 16 h + 2 t, + 1, + 8 and + 9, which are
-// the keys that lane t has; the transposed V has its keys in the same order.
+// the keys of lane t; the transposed V has its keys in the same order.
 template <typename Element, int kPieces>
 __device__ __forceinline__ void convert_probabilities(
     const float (&scores)[kPieces][4],

@@ -341,7 +341,7 @@ static void wrong_problems(const sample_batch* batch) {
   refused(batch, &batch->problem, &options, ANNULUS_OUT_OF_MEMORY, "max_workspace_bytes is 16");
   options.max_workspace_bytes = 0;
   options.config = "decode m16 n64 w4";
-  refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT, "is no configuration of");
+  refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT, "is not a configuration of");
   memset(text, 'm', sizeof text - 1);
   options.config = text;
   refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT,

@@ -1,13 +1,14 @@
-// Writes new rows of K and V to the pages of a cache, and rotates Q and K on the way
-// (tile/rotary.cuh). Launched once a layer, before the kernels that read the pages; a CTA for each
-// row that a step may have, whatever it has.
+// Writes new rows of K and V to the pages of a cache, and rotates Q and K at the same time
+// (tile/rotary.cuh). It is launched once for each layer, before the kernels that read the pages.
+// There is a CTA for each row that a step may have, even if the step has fewer rows.
 //
 //   append_rows<Shape><<<most rows, kAppendThreads>>>(AppendParams)
 //
-// Slots, lengths, pages and positions come from memory that nobody has checked: a row whose place
-// or position is none leaves its K and V unwritten, and AppendParams::status names it.
+// Slots, lengths, pages and positions come from memory that is not checked yet. If the place or
+// position of a row is invalid, its K and V are not written, and AppendParams::status names the
+// row.
 //
-// Shape gives the constants; README.md lists what it must define.
+// Shape has the constants; README.md lists which it must define.
 
 #include "params/append_params.h"
 #include "ptx/memory.cuh"
@@ -21,20 +22,20 @@ __device__ __forceinline__ void report(const AppendParams& params, int at, Appen
   ptx::reduce_min(params.status, static_cast<unsigned>(at) * 16u + rule);
 }
 
-// Where a row's elements begin in the pages, for head 0.
+// The index in the pages at which a row's elements begin, for head 0.
 struct RowPlace {
   bool exists;
   long long k;
   long long v;
 };
-// A row that a step has: its place in K and V, and its position.
+// A row of a step: its place in K and V, and its position.
 struct NewRow {
   bool exists;
   long long position;
   RowPlace place;
 };
 
-// How many there are of what there are at most `most`, by a number that may be wrong.
+// The number of items, read from memory that may be wrong and clamped to at most `most`.
 __device__ __forceinline__ int counted(const AppendParams& params, const int* count, int most,
                                        AppendRule rule) {
   if (count == nullptr) return most;
@@ -50,7 +51,7 @@ __device__ __forceinline__ long long position_of(const AppendParams& params, int
   return params.positions_32 != nullptr ? params.positions_32[row] : position;
 }
 
-// Slot s is row s mod P of page s / P, or row s where there are no pages.
+// Slot s is row s mod P of page s / P, or row s if there are no pages.
 __device__ __forceinline__ RowPlace place_of_slot(const AppendParams& params, int row) {
   const long long slot = params.slots != nullptr ? params.slots[row] : params.slots_32[row];
   if (slot == -1) return {};
@@ -61,7 +62,7 @@ __device__ __forceinline__ RowPlace place_of_slot(const AppendParams& params, in
     return {};
   }
   if (params.page_rows == 0) return {true, slot * params.k.row, slot * params.v.row};
-  // Nearly all pools have less than 2^32 rows, and a division of 64 bits takes many times as long.
+  // Nearly all pools have fewer than 2^32 rows, and a division of 64 bits takes many times as long.
   const long long page =
       slot >> 32 == 0 ? static_cast<unsigned>(slot) / static_cast<unsigned>(rows) : slot / rows;
   const long long in_page = slot - page * rows;
@@ -78,8 +79,8 @@ __device__ __forceinline__ NewRow row_of_slot(const AppendParams& params, int ro
   return made;
 }
 
-// The last request whose rows begin at or before this one. The lanes of a warp look at 32 begins at
-// a time, which are the first of 32 ranges of what is left.
+// The last request whose rows begin at or before this one. The lanes of a warp read 32 begins at a
+// time, which divide the remaining requests into 32 ranges.
 __device__ __forceinline__ int request_of(const int* q_begin, int requests, int row) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   int first = 0, end = requests;
@@ -94,8 +95,8 @@ __device__ __forceinline__ int request_of(const int* q_begin, int requests, int 
   }
 }
 
-// The place of a request's key in K or V: how many elements behind the begin of the tensor.
-// Returns whether there is one.
+// The place of a request's key in K or V, as a number of elements after the start of the tensor.
+// Returns whether there is such a place.
 __device__ __forceinline__ bool find_place(const AppendParams& params, const PlacesParams& to,
                                            const PageTableParams& pages, const int* begins,
                                            int request, int key, int row, long long* at) {
@@ -137,7 +138,7 @@ template <typename Shape>
 __device__ __forceinline__ NewRow row_of_request(const AppendParams& params, int row) {
   NewRow made = {};
   const int requests = counted(params, params.requests, params.most_requests, kWrongRequests);
-  // One CTA says what is wrong with the begins; no other reads all of them.
+  // Only one CTA reports wrong begins, because no other CTA reads all of them.
   if (blockIdx.x == 0 && params.status != nullptr) {
     for (int r = static_cast<int>(threadIdx.x); r < requests; r += 32) {
       const int begin = params.q_begin[r];
@@ -150,7 +151,7 @@ __device__ __forceinline__ NewRow row_of_request(const AppendParams& params, int
   if (request < 0) return made;
   const int begin = params.q_begin[request];
   const int end = params.q_begin[request + 1];
-  // Begins that descend may have led to a request that does not have the row.
+  // If begins descend, the search may have found a request that does not have the row.
   if (begin < 0 || row < begin || row >= end || end > params.most_rows) return made;
   const int keys = params.k_length[request];
   if (keys < 0 || keys > params.keys_of_one) {
@@ -166,7 +167,7 @@ __device__ __forceinline__ NewRow row_of_request(const AppendParams& params, int
     return made;
   }
   if constexpr (Shape::kInterleaved) {
-    // K and V of a key of another rank are left out.
+    // K and V of a key that belongs to another rank are left out.
     if (!params.interleave.has(key)) return made;
     key = params.interleave.held(key);
   }
@@ -184,11 +185,12 @@ __device__ __forceinline__ char* element(void* data, long long at) {
   return static_cast<char*>(data) + at * tile::kElementBytes;
 }
 
-// Deals pieces out to threads, from one tensor to the next: threads that a short tensor has no
-// piece for begin with the one behind it.
+// Divides pieces among threads, from one tensor to the next. If a short tensor has no piece for a
+// thread, the thread starts with the next tensor.
 class Pieces {
  public:
-  // Which of the next `count` pieces is the thread's first; others follow kAppendThreads apart.
+  // Returns the thread's first piece of the next `count` pieces. Its other pieces follow at
+  // distances of kAppendThreads.
   __device__ __forceinline__ int take(int count) {
     const int first = (static_cast<int>(threadIdx.x) - taken_) & (kAppendThreads - 1);
     taken_ += count;
@@ -200,7 +202,7 @@ class Pieces {
   int taken_ = 0;
 };
 
-// Copies the heads of a row, a piece of 16 bytes by a thread.
+// Copies the heads of a row. Each thread copies pieces of 16 bytes.
 __device__ __forceinline__ void copy_heads(Pieces& pieces, char* to, long long to_head,
                                            const char* from, long long from_head, int heads,
                                            int chunks) {
@@ -212,8 +214,8 @@ __device__ __forceinline__ void copy_heads(Pieces& pieces, char* to, long long t
   }
 }
 
-// Copies the heads of a row and rotates them. A thread has the one or two pieces that hold whole
-// pairs. Pieces that are not rotated are left alone where they are at their place already.
+// Copies the heads of a row and rotates them. A thread has one or two pieces that hold whole pairs.
+// Pieces that are not rotated are not copied if they are in their place already.
 template <typename Shape>
 __device__ __forceinline__ void rotate_heads(Pieces& pieces, const AppendParams& params,
                                              const tile::SharedRotations& rotations, char* to,
@@ -222,7 +224,7 @@ __device__ __forceinline__ void rotate_heads(Pieces& pieces, const AppendParams&
   using Chunk = tile::Chunk<typename Shape::Element>;
   constexpr bool kHalves = static_cast<Rotary>(Shape::kRotary) == Rotary::kHalves;
   const int rotated = params.pairs / (kHalves ? 8 : 4);
-  const int apart = kHalves ? rotated : 0;  // pieces from one of a pair to the other
+  const int apart = kHalves ? rotated : 0;  // pieces between the two elements of a pair
   const int units = to == from ? rotated : params.chunks_qk - apart;
   for (int i = pieces.take(heads * units); i < heads * units; i += kAppendThreads) {
     const int head = i / units;
@@ -258,7 +260,7 @@ __global__ void __launch_bounds__(kAppendThreads, kAppendResident)
     append_rows(const __grid_constant__ AppendParams params) {
   constexpr bool kRotates = static_cast<Rotary>(Shape::kRotary) != Rotary::kNone;
   const int row = static_cast<int>(blockIdx.x);
-  // One warp looks the row up for all.
+  // One warp finds the place of the row for all threads.
   __shared__ NewRow found;
   if (threadIdx.x < 32) {
     NewRow here;

@@ -2,7 +2,7 @@
 #define ANNULUS_KERNELS_BATCH_CHUNK_CONSUMER_CUH_
 
 // A consumer of chunk_wgmma_forward: one warpgroup computes 64 rows of every work, in the order of
-// steps that wgmma_forward.cu describes, and writes what they leave from its accumulators. Buffers
+// steps that wgmma_forward.cu describes, and writes their results from its accumulators. Buffers
 // follow the protocol of kernels/wgmma/consumer.cuh.
 
 #include "kernels/batch/chunk_layout.cuh"
@@ -28,8 +28,8 @@ class ChunkConsumer {
     kPieces = kColumns / 8,
     kProbabilities = tile::Probabilities<Element, kColumns>::kCount,
     kOutputPieces = Layout::kValueColumns / 8,
-    // A large output is rescaled before the next product with V is started, not after the last one
-    // has ended: the correction of step j is then applied in step j + 1.
+    // A large output is rescaled before the next product with V is started, not after the previous
+    // product has ended. The correction of step j is then applied in step j + 1.
     kRescaleFirst = Layout::kValueColumns > 128,
   };
 
@@ -65,12 +65,12 @@ class ChunkConsumer {
     return shared_ + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes +
            static_cast<unsigned>(which) * ptx::kBarrierBytes;
   }
-  // One arrival for each warp.
+  // Each warp arrives once.
   __device__ __forceinline__ void release(unsigned barrier) const {
     if (lane_ == 0) ptx::arrive(barrier);
   }
 
-  // Releases Q, and with it the work before this one, whose place the next one takes.
+  // Releases Q and the memory of the previous work, which the next work will use.
   __device__ __forceinline__ void release_queries() const {
     __syncwarp();
     release(shared_ + Layout::kQueriesFree);
@@ -91,14 +91,14 @@ class ChunkConsumer {
     ptx::commit_products();
   }
 
-  // Releases the keys of the step at place_, and what the producer tells of it.
+  // Releases the keys of the step at place_, and the data about the step that the producer wrote.
   __device__ __forceinline__ void release_keys() const {
     __syncwarp();
     release(barrier(place_, 1));
   }
 
-  // Number of the lane's row among those of the tile. The thread is opaque, so that no row's
-  // number, query or head is kept in registers over all steps.
+  // The number of the lane's row in the tile. The thread index is opaque, so that no row's number,
+  // query or head is kept in registers during all steps.
   __device__ __forceinline__ int packed_row(int half) const {
     int thread = static_cast<int>(threadIdx.x) - 128;
     ptx::make_opaque(thread);
@@ -106,8 +106,8 @@ class ChunkConsumer {
     return static_cast<int>(number / 32 * 16 + number % 32 / 4) + 8 * half;
   }
 
-  // Turns the products of the step at place_ into the scores that softmax takes, and releases its
-  // keys.
+  // Turns the products of the step at place_ into scores for softmax, and releases the keys of the
+  // step.
   __device__ __forceinline__ void finish(float (&scores)[1][kPieces][4],
                                          const ChunkWork& work) const {
     const unsigned told = shared_ + Layout::kSteps + place_.stage * Layout::kStepBytes;
@@ -144,10 +144,10 @@ class ChunkConsumer {
     leave(state, output, work);
   }
 
-  // All steps of a work. The scores of step 0 have no product with V beside them, so they are
-  // computed before the loop, and the product with V of the last step comes after it. In the loop
-  // `before` is the stage of the previous step, whose V is still to be multiplied, and place_ that
-  // of this one.
+  // All steps of a work. The scores of step 0 overlap with no product with V, so they are computed
+  // before the loop. The product with V of the last step comes after the loop. In the loop,
+  // `before` is the stage of the previous step, whose V is not yet multiplied, and place_ is the
+  // stage of this step.
   __device__ __forceinline__ void attend(tile::RowState<1>& state,
                                          float (&output)[1][kOutputPieces][4],
                                          const ChunkWork& work) {
@@ -185,7 +185,7 @@ class ChunkConsumer {
       ptx::hold(scores[0]);
       finish(scores, work);
       tile::online_softmax<Weighing::score()>(state, scores, factor, correction);
-      // Keeps the exponentials above the wait, so that they run beside the product with V.
+      // Keeps the exponentials above the wait, so that they overlap with the product with V.
       ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
       ptx::wait_products<0>();
       ptx::hold(output[0]);
@@ -193,7 +193,7 @@ class ChunkConsumer {
       if constexpr (!kRescaleFirst) tile::rescale_moved(output, correction);
       tile::convert_probabilities<Element>(scores[0], probabilities);
     }
-    // The last scores are complete: no product reads Q any more.
+    // The last scores are complete, so no product reads Q any more.
     release_queries();
     if constexpr (kRescaleFirst) tile::rescale_moved(output, correction);
     ptx::wait(barrier(place_, 2), place_.parity);
@@ -206,9 +206,9 @@ class ChunkConsumer {
     place_.advance();
   }
 
-  // Writes what the rows leave. The two lanes of a pair exchange halves, so that each has four
-  // neighbouring columns of one row in every piece: an even lane of the upper row, an odd one of
-  // the lower.
+  // Writes the results of the rows. The two lanes of a pair exchange halves, so that each has four
+  // neighbouring columns of one row in every piece: an even lane has the upper row, and an odd lane
+  // the lower row.
   __device__ __forceinline__ void leave(tile::RowState<1>& state,
                                         float (&output)[1][kOutputPieces][4],
                                         const ChunkWork& work) const {
@@ -218,7 +218,7 @@ class ChunkConsumer {
     tile::JoinedRow joined;
     joined.sum = lower ? state.sum[0][1] : state.sum[0][0];
     joined.row_max = lower ? state.row_max[0][1] : state.row_max[0][0];
-    // Rows that saw no key are zeros, whatever a NaN in V has made of them.
+    // Rows that saw no key are zeros, even if V has NaN.
     const bool empty = joined.sum == 0.0f;
     if (empty) joined.row_max = tile::minus_infinity();
 #pragma unroll

@@ -1,16 +1,17 @@
 // Attention of many queries, for batches of requests whose lengths and pages are in device memory
-// (params/batch_params.h), for sm_80 and newer: chunks of prompts. It computes as mma_forward does:
-// a CTA has M rows of (query, head of the group), each warp M / warps of them, and all warps read
-// the same tiles of N keys, which are copied kStages - 1 steps ahead; one barrier in each step.
+// (params/batch_params.h), for sm_80 and newer: chunks of prompts. It computes like mma_forward: a
+// CTA has M rows of (query, head of the group), and each warp has M / warps of these rows. All
+// warps read the same tiles of N keys, which are copied kStages - 1 steps ahead. Each step has one
+// barrier.
 //
-// CTAs are persistent: CTA i of n takes works i, i + n, ... of the list of prepare_batch, whose
-// longest come first.
+// CTAs are persistent: CTA i of n takes works i, i + n, ... of the list of prepare_batch, in which
+// the longest works come first.
 //
 // Shared memory: Q [M][Dqk], then kStages times K [N][Dqk], then kStages times V [N][Dv], all
-// swizzled. At the end of a work it is staging for the output: each warp has 16 rows of fp32.
+// swizzled. At the end of a work this memory stages the output: each warp has 16 rows of fp32.
 //
-// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
-// they must define.
+// Shape has the constants, Mask the visibility, and ScoreMod a score expression. README.md lists
+// what they must define.
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
@@ -53,7 +54,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr unsigned kQueryBytes = kRows * QueryLayout::kPitch;
   constexpr unsigned kKeyBytes = kColumns * tile::Swizzle<kDimQk>::kPitch;
   constexpr unsigned kValueBytes = kColumns * tile::Swizzle<kDimV>::kPitch;
-  // A row of the staging has 8 floats more than it needs, so that neighbours begin in other banks.
+  // A row of the staging has 8 floats more than it needs, so that neighbouring rows begin in
+  // different banks.
   constexpr unsigned kAccPitch = (kDimV + 8) * 4;
   static_assert(kWarps * 16 * kAccPitch <= kQueryBytes + kStages * (kKeyBytes + kValueBytes),
                 "16 rows of output of each warp must fit in shared memory");
@@ -73,8 +75,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
 #pragma unroll 1
   for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
     const BatchWork work = params.tables.works[at / params.row_columns];
-    // In shared memory, because what is asked of it in each step would take the registers of the
-    // output.
+    // It is in shared memory, because its numbers would take registers that the output needs.
     __shared__ BatchRow row;
     __shared__ tile::PartTiles<kRuns, kColumns, kListed> tiles;
     if (thread < sizeof(BatchRow) / 4) {
@@ -108,8 +109,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     const unsigned key_lane = key_tiles + tile::LaneOffset<kDimQk>::columns_first(lane);
     const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
 
-    // The first kStages - 1 turns, which have current < 0, only start copies, so that tile 0 is in
-    // stage 0. `under_way` has the keys of the tiles whose copies were started.
+    // The first kStages - 1 turns, with current < 0, only start copies, so tile 0 is in stage 0.
+    // `under_way` has the keys of the tiles whose copies were started.
     using Keys = tile::StepKeys<kColumns>;
     Keys under_way[kStages];
 #pragma unroll
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         ptx::wait_copies<kStages - 2>();
         __syncthreads();
       }
-      // All warps find the same.
+      // All warps find the same keys.
       window.begin_step();
       under_way[kStages - 1] = Keys::none();
       if (window.any()) {
@@ -148,7 +149,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       tile::finish_packed_scores<Shape, Mask, ScoreMod>(
           scores, params, row, present, lane, [&](int r, int half) {
             int packed = warp_row + static_cast<int>(lane / 4) + 16 * r + 8 * half;
-            // Opaque, so that no row's query and head are kept in registers over all tiles.
+            // The value is opaque, so that no row's query and head are kept in registers during all
+            // tiles.
             ptx::make_opaque(packed);
             return tile::PackedRow(params, row, column, packed);
           });
@@ -160,7 +162,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                                                  value_lane + stage * kValueBytes);
     }
 
-    // Each warp writes 16 of its rows at a time, through its part of shared memory, once all warps
+    // Each warp writes 16 of its rows at a time through its part of shared memory, after all warps
     // have read the last tile.
     ptx::wait_copies<0>();
     __syncthreads();
@@ -170,7 +172,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     for (int r = 0; r < kRowTiles; ++r) {
       tile::stage_rows(state, output, r, staging, kAccPitch, lane);
       __syncwarp();
-      // m and l of a row are in the lanes that computed it; eight lanes write it.
+      // The lanes that computed a row have its m and l; eight lanes write it.
 #pragma unroll
       for (int pass = 0; pass < 16 * kRowThreads / 32; ++pass) {
         const int in_tile = pass * (32 / kRowThreads) + static_cast<int>(lane / kRowThreads);
@@ -194,7 +196,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       }
       __syncwarp();
     }
-    // The staging is read until here.
+    // Until here, warps read the staging.
     __syncthreads();
   }
 }

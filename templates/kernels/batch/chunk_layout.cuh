@@ -1,8 +1,8 @@
 #ifndef ANNULUS_KERNELS_BATCH_CHUNK_LAYOUT_CUH_
 #define ANNULUS_KERNELS_BATCH_CHUNK_LAYOUT_CUH_
 
-// What the producer and the consumers of chunk_wgmma_forward share: the layout of shared memory,
-// and what the producer tells of works and of steps.
+// The data that the producer and the consumers of chunk_wgmma_forward share: the layout of shared
+// memory, and the data about works and steps that the producer writes.
 
 #include "params/batch_map_params.h"
 #include "ptx/mbarrier.cuh"
@@ -11,13 +11,13 @@
 
 namespace annulus::kernels {
 
-// The layout of shared memory that follows from Shape: offsets and sizes in bytes. All parts up to
-// the barriers are multiples of 1024.
+// The layout of shared memory that follows from Shape: offsets and sizes in bytes. All parts before
+// the barriers begin at multiples of 1024.
 template <typename Shape>
 struct ChunkLayout {
   enum : int {
     kConsumers = Shape::kWarps / 4,
-    // V has whole panels. Columns behind the head dim are zeros.
+    // V has whole panels. Columns after the head dim are zeros.
     kValueColumns = (Shape::kDimV + 63) / 64 * 64,
   };
   using Queries = tile::Panels<Shape::kTileRows, Shape::kDimQk>;
@@ -35,10 +35,10 @@ struct ChunkLayout {
     kStageBarriers = kQueriesFree + ptx::kBarrierBytes,
     kStageBarrierBytes = 4 * ptx::kBarrierBytes,
     // For each stage: the first key of its step, whether the step is masked, and which of its keys
-    // are there.
+    // exist.
     kSteps = kStageBarriers + Shape::kStages * kStageBarrierBytes,
     kStepBytes = 32,
-    // Two works: while one is finished, the next one is begun.
+    // There are two works, because the next one begins while the previous one is finished.
     kWorks = kSteps + Shape::kStages * kStepBytes,
     kUnused = kWorks + 2 * sizeof(ChunkWork),  // a word for ptx::pin
     kEnd = kUnused + 16,

@@ -2,15 +2,15 @@
 #define ANNULUS_KERNELS_BATCH_CHUNK_PRODUCER_CUH_
 
 // The producer of chunk_wgmma_forward: one warp starts the copies of every work, Q once and K and V
-// step by step, as far ahead as the consumers release buffers. Each lane copies boxes of its own:
-// a query of Q, or a unit of neighbouring keys that share a page, whose place it has looked up a
-// step before.
+// step by step, as far ahead as the consumers release buffers. Each lane copies boxes of its own: a
+// query of Q, or a unit of neighbouring keys that share a page. The lane has looked up the place of
+// the unit one step earlier.
 //
-// A step copies its whole buffers, whatever there is to copy. Only keys that some query of the tile
-// sees, in pages that are pages, are read: a step of which others are part is copied in boxes of 16
-// keys, and where only some of these are there, key by key. For what is not there the box lies
-// outside the tensor, which makes it zeros: 0 times what an earlier step, or nobody, has left in
-// V's buffer would reach the output.
+// A step always fills its whole buffers. It reads only keys that some query of the tile sees and
+// whose pages exist. If a step has other keys too, it is copied in boxes of 16 keys, and if a box
+// has only some of its keys, key by key. For keys that must not be read, the box is outside of the
+// tensor and becomes zeros. Without zeros, old or uninitialised numbers in V's buffer could be NaN,
+// and 0 times NaN would reach the output.
 
 #include "kernels/batch/chunk_layout.cuh"
 #include "kernels/wgmma/ring_place.cuh"
@@ -27,7 +27,7 @@ class ChunkProducer {
   enum : int {
     kColumns = Shape::kTileColumns,
     kRuns = Shape::kRuns,
-    kUnit = Shape::kUnit,  // keys that are looked up and copied together
+    kUnit = Shape::kUnit,  // keys whose place is looked up and copied together
     kUnits = kColumns / kUnit,
     kLooks = (kUnits + 31) / 32,  // lane i has units i, 32 + i, ... of a step
     kParts = kColumns / kPartRows,
@@ -50,12 +50,12 @@ class ChunkProducer {
 
   __device__ __forceinline__ void run() {
     unsigned parity = 0;
-    // The number of works is read again for each, as a register for it would spill.
+    // The number of works is read again for each work, because a register for it would spill.
 #pragma unroll 1
     for (int at = static_cast<int>(blockIdx.x);
          at < params_.tables.header->works * params_.row_columns;
          at += static_cast<int>(gridDim.x)) {
-      // The consumers have released the last Q, and with it the work before that.
+      // The consumers have released the last Q, and also the work before it.
       ptx::wait(shared_ + Layout::kQueriesFree, parity ^ 1);
       auto& work = reinterpret_cast<ChunkWork*>(memory_ + Layout::kWorks)[parity];
       describe(&work, params_.tables.works[at / params_.row_columns], at % params_.row_columns);
@@ -66,7 +66,7 @@ class ChunkProducer {
   }
 
  private:
-  // Where the rows of K, or of V, are for the head at hand, as coordinates of a tensor map.
+  // The place of the rows of K, or of V, for the current head, as coordinates of a tensor map.
   struct Origin {
     int head;
     int page;  // without pages: the request's slab
@@ -78,16 +78,16 @@ class ChunkProducer {
     const int* k;
     const int* v;
   };
-  // What a lane knows of its units of a step.
+  // The places of a lane's units of a step.
   struct Places {
     int k_page[kLooks];
     int v_page[kLooks];
-    int row[kLooks];  // of the unit's first key
+    int row[kLooks];  // row of the unit's first key
   };
-  // What a step copies.
+  // The keys that a step copies.
   struct Step {
     int first_key;
-    bool whole;  // all keys are there
+    bool whole;  // all keys exist
     KeysThere there;
   };
   // An axis whose stride is 0 has one entry.
@@ -95,7 +95,8 @@ class ChunkProducer {
     return stride != 0 ? index : 0;
   }
 
-  // Writes down the work for the consumers, and for this warp. `column` counts those of the row.
+  // Stores the work for the consumers and for this warp. `column` is counted among the columns of
+  // the row.
   __device__ __forceinline__ void describe(ChunkWork* to, const BatchWork& work, int column) const {
     if (lane_ < static_cast<int>(sizeof(BatchRow) / 4)) {
       reinterpret_cast<int*>(&to->row)[lane_] =
@@ -112,7 +113,7 @@ class ChunkProducer {
     __syncwarp();
   }
 
-  // Copies the queries of a work, each with the heads of the tile: a lane's box is a query's.
+  // Copies the queries of a work, each with the heads of the tile: the box of a lane is one query.
   // Queries that do not exist are zeros.
   __device__ __forceinline__ void start_queries(const ChunkWork& work) const {
     using Queries = typename Layout::Queries;
@@ -194,7 +195,7 @@ class ChunkProducer {
     return table.ids + (table.begin != nullptr ? table.begin[request] : request * table.width);
   }
 
-  // Looks up the units of a step.
+  // Looks up the places of the units of a step.
   __device__ __forceinline__ Places find(const Tables& tables, const KeyRuns& runs,
                                          int first_key) const {
     Places places;
@@ -216,7 +217,7 @@ class ChunkProducer {
     return places;
   }
 
-  // Which keys of a step are there.
+  // Computes which keys of a step exist.
   __device__ __forceinline__ Step resolve(const BatchRow& row, int first_key, const Places& places,
                                           const Origin& k, const Origin& v) const {
     const KeyRuns& runs = row.runs;
@@ -224,9 +225,9 @@ class ChunkProducer {
       return static_cast<unsigned>(k_page) < static_cast<unsigned>(params_.k_page_count) &&
              static_cast<unsigned>(v_page) < static_cast<unsigned>(params_.v_page_count);
     };
-    // Coordinates of rows are numbers of 32 bits.
+    // Coordinates of rows have 32 bits.
     constexpr int kMostRow = (1 << 30) - 1;
-    unsigned wrong[kLooks];  // units that are nowhere, a bit for each lane
+    unsigned wrong[kLooks];  // units without a valid place, one bit for each lane
     bool whole = true;
 #pragma unroll
     for (int i = 0; i < kLooks; ++i) {
@@ -257,7 +258,7 @@ class ChunkProducer {
     return step;
   }
 
-  // Tells the consumers of the step at place_.
+  // Writes the data about the step at place_ for the consumers.
   __device__ __forceinline__ void tell(const Step& step, const KeyRuns& runs) const {
     const bool full = runs.template all_see<kRuns>(step.first_key, step.first_key + kColumns);
     unsigned word = lane_ == 0 ? static_cast<unsigned>(step.first_key) : !(step.whole && full);
@@ -277,7 +278,7 @@ class ChunkProducer {
   __device__ __forceinline__ void copy(const KeyMaps& maps, const Origin& origin,
                                        const int (&pages)[kLooks], const int (&rows)[kLooks],
                                        const Step& step, unsigned full, unsigned buffer) const {
-    // The box whose first row is `in_step` of the step.
+    // Copies the box whose first row is row `in_step` of the step.
     const auto load = [&](const TensorMap& map, int in_step, int row, int page) {
 #pragma unroll
       for (int panel = 0; panel < Panels::kCount; ++panel) {
@@ -296,7 +297,7 @@ class ChunkProducer {
         return;
       }
     }
-    // The word of `there` that has a key.
+    // The word of `there` that contains the bit of a key.
     const auto word_of = [&](int key) {
       unsigned word = step.there.words[0];
 #pragma unroll
@@ -305,7 +306,7 @@ class ChunkProducer {
       }
       return word;
     };
-    unsigned in_rows = 0xffffffffu;  // parts that are copied key by key
+    unsigned in_rows = 0xffffffffu;  // parts of a step that are copied key by key
     if constexpr (kUnit > 1) {
       const int part = lane_ < kParts ? lane_ : 0;
       const unsigned keys = word_of(part * kPartRows) >> (part % 2 * kPartRows) & 0xffffu;

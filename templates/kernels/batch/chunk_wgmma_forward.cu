@@ -1,19 +1,19 @@
 // Attention of many queries, for batches of requests whose lengths and pages are in device memory
 // (params/batch_params.h), for sm_90a: chunks of prompts, by tensor-map copies and warpgroup
-// products. It computes as wgmma_forward does. A CTA has M rows of (query, head of the group); a
-// producer warp copies the keys that they see, N in each step, from whatever pages these are in
+// products. It computes like wgmma_forward. A CTA has M rows of (query, head of the group); a
+// producer warp copies the keys that they see, N in each step, from any pages
 // (kernels/batch/chunk_producer.cuh), and warpgroups of 64 rows each take turns at multiplying and
 // at computing probabilities (kernels/batch/chunk_consumer.cuh).
 //
-// CTAs are persistent: CTA i of n takes works i, i + n, ... of the list of prepare_batch, whose
-// longest come first. The producer begins the next work while the consumers finish one.
+// CTAs are persistent: CTA i of n takes works i, i + n, ... of the list of prepare_batch, in which
+// the longest works come first. The producer begins the next work while the consumers finish one.
 //
 // Shared memory: Q [M][Dqk], then kStages times K [N][Dqk], then kStages times V [N][Dv], all in
-// panels; then barriers, and what the producer tells the consumers
+// panels; then barriers, and the data that the producer writes for the consumers
 // (kernels/batch/chunk_layout.cuh).
 //
-// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
-// they must define.
+// Shape has the constants, Mask the visibility, and ScoreMod a score expression. README.md lists
+// what they must define.
 
 #include "kernels/batch/chunk_consumer.cuh"
 #include "kernels/batch/chunk_producer.cuh"
@@ -21,7 +21,7 @@
 
 namespace annulus::kernels {
 
-// Zeros the rows of Q's buffer behind those of the last query, which no copy reaches.
+// Fills the rows of Q's buffer after the last query with zeros, because no copy writes them.
 template <typename Shape>
 __device__ __forceinline__ void clear_rest(const BatchParams& params, unsigned shared) {
   using Queries = typename ChunkLayout<Shape>::Queries;

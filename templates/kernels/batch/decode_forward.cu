@@ -1,24 +1,24 @@
 // Attention of few queries over many keys, for batches of requests whose lengths and pages are in
-// device memory (params/batch_params.h), for sm_80 and newer. What counts is the bytes of K and V,
-// each of which is read once for up to kPackedRows rows: the heads of a group, of one query or of
-// several.
+// device memory (params/batch_params.h), for sm_80 and newer. The time is the time of reading K and
+// V. Each of their bytes is read once for up to kPackedRows rows: the heads of a group, of one
+// query or of several.
 //
-// CTAs are persistent: CTA i of n takes works i, i + n, ... of the list of prepare_batch, whose
-// longest come first. A work is a part of the keys of a tile of rows, for the heads of one column.
-// Its warps take kKeys keys of each tile of keys, all with the same rows of Q, and have buffers of
-// their own: until the part ends no warp waits for another.
+// CTAs are persistent: CTA i of n takes works i, i + n, ... of the list of prepare_batch, in which
+// the longest works come first. A work is a part of the keys of a tile of rows, for the heads of
+// one column. Each warp takes kKeys keys of each tile of keys, with the same rows of Q as the other
+// warps, and has buffers of its own. Until the part ends, no warp waits for another.
 //
 //   warp w, step i    wait for keys i | keys i + kStages - 1 on their way, whose pages were looked
 //                     up a step ago | look pages up for the next | scores, softmax, P V
 //
-// At the end the warps' states are joined in their order, through their buffers. What a part leaves
-// is joined by combine_parts.
+// At the end the states of the warps are joined in the order of the warps, through their buffers.
+// combine_parts joins the results of parts.
 //
 // Shared memory: Q [kPackedRows][Dqk], then for each warp kStages times K [kKeys][Dqk] and V
 // [kKeys][Dv], all swizzled, then m and l of each warp's rows.
 //
-// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
-// they must define.
+// Shape has the constants, Mask the visibility, and ScoreMod a score expression. README.md lists
+// what they must define.
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr unsigned kKeyBytes = kKeys * tile::Swizzle<kDimQk>::kPitch;
   constexpr unsigned kValueBytes = kKeys * tile::Swizzle<kDimV>::kPitch;
   constexpr unsigned kStageBytes = kKeyBytes + kValueBytes;
-  // A row of a warp's acc has 8 floats more than it needs, so that neighbours begin in other banks.
+  // A row of a warp's acc has 8 floats more than it needs, so that neighbouring rows begin in
+  // different banks.
   constexpr unsigned kAccPitch = (kDimV + 8) * 4;
   static_assert(kPackedRows * kAccPitch <= kStages * kStageBytes,
                 "the output of a warp must fit its buffers");
@@ -111,12 +112,12 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         query_tile + tile::LaneOffset<kDimQk>::rows_first(lane));
     int key_lane = static_cast<int>(mine + tile::LaneOffset<kDimQk>::columns_first(lane));
     int value_lane = static_cast<int>(mine + kKeyBytes + tile::LaneOffset<kDimV>::rows_first(lane));
-    // Opaque, so that they are not computed anew in each step.
+    // They are opaque, so that they are not computed again in each step.
     ptx::make_opaque(key_lane);
     ptx::make_opaque(value_lane);
 
-    // The first kStages - 1 turns, which have step < 0, only start copies, so that step 0 is in
-    // stage 0. `under_way` has the keys of the steps whose copies were started.
+    // The first kStages - 1 turns, with step < 0, only start copies, so step 0 is in stage 0.
+    // `under_way` has the keys of the steps whose copies were started.
     using Keys = tile::StepKeys<kKeys>;
     Keys under_way[kStages];
 #pragma unroll
@@ -146,7 +147,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       for (int i = 0; i < kStages - 1; ++i) under_way[i] = under_way[i + 1];
       if (step < 0) continue;
       if (step == 0) {
-        // Q has arrived with the first step; all warps have copied it.
+        // Q has arrived with the first step, and all warps have copied it.
         __syncthreads();
         query.keep();
       }
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                                       static_cast<unsigned>(value_lane) + stage);
     }
 
-    // The warp's state goes to its own buffers, which no copy reaches any more.
+    // The warp's state is written to its own buffers, into which nothing is copied any more.
     ptx::wait_copies<0>();
     __syncwarp();
     tile::complete_sums(state);
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       };
       tile::leave_row<Shape>(params, row, work, column, here, packed, of_row, joined, columns);
     }
-    // The buffers are read until here.
+    // Until here, warps read the buffers.
     __syncthreads();
   }
 }

@@ -1,12 +1,12 @@
-// Sorts the lists of blocks that requests come with. Launched once a step, in front of
-// prepare_batch, where the problem has such lists.
+// Sorts the lists of blocks of requests. It is launched once for each step, before prepare_batch,
+// if the problem has such lists.
 //
 //   list_blocks<<<most requests * Hkv, kListThreads, bytes of a bit for each block>>>(
 //       ListBlocksParams)
 //
-// A CTA for each head of K and V of each request. Blocks leave in ascending order, each once, so
-// that an answer does not depend on the order in which they came. What is outside the request's
-// keys, or was named before, is left out and remembered.
+// A CTA for each head of K and V of each request. The sorted list has each block once, in ascending
+// order, so the results do not depend on the order of the caller's list. A block outside of the
+// request's keys, or one that occurs twice, is left out and recorded as an error.
 
 #include "params/batch_params.h"
 #include "tile/bits.cuh"
@@ -17,7 +17,7 @@ namespace annulus::kernels {
 __global__ void __launch_bounds__(kListThreads)
     list_blocks(const __grid_constant__ ListBlocksParams params) {
   enum : int { kWarps = kListThreads / 32 };
-  extern __shared__ unsigned named[];  // a bit for each block
+  extern __shared__ unsigned named[];  // one bit for each block
   __shared__ long long sums[kWarps];
   __shared__ int wrong;
   const int list = static_cast<int>(blockIdx.x);
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kListThreads)
     if (block == -1) continue;
     const bool exists = block >= 0 && block < count;
     const unsigned bit = 1u << (static_cast<unsigned>(block) % 32);
-    // Any thread may set it, to the same.
+    // Several threads may set it, but to the same value.
     if (!exists || (atomicOr(&named[block / 32], bit) & bit) != 0) atomicOr(&wrong, 1);
   }
   __syncthreads();

@@ -1,13 +1,14 @@
-// Merges the answers of attention over several disjoint sets of keys, O and LSE or states, to that
-// over all of the keys. Where keys are sharded between ranks, each has one.
+// Merges the results of attention over several disjoint sets of keys (O and LSE, or states) into
+// the result over all of the keys. If keys are sharded between ranks, each rank has one such
+// result.
 //
 //   merge_outputs<Shape><<<ceil(most rows x H / kMergeHeads), kMergeThreads>>>(MergeParams)
 //
 // Eight threads share a row of a head; each moves pieces of 16 bytes, so that together they move
-// lines of 128. The inputs are added up in their order. How many rows there are comes from memory
-// that nobody has checked, and is clamped to those that were planned.
+// lines of 128. The inputs are added up in their order. The number of rows comes from memory that
+// is not checked, and is clamped to the planned number.
 //
-// Shape gives the constants; README.md lists what it must define.
+// Shape has the constants; README.md lists which it must define.
 
 #include "params/merge_params.h"
 #include "ptx/math.cuh"
@@ -18,13 +19,13 @@
 namespace annulus::kernels {
 namespace {
 
-// A row of a head: the LSE, or m and l, of its inputs, and what follows from them.
+// A row of a head: the LSE, or m and l, of its inputs, and the numbers that follow from them.
 template <typename Shape>
 struct RowInputs {
   enum : int { kInputs = Shape::kInputs };
   enum : bool { kStates = Shape::kStates, kSinkLogit = Shape::kSinkLogit };
-  float lse[kInputs];  // of states m
-  float l[kInputs];    // of states
+  float lse[kInputs];  // LSE; with states it is m
+  float l[kInputs];    // only with states
   int counted = 0;     // inputs that are not empty
   tile::JoinedRow joined;
 
@@ -43,8 +44,8 @@ struct RowInputs {
     for (int i = 0; i < kInputs; ++i) counted += counts(i) ? 1 : 0;
     float sink = tile::minus_infinity();
     if constexpr (kSinkLogit) sink = params.sinks[head] * params.sink_unit;
-    // O and LSE are the state whose row max is LSE and whose sum is 1, and so is a sink, whose
-    // values are zeros.
+    // O and LSE are a state whose row max is LSE and whose sum is 1. A sink is such a state too,
+    // with values that are zeros.
     joined = tile::join(
         [&](const auto& take) {
 #pragma unroll
@@ -54,7 +55,7 @@ struct RowInputs {
         params.unit);
   }
 
-  // Whether an input has seen a key. One that has not counts for nothing, whatever its O holds.
+  // Whether an input has seen a key. An input that has not is ignored, whatever its O holds.
   __device__ __forceinline__ bool counts(int input) const {
     if constexpr (kStates) return l[input] != 0.0f;
     return lse[input] != tile::minus_infinity();
@@ -78,9 +79,9 @@ struct RowInputs {
   }
 };
 
-// Eight elements of O from those of the inputs that count, whose pieces are `from` bytes behind
-// their begins. Some inputs at a time are under way, as many as registers allow. A piece of one
-// input alone keeps its bits: negative zeros and NaN would not pass through the sum as they are.
+// Merges eight elements of O from the inputs that count. Their pieces are `from` bytes after the
+// start of each O. The registers limit how many inputs are loaded at a time. If only one input
+// counts, its bits are copied, because the sum would change negative zeros and NaN.
 template <typename Shape>
 __device__ __forceinline__ ptx::Words4 merged_piece(const MergeParams& params,
                                                     const RowInputs<Shape>& row, long long from) {
@@ -114,14 +115,14 @@ __device__ __forceinline__ ptx::Words4 merged_piece(const MergeParams& params,
   return sum.packed();
 }
 
-// Four elements of acc, which are not divided by the sum: likewise, from states whose pieces are
-// `from` elements behind their begins.
+// Merges four elements of acc in the same way, without dividing by the sum. The pieces of states
+// are `from` elements after the start of each acc.
 template <typename Shape>
 __device__ __forceinline__ void merge_acc(const MergeParams& params, const RowInputs<Shape>& row,
                                           long long from, float (&sum)[4]) {
   constexpr int kInputs = Shape::kInputs;
   constexpr int kUnderWay = kInputs < 4 ? kInputs : 4;
-  // A sum that begins so keeps the sign of a zero.
+  // With this start value, a sum keeps the sign of a zero.
 #pragma unroll
   for (int e = 0; e < 4; ++e) sum[e] = -0.0f;
 #pragma unroll
@@ -144,7 +145,7 @@ __device__ __forceinline__ void merge_acc(const MergeParams& params, const RowIn
   for (int e = 0; e < 4; ++e) sum[e] = row.counted == 0 ? 0.0f : sum[e];
 }
 
-// Writes the eight threads' pieces of a row of a head, of states.
+// Writes the pieces of the eight threads for a row of a head, for states.
 template <typename Shape>
 __device__ __forceinline__ void write_merged_states(const MergeParams& params,
                                                     const RowInputs<Shape>& row, long long from,
@@ -186,7 +187,8 @@ __global__ void __launch_bounds__(kMergeThreads, kMergeResident)
   if (number >= rows) return;
 
   const RowInputs<Shape> row(params, number, head);
-  // What is merged may go over the first input: all threads of the row have read its numbers.
+  // The result may overwrite the first input, because all threads of the row have read the input's
+  // numbers.
   __syncwarp(0xffu << (threadIdx.x % 32 / kRowThreads * kRowThreads));
   const long long merged_at = number * params.merged_lse_row + head * params.merged_lse_head;
   if constexpr (Shape::kCarryOut) {

@@ -1,10 +1,10 @@
-// Moves O and LSE, or states, into slices that other ranks take, or out of slices that came from
-// them.
+// Copies O and LSE, or states, into slices for other ranks, or out of slices that came from other
+// ranks.
 //
 //   move_slices<Shape><<<ceil(rows x H / kMergeHeads), kMergeThreads>>>(SlicesParams)
 //
-// Eight threads share a row of a head, as in merge_outputs. Shape gives the direction and the
-// form; README.md lists what it must define.
+// Eight threads share a row of a head, as in merge_outputs. Shape has the direction and the form;
+// README.md lists what it must define.
 
 #include "params/slices_params.h"
 #include "ptx/memory.cuh"
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kMergeThreads)
   const int head = at - row * params.heads;
   if (row >= params.rows) return;
 
-  // The slice that has this row or head: the last one that begins no later.
+  // The slice with this row or head: the last slice that begins at or before it.
   const bool of_rows = params.of_rows != 0;
   const long long number = of_rows ? row : head;
   const long long all = of_rows ? params.rows : params.heads;
@@ -40,12 +40,12 @@ __global__ void __launch_bounds__(kMergeThreads)
   char* const begin = params.slices + params.begins[slice];
   float* const sliced_lse = reinterpret_cast<float*>(begin + params.lses[slice]) + index;
   constexpr int kPieceBytes = 16;
-  constexpr int kBytes = Shape::kStates ? 4 : tile::kElementBytes;  // of an element
+  constexpr int kBytes = Shape::kStates ? 4 : tile::kElementBytes;  // bytes of an element
   char* const sliced = begin + index * params.chunks * kPieceBytes;
   char* const whole =
       static_cast<char*>(params.o) + (row * params.o_row + head * params.o_head) * kBytes;
-  // O of a row that has seen no key may be anything, and is not read: zeros go in its place. So may
-  // m and acc of a state.
+  // O of a row that has seen no key may be anything, so it is not read and zeros are written
+  // instead. The same holds for m and acc of a state.
   bool empty = false;
   if (params.lse != nullptr) {
     const long long number_at = row * params.lse_row + head * params.lse_head;

@@ -1,14 +1,14 @@
-// Makes the lists of a step: from the lengths of requests, which are in device memory, to the works
-// of the kernels that follow. Launched once a step; a CTA for each class of requests, whose number
-// and size depend on no length.
+// Makes the lists of a step: it computes the works of the later kernels from the lengths of
+// requests, which are in device memory. It is launched once for each step, with a CTA for each
+// class of requests. The number and size of CTAs do not depend on lengths.
 //
 //   prepare_batch<Shape><<<classes, kPrepareThreads>>>(PrepareParams)
 //
-// Lengths come from a kernel or a copy that nobody has checked, so that each is clamped: whatever
-// the memory holds, no list is longer than planned and no row or key outside is named. A request
-// that breaks a rule is left without rows or without keys, and BatchHeader::status names it.
+// Lengths in memory are not checked yet, so each length is clamped here. Whatever the memory holds,
+// no list is longer than planned, and no list has a row or key out of bounds. A request that breaks
+// a rule gets no rows or no keys, and BatchHeader::status names it.
 //
-// Shape says whether keys are interleaved between ranks; README.md lists what it must define.
+// Shape states whether keys are interleaved between ranks; README.md lists what it must define.
 
 #include "params/batch_params.h"
 #include "tile/scan.cuh"
@@ -22,7 +22,7 @@ __device__ __forceinline__ tile::Scanned sum_of(long long x, long long* of_warps
   return tile::scan<tile::Add, kPrepareWarps>(x, of_warps);
 }
 
-// What a request asks for, after clamping, but for the keys of all requests together.
+// The clamped numbers of a request, before the keys of all requests together are limited.
 struct Checked {
   BatchRequest request;
   unsigned status;
@@ -59,7 +59,7 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
   }
   int held = request.keys;
   if constexpr (Shape::kInterleaved) held = params.interleave.held(request.keys);
-  // Whether its pages have so many entries, or where its rows begin.
+  // Checks whether its pages have this number of entries, or the tensors this number of rows.
   const auto fit = [&](const PageTableParams& pages, const int* row_begin) {
     if (params.page_rows == 0) return row_begin == nullptr || row_begin[r] >= 0;
     if (pages.begin == nullptr) return held <= pages.width * params.page_rows;
@@ -73,7 +73,7 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
     request.keys = 0;
   }
   if (params.listed.lists != nullptr) {
-    // What is wrong in a list was left out of it.
+    // Wrong entries of a list were left out of it.
     for (int head = 0; head < params.kv_heads; ++head) {
       if (params.listed.lists[r * params.kv_heads + head].wrong != 0) break_rule(kWrongBlocks);
     }
@@ -81,8 +81,8 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
   return checked;
 }
 
-// Takes what single rows may not see from what their tile sees. Returns whether some row has a
-// number of keys that its request does not have.
+// Removes the keys that single rows may not see from the keys that their tile sees. Returns whether
+// some row has a number of keys that its request does not have.
 __device__ __forceinline__ bool limit_rows(const RowLimits& limits, BatchRow* row) {
   bool is_wrong = false;
   int some_end = row->keys, all_end = row->keys;
@@ -100,12 +100,12 @@ __device__ __forceinline__ bool limit_rows(const RowLimits& limits, BatchRow* ro
   return is_wrong;
 }
 
-// How many BatchRows a request with so many queries has.
+// The number of BatchRows of a request with this number of queries.
 __device__ __forceinline__ int rows_of(const BatchClass& of, int queries) {
   return (queries + of.tile_queries - 1) / of.tile_queries * of.rows_of_tile;
 }
 
-// The request that a BatchRow belongs to: the last one that begins at or before it.
+// The request of a BatchRow: the last request that begins at or before it.
 __device__ __forceinline__ int request_of(const int* row_begin, int requests, int row) {
   int low = 0, high = requests;
   while (high - low > 1) {
@@ -119,7 +119,7 @@ __device__ __forceinline__ int request_of(const int* row_begin, int requests, in
   return low;
 }
 
-// Which of the bins, longest first, a part of so many tiles is in.
+// The bin of a part with this number of tiles. The bins of the longest parts come first.
 __device__ __forceinline__ int bin_of(const BatchClass& of, int tiles) {
   const long long share = static_cast<long long>(tiles) * (kPartBins - 1);
   return kPartBins - 1 - static_cast<int>(share / of.part_tiles);
@@ -146,14 +146,14 @@ __global__ void __launch_bounds__(kPrepareThreads)
     requests = requests < 0 ? 0 : tables.most_requests;
   }
 
-  // Requests: their own numbers, and how many tiles of rows come before each.
-  long long ends = 0;  // of the rows of earlier requests
+  // Requests: stores their numbers, and counts the tiles of rows before each request.
+  long long ends = 0;  // the end of the rows of earlier requests
   long long keys = 0, rows = 0;
   for (int first = 0; first < requests; first += kPrepareThreads) {
     const int r = first + thread;
     Checked checked = {{0, 0, 0, 0}, kNothingWrong};
     if (r < requests) checked = check<Shape>(params, r);
-    // Rows that an earlier request has are not this one's as well.
+    // Rows that belong to an earlier request cannot belong to this one too.
     const int own_end =
         checked.request.queries > 0 ? checked.request.q_begin + checked.request.queries : 0;
     const tile::Scanned end = tile::scan<tile::Largest, kPrepareWarps>(own_end, sums);
@@ -167,13 +167,13 @@ __global__ void __launch_bounds__(kPrepareThreads)
       checked.request.keys = 0;
       checked.status = min(checked.status, status_of(r, kTooManyKeys));
     }
-    // What another class computes is not here.
+    // Requests of another class have no queries here.
     const int queries = checked.request.queries;
     if (queries < of.least_queries || queries > of.most_queries) checked.request.queries = 0;
     const int count = rows_of(of, checked.request.queries);
     const tile::Scanned of_rows = sum_of(count, sums);
     const long long rows_before = rows + of_rows.before;
-    // Requests share no rows, so that these are no more than planned.
+    // Requests share no rows, so the sum is not above the planned number.
     if (rows_before + count > tables.most_rows) {
       checked.request.queries = 0;
       checked.status = min(checked.status, status_of(r, kWrongRows));
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
   if (thread == 0) tables.row_begin[requests] = row_count;
   __syncthreads();
 
-  // Rows: what they see, their parts, and where the parts' states go.
+  // Rows: computes what they see, their parts, and the slots of the parts' states.
   long long works = 0, slots = 0, joined = 0;
   for (int first = 0; first < row_count; first += kPrepareThreads) {
     const int at = first + thread;
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
       if (params.listed.lists == nullptr) {
         row.tiles = row.runs.tiles(of.tile_columns);
       } else {
-        // A request whose keys were taken away has its lists still.
+        // A request without keys, because it broke a rule, still has its lists.
         const int head = row.column / of.head_tiles;
         const int count = params.listed.lists[row.request * params.kv_heads + head].count;
         row.listed = request.keys == 0 ? 0 : count * params.listed.block_keys;
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
     const long long works_before = works + of_works.before;
     const long long slots_before = slots + of_slots.before;
     const long long joined_before = joined + of_joined.before;
-    // The bounds of lengths bound these as well (src/batch/batch_plan.cc), so that nothing is cut
+    // The bounds of lengths also bound these numbers (src/batch/batch_plan.cc), so nothing is cut
     // off here.
     const bool fits = works_before + row.parts <= tables.most_works &&
                       (!is_joined || slots_before + row.parts <= tables.most_slots);
@@ -259,7 +259,8 @@ __global__ void __launch_bounds__(kPrepareThreads)
   }
   __syncthreads();
 
-  // Works, longest first: where each bin begins, then each part at the next place of its bin.
+  // Works, the longest first: computes the begin of each bin, and then writes each part to the next
+  // free entry of its bin.
   if (thread == 0) {
     int before = 0;
     for (int i = 0; i < kPartBins; ++i) {

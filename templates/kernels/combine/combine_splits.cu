@@ -1,12 +1,12 @@
 // Joins the states of tile rows that several CTAs computed in parts (split-KV, Shape::kSplit), in
-// the order of their tiles, and writes what a whole row writes: O and LSE, or the state. A warp
-// takes one query row; its lanes share the head dim. Launched after the attention kernel, on the
-// same stream.
+// the order of their tiles. It writes the same results as for a whole row: O and LSE, or the state.
+// A warp computes one query row, and its lanes divide the head dim. It is launched after the
+// attention kernel, on the same stream.
 //
 //   combine_splits<Shape><<<(merged rows x M / kMergeWarps, H, B), 32 kMergeWarps>>>(
 //       AttentionParams)
 //
-// Shape gives the constants; README.md lists what it must define.
+// Shape has the constants; README.md lists which it must define.
 
 #include "params/attention_params.h"
 #include "ptx/memory.cuh"
@@ -21,7 +21,7 @@ template <typename Shape>
 __global__ void __launch_bounds__(32 * kMergeWarps)
     combine_splits(const __grid_constant__ AttentionParams params) {
   constexpr int kDim = Shape::kDimV;
-  // Pairs of columns of a lane: 32 lanes take 64 columns at a time. If the head dim is an odd
+  // Pairs of columns of a lane. 32 lanes take 64 columns at a time. If the head dim is an odd
   // multiple of 32, the upper half of the lanes has one pair less.
   constexpr int kPairs = (kDim + 63) / 64;
   constexpr int kBlocks = Shape::kTileRows / kMergeWarps;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
   const int in_tile =
       static_cast<int>(blockIdx.x) % kBlocks * kMergeWarps + static_cast<int>(threadIdx.x / 32);
   const int row = merged.row * Shape::kTileRows + in_tile;
-  // A list with fewer split rows than others ends with entries of no slots.
+  // A list with fewer split rows than other lists ends with entries without slots.
   if (merged.slots == 0 || row >= params.seq_q) return;
   const long long row_of_all = (batch * params.heads + head) * params.seq_q + row;
   const long long first =
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
     }
   }
 
-  // A row without a visible key leaves as zeros, whatever a NaN in V made of its parts.
+  // A row without a visible key is written as zeros, even if a NaN in V is in its parts.
   const bool empty = sum == 0.0f && row_max == tile::minus_infinity();
   const bool carries_out = Shape::kCarryOut && tile::given<Shape>(params.acc_out);
   if (carries_out) {
@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
     }
   } else {
     float correction = 1.0f;
-    // The sink logit joins the sum as a key without a value; LSE includes it, `correction` rescales
-    // the output to the new row max.
+    // The sink logit is added to the sum like a key without a value. LSE includes it, and
+    // `correction` rescales the output to the new row max.
     if (Shape::kSinkLogit && tile::given<Shape>(params.score.sinks)) {
       const float sink = params.score.sinks[head % params.score.sink_count];
       const float old = row_max;

@@ -1,12 +1,12 @@
-// Whether blocks of a pattern are empty, full or partial, exactly. One warp takes one block. It
-// first asks the mask about the block's ranges of positions (tile/range_mask.cuh); if those do not
-// decide, it asks pair by pair until it has found both a visible and a hidden pair.
+// Classifies blocks of a pattern as empty, full or partial. The result is exact. One warp takes one
+// block. It first evaluates the mask for the block's ranges of positions (tile/range_mask.cuh). If
+// that does not decide, it evaluates pairs until it has found both a visible and a hidden pair.
 //
 //   classify_blocks<Mask><<<(ceil(columns / kLayoutWarps), rows, heads), kLayoutThreads>>>(
 //       ClassifyParams)
 //
-// A grid has at most 65535 rows; each CTA takes every gridDim.y-th row of blocks. Mask is that of
-// mma_forward.
+// A grid has at most 65535 rows; each CTA takes every gridDim.y-th row of blocks. Mask is the same
+// as in mma_forward.
 
 #include "params/layout_params.h"
 #include "tile/range_mask.cuh"

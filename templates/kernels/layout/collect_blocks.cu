@@ -1,6 +1,6 @@
-// From classes of blocks to the CSR arrays of a BlockLayout. Launched twice: first it counts the
-// blocks of each line, and after scan_counts has made of that where lines begin, it writes them.
-// One warp takes one line, which is a row of blocks of one head.
+// Makes the CSR arrays of a BlockLayout from classes of blocks. It is launched twice. The first
+// launch counts the blocks of each line. Then scan_counts computes the begin of each line, and the
+// second launch writes the blocks. One warp takes one line, which is a row of blocks of one head.
 //
 //   collect_blocks<<<ceil(lines / kLayoutWarps), kLayoutThreads>>>(CollectParams)
 

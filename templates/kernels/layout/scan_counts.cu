@@ -1,5 +1,5 @@
 // Replaces each value by the sum of all values up to and including it. One CTA takes kScanThreads
-// values at a time: each warp scans 32, one warp scans the sums of the warps, and `before` carries
+// values at a time: each warp scans 32, one warp scans the sums of the warps, and `before` holds
 // the sum of all earlier values.
 //
 //   scan_counts<<<1, kScanThreads>>>(ScanParams)

@@ -1,18 +1,18 @@
 // Block-sparse attention forward for sm_80 and newer: cp.async, ldmatrix, mma.sync m16n8k16, online
 // softmax in base 2 with fp32 state. One CTA computes M query rows of one head, or with kSplit some
-// tiles of them: it goes through the column tiles of its tile row, N keys at a time. Each warp owns
+// of their tiles. It loops over the column tiles of its tile row, N keys at a time. Each warp owns
 // M / warps rows and exchanges nothing with the others, so barriers only guard shared memory.
 //
 // Shared memory: Q [M][Dqk], then kStages times K [N][Dqk], then kStages times V [N][Dv], each
 // swizzled (tile/swizzle.cuh). O is staged in the warp's own rows of Q.
 //
-// The pipeline. With one stage, V of a tile is copied while its scores are computed, and K of the
+// The pipeline: With one stage, V of a tile is copied while its scores are computed, and K of the
 // next tile during its softmax and the product with V: two barriers in each step. With more stages,
 // whole tiles are copied kStages - 1 steps ahead, with one barrier in each step. Every turn of the
 // loop commits exactly one group of copies, empty or not, because waiting counts groups.
 //
-// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
-// they must define.
+// Shape has the constants, Mask the visibility, and ScoreMod a score expression. README.md lists
+// what they must define.
 
 #include "params/attention_params.h"
 #include "tile/copy.cuh"
@@ -90,9 +90,10 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                     params.key_begin, params.key_count);
   };
 
-  // Start the first copies: Q, even if the row has no tile, because that is known only after a load
-  // and Q's address earlier; and with one stage the keys of the first tile. With several stages
-  // these copies of Q join the group that the first turn of the loop commits.
+  // Start the first copies. Q is copied even if the row has no tile, because its address is known
+  // earlier than the number of tiles, which needs a load. With one stage, the keys of the first
+  // tile are copied too. With several stages these copies of Q join the group that the first turn
+  // of the loop commits.
   const tile::TileCopier<kDimQk, kThreads> queries(
       params.q, batch * params.q_batch + head * params.q_head, params.q_row, thread);
   queries.template start<kRows>(query_tile, first_row, rows.end);
@@ -101,8 +102,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     ptx::commit_copies();
   }
 
-  // The running state of this warp's rows. A carried state counts once: it joins the first segment
-  // of a split row.
+  // The running state of this warp's rows. A carried state counts once: only the first segment of a
+  // split row starts from it.
   tile::RowState<kRowTiles> state;
   float output[kRowTiles][kDimV / 8][4];
   const tile::LaneRows lane_rows{(batch * params.heads + head) * params.seq_q,
@@ -120,18 +121,18 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const unsigned key_lane = key_tiles + tile::LaneOffset<kDimQk>::columns_first(lane);
   const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
 
-  // With several stages the first kStages - 1 turns, which have current < 0, only start copies.
-  // `stage` is current mod kStages, so that tile 0 is in stage 0.
+  // With several stages the first kStages - 1 turns, with current < 0, only start copies. `stage`
+  // is current mod kStages, so tile 0 is in stage 0.
   int stage = kStages == 1 ? 0 : 1;
 #pragma unroll 1
   for (int current = 1 - kStages; current < row.count;
        ++current, stage = stage == kStages - 1 ? 0 : stage + 1) {
     const tile::ColumnTile now = window.tile(0);
 
-    // Wait for the tile (one stage: its keys). The kStages - 2 youngest groups, those of the tiles
-    // after it, may still be under way. After the barrier all warps have finished the previous
-    // turn, and the buffers that it read are free: start a later tile (one stage: this tile's
-    // values).
+    // Wait for the tile (with one stage, for its keys). The kStages - 2 youngest groups, which
+    // belong to the tiles after it, may still be under way. After the barrier all warps have
+    // finished the previous turn, and the buffers that it read are free. So the copies of a later
+    // tile are started (with one stage, of this tile's values).
     if (kStages == 1 || current >= 0) {
       ptx::wait_copies<kStages == 1 ? 0 : kStages - 2>();
       __syncthreads();
@@ -153,8 +154,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     tile::multiply_scores<Element, kDimQk, kRowTiles, kColumns>(scores, query,
                                                                 key_lane + stage * kKeyBytes);
 
-    // One stage: the values arrived while the scores were computed, and all warps have read the
-    // keys, so that those of the next tile can be copied.
+    // With one stage, the values arrived while the scores were computed. All warps have read the
+    // keys, so the keys of the next tile can be copied.
     if constexpr (kStages == 1) {
       ptx::wait_copies<0>();
       __syncthreads();
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       ptx::commit_copies();
     }
 
-    // From products to scores: scale, terms of position, score expression, mask.
+    // Make scores of the products: scale, terms of position, score expression, mask.
     tile::finish_products<Shape>(scores, params);
     const tile::TilePlace columns = tile::key_place<Shape, kColumns>(params, now.column);
     const int first_column = columns.first;
@@ -227,8 +228,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                                                value_lane + stage * kValueBytes);
   }
 
-  // Results. O is staged in the warp's own rows of Q. Other threads copied them; if there was a
-  // tile, a barrier of the loop came after that, else it is needed here.
+  // Write the results. O is staged in the warp's own rows of Q, which other threads have copied. If
+  // there was a tile, the loop had a barrier after that copy; otherwise it is needed here.
   ptx::wait_copies<0>();
   if (row.count == 0) __syncthreads();
   tile::complete_sums(state);

@@ -1,5 +1,5 @@
-// Copies the rows of K and V that other ranks of a ring need, whatever the tensors' strides, behind
-// one another: [rows][B][K of all heads | V of all heads]. A CTA takes kPackRows packed rows of one
+// Copies the rows of K and V that other ranks of a ring need, one after another, for any strides of
+// the tensors: [rows][B][K of all heads | V of all heads]. A CTA takes kPackRows packed rows of one
 // tensor and one batch; its threads take pieces of 16 bytes.
 //
 //   pack_rows<<<(ceil(rows / kPackRows), 2, batches), kPackThreads>>>(PackParams)
@@ -11,7 +11,8 @@
 
 namespace annulus::kernels {
 
-// The row of the tensors that is packed row `place`: the list's last entry that begins no later.
+// The row of the tensors that becomes packed row `place`: it is found from the list's last entry
+// that begins at or before `place`.
 __device__ __forceinline__ int source_row(const PackParams& params, int place) {
   int first = 0;
   for (int count = params.list_length; count > 1;) {

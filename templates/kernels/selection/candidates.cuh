@@ -8,8 +8,8 @@
 
 namespace annulus::kernels {
 
-// The candidates of one row of blocks, for the head and batch of this CTA (blockIdx.y and z):
-// blocks that the pattern shows, and after a coarse pass those inside its chosen blocks.
+// The candidates of one row of blocks, for the head and batch of this CTA (blockIdx.y and z): the
+// blocks that the pattern shows, and after a coarse pass only the blocks inside its chosen blocks.
 class CandidateRow {
  public:
   __device__ __forceinline__ CandidateRow(const CandidateParams& params, int row)

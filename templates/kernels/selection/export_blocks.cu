@@ -1,5 +1,5 @@
-// The chosen blocks as the caller reads them: ascending indices of each row, at most `most`, then
-// -1. One warp takes one row.
+// Writes the chosen blocks for the caller: for each row its indices, ascending, at most `most`, and
+// then -1. One warp takes one row.
 //
 //   export_blocks<<<(ceil(rows / kSelectionWarps), H, B), kSelectionThreads>>>(ExportParams)
 

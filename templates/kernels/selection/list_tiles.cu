@@ -1,8 +1,8 @@
-// The tiles that an attention kernel visits for the chosen blocks: those of the base pattern's list
-// that hold a chosen block. Launched twice: first it counts the tiles of each row, and after
-// order_rows has given each row its place, it writes them. One warp takes one tile row, and each
-// lane one of 32 entries at a time. A granule is the piece of a tile that one mask bit stands for
-// (docs/attention.md).
+// Lists the tiles that an attention kernel visits for the chosen blocks: the tiles of the base
+// pattern's list that hold a chosen block. It is launched twice. The first launch counts the tiles
+// of each row. Then order_rows computes the place of each row, and the second launch writes the
+// tiles. One warp takes one tile row, and each lane one of 32 entries at a time. A granule is the
+// piece of a tile that one mask bit stands for (docs/attention.md).
 //
 //   list_tiles<<<(ceil(row tiles / kSelectionWarps), H, B), kSelectionThreads>>>(ListTilesParams)
 
@@ -64,8 +64,9 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const int head = static_cast<int>(blockIdx.y);
   const long long list = static_cast<long long>(blockIdx.z) * params.heads + head;
   const unsigned* chosen = params.chosen + list * params.rows * params.words;
-  // One row of head_list serves all batches, and base has no tile masks: validate() of
-  // src/selection/choose.cc refuses patterns whose batches differ or that have blocks().
+  // One row of head_list serves all batches, and base has no tile masks: validate() in
+  // src/selection/choose.cc throws for patterns whose batches differ and for patterns with
+  // blocks().
   const long long base_list = base.head_list ? base.head_list[head] : 0;
   const long long* begin = base.row_begin + base_list * (base.row_tiles + 1) + row_tile;
   const unsigned* entries = base.tiles + begin[0];
@@ -90,16 +91,16 @@ __global__ void __launch_bounds__(kSelectionThreads)
         }
       }
     }
-    // Lanes that keep their entry write it behind those of the lower lanes, so that columns stay
-    // ascending. A tile that the base list calls partial stays partial; a full one becomes partial
-    // if not all of its blocks were chosen.
+    // Lanes that keep their entry write it after the entries of lower lanes, so columns stay
+    // ascending. A partial tile of the base list stays partial. A full tile becomes partial if not
+    // all of its blocks were chosen.
     const unsigned kept = __ballot_sync(0xffffffffu, any);
     if (fill && any) {
       const long long at = place + __popc(kept & ((1u << lane) - 1));
       params.tiles[at] = entry | (all ? 0u : 1u);
       if (params.tile_masks != nullptr) {
         // Every entry has words of its own. Their index fits 32 bits, because make_selection_plan
-        // (src/selection/selection_plan.cc) refuses lists with more than 2^31 words.
+        // (src/selection/selection_plan.cc) throws for lists with more than 2^31 words.
         const long long words = at * params.words_of_tile;
         params.tile_masks[at] = all ? -1 : static_cast<int>(words);
         if (!all) {

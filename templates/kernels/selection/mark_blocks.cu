@@ -1,6 +1,6 @@
-// Turns the caller's block indices into a set of blocks, to which the forced blocks are added. An
-// index outside the row, such as -1, is skipped, and so is a block that no query of the row sees.
-// One warp takes one row.
+// Turns the caller's block indices into a set of blocks, and adds the forced blocks. An index
+// outside of the row, such as -1, is skipped, and so is a block that no query of the row sees. One
+// warp takes one row.
 //
 //   mark_blocks<<<(ceil(rows / kSelectionWarps), H, B), kSelectionThreads>>>(MarkParams)
 

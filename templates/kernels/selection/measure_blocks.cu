@@ -1,14 +1,15 @@
-// How much attention each listed block had: for every query, the probabilities of its scores
-// relative to its LSE, summed block by block. It goes through the tiles as mma_forward does,
-// without values; one CTA takes M rows of one head. Sums are integers in units of 2^-32 of a
-// query's attention. Integer addition has no order, so that CTAs which share a block give the same
-// bits.
+// Measures how much attention each listed block receives: for every query, it sums the
+// probabilities of its scores relative to its LSE, block by block. It loops over the tiles like
+// mma_forward, but without values. One CTA takes M rows of one head. Sums are integers in units of
+// 2^-32 of a query's attention. Integer addition does not depend on the order, so CTAs that share a
+// block always give the same bits.
 //
 //   measure_blocks<Shape, Mask, ScoreMod><<<(row tiles, H, B), 32 * kWarps, shared bytes>>>(
 //       AttentionParams, MeasureParams)
 //
-// Shared memory: Q [M][Dqk], then K [N][Dqk]. Shape, Mask and ScoreMod are those of mma_forward, of
-// which kStages, kDimV, kCarryIn and kCarryOut are not used; AttentionParams::lse is read.
+// Shared memory: Q [M][Dqk], then K [N][Dqk]. Shape, Mask and ScoreMod are the same as in
+// mma_forward; kStages, kDimV, kCarryIn and kCarryOut are not used. AttentionParams::lse is an
+// input here.
 
 #include "params/importance_params.h"
 #include "ptx/async_copy.cuh"
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   ptx::commit_copies();
 
   // The base-2 LSE of the lane's rows. Rows that do not exist and rows that saw nothing get +inf,
-  // relative to which every probability is 0.
+  // which makes every probability 0.
   float base[kRowTiles][2];
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
@@ -88,7 +89,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   for (int current = 0; current < row.count; ++current) {
     const tile::ColumnTile entry = row.tile(current);
     const int first_column = entry.column * kColumns;
-    // There is one buffer: all warps must have read the last tile before the next is copied.
+    // There is only one buffer, so all warps must have read the last tile before the next is
+    // copied.
     __syncthreads();
     keys.template start<kColumns>(key_tile, first_column, params.key_begin, params.key_count);
     ptx::commit_copies();
@@ -124,9 +126,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
       tile::mask_tile<Mask>(scores, context, place, entry.partial, keys_left);
     }
 
-    // Blocks have multiples of 8 rows and columns, as a tracker refuses others
-    // (src/selection/tracker.cc), so each 8 x 8 piece of scores lies in one block. Neighbouring
-    // pieces of a block are summed before the atomic addition.
+    // Blocks have multiples of 8 rows and columns, as a tracker checks (src/selection/tracker.cc),
+    // so each 8 x 8 piece of scores lies in one block. Neighbouring pieces of a block are summed
+    // before the atomic addition.
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -149,9 +151,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
           if (!ends) continue;
           const float total = tile::warp_sum(sum);
           sum = 0.0f;
-          // The comparison drops NaN, which counts as no attention. A right share is at most 8, one
-          // for each of the piece's rows. The bound is for an LSE that belongs to another run and
-          // is too small: with 2^16 at most, a block's 64-bit sum does not wrap before 2^16
+          // The comparison drops NaN, which counts as no attention. A correct share is at most 8: 1
+          // for each of the piece's rows. The bound is needed if an LSE belongs to another run and
+          // is too small. With at most 2^16, a block's 64-bit sum does not wrap before 2^16
           // additions. Pieces beyond the last block row or column are rows or keys that do not
           // exist.
           if (lane == 0 && total > 0.0f && block_row < measure.rows &&
@@ -164,8 +166,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
       }
     }
   }
-  // A row without tiles comes here with its copies of Q under way, and a thread must not end before
-  // its copies have.
+  // A row without tiles reaches this point while its copies of Q are under way, and a thread must
+  // not end before its copies have ended.
   ptx::wait_copies<0>();
 }
 

@@ -1,6 +1,7 @@
-// From the number of tiles of each row to where the row begins in the list and when it is launched:
-// longest rows first, of equal ones the lower. A thread takes one row and compares it with all rows
-// of its list, which for a thousand rows is less work than sorting them.
+// Computes from the number of tiles of each row the row's begin in the list, and its place in
+// launch order. The longest rows come first, and of equal rows the one with the lower number. A
+// thread takes one row and compares it with all rows of its list, which for a thousand rows is less
+// work than sorting them.
 //
 //   order_rows<<<(ceil(row tiles / kOrderThreads), H, B), kOrderThreads>>>(OrderRowsParams)
 

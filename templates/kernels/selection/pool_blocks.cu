@@ -1,6 +1,6 @@
-// One vector for each block of rows of Q and of K: the mean or the maximum of its rows, element by
-// element, in fp32. Rows are added in ascending order, so that the host gets the same bits. A block
-// without rows that count gets NaN or 0, and is no candidate.
+// Computes one vector for each block of rows of Q and of K: the mean or the maximum of its rows,
+// element by element, in fp32. Rows are added in ascending order, so the host gets the same bits. A
+// block without rows that count gets NaN or 0, and is not a candidate.
 //
 //   pool_blocks<<<(most blocks of the two, H + Hkv, B), kSelectionThreads>>>(PoolParams)
 
@@ -11,8 +11,8 @@ namespace annulus::kernels {
 
 __global__ void __launch_bounds__(kSelectionThreads)
     pool_blocks(const __grid_constant__ PoolParams params) {
-  // The grid's second dimension is the heads of Q and then those of K. A thread takes two columns,
-  // so that 128 threads cover the largest head dim, 256.
+  // The grid's second dimension is first the heads of Q and then the heads of K. A thread takes two
+  // columns, so 128 threads cover the largest head dim, 256.
   const int which = static_cast<int>(blockIdx.y) < params.tensors[0].heads ? 0 : 1;
   const SelectionTensor& tensor = params.tensors[which];
   const int head = static_cast<int>(blockIdx.y) - (which ? params.tensors[0].heads : 0);
@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const unsigned short* from = static_cast<const unsigned short*>(tensor.data) +
                                blockIdx.z * tensor.batch + head * tensor.head + first * tensor.row +
                                2 * pair;
-  // Strides are multiples of 8 elements and bases of 16 bytes (validate() checks it), so that a
-  // pair of columns is one aligned load.
+  // Strides are multiples of 8 elements and bases of 16 bytes (validate() checks this), so a pair
+  // of columns is one aligned load.
   float low = 0.0f, high = 0.0f;
 #pragma unroll 4
   for (int row = 0; row < rows; ++row) {

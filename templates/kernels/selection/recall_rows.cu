@@ -1,6 +1,6 @@
-// Recall: the share of each row's attention mass that is in the pairs which were computed. It is e
-// to the difference of two LSEs, that of the computed pairs and that of all. A row that sees
-// nothing has recall 1.
+// Computes recall: the share of each row's attention mass in the pairs that were computed. It is e
+// to the power of the LSE of the computed pairs minus the LSE of all pairs. A row that sees nothing
+// has recall 1.
 //
 //   recall_rows<<<ceil(count / kSelectionThreads), kSelectionThreads>>>(RecallParams)
 

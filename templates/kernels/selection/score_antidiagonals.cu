@@ -1,9 +1,9 @@
-// Scores of blocks from the products on the antidiagonals of their cells of S x S: cell (a, b) has
-// the sum over s of q[a S + S - 1 - s] . k[b S + s], as one chain of fused multiply-adds over
-// ascending s and elements. For each row of cells and each block it writes the base-2 logarithm of
-// the sum of exp2 of the block's cells; select_blocks makes a softmax of each row. Rows outside of
-// [begin, end) count as zeros, cells without other rows not at all. Tiles without a candidate are
-// left as they are; nobody reads their scores.
+// Computes scores of blocks from the products on the antidiagonals of their cells of S x S: cell
+// (a, b) has the sum over s of q[a S + S - 1 - s] . k[b S + s], as one chain of fused multiply-adds
+// over ascending s and elements. For each row of cells and each block it writes the base-2
+// logarithm of the sum of exp2 of the block's cells; select_blocks computes a softmax of each row.
+// Rows outside of [begin, end) count as zeros; cells without any row inside do not count. Tiles
+// without a candidate are not written, and their scores are not read.
 //
 //   score_antidiagonals<<<(cell row tiles * cell column tiles, H, B), kScoreThreads>>>(
 //       AntidiagonalParams)
@@ -30,7 +30,8 @@ __global__ void __launch_bounds__(kScoreThreads)
   __shared__ float cells[kScoreTile][kScoreTile + 1];
   const int thread = static_cast<int>(threadIdx.x);
   const int across = (params.k.blocks + kScoreTile - 1) / kScoreTile;
-  const int first_row = static_cast<int>(blockIdx.x) / across * kScoreTile;  // of cells
+  // The first row of cells.
+  const int first_row = static_cast<int>(blockIdx.x) / across * kScoreTile;
   const int first_column = static_cast<int>(blockIdx.x) % across * kScoreTile;
   const int of_tile = kScoreTile / params.cells;  // blocks in a row of the tile
   // The tile's 64 rows of cells touch at most (64 - 1) / parts + 2 rows of blocks.
@@ -46,7 +47,8 @@ __global__ void __launch_bounds__(kScoreThreads)
   const unsigned short* k = static_cast<const unsigned short*>(params.k.data) +
                             batch * params.k.batch + head / params.group * params.k.head;
   const int stride = params.q.block;  // S
-  // One pass for each s: row a of the tile reads Q's row S - 1 - s of its cell, column b K's row s.
+  // One pass for each s: row a of the tile reads row S - 1 - s of its cell of Q, and column b reads
+  // row s of its cell of K.
   ScoreTile products;
   for (int s = 0; s < stride; ++s) {
     products.add(
@@ -72,7 +74,8 @@ __global__ void __launch_bounds__(kScoreThreads)
     }
   }
   __syncthreads();
-  // A thread joins the cells of one row and one block: their largest, then the sum relative to it.
+  // A thread joins the cells of one row and one block: it finds the largest score, and then the sum
+  // relative to it.
   const int first_cell = params.k.begin / stride - first_column;
   const int end_cell = (params.k.end + stride - 1) / stride - first_column;
   const int pitch = params.candidates.words * 32;

@@ -1,7 +1,7 @@
-// The base-2 score of every block from the vectors of pool_blocks: their dot product times the
-// scale. Each is one chain of fused multiply-adds over ascending elements, so that the host gets
-// the same bits. A CTA computes 64 x 64 scores. Where none of them is a candidate's, it leaves them
-// as they are; nobody reads them.
+// Computes the base-2 score of every block from the vectors of pool_blocks: their dot product times
+// the scale. Each score is one chain of fused multiply-adds over ascending elements, so the host
+// gets the same bits. A CTA computes 64 x 64 scores. If none of these blocks is a candidate, the
+// scores are not written, and they are not read.
 //
 //   score_blocks<<<(row tiles * column tiles, H, B), kScoreThreads>>>(BlockScoreParams)
 

@@ -3,7 +3,7 @@
 
 // The products of 64 rows with 64 columns, by one CTA: each of 256 threads computes 4 x 4 of them,
 // 16 rows and 16 columns apart. Each sum is a single chain of fused multiply-adds in the order of
-// the calls, so that the host gets the same bits.
+// the calls, so the host gets the same bits.
 
 #include "params/selection_params.h"
 
@@ -20,9 +20,9 @@ class ScoreTile {
   __device__ __forceinline__ int column(int b) const { return thread_ % 16 + 16 * b; }
   __device__ __forceinline__ float sum(int a, int b) const { return sums_[a][b]; }
 
-  // Adds the products of elements [0, dim): row_element(line, d) and column_element(line, d) are
-  // those of vectors 0 to 63. All threads of the CTA call it together. Requires: dim is a multiple
-  // of kScoreDepth, as all head dims are.
+  // Adds the products of elements [0, dim): row_element(line, d) and column_element(line, d) return
+  // the elements of vectors 0 to 63. All threads of the CTA call it together. Requires: dim is a
+  // multiple of kScoreDepth, as all head dims are.
   template <typename RowElement, typename ColumnElement>
   __device__ __forceinline__ void add(Panels& panels, int dim, const RowElement& row_element,
                                       const ColumnElement& column_element) {

@@ -1,13 +1,13 @@
-// Which blocks of a row are kept, from their scores: the forced ones, then the best ones until
-// `most` blocks or the wanted share of the row's softmax mass is reached. Of equal scores the lower
-// column goes first. One warp takes one row.
+// Chooses the blocks of a row from their scores: first the forced blocks, and then the best blocks
+// until `most` blocks or the wanted share of the row's softmax mass is reached. Of equal scores,
+// the lower column comes first. One warp takes one row.
 //
 //   select_blocks<<<(ceil(rows / kSelectionWarps), H, B), kSelectionThreads>>>(SelectParams)
 //
-// The best blocks are those whose key is above a threshold, which is found bit by bit from the
-// highest bit down, with one pass over the row for each bit. Counts and masses are integers, so
-// that sums do not depend on their order. Mass is counted in units of 2^-24 of the best block's;
-// with several parts it is a block's mean share of the parts in units of 2^-24.
+// The best blocks are the blocks with keys above a threshold. The threshold is found bit by bit
+// from the highest bit down, with one pass over the row for each bit. Counts and masses are
+// integers, so sums do not depend on the order. The unit of mass is 2^-24 of the best block's mass.
+// With several parts, mass is a block's mean share of the parts, in units of 2^-24.
 
 #include "kernels/selection/candidates.cuh"
 #include "params/selection_params.h"
@@ -32,7 +32,7 @@ class ScoredRow {
     parts_ = left < params.parts ? left : params.parts;
   }
 
-  // Makes mass() usable. Several parts (rows of cells) are joined into one mass for each block, in
+  // Prepares mass(). Several parts (rows of cells) are joined into one mass for each block, in
   // place of the first part's scores; a single part keeps its scores, and mass() takes their
   // softmax relative to the peak. Either way mass() is at most 2^24.
   __device__ __forceinline__ void prepare(bool several_parts) {
@@ -53,13 +53,13 @@ class ScoredRow {
   }
   __device__ __forceinline__ bool is_forced(int word) const { return forced_[word] >> lane_ & 1u; }
   __device__ __forceinline__ int words() const { return words_; }
-  // Writes the chosen blocks of a word, the same `bits` in all lanes.
+  // Stores the chosen blocks of a word. `bits` is the same in all lanes.
   __device__ __forceinline__ void choose(int word, unsigned bits) const {
     if (lane_ == 0) chosen_[word] = bits;
   }
 
-  // Keys order as scores do; blocks that are not candidates have the lowest key, forced ones the
-  // highest (tile/block_score.cuh).
+  // Keys have the order of scores; blocks that are not candidates have the lowest key, forced ones
+  // the highest (tile/block_score.cuh).
   __device__ __forceinline__ unsigned key(int word) const {
     if (!is_visible(word)) return tile::kInvisibleKey;
     return is_forced(word) ? tile::kForcedKey : tile::key_of(score(0, word));
@@ -142,13 +142,14 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const bool by_mass = params.mass != 0;
   row.prepare(params.parts > 1);
 
-  // All candidates, and the forced ones, of which none is left out: more of them raise `most`.
+  // All candidates, and the forced blocks. No forced block is left out; if there are more than
+  // `most`, they raise `most`.
   const Amount all = amount_from(row, 1, by_mass);
   const Amount forced = amount_from(row, tile::kForcedKey, by_mass);
   const int most = params.most > forced.count ? params.most : forced.count;
-  // The wanted mass, rounded up (wanted_mass in src/selection/selection_plan.h). It is multiplied
-  // in two parts, since a row may have 2^30 blocks of a mass of 2^24. If all mass is wanted, blocks
-  // without mass are taken as well, and only `most` limits their number.
+  // The wanted mass, rounded up (wanted_mass in src/selection/selection_plan.h). The product is
+  // computed in two parts, because a row may have 2^30 blocks with a mass of 2^24 each. If all mass
+  // is wanted, blocks without mass are taken too, and only `most` limits their number.
   const bool all_mass = params.mass >= 1u << 20;
   const unsigned long long target =
       (all.mass >> 20) * params.mass + (((all.mass & 0xfffff) * params.mass + 0xfffff) >> 20);
@@ -156,8 +157,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
     return amount.count >= most || (by_mass && !all_mass && amount.mass >= target);
   };
 
-  // The highest threshold from which on the blocks are enough. If not even all candidates are, it
-  // is 1, and every candidate is taken.
+  // The highest threshold with which there are enough blocks. If even all candidates are not
+  // enough, it is 1, and every candidate is taken.
   unsigned threshold = 0;
   if (enough(all)) {
     for (int bit = 31; bit >= 0; --bit) {
@@ -167,9 +168,9 @@ __global__ void __launch_bounds__(kSelectionThreads)
   }
   if (threshold == 0) threshold = 1;
 
-  // Blocks above the threshold are all taken; of those at the threshold only as many as are still
-  // needed, from the left. Blocks with equal keys have equal masses. At kForcedKey, which is the
-  // highest key, the blocks are the forced ones, all of which are taken.
+  // Blocks above the threshold are all taken; of the blocks at the threshold, only the number that
+  // is still needed is taken, from the left. Blocks with equal keys have equal masses. At
+  // kForcedKey, which is the highest key, the blocks are the forced ones, all of which are taken.
   const Amount above =
       threshold == tile::kForcedKey ? Amount{0, 0} : amount_from(row, threshold + 1, by_mass);
   int wanted = threshold == tile::kForcedKey ? forced.count : most - above.count;

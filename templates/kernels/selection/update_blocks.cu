@@ -1,4 +1,4 @@
-// Changes which blocks of a row are kept: adds at most A blocks (max_added) and drops at most B
+// Changes the kept blocks of a row: it adds at most A blocks (max_added) and drops at most B
 // (max_dropped). While fewer than `most` are kept, the candidate with the best score is added. Then
 // the best candidate outside replaces the kept block with the least measured mass, as long as the
 // candidate's share of the row's softmax over block scores is larger than that block's share of the
@@ -18,8 +18,8 @@
 
 namespace annulus::kernels {
 
-// The largest value of the warp's lanes, and of equal values that of the lowest column. A column of
-// -1 means that a lane has none.
+// The largest value of the warp's lanes, and of equal values the value of the lowest column. A
+// column of -1 means that a lane has none.
 struct Best {
   unsigned long long value;
   int column;
@@ -37,7 +37,7 @@ __device__ __forceinline__ Best warp_best(Best best) {
   return best;
 }
 
-// Stands for the mass of a block that this update has changed; no real mass is as large.
+// Marks the mass of a block that this update has changed. No real mass is as large.
 __device__ __forceinline__ unsigned long long changed() { return ~0ull; }
 
 __global__ void __launch_bounds__(kSelectionThreads)
@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   unsigned* kept = params.kept + line * of.words;
   unsigned long long* mass = params.mass + line * params.columns;
 
-  // Facts of the whole row: how many blocks are kept besides forced ones, the highest candidate
-  // score, the total measured mass, and the total of the candidates' softmax.
+  // Facts about the whole row: the number of kept blocks without forced ones, the highest score of
+  // a candidate, the total measured mass, and the total of the candidates' softmax.
   int count = 0;
   float peak = -3.402823466e+38f;
   unsigned long long measured = 0;
@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   }
   powers = tile::warp_sum(powers);
 
-  // Each turn adds one block. It ends early when no candidate is left, nothing may be dropped any
-  // more, or the best exchange would not gain.
+  // Each turn adds one block. The loop ends early if no candidate is left, nothing may be dropped
+  // any more, or the best exchange would not gain.
   int dropped = 0;
   for (int added = 0; added < params.max_added; ++added) {
     Best best{0, -1};
@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
     int gone = -1;
     if (count >= params.most) {
       if (dropped == params.max_dropped) break;
-      // Finds the least mass by warp_best, which finds the largest value and the lowest column: of
-      // complements of masses and of columns counted from the end.
+      // Finds the least mass with warp_best, which finds the largest value and then the lowest
+      // column. So it gets complements of masses, and columns counted from the end.
       Best least{0, -1};
       const int last = params.columns - 1;
       for (int column = lane; column < params.columns; column += 32) {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
       if (least.column < 0) break;
       gone = last - least.column;
       // Comparing the shares by cross products of integers would exceed 64 bits. These divisions
-      // are correctly rounded, so that the host gets the same result.
+      // are correctly rounded, so the host gets the same result.
       const float outside =
           __fdiv_rn(static_cast<float>(power_of(best.column)), __ull2float_rn(powers));
       const float inside =
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
     } else {
       ++count;
     }
-    // All lanes have read before lane 0 writes, and read again only after.
+    // All lanes have read before lane 0 writes, and they read again only after lane 0 has written.
     __syncwarp();
     if (lane == 0) {
       kept[best.column >> 5] |= 1u << (best.column & 31);

@@ -7,7 +7,7 @@
 // Buffers follow one protocol. The consumer waits for a buffer's "full" barrier before products
 // read it, and each of its warps arrives once at the "free" barrier after the products that read it
 // are complete. The number and order of waits and releases have to be the producer's
-// (kernels/wgmma/producer.cuh), or one of the two waits for ever.
+// (kernels/wgmma/producer.cuh), or one of them waits without end.
 
 #include "kernels/wgmma/finish_block.cuh"
 #include "kernels/wgmma/parts.cuh"
@@ -42,14 +42,15 @@ class Consumer {
     kDimV = Shape::kDimV,
     kRows = rows_of_work<Shape>(),
     kQueryInRegisters = Shape::kQueryInRegisters,
-    kStoreBarrier = 8,  // + consumer
-    // Sums of 8-bit products are kept short. Where the output is not promoted, P V comes in parts.
+    kStoreBarrier = 8,  // + the number of the consumer
+    // Sums of 8-bit products have to be short. If the output is not promoted, P V is computed in
+    // parts.
     kInParts = Element::kBytes == 1 && Shape::kPromoteSteps == 0,
-    // A large output is rescaled before the next product with V is started, not after the last one
-    // has ended: the correction of step j is then applied in step j + 1.
+    // A large output is rescaled before the next product with V is started, not after the previous
+    // product has ended. The correction of step j is then applied in step j + 1.
     kRescaleFirst = kInParts || kDimV > 128,
     kIsList = has_entries<Shape>(),
-    // Shapes that leave no registers to keep the work's rows through its steps.
+    // Shapes without enough registers to keep the rows of the work during its steps.
     kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128 || Element::kBytes == 1,
   };
   static_assert(Shape::kPromoteSteps == 0 || !kRescaleFirst,
@@ -86,13 +87,13 @@ class Consumer {
     return shared_ + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes +
            static_cast<unsigned>(which) * ptx::kBarrierBytes;
   }
-  // One arrival for each warp. A warp that has waited knows its own products to be complete; the
-  // PTX ISA does not say that those of the warpgroup's other three warps are.
+  // Each warp arrives once. After a warp has waited, its own products are complete; the PTX ISA
+  // does not guarantee this for the products of the other three warps of the warpgroup.
   __device__ __forceinline__ void release(unsigned barrier) const {
     if (lane_ == 0) ptx::arrive(barrier);
   }
-  // Copies of every CTA of the cluster fill K's buffers and V's, so that all of them are told. The
-  // transposed V is the CTA's own.
+  // Every CTA of the cluster copies into the buffers of K and V, so the warp arrives in all of
+  // them. The transposed V belongs to one CTA.
   __device__ __forceinline__ void release_keys(const RingPlace<Shape::kStages>& place) const {
     arrive_everywhere<Shape>(barrier(place, 1), lane_);
   }
@@ -108,8 +109,9 @@ class Consumer {
   struct Entries {
     unsigned words[kBlocks];
   };
-  // Reads those of the step at `place`, which the producer wrote before its keys arrived, and will
-  // write again when they are released: all lanes have read them on return.
+  // Reads the entries of the step at `place`. The producer wrote them before the step's keys
+  // arrived, and will overwrite them when the keys are released. All lanes have read them on
+  // return.
   __device__ __forceinline__ Entries read_entries(const RingPlace<Shape::kStages>& place) const {
     Entries entries;
     if constexpr (kIsList) {
@@ -146,7 +148,7 @@ class Consumer {
                                              const RingPlace<Shape::kStages>& place,
                                              const StartNext& start_next) const {
     ptx::wait(barrier(place, Layout::kOperandFull), place.parity);
-    // start_next is called inside, so that the next scores start behind the last part.
+    // start_next is called inside, so that the next scores start after the last part.
     add_values_in_parts<Element, kDimV, Shape::kColumns, kNext>(
         output, correction, probabilities,
         shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes, start_next);
@@ -154,7 +156,7 @@ class Consumer {
   }
 
   // Turns the products of a step into the scores that softmax takes: scaled, if that must happen
-  // before masking, and -inf where the query does not see the key. The tiles of a step are finished
+  // before masking, and -inf if the query does not see the key. The tiles of a step are finished
   // one by one, because each has its own mask.
   __device__ __forceinline__ void finish(float (&scores)[kPieces][4], const Row& row,
                                          const Entries& entries, int step, int batch,
@@ -175,16 +177,16 @@ class Consumer {
       finish_block<Shape, Mask, ScoreMod>(params_, of_block, row, index, now, batch, head, place);
     }
   }
-  // The lane's first row among those of the CTA's tile row.
+  // The lane's first row, counted in the CTA's tile row.
   __device__ __forceinline__ unsigned row_in_tile() const {
     return (Shape::kPackedHeads ? 0 : consumer_ * 64) + warp_ * 16 + lane_ / 4;
   }
 
-  // A work, and the head and rows of it that are this consumer's.
+  // A work, and the head and rows of it that this consumer computes.
   struct Part {
     Work<static_cast<TileOrder>(Shape::kTileOrder)> work;
     int head;
-    tile::LaneRows rows;  // of the lane
+    tile::LaneRows rows;  // the lane's rows
   };
   __device__ __forceinline__ Part find_part(int index) const {
     const auto work = find_work<Shape>(params_, work_, index);
@@ -196,8 +198,8 @@ class Consumer {
              rows.first + static_cast<int>(row_in_tile()), rows.end, lane_}};
   }
 
-  // One work: the state starts empty or from what was carried in, goes through all steps, and is
-  // stored.
+  // Computes one work: the state starts empty or from the carried state, is updated in all steps,
+  // and is stored.
   __device__ __forceinline__ void compute(int index) {
     tile::RowState<1> state;
     float output[1][kDimV / 8][4];
@@ -207,7 +209,7 @@ class Consumer {
     const int steps = steps_of<kBlocks>(part.work.row.count);
     scales_.begin(params_, part.work.batch, part.head, part.rows.first_row);
     if constexpr (Shape::kCarryIn) {
-      // The carried state counts once: it joins the first segment of a split row.
+      // A carried state counts once: only the first segment of a split row starts from it.
       if (tile::given<Shape>(params_.acc_in) && (!Shape::kSplit || part.work.row.begins)) {
         tile::load_state(state, output, params_, part.rows);
         scales_.enter(state, output);
@@ -221,7 +223,7 @@ class Consumer {
     if (steps > 0) attend(state, output, part.work.row, steps, part.work.batch, part.head);
     if constexpr (kFewRegisters) {
       // Finds the part again instead of keeping it in registers through the steps. `index` is made
-      // opaque, or the compiler would keep what it computed before.
+      // opaque, because the compiler would otherwise keep the values that it computed before.
       ptx::make_opaque(index);
       finish_work(state, output, find_part(index));
     } else {
@@ -229,8 +231,8 @@ class Consumer {
     }
   }
 
-  // Stores the result of a work: the state of a segment goes to its slot for combine_splits, a
-  // whole row to finish_row.
+  // Stores the result of a work: the state of a segment is written to its slot for combine_splits;
+  // finish_row stores a whole row.
   __device__ __forceinline__ void finish_work(tile::RowState<1>& state,
                                               float (&output)[1][kDimV / 8][4], const Part& part) {
     tile::complete_sums(state);
@@ -246,19 +248,20 @@ class Consumer {
     } else {
       finish_row(state, output, row, part.work.batch, part.head, part.rows);
     }
-    // With an output apart attend() has released Q already, as soon as the products were done with
-    // it. Otherwise O was staged in its rows until now, even for a row without steps.
+    // If the output has memory of its own, attend() has released Q already, as soon as no product
+    // needed it. Otherwise O was staged in the rows of Q until now, even for a row without steps.
     if constexpr (!Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);
   }
 
-  // Stores a whole row: its state, or LSE and O. A sink logit joins where O is written; a carried
-  // state meets it in a later launch.
+  // Stores a whole row: its state, or LSE and O. A sink logit is added when O is written; for a
+  // carried state, a later launch adds it.
   __device__ __forceinline__ void finish_row(tile::RowState<1>& state,
                                              float (&output)[1][kDimV / 8][4], const Row& row,
                                              int batch, int head, const tile::LaneRows& lane_rows) {
     if (Shape::kCarryOut && tile::given<Shape>(params_.acc_out)) {
-      // The state may go back to where it came from, and one lane writes numbers that all four of a
-      // quad have read. Only steps would order the two.
+      // The state may be written to the memory that it was read from, and one lane writes numbers
+      // that all four lanes of a quad have read. A row without steps has no other synchronisation
+      // between them.
       if constexpr (Shape::kCarryIn) __syncwarp();
       tile::store_state(state, output,
                         tile::StateOut{params_.acc_out, params_.m_out, params_.l_out}, lane_rows);
@@ -277,10 +280,11 @@ class Consumer {
                         tile::query_place<Shape, kRows>(params_, row.row), batch, head);
   }
 
-  // All steps of a work; it has at least one. The head of wgmma_forward.cu has the order. The
-  // scores of step 0 have no product with V beside them, so they are computed before the loop, and
-  // the product with V of the last step comes after it. In the loop `before` is the stage of the
-  // previous step, whose V is still to be multiplied, and place_ that of this one.
+  // All steps of a work; it has at least one. The comment at the start of wgmma_forward.cu
+  // describes the order. The scores of step 0 overlap with no product with V, so they are computed
+  // before the loop. The product with V of the last step comes after the loop. In the loop,
+  // `before` is the stage of the previous step, whose V is not yet multiplied, and place_ is the
+  // stage of this step.
   __device__ __forceinline__ void attend(tile::RowState<1>& state, float (&output)[1][kDimV / 8][4],
                                          const Row& row, int steps, int batch, int head) {
     unsigned probabilities[kProbabilities][4];
@@ -342,7 +346,7 @@ class Consumer {
       finish(scores[0], row, entries, step, batch, head);
       scales_.template online_softmax<Weighing>(params_, state, scores, correction);
       if constexpr (!kInParts) {
-        // Keeps the exponentials above the wait, so that they run beside the product with V.
+        // Keeps the exponentials above the wait, so that they overlap with the product with V.
         ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
         ptx::wait_products<0>();
         ptx::hold(output[0]);
@@ -353,7 +357,7 @@ class Consumer {
       }
       tile::convert_probabilities<Element>(scores[0], probabilities);
     }
-    // The last scores are complete: no product reads Q any more.
+    // The last scores are complete, so no product reads Q any more.
     if constexpr (Shape::kOutputApart && !kQueryInRegisters) {
       release(shared_ + Layout::kQueriesFree);
     }

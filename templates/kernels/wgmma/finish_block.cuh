@@ -2,7 +2,7 @@
 #define ANNULUS_KERNELS_WGMMA_FINISH_BLOCK_CUH_
 
 // The steps between the scaling of scores and softmax: the terms of position and the score
-// expression are applied, then the scores of keys that the query does not see become -inf.
+// expression are applied. Then the scores of keys that the query does not see become -inf.
 
 #include "kernels/wgmma/work.cuh"
 #include "tile/general.cuh"
@@ -14,9 +14,8 @@
 
 namespace annulus::kernels {
 
-// Finishes the scores of tile `index` of the row, which is `now`. A last step may lack a tile
-// (index
-// == row.count); it holds a copy of the row's last tile, and none of its keys is seen.
+// Finishes the scores of `now`, which is tile `index` of the row. A last step may lack a tile
+// (index == row.count); it holds a copy of the row's last tile, and none of its keys is seen.
 template <typename Shape, typename Mask, typename ScoreMod, int kPieces, typename Row>
 __device__ __forceinline__ void finish_block(const AttentionParams& params,
                                              float (&scores)[1][kPieces][4], const Row& row,
@@ -28,7 +27,7 @@ __device__ __forceinline__ void finish_block(const AttentionParams& params,
   const bool exists = kBlocks == 1 || index < row.count;
   const int entry = exists ? index : row.count - 1;
   // Positions that are read row by row are padded to whole tiles, and such a kernel has no cluster
-  // of tile rows (attention/plan/group.cc), whose last row may lie behind the padding.
+  // of tile rows (attention/plan/group.cc), whose last row may be after the padding.
   const tile::TilePlace columns = tile::key_place<Shape, kBlockColumns>(params, now.column);
   const tile::TilePlace rows = tile::query_place<Shape, kRows>(params, row.row);
   if constexpr (Shape::kAlibi || Shape::kBias) {
@@ -57,8 +56,8 @@ __device__ __forceinline__ void finish_block(const AttentionParams& params,
       modified.apply(scores, rows.position + lane.row, columns.position + lane.column);
     }
   }
-  // A tile that does not exist is hidden as one without keys, and its mask is not evaluated. A full
-  // tile within its segment needs nothing.
+  // A tile that does not exist is hidden like a tile without keys, and its mask is not evaluated. A
+  // full tile within its segment needs nothing.
   const int keys_left = exists ? columns.end - columns.first : 0;
   const bool partial = exists && now.partial;
   if (partial || keys_left < kBlockColumns) {

@@ -2,11 +2,11 @@
 #define ANNULUS_KERNELS_WGMMA_PARTS_CUH_
 
 // The product of probabilities and V, kPartColumns columns at a time, each part added to the output
-// in fp32. It is the other way to keep short the sums that tensor cores make of 8-bit products
-// (kernels/wgmma/promoted_accumulator.cuh says why), for shapes whose promoted output does not fit
-// shared memory. Rescaling is part of the addition. Two parts alternate: one is added while the
-// other is multiplied. The price is that a consumer's softmax no longer runs beside its own
-// product, only beside the other consumer's.
+// in fp32. This is the second way to keep the sums of tensor cores over 8-bit products short
+// (kernels/wgmma/promoted_accumulator.cuh explains the reason), for shapes whose promoted output
+// does not fit shared memory. Rescaling is part of the addition. Two parts alternate: one is added
+// while the other is multiplied. The disadvantage is that a consumer's softmax no longer overlaps
+// with its own product, only with the product of the other consumer.
 
 #include "ptx/wgmma.cuh"
 #include "tile/panel.cuh"
@@ -17,7 +17,7 @@ namespace annulus::kernels {
 enum : int { kPartColumns = 32 };
 
 // output = output * correction + P V, complete on return, with P and V as in tile::start_values.
-// `start_next` is called once the last part has been started. It may start products of its own and
+// `start_next` is called when the last part has been started. It may start products of its own and
 // commit them as one group, which is then still under way on return; kNext is 1 if it does, else 0,
 // and is the number of groups that the last wait leaves pending.
 template <typename Element, int kDim, int kColumns, int kNext, typename StartNext>

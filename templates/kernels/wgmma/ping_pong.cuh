@@ -6,21 +6,22 @@
 namespace annulus::kernels {
 
 // Turns of kConsumers warpgroups at starting products, so that one computes probabilities while
-// another multiplies. A consumer takes its turn before it starts the products of a step, except the
-// first step of a work, and hands it to the next consumer when they are started. All consumers have
-// the same number of steps, because they share K and V. Without kTurns, or alone, nothing happens.
+// another multiplies. A consumer waits for its turn before it starts the products of a step, except
+// the first step of a work, and passes the turn to the next consumer when they are started. All
+// consumers have the same number of steps, because they share K and V. Without kTurns, or with one
+// consumer, nothing happens.
 template <int kConsumers, bool kTurns>
 class PingPong {
   enum : int {
     kTakes = kTurns && kConsumers > 1,
-    kThreads = 256,    // two warpgroups: one waits for its turn, the other hands it on
-    kFirstBarrier = 1  // + consumer
+    kThreads = 256,    // two warpgroups: one waits for its turn, the other passes it on
+    kFirstBarrier = 1  // + the number of the consumer
   };
 
  public:
   explicit __device__ __forceinline__ PingPong(unsigned consumer) : consumer_(consumer) {}
 
-  // Before the first work: gives consumer 0 the first turn.
+  // It is called before the first work, and gives consumer 0 the first turn.
   __device__ __forceinline__ void begin() const {
     if (kTakes && consumer_ == kConsumers - 1) announce(0);
   }
@@ -30,8 +31,8 @@ class PingPong {
   __device__ __forceinline__ void hand_on() const {
     if constexpr (kTakes) announce(consumer_ + 1 == kConsumers ? 0 : consumer_ + 1);
   }
-  // Behind the last work: consumes the turn that the last consumer handed on at the end, so that no
-  // named barrier is left half full at exit.
+  // It is called after the last work, and waits for the turn that the last consumer passed on at
+  // the end, so that no named barrier is left half full at exit.
   __device__ __forceinline__ void end() const {
     if (kTakes && consumer_ == 0) ptx::sync_threads(kFirstBarrier, kThreads);
   }

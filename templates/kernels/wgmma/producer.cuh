@@ -22,10 +22,10 @@ __device__ __forceinline__ void load_shared(unsigned place, const TensorMap& map
   }
 }
 
-// All copies of the CTA, by one thread. Each work takes Q's buffer, then for each step K's and V's
-// of the next stage: wait until it is free, say how many bytes to expect, start the copies.
-// The consumers take the same works and the same steps by the same functions, so that no message
-// beside the barriers is needed.
+// All copies of the CTA, by one thread. Each work uses Q's buffer, and then each step uses the K
+// and V buffers of the next stage. For each buffer the thread waits until it is free, sets the
+// number of expected bytes, and starts the copies. The consumers find the same works and steps by
+// the same functions, so no messages are needed except the barriers.
 template <typename Shape>
 __device__ __forceinline__ void produce(const AttentionParams& params, const TensorMaps& maps,
                                         const WorkParams& work, unsigned shared) {
@@ -35,7 +35,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   // Each CTA of a cluster copies some of a step's boxes into the shared memory of all: box i of
   // rank r is number i * kCluster + r of the step. The boxes have the size that the host's tensor
   // maps give them (key_rows in attention/kernels/wgmma/tensor_maps.cc). A step has a multiple of
-  // 16 keys, and a cluster at most two CTAs, so that a box begins at a multiple of the 8 rows after
+  // 16 keys, and a cluster at most two CTAs, so a box begins at a multiple of the 8 rows after
   // which the swizzle repeats.
   constexpr int kCluster = Shape::kCluster;
   constexpr int kBoxes = kBlocks > kCluster ? kBlocks / kCluster : 1;
@@ -45,8 +45,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
                 "a box begins where the swizzle does, which repeats after 8 rows");
   constexpr int kRows = rows_of_work<Shape>();
   constexpr bool kIsList = has_entries<Shape>();
-  // Of a list the entries of all tiles of a step are known, for the consumers; else the column tile
-  // of each box.
+  // For a list, the entries of all tiles of a step are stored, for the consumers; else the column
+  // tile of each box.
   constexpr int kWords = kIsList ? kBlocks : kBoxes;
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
@@ -54,17 +54,17 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
 #pragma unroll 1
   for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
     const auto now = find_work<Shape>(params, work, index);
-    // A list with fewer segments than others ends with empty ones, whose row is -1.
+    // A list with fewer segments than other lists ends with empty segments, whose row is -1.
     if (Shape::kSplit && now.row.row < 0) continue;
     const int steps = steps_of<kBlocks>(now.row.count);
-    // Where O is staged in the rows of Q, the consumers use Q's buffer even without steps: they
-    // wait for Q and release it. Only with an output apart do both sides skip such work
+    // If O is staged in the rows of Q, the consumers use Q's buffer even without steps: they wait
+    // for Q and release it. Only if the output has memory of its own do both sides skip such work
     // (Consumer::compute has the same condition).
     if (Shape::kOutputApart && steps == 0) continue;
     const int kv_head = now.head / params.group;
     const tile::TilePlace queries = tile::query_place<Shape, kRows>(params, now.row.row);
-    // The first row of a consumer. One behind its segment gets zeros instead of the next segment's
-    // rows, which O may be written over.
+    // The first row of a consumer. A consumer after the end of its segment gets zeros instead of
+    // the rows of the next segment, because O may already have overwritten those.
     const auto first_query = [&](int consumer) {
       const int first = queries.first + (Shape::kPackedHeads ? 0 : consumer * 64);
       constexpr bool kSegments =
@@ -88,8 +88,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
       }
     }
 
-    // A last step that lacks tiles takes the row's last tile again, so that its buffers hold
-    // numbers: the scores of that copy are masked (finish_block), but 0 times a NaN that was left
+    // If the last step has fewer tiles, the row's last tile is copied again, so that the buffers
+    // hold valid numbers. The scores of that copy are masked (finish_block), but 0 times an old NaN
     // in V's buffer would reach the output.
     const auto block_of = [&](int box) {
       return (box * kCluster + rank_in_cluster<Shape>()) / kBoxesOfBlock;
@@ -103,8 +103,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         return static_cast<unsigned>(now.row.tile(entry).column);
       }
     };
-    // The tiles of a list are found one step ahead, because that is a load, which the address of
-    // the copy depends on.
+    // The tiles of a list are read one step ahead, because this is a load, and the address of the
+    // copy depends on it.
     unsigned words[kWords];
     if constexpr (kIsList) {
 #pragma unroll
@@ -121,7 +121,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
           words[i] = find_word(step, i);
         }
       }
-      // The first row of a box, counted from params.key_begin, where the tensor maps of K and V
+      // The first row of a box, counted from params.key_begin, at which the tensor maps of K and V
       // begin.
       const auto first_row = [&](int box) {
         const int number = box * kCluster + rank_in_cluster<Shape>();
@@ -156,9 +156,10 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
                             words[i]);
         }
       }
-      // The bytes of the whole step: those of the other CTA's copies arrive at this barrier too.
-      // They may come first, because that CTA has seen the consumers of both release the buffer;
-      // the phase still waits for the one arrival that the barrier was made for, which is this one.
+      // The bytes of the whole step, because the copies of the other CTA arrive at this barrier
+      // too. They may arrive first, because the other CTA has waited until the consumers of both
+      // CTAs released the buffer. The phase still cannot end before the one arrival that the
+      // barrier expects, which is this one.
       ptx::arrive_expecting(barriers, Layout::Keys::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Keys::kCount; ++panel) {

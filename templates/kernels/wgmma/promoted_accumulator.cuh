@@ -1,10 +1,10 @@
 #ifndef ANNULUS_KERNELS_WGMMA_PROMOTED_ACCUMULATOR_CUH_
 #define ANNULUS_KERNELS_WGMMA_PROMOTED_ACCUMULATOR_CUH_
 
-// Promoted accumulation (DeepGEMM): keeps short the sums that tensor cores make of 8-bit products.
-// Tensor cores truncate each term to about 14 bits, and what that loses grows with the number of
-// terms. Every kPromoteSteps steps a consumer adds its output in fp32 to a sum in shared memory and
-// starts from 0 again. Each thread has addresses of its own, so that no barrier is needed.
+// Promoted accumulation (as in DeepGEMM) keeps the sums of tensor cores over 8-bit products short.
+// Tensor cores truncate each term to about 14 bits, and the error grows with the number of terms.
+// Every kPromoteSteps steps a consumer adds its output in fp32 to a sum in shared memory and starts
+// from 0 again. Each thread has addresses of its own, so no barrier is needed.
 
 #include "kernels/wgmma/work.cuh"
 #include "ptx/memory.cuh"
@@ -37,13 +37,14 @@ class PromotedAccumulator<Shape, true> {
     any_ = 0;
     factor_[0] = factor_[1] = 1.0f;
   }
-  // The output has been rescaled by `correction`. The sum in shared memory is rescaled when it is
-  // read next, by the product of all corrections since it was written.
+  // Records that the output was rescaled by `correction`. The sum in shared memory is rescaled when
+  // it is read next, by the product of all corrections since it was written.
   __device__ __forceinline__ void rescale(const float (&correction)[1][2]) {
     factor_[0] *= correction[0][0];
     factor_[1] *= correction[0][1];
   }
-  // Promotes the output if it is time. Called after step `step`, with its products complete.
+  // Promotes the output if enough steps have passed. Called after step `step`, with its products
+  // complete.
   template <int kPieces>
   __device__ __forceinline__ void step(int step, float (&output)[1][kPieces][4]) {
     if (step % Shape::kPromoteSteps != 0) return;

@@ -3,10 +3,10 @@
 
 namespace annulus::kernels {
 
-// A place in the ring of stages: which buffer, and the parity of the phase in which its barriers
-// are. All warps start at stage 0 and advance once for each step, so that they agree without
-// talking to each other. A reader waits for `parity`; a writer waits for `parity ^ 1`, which a
-// fresh barrier passes at once (ptx/mbarrier.cuh).
+// A place in the ring of stages: the number of the buffer, and the parity of the current phase of
+// its barriers. All warps start at stage 0 and advance once for each step, so they agree without
+// communication. A reader waits for `parity`; a writer waits for `parity ^ 1`, which a fresh
+// barrier passes at once (ptx/mbarrier.cuh).
 template <int kStages>
 struct RingPlace {
   unsigned stage = 0;

@@ -1,16 +1,16 @@
 #ifndef ANNULUS_KERNELS_WGMMA_SCALES_CUH_
 #define ANNULUS_KERNELS_WGMMA_SCALES_CUH_
 
-// How a consumer makes probabilities of products: the first class for 16-bit elements, which have
-// no scales, the second for 8-bit elements with the scales of Q, K and V (ScaleParams). Both have
-// the same functions, so that the consumer asks no question:
+// How a consumer computes probabilities from products. The first class is for 16-bit elements,
+// which have no scales; the second is for 8-bit elements with the scales of Q, K and V
+// (ScaleParams). Both have the same functions, so the consumer's code is the same:
 //
 //   begin, enter              at the start of a work, and for a state that is carried in
 //   read                      before the products of a step: loads its scales
 //   finish, online_softmax    after the products of a step
 //   leave                     after the last step
 //
-// tile/scaled_softmax.cuh says what the unit is and why probabilities are 2^8 times as large.
+// tile/scaled_softmax.cuh explains the unit, and why probabilities are 2^8 times as large.
 
 #include "kernels/wgmma/work.cuh"
 #include "tile/general.cuh"
@@ -57,8 +57,8 @@ class Scales<Shape, true> {
                 "a group of keys has one scale");
 
  public:
-  // Reads the scales of Q for the lane's rows `first_row` and first_row + 8. Rows behind Sq read
-  // the last row's scale; they are never stored.
+  // Reads the scales of Q for the lane's rows `first_row` and first_row + 8. Rows beyond Sq read
+  // the scale of the last row; they are never stored.
   __device__ __forceinline__ void begin(const AttentionParams& params, int batch, int head,
                                         int first_row) {
     const ScaleParams& scales = params.scales;
@@ -75,8 +75,8 @@ class Scales<Shape, true> {
     unit_ = first_unit();
   }
 
-  // Brings a carried state, which has no unit, to this work's unit and factor of 2^8; leave() does
-  // the opposite.
+  // Converts a carried state, which has no unit, to this work's unit and its factor of 2^8. leave()
+  // converts back.
   template <int kPieces>
   __device__ __forceinline__ void enter(tile::RowState<1>& state,
                                         float (&output)[1][kPieces][4]) const {
@@ -90,8 +90,9 @@ class Scales<Shape, true> {
   __device__ __forceinline__ void leave(tile::RowState<1>& state,
                                         float (&output)[1][kPieces][4]) const {
     // From 2^24 on, neighbouring fp32 numbers are 2 apart. A probability relative to a rounded row
-    // max may then be larger than 448, the largest e4m3 number, and what saturation cuts off would
-    // be missing in the output but not in the sum. Such a row becomes NaN instead of wrong.
+    // max may then be larger than 448, the largest e4m3 number, and the part that saturation cuts
+    // off would be missing in the output but not in the sum. Such a row becomes NaN instead of
+    // wrong.
     constexpr float kMaxScore = 16777216.0f;  // 2^24
     float factors[1][2];
 #pragma unroll
@@ -104,9 +105,10 @@ class Scales<Shape, true> {
     tile::rescale(output, factors);
   }
 
-  // Loads the scales of a step, and updates the unit and its correction. Called before the
-  // products, so that the loads run beside them. A last step that lacks a tile reads the scales of
-  // the row's last tile, and keys that no row sees that of the nearest key that one sees.
+  // Loads the scales of a step, and updates the unit and its correction. It is called before the
+  // products, so that the loads overlap with them. If the last step has fewer tiles, the missing
+  // tile uses the scales of the row's last tile. Keys that no row sees use the scale of the nearest
+  // key that some row sees.
   template <typename Row>
   __device__ __forceinline__ void read(const AttentionParams& params, const Row& row, int step) {
     static_assert(static_cast<Positions>(Shape::kPositions) != Positions::kTwoSegments,
@@ -135,7 +137,7 @@ class Scales<Shape, true> {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           float factor = query_[half] * of_keys;
-          // A factor of 0 would make NaN of a masked score, 0 x -inf, so it is raised to the
+          // A factor of 0 would turn a masked score into NaN (0 x -inf), so it is raised to the
           // smallest normal number. The comparison leaves NaN as it is.
           if constexpr (static_cast<Score>(Shape::kScore) == Score::kPositiveScale) {
             constexpr float kLeast = 1.1754944e-38f;  // the smallest normal number
@@ -167,8 +169,8 @@ class Scales<Shape, true> {
       }
     }
   }
-  // Where there is a score expression, `Weighing` says by which factor its results become base-2
-  // scores; the scales of Q and K have been applied before it, by finish().
+  // If there is a score expression, `Weighing` has the factor that converts its results to base-2
+  // scores. finish() has applied the scales of Q and K before it.
   template <typename Weighing, int kPieces>
   __device__ __forceinline__ void online_softmax(const AttentionParams&, tile::RowState<1>& state,
                                                  float (&scores)[1][kPieces][4],
@@ -194,7 +196,7 @@ class Scales<Shape, true> {
     return scale >= 0.0f && scale <= kMax ? scale : tile::not_a_number();
   }
   // The unit before any scale of V is seen. It must not be 0, because its inverse is taken. With a
-  // carried state it is 2^-60: the state is divided by it, so that values up to 2^59 stay finite.
+  // carried state it is 2^-60: the state is divided by it, so values up to 2^59 stay finite.
   // Otherwise it is the smallest normal number, below all scales that matter.
   static __device__ __forceinline__ constexpr float first_unit() {
     return Shape::kCarryIn ? 8.673617379884035e-19f : 1.1754944e-38f;  // 2^-60, 2^-126

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_KERNELS_WGMMA_STORE_OUTPUT_CUH_
 #define ANNULUS_KERNELS_WGMMA_STORE_OUTPUT_CUH_
 
-// Stores a consumer's rows of O.
+// Stores the rows of O that a consumer computed.
 
 #include "kernels/wgmma/work.cuh"
 #include "ptx/math.cuh"
@@ -13,12 +13,12 @@
 namespace annulus::kernels {
 
 // Stores O = acc / l as 16-bit elements, 0 for a row without a visible key. The fragments go
-// through the consumer's own rows of shared memory, from where one thread copies them as boxes.
+// through the consumer's own rows of shared memory, and one thread copies them from there as boxes.
 // `barrier` is a named barrier of the consumer's four warps alone. Bulk copies belong to the thread
-// that started them: elect() picks the same thread each time (ptx/warpgroup.cuh), and the waits
-// below rely on that. A box ends at the end of the tensor by itself, but not at that of a segment:
-// a second one begins at a multiple of 64 rows (Family::second_segment_rows), so that each box is
-// wholly in the segment or behind it.
+// that started them: elect() selects the same thread each time (ptx/warpgroup.cuh), and the waits
+// below rely on that. The hardware cuts a box off at the end of the tensor, but not at the end of a
+// segment. A second segment begins at a multiple of 64 rows (Family::second_segment_rows), so each
+// box is completely inside the segment or completely after it.
 template <typename Shape>
 __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
                                              const float (&output)[1][Shape::kDimV / 8][4],
@@ -36,9 +36,10 @@ __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
     inverse[half] = ptx::reciprocal(state.sum[0][half]);
     keep[half] = tile::is_empty(state, 0, half) ? 0u : 0xffffffffu;
   }
-  // Before any warp writes to the staging rows, their last content must have been read. With an
-  // output apart that is the previous work's output, for which only the thread that stored it can
-  // wait. Otherwise it is Q, which the products of all four warps have read at the barrier.
+  // Before any warp writes to the staging rows, their last content must have been read. If the
+  // output has memory of its own, that content is the output of the previous work, and only the
+  // thread that stored it can wait for it. Otherwise it is Q, and the products of all four warps
+  // have read it when they reach the barrier.
   if (Shape::kOutputApart && warp == 0 && ptx::elect()) ptx::wait_stores_read();
   ptx::sync_threads(barrier, 128);
 #pragma unroll
@@ -70,8 +71,8 @@ __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
     ptx::commit_stores();
     if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();
   }
-  // Q may be loaded again only when O has been read from its rows. With an output apart nobody
-  // waits here: the next call waits above, and Consumer::run() after the last work.
+  // Q may be loaded again only when O has been read from its rows. If the output has memory of its
+  // own, there is no wait here: the next call waits above, and Consumer::run() after the last work.
   if constexpr (!Shape::kOutputApart) {
     ptx::sync_threads(barrier, 128);
   }

@@ -1,18 +1,19 @@
 #ifndef ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_
 #define ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_
 
-// The tile scheduler: which works a CTA, or the CTAs of a cluster, compute. The first is the
-// cluster's number. The next ones are counted off (x, x + clusters, x + 2 clusters, ...), which all
-// warps do by themselves; or with kDrawsWork the producer draws them from a counter in global
-// memory (WorkParams::next), so that whoever is done first takes the longest work that is left.
-// The other warps learn the work's index from a word of shared memory, which has a full and a free
-// barrier. Works need not be drawn in the order of their indices (WorkParams::order): a table,
-// since the producer of a cluster has no registers to compute another one. The works and their
-// order of sums are the same either way, and so are the bits of the answer.
+// The tile scheduler: which works a CTA, or the CTAs of a cluster, compute. The first work has the
+// cluster's number. The next works are counted off (x, x + clusters, x + 2 clusters, ...), which
+// all warps do by themselves. With kDrawsWork, the producer draws them from a counter in global
+// memory (WorkParams::next) instead, so the cluster that is free first takes the longest work that
+// is left. The other warps read the work's index from a word of shared memory, which has a full and
+// a free barrier. Works may be drawn in another order than the order of their indices. That order
+// is a table (WorkParams::order), because the producer of a cluster has no registers to compute it.
+// The works and the order of their sums are the same in each case, and so are the bits of the
+// results.
 //
-// In a cluster the producer of rank 0 draws for all, and stores the number into the shared memory
-// of each CTA asynchronously (st.async), which completes the CTA's own full barrier. The free
-// barrier is that of rank 0, at which the readers of all CTAs arrive.
+// In a cluster, the producer of rank 0 draws for all CTAs, and stores the number into the shared
+// memory of each CTA asynchronously (st.async), which completes the CTA's own full barrier. The
+// readers of all CTAs arrive at the free barrier of rank 0.
 
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
@@ -20,7 +21,7 @@
 
 namespace annulus::kernels {
 
-// Clusters of the grid, and the number of the calling CTA's.
+// The number of clusters in the grid, and the number of the calling CTA's cluster.
 template <typename Shape>
 __device__ __forceinline__ int cluster_count() {
   return static_cast<int>(gridDim.x) / Shape::kCluster;
@@ -43,7 +44,7 @@ __device__ __forceinline__ constexpr int work_readers() {
          Shape::kCluster - 1;
 }
 
-// The drawn number, once the word is full.
+// The drawn number. Waits until the word is full.
 template <typename Shape>
 __device__ __forceinline__ int drawn_work(unsigned shared, unsigned parity) {
   using Layout = WgmmaLayout<Shape>;
@@ -51,7 +52,7 @@ __device__ __forceinline__ int drawn_work(unsigned shared, unsigned parity) {
   return static_cast<int>(ptx::load_shared(shared + Layout::kWorkDrawn));
 }
 
-// Says that the word has been read. By one thread of each reader.
+// Releases the word after it has been read. One thread of each reader calls it.
 template <typename Shape>
 __device__ __forceinline__ void release_drawn(unsigned shared) {
   using Layout = WgmmaLayout<Shape>;
@@ -62,7 +63,7 @@ __device__ __forceinline__ void release_drawn(unsigned shared) {
   }
 }
 
-// The producer's side, by one thread.
+// The functions of the producer, for one thread.
 template <typename Shape>
 class TileSchedulerProducer {
   using Layout = WgmmaLayout<Shape>;
@@ -91,7 +92,7 @@ class TileSchedulerProducer {
     ptx::wait(shared_ + Layout::kWorkFree, parity_);
     const int index = in_order(work_, static_cast<int>(atomicAdd(work_.next, 1u)));
     if constexpr (Shape::kCluster > 1) {
-      // Readers have waited for the last number, so that the barrier is in its next phase.
+      // Readers have waited for the last number, so the barrier is in its next phase.
       ptx::arrive_expecting(shared_ + Layout::kWorkFull, kWordBytes);
 #pragma unroll
       for (unsigned rank = 0; rank < Shape::kCluster; ++rank) {
@@ -110,7 +111,7 @@ class TileSchedulerProducer {
   unsigned parity_ = 0;
 };
 
-// The side of the other warps (consumers and transposers), by all lanes of a warp.
+// The functions of the other warps (consumers and transposers), for all lanes of a warp.
 template <typename Shape>
 class TileSchedulerConsumer {
  public:
@@ -126,7 +127,7 @@ class TileSchedulerConsumer {
   __device__ __forceinline__ int take() {
     const int index = drawn_work<Shape>(shared_, parity_);
     parity_ ^= 1;
-    // All lanes have read the word.
+    // After this, all lanes have read the word.
     __syncwarp();
     if (threadIdx.x % 32 == 0) release_drawn<Shape>(shared_);
     return index;

@@ -13,9 +13,9 @@
 
 namespace annulus::kernels {
 
-// All work of warp `warp` of kTransposers, by all its lanes. It takes the same works and steps as
-// the producer. A segment without a row has no tiles (find_tile_row sets count to 0), and work
-// without steps none either, so that neither needs a condition.
+// All work of warp `warp` of kTransposers, by all lanes of the warp. It computes the same works and
+// steps as the producer. A segment without a row has no tiles (find_tile_row sets count to 0), and
+// neither does work without steps, so no condition is needed for either.
 template <typename Shape>
 __device__ __forceinline__ void transpose_values(const AttentionParams& params,
                                                  const WorkParams& work, unsigned shared,
@@ -36,8 +36,8 @@ __device__ __forceinline__ void transpose_values(const AttentionParams& params,
           shared + Layout::kValues + place.stage * Layout::Values::kBytes,
           shared + Layout::kOperands + place.stage * Layout::kOperandBytes, warp, lane);
       // The products read through the asynchronous proxy, so each lane fences what it wrote before
-      // the warp arrives. The copies' buffer is released to all CTAs of the cluster, which copy
-      // into it; the result is the CTA's own.
+      // the warp arrives. The buffer of the copies is released to all CTAs of the cluster, because
+      // all of them copy into it. The result belongs to one CTA.
       ptx::fence_shared_writes();
       __syncwarp();
       arrive_everywhere<Shape>(barriers + 3 * ptx::kBarrierBytes, lane);

@@ -1,26 +1,26 @@
 // Block-sparse attention forward for sm_90a: tensor-map copies, warpgroup products, persistent
 // CTAs. One CTA has a producer warp and kConsumers warpgroups of 64 rows each. The producer loads
 // the column tiles of the CTA's work, kColumns keys in each step. It runs ahead as far as kStages
-// buffers of K and of V allow, and begins the next work while this one's output is stored.
-// Consumers share K and V and nothing else. Their 64 rows are consecutive rows of one head; with
-// kPackedHeads they are the same rows of kConsumers heads that share K and V.
+// buffers of K and of V allow, and begins the next work while the output of this work is stored.
+// Consumers share only K and V. Their 64 rows are consecutive rows of one head; with kPackedHeads
+// they are the same rows of kConsumers heads that share K and V.
 //
-// In a consumer, the softmax of one step runs beside the product with V of the previous step.
-// Consumers take turns at starting products (ping-pong), and one computes probabilities while
-// another multiplies:
+// In a consumer, the softmax of one step overlaps with the product with V of the previous step.
+// Consumers take turns at starting products (ping-pong): one computes probabilities while another
+// multiplies.
 //
 //   start S(j) = Q K(j)^T     start O += P(j-1) V(j-1)     wait for S(j)
 //   P(j) = probabilities of S(j)     wait for O                   rescale O
 //
-// CTAs of a cluster work on heads that share K and V or on rows that see the same keys. Each CTA
-// copies a part of every step's K and V into the shared memory of all of them (multicast), and L2
-// is read once. A buffer is free when the consumers of all CTAs have released it.
+// CTAs of a cluster compute heads that share K and V, or rows that see the same keys. Each CTA
+// copies a part of every step's K and V into the shared memory of all of them (multicast), so L2 is
+// read once. A buffer is free when the consumers of all CTAs have released it.
 //
 // Elements of 8 bits have scales (kernels/wgmma/scales.cuh), and the producer's other three warps
-// transpose their V between the copies and the products (kernels/wgmma/transposer.cuh). Where
-// shared memory has room, their output is promoted to fp32 every few steps
-// (kernels/wgmma/promoted_accumulator.cuh). Elsewhere P V is computed in parts
-// (kernels/wgmma/parts.cuh), and the order of a step is another one:
+// transpose their V between the copies and the products (kernels/wgmma/transposer.cuh). If shared
+// memory is large enough, their output is promoted to fp32 every few steps
+// (kernels/wgmma/promoted_accumulator.cuh). Otherwise P V is computed in parts
+// (kernels/wgmma/parts.cuh), with another order of a step:
 //
 //   O = O rescaled + P(j-1) V(j-1), part by part     start S(j) = Q K(j)^T     wait for S(j)
 //   P(j) = probabilities of S(j), while the other consumer multiplies
@@ -30,8 +30,8 @@
 // each consumer, unless it is staged in the rows of Q; the promoted output of each consumer;
 // barriers. WgmmaLayout (kernels/wgmma/work.cuh) has their addresses.
 //
-// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
-// they must define.
+// Shape has the constants, Mask the visibility, and ScoreMod a score expression. README.md lists
+// what they must define.
 
 #include "kernels/wgmma/consumer.cuh"
 #include "kernels/wgmma/producer.cuh"
@@ -49,8 +49,8 @@ __device__ __forceinline__ void sync_all() {
   }
 }
 
-// Prefetches the tensor maps into the descriptor cache, where the first copies find them. The host
-// leaves a map zero if nothing is copied by it (no keys, or no O); those must not be prefetched.
+// Prefetches the tensor maps into the descriptor cache, for the first copies. The host sets a map
+// to zero if nothing is copied with it (no keys, or no O); such a map must not be prefetched.
 template <typename Shape>
 __device__ __forceinline__ void prefetch_maps(const AttentionParams& params,
                                               const TensorMaps& maps) {
@@ -62,8 +62,8 @@ __device__ __forceinline__ void prefetch_maps(const AttentionParams& params,
   if (!Shape::kCarryOut || !tile::given<Shape>(params.acc_out)) ptx::prefetch_map(&maps.o);
 }
 
-// The whole kernel, for both entries below. Thread 0 initialises the barriers; then each warp goes
-// to its role: warp 0 of the first warpgroup produces, its warps 1 to 3 transpose V of 8-bit
+// The whole kernel, for both entries below. Thread 0 initialises the barriers; then each warp
+// starts its role: warp 0 of the first warpgroup produces, its warps 1 to 3 transpose V of 8-bit
 // elements or end, and the other warpgroups are consumers.
 template <typename Shape, typename Mask, typename ScoreMod>
 __device__ __forceinline__ void forward(const AttentionParams& params, const TensorMaps& maps,
@@ -82,12 +82,12 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
   // Registers of a thread. A CTA starts with the same number in all warps: the multiple of 8 that
   // fits 65536 for (kConsumers + 1) * 128 threads (32768 with two resident CTAs), which is 256, 168
   // or 128. The producer's warpgroup gives up all but kProducerRegisters, and consumers take
-  // kConsumerRegisters. They can take only what the CTA started with and somebody gave up: with two
-  // consumers 3 * 168 = 504 = 24 + 2 * 240, so a producer that kept 32 would let one of them wait
-  // for ever, while 40 + 2 * 232 suits warps that transpose; with three 4 * 128 = 512 = 32 + 3 *
-  // 160; with two resident CTAs 2 * 128 = 24 + 232. So consumers have the most that is possible.
-  // One consumer has 256, which is the most, from the start; what its producer gives up nobody
-  // takes. FlashAttention-3 has the same numbers.
+  // kConsumerRegisters. Consumers can only take registers of the CTA that another warpgroup gave
+  // up. With two consumers 3 * 168 = 504 = 24 + 2 * 240; if the producer kept 32, one consumer
+  // would wait without end. 40 + 2 * 232 is for warps that transpose. With three consumers 4 * 128
+  // = 512 = 32 + 3 * 160; with two resident CTAs 2 * 128 = 24 + 232. So consumers have the most
+  // registers that are possible. A single consumer has the maximum of 256 from the start, and takes
+  // nothing of what its producer gives up. FlashAttention-3 has the same numbers.
   constexpr int kProducerRegisters = Shape::kResident == 2    ? 24
                                      : Shape::kConsumers == 1 ? 56
                                      : Shape::kConsumers == 2 ? (Layout::kTransposes ? 40 : 24)
@@ -140,8 +140,8 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
     ptx::take_registers<kConsumerRegisters>();
     Consumer<Shape, Mask, ScoreMod>(params, maps, work, shared, warpgroup - 1).run();
   }
-  // The other CTA may still arrive at this CTA's barriers or copy into its buffers, so that no CTA
-  // of a cluster may end before the others have finished.
+  // The other CTA may still arrive at this CTA's barriers or copy into its buffers, so no CTA of a
+  // cluster may end before the others have finished.
   if constexpr (Shape::kCluster > 1) ptx::sync_cluster();
 }
 
@@ -153,8 +153,8 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, Shape::kResiden
   forward<Shape, Mask, ScoreMod>(params, maps, work);
 }
 
-// The kernel above for clusters, whose CTAs share the copies of K and V. The size of a cluster is
-// an attribute of the entry, which is why clusters have an entry of their own.
+// The kernel above, for clusters whose CTAs share the copies of K and V. The size of a cluster is
+// an attribute of the entry, so clusters need an entry of their own.
 template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
 __global__ void __cluster_dims__(Shape::kCluster)
     __launch_bounds__((Shape::kConsumers + 1) * 128, 1)

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_KERNELS_WGMMA_WORK_CUH_
 #define ANNULUS_KERNELS_WGMMA_WORK_CUH_
 
-// What the producer, the transposers and the consumers of wgmma_forward share: the layout of shared
-// memory, the ring of stages, and which work an index means.
+// The parts that the producer, the transposers and the consumers of wgmma_forward share: the layout
+// of shared memory, the ring of stages, and the works that indices stand for.
 
 #include "kernels/wgmma/ring_place.cuh"
 #include "params/attention_params.h"
@@ -38,8 +38,8 @@ struct WgmmaLayout {
     kTransposed = kValues + Shape::kStages * Values::kBytes,
     kStagesEnd = kTransposed + (kTransposes ? Shape::kStages * Transposed::kBytes : 0),
     kOutput = Shape::kOutputApart ? kStagesEnd : kQueries,
-    // The distance between the outputs of two consumers. Without an output apart each consumer
-    // stages O in its own part of Q, even where O is smaller than that.
+    // The distance between the outputs of two consumers. If the output has no memory of its own,
+    // each consumer stages O in its own part of Q, even if O is smaller than that part.
     kOutputBytes = Shape::kOutputApart ? Output::kBytes : Queries::kBytes,
     // The promoted output of a consumer, in fp32 (kernels/wgmma/promoted_accumulator.cuh).
     kPromoted = kStagesEnd + (Shape::kOutputApart ? Shape::kConsumers * Output::kBytes : 0),
@@ -49,8 +49,8 @@ struct WgmmaLayout {
     kOperands = kTransposes ? kTransposed : kValues,
     kOperandBytes = kTransposes ? Transposed::kBytes : Values::kBytes,
     // Barriers: queries full, queries free, then for each stage K full (0), K free (1), V full (2),
-    // V free (3), and where V is transposed also result full (4) and result free (5). Without a
-    // transposition the operand of the products is V itself, with its barriers 2 and 3.
+    // V free (3), and, if V is transposed, also result full (4) and result free (5). Without a
+    // transposition, the operand of the products is V itself, with barriers 2 and 3.
     kQueriesFull = kBarriers,
     kQueriesFree = kBarriers + ptx::kBarrierBytes,
     kStageBarriers = kBarriers + 2 * ptx::kBarrierBytes,
@@ -58,11 +58,11 @@ struct WgmmaLayout {
     kOperandFree = kTransposes ? 5 : 3,
     kStageBarrierBytes = (kTransposes ? 6 : 4) * ptx::kBarrierBytes,
     kUnused = kStageBarriers + Shape::kStages * kStageBarrierBytes,  // a word for ptx::pin
-    // The drawn work (kernels/wgmma/tile_scheduler.cuh): two barriers and the number.
+    // The number of the drawn work and its two barriers (kernels/wgmma/tile_scheduler.cuh).
     kWorkFull = kUnused + ptx::kBarrierBytes,
     kWorkFree = kWorkFull + ptx::kBarrierBytes,
     kWorkDrawn = kWorkFree + ptx::kBarrierBytes,
-    // For each stage the entries of its step's tiles, where the row is read from a list.
+    // For each stage, the entries of its step's tiles, if the row is read from a list.
     kEntries = kWorkDrawn + ptx::kBarrierBytes,
     kEntryBytes = 8,
   };
@@ -74,7 +74,8 @@ __device__ __forceinline__ constexpr int rows_of_work() {
   return Shape::kPackedHeads ? 64 : 64 * Shape::kConsumers;
 }
 
-// Whether the producer hands the entries of a list, or what a list would have, to the consumers.
+// Whether the producer passes the entries of a list, or entries as a list would have them, to the
+// consumers.
 template <typename Shape>
 __device__ __forceinline__ constexpr bool has_entries() {
   return static_cast<TileOrder>(Shape::kTileOrder) == TileOrder::kList ||
@@ -85,7 +86,7 @@ __device__ __forceinline__ constexpr bool has_entries() {
 template <TileOrder kTileOrder>
 struct Work {
   int batch;
-  int head;  // the first
+  int head;  // the first head
   tile::TileRow<kTileOrder> row;
 };
 
@@ -95,7 +96,7 @@ __device__ __forceinline__ int rank_in_cluster() {
 }
 
 // Lets the calling warp arrive once at `barrier` in every CTA of the cluster: lane r arrives in the
-// CTA of rank r. By all lanes of the warp.
+// CTA of rank r. All lanes of the warp call it.
 template <typename Shape>
 __device__ __forceinline__ void arrive_everywhere(unsigned barrier, unsigned lane) {
   if constexpr (Shape::kCluster > 1) {
@@ -105,14 +106,14 @@ __device__ __forceinline__ void arrive_everywhere(unsigned barrier, unsigned lan
   }
 }
 
-// The index of the work that is drawn as number `number`. Numbers behind the last work stay what
-// they are.
+// The index of the work that is drawn as number `number`. Numbers after the last work are returned
+// unchanged.
 __device__ __forceinline__ int in_order(const WorkParams& work, int number) {
   return work.order == nullptr || number >= work.count ? number : work.order[number];
 }
 
-// This CTA's part of work `index`. Works are numbered set by set, where a set is `work.set` groups
-// of heads whose K and V fit into L2 together. Within a set the tile rows come in launch order
+// This CTA's part of work `index`. Works are numbered set by set, and a set is `work.set` groups of
+// heads whose K and V fit into L2 together. Within a set the tile rows come in launch order
 // (longest first), and all groups of the set come before the next row. So index = start of the set
 // + order * groups of the set + group in the set; only the last set may be smaller. The ranks of a
 // cluster divide a work by tile rows (group_rows > 1) or by heads.
@@ -138,13 +139,14 @@ __device__ __forceinline__ Work<static_cast<TileOrder>(Shape::kTileOrder)> find_
                                  tile::DistinctBatches<Shape>::kCount>(
       params, static_cast<unsigned>(order * work.group_rows), static_cast<unsigned>(head), batch);
   // The rows of a cluster are neighbours with the same tiles (attention/plan/group.h checks it), so
-  // every CTA uses the tiles of the first row. The last row may lie behind Sq; nothing of it is
-  // read or written.
+  // every CTA uses the tiles of the first row. The last row may be beyond Sq; then it is neither
+  // read nor written.
   if (rows_apart) row.row += rank;
   return {batch, head, row};
 }
 
-// Steps of a row of `tiles` tiles. A step takes kBlocks tiles; the last one may have fewer.
+// The number of steps of a row with `tiles` tiles. A step takes kBlocks tiles; the last one may
+// have fewer.
 template <int kBlocks>
 __device__ __forceinline__ int steps_of(int tiles) {
   return (tiles + kBlocks - 1) / kBlocks;
