@@ -18,7 +18,7 @@ namespace annulus::batch {
 // The problem, with defaults filled in.
 AppendProblem with_defaults(AppendProblem problem);
 
-// The frequency of each pair as turns for each position. A whole turn is 2^64, and whole turns are
+// The frequency of each pair in turns per position. A whole turn is 2^64, and whole turns are
 // dropped.
 std::vector<std::uint64_t> turns_of(const Rotary& rotary);
 

@@ -22,8 +22,7 @@ using attention::KernelConfig;
 
 inline constexpr std::int64_t kElementBytes = 2;  // bytes of an element of Q, K, V and O
 
-// The classes of requests. Each class has a kernel of its own (batch_plan.h defines where a class
-// ends).
+// The classes of requests, as batch_plan.h defines them. Each class has a kernel of its own.
 enum class RequestClass { kFewQueries, kManyQueries };
 
 struct ShippedBatchConfig {

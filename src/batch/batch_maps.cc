@@ -19,8 +19,7 @@ struct Axis {
   std::int64_t stride;
 };
 
-// Strides of a tensor map are positive and below 2^40 bytes. The stride of a single entry is not
-// used.
+// Strides of a tensor map are positive and below 2^40 bytes. A single entry's stride is not used.
 void check_axis(const char* tensor, const Axis& axis) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 40) / kElementBytes;
   if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMost)) return;

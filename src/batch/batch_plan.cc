@@ -64,8 +64,7 @@ struct TypicalSteps {
   std::vector<StepRequest> one;      // the longest request alone
 };
 TypicalSteps typical_steps(const BatchBounds& most) {
-  // If there are more requests than this, they are dealt out evenly, whatever the length of parts
-  // is.
+  // If there are more requests than this, they are dealt out evenly with any length of parts.
   constexpr std::int64_t kMostListed = 1024;
   const std::int64_t requests = std::min(most.requests, kMostListed);
   const auto alike = [](std::int64_t count, std::int64_t keys) {
@@ -230,8 +229,8 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
     layout.slots = std::min(whole_parts + rows_of_one * split, all_parts);
   }
   layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
-  // Kernels store the number of a work in 31 bits. A work of combine_parts is a group of rows of
-  // states.
+  // Kernels store the number of a work in 31 bits. A work of combine_parts is a group of state
+  // rows.
   const std::int64_t state_rows =
       pattern::product(layout.slots, packing.row_columns * layout.slot_rows);
   if (layout.works > kInt / packing.row_columns || state_rows > kInt) {

@@ -33,8 +33,7 @@ struct Packing {
   std::int64_t head_tiles = 1;    // tiles for a group's heads
   std::int64_t tile_queries = 1;  // queries in a tile
   std::int64_t columns = 1;       // Hkv * head_tiles
-  // The columns that share a row of the lists because they see the same keys: either all columns,
-  // or one.
+  // The columns that share a row of the lists because they see the same keys: all, or one.
   std::int64_t row_columns = 1;
 };
 // The packing in which all columns share a row.
@@ -113,8 +112,7 @@ BatchPlanData make_plan(const BatchProblem& problem, const BatchOptions& options
 // The kernels that a runner of such a plan loads.
 std::vector<jit::KernelSpec> kernels_of(const BatchPlanData& plan);
 
-// A request with the most rows and keys as a Problem, for the rules and the code that batches share
-// with problems.
+// A request with the most rows and keys as a Problem, for rules that batches share with problems.
 Problem largest_request(const BatchProblem& problem);
 
 }  // namespace annulus::batch

@@ -24,8 +24,7 @@ void check_stride(const char* tensor, const char* axis, std::int64_t stride);
 void check_row_dim(const char* name, std::int64_t dim, std::int64_t most);
 // Checks a tensor [rows, heads, dim] of such rows.
 void check_rows(const char* name, const void* data, const RowStrides& strides);
-// Throws for strides that were left 0, for a tensor that is read: all rows or all heads would be
-// the same.
+// Throws if strides of a tensor that is read were left 0: all rows or all heads would be the same.
 void check_given(const char* name, const RowStrides& strides, std::int64_t rows,
                  std::int64_t heads);
 // Checks that no elements of a tensor [rows, heads, dim] that is written overlap.

@@ -23,11 +23,12 @@ namespace annulus::pattern {
 // Which keys a range of query positions sees.
 //   all     every query of the range sees the key
 //   any     some query does
-//   doubt   keys of `any` but not of `all` for which `all` and `any` are only bounds: two operands of an
-//           & or | each see the key from some queries only, and whether these are the same is not
-//           known. All other keys are exact: in `all`, outside `any`, or seen by some queries only.
-//   mixed   the part of `doubt` that has a grain, if one was given: any `grain` neighbours in one of its intervals
-//           hold both a visible and an invisible pair. No two of its intervals touch.
+//   doubt   keys of `any` but not of `all` for which `all` and `any` are only bounds: two operands
+//           of an & or | each show the key to some queries only, and it is not known whether these
+//           are the same queries. All other keys are exact: in `all`, outside `any`, or seen by
+//           some queries only.
+//   mixed   a part of `doubt`; empty without a grain. Any `grain` neighbours in one of its
+//           intervals hold both a visible and an invisible pair. No two of its intervals touch.
 // Without a grain, leaves have no doubt, ~ adds none, and a range of one query has none at all.
 struct Bounds {
   IntervalSet all;

@@ -26,8 +26,8 @@ struct RowsParams {
   const void* data;
   long long row, head;
 };
-// The destination of rows: Q itself, or the pages of K or of V. A row is at page x `page` + row x
-// `row`.
+// The destination of rows: Q itself, or the pages of K or of V. `page`, `row` and `head` are
+// strides.
 struct PlacesParams {
   void* data;
   long long page, row, head;
@@ -54,8 +54,8 @@ struct AppendParams {
   PlacesParams k;
   PlacesParams v;
 
-  // Places by slots: one of the two arrays is given. `rows` points to the number of rows, unless it
-  // is null.
+  // Places by slots: one of the two arrays is given. `rows` points to their number, unless it is
+  // null.
   const long long* slots;
   const int* slots_32;
   const int* rows;

@@ -354,8 +354,7 @@ ANNULUS_ON_BOTH unsigned status_of(int request, Rule rule) {
   return static_cast<unsigned>(request) * 16u + rule;
 }
 
-// Limits on the keys that single rows of Q may see, in addition to the pattern. Either array may be
-// null.
+// Limits on the keys that single rows of Q see, in addition to the pattern. Either may be null.
 struct RowLimits {
   const int* row_end;  // a row sees only keys before this one
   // A row sees only those of its request's newest 64 keys whose bits are set; bit i is for the i-th

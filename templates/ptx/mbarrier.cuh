@@ -36,8 +36,7 @@ __device__ __forceinline__ void arrive(unsigned barrier) {
 }
 
 // mapa and mbarrier.arrive: PTX 8.0, sm_90. Arrives at the barrier at the offset `barrier` in the
-// CTA of rank `rank` of the cluster, which may be this CTA. It orders reads only, as described
-// above.
+// CTA of rank `rank` of the cluster, which may be this CTA. It orders reads only (see above).
 __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
   if constexpr (kReleaseToCluster) {
     asm volatile(

@@ -20,8 +20,7 @@ struct FollowingKeys {
   __device__ __forceinline__ void make_opaque() { ptx::make_opaque(first); }
 };
 
-// Columns whose keys are neighbours among the keys of this rank, if keys are interleaved between
-// ranks.
+// Columns of neighbouring keys of this rank, if keys are interleaved between ranks.
 struct InterleavedKeys {
   const kernels::Interleave& interleave;
   int k_position;  // position of the request's key 0

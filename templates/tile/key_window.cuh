@@ -70,8 +70,7 @@ class KeyWindow {
                 "lanes share the units of a step evenly");
 
  public:
-  // For steps from 0 to before `steps`. All lanes of a warp call this constructor and the functions
-  // below.
+  // For steps 0 to `steps` - 1. All lanes of a warp call this and the functions below.
   __device__ __forceinline__ KeyWindow(const kernels::BatchParams& params,
                                        const kernels::KeyPlaces& places,
                                        const kernels::BatchRow& row, const KeyOf& key_of, int steps,

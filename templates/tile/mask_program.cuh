@@ -39,8 +39,7 @@ __device__ __forceinline__ int slots_of(MaskOp op) {
 template <typename Answer, typename Context, typename Leaf>
 __device__ __forceinline__ Answer run_mask_program(const int* begin, const Context& context,
                                                    const Leaf& leaf) {
-  // The stack, its top first. It is made of registers that are moved, because registers cannot be
-  // indexed.
+  // The stack, its top first. It is registers that are moved, because registers have no index.
   Answer top(false), second(false), third(false), fourth(false);
   const int* at = begin;
 #pragma unroll 1

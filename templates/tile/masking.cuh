@@ -80,8 +80,7 @@ struct IsProgram<Mask, Void<decltype(Mask::kProgram)>> {
   enum : bool { kIs = Mask::kProgram };
 };
 
-// Like hide_others(), for a long visible() whose code should be in the kernel only once for all
-// rows.
+// Like hide_others(), for a long visible() whose code is in the kernel once for all rows.
 template <int kRowTiles, int kPieces, typename Visible>
 __device__ __forceinline__ void hide_others_in_loop(float (&scores)[kRowTiles][kPieces][4],
                                                     const Visible& visible) {
@@ -112,8 +111,7 @@ struct LanePlace {
   int column;
 };
 
-// Hides the keys that do not exist: the keys from `keys_left` on, counted from the tile's first
-// key.
+// Hides the keys that do not exist: the keys from `keys_left` on, counted from the tile's start.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4], LanePlace lane,
                                           int keys_left) {

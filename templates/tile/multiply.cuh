@@ -89,8 +89,7 @@ __device__ __forceinline__ void multiply_scores(float (&scores)[kRowTiles][kColu
       for (int i = 0; i < 4; ++i) scores[r][c][i] = 0.0f;
     }
   }
-  // The loop is fully unrolled, so that ptxas loads the fragments of later steps during earlier
-  // products.
+  // The loop is fully unrolled, so that ptxas loads the fragments of later steps earlier.
 #pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
     unsigned a[kRowTiles][4];

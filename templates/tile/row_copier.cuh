@@ -41,8 +41,7 @@ class RowCopier {
                 "the rows of a pass are part of a unit, or some units");
 
  public:
-  // `data` is the start of the request or of its pages, for the current head. `row_bytes` is below
-  // 2^31.
+  // `data` is the start of the request or its pages, for one head. `row_bytes` is below 2^31.
   __device__ __forceinline__ RowCopier(const char* data, long long row_bytes, unsigned thread)
       : row_(static_cast<int>(thread / Layout::kPhases)),
         data_(data + thread % Layout::kPhases * 16 + row_ % kUnit * row_bytes),

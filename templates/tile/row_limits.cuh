@@ -21,8 +21,7 @@ __device__ __forceinline__ RowBits limited_columns(const kernels::BatchParams& p
   const int q_row = tile.q_row + row.query;
   const int end = limits.row_end != nullptr ? limits.row_end[q_row] : tile.keys;
   const unsigned long long tree = limits.tree_bits != nullptr ? limits.tree_bits[q_row] : ~0ull;
-  // With interleaved keys, positions need divisions, whose registers would add up if all were done
-  // at once.
+  // With interleaved keys, positions need divisions, and all at once would take many registers.
   constexpr int kAtOnce = kInterleaved ? 8 : kColumns / 4;
   unsigned bits = 0;
 #pragma unroll kAtOnce

@@ -112,8 +112,7 @@ struct DistinctBatches<Shape, Void<decltype(Shape::kDistinctBatches)>> {
   enum : int { kCount = Shape::kDistinctBatches };
 };
 
-// The number of the list of a head, for a batch of the launch, if no selection made one for each
-// head.
+// The number of a head's list, for a batch of the launch, if no selection made lists.
 template <int kDistinctBatches>
 __device__ __forceinline__ long long list_of(const kernels::AttentionParams& params, unsigned head,
                                              long long batch) {

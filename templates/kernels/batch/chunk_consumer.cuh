@@ -106,8 +106,7 @@ class ChunkConsumer {
     return static_cast<int>(number / 32 * 16 + number % 32 / 4) + 8 * half;
   }
 
-  // Turns the products of the step at place_ into scores for softmax, and releases the keys of the
-  // step.
+  // Turns the products of the step at place_ into scores for softmax, and releases the step's keys.
   __device__ __forceinline__ void finish(float (&scores)[1][kPieces][4],
                                          const ChunkWork& work) const {
     const unsigned told = shared_ + Layout::kSteps + place_.stage * Layout::kStepBytes;

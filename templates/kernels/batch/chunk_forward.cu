@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       tile::finish_packed_scores<Shape, Mask, ScoreMod>(
           scores, params, row, present, lane, [&](int r, int half) {
             int packed = warp_row + static_cast<int>(lane / 4) + 16 * r + 8 * half;
-            // The value is opaque, so that no row's query and head are kept in registers during all
+            // The value is opaque, so that no row's query and head stay in registers during all
             // tiles.
             ptx::make_opaque(packed);
             return tile::PackedRow(params, row, column, packed);

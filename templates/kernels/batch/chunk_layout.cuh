@@ -34,8 +34,7 @@ struct ChunkLayout {
     kQueriesFree = kQueriesFull + ptx::kBarrierBytes,
     kStageBarriers = kQueriesFree + ptx::kBarrierBytes,
     kStageBarrierBytes = 4 * ptx::kBarrierBytes,
-    // For each stage: the first key of its step, whether the step is masked, and which of its keys
-    // exist.
+    // For each stage: the first key of its step, whether the step is masked, and which keys exist.
     kSteps = kStageBarriers + Shape::kStages * kStageBarrierBytes,
     kStepBytes = 32,
     // There are two works, because the next one begins while the previous one is finished.

@@ -95,8 +95,7 @@ class ChunkProducer {
     return stride != 0 ? index : 0;
   }
 
-  // Stores the work for the consumers and for this warp. `column` is counted among the columns of
-  // the row.
+  // Stores the work for the consumers and for this warp. `column` counts the row's columns.
   __device__ __forceinline__ void describe(ChunkWork* to, const BatchWork& work, int column) const {
     if (lane_ < static_cast<int>(sizeof(BatchRow) / 4)) {
       reinterpret_cast<int*>(&to->row)[lane_] =

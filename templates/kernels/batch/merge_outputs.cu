@@ -187,8 +187,7 @@ __global__ void __launch_bounds__(kMergeThreads, kMergeResident)
   if (number >= rows) return;
 
   const RowInputs<Shape> row(params, number, head);
-  // The result may overwrite the first input, because all threads of the row have read the input's
-  // numbers.
+  // The result may overwrite the first input, because all threads of the row have read it.
   __syncwarp(0xffu << (threadIdx.x % 32 / kRowThreads * kRowThreads));
   const long long merged_at = number * params.merged_lse_row + head * params.merged_lse_head;
   if constexpr (Shape::kCarryOut) {

@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
     const long long slots_before = slots + of_slots.before;
     const long long joined_before = joined + of_joined.before;
     // The bounds of lengths also bound these numbers (src/batch/batch_plan.cc), so nothing is cut
-    // off here.
+    // off.
     const bool fits = works_before + row.parts <= tables.most_works &&
                       (!is_joined || slots_before + row.parts <= tables.most_slots);
     if (at < row_count) {

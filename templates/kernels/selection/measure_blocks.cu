@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   for (int current = 0; current < row.count; ++current) {
     const tile::ColumnTile entry = row.tile(current);
     const int first_column = entry.column * kColumns;
-    // There is only one buffer, so all warps must have read the last tile before the next is
-    // copied.
+    // There is one buffer, so all warps must have read the last tile before the next copy.
     __syncthreads();
     keys.template start<kColumns>(key_tile, first_column, params.key_begin, params.key_count);
     ptx::commit_copies();

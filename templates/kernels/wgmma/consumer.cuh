@@ -43,8 +43,7 @@ class Consumer {
     kRows = rows_of_work<Shape>(),
     kQueryInRegisters = Shape::kQueryInRegisters,
     kStoreBarrier = 8,  // + the number of the consumer
-    // Sums of 8-bit products have to be short. If the output is not promoted, P V is computed in
-    // parts.
+    // Sums of 8-bit products must be short. Without promotion, P V is computed in parts.
     kInParts = Element::kBytes == 1 && Shape::kPromoteSteps == 0,
     // A large output is rescaled before the next product with V is started, not after the previous
     // product has ended. The correction of step j is then applied in step j + 1.

@@ -121,8 +121,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
           words[i] = find_word(step, i);
         }
       }
-      // The first row of a box, counted from params.key_begin, at which the tensor maps of K and V
-      // begin.
+      // The first row of a box, counted from params.key_begin, the start of the tensor maps of K
+      // and V.
       const auto first_row = [&](int box) {
         const int number = box * kCluster + rank_in_cluster<Shape>();
         int column;
