@@ -53,7 +53,7 @@ static void wrong_problems(void) {
   REFUSED(softcap, NAN, ANNULUS_INVALID_ARGUMENT, "softcap is nan");
   REFUSED(pattern, "cuasal", ANNULUS_PARSE, "column 1: unknown name 'cuasal'; did you mean");
   REFUSED(pattern, "", ANNULUS_PARSE, "the text ends");
-  REFUSED(pattern, "topk(2)", ANNULUS_UNSUPPORTED, "not known in this version");
+  REFUSED(pattern, "topk(2)", ANNULUS_UNSUPPORTED, "not supported in this version");
   REFUSED(pattern, "blocks(\"/no/such/file\")", ANNULUS_FILE, "/no/such/file");
   REFUSED(pattern, "blocks()", ANNULUS_PARSE, "there is none");
 #undef REFUSED

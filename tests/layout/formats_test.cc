@@ -363,7 +363,7 @@ TEST_CASE("npy files are NumPy's, and others are refused") {
   refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (6,), }", "1 dimensions");
   refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (2, 4), }", "6 bytes");
   refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (-2, -3), }",
-                 "no whole number");
+                 "not a whole number");
   refused_header("{'descr': '|b1', 'fortran_order': False, }", "missing key");
   refused_header("{'descr': '|b1', 'shape': (2, 3), 'shape': (2, 3)}", "repeated");
   refused_header("{'descr': '|b1", "without an end");

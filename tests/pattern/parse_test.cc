@@ -212,7 +212,7 @@ TEST_CASE("errors name the column") {
 
 TEST_CASE("words of later versions are unsupported, not unknown") {
   for (const char* name : {"topk", "softcap", "alibi", "scale", "bias", "sink_logit"}) {
-    refused("causal & " + std::string(name) + "(1)", 10, "not known in this version",
+    refused("causal & " + std::string(name) + "(1)", 10, "not supported in this version",
             ErrorCode::kUnsupported);
   }
 }
