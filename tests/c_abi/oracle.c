@@ -202,7 +202,7 @@ static void states(void) {
   b.version = ANNULUS_STATE_VERSION;
   b.rows = 1;
   CHECK_FAILS(annulus_state_merge(&a, &b, &a), ANNULUS_INVALID_ARGUMENT, "do not merge");
-  CHECK_FAILS(annulus_state_merge(&a, &a, &b), ANNULUS_INVALID_ARGUMENT, "no place");
+  CHECK_FAILS(annulus_state_merge(&a, &a, &b), ANNULUS_INVALID_ARGUMENT, "does not fit");
   b.rows = -1;
   CHECK_FAILS(annulus_state_clear(&b), ANNULUS_INVALID_ARGUMENT, "-1 rows of 2");
   b.rows = INT64_MAX;
