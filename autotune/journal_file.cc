@@ -67,7 +67,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   const base::FileResult read = base::try_read_private_file(files_, folder, base::FolderUse::kOwn,
                                                             name, tuned::kMaxJournalBytes, &bytes);
   if (!read.ok()) {
-    log_.write(base::LogLevel::kWarning, "the journal '{}' is passed over: cannot {} it: {}", path,
+    log_.write(base::LogLevel::kWarning, "the journal '{}' is skipped: cannot {} it: {}", path,
                read.step, base::describe_private(read));
     return pass_over();
   }
@@ -86,7 +86,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   if (found) why = tuned::why_other_subject(found->subject, subject);
   if (!why.empty()) {
     // It may belong to another driver or build, so the user need not do anything.
-    log_.write(base::LogLevel::kInfo, "the journal '{}' is passed over: {}", path, why);
+    log_.write(base::LogLevel::kInfo, "the journal '{}' is skipped: {}", path, why);
     return pass_over();
   }
   if (found->whole_bytes < bytes.size()) {
@@ -153,7 +153,7 @@ void JournalFile::end(bool keep) {
   write(tuned::last_line());
   if (file_ < 0 || is_there()) return;
   log_.write(base::LogLevel::kWarning,
-             "the journal '{}' is not kept: somebody removed it while the search ran", path_);
+             "the journal '{}' is not kept: a user removed it while the search ran", path_);
 }
 
 void JournalFile::give_up() {

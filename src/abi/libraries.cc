@@ -291,7 +291,7 @@ LibraryReports report_libraries(const LibrarySearch& search) {
 }
 
 std::string compile_ahead_remedy() {
-  return "compile kernels ahead where there is NVRTC, with `annulus warm --shapes FILE --into "
+  return "compile kernels ahead on a machine with NVRTC, with `annulus warm --shapes FILE --into "
          "DIR`, "
          "or by running the program there once with ANNULUS_CACHE_DIR=DIR, and name DIR here in "
          "ANNULUS_KERNELS";

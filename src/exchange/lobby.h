@@ -18,7 +18,7 @@ World fill_lobby(const Self& self, Socket listener, std::optional<Nonce> nonce);
 [[noreturn]] void turn_all_away(const Self& self, Socket listener, std::optional<Nonce> nonce,
                                 const Refusal& refusal);
 
-// Waits until every rank is connected to all others, then sends all of them the go.
+// Waits until every rank is connected to all others, then sends kGo to all of them.
 void lead(const Self& self, World* world);
 
 }  // namespace annulus::exchange

@@ -115,8 +115,8 @@ void follow(const Self& self, World* world) {
   if (named != std::vector<int>{0}) {
     throw Error(ErrorCode::kCommunication, not_within(named, self, kReached));
   }
-  base::fail(ErrorCode::kCommunication, "rank 0 of {} has not let {} go within {} ms", world->ranks,
-             self.name(), self.options.deadline.count());
+  base::fail(ErrorCode::kCommunication, "rank 0 of {} has not sent {} the start within {} ms",
+             world->ranks, self.name(), self.options.deadline.count());
 }
 
 }  // namespace

@@ -204,8 +204,8 @@ std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& reque
   try {
     function = load(context_, obtained.kernel, compiler_->version());
   } catch (const Error& error) {
-    // Another process has stored it meanwhile, and the driver may refuse that file as any other
-    // file on disk.
+    // Another process stored this kernel meanwhile. The driver may refuse it like any other file
+    // on disk, so it is compiled here.
     if (obtained.origin != Origin::kDisk || error.code() != ErrorCode::kDevice) throw;
     context_->tally().add(base::Count::recovered_kernels);
     obtained = build_kernel(*disk_, request.key, /*replace=*/true, build);

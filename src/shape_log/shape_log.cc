@@ -116,9 +116,10 @@ ShapeLog::ShapeLog(ShapeLogOptions options, std::shared_ptr<ShapeCounts> counts,
   try {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error& error) {
-    noted_->write_once(log_, fmt::format("the shape log '{}' is written at the device's end alone, "
-                                         "as the system refuses a thread: {}",
-                                         options_.path, error.what()));
+    noted_->write_once(log_,
+                       fmt::format("the shape log '{}' is written only when the device is closed, "
+                                   "as the system refuses a thread: {}",
+                                   options_.path, error.what()));
   }
 }
 

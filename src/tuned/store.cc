@@ -335,7 +335,7 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
   if (!fits) {
     *problem = fmt::format(
         "'{}' would hold more than the {} tuned results that are read from one folder; export them "
-        "to a pack, which is used as it lies, and empty the folder",
+        "to a pack, which is used without importing it, and empty the folder",
         path, kMaxEntries);
     return std::nullopt;
   }

@@ -329,7 +329,7 @@ static void nowhere_to_keep(const annulus_problem* problem) {
   options.tuned_path = "/nowhere/a.pack";
   CHECK_OK(annulus_device_open(&options, &device));
   CHECK_FAILS(annulus_tuning_create(device, problem, NULL, &tuning), ANNULUS_FILE,
-              "their search path has no folder, and packs take none");
+              "their search path has no folder, and results cannot be added to packs");
   CHECK_OK(annulus_device_close(device));
 }
 

@@ -249,7 +249,7 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
       if (!std::ranges::all_of(plan.launches, [&](const attention::LaunchPlan& launch) {
             return launch.config == choice.config;
           })) {
-        base::fail(ErrorCode::kUnsupported, "its tiles forbid the configuration '{}'",
+        base::fail(ErrorCode::kUnsupported, "its tiles do not allow the configuration '{}'",
                    candidate.config);
       }
       require_workspace(plan.workspace.bytes, options);
