@@ -140,7 +140,7 @@ void JournalFile::write(const std::string& line) {
 void JournalFile::stop_writing(std::int64_t code) {
   stopped_ = true;
   log_.write(base::LogLevel::kWarning,
-             "the journal '{}' is not written to any more, and the search goes on: {}", path_,
+             "the journal '{}' is not written to any more, and the search continues: {}", path_,
              code == 0 ? "nothing could be written" : base::describe_errno(code));
   files_.truncate(file_, whole_);  // if this fails, the next search cuts the incomplete line off
   if (whole_ == 0) remove();

@@ -32,7 +32,7 @@ const LibraryNames kSimulatorNames = {
     {},
     {},
     "it is a part of Annulus that can be left out: build it with ANNULUS_SIMULATOR=ON and install "
-    "its file beside libannulus.so, or name its folder in ANNULUS_LIBRARY_PATH",
+    "its file next to libannulus.so, or name its folder in ANNULUS_LIBRARY_PATH",
     true};
 
 // Fills one slot. POSIX guarantees that a symbol's address may be copied into a function pointer.
@@ -302,7 +302,8 @@ std::string nvrtc_remedies() {
          "of "
          "CUDA 12), which is found in nvidia/cu13/lib and nvidia/cuda_nvrtc/lib of the "
          "site-packages below ~/.local/lib, /usr/local/lib, /usr/lib and /opt/conda/lib; or with "
-         "tools/get_nvrtc of Annulus's source tree; or name its folder, such as that of a virtual "
+         "tools/get_nvrtc of Annulus's source tree; or name its folder, such as the lib folder of "
+         "a virtual "
          "environment, in ANNULUS_LIBRARY_PATH; or do without it: " +
          compile_ahead_remedy();
 }

@@ -229,7 +229,7 @@ TEST_CASE("too few ranks, ranks that are none and deadlines that are none are re
           ErrorCode::kInvalidArgument);
     const Thrown blamed = thrown_by([&] { first.regroup({.without = {first.rank()}}); });
     CHECK(blamed.code == ErrorCode::kCommunication);
-    CHECK(blamed.text.find("it was at fault, and the others go on without it") !=
+    CHECK(blamed.text.find("it was at fault, and the others continue without it") !=
           std::string::npos);
     CHECK(hear_each_other(first));
     if (first.rank() == 1) return;

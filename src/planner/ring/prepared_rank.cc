@@ -197,8 +197,7 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
   const std::vector<std::string> said = say_to_all(*rank, [&] {
     if (planner.context->device() != rank->context()->device() ||
         planner.context->handle() != rank->context()->handle()) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the communicator is of {} and the ring is asked of {}",
+      base::fail(ErrorCode::kInvalidArgument, "the communicator belongs to {} and the ring to {}",
                  rank->context()->info().name, planner.context->info().name);
     }
     if (shards.ranks() != rank->info().ranks) {
