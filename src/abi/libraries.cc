@@ -302,8 +302,7 @@ std::string nvrtc_remedies() {
          "of "
          "CUDA 12), which is found in nvidia/cu13/lib and nvidia/cuda_nvrtc/lib of the "
          "site-packages below ~/.local/lib, /usr/local/lib, /usr/lib and /opt/conda/lib; or with "
-         "tools/get_nvrtc of Annulus's source tree; or name its folder, such as the lib folder of "
-         "a virtual "
+         "tools/get_nvrtc of Annulus's source tree; or name its folder, such as one in a virtual "
          "environment, in ANNULUS_LIBRARY_PATH; or do without it: " +
          compile_ahead_remedy();
 }

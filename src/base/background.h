@@ -1,8 +1,7 @@
 #ifndef ANNULUS_BASE_BACKGROUND_H_
 #define ANNULUS_BASE_BACKGROUND_H_
 
-// Runs work on other threads than the caller's: threads of the host, or a few threads of the
-// library.
+// Runs work on other threads: threads of the host, or a few threads of the library.
 //
 //   Background background;                      // uses the library's threads
 //   background.start([shared] { shared->compile(); }, [shared] { shared->give_up(); });
@@ -24,9 +23,8 @@ class Background {
 
   // Runs `task` on another thread. If the executor destroys the task without calling it, calls
   // `dropped`. At most one of the two is called, once, on any thread, possibly the caller's.
-  // Neither is called if the process ends before. Neither may throw. Throws the exceptions of the
-  // executor, and Error{kOutOfMemory} if the system refuses the first thread; then neither is
-  // called.
+  // Neither is called if the process ends before. Neither may throw. Throws what the executor
+  // throws, and Error{kOutOfMemory} if the system refuses the first thread; then neither is called.
   void start(Task task, Task dropped) const;
 
   // Whether the process has begun to end. Then tasks must not call any function of the program.

@@ -17,11 +17,9 @@ struct Environment {
   std::string tuned{};    // ANNULUS_TUNED: search path of tuned results, separated by ':'
   std::string device{};   // ANNULUS_DEVICE: "cuda:0", "sim:sm_80", ...
   std::string log{};      // ANNULUS_LOG: "error", "warning", "info" or "debug"
-  // ANNULUS_LIBRARY_PATH: folders to search first for libcuda, libnvrtc and libnccl, separated by
-  // ':'
+  // ANNULUS_LIBRARY_PATH: first folders for libcuda, libnvrtc and libnccl, separated by ':'
   std::string library_path{};
-  // ANNULUS_REQUIRE_GPU: "1" or "0"; with "1", simulated devices are refused
-  std::string require_gpu{};
+  std::string require_gpu{};  // ANNULUS_REQUIRE_GPU: "1" or "0"; "1" refuses simulated devices
   std::string simulator_options{};  // ANNULUS_SIMULATOR_OPTIONS: options of simulated devices
   std::string visible_devices{};    // CUDA_VISIBLE_DEVICES, for simulated devices
   std::string nccl_host_id{};  // NCCL_HOSTID: the host that ranks report, for simulated devices

@@ -49,8 +49,7 @@ class FileSystem {
   // Releases the lock at once. Closing the file releases it only if no child of this process was
   // forked meanwhile: the child would have the same open file, and so the lock (flock(2)).
   virtual int unlock(int file);
-  // Maps the first `bytes` bytes of a file, read-only. The mapping stays when the file is closed.
-  // Requires: bytes > 0.
+  // Maps the first `bytes` > 0 bytes, read-only. The mapping stays when the file is closed.
   virtual int map(int file, std::size_t bytes, const void** data);
   virtual void unmap(const void* data, std::size_t bytes);
 };
@@ -80,15 +79,14 @@ using CheckHead =
 // Writes to a temporary file in the same folder, synchronises it and renames it to `path`. So a
 // reader sees the complete old or the complete new file, even after a crash of the process or the
 // machine. After an error `path` is unchanged and the temporary file is removed. The name of a
-// temporary file is ".annulus-" and 16 random digits. A killed writer leaves its temporary file
-// behind, and sweep_temporaries() removes it.
+// temporary file is ".annulus-" and 16 random digits. If a writer is killed, sweep_temporaries()
+// removes its file.
 FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
                           std::span<const std::byte> bytes, unsigned mode);
 
 // Removes the caller's temporary files that killed writers left in an open folder. A file is
-// removed if it is an hour older than `newest`, a file in the folder that was just written. The
-// time of that file is used because the clock of the file server may differ from this machine's
-// clock by hours.
+// removed if it is an hour older than `newest`, a file in the folder that was just written. Its
+// time is used because the file server's clock may differ by hours.
 void sweep_temporaries(FileSystem& files, int folder, const std::string& newest);
 
 // The time at which the file was last modified, in seconds since 1970, by the clock of the file
@@ -97,21 +95,18 @@ std::optional<std::int64_t> modified_time(FileSystem& files, int folder, const s
 
 // Reading and writing for callers that need the file. They throw Error{kFile}. They throw
 // Error{kInvalidFile} if the file is larger than max_bytes, or if it is not a regular file: a
-// device or a pipe is never replaced. If the path is a link, the file that it refers to is
-// replaced.
+// device or a pipe is never replaced. If the path is a link, its target is replaced.
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
                                  std::int64_t max_bytes);
 // Reads a file like read_file(), but checks the head first, before max_bytes is checked. A file
-// larger than half of the machine's memory is refused in the same way as a file larger than
-// max_bytes. Also throws Error{kOutOfMemory}.
+// larger than half of the machine's memory is refused too. Also throws Error{kOutOfMemory}.
 std::vector<std::byte> read_checked_file(FileSystem& files, const std::string& path,
                                          std::int64_t max_bytes, const CheckHead& check);
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
 
 // Throws now what write_file_atomically() would throw later. It is for long work whose result goes
-// to a file. It does not change the file. The disk may still become full before the file is
-// written.
+// to a file. It does not change the file. The disk may still fill up later.
 void check_can_write(FileSystem& files, const std::string& path);
 
 // For example "No such file or directory" for -ENOENT.

@@ -17,8 +17,7 @@
 
 namespace annulus::base {
 
-// The allocator of arrays and objects. They are created where an error can be thrown, so they do
-// not use the reserve.
+// The allocator of arrays and objects. They can throw, so they need no reserve.
 template <typename T>
 struct JsonAllocator {
   using value_type = T;

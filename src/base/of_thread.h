@@ -12,14 +12,12 @@
 
 // Declares a thread variable without a destructor, of a few words. It is in the block that each
 // thread has from its beginning. By default, the variables of a library that dlopen() opened are
-// allocated at their first use. A process has about 1500 bytes of this space for all libraries that
-// it opens.
+// allocated at their first use. A process has about 1500 bytes of it for all such libraries.
 #define ANNULUS_THREAD_LOCAL [[gnu::tls_model("initial-exec")]] thread_local
 
 namespace annulus::base {
 
-// For large objects and for objects with a destructor, which glibc would register with an
-// allocation.
+// For large types, and types with destructors, which glibc would register with an allocation.
 //
 // Returns this thread's T for `Tag`. It is created at its first use and destroyed when the thread
 // ends; in the main thread it stays until the process ends. Throws std::bad_alloc if there is no

@@ -1,8 +1,7 @@
 #ifndef ANNULUS_BASE_PRIVATE_FOLDER_H_
 #define ANNULUS_BASE_PRIVATE_FOLDER_H_
 
-// Opens a folder whose contents will be trusted. This succeeds only if no user other than its owner
-// can write to it.
+// Opens a folder whose contents will be trusted, if only its owner can write to it.
 
 #include <cstdint>
 #include <string>
@@ -26,9 +25,9 @@ enum class FolderUse {
 int open_private_folder(FileSystem& files, const std::string& path, FolderUse use,
                         const std::string& remedy, std::string* problem);
 
-// Reads a file of such a folder. After the folder became private, only its owner could add files,
-// but older files may belong to another user. Returns -EPERM if the file belongs to another user,
-// or if other users may write to it.
+// Reads a file of such a folder. Only its owner can add files, but older files may belong to
+// another user. Returns -EPERM if the file belongs to another user, or if other users may write to
+// it.
 FileResult try_read_private_file(FileSystem& files, int folder, FolderUse use,
                                  const std::string& name, std::int64_t max_bytes,
                                  std::vector<std::byte>* bytes);

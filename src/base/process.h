@@ -26,8 +26,8 @@ class ProcessMark {
   unsigned generation_;
 };
 
-// Shares an object that has a thread. In a child of fork() the object is not destroyed, because its
-// destructor would wait for that thread.
+// Shares an object that has a thread. In a child of fork() it is not destroyed, because that would
+// wait for the thread.
 template <typename T>
 std::shared_ptr<T> share_in_process(std::unique_ptr<T> object) {
   return std::shared_ptr<T>(object.release(), [mark = ProcessMark()](T* own) {

@@ -15,7 +15,7 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
 
 // Writes the first two words, low word first, of each of the counters {counter[0] + i, counter[1],
-// ...}, for i from 0 on. Several counters are computed at once, which is several times as fast.
+// ...}, for i from 0 on. Several counters are computed at once.
 void philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key,
             std::span<std::uint64_t> out);
 

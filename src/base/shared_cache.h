@@ -51,8 +51,8 @@ class SharedCache {
   // make() returns a Pointer that is not null. bytes_of(*pointer) returns the bytes that count
   // against the limit. Both run without the lock. make() must not request the same key, because it
   // would wait for itself. If make() throws, every thread that waited for it gets the exception,
-  // and the next call tries again. There is one exception: if make() was ended by its own caller's
-  // limit of work or cancellation, a thread that waited makes the value itself.
+  // and the next call tries again. Exception: if make() was ended by its own caller's limit of work
+  // or cancellation, a thread that waited makes the value itself.
   template <typename Make, typename BytesOf>
   Pointer get(const Key& key, const Make& make, const BytesOf& bytes_of) {
     std::optional<std::promise<Pointer>> promise;
@@ -85,8 +85,8 @@ class SharedCache {
     }
     try {
       Pointer value = make();
-      // All memory for keep() is allocated here. After the lock is taken nothing can fail, so map_
-      // and order_ always contain the same entries.
+      // Allocates all memory for keep(), because nothing may fail while the lock is held: map_ and
+      // order_ always contain the same entries.
       MadeList made{{nullptr, value, bytes_of(*value)}};
       MadeList dropped;
       {
@@ -146,8 +146,8 @@ class SharedCache {
     Pointer value;
     std::int64_t bytes = 0;
   };
-  // A node moves between lists without an allocation. Dropped values go to a list of the caller, so
-  // that they are destroyed after the lock is released, because that may take long.
+  // A node moves between lists without an allocation. Dropped values go to a list of the caller, to
+  // be destroyed after the lock is released, because that may take long.
   using MadeList = std::list<Made>;
   struct Entry {
     bool made = false;
