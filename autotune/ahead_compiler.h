@@ -48,7 +48,7 @@ class AheadCompiler {
   std::mutex mutex_;  // guards the members below, except the threads
   std::condition_variable wanted_;
   std::deque<attention::KernelConfig> queue_;
-  std::unordered_set<std::string> begun_;  // by the configuration's text
+  std::unordered_set<std::string> begun_;  // the texts of these configurations
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

@@ -45,7 +45,7 @@ struct RowFeatures {
 struct HostRows {
   std::vector<std::uint16_t> o;  // [rows, Dv], empty with carry_out
   std::vector<float> lse;        // [rows] with want_lse
-  HostState state;               // used with carry_out
+  HostState state;               // set with carry_out
 };
 
 // These rows on a device. Throws Error{kOutOfMemory, kDevice}.
@@ -71,7 +71,7 @@ struct DeviceRows {
 // problem requires is repeated on the device. Scales are 1.
 struct HostOperands {
   std::vector<std::uint8_t> q, k, v;
-  HostState state_in;  // used with carry_in; some rows are empty
+  HostState state_in;  // set with carry_in; some rows are empty
 
   // Requires: all tensors have all their elements.
   HostInputs inputs(const Problem& problem) const;

@@ -61,7 +61,7 @@ class JournalWorkbench : public Workbench {
   std::string default_config_;
   std::function<void(const tuned::Finding&)> found_;
   std::map<std::string, std::string> dropped_;
-  std::map<std::string, std::vector<double>> tried_;  // by name: the times of the last measurement
+  std::map<std::string, std::vector<double>> tried_;  // [name]: the times of the last measurement
   // The answers of the journal that were not used yet, in their order. A search may repeat a
   // measurement.
   std::map<Question, std::deque<std::vector<std::vector<double>>>> answers_;

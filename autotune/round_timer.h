@@ -57,7 +57,7 @@ class RoundTimer {
   MeasureOptions options_;
   device::Buffer scratch_;  // its size is twice the size of L2
   device::Event start_, end_;
-  std::map<std::string, Ready> ready_;  // by the configuration's text
+  std::map<std::string, Ready> ready_;  // [text of the configuration]
 };
 
 }  // namespace annulus::autotune

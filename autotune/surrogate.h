@@ -57,7 +57,7 @@ class Surrogate {
   // candidates. The column of an observed candidate is the factor's own column.
   std::vector<std::vector<double>> rows_;
   std::vector<double> correction_;  // to each candidate's prior
-  std::vector<double> variance_;    // in units of the squared amplitude
+  std::vector<double> variance_;    // the variance in units of the squared amplitude
   double misfit_ = 0;               // sum of the squares of the whitened observations
 };
 

@@ -73,7 +73,7 @@ class PredictingWorkbench : public Workbench {
   // is dropped, returns the reason.
   virtual std::optional<Dropped> predict(const attention::KernelConfig& config, double* cycles) = 0;
 
-  std::map<std::string, double> cycles_;  // by the configuration's text
+  std::map<std::string, double> cycles_;  // [text of the configuration]
 };
 
 // Predicts cycles from the work that a simulated device counts on parts of the problem,

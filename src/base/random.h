@@ -26,7 +26,7 @@ class Random {
 
   std::uint32_t next();
   std::uint32_t below(std::uint32_t bound);  // uniform in [0, bound); Requires: bound > 0
-  double uniform();                          // in [0, 1)
+  double uniform();                          // uniform in [0, 1)
   float normal();                            // standard normal, by Box and Muller
 
  private:

@@ -152,7 +152,7 @@ class SharedCache {
   struct Entry {
     bool made = false;
     std::shared_future<Pointer> making;  // valid while the value is being made
-    typename MadeList::iterator place;   // in order_; valid after the value was made
+    typename MadeList::iterator place;   // the place in order_; valid after the value was made
   };
   using Map = std::unordered_map<Key, Entry, Hash>;
 

@@ -42,9 +42,9 @@ struct Event {
   std::array<char, kTrackBytes> track = {};  // empty for the host
   std::int64_t start = 0;                    // on the host's clock, or on the device's
   std::int64_t length = 0;
-  std::int64_t queued = 0;  // only for spans of a device
-  std::int32_t clock = 0;   // only for spans of a device
-  std::int32_t thread = 0;  // only for spans of the host
+  std::int64_t queued = 0;  // used for spans of a device
+  std::int32_t clock = 0;   // used for spans of a device
+  std::int32_t thread = 0;  // used for spans of the host
 };
 
 // It records while the bit span::kRecorded is set. The bit changes only under the lock.

@@ -28,10 +28,10 @@ struct DeviceInfo {
   int registers_per_multiprocessor = 0;   // 32-bit registers
   int registers_per_block = 0;
 
-  std::int64_t shared_bytes_per_block = 0;        // without cuFuncSetAttribute
-  std::int64_t shared_bytes_per_block_optin = 0;  // after cuFuncSetAttribute
+  std::int64_t shared_bytes_per_block = 0;        // the limit without cuFuncSetAttribute
+  std::int64_t shared_bytes_per_block_optin = 0;  // the limit after cuFuncSetAttribute
   std::int64_t shared_bytes_per_multiprocessor = 0;
-  std::int64_t shared_bytes_reserved_per_block = 0;  // used by the driver in each block
+  std::int64_t shared_bytes_reserved_per_block = 0;  // the part of each block that the driver uses
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
 

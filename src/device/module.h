@@ -53,9 +53,9 @@ class Module : public std::enable_shared_from_this<Module> {
 // The attributes of a kernel, as the driver reports them.
 struct FunctionAttributes {
   int max_threads_per_block = 0;  // limited by its launch bounds and registers
-  int registers = 0;              // per thread
-  int shared_bytes = 0;           // static
-  int local_bytes = 0;            // per thread: spills and arrays
+  int registers = 0;              // registers of each thread
+  int shared_bytes = 0;           // static shared memory
+  int local_bytes = 0;            // spills and arrays of each thread
   int const_bytes = 0;
   int binary_version = 0;  // 80, 90
 };

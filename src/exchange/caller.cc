@@ -155,7 +155,7 @@ class Caller {
   const Address& address_;
   base::FileSystem& files_;
   std::vector<SocketAddress> found_;  // the addresses of a host name
-  Nonce nonce_{};                     // from the meeting file
+  Nonce nonce_{};                     // the nonce in the meeting file
   std::string host_;                  // the host at which rank 0 is reached
   Socket listener_;
   Endpoint endpoint_;  // the address that listener_ listens on

@@ -58,8 +58,8 @@ enum class FrameKind : std::uint32_t {
   kRefusal = 2,
   kMissing = 3,   // the ranks that have not arrived yet; contents: a list
   kRoster = 4,    // the addresses at which all ranks listen; contents: a Roster
-  kReady = 5,     // to rank 0: this rank is connected to all others
-  kGo = 6,        // from rank 0: all ranks are connected
+  kReady = 5,     // reports to rank 0 that this rank is connected to all others
+  kGo = 6,        // rank 0 reports that all ranks are connected
   kGather = 7,    // the bytes of the all-gather with this number
   kPosition = 8,  // a Position on the channel with this number
   kNotice = 9,    // a Notice on the channel with this number

@@ -230,7 +230,7 @@ class Lobby {
   const std::optional<Nonce> nonce_;
   World world_;
   Roster roster_;
-  std::vector<Guests::Arrival> arrived_;  // not checked yet
+  std::vector<Guests::Arrival> arrived_;  // hellos that are not checked yet
   std::vector<int> told_;                 // the missing ranks in the last list that was sent
   TimePoint told_at_ = SteadyClock::now();
   std::vector<int> gave_up_;

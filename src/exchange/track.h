@@ -24,7 +24,7 @@
 namespace annulus::exchange {
 
 struct Place {
-  static constexpr std::int64_t kBefore = -1;   // before the first round
+  static constexpr std::int64_t kBefore = -1;   // the place before the first round
   static constexpr std::int64_t kMeeting = -1;  // the run of a rank whose communicator is not open
   std::int64_t run = 0;
   std::int64_t round = kBefore;

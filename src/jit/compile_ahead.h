@@ -40,10 +40,10 @@ struct AheadFailure {
 
 struct AheadResult {
   std::int64_t compiled = 0;
-  std::int64_t there = 0;              // existed before, from the same compiler
-  std::int64_t left = 0;               // not begun, because `cancelled` returned true
-  std::int64_t bytes = 0;              // the size of the files of compiled and existing kernels
-  std::vector<AheadFailure> failures;  // in the order of jobs
+  std::int64_t there = 0;  // existed before, from the same compiler
+  std::int64_t left = 0;   // jobs that were not begun, because `cancelled` returned true
+  std::int64_t bytes = 0;  // the size of the files of compiled and existing kernels
+  std::vector<AheadFailure> failures;  // sorted by job
 };
 
 // Each job is a different kernel. Throws Error{kInvalidArgument} if the folder is not an absolute

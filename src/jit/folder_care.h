@@ -41,7 +41,7 @@ struct Damaged {
 struct Verified {
   std::int64_t kernels = 0;
   std::int64_t bytes = 0;
-  std::vector<Damaged> damaged;  // in the order of names
+  std::vector<Damaged> damaged;  // sorted by name
 };
 // Reads every file completely.
 Verified verify(const OpenFolder& folder, bool remove);

@@ -14,11 +14,11 @@ namespace annulus::jit {
 
 struct ResourceUsage {
   bool known = false;         // false for PTX, whose registers are allocated when it is assembled
-  int registers = 0;          // per thread
-  int spill_store_bytes = 0;  // per thread, as the next two members
+  int registers = 0;          // registers of each thread
+  int spill_store_bytes = 0;  // bytes of each thread, as in the next two members
   int spill_load_bytes = 0;
   int local_bytes = 0;          // stack frame: spills, and arrays that are indexed at run time
-  int static_shared_bytes = 0;  // per block
+  int static_shared_bytes = 0;  // bytes of each block
   // Warnings of ptxas, such as the C75xx notes about serialised wgmma instructions.
   std::vector<std::string> notes;
 

@@ -185,8 +185,8 @@ class RowOrder {
 
   std::vector<std::int64_t> weights_;  // one for each distinct taker: the number of equal takers
   std::int64_t all_weights_ = 0;
-  std::vector<Atom> atoms_;     // in the shard's order
-  std::vector<Wanted> groups_;  // in the order of their first rows
+  std::vector<Atom> atoms_;     // sorted by row of the shard
+  std::vector<Wanted> groups_;  // sorted by first row
 };
 
 }  // namespace

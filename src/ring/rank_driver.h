@@ -93,7 +93,7 @@ class RankDriver {
   RankPlan plan_;
   bool check_operands_ = false;
   std::optional<Packer> packer_;              // no value if no row is packed
-  std::vector<attention::Forward> launches_;  // in the order of the compute ops
+  std::vector<attention::Forward> launches_;  // one for each compute op, in their order
   std::vector<Step> steps_;                   // [step]
   device::Stream exchange_;                   // empty if the rank exchanges nothing
   std::vector<device::Event> ended_;          // [op]: empty if no op waits for it

@@ -27,8 +27,8 @@
 namespace annulus::ring {
 
 constexpr int kNone = -1;
-constexpr int kOwnKeys = -1;         // in place of a round
-constexpr int kCallersTensors = -1;  // in place of a slot: the rank's own K and V
+constexpr int kOwnKeys = -1;         // stands for the rank's own keys in place of a round
+constexpr int kCallersTensors = -1;  // stands for the rank's own K and V in place of a slot
 
 // A message, from the point of view of one of its sides.
 struct Transfer {

@@ -32,7 +32,7 @@ namespace annulus::shape_log {
 
 // The contents of a file.
 struct LoggedShapes {
-  std::map<std::string, std::int64_t> counts;  // by the line without its count
+  std::map<std::string, std::int64_t> counts;  // [line without its count]
   std::int64_t left_out = 0;
 };
 // Parses a file. Lines without a count, as a user may write them, have the count 0. Returns nothing

@@ -29,7 +29,7 @@ inline constexpr std::size_t kDigestDigits = 32;  // the digits of a digest in a
 // A Selection as numbers, for an entry's origin.
 struct StatedSelection {
   std::int64_t block_rows = 0, block_columns = 0, rule = 0, max_blocks = 0;
-  std::int64_t mass = 0;  // in units of 2^-20
+  std::int64_t mass = 0;  // the share of the mass in units of 2^-20
   std::int64_t pool = 0, stride = 0, coarse_factor = 0, coarse_blocks = 0;
   std::int64_t sink_blocks = 0, diagonal_blocks = 0;
   friend bool operator==(const StatedSelection&, const StatedSelection&) = default;
@@ -78,7 +78,7 @@ struct Entry {
   struct Origin {
     int library_version = 0;  // ANNULUS_VERSION
     int driver_version = 0;   // 13000 is 13.0
-    int nvrtc_version = 0;    // in the same form
+    int nvrtc_version = 0;    // the version in the same form
     int clock_mhz = 0;
     int memory_clock_mhz = 0;
     std::int64_t when = 0;  // seconds since 1970

@@ -67,7 +67,7 @@ class EntryIndex {
   bool goes_first(const Kept& a, const Kept& b) const;
 
   int driver_;
-  std::map<ShapeKey, Kind> kinds_;  // by the key without lengths; no Kind is empty
+  std::map<ShapeKey, Kind> kinds_;  // [key without lengths]; no Kind is empty
 };
 
 }  // namespace annulus::tuned

@@ -41,7 +41,7 @@ struct Listing {
 
 // How a device's folder with more than kMaxEntries is treated.
 enum class Crowded {
-  kIgnored,  // in the same way as in a store
+  kIgnored,  // the folder is ignored, as a store does
   kListed,
 };
 

@@ -29,7 +29,7 @@ std::optional<std::string> why_outside(const attention::KernelConfig& config, co
                                        const attention::DeviceLimits& limits);
 
 struct Space {
-  std::vector<attention::KernelConfig> candidates;  // in the fixed order that decides ties
+  std::vector<attention::KernelConfig> candidates;  // sorted in the fixed order that decides ties
   // The number of configurations that are left out because an equivalent candidate exists: they
   // request fewer resident CTAs, but ptxas would not get more registers.
   int equal = 0;

@@ -63,7 +63,7 @@ struct SearchOptions {
 // A candidate, its static prediction, and its outcome.
 struct Trial {
   attention::KernelConfig config;
-  double predicted = 0;  // in cycles, from the plan alone
+  double predicted = 0;  // the predicted cycles, from the plan alone
   enum class Outcome { kNotTried, kDropped, kTried } outcome = Outcome::kNotTried;
   std::string reason = {};  // the reason, for kDropped
   double time = 0;          // the median, in microseconds or cycles
