@@ -101,7 +101,7 @@ void fail(const CudaTable& table, CUresult code, const char* call,
   const bool sticky = is_sticky(code);
   if (sticky || code == kCudaInvalidPtx || code == kCudaNoBinaryForGpu) {
     if (const std::string detail = simulator_message(table); !detail.empty()) {
-      message += "; the simulator reports: " + detail;
+      message += "; the simulator says: " + detail;
     }
   }
   const ErrorCode kind = code == kCudaOutOfMemory ? ErrorCode::kOutOfMemory

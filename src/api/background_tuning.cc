@@ -30,8 +30,7 @@ std::chrono::steady_clock::duration duration_of(double seconds) {
 void check(const BackgroundTuningOptions& options) {
   if (!(options.ask_again_seconds > 0)) {
     base::fail(ErrorCode::kInvalidArgument,
-               "ask_again_seconds is {}; give the seconds to wait after may_measure returned "
-               "false, more than 0",
+               "ask_again_seconds is {}; give how long to wait after a no, more than 0",
                options.ask_again_seconds);
   }
   if (!(options.time_limit_seconds >= 0)) {
@@ -119,7 +118,7 @@ void TuningWork::pause() {
 void TuningWork::resume() {
   const std::lock_guard lock(mutex_);
   if (pauses_ == 0) {
-    base::fail(ErrorCode::kInvalidArgument, "a background tuning is resumed but not paused");
+    base::fail(ErrorCode::kInvalidArgument, "background tuning is resumed that was not paused");
   }
   --pauses_;
   changed_.notify_all();
@@ -136,9 +135,8 @@ bool TuningWork::wait(double seconds) {
   }
   std::unique_lock lock(mutex_);
   if (runs_on_ == std::this_thread::get_id()) {
-    base::fail(
-        ErrorCode::kInvalidArgument,
-        "a callback of a background tuning waits for the tuning, which waits for the callback");
+    base::fail(ErrorCode::kInvalidArgument,
+               "a callback of a background tuning waits for it, and it waits for its callback");
   }
   woken_ = true;
   changed_.notify_all();

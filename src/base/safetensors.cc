@@ -265,7 +265,7 @@ Safetensors with_bytes(Header header, std::vector<std::byte> bytes, std::string_
 
 void check_prefix(std::size_t file_bytes, std::string_view what) {
   if (file_bytes < kPrefix) {
-    fail(ErrorCode::kInvalidFile, "{}: {} bytes are not a safetensors file", what, file_bytes);
+    fail(ErrorCode::kInvalidFile, "{}: {} bytes are no safetensors file", what, file_bytes);
   }
 }
 

@@ -308,7 +308,7 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem, const BatchOption
   } else if (const auto config = named_for(RequestClass::kManyQueries, named, problem, limits)) {
     base::fail(ErrorCode::kUnsupported,
                "configuration '{}' is not possible here: it is for requests of more than {} "
-               "queries, and no request of this batch has so many",
+               "queries, and none of this batch has so many",
                to_string(*config), few);
   }
   return classes;
@@ -433,7 +433,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   if (options.max_workspace_bytes > 0 && plan.workspace_bytes > options.max_workspace_bytes) {
     base::fail(ErrorCode::kOutOfMemory,
                "a step within the bounds needs {} bytes of workspace in parts of {} keys, and "
-               "max_workspace_bytes is {}; give smaller bounds, especially of the keys of all "
+               "max_workspace_bytes is {}; give smaller bounds, above all of the keys of all "
                "requests together",
                plan.workspace_bytes, plan.classes.front().part_keys, options.max_workspace_bytes);
   }
@@ -487,7 +487,7 @@ void validate(const BatchProblem& given) {
   if (given.block_keys > 0 && most.keys_of_one / given.block_keys >= batch::kMostBlocks) {
     base::fail(ErrorCode::kUnsupported,
                "a request of {} keys has more than {} blocks of {} keys, which is more than a list "
-               "can have; give larger blocks",
+               "is made of; give larger blocks",
                most.keys_of_one, batch::kMostBlocks, given.block_keys);
   }
   batch::check_interleave(given.interleave);
@@ -495,7 +495,7 @@ void validate(const BatchProblem& given) {
     base::fail(
         ErrorCode::kUnsupported,
         "keys are interleaved between {} ranks and requests have lists of blocks of {} keys, "
-        "so a rank has parts of blocks, which no kernel takes; give whole blocks to ranks, each "
+        "of which a rank has parts that no kernel takes; give whole blocks to ranks, each "
         "with a list of its own",
         given.interleave.ranks, given.block_keys);
   }
@@ -510,7 +510,7 @@ void validate(const BatchProblem& given) {
   if (given.block_keys > 0 && most.requests * given.kv_heads > batch::kInt) {
     base::fail(ErrorCode::kUnsupported,
                "{} requests with {} heads of K and V each have more than 2^31 - 1 lists of blocks, "
-               "which is the most that a launch takes; give smaller bounds",
+               "which is what a launch takes; give smaller bounds",
                most.requests, given.kv_heads);
   }
 }
@@ -522,8 +522,7 @@ const char* to_string(BatchRule rule) {
     case BatchRule::kRequests:
       return "more requests than planned, or a negative number";
     case BatchRule::kRows:
-      return "rows of Q that descend, are negative, end beyond the bound, or belong to an earlier "
-             "request";
+      return "rows of Q that descend, are negative, end beyond the bound, or are an earlier one's";
     case BatchRule::kRowsOfOne:
       return "more rows of Q than one request may have";
     case BatchRule::kKeys:
@@ -535,7 +534,7 @@ const char* to_string(BatchRule rule) {
     case BatchRule::kPosition:
       return "positions beyond 2^30";
     case BatchRule::kPage:
-      return "a page number that does not exist";
+      return "a page number that is no page";
     case BatchRule::kBlocks:
       return "a block beyond its keys, or one that is named twice";
     case BatchRule::kRowEnd:

@@ -186,11 +186,10 @@ void check_has_forms(const Pattern& pattern) {
                "sum(...) has no kernel for batches; run its branches with carried states");
   }
   if (pattern.batches() > 1) {
-    base::fail(
-        ErrorCode::kUnsupported,
-        "'{}' shows different pairs to batches, but all requests of a batch see the same; plan "
-        "a batch for each group of requests that see the same",
-        pattern.to_string());
+    base::fail(ErrorCode::kUnsupported,
+               "'{}' shows batches different pairs, but all requests of a batch see the same; plan "
+               "a batch for each group of requests that do",
+               pattern.to_string());
   }
   if (const auto leaf = leaf_without_runs(pattern.node())) {
     base::fail(ErrorCode::kUnsupported,

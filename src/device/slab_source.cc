@@ -42,8 +42,8 @@ abi::CUdeviceptr SlabSource::take(std::size_t bytes) const {
                kRemedy);
   }
   if (memory == nullptr) {
-    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator returned null for {} bytes; {}",
-               bytes, kRemedy);
+    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator has no {} bytes; {}", bytes,
+               kRemedy);
   }
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (address % kAlignment != 0) {

@@ -72,8 +72,8 @@ FittedPlans make_fitting_plans(const Problem& problem, const attention::Choice& 
         "workspace: {} bytes are more than max_workspace_bytes, {}; the {} batches run {} at a "
         "time, and {}: {} bytes",
         before, max_workspace_bytes, problem.batch, form.max_batches,
-        fitted.plans.size() > 1 ? "the state between branches has the rows of a part"
-                                : "the states of split rows are only for a part",
+        fitted.plans.size() > 1 ? "the state between branches is that of a part"
+                                : "the states of split rows are those of a part",
         bytes));
   }
   if (too_large()) {

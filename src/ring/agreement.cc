@@ -104,7 +104,7 @@ void require_agreement(std::span<const Terms> ranks) {
                             base::shortened(value));
     }
     base::fail(ErrorCode::kInvalidArgument,
-               "the ranks do not agree on {}: {}, rank {} {}; give all ranks the same value",
+               "the ranks do not agree on {}: {}, rank {} {}; give all ranks the same",
                ranks[0][term].name, others, join(most->second), base::shortened(most->first));
   }
 }

@@ -125,8 +125,8 @@ TEST_CASE("tensors may stand in any order in the header") {
 }
 
 TEST_CASE("hostile headers") {
-  refused({}, "not a safetensors");
-  refused(std::vector<std::byte>(7), "not a safetensors");
+  refused({}, "no safetensors");
+  refused(std::vector<std::byte>(7), "no safetensors");
   refused(file_of("{}", 0, 3), "claims 3 bytes");
   refused(file_of("{}", 0, UINT64_MAX), "claims");
   refused(file_of("{}", 0, UINT64_MAX - 7), "claims");
@@ -144,10 +144,10 @@ TEST_CASE("hostile headers") {
   refused(file_of("{\"x\":" + entry("U8", "[0]", "[0,0]") +
                       ",\"x\":" + entry("U8", "[0]", "[0,0]") + "}",
                   0),
-          "occurs twice");
+          "there twice");
   refused(file_of("{\"__metadata__\":[]}", 0), "__metadata__");
   refused(file_of("{\"__metadata__\":{\"a\":1}}", 0), "metadata 'a'");
-  refused(file_of("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0), "occurs twice");
+  refused(file_of("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0), "there twice");
 }
 
 TEST_CASE("hostile tensors") {

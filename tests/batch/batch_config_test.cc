@@ -309,16 +309,15 @@ TEST_CASE("a configuration that is none, or is not possible, is refused with the
   };
   const BatchProblem problem = problem_of({64, 64});
   constexpr ErrorCode kWrong = ErrorCode::kInvalidArgument, kNone = ErrorCode::kUnsupported;
-  refused(
-      problem, kA100, "decode m16 n64 w4", kWrong,
-      "'decode m16 n64 w4' is not a configuration of a kernel for batches; shipped for head dims "
-      "64/64 are 'decode m16 n128 w4 s3 q x2', ");
+  refused(problem, kA100, "decode m16 n64 w4", kWrong,
+          "'decode m16 n64 w4' is no configuration of a kernel for batches; shipped for head dims "
+          "64/64 are 'decode m16 n128 w4 s3 q x2', ");
   refused(problem, kA100, "mma m64 n64 w4 s2", kWrong,
           "this build has no kernel 'mma' for batches, but decode, chunk_wgmma and chunk");
   for (const char* text : {",", ", ", " decode m16 n64 w4 s2", "decode m16 n64 w4 s2, ",
                            "decode m16 n64 w4 s2,chunk m64 n64 w4 s2", "decode m16 n64 w4 s2 ",
                            ", decode m16 n64 w4 s2"}) {
-    refused(problem, kA100, text, kWrong, "is not a configuration of a kernel for batches");
+    refused(problem, kA100, text, kWrong, "is no configuration of a kernel for batches");
   }
   refused(problem, kH100, "chunk m64 n64 w4 s2, chunk_wgmma m128 n64 w8 s2", kWrong,
           "'chunk m64 n64 w4 s2' and 'chunk_wgmma m128 n64 w8 s2' are configurations for the same");

@@ -329,7 +329,7 @@ static void nowhere_to_keep(const annulus_problem* problem) {
   options.tuned_path = "/nowhere/a.pack";
   CHECK_OK(annulus_device_open(&options, &device));
   CHECK_FAILS(annulus_tuning_create(device, problem, NULL, &tuning), ANNULUS_FILE,
-              "their search path has no folder, and results cannot be added to packs");
+              "their search path has no folder, and packs take none");
   CHECK_OK(annulus_device_close(device));
 }
 
@@ -411,7 +411,7 @@ static void replayed(const annulus_tune_result* result) {
   CHECK_FAILS(annulus_tuning_replay("/nowhere/a.journal", NULL, NULL, &tuning), ANNULUS_FILE,
               "/nowhere/a.journal");
   CHECK_FAILS(annulus_tuning_replay(result->path, NULL, NULL, &tuning), ANNULUS_INVALID_FILE,
-              "is not a journal");
+              "is no journal");
   CHECK_FAILS(annulus_tuning_replay(NULL, NULL, NULL, &tuning), ANNULUS_INVALID_ARGUMENT,
               "journal");
 }

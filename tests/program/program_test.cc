@@ -142,7 +142,7 @@ TEST_CASE("explain knows what GPUs that are not here would be given") {
   const Outcome text = annulus_with("explain --brief -S 4096 -D 128 -p causal --device sm_89");
   CHECK(text.code == 0);
   CHECK(text.out.find("l40s, sm_89, not here: NVIDIA L40S") != std::string::npos);
-  refused("explain -S 64 --device h101", 2, "'h101' is not the name of a known GPU");
+  refused("explain -S 64 --device h101", 2, "'h101' names no GPU");
   refused("explain --requests 1/64 --device h100", 2, "sim:sm_90a");
 }
 

@@ -73,7 +73,7 @@ void check_inputs(const Problem& problem, const HostInputs& inputs) {
   const HostState* state = inputs.state_in;
   if (state == nullptr) {
     base::fail(ErrorCode::kInvalidArgument,
-               "the problem carries a state in, and the oracle was not given one");
+               "the problem carries a state in, and the oracle was given none");
   }
   check_host_state("that the oracle carries in", *state, query_rows, problem.dim_v);
 }

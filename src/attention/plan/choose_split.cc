@@ -61,7 +61,7 @@ std::optional<std::string> why_no_parts(const SplitQuestion& question) {
     return "not split, as rows or keys are several segments";
   }
   if (question.group.rows > 1) {
-    return "not split, as CTAs of a cluster take whole neighbouring rows";
+    return "not split, as CTAs of a cluster take neighbouring ones whole";
   }
   return std::nullopt;
 }
@@ -141,7 +141,7 @@ SplitChoice choose_split(const SplitQuestion& question, int parts, int max_parts
   const double short_row =
       kLeastGain * static_cast<double>(whole.tiles()) / question.limits.multiprocessors;
   if (static_cast<double>(whole.longest_row) < short_row) {
-    return {{}, "not split, as the longest is short compared with the work of each multiprocessor"};
+    return {{}, "not split, as the longest is short beside what each multiprocessor has to do"};
   }
   return cheapest_split(question, whole, short_row, max_parts);
 }

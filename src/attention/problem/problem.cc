@@ -73,10 +73,9 @@ void check_tensor(const Tensor& tensor) {
     std::int64_t reach = 0;
     if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
         !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMax / 8 - span) {
-      base::fail(
-          ErrorCode::kInvalidArgument,
-          "the {} stride of {} is {} elements over {} steps, which is beyond the address space",
-          axis.name, tensor.name, axis.stride, axis.extent);
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} stride of {} is {} elements over {} steps, which leaves the address space",
+                 axis.name, tensor.name, axis.stride, axis.extent);
     }
     span += reach;
   }
@@ -323,7 +322,7 @@ void validate(const Problem& problem) {
   check_count("kv_heads (Hkv)", problem.kv_heads, 1, kMaxHeads);
   if (problem.heads % problem.kv_heads != 0) {
     base::fail(ErrorCode::kInvalidArgument,
-               "{} query heads are not a multiple of {} key/value heads; every key head must serve "
+               "{} query heads are no multiple of {} key/value heads; every key head must serve "
                "the same number of query heads",
                problem.heads, problem.kv_heads);
   }

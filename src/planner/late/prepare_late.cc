@@ -164,7 +164,7 @@ PreparedLate Planner::prepare_late(const Request& request) const {
     background.start([job] { job->compile(); },
                      [job] { job->refuse("the host's executor dropped the task"); });
   } catch (const std::exception& error) {
-    job->refuse(fmt::format("it cannot be compiled on another thread: {}", error.what()));
+    job->refuse(fmt::format("it cannot be compiled beside the caller: {}", error.what()));
   }
   return made;
 }

@@ -87,12 +87,12 @@ int max_fragment_registers(const KernelConfig& any) {
 // Why a CTA cannot have such numbers of warps, rows and heads, or nullopt.
 std::optional<std::string> why_no_such_cta(const WgmmaConfig& config, std::int64_t element_bytes) {
   if (config.warps != 4 && config.warps != 8 && config.warps != 12) {
-    return fmt::format("{} warps: 4, 8 or 12 may compute", config.warps);
+    return fmt::format("{} warps: 4, 8 or 12 compute", config.warps);
   }
   const int warpgroups = config.warpgroups();
   if (config.heads != 1 && config.heads != warpgroups) {
-    return fmt::format("{} heads for {} warpgroups: a CTA has one head, or one for each warpgroup",
-                       config.heads, warpgroups);
+    return fmt::format("{} heads for {} warpgroups: one, or one for each", config.heads,
+                       warpgroups);
   }
   if (config.tile_rows * config.heads != warpgroups * 64) {
     return fmt::format("{} rows of {} heads for {} warps: four warps own 64 rows", config.tile_rows,
