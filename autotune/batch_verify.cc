@@ -26,7 +26,7 @@ using batch::RequestClass;
 using batch::StepRequest;
 
 constexpr std::int64_t kPartKeys = 128;  // the shortest possible parts
-constexpr std::int64_t kLongest = 300;   // in keys; three parts, of which the last is incomplete
+constexpr std::int64_t kLongest = 300;   // keys of three parts, the last incomplete
 constexpr std::int64_t kMiddle = 77;
 // Limits of the work of the oracle and the simulator for one request: pairs of a query and a key
 // over all heads, and keys.

@@ -123,8 +123,8 @@ void JournalFile::begin(int folder, const std::string& stem, const base::Json& s
   write(tuned::first_line(subject));
 }
 
-// Nothing is synchronised to the disk. What a killed process wrote is in the file. After a crash of
-// the machine, an incomplete line is detected by its digest.
+// The file is not synchronised to the disk. Lines of a killed process stay in the file. After a
+// crash of the machine, an incomplete line is detected by its digest.
 void JournalFile::write(const std::string& line) {
   if (file_ < 0 || stopped_) return;
   for (std::size_t done = 0; done < line.size();) {

@@ -29,7 +29,7 @@ class JournalFile {
 
   // The findings from before this search began.
   const tuned::Journal& before() const { return before_; }
-  // The path of the file. Empty if there is none, or if a user has removed it.
+  // The path of the file. Empty if there is no file, or if a user has removed it.
   std::string path() const { return is_there() ? path_ : std::string(); }
 
   void add(const tuned::Finding& finding);

@@ -41,7 +41,7 @@ constexpr int kAttempts = 4;
 // The number of candidates that are announced to the workbench in advance.
 constexpr std::size_t kForeseen = 8;
 
-using Times = std::vector<std::vector<double>>;  // in the form of Workbench::measure()
+using Times = std::vector<std::vector<double>>;  // the times of Workbench::measure()
 
 // Measures configurations together with the default, and repeats measurements made while the device
 // was disturbed. A whole measurement is judged by a median. Leaving out only the rounds in which
@@ -337,7 +337,8 @@ class Search {
         std::clamp(options_.final_micros / micros, std::min(kAlways, most), most));
   }
 
-  // Measures as many of these candidates, the best first, as fit in the device's memory at a time.
+  // Measures the best of these candidates, up to the number that fits in the device's memory at
+  // once.
   double measure_fitting(std::vector<std::size_t>* indices, int rounds) {
     while (true) {
       try {
@@ -378,7 +379,7 @@ class Search {
     if (!workbench_.exact() && !finalists.empty() && ended) {
       ended = !stopped() && until_stopped([&] { default_time = measure_finalists(&finalists); });
     }
-    sort(&finalists);  // by their last measurements, even if a stop ended them
+    sort(&finalists);  // the last measurements count, even if a stop ended them
     const auto most = static_cast<std::size_t>(options_.max_finalists);
     if (finalists.size() > most) finalists.resize(most);
     result_.complete = ended;

@@ -40,7 +40,7 @@ struct Gathered {
 // entry or a pack. The first bytes of a file determine its kind. Each file is taken once, in the
 // order of the paths and then of names. Files are read wherever they are, even if other users may
 // write to them, because only a document is made from them. Throws Error{kFile} if a path cannot be
-// read, and Error{kInvalidFile} if it is none of these kinds, each with the path. If a limit is
+// read, and Error{kInvalidFile} if the file has another kind, each with the path. If a limit is
 // reached, further files are not read, and left_out gets one line for the first of them.
 void gather(base::FileSystem& files, const std::string& path, Gathered* gathered);
 

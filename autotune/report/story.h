@@ -38,7 +38,7 @@ struct Story {
   std::vector<Step> steps;
 
   // The trials, other than the default, that were measured in the final rounds and with the other
-  // state of L2. If there are none, the best trials, at most five. The winner is one of them unless
+  // state of L2. Without such trials: at most five, the best. The winner is one of them unless
   // it is the default.
   std::vector<std::size_t> finalists() const;
 };

@@ -29,7 +29,7 @@ constexpr std::size_t kTrackBytes = 24;
 template <std::size_t bytes>
 void keep(std::array<char, bytes>* to, std::string_view text) noexcept {
   std::size_t length = std::min(text.size(), bytes - 1);
-  // A UTF-8 character is never cut: bytes of the form 10xxxxxx continue a character.
+  // A UTF-8 character is never cut: bytes from 0x80 to 0xbf continue a character.
   while (length < text.size() && length > 0 && (text[length] & 0xC0) == 0x80) --length;
   // memcpy must not get null, which an empty text has
   std::copy_n(text.data(), length, to->data());

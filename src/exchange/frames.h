@@ -5,7 +5,7 @@
 // little-endian.
 //
 // The rank that connects sends a hello first. Nothing else is read from it until the hello shows
-// that it is a rank of this session:
+// the session token of this rendezvous:
 //
 //   0        8         12     16      20      24        88        104    108        160
 //   | magic  | version | rank | ranks | token | token   | nonce   | port | host,    |

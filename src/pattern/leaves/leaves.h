@@ -17,7 +17,7 @@
 
 namespace annulus::pattern::leaves {
 
-// A std::variant of all these types except the first, a placeholder that allows leaves.def to put a
+// A std::variant of all these types except the first, which is not a leaf: leaves.def puts a
 // comma before each type.
 template <typename... Leaves>
 struct AnyOf;
