@@ -24,7 +24,7 @@
 namespace annulus::tile {
 
 // Transposes `from`, kKeys rows of kDim columns, to `to`, kDim rows of kKeys columns, in pieces of
-// 32 keys by 16 columns. kWarps warps divide the pieces; this warp is number `warp`.
+// 32 keys by 16 columns. kWarps warps divide the columns; this warp is number `warp`.
 template <int kKeys, int kDim, int kWarps>
 __device__ __forceinline__ void transpose_bytes(unsigned from, unsigned to, unsigned warp,
                                                 unsigned lane) {
@@ -40,17 +40,20 @@ __device__ __forceinline__ void transpose_bytes(unsigned from, unsigned to, unsi
   // Lane l addresses row l % 8 of matrix l / 8. Matrices 0 and 1 hold the first 16 keys, 2 and 3
   // the others; `column` is the row of the result that the lane addresses.
   const unsigned column = lane % 8 * 2 + ((lane % 8 / 4) ^ (lane / 8 % 2));
-#pragma unroll 2
-  for (unsigned piece = warp; piece < kKeys / 32 * (kDim / 16); piece += kWarps) {
-    const unsigned keys = piece / (kDim / 16);
-    const unsigned columns = piece % (kDim / 16);
-    unsigned words[4];
-    ptx::load_matrices_transposed(words, from + From::chunk(keys * 32 + lane, columns));
-    ptx::store_matrices(to + To::chunk(columns * 16 + column, keys * 2 + lane / 16),
-                        ptx::permute_bytes(words[0], words[1], first),
-                        ptx::permute_bytes(words[0], words[1], second),
-                        ptx::permute_bytes(words[2], words[3], first),
-                        ptx::permute_bytes(words[2], words[3], second));
+  // A warp takes whole columns of pieces, since the addresses of pieces above one another differ by
+  // numbers that are known to the compiler.
+#pragma unroll 1
+  for (unsigned columns = warp; columns < kDim / 16; columns += kWarps) {
+#pragma unroll
+    for (unsigned keys = 0; keys < kKeys / 32; ++keys) {
+      unsigned words[4];
+      ptx::load_matrices_transposed(words, from + From::chunk(keys * 32 + lane, columns));
+      ptx::store_matrices(to + To::chunk(columns * 16 + column, keys * 2 + lane / 16),
+                          ptx::permute_bytes(words[0], words[1], first),
+                          ptx::permute_bytes(words[0], words[1], second),
+                          ptx::permute_bytes(words[2], words[3], first),
+                          ptx::permute_bytes(words[2], words[3], second));
+    }
   }
 }
 

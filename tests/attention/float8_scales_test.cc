@@ -74,6 +74,19 @@ TEST_CASE("scales of V may all be as small or as large as fp32 has them") {
   }
 }
 
+TEST_CASE("a promoted sum follows scales of V that grow after it") {
+  if (!has_kernels()) return;
+  constexpr std::int64_t kBlock = 64;
+  Problem problem = test::problem_of(70, 24 * kBlock, 64, 64, dense());
+  problem.dtype = Dtype::kFloat8E4M3;
+  problem.scale_blocks.v = kBlock;
+  Case c = test::make_case(problem, 12);
+  for (std::size_t block = 0; block < c.scale_v.size(); ++block) {
+    c.scale_v[block] = 1.0f + static_cast<float>(block % 24) / 4;
+  }
+  check(c, test::run_case(device(), c));
+}
+
 TEST_CASE("scores are right up to 2^24 in base 2, and beyond O is NaN and never looks right") {
   if (!has_kernels()) return;
   for (const bool folded : {true, false}) {

@@ -197,8 +197,9 @@ struct Products {
 TEST_CASE("where nothing is promoted, products with V come 32 columns at a time") {
   if (!has_kernels() || !device().info().simulated) return;
   for (const Products& products : {Products{128, 128, "wgmma8 m128 n128 w8 s2", 4, 4},
-                                   Products{128, 128, "wgmma8 m128 n128 w8 s3", 4, 4 * 4},
-                                   Products{192, 128, "wgmma8 m128 n128 w8 s2", 6, 4 * 4},
+                                   Products{128, 128, "wgmma8 m128 n128 w8 s3", 4, 4},
+                                   Products{128, 128, "wgmma8 m128 n96 w8 s4", 4, 3 * 4},
+                                   Products{192, 128, "wgmma8 m128 n128 w8 s2", 6, 4},
                                    Products{192, 192, "wgmma8 m128 n96 w8 s2", 6, 3 * 6},
                                    Products{256, 256, "wgmma8 m128 n64 w8 s2", 8, 2 * 8}}) {
     CAPTURE(products.config);

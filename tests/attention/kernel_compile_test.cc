@@ -185,6 +185,7 @@ std::vector<Case> every_case() {
     if (family.element_bytes != 1) continue;
     at.features.dtype_o = at.features.dtype;
     at.features.dtype = Dtype::kFloat8E4M3;
+    at.features.head_scales = false;
     at.features.scale_block = 32;  // the most scales that a thread holds
   }
   return cases;

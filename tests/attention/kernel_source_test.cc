@@ -84,10 +84,13 @@ TEST_CASE("e4m3 brings its scales and the dtype of O") {
   };
   std::string text = source("wgmma8 m128 n128 w8 s2");
   for (const char* part : {"Element = tile::Float8E4M3", "Output = tile::Bfloat16",
-                           "kScaleColumns = 128", "kOutputApart = true"}) {
+                           "kScaleColumns = 0", "kOutputApart = true"}) {
     CAPTURE(part);
     CHECK(has(text, part));
   }
+  problem.carry_in = true;
+  CHECK(has(source("wgmma8 m128 n128 w8 s2"), "kScaleColumns = 128"));
+  problem.carry_in = false;
   problem.dtype_o = Dtype::kFloat16;
   problem.scale_blocks = {32, 256, 64};
   text = source("wgmma8 m128 n128 w8 s2");

@@ -350,7 +350,7 @@ TEST_CASE("e4m3 takes the wgmma8 family, and nothing else does") {
   };
   CHECK(config_of() == "wgmma8 m64 n64 w8 s2 b2 h2");  // heads that share K and V
   problem.kv_heads = 16;
-  CHECK(config_of() == "wgmma8 m128 n128 w8 s2");
+  CHECK(config_of() == "wgmma8 m128 n128 w8 s2 f");
   problem.kv_heads = 4;
   problem.pattern = causal() & strided(8, 2, 64);
   CHECK(config_of() == "wgmma8 m64 n64 w8 s2 b2 h2");

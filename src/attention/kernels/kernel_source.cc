@@ -83,6 +83,8 @@ KernelFeatures features_of(const Problem& problem, kernels::Positions positions,
           .dtype = problem.dtype,
           .dtype_o = problem.output_dtype(),
           .scale_block = std::gcd(problem.scale_blocks.k, problem.scale_blocks.v),
+          .head_scales = problem.scale_blocks.q == 0 && problem.scale_blocks.k == 0 &&
+                         problem.scale_blocks.v == 0,
           .score = score_of(problem),
           .alibi = !problem.score.alibi.empty(),
           .bias = !problem.score.bias.empty(),

@@ -27,6 +27,7 @@ struct KernelFeatures {
   Dtype dtype_o = Dtype::kBfloat16;
   std::int64_t scale_block =
       0;  // keys that share their scales: greatest common divisor of K's and V's block; 0: all keys
+  bool head_scales = true;  // whether Q, K and V have one scale for a head, if any
   kernels::Score score = kernels::Score::kPositiveScale;
   bool alibi = false;
   bool bias = false;

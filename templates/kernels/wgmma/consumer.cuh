@@ -66,7 +66,7 @@ class Consumer {
         warp_(threadIdx.x / 32 % 4),
         lane_(threadIdx.x % 32),
         turns_(consumer),
-        promoted_(shared, consumer) {}
+        promoted_(shared, consumer, kStoreBarrier + static_cast<int>(consumer)) {}
 
   __device__ __forceinline__ void run() {
     turns_.begin();
@@ -235,7 +235,7 @@ class Consumer {
   __device__ __forceinline__ void finish_work(tile::RowState<1>& state,
                                               float (&output)[1][kDimV / 8][4], const Part& part) {
     tile::complete_sums(state);
-    scales_.leave(state, output);
+    scales_.leave(params_, part.work.batch, part.head, state, output);
     const Row& row = part.work.row;
     if (Shape::kSplit && row.slot >= 0) {
       tile::LaneRows in_slot = part.rows;
@@ -288,7 +288,6 @@ class Consumer {
                                          const Row& row, int steps, int batch, int head) {
     unsigned probabilities[kProbabilities][4];
     float correction[1][2];
-    promoted_.begin();
     query_.read(shared_ + Layout::kQueries + consumer_ * Layout::Queries::kBytes, warp_, lane_);
     if constexpr (Shape::kOutputApart && kQueryInRegisters) {
       // Q is in registers now. All lanes must have read their part before one of them lets the next
@@ -351,10 +350,10 @@ class Consumer {
         ptx::hold(output[0]);
         release_values(before);
         if constexpr (!kRescaleFirst) tile::rescale_moved(output, correction);
-        promoted_.rescale(correction);
-        promoted_.step(step, output);
       }
       tile::convert_probabilities<Element>(scores[0], probabilities);
+      // After the conversion, because fewer registers are in use.
+      promoted_.step(step, state, scales_.unit(), output);
     }
     // The last scores are complete, so no product reads Q any more.
     if constexpr (Shape::kOutputApart && !kQueryInRegisters) {
@@ -373,7 +372,7 @@ class Consumer {
       release_values(place_);
     }
     place_.advance();
-    promoted_.end(output);
+    promoted_.end(steps, state, scales_.unit(), output);
   }
 
   const AttentionParams& params_;

@@ -31,20 +31,24 @@ struct WgmmaLayout {
   using Transposed = tile::Panels<Shape::kDimV, Shape::kColumns, kBytes>;
   using Output = tile::Panels<64, Shape::kDimV>;
   static_assert(!kTransposes || Shape::kOutputApart, "O of 16 bits does not fit Q of 8");
+  static_assert(Shape::kPromoteSteps == 0 || Shape::kDimV <= 128, "O takes more than its sum");
   enum : unsigned {
     kQueries = 0,
     kKeys = kQueries + Shape::kConsumers * Queries::kBytes,
     kValues = kKeys + Shape::kStages * Keys::kBytes,
     kTransposed = kValues + Shape::kStages * Values::kBytes,
     kStagesEnd = kTransposed + (kTransposes ? Shape::kStages * Transposed::kBytes : 0),
+    // The promoted output of a consumer, in fp32, and what it is relative to
+    // (kernels/wgmma/promoted_accumulator.cuh). O is staged in the same memory.
+    kPromoted = kStagesEnd,
+    kPromotedBytes = Shape::kPromoteSteps > 0 ? 64 * Shape::kDimV * 4 + 1024 : 0,
     kOutput = Shape::kOutputApart ? kStagesEnd : kQueries,
     // The distance between the outputs of two consumers. If the output has no memory of its own,
     // each consumer stages O in its own part of Q, even if O is smaller than that part.
-    kOutputBytes = Shape::kOutputApart ? Output::kBytes : Queries::kBytes,
-    // The promoted output of a consumer, in fp32 (kernels/wgmma/promoted_accumulator.cuh).
-    kPromoted = kStagesEnd + (Shape::kOutputApart ? Shape::kConsumers * Output::kBytes : 0),
-    kPromotedBytes = Shape::kPromoteSteps > 0 ? 64 * Shape::kDimV * 4 : 0,
-    kBarriers = kPromoted + Shape::kConsumers * kPromotedBytes,
+    kOutputBytes = !Shape::kOutputApart ? Queries::kBytes
+                   : kPromotedBytes > 0 ? kPromotedBytes
+                                        : Output::kBytes,
+    kBarriers = kStagesEnd + (Shape::kOutputApart ? Shape::kConsumers * kOutputBytes : 0),
     // The V that the products of a step read.
     kOperands = kTransposes ? kTransposed : kValues,
     kOperandBytes = kTransposes ? Transposed::kBytes : Values::kBytes,

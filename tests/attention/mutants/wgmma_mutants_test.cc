@@ -24,6 +24,7 @@ enum Kind : int {
   kBlocks,        // two tiles of the list to a step
   kListed,        // likewise, with a list in memory
   kBytes,         // 8-bit elements: V is transposed, and there are scales
+  kHeadScales,    // likewise, with one scale for a head of Q, of K and of V
   kQuery,         // Q in registers
   kTwos,          // clusters of two CTAs, each of which copies half of K and V
   kInParts,       // 8-bit elements whose products with V are made in parts
@@ -44,6 +45,7 @@ constexpr char kTransposer[] = "kernels/wgmma/transposer.cuh";
 constexpr char kTranspose[] = "tile/transpose.cuh";
 constexpr char kSoftmax[] = "tile/softmax.cuh";
 constexpr char kParts[] = "kernels/wgmma/parts.cuh";
+constexpr char kPromoted[] = "kernels/wgmma/promoted_accumulator.cuh";
 constexpr char kScales[] = "kernels/wgmma/scales.cuh";
 constexpr char kFirstScores[] =
     "ptx::fence_products(); start_scores(scores[0], place_); ptx::wait_products<0>();";
@@ -96,9 +98,9 @@ std::vector<Mutant> mutants() {
        {{kConsumer, "ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);",
          "tile::convert_probabilities<Element>(scores[0], probabilities);"},
         {kConsumer,
-         "promoted_.step(step, output); } tile::convert_probabilities<Element>(scores[0], "
+         "rescale_moved(output, correction); } tile::convert_probabilities<Element>(scores[0], "
          "probabilities);",
-         "promoted_.step(step, output); }"}},
+         "rescale_moved(output, correction); }"}},
        kRegisters},
       {"the first scores are read at once",
        {{kConsumer, kFirstScores, "ptx::fence_products(); start_scores(scores[0], place_);"}},
@@ -266,9 +268,9 @@ std::vector<Mutant> mutants() {
        kWrong},
       {"the output is not rescaled",
        {{kConsumer,
-         "      if constexpr (!kRescaleFirst) tile::rescale_moved(output, "
-         "correction);\n      promoted_.rescale",
-         "      promoted_.rescale"}},
+         "release_values(before);\n        if constexpr (!kRescaleFirst) "
+         "tile::rescale_moved(output, correction);",
+         "release_values(before);"}},
        kWrong},
       {"a warp asks half of its rows whether a maximum has moved",
        {{kSoftmax, "correction[r][0] != 1.0f || correction[r][1] != 1.0f",
@@ -357,20 +359,40 @@ std::vector<Mutant> mutants() {
        {},
        kBytes},
       {"promoted sums keep their row max",
-       {{kConsumer, "      promoted_.rescale(correction);\n", ""}},
+       {{kPromoted, "ptx::exp2(load(relative_to(row(half))) - base)", "1.0f"}},
        kWrong,
        {},
        kBytes},
+      {"a promoted sum is written over O before its copy has read it",
+       {{kPromoted,
+         "if (threadIdx.x / 32 % 4 == 0 && ptx::elect()) ptx::wait_stores_read(); "
+         "ptx::sync_threads(barrier_, 128);",
+         ""}},
+       kRaces,
+       {},
+       kBytes},
       {"promoted sums are never added back",
-       {{kConsumer, "    promoted_.end(output);\n", ""}},
+       {{kConsumer, "    promoted_.end(steps, state, scales_.unit(), output);\n", ""}},
        kWrong,
        {},
        kBytes},
       {"consumers promote their output in one place",
-       {{"kernels/wgmma/promoted_accumulator.cuh", "consumer * Layout::kPromotedBytes + ", ""}},
+       {{kPromoted, "consumer_ * Layout::kPromotedBytes + threadIdx", "threadIdx"}},
        kRaces,
        {},
        kBytes},
+      {"the scale of a head of V is not used",
+       {{kScales, "leave_scaled(state, output, of_values * (1 / powers_of_one()));",
+         "leave_scaled(state, output, 1 / powers_of_one());"}},
+       kWrong,
+       {},
+       kHeadScales},
+      {"a head of K has the scale of the head of Q with its number",
+       {{kScales, "scales.k ? checked_scale(scales.k[key_head_of(params, batch, head)]) : 1;",
+         "scales.k ? checked_scale(scales.q[key_head_of(params, batch, head)]) : 1;"}},
+       kWrong,
+       {},
+       kHeadScales},
       {"the sum is that of weighted probabilities",
        {{"tile/scaled_softmax.cuh", "sum += of_group * weights.inverse[g];", "sum += of_group;"}},
        kWrong,
@@ -726,9 +748,10 @@ test::MutantRun run_of(const Mutant& mutant) {
     case kBytes:
     case kInParts:
     case kDrawnOfBytes:
+    case kHeadScales:
       run.options.config = "wgmma8 m128 n64 w8 s2";
       run.problem.dtype = Dtype::kFloat8E4M3;
-      run.problem.scale_blocks = {64, 32, 64};
+      if (mutant.variant != kHeadScales) run.problem.scale_blocks = {64, 32, 64};
       break;
   }
   // Where a wait covers the products of the whole warpgroup, one warp may release for all. This

@@ -28,8 +28,8 @@ std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns, std::int64_t e
 constexpr int kKeysTogether = 512;
 
 // Bytes of shared memory: Q, stages of K and V (V twice for 8-bit elements), O if it has memory of
-// its own, the promoted output, and barriers. WgmmaLayout in templates/kernels/wgmma/work.cuh
-// computes the same on the device.
+// its own, or the promoted output, in whose memory O is staged, and barriers. WgmmaLayout in
+// templates/kernels/wgmma/work.cuh computes the same on the device.
 std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_apart,
                         bool promotes) {
   constexpr std::int64_t kBarrierBytes = 8;
@@ -45,9 +45,12 @@ std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_a
       (transposes ? panel_bytes(dims.v, columns, element) : 0);
   // Each stage also has two entries of a list, which take the bytes of one barrier.
   const std::int64_t barriers = 2 + (transposes ? 7 : 5) * config.stages;
-  return panel_bytes(rows, dims.qk, element) + config.stages * stage +
-         (output_apart ? panel_bytes(rows, dims.v, kOutputBytes) : 0) +
-         (promotes ? rows * dims.v * kSumBytes : 0) + kBarrierBytes * (barriers + kScheduler);
+  constexpr std::int64_t kBytesOfRow = 16;  // what the promoted output is relative to, padded
+  const std::int64_t output = promotes       ? rows * (dims.v * kSumBytes + kBytesOfRow)
+                              : output_apart ? panel_bytes(rows, dims.v, kOutputBytes)
+                                             : 0;
+  return panel_bytes(rows, dims.qk, element) + config.stages * stage + output +
+         kBarrierBytes * (barriers + kScheduler);
 }
 
 std::int64_t shared_bytes_of(const KernelConfig& config, const Dims& dims) {
@@ -68,11 +71,12 @@ std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
 // are the registers that may hold fragments. The rest is for addresses, rows and masks, and with
 // 8-bit elements for scales, which take more if a step has two tiles. Near the bound only masks
 // that compare positions fit, so configurations with Q in registers have a lower bound. With 8-bit
-// elements a few configurations between 160 and 168 spill up to 28 bytes.
+// elements a few configurations between 160 and 168 spill up to 28 bytes, and those of three
+// warpgroups above 104 up to 100 bytes, most of them once for a work.
 int max_fragment_registers(const KernelConfig& any) {
   constexpr int kMax[] = {200, 196, 128};
   constexpr int kMaxWithQuery[] = {200, 180, 104};
-  constexpr int kMaxScaled[] = {188, 168, 92};
+  constexpr int kMaxScaled[] = {188, 168, 124};
   constexpr int kMaxScaledOfTwoTiles[] = {180, 156, 92};
   const WgmmaConfig config = wgmma_config(any);
   constexpr int kMaxOfTwo = 180;  // the number for two CTAs, whose threads have 232 registers

@@ -21,6 +21,13 @@ std::vector<std::string> products(const KernelConfig& any, const KernelFeatures&
   return product_names(features.dtype, scores, values);
 }
 
+// Keys of a tile that share their scales; 0 if all rows of a head do and no state is carried in,
+// since the kernel then reads scales once for a work instead of once for a step.
+std::int64_t scale_columns(const WgmmaConfig& config, const KernelFeatures& features) {
+  if (features.head_scales && !features.carry_in && !features.general) return 0;
+  return std::gcd(std::int64_t{config.tile_columns}, features.scale_block);
+}
+
 }  // namespace
 
 std::vector<std::string> product_names(Dtype dtype, std::int64_t scores, std::int64_t values) {
@@ -52,8 +59,7 @@ jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& featur
       Constant::boolean("kTurns", !config.without_turns),
       Constant::boolean("kDrawsWork", features.draws_work && !features.general)};
   if (any.family->element_bytes == 1) {
-    tile.push_back(Constant::integer(
-        "kScaleColumns", std::gcd(std::int64_t{config.tile_columns}, features.scale_block)));
+    tile.push_back(Constant::integer("kScaleColumns", scale_columns(config, features)));
   }
   const char* entry = config.cluster > 1 ? "wgmma_cluster_forward" : "wgmma_forward";
   jit::KernelSpec spec =
