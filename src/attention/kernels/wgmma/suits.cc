@@ -15,8 +15,8 @@ namespace {
 bool is_wide(const KernelConfig& any) {
   const WgmmaConfig config = wgmma_config(any);
   return config.warps == 12 ||
-         (any.family->element_bytes == 2 && (config.tile_columns > 128 ||
-                                             (config.tile_columns == 80 && config.warps == 8)));
+         (any.family->element_bytes == 2 &&
+          (config.tile_columns > 128 || (config.tile_columns == 80 && config.warps == 8)));
 }
 
 // Whether the kernel reads scales for each step (scale_columns() in source.cc).
