@@ -27,20 +27,23 @@ T directed(F operation, T a, T b, T c = T{}) {
   return result;
 }
 
-float add(float a, float b, float) { return a + b; }
-float subtract(float a, float b, float) { return a - b; }
-float multiply(float a, float b, float) { return a * b; }
-float fused(float a, float b, float c) { return std::fma(a, b, c); }
-float divide(float a, float b, float) { return a / b; }
-float root(float a, float, float) { return std::sqrt(a); }
+constexpr auto add = [](auto a, auto b, auto) { return a + b; };
+constexpr auto subtract = [](auto a, auto b, auto) { return a - b; };
+constexpr auto multiply = [](auto a, auto b, auto) { return a * b; };
+constexpr auto fused = [](auto a, auto b, auto c) { return std::fma(a, b, c); };
+constexpr auto divide = [](auto a, auto b, auto) { return a / b; };
+constexpr auto root = [](auto a, auto, auto) { return std::sqrt(a); };
 
-// The result of an operation with .ftz. An H200 flushes a result that is subnormal before it is
-// rounded to nearest. The manual leaves this open. A result is subnormal before rounding if it is
-// subnormal after rounding toward zero.
-float flushed(float (*operation)(float, float, float), float a, float b, float c) {
-  const float cut = directed<FE_TOWARDZERO>(operation, a, b, c);
+// The result of an operation with .ftz. The manual leaves open whether it is rounded before it is
+// flushed. An H200 flushes a result that is below 2^-126 after rounding to 24 bits with an exponent
+// of unbounded range, so if the exact result is below the tie, 2^-126 - 2^-151. The tie is a number
+// of fp64, so the exact result is below it if the result is that fp64 cuts toward zero.
+template <typename F>
+float flushed(F operation, float a, float b, float c) {
+  const double cut = directed<FE_TOWARDZERO>(operation, static_cast<double>(a),
+                                             static_cast<double>(b), static_cast<double>(c));
   const float value = operation(a, b, c);
-  return std::fabs(cut) < FLT_MIN ? std::copysign(0.0f, value) : value;
+  return std::fabs(cut) < 0x1p-126 - 0x1p-151 ? std::copysign(0.0f, value) : value;
 }
 
 float saturate(float value) {
@@ -48,7 +51,7 @@ float saturate(float value) {
   return value <= 0.0f ? 0.0f : std::fmin(value, 1.0f);  // -0 becomes +0
 }
 
-template <float (*kOperation)(float, float, float)>
+template <const auto& kOperation>
 void add_binary(Set& set, const char* opcode) {
   const auto form = [&](const char* suffix, float (*define)(float, float)) {
     set.form(fmt::format("{}{}.f32", opcode, suffix),

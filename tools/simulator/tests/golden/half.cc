@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/random.h"
 #include "golden/golden.h"
 
 namespace annulus::golden {
@@ -102,13 +103,17 @@ void unary(Set& set, const std::string& opcode, const char* type) {
 double plus(double a, double b) { return a + b; }
 double minus(double a, double b) { return a - b; }
 double times(double a, double b) { return a * b; }
-// .ftz flushes a result that is subnormal before rounding, like an H200.
-double plus_ftz(double a, double b) { return flush(flush(a) + flush(b)); }
-double times_ftz(double a, double b) { return flush(flush(a) * flush(b)); }
+// .ftz of f16 flushes, as an H200 does with f32, a result that is below 2^-14 after rounding to 11
+// bits with an exponent of unbounded range, so if the exact result is below the tie.
+double flush_result(double exact) {
+  return std::fabs(exact) < 0x1p-14 - 0x1p-26 ? std::copysign(0.0, exact) : exact;
+}
+double plus_ftz(double a, double b) { return flush_result(flush(a) + flush(b)); }
+double times_ftz(double a, double b) { return flush_result(flush(a) * flush(b)); }
 double plus_sat(double a, double b) { return saturate(a + b); }
 double times_sat(double a, double b) { return saturate(a * b); }
 double fma_ftz(double a, double b, double c) {
-  return flush(multiply_add(flush(a), flush(b), flush(c)));
+  return flush_result(multiply_add(flush(a), flush(b), flush(c)));
 }
 double fma_sat(double a, double b, double c) { return saturate(multiply_add(a, b, c)); }
 double fma_relu(double a, double b, double c) { return relu(multiply_add(a, b, c)); }
@@ -127,6 +132,21 @@ void add_shared_forms(Set& set, const char* type) {
   unary<T, magnitude>(set, "abs", type);
 }
 
+// Adds products a b of which many lie between 2^-14 - 2^-26 and 2^-14, where it matters whether a
+// result is rounded before it is flushed.
+void add_close_to_normal(Set& set) {
+  set.form(
+      "mul.ftz.f16 close to 2^-14", "mul.ftz.f16 d, a, b;",
+      +[](F16 a, F16 b) { return to_f16(times_ftz(a.value(), b.value())); });
+  base::Random random(14);
+  std::vector<u64>& in = set.all().back().in;
+  for (std::size_t i = 0; i < in.size(); i += 2) {
+    const double a = 1.0 + random.below(1u << 10) * 0x1p-10;
+    in[i] = to_f16(a * 0x1p-7).bits;
+    in[i + 1] = to_f16((random.below(2) ? -0x1p-7 : 0x1p-7) / a).bits;
+  }
+}
+
 }  // namespace
 
 void add_half(Set& set) {
@@ -141,6 +161,7 @@ void add_half(Set& set) {
   binary<F16, plus_sat>(set, "add.sat", "f16");
   binary<F16, times_sat>(set, "mul.sat", "f16");
   ternary<F16, fma_ftz>(set, "fma.rn.ftz", "f16");
+  add_close_to_normal(set);
   ternary<F16, fma_sat>(set, "fma.rn.sat", "f16");
   // The relative error is at most 2^-9.9 and the absolute error at most 2^-10.987. In the subnormal
   // range half a unit of 2^-24 is added for the final rounding.

@@ -8,26 +8,22 @@
 namespace annulus::simulator {
 namespace {
 
+// .ftz flushes a result that is below 2^-126 after rounding to 24 bits with an exponent of
+// unbounded range, as an H200 does. The product with kRaise is rounded so. If an operand becomes
+// infinite by it, the result is 0 or not subnormal, and is kept.
+constexpr float kRaise = 0x1p64f;
+
 template <bool kFlush>
 struct Fp32 {
   static float in(float value) { return kFlush ? flush(value) : value; }
   static float out(float value) { return canonical(kFlush ? flush(value) : value); }
-  // `tiny` means that the exact result is below the smallest normal number. `value` is that result
-  // after rounding, which may be the smallest normal number.
-  static float out(float value, bool tiny) {
+  // `raised` is kRaise times the result.
+  static float out(float value, float raised) {
+    const bool tiny = std::fabs(raised) < 0x1p-126f * kRaise;
     return canonical(kFlush && tiny ? std::copysign(0.0f, value) : value);
   }
 };
 
-// Whether |product + addend| < 2^-126, in every rounding mode. Requires: the product is exact. If
-// the sum is rounded to 2^-126 or -2^-126, sum - addend is exact. Then the product minus this
-// difference is the part that rounding removed. Its sign differs from the sign of the sum if the
-// exact result is smaller.
-inline bool tiny_sum(double product, double addend) {
-  const double sum = product + addend;
-  const double rest = product - (sum - addend);
-  return std::fabs(sum) < 0x1p-126 || (std::fabs(sum) == 0x1p-126 && rest * sum < 0);
-}
 template <bool kFlush>
 struct AddFloat {
   float operator()(float a, float b) const {
@@ -45,8 +41,7 @@ struct MulFloat {
   float operator()(float a, float b) const {
     const float x = Fp32<kFlush>::in(a);
     const float y = Fp32<kFlush>::in(b);
-    const double exact = static_cast<double>(x) * static_cast<double>(y);
-    return Fp32<kFlush>::out(x * y, std::fabs(exact) < 0x1p-126);
+    return Fp32<kFlush>::out(x * y, x * kRaise * y);
   }
 };
 template <bool kFlush>
@@ -55,8 +50,7 @@ struct FmaFloat {
     const float x = Fp32<kFlush>::in(a);
     const float y = Fp32<kFlush>::in(b);
     const float z = Fp32<kFlush>::in(c);
-    const double product = static_cast<double>(x) * static_cast<double>(y);
-    return Fp32<kFlush>::out(__builtin_fmaf(x, y, z), tiny_sum(product, z));
+    return Fp32<kFlush>::out(__builtin_fmaf(x, y, z), __builtin_fmaf(x * kRaise, y, z * kRaise));
   }
 };
 template <bool kFlush>
@@ -64,10 +58,7 @@ struct DivFloat {
   float operator()(float a, float b) const {
     const float x = Fp32<kFlush>::in(a);
     const float y = Fp32<kFlush>::in(b);
-    // If a quotient of two fp32 numbers is below 2^-126, it is smaller by 2^-150 or more. So it is
-    // still below after rounding to fp64.
-    const double quotient = static_cast<double>(x) / static_cast<double>(y);
-    return Fp32<kFlush>::out(x / y, std::fabs(quotient) < 0x1p-126);
+    return Fp32<kFlush>::out(x / y, x * kRaise / y);
   }
 };
 template <bool kFlush>
@@ -201,7 +192,8 @@ struct NarrowRelu {
     return result.bits & 0x8000u ? T{0} : result;
   }
 };
-// .ftz of f16. As in fp32, a result is flushed if it is subnormal before rounding.
+// .ftz of f16. As in fp32, a result is flushed if it is subnormal after rounding with an exponent
+// of unbounded range. The tie between the largest such result and 2^-14 is rounded up.
 template <typename T, typename F>
 struct NarrowFlushed {
   static T signed_zero(T value) { return T{static_cast<std::uint16_t>(value.bits & 0x8000u)}; }
@@ -210,7 +202,7 @@ struct NarrowFlushed {
   T operator()(S... s) const {
     const T result = Narrow<T, F>{}(flushed(s)...);
     const double exact = F{}(static_cast<double>(widen(flushed(s)))...);
-    return std::fabs(exact) < 0x1p-14 ? signed_zero(result) : result;
+    return std::fabs(exact) < 0x1p-14 - 0x1p-26 ? signed_zero(result) : result;
   }
 };
 template <typename T2, typename F>
