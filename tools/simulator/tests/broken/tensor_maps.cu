@@ -21,6 +21,22 @@ extern "C" __global__ void broken(const u32* in, u32* out, const __grid_constant
   out[threadIdx.x] = tile[threadIdx.x];
 }
 
+// KERNEL tensor_box_stored_before_0
+// A box that is stored begins at a negative coordinate, which only a box that is loaded may have.
+// EXPECT invalid operand
+// LAUNCH map=1
+extern "C" __global__ void broken(const u32* in, u32* out, const __grid_constant__ TensorMap map) {
+  __shared__ alignas(1024) u32 tile[256];
+  for (int i = 0; i < 8; ++i) tile[32 * i + threadIdx.x] = i;
+  fence_async();
+  __syncwarp();
+  if (threadIdx.x == 0) {
+    store_box(map, 0, -3, tile);  // FAULT
+    commit_stores();
+    wait_stores<0>();
+  }
+}
+
 // KERNEL tensor_box_misaligned
 // A box does not start at a multiple of 128 bytes.
 // EXPECT misaligned address

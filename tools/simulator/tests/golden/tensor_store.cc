@@ -74,8 +74,6 @@ void add_plain_stores(Set& set) {
        {std::pair(0, 32u), std::pair(1, 16u), std::pair(2, 32u), std::pair(3, 64u)}) {
     add_store(set, fmt::format("cp.async.bulk.tensor.2d store, swizzle {}", 16 << swizzle),
               tensor(kBf16, {120, 40}, {256}, {columns, 24}, swizzle), {112, 30}, "", define_store);
-    add_store(set, fmt::format("cp.async.bulk.tensor.2d store before 0, swizzle {}", 16 << swizzle),
-              tensor(kBf16, {120, 40}, {256}, {columns, 24}, swizzle), {-8, -3}, "", define_store);
   }
 }
 

@@ -46,6 +46,20 @@ TensorMap load_map(Warp& warp, std::uint64_t address, int lane) {
   return map;
 }
 
+// The CUDA Programming Guide (Tensor Memory Access, "Negative indices and out of bounds"): a box
+// that is written to global memory may end after the tensor, but may not begin before it. An H200
+// raises an illegal instruction.
+void refuse_negative(const BulkCopy& copy) {
+  for (std::size_t d = 0; d < copy.map.rank; ++d) {
+    if (copy.start[d] >= 0) continue;
+    raise_at(
+        FaultKind::kInvalidOperand, copy.lane,
+        "coordinate {} of dimension {}: a box that is written to a tensor may not begin before "
+        "0, only a box that is read",
+        copy.start[d], d);
+  }
+}
+
 }  // namespace
 
 void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
@@ -57,6 +71,9 @@ void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy
   }
   for (std::size_t d = 0; d < copy.map.rank; ++d) {
     copy.start[d] = warp.lanes<std::int32_t>(slots[kCoordinates + d])[copy.lane];
+  }
+  if (static_cast<Instruction>(inst.small[kKind]) == Instruction::kStore) {
+    refuse_negative(copy);
   }
   const std::int64_t first_byte =
       std::int64_t{copy.start[0]} * std::int64_t{bytes_of(copy.map.type)};

@@ -138,6 +138,12 @@ DEVICE void load_box(void* to, const TensorMap& map, int x, int y, u64& bar) {
       "l"(&map), "r"(x), "r"(y), "r"(shared_address(&bar))
       : "memory");
 }
+DEVICE void store_box(const TensorMap& map, int x, int y, const void* from) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map),
+      "r"(x), "r"(y), "r"(shared_address(from))
+      : "memory");
+}
 DEVICE void load_line(void* to, const TensorMap& map, int x, u64& bar) {
   asm volatile(
       "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
