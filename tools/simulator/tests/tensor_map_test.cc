@@ -1,5 +1,7 @@
-// cuTensorMapEncodeTiled with arguments that a driver refuses, one at a time, and launches of
-// clusters.
+// cuTensorMapEncodeTiled with arguments that a driver refuses, one at a time, reductions into
+// tensors, and launches of clusters.
+
+#include <fmt/core.h>
 
 #include <cstring>
 #include <functional>
@@ -137,6 +139,66 @@ TEST_CASE("tensor maps: pointers") {
                                         good.strides.data(), good.box.data(),
                                         good.element_strides.data(), 0, kSwizzle128, 0,
                                         0) == kCudaInvalidValue);
+}
+
+// The elements of CUtensorMapDataType, in its order.
+constexpr std::pair<const char*, std::uint32_t> kElements[] = {
+    {"u8", 1},  {"u16", 2}, {"u32", 4}, {"s32", 4}, {"u64", 8},
+    {"s64", 8}, {"f16", 2}, {"f32", 4}, {"f64", 8}, {"bf16", 2}};
+
+// Combines 16 bytes of zeros with a tensor of this type.
+CUresult reduce(const OnDevice& on, const std::string& operation, int type) {
+  const std::string text =
+      ".version 8.0\n.target sm_90a\n.address_size 64\n"
+      ".visible .entry reduce(.param .align 64 .b8 map[128]) {\n"
+      "  .shared .align 128 .b8 room[16];\n  .reg .b64 m;\n  .reg .b32 s;\n"
+      "  mov.b64 m, map;\n  cvta.param.u64 m, m;\n  mov.u32 s, room;\n"
+      "  st.shared.v4.u32 [s], {0, 0, 0, 0};\n  fence.proxy.async.shared::cta;\n"
+      "  cp.reduce.async.bulk.tensor.1d.global.shared::cta." +
+      operation +
+      ".tile.bulk_group [m, {0}], [s];\n"
+      "  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n  ret;\n}\n";
+  Arguments arguments{.type = type, .rank = 1, .address = on.allocate(16), .swizzle = kSwizzleNone};
+  const std::uint64_t zeros[2] = {};
+  REQUIRE(on.cuda.memcpy_htod(arguments.address, zeros, 16) == kCudaSuccess);
+  arguments.box = {16 / kElements[type].second};
+  arguments.dims = {arguments.box[0]};
+  CUtensorMap map;
+  REQUIRE(encode(on.cuda, arguments, &map) == kCudaSuccess);
+  const CUfunction function = on.function(on.load(text.c_str()), "reduce");
+  void* parameters[] = {&map};
+  const CUresult launched =
+      on.cuda.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+  return launched == kCudaSuccess ? on.cuda.stream_synchronize(nullptr) : launched;
+}
+
+// The table of PTX ISA 9.0, section 9.7.9.25.5.3, has .b32 and .b64 for the operations on bits. An
+// H200 has them for tensors of u32, s32 and u64, and raises an illegal instruction for s64.
+TEST_CASE("tensor maps: a reduction has the types of the ISA's table") {
+  const std::pair<const char*, std::string> kTable[] = {{"add", " u32 s32 u64 f16 f32 bf16 "},
+                                                        {"min", " u32 s32 u64 s64 f16 bf16 "},
+                                                        {"max", " u32 s32 u64 s64 f16 bf16 "},
+                                                        {"inc", " u32 "},
+                                                        {"dec", " u32 "},
+                                                        {"and", " u32 s32 u64 "},
+                                                        {"or", " u32 s32 u64 "},
+                                                        {"xor", " u32 s32 u64 "}};
+  for (const auto& [operation, types] : kTable) {
+    for (int type = 0; type < 10; ++type) {
+      CAPTURE(operation);
+      const std::string name = kElements[type].first;
+      CAPTURE(name);
+      const OnDevice on(first_ordinal("sm_90a"));
+      const CUresult result = reduce(on, operation, type);
+      if (types.find(" " + name + " ") != std::string::npos) {
+        CHECK(result == kCudaSuccess);
+        continue;
+      }
+      CHECK(result == kCudaIllegalInstruction);
+      CHECK(on.message().find(fmt::format(".{} of a tensor of {}:", operation, name)) !=
+            std::string::npos);
+    }
+  }
 }
 
 constexpr char kClusters[] = R"(.version 8.0

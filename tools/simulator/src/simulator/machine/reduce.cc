@@ -68,27 +68,50 @@ void reduce(Reduction reduction, std::uint64_t address, const std::byte* data,
 
 }  // namespace
 
-bool can_reduce(Reduction reduction, TensorType type) {
-  const bool wide = type == TensorType::kUint64 || type == TensorType::kInt64;
-  const bool word = type == TensorType::kUint32 || type == TensorType::kInt32;
+const char* name_of(Reduction reduction) {
+  constexpr const char* kNames[] = {"none", "add", "min", "max", "inc", "dec", "and", "or", "xor"};
+  return kNames[static_cast<int>(reduction)];
+}
+
+const char* name_of(TensorType type) {
+  constexpr const char* kNames[kTensorTypes] = {"u8",      "u16",  "u32",     "s32", "u64",
+                                                "s64",     "f16",  "f32",     "f64", "bf16",
+                                                "f32.ftz", "tf32", "tf32.ftz"};
+  return kNames[static_cast<int>(type)];
+}
+
+bool can_reduce(Reduction reduction, TensorType type, bool tensor) {
+  const bool integer =
+      type == TensorType::kUint32 || type == TensorType::kInt32 || type == TensorType::kUint64;
+  const bool half = type == TensorType::kFloat16 || type == TensorType::kBf16;
   switch (reduction) {
     case Reduction::kNone:
       return true;
     case Reduction::kAdd:
-      return word || wide || type == TensorType::kFloat16 || type == TensorType::kBf16 ||
-             type == TensorType::kFloat32 || type == TensorType::kFloat64;
+      return integer || half || type == TensorType::kFloat32 ||
+             (type == TensorType::kFloat64 && !tensor);
     case Reduction::kMin:
     case Reduction::kMax:
-      return word || wide || type == TensorType::kFloat16 || type == TensorType::kBf16;
+      return integer || half || type == TensorType::kInt64;
     case Reduction::kInc:
     case Reduction::kDec:
       return type == TensorType::kUint32;
     case Reduction::kAnd:
     case Reduction::kOr:
     case Reduction::kXor:
-      return word || wide;
+      return integer;
   }
   return false;
+}
+
+std::string reducible_tensors(Reduction reduction) {
+  std::string names;
+  for (int type = 0; type < kTensorTypes; ++type) {
+    if (!can_reduce(reduction, static_cast<TensorType>(type), true)) continue;
+    names += names.empty() ? "" : ", ";
+    names += name_of(static_cast<TensorType>(type));
+  }
+  return names;
 }
 
 void reduce_global(Reduction reduction, TensorType type, std::uint64_t address,

@@ -6,13 +6,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "simulator/machine/bulk_copies.h"
 
 namespace annulus::simulator {
 
-// Whether the ISA has the operation for elements of this type.
-bool can_reduce(Reduction reduction, TensorType type);
+// The names of PTX: "add", "s64".
+const char* name_of(Reduction reduction);
+const char* name_of(TensorType type);
+
+// Whether the ISA has the operation for elements of this type, in global memory or in a tensor of
+// it. For .b32 and .b64 a tensor may be of u32, s32 or u64; an H200 refuses s64.
+bool can_reduce(Reduction reduction, TensorType type, bool tensor);
+
+// The types of tensors that the reduction can have, as "u32, s32, u64".
+std::string reducible_tensors(Reduction reduction);
 
 // Combines `bytes` bytes of elements at `data` into global memory. Requires: can_reduce.
 void reduce_global(Reduction reduction, TensorType type, std::uint64_t address,

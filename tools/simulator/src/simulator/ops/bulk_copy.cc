@@ -236,9 +236,11 @@ void take_geometry(Warp& warp, const Inst& inst, const std::uint32_t* slots, Bul
   }
   take_box(warp, inst, slots, copy);
   copy.type = copy.map.type;
-  if (!can_reduce(copy.reduction, copy.type)) {
+  if (!can_reduce(copy.reduction, copy.type, true)) {
     raise_at(FaultKind::kInvalidOperand, copy.lane,
-             "this reduction does not exist for the elements of the tensor");
+             "a reduction .{} of a tensor of {}: a tensor for .{} has one of the types {}",
+             name_of(copy.reduction), name_of(copy.type), name_of(copy.reduction),
+             reducible_tensors(copy.reduction));
   }
 }
 

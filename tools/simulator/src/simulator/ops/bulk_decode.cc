@@ -26,29 +26,21 @@ void take_address(Decoder& decoder, const ptx::Operand& operand, std::vector<std
 }
 
 void take_reduction(Decoder& decoder) {
-  static constexpr std::pair<const char*, Reduction> kNames[] = {
-      {"add", Reduction::kAdd}, {"min", Reduction::kMin}, {"max", Reduction::kMax},
-      {"inc", Reduction::kInc}, {"dec", Reduction::kDec}, {"and", Reduction::kAnd},
-      {"or", Reduction::kOr},   {"xor", Reduction::kXor}};
-  static constexpr std::pair<const char*, TensorType> kTypes[] = {
-      {"u32", TensorType::kUint32},  {"s32", TensorType::kInt32},   {"u64", TensorType::kUint64},
-      {"s64", TensorType::kInt64},   {"f16", TensorType::kFloat16}, {"f32", TensorType::kFloat32},
-      {"f64", TensorType::kFloat64}, {"bf16", TensorType::kBf16},   {"b32", TensorType::kUint32},
-      {"b64", TensorType::kUint64}};
   Inst& inst = decoder.inst();
-  for (const auto& [name, reduction] : kNames) {
-    if (decoder.has(name)) inst.small[kReduce] = static_cast<std::uint8_t>(reduction);
+  for (int each = 1; each <= static_cast<int>(Reduction::kXor); ++each) {
+    if (!decoder.has(name_of(static_cast<Reduction>(each)))) continue;
+    inst.small[kReduce] = static_cast<std::uint8_t>(each);
   }
   if (inst.small[kReduce] == 0) decoder.unsupported("this reduction is not modelled");
   if (inst.small[kRank] != 0) return;
-  bool typed = false;
-  for (const auto& [name, type] : kTypes) {
-    if (!decoder.has(name)) continue;
-    inst.small[kType] = static_cast<std::uint8_t>(type);
-    typed = true;
+  auto type = TensorType::kUint8;  // no reduction has this type
+  for (int each = 0; each < kTensorTypes; ++each) {
+    if (decoder.has(name_of(static_cast<TensorType>(each)))) type = static_cast<TensorType>(each);
   }
-  if (!typed || !can_reduce(static_cast<Reduction>(inst.small[kReduce]),
-                            static_cast<TensorType>(inst.small[kType]))) {
+  if (decoder.has("b32")) type = TensorType::kUint32;
+  if (decoder.has("b64")) type = TensorType::kUint64;
+  inst.small[kType] = static_cast<std::uint8_t>(type);
+  if (!can_reduce(static_cast<Reduction>(inst.small[kReduce]), type, false)) {
     decoder.unsupported("this reduction is not modelled");
   }
 }
