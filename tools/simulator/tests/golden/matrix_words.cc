@@ -106,7 +106,8 @@ void define(const Golden&, Words in, Expected expected) {
         if (kSaturated) sum = std::clamp(sum, -0x1p31, 0x1p31 - 1);
         to = to_word(static_cast<std::int32_t>(static_cast<std::int64_t>(sum)));
       } else {
-        // Tensor cores of Hopper keep 13 bits of the fraction in a sum of e4m3 or e5m2 products.
+        // An H200 computes products of e4m3 and e5m2 as f16. Other GPUs may keep 13 bits of the
+        // fraction in a sum.
         const double share = kA == Element::kTf32 ? 0x1p-20 : 0x1p-11;
         to = to_word(Near<float>{sum, std::isfinite(size) ? size * share : 0.0});
       }

@@ -52,11 +52,13 @@ struct Form {
   bool accumulate = true;
   int a_sign = 1;
   int b_sign = 1;
-  bool exact = true;  // small integers, otherwise normally distributed numbers
+  // small integers, otherwise normally distributed numbers, or any finite numbers of 8 bits
+  bool exact = true;
 
   int element_bytes() const { return a_type == kTf32 ? 4 : a_type <= kBf16 ? 2 : 1; }
   int k() const { return 32 / element_bytes(); }
   int registers() const { return half ? n / 4 : n / 2; }
+  bool cut() const { return !exact && element_bytes() == 1; }  // sums follow the rule of cut_sum
 };
 
 // --- Numbers ---
@@ -100,6 +102,31 @@ double decode(Input type, u32 bits) {
   const double size =
       exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1.0 + fraction, exponent - bias);
   return (bits & 0x80u) != 0 ? -size : size;
+}
+
+// The sum of an accumulator and the products of 8-bit floats, as an H200 computes it: e is the
+// largest exponent among the terms, where the exponent of a product is the sum of its factors'
+// exponents and a subnormal factor has the exponent of the smallest normal number. Every term is
+// cut toward zero to a multiple of 2^(e - 13), and the sum to 14 significant bits.
+float cut_sum(const Form& form, const std::vector<double>& a, const std::vector<double>& b,
+              double accumulator) {
+  const auto exponent = [](Input type, double value) {
+    return std::max(std::ilogb(value), type == kE4m3 ? -6 : -14);
+  };
+  int largest = accumulator == 0 ? std::numeric_limits<int>::min() : std::ilogb(accumulator);
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    if (a[k] * b[k] == 0) continue;
+    largest = std::max(largest, exponent(form.a_type, a[k]) + exponent(form.b_type, b[k]));
+  }
+  if (largest == std::numeric_limits<int>::min()) return 0;
+  double sum = std::trunc(std::ldexp(accumulator, 13 - largest));
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    sum += std::trunc(std::ldexp(a[k] * b[k], 13 - largest));
+  }
+  if (sum == 0) return 0;
+  const int top = std::ilogb(sum);
+  const double kept = std::trunc(std::ldexp(sum, 13 - top));
+  return static_cast<float>(std::ldexp(kept, top - 13 + largest - 13));
 }
 
 // --- Places of elements ---
@@ -238,7 +265,9 @@ std::vector<u64> operands(const Case& made, u64 seed) {
   for (std::size_t i = 0; i < made.image(); ++i) bytes[i] = 0x7f;  // a NaN, or a large number
   const auto size = static_cast<std::size_t>(form.element_bytes());
   const auto put = [&](std::size_t at, Input type) {
-    const u32 bits = encode(type, draw(form, random));
+    u32 bits = form.cut() ? random.below(256) : encode(type, draw(form, random));
+    const u32 endless = type == kE4m3 ? 0x7f : 0x7c;  // NaN, or infinite
+    if (form.cut() && (bits & endless) == endless) bits ^= 0x40;
     std::memcpy(bytes + at, &bits, size);
   };
   for (int k = 0; k < form.k(); ++k) {
@@ -253,7 +282,8 @@ std::vector<u64> operands(const Case& made, u64 seed) {
     put(at, form.a_type);
   }
   for (std::size_t at = made.accumulators(); at < made.bytes(); at += form.half ? 2 : 4) {
-    const double value = draw(form, random);
+    double value = draw(form, random);
+    if (form.cut()) value = std::ldexp(value, static_cast<int>(random.below(32)) - 8);
     if (form.half) {
       const u16 bits = to_f16(value).bits;
       std::memcpy(bytes + at, &bits, 2);
@@ -343,6 +373,15 @@ void define(const Golden& self, Words in, Expected expected) {
         sum = static_cast<double>(single);
       }
     }
+    if (form.cut()) {
+      std::vector<double> a_row;
+      std::vector<double> b_column;
+      for (int k = 0; k < form.k(); ++k) {
+        a_row.push_back(rows[static_cast<std::size_t>(k * 64 + row)]);
+        b_column.push_back(columns[static_cast<std::size_t>(k * form.n + column)]);
+      }
+      return {static_cast<double>(cut_sum(form, a_row, b_column, sum)), 0};
+    }
     double size = std::fabs(sum);
     for (int k = 0; k < form.k(); ++k) {
       const double product = rows[static_cast<std::size_t>(k * 64 + row)] *
@@ -360,7 +399,8 @@ void define(const Golden& self, Words in, Expected expected) {
             F16x2{to_f16(value(thread, 2 * r).value), to_f16(value(thread, 2 * r + 1).value)});
       } else {
         const Near<float> d = value(thread, r);
-        word = form.exact ? to_word(static_cast<float>(d.value)) : to_word(d);
+        const bool bits = form.exact || form.cut();
+        word = bits ? to_word(static_cast<float>(d.value)) : to_word(d);
       }
     }
   }
@@ -482,11 +522,11 @@ void add_types(Set& set) {
         form.b_sign = fragments ? -1 : 1;
         const std::string name = "wgmma signs " + type_name(form);
         add(set, name, form);
-        if (a == kBf16 || a == kF16 || a == kTf32) {
-          form.exact = false;
-          add(set, "wgmma of normal numbers " + type_name(form), form);
-          form.exact = true;
-        }
+        form.exact = false;
+        add(set,
+            (form.cut() ? "wgmma of any numbers " : "wgmma of normal numbers ") + type_name(form),
+            form);
+        form.exact = true;
         if (a == kBf16 || a == kTf32) continue;
         form.half = true;
         add(set, "wgmma signs " + type_name(form), form);

@@ -1,8 +1,11 @@
-// The arithmetic of wgmma. Every product is exact in fp32 and is added in fp32, in ascending order
-// of k, starting with D. Tensor cores add in another order and with other roundings.
+// The arithmetic of wgmma. Every product is exact in fp32. Products of 8-bit floats are added to
+// fp32 accumulators as an H200 adds them (ops/float8_kernel.h). All others are added in fp32, in
+// ascending order of k, starting with D; tensor cores add in another order and with other
+// roundings.
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -174,6 +177,8 @@ struct Operands {
   alignas(64) float b[kMaxK * kMaxN];
   alignas(64) float halves[kMaxN / 2 * kLanes];
   alignas(64) std::uint32_t fragments[4][kLanes];
+  Float8Columns columns;
+  bool finite_columns = false;
 };
 
 // The product for f16 accumulators. Two columns share a register.
@@ -199,6 +204,52 @@ void multiply_into_halves(std::byte* registers, const MatrixForm& form, Operands
   }
 }
 
+bool finite(const float* values, std::size_t count) {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu;
+    largest = std::max(largest, magnitude);
+  }
+  return largest < 0x7f800000u;
+}
+
+// The exponent of the smallest normal number of an 8-bit format.
+int least_exponent(MatrixInput type) { return type == MatrixInput::kE4m3 ? -6 : -14; }
+
+// While it exists, the processor rounds toward zero.
+class RoundTowardZero {
+ public:
+  RoundTowardZero() { _mm_setcsr(before_ | _MM_ROUND_TOWARD_ZERO); }
+  ~RoundTowardZero() { _mm_setcsr(before_); }
+  RoundTowardZero(const RoundTowardZero&) = delete;
+  RoundTowardZero& operator=(const RoundTowardZero&) = delete;
+
+ private:
+  unsigned before_ = _mm_getcsr();
+};
+
+void split_columns(const MatrixForm& form, Operands& operands) {
+  static const Float8Product kProduct = best_float8_product();
+  operands.finite_columns = finite(operands.b, form.k() * form.n);
+  kProduct.split(operands.b, least_exponent(form.b), static_cast<int>(form.n / 8),
+                 operands.columns);
+}
+
+// The product of 8-bit floats with fp32 accumulators. Returns false, and does nothing, if an
+// operand is infinite or NaN: then the order of the sum does not matter.
+bool multiply_float8(const MatrixForm& form, const Operands& operands, float* const* d,
+                     bool accumulate) {
+  static const Float8Product kProduct = best_float8_product();
+  if (!operands.finite_columns || !finite(operands.a, form.k() * 64)) return false;
+  for (std::size_t i = 0; accumulate && i < form.n / 2; ++i) {
+    if (!finite(d[i], kLanes)) return false;
+  }
+  const RoundTowardZero rounding;
+  kProduct.multiply(operands.a, least_exponent(form.a), operands.columns,
+                    static_cast<int>(form.n / 8), d, accumulate);
+  return true;
+}
+
 }  // namespace
 
 void compute(Cta& cta, int warpgroup, const MatrixProduct& product, std::uint32_t warps) {
@@ -208,6 +259,8 @@ void compute(Cta& cta, int warpgroup, const MatrixProduct& product, std::uint32_
   const std::size_t a_chunks = form.a_in_registers ? 0 : form.transpose_a ? 16 * 8 : 64 * 2;
   const std::uint32_t* chunks = product.offsets.data();
   gather_columns(cta, form, chunks + a_chunks, operands.b);
+  const bool cut_sums = form.element_bytes() == 1 && !form.half_accumulators;
+  if (cut_sums) split_columns(form, operands);
   for (std::uint32_t rest = warps; rest != 0; rest &= rest - 1) {
     const auto warp = static_cast<std::uint32_t>(lowest_lane(rest));
     if (form.a_in_registers) {
@@ -225,6 +278,7 @@ void compute(Cta& cta, int warpgroup, const MatrixProduct& product, std::uint32_
     for (std::size_t i = 0; i < form.n / 2; ++i) {
       d[i] = reinterpret_cast<float*>(registers + form.d_slots[i]);
     }
+    if (cut_sums && multiply_float8(form, operands, d, product.accumulate)) continue;
     kProduct(operands.a, operands.b, static_cast<int>(form.k()), static_cast<int>(form.n / 8), d,
              product.accumulate);
   }
