@@ -96,12 +96,14 @@ void check(const Float8Product& product) {
     place(i++) = std::bit_cast<float>(sum.c);
   }
   Float8Columns columns;
-  product.split(b.data(), -6, kBlocks, columns);
+  REQUIRE(product.split(b.data(), -6, kBlocks, columns));
   for (const auto expected : {&Sum::once, &Sum::twice}) {
     const unsigned before = _mm_getcsr();
-    _mm_setcsr(before | _MM_ROUND_TOWARD_ZERO);
-    product.multiply(a.data(), -6, columns, kBlocks, arrays, true);
+    _mm_setcsr(before | _MM_ROUND_DOWN);
+    const bool multiplied =
+        product.multiply(a.data(), -6, b.data(), columns, kBlocks, arrays, true);
     _mm_setcsr(before);
+    REQUIRE(multiplied);
     i = 0;
     for (const Sum& sum : kSums) {
       CAPTURE(i);

@@ -1,225 +1,302 @@
 // 16 rows of a product of 8-bit floats as an H200 computes it, for any vector width. This file is
-// included after ops/wgmma_kernel.h by the files that compile it for an instruction set.
+// included after ops/wgmma_kernel.h, whose layouts it has, by the files that compile it for an
+// instruction set.
 //
 // One instruction adds 32 products to an accumulator (docs/simulator.md, "What the manual leaves
 // open"). Let e be the largest exponent among them, where the exponent of a product is the sum of
 // its factors' exponents. Every product and the accumulator are cut toward zero to multiples of
 // 2^(e - 13) and added exactly. The sum is cut toward zero to 14 significant bits.
 //
-// In [2^(e + 10), 2^(e + 11)) the numbers of fp32 are the multiples of 2^(e - 13). So a sum of
-// terms >= 0 that starts there cuts every term, if the processor rounds toward zero. There is one
-// such sum for the positive terms and one for the negative terms. Their difference is exact.
+// Near 1.5 * 2^(e + 10) the numbers of fp32 are the multiples of 2^(e - 13). So a sum that starts
+// there cuts every term, downward if the processor rounds downward. For a negative term that is no
+// multiple this is one unit too low. The number of these terms is added at the end. A term is a
+// multiple of 2^(u + v) and of no higher power if its factors are odd multiples of 2^u and 2^v.
 
 namespace annulus::simulator::ANNULUS_VECTOR_NAMESPACE {
 
 constexpr int kFloat8Terms = 32;
-constexpr int kSlabVectors = 4;  // a slab is so many vectors of columns
-constexpr int kSlab = kSlabVectors * ANNULUS_VECTOR;
-
-constexpr int kVectorBlocks = ANNULUS_VECTOR / 8;  // blocks of 8 columns in a vector
-constexpr int kVectorArrays = 4 * kVectorBlocks;   // arrays of d for a vector
+// A group is the elements of so many rows and of 8 columns, in four vectors: [column % 2][row,
+// column / 2]. Their bytes are one vector: [row][column % 2][column / 2].
+constexpr int kGroupRows = ANNULUS_VECTOR / 2;
+// The bytes for counting have u + kUnitBias of a factor in 7 bits, and its sign in the eighth. In
+// the sum of two, the eighth bit is the sign of the product. A factor 0 has kNoUnit, which is above
+// all sums of others.
+constexpr int kUnitBias = 16;
+constexpr int kNoUnit = 63;
 
 typedef int Ints __attribute__((vector_size(4 * ANNULUS_VECTOR)));
 inline Ints ints(Vector value) { return reinterpret_cast<Ints>(value); }
 inline Vector floats(Ints value) { return reinterpret_cast<Vector>(value); }
 
 #if ANNULUS_VECTOR == 16
-using Bytes = __m512i;  // a byte for each column of a slab
+using Bytes = __m512i;
 inline Bytes load_bytes(const signed char* from) { return _mm512_loadu_si512(from); }
-inline void store_bytes(signed char* to, Bytes value) { _mm512_store_si512(to, value); }
+inline Bytes repeat_eight(const signed char* from) {
+  long long bytes;
+  __builtin_memcpy(&bytes, from, 8);
+  return _mm512_set1_epi64(bytes);
+}
 inline Bytes repeat_byte(signed char value) { return _mm512_set1_epi8(value); }
-inline Bytes add_bytes(Bytes a, Bytes b) { return _mm512_adds_epi8(a, b); }
+inline Bytes add_bytes(Bytes a, Bytes b) { return _mm512_add_epi8(a, b); }
+inline Bytes add_saturated(Bytes a, Bytes b) { return _mm512_adds_epi8(a, b); }
 inline Bytes larger_bytes(Bytes a, Bytes b) { return _mm512_max_epi8(a, b); }
-inline Vector repeat(float value) { return _mm512_set1_ps(value); }
-inline Vector join(__m256 low, __m256 high) {
-  return _mm512_castpd_ps(
-      _mm512_insertf64x4(_mm512_castps_pd(_mm512_castps256_ps512(low)), _mm256_castps_pd(high), 1));
+inline Bytes smaller_bytes(Bytes a, Bytes b) { return _mm512_min_epi8(a, b); }
+// counts + 1 where a < b
+inline Bytes count_below(Bytes counts, Bytes a, Bytes b) {
+  return _mm512_mask_add_epi8(counts, _mm512_cmplt_epi8_mask(a, b), counts, _mm512_set1_epi8(1));
 }
-inline __m256 half_of(Vector value, int half) {
-  return _mm256_castpd_ps(half == 0 ? _mm512_castpd512_pd256(_mm512_castps_pd(value))
-                                    : _mm512_extractf64x4_pd(_mm512_castps_pd(value), 1));
+// From the order of the bytes of a group to the order of its vectors, and back.
+inline void store_ordered(signed char* to, Bytes value) {
+  const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+  _mm512_storeu_si512(to, _mm512_permutexvar_epi32(order, value));
 }
-inline Ints widen_exponents(const signed char* from) {
+inline Bytes load_ordered(const signed char* from) {
+  const __m512i order = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  return _mm512_permutexvar_epi32(order, load_bytes(from));
+}
+inline Ints widen_bytes(const signed char* from) {
   return reinterpret_cast<Ints>(
       _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
+inline void narrow_bytes(signed char* to, Ints value) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(value)));
+}
+inline Vector convert(Ints value) { return _mm512_cvtepi32_ps(reinterpret_cast<__m512i>(value)); }
 #else
 using Bytes = __m256i;
 inline Bytes load_bytes(const signed char* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
-inline void store_bytes(signed char* to, Bytes value) {
-  _mm256_store_si256(reinterpret_cast<__m256i*>(to), value);
+inline Bytes repeat_eight(const signed char* from) {
+  long long bytes;
+  __builtin_memcpy(&bytes, from, 8);
+  return _mm256_set1_epi64x(bytes);
 }
 inline Bytes repeat_byte(signed char value) { return _mm256_set1_epi8(value); }
-inline Bytes add_bytes(Bytes a, Bytes b) { return _mm256_adds_epi8(a, b); }
+inline Bytes add_bytes(Bytes a, Bytes b) { return _mm256_add_epi8(a, b); }
+inline Bytes add_saturated(Bytes a, Bytes b) { return _mm256_adds_epi8(a, b); }
 inline Bytes larger_bytes(Bytes a, Bytes b) { return _mm256_max_epi8(a, b); }
-inline Vector repeat(float value) { return _mm256_set1_ps(value); }
-inline Ints widen_exponents(const signed char* from) {
+inline Bytes smaller_bytes(Bytes a, Bytes b) { return _mm256_min_epi8(a, b); }
+inline Bytes count_below(Bytes counts, Bytes a, Bytes b) {
+  return _mm256_sub_epi8(counts, _mm256_cmpgt_epi8(b, a));
+}
+inline void store_ordered(signed char* to, Bytes value) {
+  const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(value, order));
+}
+inline Bytes load_ordered(const signed char* from) {
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  return _mm256_permutevar8x32_epi32(load_bytes(from), order);
+}
+inline Ints widen_bytes(const signed char* from) {
   return reinterpret_cast<Ints>(
       _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
 }
-#endif
-
-// The accumulators of a row, in the order of the columns of b: 4 even and 4 odd columns of a block.
-// `d` has the arrays of the row's half from the block on, and the lanes from the row's on.
-inline __m256 load_block(float* const* d, int lane) {
-  return _mm256_set_m128(_mm_load_ps(d[1] + lane), _mm_load_ps(d[0] + lane));
-}
-inline void store_block(float* const* d, int lane, __m256 value) {
-  _mm_store_ps(d[0] + lane, _mm256_castps256_ps128(value));
-  _mm_store_ps(d[1] + lane, _mm256_extractf128_ps(value, 1));
-}
-inline Vector load_accumulators(float* const* d, int lane, int blocks) {
-#if ANNULUS_VECTOR == 16
-  return join(load_block(d, lane), blocks > 1 ? load_block(d + 4, lane) : _mm256_setzero_ps());
-#else
-  static_cast<void>(blocks);
-  return load_block(d, lane);
-#endif
-}
-inline void store_accumulators(float* const* d, int lane, int blocks, Vector value) {
-#if ANNULUS_VECTOR == 16
-  store_block(d, lane, half_of(value, 0));
-  if (blocks > 1) store_block(d + 4, lane, half_of(value, 1));
-#else
-  static_cast<void>(blocks);
-  store_block(d, lane, value);
-#endif
-}
-
-// The exponents of eight factors, as bytes. Subnormal factors have the `least` exponent of their
-// format. That of 0 stays below all others when another is added to it.
-inline void store_exponents(signed char* to, __m256 values, int least) {
-  const __m256i magnitude = _mm256_slli_epi32(_mm256_castps_si256(values), 1);
-  const __m256i exponent =
-      _mm256_sub_epi32(_mm256_srli_epi32(magnitude, 24), _mm256_set1_epi32(127));
-  const __m256i normal = _mm256_max_epi32(exponent, _mm256_set1_epi32(least));
-  const __m256i zeros = _mm256_cmpeq_epi32(magnitude, _mm256_setzero_si256());
-  const __m256i words = _mm256_blendv_epi8(normal, _mm256_set1_epi32(-128), zeros);
+inline void narrow_bytes(signed char* to, Ints value) {
+  const auto words = reinterpret_cast<__m256i>(value);
   const __m128i halves =
       _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(halves, halves));
 }
+inline Vector convert(Ints value) { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(value)); }
+#endif
 
-// Copies b, whose layout is that of ops/wgmma_kernel.h, into slabs.
-inline void split_columns(const float* b, int least, int column_blocks, Float8Columns& to) {
-  const int slabs = (8 * column_blocks + kSlab - 1) / kSlab;
-  for (int j = 0; j < slabs * kSlab / 8; ++j) {
-    const int slab = 8 * j / kSlab * kFloat8Terms * kSlab;
-    for (int k = 0; k < kFloat8Terms; ++k) {
-      const __m256 values =
-          j < column_blocks ? _mm256_loadu_ps(b + (j * kFloat8Terms + k) * 8) : _mm256_setzero_ps();
-      const __m256 negated = _mm256_sub_ps(_mm256_setzero_ps(), values);
-      float* parts = to.parts + 2 * (slab + k * kSlab) + 8 * j % kSlab;
-      _mm256_storeu_ps(parts, _mm256_max_ps(values, _mm256_setzero_ps()));
-      _mm256_storeu_ps(parts + kSlab, _mm256_max_ps(negated, _mm256_setzero_ps()));
-      store_exponents(to.exponents + slab + k * kSlab + 8 * j % kSlab, values, least);
-    }
-  }
+// The bytes of eight factors of e4m3 or e5m2: first their exponents, then the bytes for counting.
+// Subnormal factors have the `least` exponent of their format, and that of 0 stays below all others
+// when another is added to it. `largest` becomes the largest exponent so far; an infinity or a NaN
+// has kEndless.
+constexpr int kEndless = 128;
+
+inline __m128i factor_bytes(__m256 values, int least, __m256i& largest) {
+  const __m256i bits = _mm256_castps_si256(values);
+  const __m256i magnitude = _mm256_slli_epi32(bits, 1);
+  const __m256i exponent =
+      _mm256_sub_epi32(_mm256_srli_epi32(magnitude, 24), _mm256_set1_epi32(127));
+  largest = _mm256_max_epi32(largest, exponent);
+  const __m256i zeros = _mm256_cmpeq_epi32(magnitude, _mm256_setzero_si256());
+  const __m256i normal = _mm256_max_epi32(exponent, _mm256_set1_epi32(least));
+  const __m256i exponents = _mm256_blendv_epi8(normal, _mm256_set1_epi32(-128), zeros);
+  // A fraction has three bits, of which so many come before the last 1.
+  const __m256i lengths =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 3, 2, 3, 1, 3, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0));
+  const __m256i fraction = _mm256_and_si256(_mm256_srli_epi32(bits, 20), _mm256_set1_epi32(7));
+  const __m256i length = _mm256_shuffle_epi8(lengths, fraction);
+  const __m256i units =
+      _mm256_add_epi32(_mm256_sub_epi32(exponent, length), _mm256_set1_epi32(kUnitBias));
+  const __m256i known = _mm256_blendv_epi8(units, _mm256_set1_epi32(kNoUnit), zeros);
+  const __m256i sign = _mm256_slli_epi32(_mm256_srai_epi32(bits, 31), 7);  // -128 or 0
+  const __m256i halves = _mm256_packs_epi32(exponents, _mm256_or_si256(known, sign));
+  const __m256i bytes = _mm256_packs_epi16(halves, halves);
+  return _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
 }
 
-// 16 rows of A: [k][row / 8][kRowOrder[row % 8]].
-struct Rows {
-  float sizes[kFloat8Terms * 16];
-  // where a slab has the parts with which the products are positive; the others are at ^ kSlab
-  std::uint32_t positive[kFloat8Terms * 16];
-  signed char exponents[kFloat8Terms * 16];
-};
-constexpr int kRowOrder[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+inline bool finite(__m256i largest) {
+  const __m256i endless = _mm256_cmpeq_epi32(largest, _mm256_set1_epi32(kEndless));
+  return _mm256_testz_si256(endless, endless) != 0;
+}
 
-inline void split_rows(const float* a, int least, Rows& to) {
+inline bool split_columns(const float* b, int least, int column_blocks, Float8Columns& to) {
+  __m256i largest = _mm256_setzero_si256();
+  for (int i = 0; i < column_blocks * kFloat8Terms; ++i) {
+    const __m128i bytes = factor_bytes(_mm256_loadu_ps(b + 8 * i), least, largest);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to.bytes + 16 * i), bytes);
+  }
+  return finite(largest);
+}
+
+// The bytes of 16 rows: [k][row][8 equal ones].
+struct RowBytes {
+  signed char exponents[kFloat8Terms * 16 * 8];
+  signed char units[kFloat8Terms * 16 * 8];
+};
+
+// Stores the bytes of the rows 0, 2, 4, 6, 1, 3, 5, 7.
+inline void store_rows(signed char* to, __m128i rows) {
+  const __m256i both = _mm256_broadcastsi128_si256(rows);
+  const __m256i first =
+      _mm256_setr_epi64x(0, 0x0404040404040404, 0x0101010101010101, 0x0505050505050505);
+  const __m256i last = _mm256_add_epi8(first, _mm256_set1_epi8(2));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_shuffle_epi8(both, first));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), _mm256_shuffle_epi8(both, last));
+}
+
+inline bool split_rows(const float* a, int least, RowBytes& to) {
+  __m256i largest = _mm256_setzero_si256();
   for (int i = 0; i < 2 * kFloat8Terms; ++i) {  // 2 k + row / 8
     const float* lanes = a + i * 32;            // four equal ones for each row
     const __m256 first = _mm256_shuffle_ps(_mm256_loadu_ps(lanes), _mm256_loadu_ps(lanes + 8), 0);
     const __m256 last =
         _mm256_shuffle_ps(_mm256_loadu_ps(lanes + 16), _mm256_loadu_ps(lanes + 24), 0);
-    const __m256 values = _mm256_shuffle_ps(first, last, 0x88);  // rows 0, 2, 4, 6, 1, 3, 5, 7
-    const __m256 sign = _mm256_set1_ps(-0.0f);
-    _mm256_storeu_ps(to.sizes + i * 8, _mm256_andnot_ps(sign, values));
-    const __m256i negative = _mm256_srai_epi32(_mm256_castps_si256(values), 31);
-    const __m256i swap = _mm256_and_si256(negative, _mm256_set1_epi32(kSlab));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to.positive + i * 8),
-                        _mm256_add_epi32(swap, _mm256_set1_epi32(i / 2 * 2 * kSlab)));
-    store_exponents(to.exponents + i * 8, values, least);
+    const __m128i bytes = factor_bytes(_mm256_shuffle_ps(first, last, 0x88), least, largest);
+    store_rows(to.exponents + i * 64, bytes);
+    store_rows(to.units + i * 64, _mm_srli_si128(bytes, 8));
   }
+  return finite(largest);
 }
 
-// Row `row` of the arrays of Rows times the first kCount vectors of columns of a slab, or of what
-// is left of it. `blocks` is the number of blocks of 8 columns from there on that exist.
-template <int kCount>
-inline void multiply_slab(const Rows& rows, int row, const float* parts,
-                          const signed char* exponents, float* const* d, int lane, int blocks,
-                          bool accumulate) {
-  Bytes largest = repeat_byte(-128);
-  for (int k = 0; k < kFloat8Terms; ++k) {
-    const Bytes of_columns = load_bytes(exponents + k * kSlab);
-    const Bytes of_row = repeat_byte(rows.exponents[k * 16 + row]);
-    largest = larger_bytes(largest, add_bytes(of_row, of_columns));
+inline bool finite(float* const* d, int count) {
+  __m256i largest = _mm256_setzero_si256();
+  for (int i = 0; i < count * 32; i += 8) {
+    const __m256i bits = _mm256_castps_si256(_mm256_loadu_ps(d[i / 32] + i % 32));
+    largest = _mm256_max_epi32(largest, _mm256_srli_epi32(_mm256_slli_epi32(bits, 1), 24));
   }
-  alignas(64) signed char of_products[kSlab];
-  store_bytes(of_products, largest);
+  return finite(_mm256_sub_epi32(largest, _mm256_set1_epi32(127)));
+}
 
-  Vector old[kCount];
-  Vector sums[2][kCount];
-  Ints exponent[kCount];
-  Ints within[kCount];
-  for (int v = 0; v < kCount; ++v) {
-    old[v] = accumulate ? load_accumulators(d + v * kVectorArrays, lane, blocks - v * kVectorBlocks)
-                        : zero();
-    const Ints bits = ints(old[v]);
+// Where a sum with this largest exponent starts.
+inline Vector start_of(Ints exponent) {
+  return floats(((exponent + (10 + 127)) << 23) | (1 << 22));
+}
+
+// The sums of one vector. The accumulator is the whole sum if it is larger than 2^15 times any
+// product, or if all products are 0: then `exponent` is beyond the bounds of `within`.
+struct Sums {
+  Vector old;
+  Ints exponent;
+  Ints within;
+  Vector sum;
+
+  void start(Vector accumulator, Ints products) {
+    old = accumulator;
+    const Ints bits = ints(old);
     const Ints of_old = ((bits >> 23) & 255) - 127;
-    const Ints products = widen_exponents(of_products + v * ANNULUS_VECTOR);
-    exponent[v] = of_old > products ? of_old : products;
-    // Beyond these bounds the accumulator is the whole sum: it is larger than 2^15 times any
-    // product, or all products are 0.
-    const Ints high = exponent[v] > 60 ? Ints{} + 60 : exponent[v];
-    within[v] = high < -100 ? Ints{} - 100 : high;
-    const Vector start = floats((within[v] + (10 + 127)) << 23);
-    sums[0][v] = start + floats(bits > 0 ? bits : Ints{});
-    sums[1][v] = start + floats(bits < 0 ? bits & 0x7fffffff : Ints{});
+    exponent = of_old > products ? of_old : products;
+    const Ints high = exponent > 60 ? Ints{} + 60 : exponent;
+    within = high < -100 ? Ints{} - 100 : high;
+    const Vector begin = start_of(within);
+    const Vector cut = begin + floats(bits & 0x7fffffff) - begin;
+    sum = begin + floats(ints(cut) | (bits & ~0x7fffffff));
   }
+  Vector end(Ints too_low) const {
+    const Vector unit = floats((within + (127 - 13)) << 23);
+    const Vector exact = multiply_add(convert(too_low), unit, sum - start_of(within));
+    const Ints kept = (within == exponent ? ints(exact) : ints(old)) & ~0x3ff;
+    return floats((kept << 1) != 0 ? kept : Ints{});  // no -0
+  }
+};
+
+// Multiplies kCount blocks of 8 columns by a group of rows. `a` and the bytes of rows begin at the
+// group's rows, `b` and the bytes of columns at the first block, and `d` at both. `lane` is the
+// lane of the group's first row.
+template <int kCount>
+inline void multiply_group(const float* a, const signed char* row_exponents,
+                           const signed char* row_units, const float* b, const signed char* columns,
+                           float* const* d, int lane, bool accumulate) {
+  constexpr int kBlock = kFloat8Terms * 8;
+  Bytes largest[kCount];
+  for (int j = 0; j < kCount; ++j) largest[j] = repeat_byte(-128);
   for (int k = 0; k < kFloat8Terms; ++k) {
-    const Vector size = repeat(rows.sizes[k * 16 + row]);
-    const std::uint32_t place = rows.positive[k * 16 + row];
-    const float* positive = parts + place;
-    const float* negative = parts + (place ^ kSlab);
-    for (int v = 0; v < kCount; ++v) {
-      sums[0][v] = multiply_add(size, load(positive + v * ANNULUS_VECTOR), sums[0][v]);
-      sums[1][v] = multiply_add(size, load(negative + v * ANNULUS_VECTOR), sums[1][v]);
+    const Bytes of_rows = load_bytes(row_exponents + k * 128);
+    for (int j = 0; j < kCount; ++j) {
+      const Bytes of_columns = repeat_eight(columns + 2 * (j * kBlock + k * 8));
+      largest[j] = larger_bytes(largest[j], add_saturated(of_rows, of_columns));
     }
   }
-  for (int v = 0; v < kCount; ++v) {
-    const Ints sum = ints(sums[0][v] - sums[1][v]);
-    const Ints kept = (within[v] == exponent[v] ? sum : ints(old[v])) & ~0x3ff;
-    store_accumulators(d + v * kVectorArrays, lane, blocks - v * kVectorBlocks, floats(kept));
+  Sums sums[kCount][2][2];
+  Bytes bounds[kCount];
+  Bytes too_low[kCount];
+  signed char bytes[4 * ANNULUS_VECTOR];
+  for (int j = 0; j < kCount; ++j) {
+    store_ordered(bytes, largest[j]);
+    for (int i = 0; i < 4; ++i) {
+      const float* old = d[4 * j + i / 2] + lane + i % 2 * ANNULUS_VECTOR;
+      sums[j][i / 2][i % 2].start(accumulate ? load(old) : zero(),
+                                  widen_bytes(bytes + i * ANNULUS_VECTOR));
+    }
+    for (int i = 0; i < 4; ++i) {
+      narrow_bytes(bytes + i * ANNULUS_VECTOR, sums[j][i / 2][i % 2].within);
+    }
+    // Below its bound, the byte of a product for counting is that of a negative one that is cut.
+    const Bytes units = add_saturated(load_ordered(bytes), repeat_byte(2 * kUnitBias - 13));
+    bounds[j] = add_bytes(smaller_bytes(larger_bytes(units, repeat_byte(0)), repeat_byte(kNoUnit)),
+                          repeat_byte(-128));
+    too_low[j] = repeat_byte(0);
+  }
+  for (int k = 0; k < kFloat8Terms; ++k) {
+    const Vector first = load(a + k * 64);
+    const Vector last = load(a + k * 64 + ANNULUS_VECTOR);
+    const Bytes of_rows = load_bytes(row_units + k * 128);
+    for (int j = 0; j < kCount; ++j) {
+      const Vector even = repeat_four(b + j * kBlock + k * 8);
+      const Vector odd = repeat_four(b + j * kBlock + k * 8 + 4);
+      sums[j][0][0].sum = multiply_add(first, even, sums[j][0][0].sum);
+      sums[j][0][1].sum = multiply_add(last, even, sums[j][0][1].sum);
+      sums[j][1][0].sum = multiply_add(first, odd, sums[j][1][0].sum);
+      sums[j][1][1].sum = multiply_add(last, odd, sums[j][1][1].sum);
+      const Bytes of_products =
+          add_bytes(of_rows, repeat_eight(columns + 2 * (j * kBlock + k * 8) + 8));
+      too_low[j] = count_below(too_low[j], of_products, bounds[j]);
+    }
+  }
+  for (int j = 0; j < kCount; ++j) {
+    store_ordered(bytes, too_low[j]);
+    for (int i = 0; i < 4; ++i) {
+      store(d[4 * j + i / 2] + lane + i % 2 * ANNULUS_VECTOR,
+            sums[j][i / 2][i % 2].end(widen_bytes(bytes + i * ANNULUS_VECTOR)));
+    }
   }
 }
 
-// The product of 16 rows. The layouts of a and d are those of ops/wgmma_kernel.h. Requires: all
-// operands are finite, and the processor rounds toward zero.
-inline void multiply_float8(const float* a, int least, const Float8Columns& columns,
+// The product of 16 rows. Returns false, and does nothing, if an element of A or an accumulator is
+// infinite or NaN. Requires: all elements of B are finite, and the processor rounds downward.
+inline bool multiply_float8(const float* a, int least, const float* b, const Float8Columns& columns,
                             int column_blocks, float* const* d, bool accumulate) {
-  Rows rows;
-  split_rows(a, least, rows);
-  for (int j = 0; j < column_blocks; j += kSlab / 8) {
-    const float* parts = columns.parts + 2 * 8 * j * kFloat8Terms;
-    const signed char* exponents = columns.exponents + 8 * j * kFloat8Terms;
-    const int blocks = column_blocks - j;
-    for (int i = 0; i < 16; ++i) {
-      const int row = i / 8 * 8 + kRowOrder[i % 8];
-      float* const* to = d + 4 * j + 2 * (i / 8);
-      const int lane = i % 8 * 4;
-      if (blocks >= kSlab / 8) {
-        multiply_slab<kSlabVectors>(rows, row, parts, exponents, to, lane, blocks, accumulate);
-        continue;
-      }
-      for (int next = 0; next < blocks; next += kVectorBlocks) {
-        multiply_slab<1>(rows, row, parts + 8 * next, exponents + 8 * next, to + 4 * next, lane,
-                         blocks - next, accumulate);
-      }
-    }
+  RowBytes bytes;
+  if (!split_rows(a, least, bytes)) return false;
+  if (accumulate && !finite(d, 4 * column_blocks)) return false;
+  for (int row = 0; row < 16; row += kGroupRows) {
+    const int lane = row % 8 * 4;
+    const auto multiply = [&](auto function, int j) {
+      const int block = j * kFloat8Terms * 8;
+      function(a + row / 8 * 32 + lane, bytes.exponents + row * 8, bytes.units + row * 8, b + block,
+               columns.bytes + 2 * block, d + 4 * j + row / 8 * 2, lane, accumulate);
+    };
+    int j = 0;
+    for (; j + kBlocks <= column_blocks; j += kBlocks) multiply(multiply_group<kBlocks>, j);
+    for (; j < column_blocks; ++j) multiply(multiply_group<1>, j);
   }
+  return true;
 }
 
 }  // namespace annulus::simulator::ANNULUS_VECTOR_NAMESPACE

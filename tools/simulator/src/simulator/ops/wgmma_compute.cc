@@ -5,7 +5,6 @@
 
 #include <immintrin.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -204,25 +203,16 @@ void multiply_into_halves(std::byte* registers, const MatrixForm& form, Operands
   }
 }
 
-bool finite(const float* values, std::size_t count) {
-  std::uint32_t largest = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu;
-    largest = std::max(largest, magnitude);
-  }
-  return largest < 0x7f800000u;
-}
-
 // The exponent of the smallest normal number of an 8-bit format.
 int least_exponent(MatrixInput type) { return type == MatrixInput::kE4m3 ? -6 : -14; }
 
-// While it exists, the processor rounds toward zero.
-class RoundTowardZero {
+// While it exists, the processor rounds downward.
+class RoundDownward {
  public:
-  RoundTowardZero() { _mm_setcsr(before_ | _MM_ROUND_TOWARD_ZERO); }
-  ~RoundTowardZero() { _mm_setcsr(before_); }
-  RoundTowardZero(const RoundTowardZero&) = delete;
-  RoundTowardZero& operator=(const RoundTowardZero&) = delete;
+  RoundDownward() { _mm_setcsr(before_ | _MM_ROUND_DOWN); }
+  ~RoundDownward() { _mm_setcsr(before_); }
+  RoundDownward(const RoundDownward&) = delete;
+  RoundDownward& operator=(const RoundDownward&) = delete;
 
  private:
   unsigned before_ = _mm_getcsr();
@@ -230,9 +220,8 @@ class RoundTowardZero {
 
 void split_columns(const MatrixForm& form, Operands& operands) {
   static const Float8Product kProduct = best_float8_product();
-  operands.finite_columns = finite(operands.b, form.k() * form.n);
-  kProduct.split(operands.b, least_exponent(form.b), static_cast<int>(form.n / 8),
-                 operands.columns);
+  operands.finite_columns = kProduct.split(operands.b, least_exponent(form.b),
+                                           static_cast<int>(form.n / 8), operands.columns);
 }
 
 // The product of 8-bit floats with fp32 accumulators. Returns false, and does nothing, if an
@@ -240,14 +229,10 @@ void split_columns(const MatrixForm& form, Operands& operands) {
 bool multiply_float8(const MatrixForm& form, const Operands& operands, float* const* d,
                      bool accumulate) {
   static const Float8Product kProduct = best_float8_product();
-  if (!operands.finite_columns || !finite(operands.a, form.k() * 64)) return false;
-  for (std::size_t i = 0; accumulate && i < form.n / 2; ++i) {
-    if (!finite(d[i], kLanes)) return false;
-  }
-  const RoundTowardZero rounding;
-  kProduct.multiply(operands.a, least_exponent(form.a), operands.columns,
-                    static_cast<int>(form.n / 8), d, accumulate);
-  return true;
+  if (!operands.finite_columns) return false;
+  const RoundDownward rounding;
+  return kProduct.multiply(operands.a, least_exponent(form.a), operands.b, operands.columns,
+                           static_cast<int>(form.n / 8), d, accumulate);
 }
 
 }  // namespace

@@ -16,20 +16,20 @@ void wgmma_product_512(const float* a, const float* b, int k_count, int column_b
 
 WgmmaProduct best_wgmma_product();
 
-// The columns of a B of 8-bit floats, in slabs of a number of columns that the vectors determine.
+// What a product of 8-bit floats needs to know of the elements of B.
 struct Float8Columns {
-  // [slab][k][sign][column]: the elements > 0, others 0; then the sizes of the elements < 0
-  alignas(64) float parts[2 * 32 * 256];
-  alignas(64) signed char exponents[32 * 256];  // [slab][k][column]
+  alignas(64) signed char bytes[2 * 32 * 256];
 };
 
 // A product of 8-bit floats whose sums are cut as on an H200 (ops/float8_kernel.h). `least_a` and
 // `least_b` are the exponents of the smallest normal numbers.
 struct Float8Product {
-  void (*split)(const float* b, int least_b, int column_blocks, Float8Columns& to);
-  // Requires: all operands are finite, and the processor rounds toward zero.
-  void (*multiply)(const float* a, int least_a, const Float8Columns& b, int column_blocks,
-                   float* const* d, bool accumulate);
+  // Returns false if an element is infinite or NaN.
+  bool (*split)(const float* b, int least_b, int column_blocks, Float8Columns& to);
+  // Returns false, and does nothing, if an element of A or an accumulator is infinite or NaN.
+  // Requires: all elements of B are finite, and the processor rounds downward.
+  bool (*multiply)(const float* a, int least_a, const float* b, const Float8Columns& columns,
+                   int column_blocks, float* const* d, bool accumulate);
 };
 extern const Float8Product kFloat8Product256;  // AVX2 and FMA
 extern const Float8Product kFloat8Product512;  // AVX-512F and AVX-512BW
