@@ -1,5 +1,5 @@
-// What the tolerance of e4m3 supposes of sums of products, by the rule that all words of an H200
-// follow (tools/simulator/docs/simulator.md, "What the manual leaves open"): the 32 products of an
+// Errors of sums of products of e4m3, which its tolerance supposes to be small, by the rule of an
+// H200 (tools/simulator/docs/simulator.md, "What the manual leaves open"): the 32 products of an
 // instruction and the accumulator are cut to 13 bits below the largest exponent, and the sum to 14
 // bits.
 
@@ -40,7 +40,7 @@ double rounded(double value) {
 }
 
 // Relative error of sums of `keys` powers times elements of V with mean `mean` and deviation 1, if
-// every `together` keys the sum is promoted to fp32. Probabilities are those of normal scores.
+// every `together` keys the sum is promoted to fp32. Scores are normal.
 double error_of_values(int keys, int together, double mean) {
   base::Random random(5);
   double error = 0;

@@ -22,7 +22,7 @@ extern "C" __global__ void broken(const u32* in, u32* out, const __grid_constant
 }
 
 // KERNEL tensor_box_stored_before_0
-// A box that is stored begins at a negative coordinate, which only a box that is loaded may have.
+// A box begins at a negative coordinate and is stored. Only loads may have such coordinates.
 // EXPECT invalid operand
 // LAUNCH map=1
 extern "C" __global__ void broken(const u32* in, u32* out, const __grid_constant__ TensorMap map) {

@@ -1,6 +1,6 @@
 // 16 rows of a product of 8-bit floats as an H200 computes it, for any vector width. This file is
-// included after ops/wgmma_kernel.h, whose layouts it has, by the files that compile it for an
-// instruction set.
+// included by a file that defines ANNULUS_VECTOR and ANNULUS_VECTOR_NAMESPACE, after
+// ops/wgmma_kernel.h, whose layouts it has.
 //
 // One instruction adds 32 products to an accumulator (docs/simulator.md, "What the manual leaves
 // open"). Let e be the largest exponent among them, where the exponent of a product is the sum of
@@ -8,14 +8,14 @@
 // 2^(e - 13) and added exactly. The sum is cut toward zero to 14 significant bits.
 //
 // Near 1.5 * 2^(e + 10) the numbers of fp32 are the multiples of 2^(e - 13). So a sum that starts
-// there cuts every term, downward if the processor rounds downward. For a negative term that is no
-// multiple this is one unit too low. The number of these terms is added at the end. A term is a
+// there cuts every term, downward if the processor rounds downward. If a negative term is not a
+// multiple, this is one unit too low. The number of these terms is added at the end. A term is a
 // multiple of 2^(u + v) and of no higher power if its factors are odd multiples of 2^u and 2^v.
 
 namespace annulus::simulator::ANNULUS_VECTOR_NAMESPACE {
 
 constexpr int kFloat8Terms = 32;
-// A group is the elements of so many rows and of 8 columns, in four vectors: [column % 2][row,
+// A group is the elements of kGroupRows rows and 8 columns, in four vectors: [column % 2][row,
 // column / 2]. Their bytes are one vector: [row][column % 2][column / 2].
 constexpr int kGroupRows = ANNULUS_VECTOR / 2;
 // The bytes for counting have u + kUnitBias of a factor in 7 bits, and its sign in the eighth. In
@@ -41,7 +41,7 @@ inline Bytes add_bytes(Bytes a, Bytes b) { return _mm512_add_epi8(a, b); }
 inline Bytes add_saturated(Bytes a, Bytes b) { return _mm512_adds_epi8(a, b); }
 inline Bytes larger_bytes(Bytes a, Bytes b) { return _mm512_max_epi8(a, b); }
 inline Bytes smaller_bytes(Bytes a, Bytes b) { return _mm512_min_epi8(a, b); }
-// counts + 1 where a < b
+// Adds 1 to the counts of bytes for which a < b.
 inline Bytes count_below(Bytes counts, Bytes a, Bytes b) {
   return _mm512_mask_add_epi8(counts, _mm512_cmplt_epi8_mask(a, b), counts, _mm512_set1_epi8(1));
 }
@@ -117,7 +117,7 @@ inline __m128i factor_bytes(__m256 values, int least, __m256i& largest) {
   const __m256i zeros = _mm256_cmpeq_epi32(magnitude, _mm256_setzero_si256());
   const __m256i normal = _mm256_max_epi32(exponent, _mm256_set1_epi32(least));
   const __m256i exponents = _mm256_blendv_epi8(normal, _mm256_set1_epi32(-128), zeros);
-  // A fraction has three bits, of which so many come before the last 1.
+  // How far the last 1 of a fraction of three bits is from the point.
   const __m256i lengths =
       _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 3, 2, 3, 1, 3, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0));
   const __m256i fraction = _mm256_and_si256(_mm256_srli_epi32(bits, 20), _mm256_set1_epi32(7));
@@ -247,7 +247,7 @@ inline void multiply_group(const float* a, const signed char* row_exponents,
     for (int i = 0; i < 4; ++i) {
       narrow_bytes(bytes + i * ANNULUS_VECTOR, sums[j][i / 2][i % 2].within);
     }
-    // Below its bound, the byte of a product for counting is that of a negative one that is cut.
+    // The byte of a product is below its bound if the product is negative and is cut.
     const Bytes units = add_saturated(load_ordered(bytes), repeat_byte(2 * kUnitBias - 13));
     bounds[j] = add_bytes(smaller_bytes(larger_bytes(units, repeat_byte(0)), repeat_byte(kNoUnit)),
                           repeat_byte(-128));

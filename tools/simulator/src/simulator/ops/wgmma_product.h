@@ -16,7 +16,7 @@ void wgmma_product_512(const float* a, const float* b, int k_count, int column_b
 
 WgmmaProduct best_wgmma_product();
 
-// What a product of 8-bit floats needs to know of the elements of B.
+// The exponents of the elements of B of a product of 8-bit floats, and bytes for counting.
 struct Float8Columns {
   alignas(64) signed char bytes[2 * 32 * 256];
 };
