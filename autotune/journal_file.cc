@@ -67,7 +67,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   const base::FileResult read = base::try_read_private_file(files_, folder, base::FolderUse::kOwn,
                                                             name, tuned::kMaxJournalBytes, &bytes);
   if (!read.ok()) {
-    log_.write(base::LogLevel::kWarning, "the journal '{}' is passed over: cannot {} it: {}", path,
+    log_.write(base::LogLevel::kWarning, "the journal '{}' is skipped: cannot {} it: {}", path,
                read.step, base::describe_private(read));
     return pass_over();
   }
@@ -86,7 +86,7 @@ bool JournalFile::go_on(int folder, const std::string& name, const base::Json& s
   if (found) why = tuned::why_other_subject(found->subject, subject);
   if (!why.empty()) {
     // It may belong to another driver or build, so the user need not do anything.
-    log_.write(base::LogLevel::kInfo, "the journal '{}' is passed over: {}", path, why);
+    log_.write(base::LogLevel::kInfo, "the journal '{}' is skipped: {}", path, why);
     return pass_over();
   }
   if (found->whole_bytes < bytes.size()) {
@@ -140,7 +140,7 @@ void JournalFile::write(const std::string& line) {
 void JournalFile::stop_writing(std::int64_t code) {
   stopped_ = true;
   log_.write(base::LogLevel::kWarning,
-             "the journal '{}' is not written to any more, and the search goes on: {}", path_,
+             "the journal '{}' is not written to any more, and the search continues: {}", path_,
              code == 0 ? "nothing could be written" : base::describe_errno(code));
   files_.truncate(file_, whole_);  // if this fails, the next search cuts the incomplete line off
   if (whole_ == 0) remove();
@@ -153,7 +153,7 @@ void JournalFile::end(bool keep) {
   write(tuned::last_line());
   if (file_ < 0 || is_there()) return;
   log_.write(base::LogLevel::kWarning,
-             "the journal '{}' is not kept: somebody removed it while the search ran", path_);
+             "the journal '{}' is not kept: a user removed it while the search ran", path_);
 }
 
 void JournalFile::give_up() {

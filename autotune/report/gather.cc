@@ -27,7 +27,7 @@ void take_journal(base::FileSystem&, const std::string& path, Gathered* gathered
 void say_full(const std::string& path, const std::string& limit, Gathered* gathered) {
   if (!gathered->reached.insert(limit).second) return;
   gathered->left_out.push_back(
-      fmt::format("'{}' and what comes later: a report takes at most {}", path, limit));
+      fmt::format("'{}' and all after it: a report takes at most {}", path, limit));
 }
 
 // Whether there is room for one more file of any kind.
@@ -71,7 +71,7 @@ void take_entry(base::FileSystem& files, const std::string& path, Gathered* gath
   std::string why;
   const std::optional<tuned::Entry> entry = tuned::decode_entry(
       base::read_file(files, path, tuned::kMaxEntryBytes), &listed.device, &why);
-  if (!entry) base::fail(ErrorCode::kInvalidFile, "'{}' is no tuned result: {}", path, why);
+  if (!entry) base::fail(ErrorCode::kInvalidFile, "'{}' is not a tuned result: {}", path, why);
   listed.name = tuned::entry_name(*entry);
   listed.entry = *entry;
   gathered->entries.push_back(std::move(listed));
@@ -121,7 +121,7 @@ void take_file(base::FileSystem& files, const std::string& path, Gathered* gathe
   for (const Kind& kind : kKinds) {
     if (head.starts_with(kind.magic)) return kind.take(files, path, gathered);
   }
-  base::fail(ErrorCode::kInvalidFile, "'{}' is no journal, no tuned result and no pack of them",
+  base::fail(ErrorCode::kInvalidFile, "'{}' is not a journal, a tuned result or a pack of them",
              path);
 }
 

@@ -163,7 +163,7 @@ std::vector<std::size_t> Story::finalists() const {
 tuned::Journal journal_of(const std::string& path, const std::string& text) {
   std::string why;
   std::optional<tuned::Journal> journal = tuned::decode_journal(text, &why);
-  if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is no journal: {}", path, why);
+  if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is not a journal: {}", path, why);
   return std::move(*journal);
 }
 

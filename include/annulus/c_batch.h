@@ -398,7 +398,7 @@ typedef enum annulus_append_rule {
   ANNULUS_APPEND_RULE_POSITION = 7
 } annulus_append_rule;
 
-// "a slot that is none", ...; "an unknown rule" for any other number.
+// "a slot that does not exist", ...; "an unknown rule" for any other number.
 ANNULUS_EXPORT const char* annulus_append_rule_text(int rule);
 
 // The first rule that was broken; annulus::AppendStatus has the consequences.

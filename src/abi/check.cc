@@ -46,7 +46,7 @@ constexpr Remedy kRemedies[] = {
     {kCudaNotInitialized,
      "if the process was forked after the driver was opened, the child can use no device: open "
      "devices after fork(), or exec"},
-    {kCudaDeinitialized, "the driver is being unloaded: give back devices before the process ends"},
+    {kCudaDeinitialized, "the driver is being unloaded: release devices before the process ends"},
     {kCudaStubLibrary,
      "this libcuda is the toolkit's stub for linking: take its folder out of LD_LIBRARY_PATH and "
      "ANNULUS_LIBRARY_PATH, so that the driver's own library is found"},
@@ -101,7 +101,7 @@ void fail(const CudaTable& table, CUresult code, const char* call,
   const bool sticky = is_sticky(code);
   if (sticky || code == kCudaInvalidPtx || code == kCudaNoBinaryForGpu) {
     if (const std::string detail = simulator_message(table); !detail.empty()) {
-      message += "; the simulator says: " + detail;
+      message += "; the simulator reports: " + detail;
     }
   }
   const ErrorCode kind = code == kCudaOutOfMemory ? ErrorCode::kOutOfMemory

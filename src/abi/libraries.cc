@@ -32,7 +32,7 @@ const LibraryNames kSimulatorNames = {
     {},
     {},
     "it is a part of Annulus that can be left out: build it with ANNULUS_SIMULATOR=ON and install "
-    "its file beside libannulus.so, or name its folder in ANNULUS_LIBRARY_PATH",
+    "its file next to libannulus.so, or name its folder in ANNULUS_LIBRARY_PATH",
     true};
 
 // Fills one slot. POSIX guarantees that a symbol's address may be copied into a function pointer.
@@ -291,7 +291,7 @@ LibraryReports report_libraries(const LibrarySearch& search) {
 }
 
 std::string compile_ahead_remedy() {
-  return "compile kernels ahead where there is NVRTC, with `annulus warm --shapes FILE --into "
+  return "compile kernels ahead on a machine with NVRTC, with `annulus warm --shapes FILE --into "
          "DIR`, "
          "or by running the program there once with ANNULUS_CACHE_DIR=DIR, and name DIR here in "
          "ANNULUS_KERNELS";
@@ -302,7 +302,7 @@ std::string nvrtc_remedies() {
          "of "
          "CUDA 12), which is found in nvidia/cu13/lib and nvidia/cuda_nvrtc/lib of the "
          "site-packages below ~/.local/lib, /usr/local/lib, /usr/lib and /opt/conda/lib; or with "
-         "tools/get_nvrtc of Annulus's source tree; or name its folder, such as that of a virtual "
+         "tools/get_nvrtc of Annulus's source tree; or name its folder, such as one in a virtual "
          "environment, in ANNULUS_LIBRARY_PATH; or do without it: " +
          compile_ahead_remedy();
 }

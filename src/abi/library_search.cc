@@ -162,7 +162,7 @@ SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& searc
   }
   if (!broken.empty()) {
     report->problem = fmt::format(
-        "{} is there but cannot be opened ({}); repair or remove that file, or name a folder with "
+        "{} exists but cannot be opened ({}); repair or remove that file, or name a folder with "
         "a "
         "good one in ANNULUS_LIBRARY_PATH",
         names.name, broken);

@@ -105,7 +105,7 @@ std::string open(const std::string& path) {
   }
   if (initialize(export_table) == 0) return "its InitializeInjectionNvtx2 failed";
   if (slots[kCore2][kRangePushEx] == nullptr || slots[kCore2][kRangePop] == nullptr) {
-    return "it takes no ranges of domains";
+    return "it accepts no ranges of domains";
   }
   if (slots[kCore2][kDomainCreateA] != nullptr) {
     domain = reinterpret_cast<void* (*)(const char*)>(slots[kCore2][kDomainCreateA])("annulus");

@@ -30,7 +30,8 @@ std::chrono::steady_clock::duration duration_of(double seconds) {
 void check(const BackgroundTuningOptions& options) {
   if (!(options.ask_again_seconds > 0)) {
     base::fail(ErrorCode::kInvalidArgument,
-               "ask_again_seconds is {}; give how long to wait after a no, more than 0",
+               "ask_again_seconds is {}; give the seconds to wait after may_measure returned "
+               "false, more than 0",
                options.ask_again_seconds);
   }
   if (!(options.time_limit_seconds >= 0)) {
@@ -118,7 +119,8 @@ void TuningWork::pause() {
 void TuningWork::resume() {
   const std::lock_guard lock(mutex_);
   if (pauses_ == 0) {
-    base::fail(ErrorCode::kInvalidArgument, "background tuning is resumed that was not paused");
+    base::fail(ErrorCode::kInvalidArgument,
+               "resume() of a background tuning that is not paused; call pause() before it");
   }
   --pauses_;
   changed_.notify_all();
@@ -135,8 +137,10 @@ bool TuningWork::wait(double seconds) {
   }
   std::unique_lock lock(mutex_);
   if (runs_on_ == std::this_thread::get_id()) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "a callback of a background tuning waits for it, and it waits for its callback");
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "a callback of a background tuning waits for the tuning, which waits for the callback; "
+        "wait on another thread");
   }
   woken_ = true;
   changed_.notify_all();

@@ -47,7 +47,7 @@ CommunicatorId id_of(const std::vector<std::vector<std::byte>>& all) {
     const bool known = code >= 1 && code <= static_cast<int>(ErrorCode::kCommunication);
     const std::string text =
         known ? std::string(reinterpret_cast<const char*>(bytes.data()) + 1, bytes.size() - 1)
-              : "it brought something else than a communicator is opened by";
+              : "it brought bytes that do not open a communicator";
     base::fail(known ? static_cast<ErrorCode>(code) : ErrorCode::kInvalidArgument,
                "rank {} of {}: {}", rank, all.size(), text);
   }

@@ -69,7 +69,7 @@ DeviceListing list_devices() {
 
 DeviceChoice choose_device(std::string_view name) {
   if (!name.empty()) {
-    return {api::to_string(api::parse_device_name(name)), "the caller says so"};
+    return {api::to_string(api::parse_device_name(name)), "the caller named it"};
   }
   const api::DefaultDevice chosen = api::default_device(base::read_environment());
   return {api::to_string(chosen.name), chosen.reason};

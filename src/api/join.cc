@@ -33,11 +33,13 @@ void check_ranks(const Device& device, const Communicator& communicator, const c
   const Device::Impl& inside = api::inside(device);
   const std::shared_ptr<exchange::Rank> of = api::inside(communicator);
   if (of->context()->handle() != inside.context->handle()) {
-    base::fail(ErrorCode::kInvalidArgument, "the communicator is of {} and the {} is asked of {}",
-               of->context()->info().name, what, inside.context->info().name);
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "the communicator belongs to {} and the {} to {}; give a communicator of that device",
+        of->context()->info().name, what, inside.context->info().name);
   }
   if (communicator.ranks() > kMostMergeInputs) {
-    base::fail(ErrorCode::kUnsupported, "a {} over {} ranks; {} have a kernel, and more have none",
+    base::fail(ErrorCode::kUnsupported, "a {} over {} ranks; there are kernels for {} at most",
                what, communicator.ranks(), kMostMergeInputs);
   }
 }

@@ -194,7 +194,7 @@ class TrustedFolder {
     }
     std::string problem;
     folder_ = base::open_private_folder(files_, path_, base::FolderUse::kOwnOrRoots,
-                                        "name a folder of root's or of your own", &problem);
+                                        "name a folder that root or you own", &problem);
     if (folder_ >= 0) return;
     base::fail(ErrorCode::kFile, "{}",
                problem.empty() ? fmt::format("there is no folder '{}'", path_) : problem);
@@ -395,7 +395,8 @@ PruneResult prune_kernels(const PruneOptions& options) {
     std::vector<jit::KernelOrigin> origins = api::origins_here();
     if (origins.empty()) {
       base::fail(ErrorCode::kDevice,
-                 "there is no device here, real or simulated, so nothing says which kernels serve");
+                 "there is no device here, real or simulated, so it is not known which kernels can "
+                 "be used");
     }
     rules.keeps = [here = std::move(origins)](const jit::KernelOrigin& origin) {
       return std::ranges::any_of(here, [&](const jit::KernelOrigin& device) {

@@ -227,10 +227,11 @@ std::vector<KnownTarget> known_targets(std::string_view word) {
     names += fmt::format("{} ({}), ", model.name, jit::to_string(best));
   }
   if (!targets.empty()) return targets;
-  base::fail(ErrorCode::kInvalidArgument,
-             "'{}' names no GPU that is known; give {}or an architecture of these; devices of this "
-             "machine are named as cuda:0, simulated ones as sim:sm_80",
-             word, names);
+  base::fail(
+      ErrorCode::kInvalidArgument,
+      "'{}' is not the name of a known GPU; give {}or an architecture of these; devices of this "
+      "machine are named as cuda:0, simulated ones as sim:sm_80",
+      word, names);
 }
 
 jit::Arch architecture_of(const GpuModel& model) {

@@ -53,10 +53,11 @@ std::string known_devices(const device::Driver& driver, bool simulated) {
 void check_gpu(const base::Environment& environment, bool simulated, const std::string& name,
                const std::string& why) {
   if (!simulated || environment.require_gpu.empty() || environment.require_gpu == "0") return;
-  base::fail(ErrorCode::kDevice,
-             "ANNULUS_REQUIRE_GPU is '{}', and {} is simulated ({}); `annulus doctor` says what is "
-             "wrong with the driver. Unset it to let the simulator serve",
-             environment.require_gpu, name, why);
+  base::fail(
+      ErrorCode::kDevice,
+      "ANNULUS_REQUIRE_GPU is '{}', but {} is simulated ({}); `annulus doctor` reports what is "
+      "wrong with the driver. Unset it to use the simulator",
+      environment.require_gpu, name, why);
 }
 
 // Whether missing kernels are compiled.
@@ -76,7 +77,7 @@ std::shared_ptr<const abi::NvrtcLibrary> nvrtc_for(const DeviceOptions& options,
   if (!may_compile(options, environment)) {
     auto none = std::make_shared<abi::NvrtcLibrary>();
     none->report.problem =
-        fmt::format("{} says that no kernel is compiled; say otherwise, or {}",
+        fmt::format("{} forbids compiling kernels; change it, or {}",
                     options.compile == Compile::kNever ? "the option compile" : "ANNULUS_COMPILE",
                     abi::compile_ahead_remedy());
     return none;
@@ -87,7 +88,7 @@ std::shared_ptr<const abi::NvrtcLibrary> nvrtc_for(const DeviceOptions& options,
   const LibraryReport& report = nvrtc->report;
   if (!report.usable()) {
     impl.log.write(base::LogLevel::kWarning,
-                   "only kernels that are there compiled will run, and a plan that needs another "
+                   "only kernels that are compiled already will run, and a plan that needs another "
                    "one will fail: {}",
                    report.problem);
   } else if (!impl.context->info().simulated && report.version / 1000 > driver.version() / 1000) {
@@ -177,8 +178,8 @@ void open_shape_log(const std::string& path, Device::Impl* impl) {
   if (path.empty()) return;
   if (!path.starts_with('/')) {
     base::fail(ErrorCode::kInvalidArgument,
-               "the shape log '{}' is no absolute path, and would be another file wherever the "
-               "program is started; give one that begins with '/'",
+               "the shape log '{}' is not an absolute path, so it would be another file in each "
+               "folder where the program is started; give a path that begins with '/'",
                path);
   }
   shape_log::ShapeLogOptions options;
@@ -235,7 +236,7 @@ std::vector<std::string> kernel_folders(const std::optional<std::string>& path,
 
 DefaultDevice default_device(const base::Environment& environment) {
   if (!environment.device.empty()) {
-    return {parse_device_name(environment.device), "ANNULUS_DEVICE says so"};
+    return {parse_device_name(environment.device), "ANNULUS_DEVICE names it"};
   }
   std::string why = "no CUDA driver was found";
   abi::CudaLibrary library = abi::find_cuda(abi::default_search(environment));

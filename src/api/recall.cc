@@ -22,7 +22,7 @@ std::size_t aligned(std::size_t bytes) { return base::round_up(bytes, kAlignment
 Problem checked(const Problem& problem) {
   if (!problem.want_lse) {
     base::fail(ErrorCode::kInvalidArgument,
-               "recall is made of LSEs, and the problem asks for none; set want_lse");
+               "recall is computed from LSEs, but the problem does not compute them; set want_lse");
   }
   return problem;
 }
@@ -76,7 +76,7 @@ void RecallMeter::run(void* stream, const Operands& operands, float* recall,
   if (rows == 0) return;
   if (workspace == nullptr || recall == nullptr) {
     base::fail(ErrorCode::kInvalidArgument,
-               "{} is null; recall needs {} bytes of workspace and room for {} numbers",
+               "{} is null; recall needs {} bytes of workspace and memory for {} numbers",
                recall == nullptr ? "recall" : "the workspace", workspace_bytes(), rows);
   }
   const auto check_aligned = [](const char* name, const void* data, std::uintptr_t alignment) {

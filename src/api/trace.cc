@@ -13,8 +13,8 @@ void start_trace(const TraceOptions& options) {
   constexpr std::int64_t kMostSpans = 1 << 24;
   if (options.max_spans < 1 || options.max_spans > kMostSpans) {
     base::fail(ErrorCode::kInvalidArgument,
-               "a trace of {} spans; give the most that are to be kept, from 1 to {}",
-               options.max_spans, kMostSpans);
+               "max_spans is {}; give the most spans to keep, from 1 to {}", options.max_spans,
+               kMostSpans);
   }
   base::start_recording(static_cast<std::size_t>(options.max_spans));
 }

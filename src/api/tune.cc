@@ -125,12 +125,12 @@ std::optional<std::string> check_folder(const Device::Impl& device) {
   std::string problem;
   if (device.lacks_tuned_folder) {
     base::fail(ErrorCode::kFile,
-               "tuned results cannot be kept: neither HOME nor XDG_CACHE_HOME is set; set one of "
-               "them or ANNULUS_TUNED, or ask for results in memory alone by 'none'");
+               "tuned results cannot be stored: neither HOME nor XDG_CACHE_HOME is set; set one of "
+               "them or ANNULUS_TUNED, or give 'none' to keep results in memory alone");
   }
   if (device.tuned->options().folders.empty()) return std::nullopt;
   std::optional<std::string> folder = device.tuned->writable_folder(&problem);
-  if (!folder) base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem);
+  if (!folder) base::fail(ErrorCode::kFile, "tuned results cannot be stored: {}", problem);
   return folder;
 }
 
@@ -233,7 +233,7 @@ TuneResult replay_file(const std::string& path,
   std::string why;
   const std::optional<tuned::Journal> journal =
       tuned::decode_journal({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &why);
-  if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is no journal: {}", path, why);
+  if (!journal) base::fail(ErrorCode::kInvalidFile, "'{}' is not a journal: {}", path, why);
   TuneOptions options;
   options.progress = progress;
   const autotune::SearchResult found = autotune::replay(*journal, teller(options, {}));

@@ -79,10 +79,10 @@ TunedReport write_listed(base::FileSystem& files, const std::string& path, Listi
                          std::size_t found) {
   const tuned::Pack made = pack_of(listing.entries);
   if (made.empty()) {
-    base::fail(ErrorCode::kInvalidArgument, "{}, so that no pack was written to '{}'; {}",
+    base::fail(ErrorCode::kInvalidArgument, "{}, so no pack was written to '{}'; {}",
                found == 0 ? "there is no tuned result"
-                          : fmt::format("none of the {} tuned results is asked for", found),
-               path, found == 0 ? "tune first, or name another search path" : "ask for others");
+                          : fmt::format("the filter leaves none of the {} tuned results", found),
+               path, found == 0 ? "tune first, or name another search path" : "use another filter");
   }
   tuned::write_pack(files, path, made);
   return report_of(made, path, std::move(listing));
@@ -207,7 +207,7 @@ TunedReport import_tuned(const std::vector<std::string>& packs, const TunedFilte
       problems += (problems.empty() ? "" : "; ") + std::string(error.what());
     }
   }
-  base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}",
+  base::fail(ErrorCode::kFile, "tuned results cannot be stored: {}",
              problems.empty() ? tuned::kNoFolder : problems);
 }
 
@@ -313,7 +313,7 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
   if (name.empty() || listing.entries.size() != 1) {
     base::fail(ErrorCode::kInvalidArgument,
                "{} tuned results have '{}' in their name or path; "
-               "give more of the name of one",
+               "give more of the name of the one that is meant",
                listing.entries.size(), name);
   }
   const base::Digest contents = listing.entries.front().contents;
@@ -321,7 +321,7 @@ TunedReport remove_tuned(const std::string& name, const std::optional<std::strin
   if (entry.packed) {
     base::fail(ErrorCode::kInvalidArgument,
                "the result '{}' is in the pack '{}', which has one digest over all its lines; "
-               "export what it shall hold to a new one",
+               "export the results that you keep to a new pack",
                entry.name, entry.path);
   }
   if (!dry_run) tuned::remove_file(files, entry.path, contents);

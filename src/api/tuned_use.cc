@@ -37,7 +37,7 @@ TunedNote judge(const Device::Impl& device, const ListedEntry& listed) {
   note.verdict = TunedVerdict::kUsed;
   if (relative) {
     note.text = fmt::format(
-        "where there is no result of this device, and the model does not call "
+        "if there is no result of this device, and the model does not call "
         "it slower: it was found on {}",
         tuned::name_in(listed.device));
   }
@@ -78,12 +78,13 @@ std::string why_passed(const ListedEntry& listed, const tuned::ShapeKey& shape,
                        tuned::kMaxDistance);
   }
   if (used && used->distance < distance) {
-    return fmt::format("its lengths are {} half powers of two away, and others nearer", distance);
+    return fmt::format("its lengths are {} half powers of two away, and other results are nearer",
+                       distance);
   }
   if (used && used->distance == distance && distance > 0) {
-    return "its lengths are as far away as those of the one that is used";
+    return "its lengths are as far away as the lengths of the result that is used";
   }
-  return "one for the same problems goes before it: of this device, of an earlier place of the "
+  return "a result for the same problems is preferred: of this device, of an earlier place of the "
          "path, of a finished search, of this driver, or with a surer gain";
 }
 
@@ -154,7 +155,7 @@ TunedReport why_subject(const Device::Impl& device, const planner::Subject& subj
   report.config = attention::to_string(choice.config);
   report.reason = choice.reason;
   if (subject.problem.batch == 0 || subject.problem.seq_q == 0) {
-    report.reason += "; no result is looked up where there is nothing to launch";
+    report.reason += "; no result is looked up if there is nothing to launch";
     return report;
   }
   LookUp look_up{planner::key_of(subject), {}, choices.tuned.has_value(), choice.reason};

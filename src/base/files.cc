@@ -340,14 +340,15 @@ std::string resolve_target(FileSystem& files, const std::string& path) {
     const int examined = files.status(found, &status);
     files.close(found);
     if (examined == 0 && !status.regular) {
-      fail(ErrorCode::kInvalidFile, "'{}' is not a regular file; name another to write to", path);
+      fail(ErrorCode::kInvalidFile, "'{}' is not a regular file; give another file to write to",
+           path);
     }
   }
   return target;
 }
 
 [[noreturn]] void fail_to_write(const FileResult& outcome, const std::string& path) {
-  fail(ErrorCode::kFile, "cannot {} '{}' or the temporary beside it: {}", outcome.step, path,
+  fail(ErrorCode::kFile, "cannot {} '{}' or the temporary file next to it: {}", outcome.step, path,
        describe_errno(outcome.code));
 }
 

@@ -60,7 +60,7 @@ Json parse_json(std::string_view text, std::string_view what, const JsonLimits& 
       fail(ErrorCode::kInvalidFile, "{}: an object has more than {} keys", what, limits.keys);
     }
     if (event == Event::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      fail(ErrorCode::kInvalidFile, "{}: key '{}' is there twice", what, parsed.get<std::string>());
+      fail(ErrorCode::kInvalidFile, "{}: key '{}' occurs twice", what, parsed.get<std::string>());
     }
     return true;
   };

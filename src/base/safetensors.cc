@@ -198,8 +198,8 @@ void check_cover(std::vector<Placed>* placed, std::size_t data_bytes, std::strin
     covered = tensor.end;
   }
   if (static_cast<std::uint64_t>(covered) != data_bytes) {
-    fail(ErrorCode::kInvalidFile, "{}: {} bytes of data after the last tensor belong to none", what,
-         data_bytes - static_cast<std::size_t>(covered));
+    fail(ErrorCode::kInvalidFile, "{}: {} bytes of data after the last tensor belong to no tensor",
+         what, data_bytes - static_cast<std::size_t>(covered));
   }
 }
 
@@ -265,7 +265,7 @@ Safetensors with_bytes(Header header, std::vector<std::byte> bytes, std::string_
 
 void check_prefix(std::size_t file_bytes, std::string_view what) {
   if (file_bytes < kPrefix) {
-    fail(ErrorCode::kInvalidFile, "{}: {} bytes are no safetensors file", what, file_bytes);
+    fail(ErrorCode::kInvalidFile, "{}: {} bytes are not a safetensors file", what, file_bytes);
   }
 }
 

@@ -30,7 +30,7 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
 }
 
 constexpr const char* kAdvice =
-    "give it a larger limit (WorkLimit::steps, WorkScope, max_work, --max-work; 0 is none), or a "
+    "give it a larger limit (WorkLimit::steps, WorkScope, max_work, --max-work; 0: no limit), or a "
     "simpler pattern, larger blocks or a shorter sequence";
 
 }  // namespace

@@ -205,7 +205,7 @@ void Appender::check(const AppendOperands& operands) const {
                               operands.q_strides.head == operands.rotated_q_strides.head;
     if (operands.q == operands.rotated_q && !same_strides) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "rotated_q is Q's memory with other strides, so that its rows would overwrite "
+                 "rotated_q is Q's memory with other strides, so its rows would overwrite "
                  "other rows of Q; use the same strides, or other memory");
     }
   } else {
@@ -327,7 +327,7 @@ void validate(const AppendProblem& given) {
   batch::check_interleave(problem.interleave);
   if (problem.interleave.ranks > 1 && problem.place == AppendPlace::kSlots) {
     base::fail(ErrorCode::kInvalidArgument,
-               "interleave.ranks is {}, but slots say where rows go and which are left out; give "
+               "interleave.ranks is {}, but slots give the places of rows and leave rows out; give "
                "the rows of other ranks slot -1, or take places from requests (place)",
                problem.interleave.ranks);
   }
@@ -345,13 +345,13 @@ const char* to_string(AppendRule rule) {
     case AppendRule::kRequests:
       return "more requests than planned, or rows that descend or end beyond the bound";
     case AppendRule::kSlot:
-      return "a slot that is none";
+      return "a slot that does not exist";
     case AppendRule::kKey:
       return "no key, or a wrong number of keys";
     case AppendRule::kEntry:
       return "a key beyond its pages, or a negative begin";
     case AppendRule::kPage:
-      return "a page number that is no page";
+      return "a page number that does not exist";
     case AppendRule::kPosition:
       return "a position beyond 2^30 or the tables";
   }

@@ -39,10 +39,11 @@ KernelConfig read(std::string_view text, const attention::Dims& dims) {
           ? ""
           : fmt::format(": this build has no kernel '{}' for batches, but {}",
                         base::shortened(name), attention::names_of(batch_kernels()));
-  base::fail(ErrorCode::kInvalidArgument,
-             "'{}' is no configuration of a kernel for batches{}; shipped for head dims {}/{} are "
-             "{}",
-             base::shortened(text), lacking, dims.qk, dims.v, shipped_texts(dims));
+  base::fail(
+      ErrorCode::kInvalidArgument,
+      "'{}' is not a configuration of a kernel for batches{}; shipped for head dims {}/{} are "
+      "{}",
+      base::shortened(text), lacking, dims.qk, dims.v, shipped_texts(dims));
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ void check_axis(const char* tensor, const Axis& axis) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 40) / kElementBytes;
   if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMost)) return;
   base::fail(ErrorCode::kUnsupported,
-             "the {} stride of {} is {} elements; where requests have many queries, kernels of "
-             "sm_90a copy by tensor maps, whose strides lie above 0 and below 2^39",
+             "the {} stride of {} is {} elements; if requests have many queries, kernels of "
+             "sm_90a copy with tensor maps, whose strides are above 0 and below 2^39",
              axis.name, tensor, axis.stride);
 }
 

@@ -308,7 +308,7 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem, const BatchOption
   } else if (const auto config = named_for(RequestClass::kManyQueries, named, problem, limits)) {
     base::fail(ErrorCode::kUnsupported,
                "configuration '{}' is not possible here: it is for requests of more than {} "
-               "queries, and none of this batch has so many",
+               "queries, and no request of this batch has so many",
                to_string(*config), few);
   }
   return classes;
@@ -353,7 +353,7 @@ std::string describe(const ClassPlan& of, kernels::Pages pages) {
       "{} to {} queries: {}{}, {} heads and up to {} queries to a tile of rows, {} CTAs; keys in "
       "parts of {}, up to {} works in a step, {} of them joined{}",
       of.least_queries, of.most_queries, to_string(of.config),
-      of.named ? " (asked for by the caller)" : "", of.packing.tile_heads, of.packing.tile_queries,
+      of.named ? " (requested by the caller)" : "", of.packing.tile_heads, of.packing.tile_queries,
       of.ctas, of.part_keys, of.lists.works, of.lists.slots,
       of.packing.row_columns < of.packing.columns ? "; each column of heads has works of its own"
                                                   : "");
@@ -363,8 +363,9 @@ std::string describe(const ClassPlan& of, kernels::Pages pages) {
         fmt::format("; copied by tensor maps, {} {} at a time", unit, unit == 1 ? "key" : "keys");
   }
   if (!of.withheld.empty()) {
-    text += fmt::format("; {}{}", of.withheld,
-                        of.named ? "; this configuration runs because it was asked for" : "");
+    text +=
+        fmt::format("; {}{}", of.withheld,
+                    of.named ? "; this configuration runs because the caller requested it" : "");
   }
   return text;
 }
@@ -433,7 +434,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   if (options.max_workspace_bytes > 0 && plan.workspace_bytes > options.max_workspace_bytes) {
     base::fail(ErrorCode::kOutOfMemory,
                "a step within the bounds needs {} bytes of workspace in parts of {} keys, and "
-               "max_workspace_bytes is {}; give smaller bounds, above all of the keys of all "
+               "max_workspace_bytes is {}; give smaller bounds, especially of the keys of all "
                "requests together",
                plan.workspace_bytes, plan.classes.front().part_keys, options.max_workspace_bytes);
   }
@@ -487,7 +488,7 @@ void validate(const BatchProblem& given) {
   if (given.block_keys > 0 && most.keys_of_one / given.block_keys >= batch::kMostBlocks) {
     base::fail(ErrorCode::kUnsupported,
                "a request of {} keys has more than {} blocks of {} keys, which is more than a list "
-               "is made of; give larger blocks",
+               "can have; give larger blocks",
                most.keys_of_one, batch::kMostBlocks, given.block_keys);
   }
   batch::check_interleave(given.interleave);
@@ -495,7 +496,7 @@ void validate(const BatchProblem& given) {
     base::fail(
         ErrorCode::kUnsupported,
         "keys are interleaved between {} ranks and requests have lists of blocks of {} keys, "
-        "of which a rank has parts that no kernel takes; give whole blocks to ranks, each "
+        "so a rank has parts of blocks, which no kernel takes; give whole blocks to ranks, each "
         "with a list of its own",
         given.interleave.ranks, given.block_keys);
   }
@@ -510,7 +511,7 @@ void validate(const BatchProblem& given) {
   if (given.block_keys > 0 && most.requests * given.kv_heads > batch::kInt) {
     base::fail(ErrorCode::kUnsupported,
                "{} requests with {} heads of K and V each have more than 2^31 - 1 lists of blocks, "
-               "which is what a launch takes; give smaller bounds",
+               "which is the most that a launch takes; give smaller bounds",
                most.requests, given.kv_heads);
   }
 }
@@ -522,7 +523,8 @@ const char* to_string(BatchRule rule) {
     case BatchRule::kRequests:
       return "more requests than planned, or a negative number";
     case BatchRule::kRows:
-      return "rows of Q that descend, are negative, end beyond the bound, or are an earlier one's";
+      return "rows of Q that descend, are negative, end beyond the bound, or belong to an earlier "
+             "request";
     case BatchRule::kRowsOfOne:
       return "more rows of Q than one request may have";
     case BatchRule::kKeys:
@@ -534,7 +536,7 @@ const char* to_string(BatchRule rule) {
     case BatchRule::kPosition:
       return "positions beyond 2^30";
     case BatchRule::kPage:
-      return "a page number that is no page";
+      return "a page number that does not exist";
     case BatchRule::kBlocks:
       return "a block beyond its keys, or one that is named twice";
     case BatchRule::kRowEnd:

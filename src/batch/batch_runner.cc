@@ -275,7 +275,7 @@ void BatchRunner::check(const BatchOperands& operands) const {
     check_address("LSE", operands.lse, 4);
     check_distinct_lse(operands.lse_strides, problem.most.rows, problem.heads);
   } else {
-    check_unused("LSE", operands.lse, "the problem does not ask for it (want_lse)");
+    check_unused("LSE", operands.lse, "want_lse of the problem is not set");
   }
   if (problem.carry_in) {
     check_address("state_in.acc", operands.state_in.acc, 16);

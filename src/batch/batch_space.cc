@@ -62,7 +62,7 @@ std::optional<std::string> why_no_such_pipeline(const BatchConfig& config) {
     return fmt::format("{} stages: the pipeline has 2 to 4", config.stages);
   }
   if (config.resident < 1 || config.resident > kMaxResident) {
-    return fmt::format("{} resident CTAs: 1 to {} can be asked for", config.resident, kMaxResident);
+    return fmt::format("{} resident CTAs: it must be 1 to {}", config.resident, kMaxResident);
   }
   return std::nullopt;
 }
@@ -188,10 +188,11 @@ std::optional<std::string> chunk_wgmma_why_illegal(const KernelConfig& any, cons
   }
   if (std::ranges::find(kProductColumns, config.tile_columns) == std::end(kProductColumns)) {
     return fmt::format(
-        "{} columns: a tile has 32, or a multiple of 16 from 64 to 128, as products have",
+        "{} columns: a tile has 32, or a multiple of 16 from 64 to 128, like the products",
         config.tile_columns);
   }
-  if (config.query_in_registers) return "Q is never in registers: products read it where it lies";
+  if (config.query_in_registers)
+    return "Q is never in registers: products read it from shared memory";
   if (auto reason = why_no_such_pipeline(config)) return reason;
   return why_no_room(any, dims, attention::shared_limit(arch));
 }

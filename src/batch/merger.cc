@@ -62,7 +62,7 @@ void check_in_place(const char* name, const void* input, const RowStrides& input
   if (input != merged) return;
   if (input_strides.row == strides.row && input_strides.head == strides.head) return;
   base::fail(ErrorCode::kInvalidArgument,
-             "{} is the first input's memory with other strides, so that its rows would overwrite "
+             "{} is the first input's memory with other strides, so its rows would overwrite "
              "other rows of the input; use the same strides, or other memory",
              name);
 }
@@ -244,15 +244,16 @@ void validate(const MergeProblem& problem) {
   check_count("form", static_cast<int>(problem.form), static_cast<int>(PartialForm::kOutputs),
               static_cast<int>(PartialForm::kStates));
   if (problem.carry_out && problem.form != PartialForm::kStates) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "a state is carried out (carry_out), but the inputs are O and LSE, which have lost "
-               "theirs; merge states (form), or take O and LSE");
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "a state is carried out (carry_out), but the inputs are O and LSE, which do not hold their "
+        "states; merge states (form), or take O and LSE");
   }
   if (problem.carry_out && problem.sink_logits) {
     base::fail(
         ErrorCode::kInvalidArgument,
-        "a state is carried out (carry_out), which no sink logit is part of; give the logits "
-        "(sink_logits) where O is written");
+        "a state is carried out (carry_out), which does not include a sink logit; give the logits "
+        "(sink_logits) to the merge that writes O");
   }
 }
 

@@ -138,8 +138,8 @@ class FormFinder {
     if (!forms_.empty() && tells(forms_.back(), q, keys) && goes_on(forms_.back(), form)) return;
     if (forms_.size() == kernels::kMostForms) {
       why_not_ = fmt::format(
-          "what queries see changes its form more than {} times, last at "
-          "position {}, which is more than a batch takes",
+          "the keys that queries see change their form more than {} times, last at position {}, "
+          "which is more than a batch takes",
           static_cast<int>(kernels::kMostForms), q);
       return;
     }
@@ -186,10 +186,11 @@ void check_has_forms(const Pattern& pattern) {
                "sum(...) has no kernel for batches; run its branches with carried states");
   }
   if (pattern.batches() > 1) {
-    base::fail(ErrorCode::kUnsupported,
-               "'{}' shows batches different pairs, but all requests of a batch see the same; plan "
-               "a batch for each group of requests that do",
-               pattern.to_string());
+    base::fail(
+        ErrorCode::kUnsupported,
+        "'{}' shows different pairs to batches, but all requests of a batch see the same; plan "
+        "a batch for each group of requests that see the same",
+        pattern.to_string());
   }
   if (const auto leaf = leaf_without_runs(pattern.node())) {
     base::fail(ErrorCode::kUnsupported,

@@ -41,8 +41,8 @@ void check_stride(const char* tensor, const char* axis, std::int64_t stride) {
 void check_row_dim(const char* name, std::int64_t dim, std::int64_t most) {
   attention::check_count(name, dim, 8, most);
   if (dim % 8 == 0) return;
-  base::fail(ErrorCode::kUnsupported, "{} is {}; rows are moved by 8 elements, so give a multiple",
-             name, dim);
+  base::fail(ErrorCode::kUnsupported,
+             "{} is {}; rows are moved 8 elements at a time, so give a multiple of 8", name, dim);
 }
 
 void check_rows(const char* name, const void* data, const RowStrides& strides) {
@@ -66,8 +66,8 @@ void check_given(const char* name, const RowStrides& strides, std::int64_t rows,
                  std::int64_t heads) {
   if ((strides.row != 0 || rows == 1) && (strides.head != 0 || heads == 1)) return;
   base::fail(ErrorCode::kInvalidArgument,
-             "the strides of {} are {} and {} elements for row and head, so that rows or heads "
-             "would be one; give them",
+             "the strides of {} are {} and {} elements for row and head, so all rows or all heads "
+             "would be the same; give strides that differ from 0",
              name, strides.row, strides.head);
 }
 
@@ -81,8 +81,10 @@ void check_keys(const char* name, const BatchStrides& strides, std::int64_t page
                strides.row);
   }
   if (strides.row == 0 && !one_row) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "the row stride of {} is 0, so that all keys of a page would be one; give it", name);
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "the row stride of {} is 0, so all keys of a page would be the same; give another stride",
+        name);
   }
   if (pages >= 0 && pages <= kMostPages) return;
   base::fail(ErrorCode::kInvalidArgument, "{} has {} pages; give a number from 0 to 2^31 - 1", name,
@@ -104,7 +106,7 @@ void check_metadata(const BatchMetadata& metadata, std::int64_t page_rows) {
     check_optional("v_begin", metadata.v_begin, 4);
     return;
   }
-  constexpr const char* kReason = "the problem has pages, which say where keys begin";
+  constexpr const char* kReason = "the problem has pages, which give the places of keys";
   check_unused("k_begin", metadata.k_begin, kReason);
   check_unused("v_begin", metadata.v_begin, kReason);
   check_address("k_pages.ids", metadata.k_pages.ids, 4);

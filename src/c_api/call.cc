@@ -67,15 +67,15 @@ annulus_status keep(ErrorCode code, const char* text) noexcept {
 
 std::size_t size_of(const StructName& name, const void* given) {
   if (given == nullptr) {
-    base::fail(ErrorCode::kInvalidArgument, "{} is null; give one that began as {}", name.name,
-               name.init);
+    base::fail(ErrorCode::kInvalidArgument, "{} is null; give one that was initialised by {}",
+               name.name, name.init);
   }
   std::size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
   if (size < sizeof(size) || size % 8 != 0 || size > kMaxStructBytes) {
     base::fail(ErrorCode::kInvalidArgument,
-               "struct_size of {} is {}, which no version has; begin with {}", name.name, size,
-               name.init);
+               "struct_size of {} is {}, which no version has; initialise it by {}", name.name,
+               size, name.init);
   }
   return size;
 }
@@ -108,7 +108,7 @@ void read_struct(const StructName& name, const void* given, void* into, std::siz
     if (bytes[at] == 0) continue;
     base::fail(ErrorCode::kUnsupported,
                "byte {} of {} is set, but this library (" ANNULUS_VERSION_TEXT
-               ") knows {} bytes of it; load a newer one, or leave the newer fields zero",
+               ") has only {} bytes of it; load a newer one, or leave the newer fields zero",
                at, name.name, known_bytes);
   }
   std::memcpy(into, given, std::min(size, known_bytes));
@@ -136,8 +136,8 @@ void check_pointer(const char* name, const void* pointer) {
 
 void check_array_count(const char* name, std::size_t count, std::int64_t read) {
   if (count == 0 || count == static_cast<std::size_t>(read)) return;
-  base::fail(ErrorCode::kInvalidArgument, "{} has {} entries, but {} are read; give as many", name,
-             count, read);
+  base::fail(ErrorCode::kInvalidArgument, "{} has {} entries, but {} are read; give that number",
+             name, count, read);
 }
 
 bool truth(const char* name, std::int64_t value) {

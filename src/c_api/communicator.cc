@@ -200,7 +200,7 @@ annulus_status annulus_communicator_release(annulus_communicator* communicator, 
     const std::lock_guard lock(pin->mutex);
     if (pin->memory.erase(memory) == 0) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "{} is no memory of this communicator; was it released already?", memory);
+                 "{} is not memory of this communicator; was it released already?", memory);
     }
   });
 }

@@ -64,8 +64,8 @@ std::function<void(std::function<void()>)> executor_of(annulus_execute_callback 
     const int code = execute(user, reinterpret_cast<annulus_task*>(handle));
     if (code == 0) return;
     tasks().erase(handle);
-    base::fail(ErrorCode::kInvalidArgument, "the host takes no tasks: its executor returned {}",
-               code);
+    base::fail(ErrorCode::kInvalidArgument,
+               "the host did not take the task: its executor returned {}", code);
   };
 }
 
@@ -238,7 +238,7 @@ annulus_status annulus_device_release(annulus_device* device, void* memory) {
     const auto found = pin->memory.find(memory);
     if (found == pin->memory.end()) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "{} is no memory of this device; was it released already?", memory);
+                 "{} is not memory of this device; was it released already?", memory);
     }
     pin->memory.erase(found);
   });

@@ -122,8 +122,9 @@ class HandleTable {
     }
     Slot* slot = (handle & 0xff) == kind_ ? find(index_of(handle)) : nullptr;
     if (slot == nullptr) {
-      base::fail(ErrorCode::kInvalidArgument, "{:#x} is no {}; was another kind of handle given?",
-                 handle, name_);
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{:#x} is not a handle of type {}; was another kind of handle given?", handle,
+                 name_);
     }
     std::uint64_t word = slot->word.load(std::memory_order_relaxed);
     do {

@@ -30,10 +30,11 @@ LayoutFormat format_of(std::int32_t format) {
 }
 
 [[noreturn]] void fail_file_format(LayoutFormat format) {
-  base::fail(ErrorCode::kInvalidArgument,
-             "the format '{}' is one of files and has no arrays; import or export a file, or take "
-             "another format",
-             to_string(format));
+  base::fail(
+      ErrorCode::kInvalidArgument,
+      "the format '{}' exists only as files, without arrays; import or export a file, or take "
+      "another format",
+      to_string(format));
 }
 
 template <typename T>

@@ -29,7 +29,9 @@ annulus_host_state read_state(const char* name, const annulus_host_state* given)
       read_struct(kHostState, given, annulus_host_state ANNULUS_HOST_STATE_INIT);
   constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
   if (c.rows < 0 || c.dim_v < 1 || c.rows > kMaxElements / c.dim_v) {
-    base::fail(ErrorCode::kInvalidArgument, "state {} says {} rows of {} values, which cannot be",
+    base::fail(ErrorCode::kInvalidArgument,
+               "state {} has {} rows of {} values; give 0 rows or more and 1 value or more, "
+               "at most 2^48 together",
                name, c.rows, c.dim_v);
   }
   if (c.version != kStateVersion) {
@@ -152,8 +154,8 @@ annulus_status annulus_state_merge(const annulus_host_state* a, const annulus_ho
     const HostState merged = merge(state_of("a", a), state_of("b", b));
     if (to.rows != merged.rows || to.dim_v != merged.dim_v) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "a state of {} rows of {} values has no place in one of {} rows of {}",
-                 merged.rows, merged.dim_v, to.rows, to.dim_v);
+                 "a state of {} rows of {} values does not fit one of {} rows of {}", merged.rows,
+                 merged.dim_v, to.rows, to.dim_v);
     }
     write_state(merged, to);
   });

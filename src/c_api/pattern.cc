@@ -21,7 +21,7 @@ void check_range(const char* name, std::int64_t start, std::int64_t count) {
     return;
   }
   base::fail(ErrorCode::kInvalidArgument,
-             "{} positions of {} from {}; positions lie between -2^30 and 2^30", count, name,
+             "{} positions of {} from {}; positions are between -2^30 and 2^30", count, name,
              start);
 }
 

@@ -150,7 +150,7 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
   SelectedPlanOptions all = selected_plan_options_of(given);
   if (all.selection) {
     base::fail(ErrorCode::kUnsupported,
-               "annulus_plan_options.selection is set, and only annulus_plan_create takes a "
+               "annulus_plan_options.selection is set, but only annulus_plan_create takes a "
                "selection; pass NULL");
   }
   return std::move(all.options);
@@ -209,7 +209,7 @@ Operands operands_of(const annulus_operands* given) {
   const RunOperands all = run_operands_of(given);
   if (all.buffers) {
     base::fail(ErrorCode::kInvalidArgument,
-               "annulus_operands.selection is set, and this function runs no plan with a "
+               "annulus_operands.selection is set, but this function runs no plan with a "
                "selection; pass NULL");
   }
   return all.operands;

@@ -125,8 +125,8 @@ void write_rank_state(annulus_rank_state* to, const std::vector<RankState>& stat
                       KeptTexts* reasons) {
   const auto state = std::ranges::find(states, rank, &RankState::rank);
   if (state == states.end()) {
-    base::fail(ErrorCode::kInvalidArgument, "rank {} is none of the {} others that are known here",
-               rank, states.size());
+    base::fail(ErrorCode::kInvalidArgument, "rank {} is not one of the {} other ranks", rank,
+               states.size());
   }
   annulus_rank_state c = ANNULUS_RANK_STATE_INIT;
   c.position = {state->position.generation, state->position.run, state->position.round};

@@ -78,7 +78,8 @@ RingOptions ring_plan_options(const annulus_ring_options& c) {
   if (c.config == nullptr) return options;
   if (!options.config.empty()) {
     base::fail(ErrorCode::kInvalidArgument,
-               "the ring's options name the configuration {} and those of its plans {}; give one",
+               "the ring's options name the configuration {}, and the options of its plans name "
+               "{}; give one",
                c.config, options.config);
   }
   options.config = c.config;
@@ -199,9 +200,10 @@ void convert(const annulus_ring_call* c, std::size_t count, std::vector<RingCall
     const auto* element = reinterpret_cast<const annulus_ring_call*>(
         reinterpret_cast<const std::byte*>(c) + rank * size);
     if (element->struct_size != size) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "struct_size of call {} is {}, but that of call 0 is {}; begin each with {}", rank,
-                 element->struct_size, size, kRingCall.init);
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "struct_size of call {} is {}, but struct_size of call 0 is {}; initialise each by {}",
+          rank, element->struct_size, size, kRingCall.init);
     }
     calls[rank] =
         call_of(read_struct(kRingCall, element, annulus_ring_call ANNULUS_RING_CALL_INIT), rank);

@@ -295,14 +295,14 @@ annulus_status annulus_tuning_create_batch(annulus_device* device,
     const annulus_tune_options c = read_options(given);
     if (c.selection != nullptr) {
       base::fail(ErrorCode::kUnsupported,
-                 "annulus_tune_options.selection is set, and kernels of batches have no selection; "
+                 "annulus_tune_options.selection is set, but kernels of batches have no selection; "
                  "pass NULL");
     }
     validate(read);
     const std::size_t classes = tuned::classes_within(read).size();
     if (room < classes) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "there is room for {} tunings, and the batch has {} classes of requests; give "
+                 "there is memory for {} tunings, but the batch has {} classes of requests; give "
                  "ANNULUS_REQUEST_CLASSES",
                  room, classes);
     }

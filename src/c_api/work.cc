@@ -21,7 +21,7 @@ annulus_status annulus_work_scope_begin(const annulus_work_limit* limit) {
     std::optional<WorkScope>& scope = scope_of_thread();
     if (scope) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "this thread is in a scope of work already, of {} steps so far; end it "
+                 "this thread is already in a scope of work, of {} steps so far; end it "
                  "with annulus_work_scope_end first",
                  scope->steps());
     }
@@ -34,7 +34,7 @@ annulus_status annulus_work_scope_end(int64_t* steps) {
     std::optional<WorkScope>& scope = scope_of_thread();
     if (!scope) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "this thread is in no scope of work; begin one with "
+                 "this thread is not in a scope of work; begin one with "
                  "annulus_work_scope_begin");
     }
     if (steps != nullptr) *steps = scope->steps();

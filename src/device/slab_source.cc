@@ -42,15 +42,15 @@ abi::CUdeviceptr SlabSource::take(std::size_t bytes) const {
                kRemedy);
   }
   if (memory == nullptr) {
-    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator has no {} bytes; {}", bytes,
-               kRemedy);
+    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator returned null for {} bytes; {}",
+               bytes, kRemedy);
   }
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (address % kAlignment != 0) {
     give_back(address, bytes, true);
     base::fail(ErrorCode::kInvalidArgument,
-               "the caller's allocator gave {:#x} for {} bytes, which is not a multiple of the {} "
-               "it was asked for",
+               "the caller's allocator returned {:#x} for {} bytes, which is not a multiple of the "
+               "alignment, {}",
                address, bytes, kAlignment);
   }
   return address;

@@ -77,7 +77,7 @@ Address parse_address(const std::string& text) {
     if (address.path.empty() || address.path.back() == '/') refuse("names no file");
     return address;
   }
-  if (!all.starts_with("tcp:")) refuse("is of no known kind");
+  if (!all.starts_with("tcp:")) refuse("has an unknown kind");
   const std::string_view place = all.substr(4);
   const std::size_t colon = place.rfind(':');
   if (colon == std::string_view::npos) refuse("has no port");
@@ -87,7 +87,7 @@ Address parse_address(const std::string& text) {
   } else if (host.find(':') != std::string_view::npos) {
     refuse("has an IPv6 address without brackets");
   }
-  if (!is_host(host)) refuse("has no host that could be one");
+  if (!is_host(host)) refuse("has an invalid host");
   const std::optional<std::uint16_t> port = port_of(place.substr(colon + 1));
   if (!port) refuse("has no port from 1 to 65535");
   address.endpoint = {std::string(host), *port};
@@ -108,7 +108,7 @@ std::optional<MeetingFile> parse_file(std::span<const std::byte> bytes, std::str
   if (kTitle.starts_with(rest)) return std::nullopt;
   const std::optional<std::string_view> title = take_line(&rest);
   if (title != kTitle) {
-    *problem = "is not one that rank 0 of this version writes";
+    *problem = "was not written by rank 0 of this version";
     return std::nullopt;
   }
   constexpr std::string_view kNames[] = {"host ", "port ", "nonce "};
@@ -117,7 +117,7 @@ std::optional<MeetingFile> parse_file(std::span<const std::byte> bytes, std::str
     const std::optional<std::string_view> line = take_line(&rest);
     if (!line) return std::nullopt;
     if (!line->starts_with(kNames[i])) {
-      *problem = fmt::format("has no {}where it belongs", kNames[i]);
+      *problem = fmt::format("lacks the line that begins with '{}' at its place", kNames[i]);
       return std::nullopt;
     }
     values[i] = line->substr(kNames[i].size());
@@ -126,7 +126,7 @@ std::optional<MeetingFile> parse_file(std::span<const std::byte> bytes, std::str
   const std::optional<std::uint16_t> port = port_of(values[1]);
   const std::optional<Nonce> nonce = nonce_of(values[2]);
   if (!is_host(values[0]) || !port || !nonce) {
-    *problem = "has a host, port or nonce that cannot be one";
+    *problem = "has an invalid host, port or nonce";
     return std::nullopt;
   }
   return MeetingFile{{std::string(values[0]), *port}, *nonce};

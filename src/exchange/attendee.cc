@@ -53,7 +53,7 @@ std::optional<Shortage> find_shortage(const Self& self) {
 Nonce new_nonce() {
   Nonce nonce{};
   if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) {
-    base::fail(ErrorCode::kInternal, "getrandom gave no {} bytes", nonce.size());
+    base::fail(ErrorCode::kInternal, "getrandom did not return {} bytes", nonce.size());
   }
   return nonce;
 }
@@ -73,7 +73,7 @@ Socket listen_at_one(const Self& self, std::span<const SocketAddress> addresses)
 Socket listen_somewhere(const Self& self, const std::string& host, Endpoint* endpoint) {
   const std::string& chosen = self.options.interface.empty() ? host : self.options.interface;
   const std::optional<SocketAddress> address = numeric_address({chosen, 0});
-  if (!address) base::fail(ErrorCode::kInternal, "'{}' is no address", chosen);
+  if (!address) base::fail(ErrorCode::kInternal, "'{}' is not an address", chosen);
   Socket listener = listen_at_one(self, {&*address, 1});
   *endpoint = own_address(listener).value_or(*address).endpoint();
   if (is_any(endpoint->host)) endpoint->host = host;

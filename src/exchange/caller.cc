@@ -119,7 +119,7 @@ class Caller {
     leader.put(encode(own_hello(self_, nonce_, endpoint_)));
     const TimePoint end = self_.within(kAnswer);
     flush_all({&leader, 1}, end);
-    *problem = "whoever listens there does not answer as rank 0 would";
+    *problem = "the process that listens there does not answer as rank 0 would";
     while (leader.is_open()) {
       Poller poller;
       poller.add(leader.handle(), POLLIN);
@@ -144,7 +144,7 @@ class Caller {
     const std::optional<Refusal> refusal = parse_refusal(frame.bytes);
     if (!refusal) return std::nullopt;
     if (refusal->code) {
-      throw Error(*refusal->code, fmt::format("{} was turned away at {}: {}", self_.name(),
+      throw Error(*refusal->code, fmt::format("{} was refused at {}: {}", self_.name(),
                                               peer_text(leader.socket()), refusal->text));
     }
     *problem = refusal->text;

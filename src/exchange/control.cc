@@ -67,7 +67,7 @@ Control::Control(World world)
     peer.link = std::move(world.links[static_cast<std::size_t>(rank)]);
     peer.rank = rank;
     peer.gone = rank != rank_ && !peer.link.is_open();
-    if (peer.gone) peer.reason = "its connection ended while the ranks went on";
+    if (peer.gone) peer.reason = "its connection ended while the ranks regrouped";
   }
   for (const int rank : world.to_say) peers_[static_cast<std::size_t>(rank)].of_before = true;
   engine_ = channel_at(0);
@@ -154,7 +154,7 @@ std::vector<Control::Known> Control::known(const Channel* channel) const {
     if (!peer.gone && (heard.closed || peer.regroups())) {
       known.state.gone = true;
       known.state.reason =
-          peer.regroups() ? "it goes on with others" : "it has ended its communicator";
+          peer.regroups() ? "it continues with others" : "it has ended its communicator";
     }
     all.push_back(std::move(known));
   }
@@ -167,7 +167,7 @@ std::optional<std::string> Control::ended() const {
 }
 
 std::string Control::left_out_text(int by) const {
-  return fmt::format("rank {} of {} leaves this rank out and goes on without it", by, ranks_);
+  return fmt::format("rank {} of {} leaves this rank out and continues without it", by, ranks_);
 }
 
 std::optional<std::string> Control::end_text() const {
@@ -203,7 +203,7 @@ void Control::put(Peer* peer, Link::Bytes frame) {
   if (!peer->link.flush(&reason)) {
     peer->deaf = true;
   } else if (peer->link.queued() > kMostQueued) {
-    drop(peer, "it reads nothing");
+    drop(peer, "it does not read its messages");
   }
 }
 
@@ -223,8 +223,8 @@ Gathered Control::gather(std::span<const std::byte> own, std::chrono::millisecon
                          const InVain& in_vain) {
   const base::Turn turn(&busy_, "another thread is inside a gather of this rendezvous; take turns");
   if (own.size() > Rendezvous::kMostBytes) {
-    base::fail(ErrorCode::kInvalidArgument, "{} bytes for an all-gather; at most {} go", own.size(),
-               Rendezvous::kMostBytes);
+    base::fail(ErrorCode::kInvalidArgument, "{} bytes for an all-gather; at most {} are allowed",
+               own.size(), Rendezvous::kMostBytes);
   }
   if (deadline < 1ms || deadline > kLongestDeadline) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -327,7 +327,7 @@ bool Control::take_of_channel(Peer* peer, const Frame& frame) {
   const bool past = frame.number <= opened_ && !channels_.contains(frame.number);
   if (past) return true;
   if (frame.number > opened_ + kMostAhead) {
-    drop(peer, "it tells of what is not begun here by far");
+    drop(peer, "it is too many channels ahead");
     return true;
   }
   Channel* const channel = channel_at(frame.number);
@@ -340,7 +340,7 @@ bool Control::take_of_channel(Peer* peer, const Frame& frame) {
   if (frame.kind == FrameKind::kNotice) {
     const std::optional<Notice> notice = parse_notice(frame.bytes, ranks_);
     if (!notice) {
-      drop(peer, "it sent no notice where one belongs");
+      drop(peer, "it sent an invalid notice");
     } else if (!heard.notice) {
       heard.notice = notice;
       if (channel->bell) channel->bell->ring();
@@ -349,7 +349,7 @@ bool Control::take_of_channel(Peer* peer, const Frame& frame) {
   }
   const std::optional<Position> position = parse_position(frame.bytes);
   if (!position) {
-    drop(peer, "it sent no position where one belongs");
+    drop(peer, "it sent an invalid position");
     return true;
   }
   heard.position = *position;
@@ -367,7 +367,7 @@ bool Control::take_of_question(Peer* peer, const Frame& frame) {
   }
   if (frame.kind != FrameKind::kAnswer) return false;
   if (frame.number > asked_) {
-    drop(peer, "it answered what it was not asked");
+    drop(peer, "it sent an answer to no question");
   } else {
     peer->answered = std::max(peer->answered, frame.number);
   }
@@ -384,7 +384,7 @@ void Control::take(Peer* peer, Frame frame) {
   if (of_list) {
     std::optional<std::vector<int>> list = parse_list(frame.bytes, ranks_);
     if (!list || frame.number != static_cast<std::uint64_t>(generation_) + 1) {
-      return drop(peer, "it sent no list of ranks where one belongs");
+      return drop(peer, "it sent an invalid list of ranks");
     }
     (frame.kind == FrameKind::kSurvivors ? peer->survivors : peer->decided) = std::move(list);
     ring_all();
@@ -392,7 +392,7 @@ void Control::take(Peer* peer, Frame frame) {
   }
   if (take_of_channel(peer, frame) || take_of_question(peer, frame)) return;
   if (frame.kind != FrameKind::kGather || frame.number != peer->last_share + 1) {
-    return drop(peer, "it sent what does not belong there");
+    return drop(peer, "it sent an unexpected message");
   }
   peer->last_share = frame.number;
   std::erase_if(peer->shares, [&](const Share& share) { return share.number < calls_; });
@@ -406,7 +406,7 @@ void Control::take_frames(Peer* peer) {
     if (!frame) break;
     take(peer, std::move(*frame));
   }
-  if (peer->link.in().broken()) drop(peer, "it sent what is no message");
+  if (peer->link.in().broken()) drop(peer, "it sent bytes that are not a message");
 }
 
 // At most one position of each channel is queued for a rank that does not read. After that one was

@@ -26,7 +26,7 @@ void gather_rows(Rank& rank, const device::Buffer& all, std::size_t bytes,
     receives.push_back({peer, row(peer), bytes});
   }
   rank.exchange_within(stream.handle(), sends, receives, rank.planning());
-  rank.wait(stream, "the other ranks to say what they bring", rank.planning());
+  rank.wait(stream, "the other ranks to send the sizes that they bring", rank.planning());
 }
 
 std::vector<std::byte> gather_bytes(Rank& rank, const std::vector<std::byte>& own) {

@@ -42,7 +42,7 @@ void tell_missing(std::span<Link> links, std::span<const int> missing) {
   flush_all(links, SteadyClock::now());
 }
 
-const Refusal kForeign = {ErrorCode::kInvalidArgument, "rank 0 has another session token"};
+const Refusal kForeign = {ErrorCode::kInvalidArgument, "rank 0 has a different session token"};
 
 class Lobby {
  public:
@@ -142,13 +142,13 @@ class Lobby {
     const int ranks = world_.ranks;
     if (hello.version != kProtocolVersion) {
       return fmt::format(
-          "rank {} speaks version {} of the protocol and rank 0 version {}; run one version of the "
+          "rank {} uses version {} of the protocol and rank 0 version {}; run one version of the "
           "library on all ranks",
           hello.rank, hello.version, kProtocolVersion);
     }
     if (hello.ranks != ranks) {
-      return fmt::format("rank {} was told of {} ranks and rank 0 of {}", hello.rank, hello.ranks,
-                         ranks);
+      return fmt::format("rank {} is configured for {} ranks and rank 0 for {}", hello.rank,
+                         hello.ranks, ranks);
     }
     if (hello.rank < 0 || hello.rank >= ranks) {
       return fmt::format("a rank {} of {} has come", hello.rank, ranks);
@@ -205,7 +205,7 @@ class Lobby {
   [[noreturn]] void fail_for(const std::vector<int>& missing) {
     std::string text = not_within(missing, self_, "come");
     if (other_tokens_ > 0) {
-      text += fmt::format("; {} that came had another session token", other_tokens_);
+      text += fmt::format("; {} that came had a different session token", other_tokens_);
     }
     if (guests_.strangers() > 0) text += fmt::format("; {} were strangers", guests_.strangers());
     tell_all(world_.links, {ErrorCode::kCommunication, text});

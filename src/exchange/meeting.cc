@@ -35,7 +35,7 @@ void check_options(const RendezvousOptions& options, bool needs_token) {
                        kMostTokenBytes));
   }
   if (!options.interface.empty() && !numeric_address({options.interface, 0})) {
-    refuse(fmt::format("'{}' is no IP address of an interface", options.interface));
+    refuse(fmt::format("'{}' is not the IP address of an interface", options.interface));
   }
 }
 
@@ -87,7 +87,7 @@ Roster judge_all(const Self& self, const std::vector<std::vector<std::byte>>& al
     const std::optional<Hello> hello = parse_hello(all[static_cast<std::size_t>(rank)]);
     if (!hello) differ(fmt::format("the all-gather gave no address of rank {}", rank));
     if (hello->version != kProtocolVersion) {
-      differ(fmt::format("rank {} speaks version {} of the protocol and rank {} version {}", rank,
+      differ(fmt::format("rank {} uses version {} of the protocol and rank {} version {}", rank,
                          hello->version, self.options.rank, kProtocolVersion));
     }
     if (hello->rank != rank || hello->ranks != ranks) {
@@ -95,15 +95,16 @@ Roster judge_all(const Self& self, const std::vector<std::vector<std::byte>>& al
                          hello->rank, hello->ranks));
     }
     if (!same_token(hello->token, self.options.token)) {
-      differ(
-          fmt::format("rank {} has another session token than rank {}", rank, self.options.rank));
+      differ(fmt::format("rank {} has a different session token from rank {}", rank,
+                         self.options.rank));
     }
     if (rank == 0) roster.nonce = hello->nonce;
     if (hello->endpoint.port == 0) deaf.push_back(rank);
     roster.endpoints.push_back(hello->endpoint);
   }
   if (!deaf.empty()) {
-    base::fail(ErrorCode::kCommunication, "{} {} no address to listen on; the error there says why",
+    base::fail(ErrorCode::kCommunication,
+               "{} {} no address to listen on; the error of that rank has the reason",
                name_ranks(deaf, ranks), have(deaf));
   }
   return roster;

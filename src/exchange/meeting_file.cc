@@ -69,8 +69,8 @@ PublishedFile::PublishedFile(base::FileSystem& files, const std::string& path,
   const base::FileResult result = base::try_write_file(
       files, base::kHere, path, std::as_bytes(std::span(text.data(), text.size())), 0600);
   if (!result.ok()) {
-    base::fail(ErrorCode::kFile, "cannot {} '{}' or the temporary beside it: {}", result.step, path,
-               base::describe_errno(result.code));
+    base::fail(ErrorCode::kFile, "cannot {} '{}' or the temporary file next to it: {}", result.step,
+               path, base::describe_errno(result.code));
   }
 }
 

@@ -26,7 +26,7 @@ std::optional<Frame> hear_leader(const Self& self, Link* leader, TimePoint end, 
       news->missing = parse_list(frame->bytes, self.options.ranks).value_or(std::vector<int>());
       news->heard = SteadyClock::now();
     }
-    if (leader->in().broken()) reason = "what it said is no message";
+    if (leader->in().broken()) reason = "it sent bytes that are not a message";
     if (!good || leader->in().broken()) {
       leader->close();
       base::fail(ErrorCode::kCommunication, "rank 0 of {} has gone while the ranks met: {}",
@@ -57,7 +57,7 @@ void connect_all(const Self& self, const Roster& roster, Socket listener, World*
   for (int rank = 0; rank < own; ++rank) {
     Link& link = world->links[static_cast<std::size_t>(rank)];
     const Endpoint& endpoint = roster.endpoints[static_cast<std::size_t>(rank)];
-    std::string problem = "that is no address";
+    std::string problem = "that is not an address";
     while (!link.is_open()) {
       const std::optional<SocketAddress> address = numeric_address(endpoint);
       Socket socket;
@@ -115,7 +115,8 @@ void follow(const Self& self, World* world) {
   if (named != std::vector<int>{0}) {
     throw Error(ErrorCode::kCommunication, not_within(named, self, kReached));
   }
-  base::fail(ErrorCode::kCommunication, "rank 0 of {} has not let {} go within {} ms", world->ranks,
+  base::fail(ErrorCode::kCommunication,
+             "rank 0 of {} has not sent the start message to {} within {} ms", world->ranks,
              self.name(), self.options.deadline.count());
 }
 

@@ -293,7 +293,7 @@ void Rank::wait(const device::Stream& stream, const char* what, std::chrono::mil
 void Rank::fail_waiting(const Waiting& waiting) {
   if (const std::optional<News> news = bad_news(waiting.place)) {
     fail(ErrorCode::kCommunication,
-         fmt::format("{} waits in vain for {}: {}", name(), waiting.what, news->text),
+         fmt::format("{} no longer waits for {}: {}", name(), waiting.what, news->text),
          news->notice);
   }
   const Notice late = blame_late(waiting);
@@ -334,7 +334,7 @@ std::vector<std::vector<std::byte>> Rank::all_gather(std::span<const std::byte> 
   }
   if (!news) fail(ErrorCode::kCommunication, missing->text, *missing);
   fail(ErrorCode::kCommunication,
-       fmt::format("{} waits in vain for the other ranks to plan: {}", name(), news->text),
+       fmt::format("{} no longer waits for the other ranks to plan: {}", name(), news->text),
        news->notice);
 }
 

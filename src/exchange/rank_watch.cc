@@ -39,8 +39,8 @@ std::optional<Rank::News> Rank::notice_in(const std::vector<Control::Known>& kno
   for (const Control::Known& one : known) {
     if (!one.notice) continue;
     const int from = one.state.rank;
-    return News{*one.notice,
-                fmt::format("{} says: {}", name_ranks({&from, 1}, info_.ranks), one.notice->text)};
+    return News{*one.notice, fmt::format("{} reports: {}", name_ranks({&from, 1}, info_.ranks),
+                                         one.notice->text)};
   }
   return std::nullopt;
 }
@@ -91,7 +91,7 @@ Notice Rank::blame_late(const Waiting& waiting) const {
   Notice notice = {silent_ones(waiting.within), ""};
   if (notice.ranks.empty()) return notice;
   notice.text =
-      fmt::format("{} {} said nothing for {} ms or more", name_ranks(notice.ranks, info_.ranks),
+      fmt::format("{} {} sent nothing for {} ms or more", name_ranks(notice.ranks, info_.ranks),
                   have(notice.ranks), waiting.within.count() / 2);
   return notice;
 }

@@ -48,11 +48,11 @@ World Control::move_on(const std::vector<int>& members) {
         encode(FrameKind::kGeneration, static_cast<std::uint64_t>(world.generation), list));
     world.links[static_cast<std::size_t>(number)] = std::exchange(peer.link, Link());
     peer.gone = true;
-    peer.reason = fmt::format("it has gone on as {} of generation {}",
+    peer.reason = fmt::format("it has continued as {} of generation {}",
                               name_ranks({&number, 1}, world.ranks), world.generation);
   }
-  ended_ =
-      fmt::format("the ranks have gone on as generation {} without this object", world.generation);
+  ended_ = fmt::format("the ranks have continued as generation {} without this object",
+                       world.generation);
   ring_all();
   if (ranks_ > 1) wake();
   return world;
@@ -70,8 +70,8 @@ void Control::require_enough(const std::vector<int>& members, int at_least) cons
   if (2 * left > ranks_ || (2 * left == ranks_ && members.front() == 0)) return;
   base::fail(ErrorCode::kCommunication,
              "{} of {} ranks are left, and more than half have to be, or half with rank 0: the "
-             "others may go on without these. To go on where the others have died, give "
-             "RegroupOptions::at_least",
+             "others may continue without these. If the others have died, set "
+             "RegroupOptions::at_least to continue",
              left, ranks_);
 }
 
@@ -93,8 +93,8 @@ World Control::regroup(const RegroupOptions& options) {
   }
   if (std::ranges::find(options.without, rank_) != options.without.end()) {
     base::fail(ErrorCode::kCommunication,
-               "rank {} of {} is among those that are left out: it was at fault, and the others go "
-               "on without it",
+               "rank {} of {} is among those that are left out: it was at fault, and the others "
+               "continue without it",
                rank_, ranks_);
   }
   const SteadyClock::time_point begin = SteadyClock::now();
@@ -119,7 +119,8 @@ World Control::regroup(const RegroupOptions& options) {
     if (survivors.agreed()) return move_on(members);
     if (now >= end) {
       const std::vector<int> awaited = survivors.awaited();
-      base::fail(ErrorCode::kCommunication, "{} {} not agreed within {} ms on who goes on",
+      base::fail(ErrorCode::kCommunication,
+                 "{} {} not agreed within {} ms on the ranks that continue",
                  name_ranks(awaited, ranks_), have(awaited), options.deadline.count());
     }
     came_.wait_until(lock, now < half ? half : end);

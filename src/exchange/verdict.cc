@@ -52,16 +52,16 @@ Notice blame(std::span<const RankState> others, int ranks, const Place& place,
     notice.ranks = silent;
     notice.text =
         silent.empty()
-            ? fmt::format("all ranks have come to {}, whose messages have not ended within {} ms",
+            ? fmt::format("all ranks have reached {}, whose messages have not ended within {} ms",
                           text_of(place), waited.count())
-            : fmt::format("{} {} come to {} and said nothing since, for {} ms or more",
+            : fmt::format("{} {} reached {} and sent nothing since, for {} ms or more",
                           name_ranks(silent, ranks), have(silent), text_of(place),
                           waited.count() / 2);
     return notice;
   }
   // A rank that sends signs of life only waits for another rank.
   notice.ranks = silent.empty() ? at_last : silent;
-  notice.text = fmt::format("{} {} not come to {} within {} ms", name_ranks(notice.ranks, ranks),
+  notice.text = fmt::format("{} {} not reached {} within {} ms", name_ranks(notice.ranks, ranks),
                             have(notice.ranks), text_of(place), waited.count());
   if (last.run >= 0) {
     notice.text += last.round == Place::kBefore ? fmt::format(", being before run {}", last.run)
@@ -81,7 +81,7 @@ Notice blame_for_error(const std::string& error, std::span<const int> dead,
   } else if (!silent.empty()) {
     notice.text = fmt::format("{} {} not answered for {} ms", names, have(blamed), waited.count());
   } else {
-    notice.text = "all ranks answer, so that none is to blame";
+    notice.text = "all ranks answer, so no rank is to blame";
   }
   notice.text += fmt::format("; {}", error);
   return notice;

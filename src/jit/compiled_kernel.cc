@@ -222,10 +222,11 @@ std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, st
     return std::nullopt;
   };
   if (file.size() < kKernelFileHeader || std::memcmp(file.data(), kMagic, sizeof(kMagic)) != 0) {
-    return refuse("it is no kernel file");
+    return refuse("it is not a kernel file");
   }
   Reader header(file.subspan(sizeof(kMagic)));
-  if (header.number<std::uint32_t>() != kKernelFileVersion) return refuse("its format is another");
+  if (header.number<std::uint32_t>() != kKernelFileVersion)
+    return refuse("it has another format version");
   const auto kind = header.number<std::uint32_t>();
   const auto file_bytes = header.number<std::uint64_t>();
   const auto key_bytes = header.number<std::uint64_t>();
@@ -240,7 +241,7 @@ std::optional<KernelFile> decode_kernel_file(std::span<const std::byte> file, st
   if (digest_without_itself(file) != stated) return refuse("its digest is wrong");
   std::string_view compiler, wanted;
   if (!split_key(as_text(file.subspan(kKernelFileHeader, key_bytes)), &compiler, &wanted)) {
-    return refuse("its key is none");
+    return refuse("its key is invalid");
   }
   CompiledKernel kernel;
   kernel.kind = static_cast<ImageKind>(kind);

@@ -175,7 +175,7 @@ CompiledKernel Compiler::compile(const KernelRequest& request) const {
   if (!compiles()) base::fail(ErrorCode::kLibrary, "{}", problem());
   const Arch arch = request.spec.arch;
   if (!std::ranges::count(archs_, arch.number)) {
-    base::fail(ErrorCode::kUnsupported, "NVRTC {} cannot compile for {}; it knows sm_{}",
+    base::fail(ErrorCode::kUnsupported, "NVRTC {} cannot compile for {}; it supports sm_{}",
                nvrtc_->report.version_text, to_string(arch), base::join(archs_, ", sm_"));
   }
   const std::string source = with_virtual_includes(request.source, *templates_);

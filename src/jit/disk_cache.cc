@@ -112,7 +112,7 @@ DiskCache::Lock DiskCache::lock(const KernelKey& key) {
   if (outcome == base::LockOutcome::kLocked) return held;
   if (outcome == base::LockOutcome::kBusy) {
     note_once(
-        fmt::format("another process or thread has held '{}/{}' for {} ms; compiling beside it",
+        fmt::format("another process or thread has held '{}/{}' for {} ms; compiling it as well",
                     options_.folder, name, options_.lock_wait.count()));
   }
   return {nullptr, -1};

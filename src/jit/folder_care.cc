@@ -56,7 +56,7 @@ std::optional<KernelFile> read_whole(const OpenFolder& folder, const std::string
   }
   std::optional<KernelFile> file = decode_kernel_file(bytes, why);
   if (!file || kernel_file_name(file->key) == name) return file;
-  *why = "its name is not that of its key";
+  *why = "its name does not match its key";
   return std::nullopt;
 }
 

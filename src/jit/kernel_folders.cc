@@ -103,7 +103,7 @@ std::vector<FoundKernel> read_others(const OpenFolder& folder, FolderNames& name
     std::string why;
     std::optional<FoundKernel> found = read_kernel(folder, name, of_any, &why);
     if (found && kernel_file_name(found->key) != name) {
-      why = "its name is not that of its compiler";
+      why = "its name does not match its compiler";
       found.reset();
     }
     if (!why.empty()) {

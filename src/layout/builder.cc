@@ -45,17 +45,18 @@ BlockLayout Builder::finish(std::span<const std::int32_t> head_map) {
 HeadPairs head_pairs(const LayoutView& a, const LayoutView& b) {
   if (a.block_rows != b.block_rows || a.block_columns != b.block_columns || a.seq_q != b.seq_q ||
       a.seq_k != b.seq_k) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "layouts of {} x {} blocks over Sq {} x Sk {} and of {} x {} over {} x {} do not go "
-               "together; use reblock() or slice() first",
-               a.block_rows, a.block_columns, a.seq_q, a.seq_k, b.block_rows, b.block_columns,
-               b.seq_q, b.seq_k);
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "layouts of {} x {} blocks over Sq {} x Sk {} and of {} x {} over {} x {} do not fit "
+        "together; use reblock() or slice() first",
+        a.block_rows, a.block_columns, a.seq_q, a.seq_k, b.block_rows, b.block_columns, b.seq_q,
+        b.seq_k);
   }
   const std::int64_t of_a = a.query_heads();
   const std::int64_t of_b = b.query_heads();
   if (of_a != of_b && of_a != 1 && of_b != 1) {
     base::fail(ErrorCode::kInvalidArgument,
-               "layouts for {} and for {} heads do not go together; one of them must be for 1",
+               "layouts for {} and for {} heads do not fit together; one of them must be for 1",
                of_a, of_b);
   }
   HeadPairs result;

@@ -117,8 +117,8 @@ LayoutDifference difference(const LayoutView& first, const LayoutView& second,
   }
   if (lines > max_lines) result.text += fmt::format("{} more rows\n", lines - max_lines);
   if (lines > 0) {
-    result.text += fmt::format("{} blocks gone, {} come, {} with another flag\n", result.only_first,
-                               result.only_second, result.flags);
+    result.text += fmt::format("{} blocks removed, {} added, {} with another flag\n",
+                               result.only_first, result.only_second, result.flags);
   }
   return result;
 }

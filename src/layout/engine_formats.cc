@@ -76,11 +76,11 @@ void check_mask(const LayoutView& view, std::span<const std::uint8_t> mask) {
 void check_whole_blocks(const LayoutView& view) {
   if (view.query_heads() != 1 || view.heads != 1) {
     base::fail(ErrorCode::kUnsupported,
-               "FlashInfer's block-sparse rows are of one head; take one of {} with head_of()",
+               "FlashInfer's block-sparse rows have one head; take one of {} with head_of()",
                view.query_heads());
   }
   if (view.seq_q % view.block_rows != 0 || view.seq_k % view.block_columns != 0) {
-    base::fail(ErrorCode::kUnsupported, "Sq {} x Sk {} is no whole number of {} x {} blocks",
+    base::fail(ErrorCode::kUnsupported, "Sq {} x Sk {} is not a whole number of {} x {} blocks",
                view.seq_q, view.seq_k, view.block_rows, view.block_columns);
   }
 }
@@ -182,7 +182,7 @@ FlashInferArrays to_flashinfer(const LayoutView& from, std::span<const std::uint
   from.validate();
   layout::check_whole_blocks(from);
   if (from.indices.size() > std::numeric_limits<std::int32_t>::max()) {
-    base::fail(ErrorCode::kUnsupported, "{} kept blocks; FlashInfer counts to 2^31",
+    base::fail(ErrorCode::kUnsupported, "{} kept blocks; FlashInfer takes fewer than 2^31",
                from.indices.size());
   }
   if (mask.empty() && std::count(from.partial.begin(), from.partial.end(), 1) > 0) {

@@ -46,8 +46,8 @@ std::size_t array_size(const char* name, std::initializer_list<std::int64_t> pro
   std::int64_t count = 0;
   if (!multiply(product, &count) || count > kMax) {
     base::fail(ErrorCode::kUnsupported,
-               "{} would have more than 2^32 entries; use a format whose size goes by the kept "
-               "blocks, as csr",
+               "{} would have more than 2^32 entries; use a format whose size depends on the kept "
+               "blocks, such as csr",
                name);
   }
   base::expect(count, name);

@@ -120,7 +120,7 @@ class Tensors {
   void agree_length(const char* name, std::int64_t of_file, std::int64_t* size) const {
     agree(name, of_file, path_, size);
     if (of_file == 0 && *size != 0) {
-      base::fail(ErrorCode::kInvalidFile, "{}: {} is 0, not {} as was asked for", path_, name,
+      base::fail(ErrorCode::kInvalidFile, "{}: {} is 0, but the caller expects {}", path_, name,
                  *size);
     }
   }
@@ -287,7 +287,7 @@ void write_mask(base::FileSystem& files, const std::string& path, LayoutFormat f
 void agree(const char* name, std::int64_t of_file, const std::string& path, std::int64_t* size) {
   if (of_file == 0) return;
   if (*size != 0 && *size != of_file) {
-    base::fail(ErrorCode::kInvalidFile, "{}: {} is {}, not {} as was asked for", path, name,
+    base::fail(ErrorCode::kInvalidFile, "{}: {} is {}, but the caller expects {}", path, name,
                of_file, *size);
   }
   *size = of_file;
@@ -339,7 +339,7 @@ LayoutFormat layout_format(std::string_view name) {
     if (name == known) return format;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", known);
   }
-  base::fail(ErrorCode::kInvalidArgument, "no format of layouts is called '{}'; there are {}", name,
+  base::fail(ErrorCode::kInvalidArgument, "'{}' is not a format of layouts; give one of {}", name,
              names);
 }
 

@@ -98,7 +98,7 @@ BlockLayout part_heads(const LayoutView& from) {
 BlockLayout head_of(const LayoutView& from, std::int64_t head) {
   from.validate();
   if (head < 0 || (from.query_heads() > 1 && head >= from.query_heads())) {
-    base::fail(ErrorCode::kInvalidArgument, "no head {} in a layout for {}", head,
+    base::fail(ErrorCode::kInvalidArgument, "there is no head {} in a layout for {}", head,
                from.query_heads());
   }
   const std::int64_t chosen = from.distinct_head(from.query_heads() == 1 ? 0 : head);

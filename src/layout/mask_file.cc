@@ -38,7 +38,7 @@ void take_shape(const std::vector<std::int64_t>& shape, const std::string& path,
                path, dims);
   }
   agree("the number of heads", dims == 3 ? shape[0] : 1, path, &sizes->heads);
-  if (sizes->heads == 0) base::fail(ErrorCode::kInvalidFile, "{}: a mask of no head", path);
+  if (sizes->heads == 0) base::fail(ErrorCode::kInvalidFile, "{}: a mask without a head", path);
   const auto take_length = [&](const char* name, std::int64_t blocks, std::int64_t block,
                                std::int64_t* length) {
     if (*length != 0) return;

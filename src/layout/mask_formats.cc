@@ -92,7 +92,7 @@ BlockLayout from_bitset(const LayoutSizes& sizes, std::span<const std::uint32_t>
       const std::uint32_t flags = partial.empty() ? 0 : partial[at];
       if ((flags & ~kept[at]) != 0) {
         base::fail(ErrorCode::kInvalidArgument,
-                   "word {} calls blocks partial that are not kept: {:#x} of {:#x}", at, flags,
+                   "word {} marks blocks as partial that are not kept: {:#x} of {:#x}", at, flags,
                    kept[at]);
       }
       for (std::int64_t bit = 0; bit < layout::kWordBits; ++bit) {

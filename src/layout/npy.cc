@@ -88,7 +88,7 @@ class Header {
       skip();
       std::int64_t size = 0;
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
-      if (error != std::errc() || size < 0) refuse("a size that is no whole number");
+      if (error != std::errc() || size < 0) refuse("a size that is not a whole number");
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       shape.push_back(size);
       if (shape.size() > 8) refuse("more than 8 dimensions");
@@ -112,10 +112,10 @@ std::size_t npy_head_bytes(std::span<const std::byte> head, std::uint64_t file_b
   const auto refuse = [&](const char* reason) {
     base::fail(ErrorCode::kInvalidFile, "{}: {}", what, reason);
   };
-  if (file_bytes < kPrefix) refuse("does not begin as an npy file does");
+  if (file_bytes < kPrefix) refuse("does not begin like an npy file");
   if (head.size() < kPrefix) return kPrefix;
   if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
-    refuse("does not begin as an npy file does");
+    refuse("does not begin like an npy file");
   }
   const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(head[at]); };
   const std::uint32_t version = byte(6);

@@ -21,8 +21,8 @@ class Grid {
       : layout_(layout) {
     layout.validate();
     if (options.head < 0 || (layout.query_heads() > 1 && options.head >= layout.query_heads())) {
-      base::fail(ErrorCode::kInvalidArgument, "no head {} in a layout for {}", options.head,
-                 layout.query_heads());
+      base::fail(ErrorCode::kInvalidArgument, "there is no head {} in a layout for {}",
+                 options.head, layout.query_heads());
     }
     if (options.max_cells < 0 || options.max_cells > kMaxCells) {
       base::fail(ErrorCode::kInvalidArgument, "a picture of {} cells; give 1 to {}, or 0",

@@ -74,9 +74,10 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
   const std::int64_t columns = view.columns();
   const double all = static_cast<double>(rows) * static_cast<double>(columns);
   if (all > layout::kMaxPairs) {
-    base::fail(ErrorCode::kUnsupported,
-               "reachability of {} x {} blocks takes a bit for each; reblock() to larger ones",
-               rows, columns);
+    base::fail(
+        ErrorCode::kUnsupported,
+        "reachability of {} x {} blocks is more than 2^34 pairs; use larger blocks by reblock()",
+        rows, columns);
   }
   const std::int64_t shift = view.seq_k - view.seq_q;  // row + shift is the row's position
   std::set<std::int64_t> heads;                        // the distinct heads of all query heads

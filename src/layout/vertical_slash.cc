@@ -20,7 +20,7 @@ std::vector<std::int64_t> entries_of(const char* name, std::span<const std::int3
     const std::int32_t entry = list[static_cast<std::size_t>(at)];
     if (entry == -1) continue;
     if (entry < 0) {
-      base::fail(ErrorCode::kInvalidArgument, "{}[{}] is {}; it must be -1 (none) or a position",
+      base::fail(ErrorCode::kInvalidArgument, "{}[{}] is {}; it must be -1 (padding) or a position",
                  name, at, entry);
     }
     entries.push_back(entry);

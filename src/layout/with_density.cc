@@ -64,7 +64,8 @@ class Pruner {
     }
     if (wanted < firm) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "head {} has {} blocks on the diagonal and in column 0, which stay; {} are wanted",
+                 "head {} has {} blocks on the diagonal and in column 0, which are always kept; {} "
+                 "are wanted",
                  head_, firm, wanted);
     }
     Shares shares(wanted - firm, optional);
@@ -197,7 +198,8 @@ BlockLayout with_density(const LayoutView& layout, Density d, const LayoutView* 
   }
   const double all = static_cast<double>(layout.rows()) * static_cast<double>(layout.columns());
   if (all > 9e15) {
-    base::fail(ErrorCode::kUnsupported, "{} x {} blocks are too many to share out exactly",
+    base::fail(ErrorCode::kUnsupported,
+               "{} x {} blocks are too many to count exactly; use larger blocks by reblock()",
                layout.rows(), layout.columns());
   }
   const auto wanted = static_cast<std::int64_t>(std::llround(d.value * all));

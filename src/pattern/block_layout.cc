@@ -33,7 +33,7 @@ void check_rows(const LayoutView& layout) {
       indptr.size() != static_cast<std::uint64_t>(lines) + 1) {
     base::fail(ErrorCode::kInvalidArgument,
                "block layout: indptr has {} entries; {} heads of {} block rows need one for each "
-               "row and one more",
+               "row, and one more at the end",
                indptr.size(), layout.heads, layout.rows());
   }
   if (indptr[0] != 0) {
@@ -44,8 +44,8 @@ void check_rows(const LayoutView& layout) {
   for (std::size_t i = 1; i < indptr.size(); ++i) {
     if (indptr[i] < indptr[i - 1]) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "block layout: indptr[{}] is {}, below {} before it; it must not descend", i,
-                 indptr[i], indptr[i - 1]);
+                 "block layout: indptr[{}] is {}, less than {} before it; indptr must not descend",
+                 i, indptr[i], indptr[i - 1]);
     }
   }
   if (static_cast<std::uint64_t>(indptr.back()) != layout.indices.size()) {

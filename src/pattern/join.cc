@@ -15,7 +15,8 @@ using pattern::Node;
 Pattern combined(const char* name, Kind kind, std::span<const Pattern> patterns,
                  std::int64_t group = 1) {
   if (patterns.empty()) {
-    base::fail(ErrorCode::kInvalidArgument, "{}() of nothing; give at least one pattern", name);
+    base::fail(ErrorCode::kInvalidArgument, "{}() has no arguments; give at least one pattern",
+               name);
   }
   if (patterns.size() == 1) return patterns[0];
   Node::Children nodes;
@@ -27,7 +28,7 @@ Pattern combined(const char* name, Kind kind, std::span<const Pattern> patterns,
 
 Pattern hierarchical(std::span<const HierarchyLevel> levels) {
   if (levels.empty()) {
-    base::fail(ErrorCode::kInvalidArgument, "hierarchical() without a level; give at least one");
+    base::fail(ErrorCode::kInvalidArgument, "hierarchical() has no level; give at least one");
   }
   Node::Children nodes;
   for (const HierarchyLevel& level : levels) {

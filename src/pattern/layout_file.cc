@@ -14,7 +14,8 @@
 namespace annulus::pattern {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "arrays are written as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "the file has the byte order of the arrays in memory");
 
 constexpr char kMagic[8] = {'A', 'N', 'N', 'U', 'L', 'A', 'Y', 'T'};
 constexpr std::uint64_t kAlignment = 64;
@@ -84,7 +85,7 @@ Header read_header(std::span<const std::byte> bytes, const std::string& what) {
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
     base::fail(ErrorCode::kInvalidFile,
-               "{}: does not begin with ANNULAYT, so it is no block layout of this library; "
+               "{}: does not begin with ANNULAYT, so it is not a block layout of this library; "
                "import_layout reads other formats, as does annulus pattern import with --from",
                what);
   }
@@ -101,7 +102,7 @@ Header read_header(std::span<const std::byte> bytes, const std::string& what) {
 // A header with the right digest may still have malicious numbers, so nothing here may overflow.
 Places check_header(const Header& header, std::uint64_t file_bytes, const std::string& what) {
   const auto refuse = [&](const char* name, auto value, auto expected) {
-    base::fail(ErrorCode::kInvalidFile, "{}: the header says {} of {}; it must be {}", what, value,
+    base::fail(ErrorCode::kInvalidFile, "{}: the header has {} of {}; it must be {}", what, value,
                name, expected);
   };
   if (header.header_bytes != sizeof(Header)) {
@@ -109,7 +110,7 @@ Places check_header(const Header& header, std::uint64_t file_bytes, const std::s
   }
   if (header.zero != 0) refuse("reserved bytes", header.zero, 0);
   if (header.file_bytes != file_bytes) {
-    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes, but the header says {}; it is {}", what,
+    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes, but the header states {}; it is {}", what,
                file_bytes, header.file_bytes,
                file_bytes < header.file_bytes ? "truncated" : "too long");
   }

@@ -27,7 +27,7 @@ auto write_part(Writer& writer, const Node& node) {
       return writer.turns(node);
     case Kind::kSum:
       base::fail(ErrorCode::kUnsupported,
-                 "sum(...) is no one mask: its branches run one after another");
+                 "sum(...) is not one mask: its branches run one after another");
   }
   base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
 }

@@ -24,7 +24,7 @@ NodePointer checked(Node node) {
 void refuse_sum(const Node& child, const char* parent) {
   if (child.kind != Kind::kSum) return;
   base::fail(ErrorCode::kInvalidArgument,
-             "sum(...) stands inside {}; it says how often a key counts and can only be the whole "
+             "sum(...) is inside {}; it states how often a key counts, and can only be the whole "
              "expression",
              parent);
 }
@@ -39,11 +39,12 @@ std::int64_t common_period(std::int64_t a, std::int64_t b) {
 std::int64_t common_batches(std::int64_t a, std::int64_t b) {
   const std::int64_t batches = std::lcm(a, b);
   if (batches <= kMaxBatches) return batches;
-  base::fail(ErrorCode::kInvalidArgument,
-             "the expression tells {} batches apart, at most {}: batches(...) that stand together "
-             "come back to where they began after the least common multiple of how many "
-             "expressions each has; give them numbers that divide one another",
-             batches, kMaxBatches);
+  base::fail(
+      ErrorCode::kInvalidArgument,
+      "the expression has {} different batches, at most {} are allowed: several "
+      "batches(...) repeat together only after the least common multiple of their numbers of "
+      "expressions; give them numbers that divide one another",
+      batches, kMaxBatches);
 }
 
 const char* name_of(Kind kind) {
@@ -115,10 +116,11 @@ NodePointer complement(NodePointer node) {
 
 void check_batch(const Node& node, const PatternContext& context) {
   if (node.batches == 1 || context.batch >= 0) return;
-  base::fail(ErrorCode::kInvalidArgument,
-             "batches(...) needs to know the batch, and the context has {}; name one from 0 on, or "
-             "take the pattern of one batch (of_batch)",
-             context.batch);
+  base::fail(
+      ErrorCode::kInvalidArgument,
+      "batches(...) needs the number of the batch, and the context has {}; give one from 0 on, or "
+      "take the pattern of one batch (of_batch)",
+      context.batch);
 }
 
 void check_head(const Node& node, std::int64_t head) {

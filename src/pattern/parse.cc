@@ -19,11 +19,12 @@ namespace {
 
 // Words that are not leaves: Parser::joined reads the text between their parentheses.
 constexpr PatternWord kJoiningWords[] = {
-    {"heads", "heads(e, ...)", "head h sees what expression h of these sees, and so on in turn"},
-    {"head_groups", "head_groups(n, e, ...)", "likewise, for groups of n heads"},
-    {"batches", "batches(e, ...)", "likewise, for batches"},
-    {"sum", "sum(e, ...)", "a key counts once for each expression that sees it; not within others"},
-    {"preset", "preset(name)", "a pattern that is known by name"},
+    {"heads", "heads(e, ...)", "head h sees what expression h sees, and so on in turn"},
+    {"head_groups", "head_groups(n, e, ...)", "the same for groups of n heads"},
+    {"batches", "batches(e, ...)", "the same for batches"},
+    {"sum", "sum(e, ...)",
+     "a key counts once for each expression that sees it; only as the whole pattern"},
+    {"preset", "preset(name)", "a pattern that has a name"},
     {"hierarchical", "hierarchical([(s, w, b), ...])",
      "levels: every s-th block of b keys up to w blocks away; -1: any"},
 };
@@ -182,8 +183,8 @@ class Parser final : public leaves::Arguments {
     const std::string_view name = word();
     const std::size_t start = at_ - name.size();
     if (is_later_word(name)) {
-      base::fail(ErrorCode::kUnsupported, "column {}: '{}' is not known in this version", start + 1,
-                 name);
+      base::fail(ErrorCode::kUnsupported, "column {}: '{}' is not supported in this version",
+                 start + 1, name);
     }
     const leaves::Word* word_of_leaf = leaf_word(name);
     if (word_of_leaf == nullptr &&
@@ -212,7 +213,7 @@ class Parser final : public leaves::Arguments {
     std::int64_t group = 1;
     if (name == "head_groups") {
       group = number();
-      expect(',', "behind how many heads a group has");
+      expect(',', "after the number of heads of a group");
     }
     std::vector<Pattern> patterns;
     do {
@@ -267,9 +268,9 @@ class Parser final : public leaves::Arguments {
       HierarchyLevel level;
       expect('(', "to begin a level: (stride, window, b)");
       level.stride = number();
-      expect(',', "behind the stride of a level");
+      expect(',', "after the stride of a level");
       level.window = number();
-      expect(',', "behind the window of a level");
+      expect(',', "after the window of a level");
       level.block = number();
       expect(')', "to end the level");
       all.push_back(level);
@@ -297,7 +298,8 @@ class Parser final : public leaves::Arguments {
     ++at_;
     if (result.empty()) fail_at(start, "the file name is empty");
     if (result[0] == '#') {
-      fail_at(start, "'{}' names a layout that was never in a file; save it and name the file",
+      fail_at(start,
+              "'{}' names a layout that was never in a file; save the layout and name the file",
               result.substr(0, 64));
     }
     return result;
@@ -370,7 +372,7 @@ Pattern Pattern::parse(std::string_view text, std::shared_ptr<const BlockLayout>
     if (!path.empty()) return named_blocks(path, options);
     if (layout == nullptr) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "blocks() is the layout given beside the text, but there is none; give one, or "
+                 "blocks() is the layout given with the text, but there is none; give one, or "
                  "name a file: blocks(\"file\")");
     }
     used = true;
@@ -378,7 +380,7 @@ Pattern Pattern::parse(std::string_view text, std::shared_ptr<const BlockLayout>
   });
   if (layout != nullptr && !used) {
     base::fail(ErrorCode::kInvalidArgument,
-               "a layout is given beside '{}', which does not use it; write blocks() where it "
+               "a layout is given with '{}', which does not use it; write blocks() where it "
                "belongs",
                text.substr(0, 64));
   }

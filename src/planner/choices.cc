@@ -79,8 +79,8 @@ attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOpt
   }
   if (options.kv_splits < 0) {
     base::fail(ErrorCode::kInvalidArgument,
-               "kv_splits is {}: it must be 0, for what the model finds, 1, for none, or the parts "
-               "of the longest row",
+               "kv_splits is {}: it must be 0, for the choice of the model, 1, for no split, or "
+               "the parts of the longest row",
                options.kv_splits);
   }
   if (options.max_workspace_bytes < 0) {

@@ -72,14 +72,14 @@ FittedPlans make_fitting_plans(const Problem& problem, const attention::Choice& 
         "workspace: {} bytes are more than max_workspace_bytes, {}; the {} batches run {} at a "
         "time, and {}: {} bytes",
         before, max_workspace_bytes, problem.batch, form.max_batches,
-        fitted.plans.size() > 1 ? "the state between branches is that of a part"
-                                : "the states of split rows are those of a part",
+        fitted.plans.size() > 1 ? "the state between branches has the rows of a part"
+                                : "the states of split rows are only for a part",
         bytes));
   }
   if (too_large()) {
     base::fail(ErrorCode::kOutOfMemory,
                "the plan needs {} bytes of workspace, {} after all steps that need less, and "
-               "max_workspace_bytes is {}; allow more, ask for fewer kv_splits, or make the "
+               "max_workspace_bytes is {}; allow more, set fewer kv_splits, or make the "
                "problem smaller",
                asked, bytes, max_workspace_bytes);
   }

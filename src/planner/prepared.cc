@@ -11,8 +11,8 @@ namespace {
 void check_workspace(std::size_t bytes, const void* workspace) {
   if (bytes == 0) return;
   if (workspace == nullptr) {
-    base::fail(ErrorCode::kInvalidArgument, "the plan needs {} bytes of workspace, none was given",
-               bytes);
+    base::fail(ErrorCode::kInvalidArgument,
+               "the plan needs {} bytes of workspace, but none was given", bytes);
   }
   // A kernel that used a misaligned address would fault, and the context would be lost.
   if (const auto address = reinterpret_cast<std::uintptr_t>(workspace); address % 16 != 0) {

@@ -67,7 +67,7 @@ Terms terms_of(const Problem& problem, const ShardMap& shards, Route route,
   add("shards of K", text_of(shards.k));
   add("route", to_string(route));
   add("architecture and driver", device);
-  add("configuration", config.empty() ? "(none asked for)" : config);
+  add("configuration", config.empty() ? "(none requested)" : config);
   return terms;
 }
 
@@ -104,7 +104,7 @@ void require_agreement(std::span<const Terms> ranks) {
                             base::shortened(value));
     }
     base::fail(ErrorCode::kInvalidArgument,
-               "the ranks do not agree on {}: {}, rank {} {}; give all ranks the same",
+               "the ranks do not agree on {}: {}, rank {} {}; give all ranks the same value",
                ranks[0][term].name, others, join(most->second), base::shortened(most->first));
   }
 }

@@ -143,7 +143,7 @@ class Order {
     if (settled == nodes_.size()) return;
     for (Node& at : nodes_) {
       if (at.done) continue;
-      report->add(Kind::kStuck, "rank {} round {} waits for what waits for it", at.place.rank,
+      report->add(Kind::kStuck, "rank {} round {} waits for ops that wait for it", at.place.rank,
                   op_of(at).round);
       at.known.assign(streams, 0);
     }

@@ -395,7 +395,8 @@ void check_state(const Schedule& schedule, const Problem& problem, const ShardMa
       if (op.first != (launches == 0) || ended) {
         report->add(Kind::kState, "rank {} round {}: launch {} {}", rank, op.round, launches,
                     ended ? "comes after the rows were finished"
-                          : (op.first ? "starts from nothing" : "carries on from nothing"));
+                          : (op.first ? "starts without a state"
+                                      : "continues a state that does not exist"));
       }
       int index = 0;
       const Op* exchange = own.exchange_of(op.round, &index);

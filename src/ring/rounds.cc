@@ -108,7 +108,7 @@ Rounds make_rounds(const Needs& needs, const std::vector<std::int64_t>& shard_ro
   if (route != Route::kAuto) {
     Rounds rounds =
         route == Route::kRing ? ring_rounds(demand, RingRoute(demand)) : direct_rounds(demand);
-    rounds.reason = fmt::format("{} was asked for: {}", to_string(route), text_of(size_of(rounds)));
+    rounds.reason = fmt::format("{} was requested: {}", to_string(route), text_of(size_of(rounds)));
     return rounds;
   }
   Rounds direct = direct_rounds(demand);

@@ -143,8 +143,10 @@ ShardMap make_shards(Sharding sharding, int ranks, std::int64_t seq_q, std::int6
 void validate(const ShardMap& shards, const Problem& problem) {
   check_ranks(shards.ranks());
   if (shards.k.size() != shards.q.size()) {
-    base::fail(ErrorCode::kInvalidArgument, "the shards of Q are for {} ranks, those of K for {}",
-               shards.q.size(), shards.k.size());
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "the shards of Q are for {} ranks, the shards of K for {}; give both the same number",
+        shards.q.size(), shards.k.size());
   }
   check_partition("Q", shards.q, problem.seq_q);
   check_partition("K", shards.k, problem.seq_k);

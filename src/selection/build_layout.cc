@@ -36,9 +36,10 @@ std::vector<T> download(const device::Context& context, const device::Buffer& bu
 
 void check(const Pattern& pattern, const LayoutSizes& sizes, std::int64_t lines) {
   if (pattern.branches().size() > 1) {
-    base::fail(ErrorCode::kUnsupported,
-               "a sum(...) is no one mask for a kernel; make the layouts of its branches and unite "
-               "them, or make the layout on the host");
+    base::fail(
+        ErrorCode::kUnsupported,
+        "a sum(...) is not one mask for a kernel; make the layouts of its branches and unite "
+        "them, or make the layout on the host");
   }
   if (sizes.seq_q > kMaxPosition || sizes.seq_k > kMaxPosition) {
     base::fail(ErrorCode::kUnsupported, "Sq {} and Sk {}; on a device lengths are up to 2^30",

@@ -35,7 +35,7 @@ void check_stride(const Selection& selection) {
     return;
   }
   base::fail(ErrorCode::kInvalidArgument,
-             "stride {} of the selection does not go with blocks of {} x {}: it must divide both, "
+             "stride {} of the selection does not fit blocks of {} x {}: it must divide both, "
              "and the columns into a power of two of cells, at most {}",
              selection.stride, selection.block_rows, selection.block_columns,
              static_cast<int>(kernels::kScoreTile));
@@ -101,12 +101,13 @@ void validate(const Problem& problem, const Selection& selection) {
   const int rule = static_cast<int>(selection.rule);
   if (rule < static_cast<int>(SelectionRule::kTopK) ||
       rule > static_cast<int>(SelectionRule::kGiven)) {
-    base::fail(ErrorCode::kInvalidArgument, "rule {} of the selection is none of SelectionRule",
-               rule);
+    base::fail(ErrorCode::kInvalidArgument,
+               "rule {} of the selection is not a value of SelectionRule", rule);
   }
   const int pool = static_cast<int>(selection.pool);
   if (pool < static_cast<int>(Pool::kMean) || pool > static_cast<int>(Pool::kAntidiagonal)) {
-    base::fail(ErrorCode::kInvalidArgument, "pool {} of the selection is none of Pool", pool);
+    base::fail(ErrorCode::kInvalidArgument, "pool {} of the selection is not a value of Pool",
+               pool);
   }
   if (selection.pool == Pool::kAntidiagonal) check_stride(selection);
   check_coarse(selection);
@@ -126,7 +127,7 @@ void validate(const Problem& problem, const Selection& selection) {
   }
   if (pattern::for_batches(problem.pattern, problem.batch).batches() > 1) {
     base::fail(ErrorCode::kUnsupported,
-               "the batches of this problem differ in what they see, and blocks are chosen among "
+               "the batches of this problem differ in what they see, but blocks are chosen among "
                "what all batches see alike; make a call for each batch, with "
                "its own pattern (of_batch), or leave batches(...) out");
   }

@@ -141,7 +141,7 @@ void Selector::check(const SelectionBuffers& buffers, const void* workspace) con
   };
   if (given != (buffers.given != nullptr)) {
     base::fail(ErrorCode::kInvalidArgument, "{}",
-               given ? "given is null; the selection takes blocks from there"
+               given ? "given is null, but the selection reads its blocks from there"
                      : "given is not null although the selection scores blocks; leave it null");
   }
   check_indices("given", buffers.given);

@@ -35,8 +35,9 @@ SelectionPlan plan_of(const Problem& problem, const Selection& selection,
 void validate(const Problem& problem, const Selection& selection, const TrackerOptions& options) {
   validate(problem, selection);
   if (!problem.want_lse) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "masses are measured against LSEs, and the problem asks for none; set want_lse");
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "masses are measured against LSEs, but the problem does not compute them; set want_lse");
   }
   if (selection.rule != SelectionRule::kGiven) {
     base::fail(ErrorCode::kInvalidArgument,

@@ -130,7 +130,8 @@ std::string shape_line(const BatchProblem& problem, const BatchOptions& options)
 std::string wanted_by(const Problem& problem, const PlanOptions& options,
                       const Selection* selection) {
   std::string text = fmt::format("the shape `{}`", shape_line(problem, options));
-  if (selection != nullptr) text += " with a selection of blocks, which no line of a file says";
+  if (selection != nullptr)
+    text += " with a selection of blocks, which no line of a file can state";
   return text;
 }
 

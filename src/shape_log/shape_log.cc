@@ -116,9 +116,10 @@ ShapeLog::ShapeLog(ShapeLogOptions options, std::shared_ptr<ShapeCounts> counts,
   try {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error& error) {
-    noted_->write_once(log_, fmt::format("the shape log '{}' is written at the device's end alone, "
-                                         "as the system refuses a thread: {}",
-                                         options_.path, error.what()));
+    noted_->write_once(log_,
+                       fmt::format("the shape log '{}' is written only when the device is closed, "
+                                   "as the system refuses a thread: {}",
+                                   options_.path, error.what()));
   }
 }
 
@@ -186,7 +187,7 @@ void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
       base::try_read_file(*files_, base::kHere, path, kMostFileBytes, &bytes);
   if (read.code == -EINVAL) {
     base::fail(ErrorCode::kInvalidFile,
-               "'{}' is no log of shapes, as it is not a regular file; name another", path);
+               "'{}' is not a log of shapes, as it is not a regular file; name another", path);
   }
   if (!read.ok() && read.code != -ENOENT) {
     base::fail(ErrorCode::kFile, "cannot {} '{}': {}", read.step, path,
@@ -195,7 +196,7 @@ void ShapeLog::add_to_file(const ShapeCounts::Taken& taken) {
   std::optional<LoggedShapes> shapes =
       parse_shape_log({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!shapes) {
-    base::fail(ErrorCode::kInvalidFile, "'{}' is no log of shapes, and is left as it is", path);
+    base::fail(ErrorCode::kInvalidFile, "'{}' is not a log of shapes, and is left as it is", path);
   }
   offer(taken, &*shapes);
   std::map<std::string, std::int64_t> without_room;

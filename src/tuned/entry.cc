@@ -48,7 +48,7 @@ class Reader {
 
   Reader object(const char* name) const {
     const Json& found = member(name);
-    if (!found.is_object()) refuse(name, "is no object");
+    if (!found.is_object()) refuse(name, "is not an object");
     return Reader(found);
   }
   bool has(const char* name) const { return json_.contains(name); }
@@ -59,7 +59,7 @@ class Reader {
   }
   std::int64_t number(const char* name, std::int64_t least, std::int64_t most) const {
     const Json& found = member(name);
-    if (!found.is_number_integer()) refuse(name, "is no whole number");
+    if (!found.is_number_integer()) refuse(name, "is not a whole number");
     // An unsigned number may exceed the signed range, and get() would let it wrap around.
     if (found.is_number_unsigned() && found.get<std::uint64_t>() > INT64_MAX) {
       refuse(name, "is out of range");
@@ -71,7 +71,7 @@ class Reader {
   std::vector<std::int64_t> numbers(const char* name, std::size_t most_of_them, std::int64_t least,
                                     std::int64_t most) const {
     const Json& found = member(name);
-    if (!found.is_array()) refuse(name, "is no array");
+    if (!found.is_array()) refuse(name, "is not an array");
     if (found.size() > most_of_them) refuse(name, "is too long");
     std::vector<std::int64_t> all;
     for (const Json& each : found) {
@@ -85,7 +85,7 @@ class Reader {
   }
   std::string text(const char* name) const {
     const Json& found = member(name);
-    if (!found.is_string()) refuse(name, "is no text");
+    if (!found.is_string()) refuse(name, "is not a string");
     if (found.get_ref<const std::string&>().size() > kMaxEntryText) refuse(name, "is too long");
     return found.get<std::string>();
   }
@@ -120,7 +120,7 @@ attention::KernelConfig read_config(const Reader& from) {
   const std::string family = from.text("family");
   config.family = find_config_family(family);
   if (config.family == nullptr) {
-    base::fail(ErrorCode::kInvalidFile, "its family '{:.40}' is none of this build, which has {}",
+    base::fail(ErrorCode::kInvalidFile, "its family '{:.40}' is not in this build, which has {}",
                family, config_family_names());
   }
   // These limits are wider than any search space. why_outside() decides what is legal.
@@ -254,7 +254,7 @@ ShapeKey read_shape(const Reader& from) {
       if (pages == static_cast<int>(known)) key.pages = known;
     }
     if (pages != static_cast<int>(key.pages)) {
-      base::fail(ErrorCode::kInvalidFile, "pages is none of 0, 1, 16 and 64");
+      base::fail(ErrorCode::kInvalidFile, "pages is not 0, 1, 16 or 64");
     }
     key.block_columns = from.integer("block_keys", 0, static_cast<int>(kMaxPosition));
   }
@@ -346,7 +346,7 @@ Json json_of(const Entry& entry, const std::string& device) {
 }
 
 Entry entry_of(const Json& json, std::string* device) {
-  if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it holds no object");
+  if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it does not hold an object");
   const Reader top(json);
   *device = top.text("device");
   Entry entry;
@@ -466,7 +466,7 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
                                   std::string* why) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(kMagic)) {
-    *why = "it is no tuned entry";
+    *why = "it is not a tuned entry";
     return std::nullopt;
   }
   *why = why_other_schema(text.substr(kMagic.size()));

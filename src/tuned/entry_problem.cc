@@ -136,7 +136,7 @@ auto stated_by(const Entry& entry, const Make& make) {
     return make();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kCancelled) throw;
-    base::fail(ErrorCode::kInvalidFile, "the entry's problem is none: {}", error.what());
+    base::fail(ErrorCode::kInvalidFile, "the entry's problem is invalid: {}", error.what());
   }
 }
 
@@ -192,8 +192,8 @@ Problem problem_of(const Entry& entry) {
 std::pair<Problem, Selection> selected_of(const Entry& entry) {
   if (!entry.origin.selection) {
     base::fail(ErrorCode::kUnsupported,
-               "the entry does not hold the selection that it was found with, as those of earlier "
-               "builds do not");
+               "the entry does not hold the selection that it was found with; entries of earlier "
+               "builds never do");
   }
   std::pair<Problem, Selection> stated = stated_by(entry, [&] {
     std::pair made(stated_problem(entry), selection_of(*entry.origin.selection));

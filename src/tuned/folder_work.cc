@@ -80,7 +80,7 @@ class DeviceFolder {
     if (count <= kMaxEntries) return;
     base::fail(ErrorCode::kFile,
                "'{}' would hold {} tuned results, more than the {} that are read from one folder; "
-               "use the pack as it lies: name it in the search path, or put it into '{}'",
+               "use the pack itself: name it in the search path, or put it into '{}'",
                path_, count, kMaxEntries, folder_of(path_));
   }
 
@@ -101,7 +101,7 @@ class DeviceFolder {
   static int open(base::FileSystem& files, const std::string& folder, const std::string& device,
                   std::string* path) {
     const std::string name = folder_for(device);
-    if (name.empty()) base::fail(ErrorCode::kInvalidFile, "'{:.200}' is no device", device);
+    if (name.empty()) base::fail(ErrorCode::kInvalidFile, "'{:.200}' is not a device", device);
     std::string problem;
     const int opened = open_device_folder(files, folder, name, &problem);
     if (opened < 0) base::fail(ErrorCode::kFile, "{}", problem);
@@ -158,7 +158,7 @@ void remove_file(base::FileSystem& files, const std::string& path, const base::D
                base::describe_private(read));
   }
   if (base::digest(bytes) != contents) {
-    base::fail(ErrorCode::kFile, "'{}' has changed since it was looked at, and stays", path);
+    base::fail(ErrorCode::kFile, "'{}' has changed since it was read, and is not removed", path);
   }
   const std::string problem = unlink(files, folder.file(), path);
   if (!problem.empty()) base::fail(ErrorCode::kFile, "{}", problem);

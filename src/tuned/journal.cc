@@ -46,7 +46,7 @@ Json read_line(std::string_view line) {
   const std::string damaged = why_damaged(line);
   if (!damaged.empty()) base::fail(ErrorCode::kInvalidFile, "{}", damaged);
   Json json = base::parse_json(line.substr(kDigestDigits + 1), "a line of a journal", kLineLimits);
-  if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it is no object");
+  if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it is not an object");
   return json;
 }
 
@@ -57,20 +57,21 @@ const Json& member_of(const Json& json, const char* name) {
 }
 
 std::string text_in(const Json& json, const char* name) {
-  if (!json.is_string()) base::fail(ErrorCode::kInvalidFile, "{} is no text", name);
+  if (!json.is_string()) base::fail(ErrorCode::kInvalidFile, "{} is not a string", name);
   return json.get<std::string>();
 }
 
 bool flag_in(const Json& json, const char* name) {
   const Json& found = member_of(json, name);
-  if (!found.is_boolean()) base::fail(ErrorCode::kInvalidFile, "{} is no flag", name);
+  if (!found.is_boolean())
+    base::fail(ErrorCode::kInvalidFile, "{} is neither true nor false", name);
   return found.get<bool>();
 }
 
 const Json& list_in(const Json& json, const char* name, std::size_t most) {
   const Json& found = member_of(json, name);
   if (!found.is_array() || found.empty() || found.size() > most) {
-    base::fail(ErrorCode::kInvalidFile, "{} is no list, or too long", name);
+    base::fail(ErrorCode::kInvalidFile, "{} is not a list, or is too long", name);
   }
   return found;
 }
@@ -78,11 +79,11 @@ const Json& list_in(const Json& json, const char* name, std::size_t most) {
 // Reads a candidate: its configuration and its prediction, which is null if it is not finite.
 Trial candidate_in(const Json& json) {
   if (!json.is_array() || json.size() != 2 || !(json[1].is_number() || json[1].is_null())) {
-    base::fail(ErrorCode::kInvalidFile, "a candidate is none");
+    base::fail(ErrorCode::kInvalidFile, "a candidate is invalid");
   }
   const std::string text = text_in(json[0], "a candidate");
   const std::optional<KernelConfig> config = parse_any_config(text);
-  if (!config) base::fail(ErrorCode::kInvalidFile, "this build knows no '{:.80}'", text);
+  if (!config) base::fail(ErrorCode::kInvalidFile, "this build does not support '{:.80}'", text);
   const double predicted = json[1].is_null() ? 0 : json[1].get<double>();
   return {.config = *config,
           .predicted = predicted > 0 ? predicted : std::numeric_limits<double>::infinity()};
@@ -98,7 +99,7 @@ void read_subject(Json json, Journal* journal) {
   const auto is_default = [&](const Trial& trial) { return to_string(trial.config) == standard; };
   const auto found = std::ranges::find_if(journal->trials, is_default);
   if (found == journal->trials.end()) {
-    base::fail(ErrorCode::kInvalidFile, "its default is none of its candidates");
+    base::fail(ErrorCode::kInvalidFile, "its default is not one of its candidates");
   }
   journal->default_at = static_cast<std::size_t>(found - journal->trials.begin());
   journal->predicted = flag_in(json, "predicted");
@@ -106,11 +107,12 @@ void read_subject(Json json, Journal* journal) {
   journal->options.l2 = flag_in(json, "cold_cache") ? CacheState::kCold : CacheState::kWarm;
   const Json& nominated = member_of(json, "nominated");
   if (!nominated.is_array() || nominated.size() > kMaxMeasured) {
-    base::fail(ErrorCode::kInvalidFile, "nominated is no list, or too long");
+    base::fail(ErrorCode::kInvalidFile, "nominated is not a list, or is too long");
   }
   for (const Json& each : nominated) {
     const auto config = parse_any_config(text_in(each, "nominated"));
-    if (!config) base::fail(ErrorCode::kInvalidFile, "this build knows not all that it nominates");
+    if (!config)
+      base::fail(ErrorCode::kInvalidFile, "this build does not support a nominated configuration");
     journal->options.nominated.push_back(*config);
   }
   journal->subject = std::move(json);
@@ -118,12 +120,13 @@ void read_subject(Json json, Journal* journal) {
 
 std::vector<double> times_in(const Json& json) {
   if (!json.is_array() || json.empty() || json.size() > kMaxRounds) {
-    base::fail(ErrorCode::kInvalidFile, "times are no list, or too long");
+    base::fail(ErrorCode::kInvalidFile, "times are not a list, or are too long");
   }
   std::vector<double> times;
   for (const Json& each : json) {
     const double time = each.is_number() ? each.get<double>() : 0;
-    if (!(time > 0) || !std::isfinite(time)) base::fail(ErrorCode::kInvalidFile, "a time is none");
+    if (!(time > 0) || !std::isfinite(time))
+      base::fail(ErrorCode::kInvalidFile, "a time is not a positive number");
     times.push_back(time);
   }
   return times;
@@ -149,7 +152,7 @@ Finding finding_in(const Json& json, const Journal& journal) {
   for (const Json& each : list_in(json, "times", kMaxMeasured)) {
     finding.times.push_back(times_in(each));
     if (finding.times.back().size() != finding.times.front().size()) {
-      base::fail(ErrorCode::kInvalidFile, "its times are of unlike numbers of rounds");
+      base::fail(ErrorCode::kInvalidFile, "its times have different numbers of rounds");
     }
   }
   if (finding.times.size() != finding.configs.size()) {
@@ -226,7 +229,7 @@ std::string why_other_subject(const Json& stated, const Json& wanted) {
     if (is.size() + wants.size() > kMost) return fmt::format("its {} is another", name);
     return fmt::format("its {} is {}, not {}", name, is, wants);
   }
-  return stated.size() == wanted.size() ? "" : "it states more than this build knows";
+  return stated.size() == wanted.size() ? "" : "it states more than this build supports";
 }
 
 std::string first_line(const Json& subject) {

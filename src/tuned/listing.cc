@@ -74,7 +74,7 @@ class Lister {
     }
     const bool is_misnamed = found && name != entry_name(*found) + std::string(kEntrySuffix);
     if (is_misnamed) {
-      why = "its name is not that of its shape";
+      why = "its name does not match its shape";
       found.reset();
     }
     const base::Digest contents = base::digest(bytes);

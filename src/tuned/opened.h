@@ -19,7 +19,7 @@ inline constexpr std::chrono::milliseconds kLockWait{10'000};
 
 inline constexpr char kFolderRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 inline constexpr char kNoFolder[] =
-    "their search path has no folder, and packs take none; add a folder to it";
+    "their search path has no folder, and results cannot be added to packs; add a folder to it";
 // A device's folder with more entries than this was not filled by a store, and none of its entries
 // are used.
 inline constexpr std::size_t kMaxEntries = 10'000;

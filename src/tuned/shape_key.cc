@@ -265,7 +265,8 @@ std::string why_other_kind(const ShapeKey& stated, const ShapeKey& wanted) {
                                                      : "nowhere");
   };
   const auto branches = [](const ShapeKey& key) {
-    return key.branches > 1 ? fmt::format("a sum of {}", key.branches) : "a pattern that is no sum";
+    return key.branches > 1 ? fmt::format("a sum of {}", key.branches)
+                            : "a pattern that is not a sum";
   };
   const auto group = [](const ShapeKey& key) { return fmt::format("group {}", key.group); };
   const auto heads = [](const ShapeKey& key) { return "heads " + range_text(key.heads, 1); };

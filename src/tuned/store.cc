@@ -126,7 +126,7 @@ void TunedStore::load_entries(const std::string& path, int place, bool of_relati
     std::string why = of_relatives ? "" : why_other(device, options_.device.identity);
     if (of_relatives && !relative) return;  // all other files in this folder are skipped too
     if (why.empty()) why = why_not(*entry);
-    if (why.empty() && name != file_name(*entry)) why = "its name is not that of its shape";
+    if (why.empty() && name != file_name(*entry)) why = "its name does not match its shape";
     if (why.empty()) {
       (relative ? relatives_ : own_)
           .put({std::move(*entry), path + "/" + name, place, relative ? name_in(device) : ""});
@@ -189,7 +189,7 @@ std::string TunedStore::why_not(const Entry& entry) const {
   }
   if (std::string why = why_outdated(entry); !why.empty()) return why;
   if (auto reason = why_outside(entry.config, entry.shape, options_.limits)) {
-    return fmt::format("its configuration is none: {}", *reason);
+    return fmt::format("its configuration is not legal: {}", *reason);
   }
   return why_withheld(entry);
 }
@@ -335,7 +335,7 @@ std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder
   if (!fits) {
     *problem = fmt::format(
         "'{}' would hold more than the {} tuned results that are read from one folder; export them "
-        "to a pack, which is used as it lies, and empty the folder",
+        "to a pack, which is used without importing it, and empty the folder",
         path, kMaxEntries);
     return std::nullopt;
   }

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxTold = 100;  // the most lines left out that are repor
 // Checks the first line and returns the text after it.
 std::string_view body_of(std::string_view text) {
   if (!text.starts_with(kMagicOfPacks)) {
-    base::fail(ErrorCode::kInvalidFile, "it is no pack of tuned results");
+    base::fail(ErrorCode::kInvalidFile, "it is not a pack of tuned results");
   }
   const std::size_t line = std::min(text.find('\n'), text.size());
   const std::string_view stated = text.substr(kMagicOfPacks.size(), line - kMagicOfPacks.size());
@@ -41,7 +41,7 @@ std::string_view body_of(std::string_view text) {
 // and for a measurement of a simulated one, because neither may replace the other.
 void check_kind(const PackedEntry& packed) {
   if (folder_for(packed.device).empty()) {
-    base::fail(ErrorCode::kInvalidFile, "its device is none");
+    base::fail(ErrorCode::kInvalidFile, "its device is invalid");
   }
   const bool simulated = packed.device.ends_with(", simulated");
   if (simulated == packed.entry.predicted) return;

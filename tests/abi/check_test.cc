@@ -86,7 +86,7 @@ TEST_CASE("a sticky code carries the simulator's fault where there is one") {
     return static_cast<CUresult>(kCudaSuccess);
   };
   const std::string message = error_of(table, kCudaLaunchFailed).what();
-  CHECK(message.find("the simulator says: shared race at x.cu:7") != message.npos);
+  CHECK(message.find("the simulator reports: shared race at x.cu:7") != message.npos);
   CHECK(std::strstr(error_of(table, kCudaInvalidValue).what(), "simulator") == nullptr);
 }
 

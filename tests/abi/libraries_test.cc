@@ -80,7 +80,7 @@ TEST_CASE("a file that is no library, and a folder that is none, are told as suc
   REQUIRE(found.report.tried.size() == 2);
   CHECK(found.report.tried[0].outcome.find("libcuda.so.1") != std::string::npos);
   CHECK(found.report.path.empty());
-  CHECK(found.report.problem.find("is there but cannot be opened") != std::string::npos);
+  CHECK(found.report.problem.find("exists but cannot be opened") != std::string::npos);
   CHECK(found.report.problem.find((folder / "libcuda.so.1").string()) != std::string::npos);
   CHECK(find_cuda(only("/nonexistent/folder")).report.problem.find("was not found") !=
         std::string::npos);

@@ -273,7 +273,7 @@ TEST_CASE(
   const BackgroundTuning tuning(opened.device, options);
   self = &tuning;
   CHECK(tuning.wait());
-  CHECK(refused.find("waits for its callback") != refused.npos);
+  CHECK(refused.find("which waits for the callback") != refused.npos);
   CHECK(tuned == 0);
   CHECK(tuning.status().partial == 1);
 }

@@ -164,14 +164,14 @@ void fails(const std::function<void*(std::size_t, std::size_t)>& allocate, Error
 
 TEST_CASE("an allocator that fails is a typed error") {
   fails([](std::size_t, std::size_t) -> void* { return nullptr; }, ErrorCode::kOutOfMemory,
-        "has no ");
+        "returned null for ");
   fails([](std::size_t, std::size_t) -> void* { throw std::runtime_error("the pool is shut"); },
         ErrorCode::kOutOfMemory, "the pool is shut");
   fails([](std::size_t, std::size_t) -> void* { throw 7; }, ErrorCode::kOutOfMemory, "refused");
   fails([](std::size_t, std::size_t) -> void* { throw Error(ErrorCode::kDevice, "mine"); },
         ErrorCode::kDevice, "mine");
   fails([](std::size_t, std::size_t) { return reinterpret_cast<void*>(0x1001); },
-        ErrorCode::kInvalidArgument, "multiple of the 256");
+        ErrorCode::kInvalidArgument, "multiple of the alignment, 256");
 }
 
 TEST_CASE("half an allocator is refused") {

@@ -214,7 +214,7 @@ TEST_CASE("plans say what each batch computes") {
   const Problem problem = problem_of(4, batches({dense(), sink(128)}), 1024);
   const LaunchPlan plan = plan_of(problem);
   CHECK(std::ranges::any_of(plan.decisions, [](const std::string& line) {
-    return line.find("back to the first after 2") != std::string::npos &&
+    return line.find("repeat after 2") != std::string::npos &&
            line.find("batches 0 to 1 are computed 1.0000, 0.1250") != std::string::npos;
   }));
 }

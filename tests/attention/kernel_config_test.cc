@@ -111,8 +111,8 @@ TEST_CASE("what is illegal is refused with the reason") {
   const Dims d128 = {128, 128};
   CHECK(sentence(MmaConfig{}, d128) == "legal");
   CHECK(says(sentence(MmaConfig{}, d128, {75, '\0'}), "sm_75 has no cp.async"));
-  CHECK(says(sentence(MmaConfig{}, {80, 80}), "head dims 80/80 are none of"));
-  CHECK(says(sentence(MmaConfig{}, {128, 192}), "head dims 128/192 are none of"));
+  CHECK(says(sentence(MmaConfig{}, {80, 80}), "head dims 80/80 are not one of"));
+  CHECK(says(sentence(MmaConfig{}, {128, 192}), "head dims 128/192 are not one of"));
   CHECK(says(sentence(MmaConfig{.warps = 3}, d128), "3 warps"));
   CHECK(says(sentence(MmaConfig{.tile_rows = 96}, d128), "each warp owns 16 or 32 rows"));
   CHECK(says(sentence(MmaConfig{.tile_rows = 0}, d128), "0 rows"));

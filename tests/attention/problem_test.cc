@@ -99,7 +99,7 @@ TEST_CASE("every wrong number of a problem is named") {
   refused([](Problem& p) { p.heads = 0; }, "heads (H) is 0");
   refused([](Problem& p) { p.heads = 65536; }, "heads (H) is 65536");
   refused([](Problem& p) { p.kv_heads = 0; }, "kv_heads (Hkv) is 0");
-  refused([](Problem& p) { p.kv_heads = 3; }, "4 query heads are no multiple of 3");
+  refused([](Problem& p) { p.kv_heads = 3; }, "4 query heads are not a multiple of 3");
   refused([](Problem& p) { p.seq_q = -5; }, "seq_q (Sq) is -5");
   refused([](Problem& p) { p.seq_k = (std::int64_t{1} << 30) + 1; }, "seq_k (Sk) is 1073741825");
   refused([](Problem& p) { p.dim_qk = p.dim_v = 80; },
@@ -203,10 +203,10 @@ TEST_CASE("every wrong address or stride is named") {
   refused_memory([](Problem&, Operands& o) { o.k_strides.head = 65; }, "the head stride of K");
   refused_memory([](Problem&, Operands& o) { o.v_strides.batch = 1; }, "the batch stride of V");
   refused_memory([](Problem&, Operands& o) { o.q_strides.row = std::int64_t{1} << 60; },
-                 "leaves the address space");
+                 "is beyond the address space");
   refused_memory(
       [](Problem&, Operands& o) { o.q_strides.row = std::numeric_limits<std::int64_t>::min(); },
-      "leaves the address space");
+      "is beyond the address space");
   refused_memory([](Problem&, Operands& o) { o.o_strides.row = 0; }, "would overlap");
   refused_memory([](Problem&, Operands& o) { o.o_strides.head = 64; }, "would overlap");
   refused_memory([](Problem&, Operands& o) { o.lse = static_cast<float*>(address(64)); },
@@ -234,7 +234,7 @@ TEST_CASE("strides that were forgotten are refused, unless one row is meant") {
   refused_memory(
       [](Problem&, Operands& o) { o.q_strides = {}; },
       "the strides of Q are 0, 0 and 0 elements for batch, head and row, so its 800 rows "
-      "would be one row; give its strides, which are 25600, 64 and 256 where");
+      "would be one row; give its strides, which are 25600, 64 and 256 if");
   refused_memory([](Problem&, Operands& o) { o.k_strides = {}; },
                  "the strides of K are 0, 0 and 0");
   refused_memory([](Problem&, Operands& o) { o.v_strides.row = 0; }, "the strides of V are");

@@ -302,7 +302,7 @@ TEST_CASE("a carried state is compared by its meaning, and m by itself") {
   };
   other = state;
   other.l.pop_back();
-  refused(oracle, "says 80 rows of 32, but holds 2560 acc, 80 m and 79 l");
+  refused(oracle, "has 80 rows of 32 values by its fields, but holds 2560 acc, 80 m and 79 l");
   other = HostState::empty(79, 32);
   refused(oracle, "state of the result has 79 rows of 32 values; the problem has 80 of 32");
   other = state;

@@ -172,7 +172,7 @@ TEST_CASE("what is not split says so, or is refused") {
   Problem one_step = problem;
   one_step.seq_k = 16;
   const Plan whole = device().plan(one_step, options);
-  CHECK(says(whole, "not split into 5 as asked for"));
+  CHECK(says(whole, "not split into 5 as requested"));
   CHECK(whole.workspace_bytes() == 0);
 
   Selection selection;

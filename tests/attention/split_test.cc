@@ -153,7 +153,7 @@ TEST_CASE("a workspace that is missing or not aligned is refused before anything
       CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
     }
   };
-  refused(nullptr, "bytes of workspace, none was given");
+  refused(nullptr, "bytes of workspace, but none was given");
   for (const int off : {1, 4, 8}) refused(begin + off, "is not a multiple of 16 bytes");
   plan.run(nullptr, memory.operands(), begin + 16);  // the device is as it was
   check(c, memory.answer());

@@ -41,7 +41,7 @@ void run_refused(const Plan& plan, const Operands& operands, void* workspace,
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUnsupported);
     CHECK_MESSAGE(std::string(error.what()).find(what) != std::string::npos, error.what());
-    CHECK(std::string(error.what()).find("say the strides when planning") != std::string::npos);
+    CHECK(std::string(error.what()).find("give the strides when planning") != std::string::npos);
   }
   CHECK(launches() == 0);
 }

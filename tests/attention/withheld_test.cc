@@ -57,7 +57,8 @@ TEST_CASE("what is chosen in the place of withheld kernels is right, until none 
   CHECK(named.info.config == options.config);
   int told = 0;
   for (const std::string& line : named.info.decisions) {
-    told += line.find("this configuration runs because it was asked for") != std::string::npos;
+    told +=
+        line.find("this configuration runs because the caller requested it") != std::string::npos;
   }
   CHECK(told == 1);
 }

@@ -487,7 +487,7 @@ TEST_CASE("a search whose journal somebody removed leaves that of another search
   std::filesystem::remove(third.path());
   third.end(true);
   REQUIRE(notes.lines.size() == 1);
-  CHECK(notes.lines[0].find("somebody removed it") != std::string::npos);
+  CHECK(notes.lines[0].find("a user removed it") != std::string::npos);
 }
 
 TEST_CASE("a journal that is given up leaves its space and says so") {

@@ -411,18 +411,17 @@ TEST_CASE("a report takes no more results and files than it may, and says where 
       eight.left_out[0] ==
       fmt::format("'{}': 2 of 5 results, as a report takes at most 8 results", folder / "b.pack"));
   CHECK(eight.left_out[1] ==
-        fmt::format("'{}' and what comes later: a report takes at most 8 results",
-                    folder / "c.pack"));
+        fmt::format("'{}' and all after it: a report takes at most 8 results", folder / "c.pack"));
   const report::Gathered bytes = gathered({.bytes = 3 * std::ssize(pack) - 1});
   CHECK(bytes.entries.size() == 11);  // the last file is small enough
   CHECK(bytes.journals.size() == 1);
   REQUIRE(bytes.left_out.size() == 1);
-  CHECK(bytes.left_out[0].starts_with(fmt::format("'{}' and what", folder / "c.pack")));
+  CHECK(bytes.left_out[0].starts_with(fmt::format("'{}' and all", folder / "c.pack")));
   const report::Gathered three = gathered({.files = 3});
   CHECK(three.entries.size() == 15);
   CHECK(three.journals.empty());
   CHECK(three.left_out ==
-        std::vector{fmt::format("'{}' and what comes later: a report takes at most 3 files",
+        std::vector{fmt::format("'{}' and all after it: a report takes at most 3 files",
                                 folder / "d.pack")});
 }
 

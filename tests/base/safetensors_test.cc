@@ -125,8 +125,8 @@ TEST_CASE("tensors may stand in any order in the header") {
 }
 
 TEST_CASE("hostile headers") {
-  refused({}, "no safetensors");
-  refused(std::vector<std::byte>(7), "no safetensors");
+  refused({}, "not a safetensors");
+  refused(std::vector<std::byte>(7), "not a safetensors");
   refused(file_of("{}", 0, 3), "claims 3 bytes");
   refused(file_of("{}", 0, UINT64_MAX), "claims");
   refused(file_of("{}", 0, UINT64_MAX - 7), "claims");
@@ -144,10 +144,10 @@ TEST_CASE("hostile headers") {
   refused(file_of("{\"x\":" + entry("U8", "[0]", "[0,0]") +
                       ",\"x\":" + entry("U8", "[0]", "[0,0]") + "}",
                   0),
-          "there twice");
+          "occurs twice");
   refused(file_of("{\"__metadata__\":[]}", 0), "__metadata__");
   refused(file_of("{\"__metadata__\":{\"a\":1}}", 0), "metadata 'a'");
-  refused(file_of("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0), "there twice");
+  refused(file_of("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0), "occurs twice");
 }
 
 TEST_CASE("hostile tensors") {
@@ -177,7 +177,7 @@ TEST_CASE("hostile tensors") {
   refused_entry(entry("U8", "[2]", "[0,3]"), 3, "needs 2");
   refused_entry(entry("F32", "[3]", "[0,3]"), 3, "needs 12");
   refused_entry(entry("U8", "[3]", "[1,4]"), 4, "hole");
-  refused_entry(entry("U8", "[3]", "[0,3]"), 4, "belong to none");
+  refused_entry(entry("U8", "[3]", "[0,3]"), 4, "belong to no tensor");
   refused(file_of("{\"x\":" + entry("U8", "[3]", "[0,3]") +
                       ",\"y\":" + entry("U8", "[3]", "[2,5]") + "}",
                   5),

@@ -223,8 +223,8 @@ TEST_CASE("a class has the configuration that the caller names for it") {
   BatchOptions options;
   options.config = decode;
   const BatchPlanData plan = make_plan(problem, options, kH100);
-  CHECK(plan.decisions.at(0).find("(asked for by the caller)") != std::string::npos);
-  CHECK(plan.decisions.at(1).find("asked for") == std::string::npos);
+  CHECK(plan.decisions.at(0).find("(requested by the caller)") != std::string::npos);
+  CHECK(plan.decisions.at(1).find("requested") == std::string::npos);
 }
 
 // The plan of problem_of(dims) where a kernel is withheld.
@@ -289,9 +289,10 @@ TEST_CASE("a withheld configuration that the caller names is planned, and the pl
   const BatchPlanData plan = plan_without("chunk_wgmma", {64, 64}, kH100, wgmma);
   CHECK(to_string(plan.classes.at(1).config) == wgmma);
   const std::string& text = plan.decisions.at(1);
-  CHECK_MESSAGE(text.ends_with("; chunk_wgmma kernels of head dim 64 are withheld on sm_90a: rows "
-                               "are wrong; this configuration runs because it was asked for"),
-                text);
+  CHECK_MESSAGE(
+      text.ends_with("; chunk_wgmma kernels of head dim 64 are withheld on sm_90a: rows "
+                     "are wrong; this configuration runs because the caller requested it"),
+      text);
 }
 
 TEST_CASE("a configuration that is none, or is not possible, is refused with the reason") {
@@ -309,15 +310,16 @@ TEST_CASE("a configuration that is none, or is not possible, is refused with the
   };
   const BatchProblem problem = problem_of({64, 64});
   constexpr ErrorCode kWrong = ErrorCode::kInvalidArgument, kNone = ErrorCode::kUnsupported;
-  refused(problem, kA100, "decode m16 n64 w4", kWrong,
-          "'decode m16 n64 w4' is no configuration of a kernel for batches; shipped for head dims "
-          "64/64 are 'decode m16 n128 w4 s3 q x2', ");
+  refused(
+      problem, kA100, "decode m16 n64 w4", kWrong,
+      "'decode m16 n64 w4' is not a configuration of a kernel for batches; shipped for head dims "
+      "64/64 are 'decode m16 n128 w4 s3 q x2', ");
   refused(problem, kA100, "mma m64 n64 w4 s2", kWrong,
           "this build has no kernel 'mma' for batches, but decode, chunk_wgmma and chunk");
   for (const char* text : {",", ", ", " decode m16 n64 w4 s2", "decode m16 n64 w4 s2, ",
                            "decode m16 n64 w4 s2,chunk m64 n64 w4 s2", "decode m16 n64 w4 s2 ",
                            ", decode m16 n64 w4 s2"}) {
-    refused(problem, kA100, text, kWrong, "is no configuration of a kernel for batches");
+    refused(problem, kA100, text, kWrong, "is not a configuration of a kernel for batches");
   }
   refused(problem, kH100, "chunk m64 n64 w4 s2, chunk_wgmma m128 n64 w8 s2", kWrong,
           "'chunk m64 n64 w4 s2' and 'chunk_wgmma m128 n64 w8 s2' are configurations for the same");

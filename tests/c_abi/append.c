@@ -206,7 +206,8 @@ static void broken_rules(const sample_append* append) {
   operands.table_rows = 1;
   CHECK_OK(annulus_append_plan_run(append->plan, NULL, &operands));
   check_status_is(append, ANNULUS_APPEND_RULE_POSITION, 1);
-  CHECK(strcmp(annulus_append_rule_text(ANNULUS_APPEND_RULE_SLOT), "a slot that is none") == 0);
+  CHECK(strcmp(annulus_append_rule_text(ANNULUS_APPEND_RULE_SLOT), "a slot that does not exist") ==
+        0);
   CHECK(strcmp(annulus_append_rule_text(8), "an unknown rule") == 0);
   CHECK(strcmp(annulus_append_rule_text(-1), "an unknown rule") == 0);
 }
@@ -257,7 +258,7 @@ static void wrong_runs(const sample_append* append) {
   operands.slots = append->operands.slots;
   operands.v = operands.k;
   CHECK_FAILS(annulus_append_plan_run(append->plan, NULL, &operands), ANNULUS_INVALID_ARGUMENT,
-              "what is written needs memory of its own");
+              "give the tensor that is written memory of its own");
   CHECK_FAILS(annulus_append_plan_get_info(append->plan, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_append_plan_info is null");
   CHECK_FAILS(annulus_append_plan_clear_status(append->plan, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
@@ -294,7 +295,7 @@ void test_append(void) {
   wrong_problems(append);
   wrong_runs(append);
   wrong_handle(NULL, append, "the append plan is null");
-  wrong_handle((annulus_append_plan*)device, append, "is no append plan");
+  wrong_handle((annulus_append_plan*)device, append, "is not a handle of type append plan");
   CHECK_OK(annulus_append_plan_destroy(append->plan));
   wrong_handle(append->plan, append, "the append plan was given back already");
   CHECK_OK(annulus_device_close(device));

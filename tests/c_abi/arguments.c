@@ -46,14 +46,14 @@ static void wrong_problems(void) {
   REFUSED(score, "alibi([1", ANNULUS_PARSE, "column 9");
   REFUSED(score, "scale(nan)", ANNULUS_INVALID_ARGUMENT, "scale is nan");
   REFUSED(heads, 0, ANNULUS_INVALID_ARGUMENT, "heads (H) is 0");
-  REFUSED(kv_heads, 3, ANNULUS_INVALID_ARGUMENT, "4 query heads are no multiple of 3");
+  REFUSED(kv_heads, 3, ANNULUS_INVALID_ARGUMENT, "4 query heads are not a multiple of 3");
   REFUSED(seq_q, -1, ANNULUS_INVALID_ARGUMENT, "seq_q (Sq) is -1");
   REFUSED(seq_k, INT64_MAX, ANNULUS_INVALID_ARGUMENT, "seq_k (Sk) is 9223372036854775807");
   REFUSED(dim_qk, 33, ANNULUS_UNSUPPORTED, "33/32");
   REFUSED(softcap, NAN, ANNULUS_INVALID_ARGUMENT, "softcap is nan");
   REFUSED(pattern, "cuasal", ANNULUS_PARSE, "column 1: unknown name 'cuasal'; did you mean");
   REFUSED(pattern, "", ANNULUS_PARSE, "the text ends");
-  REFUSED(pattern, "topk(2)", ANNULUS_UNSUPPORTED, "not known in this version");
+  REFUSED(pattern, "topk(2)", ANNULUS_UNSUPPORTED, "not supported in this version");
   REFUSED(pattern, "blocks(\"/no/such/file\")", ANNULUS_FILE, "/no/such/file");
   REFUSED(pattern, "blocks()", ANNULUS_PARSE, "there is none");
 #undef REFUSED
@@ -131,7 +131,7 @@ static void wrong_operands(void) {
   REFUSED(broadcast_rows, 2, "broadcast_rows is 2; give 0 or 1");
   REFUSED(k_strides.head, 36, "the head stride of K is 36");
   REFUSED(o_strides.row, 0, "would overlap");
-  REFUSED(v_strides.row, INT64_MIN, "leaves the address space");
+  REFUSED(v_strides.row, INT64_MIN, "is beyond the address space");
   REFUSED(state_in.acc, (float*)operands.o, "nothing is carried in");
 #undef REFUSED
   {  // strides that were never set
@@ -154,7 +154,7 @@ static void words_of_c(void) {
   annulus_pairs pairs = ANNULUS_PAIRS_INIT;
   pairs.q_count = pairs.k_count = 1;
   CHECK_FAILS(annulus_pattern_visible("batches(causal, dense)", NULL, &pairs, &seen),
-              ANNULUS_INVALID_ARGUMENT, "needs to know the batch");
+              ANNULUS_INVALID_ARGUMENT, "needs the number of the batch");
   CHECK(strstr(annulus_last_error(), "::") == NULL);
   problem.dtype = 99;
   refused(&problem, ANNULUS_INVALID_ARGUMENT, "dtype 99");
@@ -175,7 +175,7 @@ static void checked_operands(void) {
   CHECK_OK(annulus_plan_run(plan, NULL, &operands, NULL));
   operands.q = (const void*)(((uintptr_t)the_sample + 15) & ~(uintptr_t)15);
   CHECK_FAILS(annulus_plan_run(plan, NULL, &operands, NULL), ANNULUS_INVALID_ARGUMENT,
-              "is no memory of the device");
+              "is not memory of the device");
   CHECK_OK(annulus_device_synchronize(device));
   CHECK_OK(annulus_plan_destroy(plan));
   CHECK_OK(annulus_device_close(device));
@@ -215,7 +215,7 @@ static void wrong_options(void) {
   CHECK(device == NULL);
   plan_options.config = "nonsense";
   CHECK_FAILS(annulus_plan_create(the_sample->device, &the_sample->problem, &plan_options, &plan),
-              ANNULUS_INVALID_ARGUMENT, "'nonsense' is no kernel configuration");
+              ANNULUS_INVALID_ARGUMENT, "'nonsense' is not a kernel configuration");
   plan_options.config = NULL;
   plan_options.block_rows = -3;
   CHECK_FAILS(annulus_plan_create(the_sample->device, &the_sample->problem, &plan_options, &plan),

@@ -194,7 +194,7 @@ static void bound(sample* made) {
   CHECK_OK(annulus_device_copy_to_host(made->device, got, made->operands.o, sizeof got));
   CHECK(memcmp(got, expected, sizeof got) == 0);
   CHECK_FAILS(annulus_bound_run((annulus_bound*)plan, NULL), ANNULUS_INVALID_ARGUMENT,
-              "no bound call");
+              "is not a handle of type bound call");
   CHECK_OK(annulus_bound_destroy(call));
   CHECK_FAILS(annulus_bound_run(call, NULL), ANNULUS_INVALID_ARGUMENT, "given back");
   CHECK_FAILS(annulus_bound_destroy(NULL), ANNULUS_INVALID_ARGUMENT, "null");

@@ -341,11 +341,11 @@ static void wrong_problems(const sample_batch* batch) {
   refused(batch, &batch->problem, &options, ANNULUS_OUT_OF_MEMORY, "max_workspace_bytes is 16");
   options.max_workspace_bytes = 0;
   options.config = "decode m16 n64 w4";
-  refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT, "is no configuration of");
+  refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT, "is not a configuration of");
   memset(text, 'm', sizeof text - 1);
   options.config = text;
   refused(batch, &batch->problem, &options, ANNULUS_INVALID_ARGUMENT,
-          "mmm...' is no configuration");
+          "mmm...' is not a configuration");
   CHECK(strlen(annulus_last_error()) < sizeof text / 4);
   options.config = "decode m16 n64 w8 s2";
   refused(batch, &batch->problem, &options, ANNULUS_UNSUPPORTED, "is not possible here: ");
@@ -428,7 +428,7 @@ void test_batch(void) {
   wrong_steps(batch);
   missing_outputs(batch);
   wrong_handle(NULL, batch, "the batch plan is null");
-  wrong_handle((annulus_batch_plan*)device, batch, "is no batch plan");
+  wrong_handle((annulus_batch_plan*)device, batch, "is not a handle of type batch plan");
   CHECK_OK(annulus_batch_plan_destroy(batch->plan));
   wrong_handle(batch->plan, batch, "the batch plan was given back already");
   CHECK_OK(annulus_device_close(device));

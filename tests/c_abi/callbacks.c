@@ -157,12 +157,12 @@ static void allocators(annulus_status (*flow)(pool*), int least_requests) {
     from.refuse = -1;
     from.asked = 0;
     from.nothing = n;
-    CHECK_FAILS(flow(&from), ANNULUS_OUT_OF_MEMORY, "the caller's allocator has no");
+    CHECK_FAILS(flow(&from), ANNULUS_OUT_OF_MEMORY, "the caller's allocator returned null for");
     CHECK(from.live == 0 && from.live_bytes == 0);
     from.nothing = -1;
     from.asked = 0;
     from.crooked = n;
-    CHECK_FAILS(flow(&from), ANNULUS_INVALID_ARGUMENT, "is not a multiple of the 256");
+    CHECK_FAILS(flow(&from), ANNULUS_INVALID_ARGUMENT, "is not a multiple of the alignment, 256");
     CHECK(from.live == 0 && from.live_bytes == 0);
     from.crooked = -1;
   }

@@ -95,7 +95,7 @@ static void exchange_memory(annulus_communicator* ranks) {
   CHECK_OK(annulus_communicator_release(ranks, NULL));
   CHECK_OK(annulus_communicator_release(ranks, memory));
   CHECK_FAILS(annulus_communicator_release(ranks, memory), ANNULUS_INVALID_ARGUMENT,
-              "is no memory of this communicator");
+              "is not memory of this communicator");
   CHECK_FAILS(annulus_communicator_allocate(ranks, 8, NULL), ANNULUS_INVALID_ARGUMENT,
               "memory (where the address goes)");
 }
@@ -153,7 +153,7 @@ static void given_up(annulus_communicator* ranks, int rank) {
               "annulus_communicator_event is null");
   // Without a rendezvous nothing is known of the other rank.
   CHECK_FAILS(annulus_communicator_get_peer(ranks, 1 - rank, &peer), ANNULUS_INVALID_ARGUMENT,
-              "none of the 0 others");
+              "not one of the 0 other ranks");
   CHECK_OK(annulus_communicator_give_up(ranks, "enough"));
   CHECK_OK(annulus_communicator_give_up(ranks, "once more"));
   CHECK_OK(annulus_communicator_get_failure(ranks, &failure));
@@ -323,7 +323,7 @@ static void wrong_communicators(void) {
 #undef REFUSED
   CHECK(none == NULL);
   refused_handle(NULL, device, "the communicator is null");
-  refused_handle((annulus_communicator*)device, device, "is no communicator");
+  refused_handle((annulus_communicator*)device, device, "is not a handle of type communicator");
   CHECK_OK(annulus_device_close(device));
 }
 
@@ -495,5 +495,6 @@ void test_communicator(void) {
   ranks_start(rank_of_two, 2);
   pthread_barrier_destroy(&answered);
   refused_plan(NULL, &call, "the plan of a rank is null");
-  refused_plan((annulus_ring_rank_plan*)(uintptr_t)0x10, &call, "is no plan of a rank");
+  refused_plan((annulus_ring_rank_plan*)(uintptr_t)0x10, &call,
+               "is not a handle of type plan of a rank");
 }

@@ -68,7 +68,7 @@ static void device_memory(annulus_device* device) {
               "from a null pointer");
   CHECK_OK(annulus_device_copy_to_host(device, NULL, NULL, 0));
   CHECK_FAILS(annulus_device_release(device, inside), ANNULUS_INVALID_ARGUMENT,
-              "is no memory of this device");
+              "is not memory of this device");
   CHECK_OK(annulus_device_release(device, memory));
   CHECK_FAILS(annulus_device_release(device, memory), ANNULUS_INVALID_ARGUMENT,
               "was it released already?");
@@ -134,14 +134,15 @@ void test_handles(void) {
 
   refused_device(NULL, "the device is null");
   refused_plan(NULL, made, "the plan is null");
-  refused_device((annulus_device*)plan, "is no device");
-  refused_plan((annulus_plan*)device, made, "is no plan");
+  refused_device((annulus_device*)plan, "is not a handle of type device");
+  refused_plan((annulus_plan*)device, made, "is not a handle of type plan");
   // Addresses of memory that is there, of memory that is not, and noise.
-  refused_device((annulus_device*)text, "is no device");
-  refused_plan((annulus_plan*)(uintptr_t)0x10, made, "is no plan");
-  refused_plan((annulus_plan*)(uintptr_t)-1, made, "is no plan");
+  refused_device((annulus_device*)text, "is not a handle of type device");
+  refused_plan((annulus_plan*)(uintptr_t)0x10, made, "is not a handle of type plan");
+  refused_plan((annulus_plan*)(uintptr_t)-1, made, "is not a handle of type plan");
   refused_plan((annulus_plan*)((uintptr_t)plan + ((uintptr_t)1 << 32)), made, "given back already");
-  refused_plan((annulus_plan*)((uintptr_t)plan | 0xffffff00u), made, "is no plan");
+  refused_plan((annulus_plan*)((uintptr_t)plan | 0xffffff00u), made,
+               "is not a handle of type plan");
 
   // A plan outlives its device's handle, and is gone after its own.
   CHECK_OK(annulus_device_open(&options, &other));

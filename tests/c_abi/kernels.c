@@ -223,7 +223,7 @@ static void care(const char* folder) {
   if (file != NULL) fclose(file);
   CHECK_OK(annulus_kernels_verify(folder, 0, &verified, &text));
   CHECK(verified.kernels >= 10 && verified.damaged == 1 && verified.bytes > 1000);
-  CHECK(told(text, ".kernel: it is no kernel file"));
+  CHECK(told(text, ".kernel: it is not a kernel file"));
   CHECK_OK(annulus_kernels_verify(folder, 1, &verified, NULL));
   CHECK_OK(annulus_kernels_verify(folder, 0, &verified, NULL));
   CHECK(verified.damaged == 0);

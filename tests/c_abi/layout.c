@@ -46,7 +46,7 @@ static void in_a_scope(void) {
   annulus_layout *layout = NULL, *fine = NULL;
   int64_t steps = 0;
   CHECK_OK(annulus_layout_make("causal", NULL, &sizes, NULL, &layout));
-  CHECK_FAILS(annulus_work_scope_end(&steps), ANNULUS_INVALID_ARGUMENT, "in no scope");
+  CHECK_FAILS(annulus_work_scope_end(&steps), ANNULUS_INVALID_ARGUMENT, "is not in a scope");
   limit.max_work = 1000000;
   CHECK_OK(annulus_work_scope_begin(&limit));
   CHECK_FAILS(annulus_work_scope_begin(&limit), ANNULUS_INVALID_ARGUMENT, "already");
@@ -263,7 +263,7 @@ static void refused(const sample* made) {
   options.threads = 0;
   options.device = (annulus_device*)layout;
   CHECK_FAILS(annulus_layout_make("causal", NULL, &sizes, &options, &none),
-              ANNULUS_INVALID_ARGUMENT, "is no device");
+              ANNULUS_INVALID_ARGUMENT, "is not a handle of type device");
   options.device = made->device;
   CHECK_FAILS(annulus_layout_make("sum(causal, sink(2))", NULL, &sizes, &options, &none),
               ANNULUS_UNSUPPORTED, "sum");

@@ -107,8 +107,8 @@ static void wrong_arrays(void) {
   REFUSED(ANNULUS_LAYOUT_CSR, 2, "indices is an unknown type; give int32");
   REFUSED(ANNULUS_LAYOUT_CSR, 1, "'indices' is missing");
   REFUSED(ANNULUS_LAYOUT_COO, 2, "no array 'indptr', but heads, rows, columns, partial");
-  REFUSED(ANNULUS_LAYOUT_NPY, 2, "'npy' is one of files");
-  REFUSED(ANNULUS_LAYOUT_OWN, 0, "'layout' is one of files");
+  REFUSED(ANNULUS_LAYOUT_NPY, 2, "'npy' exists only as files");
+  REFUSED(ANNULUS_LAYOUT_OWN, 0, "'layout' exists only as files");
   REFUSED(9, 2, "format is 9");
   REFUSED(-1, 2, "format is -1");
   REFUSED(ANNULUS_LAYOUT_TOPK, 0, "'indices' is missing");
@@ -123,7 +123,7 @@ static void wrong_arrays(void) {
   CHECK(layout == NULL);
   layout = make("causal");
   CHECK_FAILS(annulus_layout_to_arrays(layout, ANNULUS_LAYOUT_NPY, &set), ANNULUS_INVALID_ARGUMENT,
-              "one of files");
+              "only as files");
   CHECK_FAILS(annulus_layout_to_arrays(layout, ANNULUS_LAYOUT_CSR, NULL), ANNULUS_INVALID_ARGUMENT,
               "arrays");
   CHECK_OK(annulus_layout_to_arrays(layout, ANNULUS_LAYOUT_CSR, &set));

@@ -127,7 +127,7 @@ static void wrong_runs(const sample_merge* merge) {
               "O is null");
   operands.o = (void*)merge->inputs[1].o;
   CHECK_FAILS(annulus_merge_plan_run(merge->plan, NULL, &operands), ANNULUS_INVALID_ARGUMENT,
-              "what is written needs memory of its own");
+              "give the tensor that is written memory of its own");
   operands.inputs = NULL;
   CHECK_FAILS(annulus_merge_plan_run(merge->plan, NULL, &operands), ANNULUS_INVALID_ARGUMENT,
               "inputs is null");
@@ -151,7 +151,7 @@ void test_merge(void) {
   wrong_problems(merge);
   wrong_runs(merge);
   wrong_handle(NULL, merge, "the merge plan is null");
-  wrong_handle((annulus_merge_plan*)device, merge, "is no merge plan");
+  wrong_handle((annulus_merge_plan*)device, merge, "is not a handle of type merge plan");
   CHECK_OK(annulus_merge_plan_destroy(merge->plan));
   wrong_handle(merge->plan, merge, "the merge plan was given back already");
   CHECK_OK(annulus_device_close(device));

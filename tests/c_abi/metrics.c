@@ -67,7 +67,7 @@ void test_metrics(void) {
   CHECK_FAILS(annulus_metrics_text(&now, NULL, NULL), ANNULUS_INVALID_ARGUMENT, "text");
   CHECK_FAILS(annulus_plan_times(NULL, &times), ANNULUS_INVALID_ARGUMENT, "plan");
   CHECK_FAILS(annulus_plan_times(plan, NULL), ANNULUS_INVALID_ARGUMENT, "annulus_run_times");
-  CHECK_FAILS(annulus_trace_start(-1), ANNULUS_INVALID_ARGUMENT, "a trace of -1 spans");
+  CHECK_FAILS(annulus_trace_start(-1), ANNULUS_INVALID_ARGUMENT, "max_spans is -1");
   CHECK_FAILS(annulus_trace_read_state(NULL), ANNULUS_INVALID_ARGUMENT, "annulus_trace_state");
   CHECK_FAILS(annulus_trace_json(NULL), ANNULUS_INVALID_ARGUMENT, "text");
   CHECK_FAILS(annulus_trace_write(NULL), ANNULUS_INVALID_ARGUMENT, "path");

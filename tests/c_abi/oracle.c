@@ -202,12 +202,12 @@ static void states(void) {
   b.version = ANNULUS_STATE_VERSION;
   b.rows = 1;
   CHECK_FAILS(annulus_state_merge(&a, &b, &a), ANNULUS_INVALID_ARGUMENT, "do not merge");
-  CHECK_FAILS(annulus_state_merge(&a, &a, &b), ANNULUS_INVALID_ARGUMENT, "no place");
+  CHECK_FAILS(annulus_state_merge(&a, &a, &b), ANNULUS_INVALID_ARGUMENT, "does not fit");
   b.rows = -1;
   CHECK_FAILS(annulus_state_clear(&b), ANNULUS_INVALID_ARGUMENT, "-1 rows of 2");
   b.rows = INT64_MAX;
   CHECK_FAILS(annulus_state_finish(&b, ANNULUS_LSE_TWO, o, lse), ANNULUS_INVALID_ARGUMENT,
-              "which cannot be");
+              "give 0 rows or more");
   b.rows = 2;
   b.l = NULL;
   CHECK_FAILS(annulus_state_clear(&b), ANNULUS_INVALID_ARGUMENT, "l of a state is null");

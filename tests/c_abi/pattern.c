@@ -89,12 +89,12 @@ static void pairs(void) {
   rectangle.k_count = 4;
   rectangle.k = INT64_MAX;
   CHECK_FAILS(annulus_pattern_visible("causal", NULL, &rectangle, visible),
-              ANNULUS_INVALID_ARGUMENT, "positions lie between");
+              ANNULUS_INVALID_ARGUMENT, "positions are between");
   rectangle.k = 0;
   CHECK_FAILS(annulus_pattern_visible("random(1, 0, 2)", NULL, &rectangle, visible),
-              ANNULUS_INVALID_ARGUMENT, "say how many keys");
+              ANNULUS_INVALID_ARGUMENT, "give the number of its keys");
   CHECK_FAILS(annulus_pattern_visible("batches(causal, dense)", NULL, &rectangle, visible),
-              ANNULUS_INVALID_ARGUMENT, "needs to know the batch");
+              ANNULUS_INVALID_ARGUMENT, "needs the number of the batch");
   rectangle.batch = 0;
   CHECK_OK(annulus_pattern_visible("batches(causal, dense)", NULL, &rectangle, visible));
   for (i = 0; i < 12; ++i) CHECK(visible[i] == (i == 8));

@@ -63,12 +63,12 @@ static void peers(annulus_communicator* communicator, int rank) {
   // It may have ended its communicator by now, to regroup, and may do so already.
   if (state.gone) {
     CHECK(strcmp(state.reason, "it has ended its communicator") == 0 ||
-          strcmp(state.reason, "it goes on with others") == 0);
+          strcmp(state.reason, "it continues with others") == 0);
   } else {
     CHECK(strcmp(state.reason, "") == 0);
   }
   CHECK_FAILS(annulus_communicator_get_peer(communicator, rank, &state), ANNULUS_INVALID_ARGUMENT,
-              "none of the 2 others");
+              "not one of the 2 other ranks");
   CHECK_FAILS(annulus_communicator_get_peer(communicator, 1, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_rank_state is null");
 }

@@ -104,7 +104,7 @@ static void positions(annulus_rendezvous* meeting, int rank) {
   CHECK(state.silent_ms >= 0 && state.silent_ms < 600000);
   CHECK_FAILS(annulus_rendezvous_post(meeting, NULL), ANNULUS_INVALID_ARGUMENT, "position is null");
   CHECK_FAILS(annulus_rendezvous_get_state(meeting, rank, &state), ANNULUS_INVALID_ARGUMENT,
-              "none of the 2 others");
+              "not one of the 2 other ranks");
   CHECK_FAILS(annulus_rendezvous_get_state(meeting, 3, &state), ANNULUS_INVALID_ARGUMENT, "rank 3");
   CHECK_FAILS(annulus_rendezvous_get_state(meeting, other, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_rank_state is null");
@@ -259,5 +259,5 @@ void test_rendezvous(void) {
   pthread_barrier_destroy(&over.barrier);
   wrong_options();
   refused_handle(NULL, "the rendezvous is null");
-  refused_handle((annulus_rendezvous*)address, "is no rendezvous");
+  refused_handle((annulus_rendezvous*)address, "is not a handle of type rendezvous");
 }

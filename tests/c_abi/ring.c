@@ -135,7 +135,7 @@ static void call_sizes(sample_ring* ring) {
               ANNULUS_INVALID_ARGUMENT, "rank 0: the workspace at 0x0");
   calls[2].struct_size = 8;
   CHECK_FAILS(annulus_ring_run(ring->ring, calls, kRanks), ANNULUS_INVALID_ARGUMENT,
-              "struct_size of call 2 is 8, but that of call 0 is 32");
+              "struct_size of call 2 is 8, but struct_size of call 0 is 32");
   calls[0].struct_size = 0;
   CHECK_FAILS(annulus_ring_run(ring->ring, calls, kRanks), ANNULUS_INVALID_ARGUMENT,
               "struct_size of annulus_ring_call is 0");
@@ -207,7 +207,7 @@ static void wrong_rings(sample_ring* ring) {
   ring->devices[1] = NULL;
   refused(ring, kRanks, &problem, NULL, ANNULUS_INVALID_ARGUMENT, "the device is null");
   ring->devices[1] = (annulus_device*)ring->ring;
-  refused(ring, kRanks, &problem, NULL, ANNULUS_INVALID_ARGUMENT, "is no device");
+  refused(ring, kRanks, &problem, NULL, ANNULUS_INVALID_ARGUMENT, "is not a handle of type device");
   ring->devices[1] = kept;
 }
 
@@ -336,7 +336,7 @@ void test_ring(void) {
   step_of(ring);
   planned_and_drawn(ring);
   wrong_handle(NULL, ring, "the ring is null");
-  wrong_handle((annulus_ring*)device, ring, "is no ring");
+  wrong_handle((annulus_ring*)device, ring, "is not a handle of type ring");
   CHECK_OK(annulus_ring_destroy(ring->ring));
   wrong_handle(ring->ring, ring, "the ring was given back already");
   CHECK_OK(annulus_device_close(device));

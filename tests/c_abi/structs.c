@@ -39,7 +39,7 @@ static void wrong_sizes(sample* made) {
     CHECK_FAILS(annulus_device_open(&device_options, &device), ANNULUS_INVALID_ARGUMENT,
                 "struct_size of annulus_device_options");
     CHECK_FAILS(annulus_device_get_info(made->device, &device_info), ANNULUS_INVALID_ARGUMENT,
-                "begin with ANNULUS_DEVICE_INFO_INIT");
+                "initialise it by ANNULUS_DEVICE_INFO_INIT");
     CHECK_FAILS(annulus_plan_create(made->device, &problem, NULL, &none), ANNULUS_INVALID_ARGUMENT,
                 "struct_size of annulus_problem");
     CHECK_FAILS(annulus_plan_create(made->device, &made->problem, &plan_options, &none),

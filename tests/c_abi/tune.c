@@ -329,7 +329,7 @@ static void nowhere_to_keep(const annulus_problem* problem) {
   options.tuned_path = "/nowhere/a.pack";
   CHECK_OK(annulus_device_open(&options, &device));
   CHECK_FAILS(annulus_tuning_create(device, problem, NULL, &tuning), ANNULUS_FILE,
-              "their search path has no folder, and packs take none");
+              "their search path has no folder, and results cannot be added to packs");
   CHECK_OK(annulus_device_close(device));
 }
 
@@ -381,7 +381,7 @@ static void refused_batches(annulus_device* device) {
   REFUSED(&batch, beyond, SIZE_MAX, tunings, 2, &count, "a step of 18446744073709551615 entries");
   REFUSED(&batch, NULL, 0, NULL, 2, &count, "tunings");
   REFUSED(&batch, NULL, 0, tunings, 2, NULL, "count");
-  REFUSED(&batch, NULL, 0, tunings, 1, &count, "room for 1 tunings");
+  REFUSED(&batch, NULL, 0, tunings, 1, &count, "memory for 1 tunings");
   REFUSED(NULL, NULL, 0, tunings, 2, &count, "annulus_batch_problem is null");
   options.force = 2;
   REFUSED(&batch, NULL, 0, tunings, 2, &count, "force is 2");
@@ -411,7 +411,7 @@ static void replayed(const annulus_tune_result* result) {
   CHECK_FAILS(annulus_tuning_replay("/nowhere/a.journal", NULL, NULL, &tuning), ANNULUS_FILE,
               "/nowhere/a.journal");
   CHECK_FAILS(annulus_tuning_replay(result->path, NULL, NULL, &tuning), ANNULUS_INVALID_FILE,
-              "is no journal");
+              "is not a journal");
   CHECK_FAILS(annulus_tuning_replay(NULL, NULL, NULL, &tuning), ANNULUS_INVALID_ARGUMENT,
               "journal");
 }

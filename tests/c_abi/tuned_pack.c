@@ -69,7 +69,7 @@ static void travelled(annulus_device* device, const annulus_problem* problem, co
   // Predictions are left out where measurements are asked for.
   filter.measured_only = 1;
   CHECK_FAILS(annulus_tuned_export(at->copy, &filter, at->folder, &report),
-              ANNULUS_INVALID_ARGUMENT, "none of the 1 tuned results is asked for");
+              ANNULUS_INVALID_ARGUMENT, "the filter leaves none of the 1 tuned results");
   CHECK_OK(annulus_tuned_diff(at->pack, "/", &report));
   CHECK(info_of(report).notes == 1);
   CHECK_OK(annulus_tuned_report_get_note(report, 0, &note, NULL));

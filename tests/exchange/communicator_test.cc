@@ -162,7 +162,7 @@ TEST_CASE(
       std::string said;
       const ErrorCode code = code_of([&] { exchange::all_gather(*rank, "x"); }, &said);
       right += code == ErrorCode::kCommunication ? 1 : 0;
-      right += said.find("waited 1500 ms for the other ranks to say what they bring") !=
+      right += said.find("waited 1500 ms for the other ranks to send the sizes that they bring") !=
                        std::string::npos
                    ? 1
                    : 0;

@@ -142,7 +142,7 @@ TEST_CASE("a rank whose messages do not come is named by all, and the streams go
       CHECK(rank.state(run) == RunState::kVoid);
       CHECK(rank.state(good) == RunState::kGood);
       CHECK(rank.blamed() == std::vector<int>{2});
-      CHECK_MESSAGE(rank.reason().find("rank 2 of 4 has not come to round 0 of run 1 within 4") !=
+      CHECK_MESSAGE(rank.reason().find("rank 2 of 4 has not reached round 0 of run 1 within 4") !=
                         std::string::npos,
                     rank.reason());
       CHECK(has_event(rank, CommunicatorEventKind::kGivenUp));

@@ -66,7 +66,7 @@ TEST_CASE("ranks regroup when one has gone, and again when the next has") {
     CHECK(hear_each_other(second));
     const Thrown again = thrown_by([&] { static_cast<void>(first.gather({}, 1s)); });
     CHECK(again.code == ErrorCode::kCommunication);
-    CHECK(again.text.find("gone on as generation 2") != std::string::npos);
+    CHECK(again.text.find("continued as generation 2") != std::string::npos);
     CHECK(thrown_by([&] { first.regroup(); }).code == ErrorCode::kCommunication);
     if (first.rank() == 0) return;  // whoever served may go
     const Rendezvous third = second.regroup();
@@ -86,7 +86,7 @@ TEST_CASE("a rank that is left out learns that the others go on without it") {
       CHECK(comes_true([&] { return done == 3; }));
       const Thrown thrown = thrown_by([&] { first.regroup(); });
       CHECK(thrown.code == ErrorCode::kCommunication);
-      out += thrown.text.find("leaves this rank out and goes on without it") != std::string::npos;
+      out += thrown.text.find("leaves this rank out and continues without it") != std::string::npos;
       return;
     }
     // Rank 3 is there and says nothing: one of them says that it is late, the others wait for it.
@@ -111,7 +111,7 @@ TEST_CASE("who leaves one of the others out keeps them from nothing where they l
     if (first.rank() == 3) {  // it was stopped, say, and takes rank 0 for the one that is late
       const Thrown thrown = thrown_by([&] { first.regroup({.without = {0}, .deadline = 5s}); });
       CHECK(thrown.code == ErrorCode::kCommunication);
-      out += thrown.text.find("leaves this rank out and goes on without it") != std::string::npos;
+      out += thrown.text.find("leaves this rank out and continues without it") != std::string::npos;
       CHECK(comes_true([&] { return done == 3; }));
       return;
     }
@@ -139,7 +139,7 @@ TEST_CASE("a rank that takes all others for lost does not go on alone where they
     CHECK(comes_true([&] { return first.states()[0].gone && first.states()[1].gone; }));
     const Thrown thrown = thrown_by([&] { first.regroup({.without = {1, 2}}); });
     CHECK(thrown.code == ErrorCode::kCommunication);
-    out += thrown.text == "rank 1 of 3 leaves this rank out and goes on without it";
+    out += thrown.text == "rank 1 of 3 leaves this rank out and continues without it";
   });
   CHECK(out == 1);
 }
@@ -229,7 +229,7 @@ TEST_CASE("too few ranks, ranks that are none and deadlines that are none are re
           ErrorCode::kInvalidArgument);
     const Thrown blamed = thrown_by([&] { first.regroup({.without = {first.rank()}}); });
     CHECK(blamed.code == ErrorCode::kCommunication);
-    CHECK(blamed.text.find("it was at fault, and the others go on without it") !=
+    CHECK(blamed.text.find("it was at fault, and the others continue without it") !=
           std::string::npos);
     CHECK(hear_each_other(first));
     if (first.rank() == 1) return;

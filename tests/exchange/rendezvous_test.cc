@@ -280,8 +280,8 @@ TEST_CASE("one rank needs no address, and wrong options are refused") {
   CHECK(refuses([](Options o) { o->token = std::string(64, 'x'); }, "token of 64 bytes"));
   CHECK(refuses([](Options o) { o->deadline = 0ms; }, "deadline of 0 ms"));
   CHECK(refuses([](Options o) { o->deadline = 25h; }, "deadline of 90000000 ms"));
-  CHECK(refuses([](Options o) { o->interface = "eth0"; }, "'eth0' is no IP address"));
-  CHECK(refuses([](Options o) { o->address = "udp:a:1"; }, "no known kind"));
+  CHECK(refuses([](Options o) { o->interface = "eth0"; }, "'eth0' is not the IP address"));
+  CHECK(refuses([](Options o) { o->address = "udp:a:1"; }, "an unknown kind"));
   CHECK(outcome_of([] {
           Rendezvous::over({}, options_of("", 0, 2));
         }).says(ErrorCode::kInvalidArgument, "the all-gather is empty"));
@@ -327,7 +327,7 @@ TEST_CASE("strangers keep nobody waiting and are dropped") {
   HandRank other(at, foreign);
   const auto refused = other.await(exchange::FrameKind::kRefusal);
   REQUIRE(refused);
-  CHECK(exchange::parse_refusal(refused->bytes)->text == "rank 0 has another session token");
+  CHECK(exchange::parse_refusal(refused->bytes)->text == "rank 0 has a different session token");
   for (const std::string text : {"GET / HTTP/1.1\r\n\r\n", "annulus\n"}) {
     exchange::Link link(connected(at), 0);
     std::string flood;
@@ -352,11 +352,11 @@ TEST_CASE("who says nothing is dropped after a second, and another token is told
   RendezvousOptions options = options_of(address, 1, 2, 2s);
   options.token = "a session of that test";
   foreign = outcome_of([&] { Rendezvous::meet(options); });
-  CHECK(foreign.says(ErrorCode::kInvalidArgument, "rank 1 of 2 was turned away at 127.0.0.1:"));
+  CHECK(foreign.says(ErrorCode::kInvalidArgument, "rank 1 of 2 was refused at 127.0.0.1:"));
   CHECK(wait_for_end(silent, 3s));
   zero.join();
   CHECK(served.says(ErrorCode::kCommunication,
-                    "rank 1 of 2 has not come within 2000 ms; 1 that came had another session "
+                    "rank 1 of 2 has not come within 2000 ms; 1 that came had a different session "
                     "token; 1 were strangers"));
   CHECK(served.took < kSoon);
 }
@@ -458,8 +458,8 @@ TEST_CASE("ranks that differ all learn it at once") {
   };
   const Case cases[] = {
       {{{0, 3}, {1, 3}, {1, 3}}, "two ranks are rank 1 of 3; they came from 127.0.0.1:"},
-      {{{0, 3}, {1, 3}, {2, 4}}, "rank 2 was told of 4 ranks and rank 0 of 3"},
-      {{{0, 2}, {1, 3}, {2, 3}}, "was told of 3 ranks and rank 0 of 2"},
+      {{{0, 3}, {1, 3}, {2, 4}}, "rank 2 is configured for 4 ranks and rank 0 for 3"},
+      {{{0, 2}, {1, 3}, {2, 3}}, "is configured for 3 ranks and rank 0 for 2"},
   };
   for (const Case& one : cases) {
     const std::string address = free_address();
@@ -484,10 +484,10 @@ TEST_CASE("a rank of another version or a second rank 0 ends the meeting") {
     exchange::Hello hello = hello_of(version ? 2 : 0, 3);
     if (version) hello.version = 7;
     HandRank other(endpoint_of(address), hello);
-    const std::string expected =
-        version ? "rank 2 speaks version 7 of the protocol and rank 0 version " +
-                      std::to_string(exchange::kProtocolVersion)
-                : "two ranks are rank 0 of 3";
+    const std::string expected = version
+                                     ? "rank 2 uses version 7 of the protocol and rank 0 version " +
+                                           std::to_string(exchange::kProtocolVersion)
+                                     : "two ranks are rank 0 of 3";
     const auto refusal = other.await(exchange::FrameKind::kRefusal);
     REQUIRE(refusal);
     CHECK(exchange::parse_refusal(refusal->bytes)->text.find(expected) == 0);
@@ -538,7 +538,7 @@ TEST_CASE("a file that cannot be trusted or is no longer good is waited over, th
       {[] {}, ErrorCode::kCommunication, "there is no file"},
       {[&] { write(""); }, ErrorCode::kFile, "is half written"},
       {[&] { write(whole.substr(0, 40)); }, ErrorCode::kFile, "is half written"},
-      {[&] { write("garbage\n"); }, ErrorCode::kFile, "is not one that rank 0"},
+      {[&] { write("garbage\n"); }, ErrorCode::kFile, "was not written by rank 0"},
       {[&] { write(std::string(5000, 'x')); }, ErrorCode::kFile, "is too large"},
       {[&] { write(whole); }, ErrorCode::kCommunication, "is old or rank 0 has ended"},
       {[&] {
@@ -649,9 +649,9 @@ TEST_CASE("what an engine's all-gather brings is checked on every rank") {
        },
        "no address of rank 0"},
       {[&](auto all) { return with_hello(all, [](auto* hello) { hello->version = 9; }); },
-       "rank 1 speaks version 9"},
+       "rank 1 uses version 9"},
       {[&](auto all) { return with_hello(all, [](auto* hello) { hello->token = "y"; }); },
-       "rank 1 has another session token"},
+       "rank 1 has a different session token"},
       {[&](auto all) { return with_hello(all, [](auto* hello) { hello->endpoint.port = 0; }); },
        "rank 1 of 2 has no address to listen on"},
   };
@@ -765,20 +765,22 @@ TEST_CASE("a rank that floods or says what does not belong there is dropped") {
   }
   const std::pair<Bytes, std::string> cases[] = {
       {ahead, "it is too many calls ahead"},
-      {gather(2), "it sent what does not belong there"},
-      {exchange::encode(exchange::FrameKind::kGo, 0, {}), "it sent what does not belong there"},
-      {exchange::encode(exchange::FrameKind::kPosition, 0, Bytes(23)), "it sent no position"},
-      {channels, "it tells of what is not begun here by far"},
-      {exchange::encode(exchange::FrameKind::kNotice, 0, stranger), "it sent no notice"},
-      {exchange::encode(exchange::FrameKind::kNotice, 1, Bytes(3)), "it sent no notice"},
-      {exchange::encode(exchange::FrameKind::kClosed, ~std::uint64_t{0}, {}), "it tells of what"},
-      {exchange::encode(exchange::FrameKind::kAnswer, 1, {}), "it answered what it was not asked"},
-      {list(exchange::FrameKind::kSurvivors, 2, {0, 2}), "it sent no list of ranks"},
-      {list(exchange::FrameKind::kSurvivors, 3, {0, 1}), "it sent no list of ranks"},
-      {list(exchange::FrameKind::kGeneration, 2, {1, 0}), "it sent no list of ranks"},
-      {list(exchange::FrameKind::kGeneration, 1, {0, 1}), "it sent no list of ranks"},
-      {bytes_of(std::string(3u << 20, 'x')), "it sent what is no message"},
-      {huge, "it sent what is no message"},
+      {gather(2), "it sent an unexpected message"},
+      {exchange::encode(exchange::FrameKind::kGo, 0, {}), "it sent an unexpected message"},
+      {exchange::encode(exchange::FrameKind::kPosition, 0, Bytes(23)),
+       "it sent an invalid position"},
+      {channels, "it is too many channels ahead"},
+      {exchange::encode(exchange::FrameKind::kNotice, 0, stranger), "it sent an invalid notice"},
+      {exchange::encode(exchange::FrameKind::kNotice, 1, Bytes(3)), "it sent an invalid notice"},
+      {exchange::encode(exchange::FrameKind::kClosed, ~std::uint64_t{0}, {}),
+       "it is too many channels ahead"},
+      {exchange::encode(exchange::FrameKind::kAnswer, 1, {}), "it sent an answer to no question"},
+      {list(exchange::FrameKind::kSurvivors, 2, {0, 2}), "it sent an invalid list of ranks"},
+      {list(exchange::FrameKind::kSurvivors, 3, {0, 1}), "it sent an invalid list of ranks"},
+      {list(exchange::FrameKind::kGeneration, 2, {1, 0}), "it sent an invalid list of ranks"},
+      {list(exchange::FrameKind::kGeneration, 1, {0, 1}), "it sent an invalid list of ranks"},
+      {bytes_of(std::string(3u << 20, 'x')), "it sent bytes that are not a message"},
+      {huge, "it sent bytes that are not a message"},
       {{}, "it closed the connection"},
   };
   for (const auto& [bytes, reason] : cases) {

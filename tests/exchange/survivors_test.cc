@@ -182,13 +182,13 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   Notice notice = blame(late, 4, at, waited);
   CHECK(notice.ranks == std::vector<int>{2});
   CHECK(notice.text ==
-        "rank 2 of 4 has not come to round 2 of run 7 within 300 ms, being at round 0 of run 7");
+        "rank 2 of 4 has not reached round 2 of run 7 within 300 ms, being at round 0 of run 7");
 
   const std::vector<RankState> between = {state(1, 7, -1), state(2, 7, -1)};
   notice = blame(between, 3, at, waited);
   CHECK(notice.ranks == std::vector<int>{1, 2});
   CHECK(notice.text ==
-        "ranks 1 and 2 of 3 have not come to round 2 of run 7 within 300 ms, being before run 7");
+        "ranks 1 and 2 of 3 have not reached round 2 of run 7 within 300 ms, being before run 7");
 
   const std::vector<RankState> gone = {state(1, 7, 0), state(2, 7, 2, true)};
   notice = blame(gone, 3, at, waited);
@@ -202,7 +202,7 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   notice = blame(ended, 3, at, waited);
   CHECK(notice.ranks.empty());
   CHECK(notice.text ==
-        "all ranks have come to round 2 of run 7, whose messages have not ended within 300 ms");
+        "all ranks have reached round 2 of run 7, whose messages have not ended within 300 ms");
 
   // All have come, and one says nothing any more.
   std::vector<RankState> come = {state(1, 7, 2), state(2, 7, 2)};
@@ -211,7 +211,7 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   notice = blame(come, 3, at, waited);
   CHECK(notice.ranks == std::vector<int>{1});
   CHECK(notice.text ==
-        "rank 1 of 3 has come to round 2 of run 7 and said nothing since, for 150 ms or more");
+        "rank 1 of 3 has reached round 2 of run 7 and sent nothing since, for 150 ms or more");
   come[0].silent = milliseconds(140);
   CHECK(blame(come, 3, at, waited).ranks.empty());
 
@@ -225,7 +225,7 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   const std::vector<RankState> silent = {state(1, -1, 0)};
   notice = blame(silent, 2, {0, 0}, waited);
   CHECK(notice.ranks == std::vector<int>{1});
-  CHECK(notice.text == "rank 1 of 2 has not come to round 0 of run 0 within 300 ms");
+  CHECK(notice.text == "rank 1 of 2 has not reached round 0 of run 0 within 300 ms");
 }
 
 TEST_CASE(
@@ -240,7 +240,7 @@ TEST_CASE(
   CHECK(notice.text == "ranks 1 and 3 of 4 have not answered for 300 ms; an error");
   notice = blame_for_error("an error", none, none, 4, waited);
   CHECK(notice.ranks.empty());
-  CHECK(notice.text == "all ranks answer, so that none is to blame; an error");
+  CHECK(notice.text == "all ranks answer, so no rank is to blame; an error");
 }
 
 }  // namespace

@@ -232,7 +232,7 @@ TEST_CASE("a kernel under another one's name is never taken") {
   CHECK(folders.of_others(sample_key(2, ""), 0).empty());
   REQUIRE(lines.lines.size() == 4);
   CHECK(lines.lines[0].find("another key") != std::string::npos);
-  CHECK(lines.lines[3].find("not that of its compiler") != std::string::npos);
+  CHECK(lines.lines[3].find("does not match its compiler") != std::string::npos);
 }
 
 TEST_CASE("10,000 files of anything beside a kernel do not hide it, and none is taken") {

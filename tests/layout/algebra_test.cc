@@ -272,15 +272,16 @@ TEST_CASE("a difference names rows, ranges and counts") {
   b.indices = {5, 6, 3, 7};
   b.partial = {0, 0, 1, 0};
   LayoutDifference found = difference(a, b);
-  CHECK(found.text ==
-        "head 0 row 0: -0..2 +6\nhead 0 row 1: ~3\n3 blocks gone, 1 come, 1 with another flag\n");
+  CHECK(
+      found.text ==
+      "head 0 row 0: -0..2 +6\nhead 0 row 1: ~3\n3 blocks removed, 1 added, 1 with another flag\n");
   CHECK(found.only_first == 3);
   CHECK(found.only_second == 1);
   CHECK(found.flags == 1);
   CHECK(found.same_sizes);
   found = difference(a, b, 1);
   CHECK(found.text ==
-        "head 0 row 0: -0..2 +6\n1 more rows\n3 blocks gone, 1 come, 1 with another flag\n");
+        "head 0 row 0: -0..2 +6\n1 more rows\n3 blocks removed, 1 added, 1 with another flag\n");
   b = reblock(a, 16, 8);
   found = difference(a, b);
   CHECK_FALSE(found.same_sizes);

@@ -103,7 +103,7 @@ TEST_CASE("the first bad entry of an array is named") {
   using Words = std::vector<std::uint32_t>;
   refused([] { from_bitset(kSmall, Words{1}); }, "the bitset has 1");
   refused([] { from_bitset(kSmall, Words{1, 8}); }, "word 1 has bit 3");
-  refused([] { from_bitset(kSmall, Words{1, 2}, Words{0, 4}); }, "word 1 calls blocks partial");
+  refused([] { from_bitset(kSmall, Words{1, 2}, Words{0, 4}); }, "word 1 marks blocks as partial");
   refused([] { from_bitset(kSmall, Words{1, 2}, Words{0}); }, "partial blocks has 1");
   using Longs = std::vector<std::int64_t>;
   refused([] { from_csr(kSmall, Longs{0, 2}, Ints{0, 1}); }, "indptr has 2");
@@ -363,7 +363,7 @@ TEST_CASE("npy files are NumPy's, and others are refused") {
   refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (6,), }", "1 dimensions");
   refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (2, 4), }", "6 bytes");
   refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (-2, -3), }",
-                 "no whole number");
+                 "not a whole number");
   refused_header("{'descr': '|b1', 'fortran_order': False, }", "missing key");
   refused_header("{'descr': '|b1', 'shape': (2, 3), 'shape': (2, 3)}", "repeated");
   refused_header("{'descr': '|b1", "without an end");
@@ -371,7 +371,8 @@ TEST_CASE("npy files are NumPy's, and others are refused") {
   refused_header("", "NumPy does not write");
   refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
                  "6 bytes");
-  refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (0, 2, 3), }", "no head", 0);
+  refused_header("{'descr': '|b1', 'fortran_order': False, 'shape': (0, 2, 3), }",
+                 "a mask without a head", 0);
   write(good, 6, 9);
   CHECK(code(&message) == ErrorCode::kInvalidFile);
   CHECK(message.find("unknown version") != std::string::npos);

@@ -123,8 +123,9 @@ TEST_CASE("a layout is refused by its header") {
   export_layout(layout, file.path, LayoutFormat::kLayout);
   base::FileSystem files;
   const std::vector<std::byte> good = base::read_file(files, file.path, 1 << 20);
-  file.refused(LayoutFormat::kLayout, {8, 8, 64, 72, 3}, 128, {"heads is 2, not 3"});
-  file.refused(LayoutFormat::kLayout, {8, 4, 64, 72, 2}, 128, {"C is 8, not 4"});
+  file.refused(LayoutFormat::kLayout, {8, 8, 64, 72, 3}, 128,
+               {"heads is 2, but the caller expects 3"});
+  file.refused(LayoutFormat::kLayout, {8, 4, 64, 72, 2}, 128, {"C is 8, but the caller expects 4"});
   if (!file.make(good)) return;
   file.refused(LayoutFormat::kLayout, kAsked, 128,
                {std::to_string(kHuge), std::to_string(good.size())});
@@ -137,7 +138,7 @@ TEST_CASE("files of tensors are refused by their headers") {
   if (!file.make(safetensors(R"({"kept":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}})"))) {
     return;
   }
-  file.refused(LayoutFormat::kBitset, kAsked, 128, {"belong to none"});
+  file.refused(LayoutFormat::kBitset, kAsked, 128, {"belong to no tensor"});
   REQUIRE(file.make(safetensors("{}", 1u << 30)));
   file.refused(LayoutFormat::kCsr, kAsked, 8, {std::to_string(1u << 30), "16777216"});
   REQUIRE(file.make(safetensors("{}", std::uint64_t{1} << 50)));
@@ -145,7 +146,8 @@ TEST_CASE("files of tensors are refused by their headers") {
                {std::to_string(std::uint64_t{1} << 50), std::to_string(kHuge - 8)});
   // The file and its header agree, and disagree with what was asked for.
   REQUIRE(file.make(filling("kept", sizes)));
-  file.refused(LayoutFormat::kBitset, {8, 16, 64, 72, 2}, 520, {"C is 8, not 16"});
+  file.refused(LayoutFormat::kBitset, {8, 16, 64, 72, 2}, 520,
+               {"C is 8, but the caller expects 16"});
   for (const LayoutFormat format :
        {LayoutFormat::kBitset, LayoutFormat::kCsr, LayoutFormat::kCoo, LayoutFormat::kFlashInfer}) {
     file.refused(format, kAsked, 520, {std::to_string(kHuge - 520), "at most 161"});

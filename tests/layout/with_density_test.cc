@@ -44,7 +44,7 @@ TEST_CASE("a wanted density is met to the block, and diagonal and sink stay") {
       CHECK(static_cast<std::int64_t>(to.indices.size()) == wanted * from.heads);
     } else {
       CHECK(code == ErrorCode::kInvalidArgument);
-      CHECK_MESSAGE(message.find("which stay") != std::string::npos, message);
+      CHECK_MESSAGE(message.find("which are always kept") != std::string::npos, message);
       continue;
     }
     for (std::int64_t head = 0; head < from.heads; ++head) {

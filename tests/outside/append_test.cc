@@ -57,7 +57,7 @@ TEST_CASE("a key that was appended and the query at its position have the produc
   const AppendStatus found = plan.status(operands.status);
   CHECK(found.rule == AppendRule::kSlot);
   CHECK(found.row == 0);
-  CHECK(std::string(to_string(found.rule)) == "a slot that is none");
+  CHECK(std::string(to_string(found.rule)) == "a slot that does not exist");
 
   // Row 0 again, where there is a page for it.
   const std::vector<std::int32_t> first = {1, -1, -1};

@@ -151,7 +151,7 @@ TEST_CASE("a batch that cannot be planned is refused with a reason") {
   problem = batch_problem();
   test::check_fails(ErrorCode::kOutOfMemory, "max_workspace_bytes is 1024",
                     [&] { plan_batch(test::device(), problem, {.max_workspace_bytes = 1024}); });
-  test::check_fails(ErrorCode::kInvalidArgument, "'decode' is no configuration",
+  test::check_fails(ErrorCode::kInvalidArgument, "'decode' is not a configuration",
                     [&] { plan_batch(test::device(), problem, {.config = "decode"}); });
   test::check_fails(ErrorCode::kUnsupported, "is not possible here: 96 columns", [&] {
     plan_batch(test::device(), problem, {.config = "decode m16 n96 w4 s2"});

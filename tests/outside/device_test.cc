@@ -130,7 +130,7 @@ TEST_CASE("what the oracle cannot read is refused") {
   inputs = inputs_of(tensors);
   Problem carried = problem;
   carried.carry_in = true;
-  refused("was given none", [&] { reference(carried, inputs); });
+  refused("set state_in", [&] { reference(carried, inputs); });
   HostState state = HostState::empty(7, 64);
   inputs.state_in = &state;
   refused("7 rows", [&] { reference(carried, inputs); });

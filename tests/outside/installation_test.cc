@@ -61,7 +61,7 @@ TEST_CASE("devices are listed as they are once they are open") {
 TEST_CASE("the choice of a device: by name, by the environment, by what there is") {
   CHECK(choose_device("sim:sm_80:0").name == "sim:sm_80");
   CHECK(choose_device("cuda:07").name == "cuda:7");
-  CHECK(choose_device("cuda:07").reason == "the caller says so");
+  CHECK(choose_device("cuda:07").reason == "the caller named it");
   test::check_fails(ErrorCode::kInvalidArgument, "'gpu' names no device",
                     [] { choose_device("gpu"); });
   {

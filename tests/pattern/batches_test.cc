@@ -122,14 +122,14 @@ TEST_CASE("wrong batches are refused with a reason") {
   std::string message;
   CHECK(code_of([] { batches(std::span<const Pattern>()); }, &message) ==
         ErrorCode::kInvalidArgument);
-  CHECK(message.find("batches() of nothing") != std::string::npos);
+  CHECK(message.find("batches() has no arguments") != std::string::npos);
   // 61 x 67 = 4087 batches are told apart, 64 x 67 no more.
   const auto of = [](int count) {
     return batches(std::vector<Pattern>(static_cast<std::size_t>(count), causal()));
   };
   CHECK((of(61) & of(67)).batches() == 4087);
   CHECK(code_of([&] { of(64) & of(67); }, &message) == ErrorCode::kInvalidArgument);
-  CHECK(message.find("4288 batches") != std::string::npos);
+  CHECK(message.find("4288 different batches") != std::string::npos);
 
   const Pattern turns = batches({causal(), dense()});
   for (const auto& action : std::vector<std::function<void()>>{
@@ -140,7 +140,7 @@ TEST_CASE("wrong batches are refused with a reason") {
            [&] { make_layout(turns, Extent::whole(9, 9), 4, 4); }}) {
     message.clear();
     CHECK(code_of(action, &message) == ErrorCode::kInvalidArgument);
-    CHECK(message.find("needs to know the batch") != std::string::npos);
+    CHECK(message.find("needs the number of the batch") != std::string::npos);
   }
 }
 

@@ -149,8 +149,8 @@ TEST_CASE("errors name the column") {
   refused("Causal", 1, "did you mean 'causal'");
   refused("window(1)", 9, "','");
   refused("window(1,2", 11, "')'");
-  refused("window(-2, 0)", 1, "no key lies between");
-  refused("window(3, -4)", 1, "no key lies between");
+  refused("window(-2, 0)", 1, "there is no key in between");
+  refused("window(3, -4)", 1, "there is no key in between");
   refused("window(-2000000000000000000, -1)", 1, "left is -2000000000000000000");
   refused("queries(3, 2)", 1, "from 3 to 2");
   refused("keys(0)", 7, "','");
@@ -186,7 +186,7 @@ TEST_CASE("errors name the column") {
   refused("vertical_slash([1])", 19, "','");
   refused("vertical_slash([1], 2)", 21, "'['");
   refused("vertical_slash([1], [9223372036854775807])", 1, "slashes: entry 0");
-  refused("hierarchical([])", 1, "without a level");
+  refused("hierarchical([])", 1, "has no level");
   refused("hierarchical([(1, 2)])", 20, "','");
   refused("hierarchical([(1, 2, 3), (0, 2, 3)])", 1, "stride is 0");
   refused("hierarchical([1])", 15, "'('");
@@ -212,7 +212,7 @@ TEST_CASE("errors name the column") {
 
 TEST_CASE("words of later versions are unsupported, not unknown") {
   for (const char* name : {"topk", "softcap", "alibi", "scale", "bias", "sink_logit"}) {
-    refused("causal & " + std::string(name) + "(1)", 10, "not known in this version",
+    refused("causal & " + std::string(name) + "(1)", 10, "not supported in this version",
             ErrorCode::kUnsupported);
   }
 }

@@ -103,7 +103,7 @@ TEST_CASE("a pattern chooses by the whole sequence, whatever part of it is asked
   CHECK(pattern.visible(3, 40, 207, whole) == has_last);  // a block goes on behind the end
   std::string message;
   CHECK(test::code_of([&] { pattern.visible(0, 0, 0); }, &message) == ErrorCode::kInvalidArgument);
-  CHECK(message.find("how many keys") != std::string::npos);
+  CHECK(message.find("the number of its keys") != std::string::npos);
   CHECK(test::code_of([&] { pattern.visible(0, 0, 0, {.seq_k = 9, .layer = -1}); }) ==
         ErrorCode::kInvalidArgument);
 }

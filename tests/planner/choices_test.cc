@@ -95,7 +95,7 @@ TEST_CASE("where no tuned result can serve, none is looked up") {
   PlanOptions asked;
   asked.config = "mma m64 n64 w4 s2";
   none({problem}, asked);
-  CHECK(choose({problem}, kA100, asked, store).untuned.reason == "asked for by the caller");
+  CHECK(choose({problem}, kA100, asked, store).untuned.reason == "requested by the caller");
   none({planned_problem("sum(causal, window(63,0))")}, {});  // another kind of problem
   Problem nothing = problem;
   nothing.batch = 0;

@@ -211,7 +211,7 @@ TEST_CASE(
   const auto told = [&](const DeviceLimits& limits) {
     return std::ranges::count(attention::make_plan(problem, choice, limits).decisions,
                               "wgmma kernels are withheld on sm_90a: rows are wrong; this "
-                              "configuration runs because it was asked for");
+                              "configuration runs because the caller requested it");
   };
   CHECK(told(none) == 1);
   CHECK(told(kSm90a) == 0);

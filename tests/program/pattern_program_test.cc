@@ -65,7 +65,8 @@ TEST_CASE("layouts go out in every format and come back") {
   CHECK(annulus_with("pattern export " + other + " -p causal -S 80 --block 16x16").code == 0);
   const test::Outcome apart = annulus_with("pattern diff --lines 1 " + own + " " + other);
   CHECK(apart.code == 0);
-  CHECK(apart.out == "head 0 row 2: ~0\n2 more rows\n0 blocks gone, 3 come, 3 with another flag\n");
+  CHECK(apart.out ==
+        "head 0 row 2: ~0\n2 more rows\n0 blocks removed, 3 added, 3 with another flag\n");
   // As a leaf of a pattern it is the same again.
   const base::Json again =
       json_of("pattern stats --json -S 80 --block 16x16 -p 'blocks(\"" + own + "\")'");
@@ -156,7 +157,8 @@ TEST_CASE("pattern refuses in one line what it cannot do") {
   refused("pattern draw -p causal --svg " + file + ".png", 2, "name it .svg");
   refused("pattern draw -i " + file, 5, "cannot open");
   refused("pattern draw -p causal --svg " + file + "/no/such", 5, "");
-  refused("pattern import " + file + " " + file + "2 --from bsr", 2, "no format of layouts");
+  refused("pattern import " + file + " " + file + "2 --from bsr", 2,
+          "'bsr' is not a format of layouts");
   { std::ofstream(file) << "no layout at all, and far too short"; }
   refused("pattern draw -i " + file, 5, "the header of a block layout has 128");
   refused("pattern import " + file + " " + file + "2 --from csr", 5, "");

@@ -142,7 +142,7 @@ TEST_CASE("explain knows what GPUs that are not here would be given") {
   const Outcome text = annulus_with("explain --brief -S 4096 -D 128 -p causal --device sm_89");
   CHECK(text.code == 0);
   CHECK(text.out.find("l40s, sm_89, not here: NVIDIA L40S") != std::string::npos);
-  refused("explain -S 64 --device h101", 2, "'h101' names no GPU");
+  refused("explain -S 64 --device h101", 2, "'h101' is not the name of a known GPU");
   refused("explain --requests 1/64 --device h100", 2, "sim:sm_90a");
 }
 
@@ -500,7 +500,7 @@ TEST_CASE("every option that is wrong is one line and the exit code of its kind"
   refused("run --softcap -3", 2, "softcap is -3");
   refused("run --lse-base e", 2, "--lse-base");
   refused("run --repeat 0", 2, "--repeat");
-  refused("run --config zzz -S 10" + on_device(), 2, "'zzz' is no kernel configuration");
+  refused("run --config zzz -S 10" + on_device(), 2, "'zzz' is not a kernel configuration");
   refused("run --device gpu", 2, "'gpu' names no device");
   refused("run --device sim:sm_80:99 -S 10", 4, "there is no device");
   refused("run --seq 1000000000 --heads 64", 2, "GB of host memory");
@@ -720,7 +720,8 @@ TEST_CASE("--trace writes what was done, also where the verb fails") {
   const Outcome both =
       test::run_command("{ (trap '' XFSZ; ulimit -f 0; " + std::string(ANNULUS_PROGRAM) + " " +
                         small + file + " --config none) 2>&1 | cat; }");
-  CHECK_MESSAGE(both.out.find("'none' is no kernel configuration") != std::string::npos, both.out);
+  CHECK_MESSAGE(both.out.find("'none' is not a kernel configuration") != std::string::npos,
+                both.out);
   refused(small + (folder / "trace.safetensors"), 2, "name it .json");
   refused(small + (folder / "none/trace.json"), 5, "No such file");
 }

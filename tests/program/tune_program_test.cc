@@ -107,7 +107,7 @@ TEST_CASE("what files state is no command to a terminal") {
   const Outcome explained = annulus_with("explain --tuned " + pack + shape);
   CHECK(explained.code == 0);
   CHECK(explained.err.find("\u00e9.pack' are not used") != std::string::npos);
-  CHECK(explained.err.find("'?[2J?' is there twice") != std::string::npos);
+  CHECK(explained.err.find("'?[2J?' occurs twice") != std::string::npos);
   CHECK(harmless(explained));
 
   const base::Json found =
@@ -123,7 +123,7 @@ TEST_CASE("what files state is no command to a terminal") {
   write_journal(edited, journal, of_candidates, of_candidates + "\\u001b[2J");
   const Outcome unknown = annulus_with("tune --replay " + edited);
   CHECK(unknown.code == 5);
-  CHECK(unknown.err.find("knows no '?[2J") != std::string::npos);
+  CHECK(unknown.err.find("does not support '?[2J") != std::string::npos);
   CHECK(harmless(unknown));
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("results travel in packs, and why says which is used") {
   REQUIRE(exported["notes"].size() == 1);
   const Outcome none = annulus_with("tuned export --measured " + (folder / "none.pack") + tuned);
   CHECK(none.code == 2);
-  CHECK(none.err.find("none of the 1 tuned results is asked for") != std::string::npos);
+  CHECK(none.err.find("the filter leaves none of the 1 tuned results") != std::string::npos);
   CHECK(json_of("tuned merge --json " + pack + " " + pack + " -o " + (folder / "b.pack"))["notes"]
             .size() == 1);
   const Outcome same = annulus_with("tuned diff " + pack + " " + (folder / "b.pack"));
@@ -627,7 +627,7 @@ TEST_CASE("what was planned is tuned and compiled ahead, the most frequent first
   const Outcome other = annulus_with("run --no-check --dim 32 --heads 1 --seq 70 --shape-log " +
                                      (folder / "notes") + with(folder));
   CHECK(other.code == 0);
-  CHECK(other.err.find("is no log of shapes") != other.err.npos);
+  CHECK(other.err.find("is not a log of shapes") != other.err.npos);
   CHECK(test::read(folder / "notes") == "of mine\n");
 }
 
@@ -741,7 +741,7 @@ TEST_CASE("what was found before an error that ends a list is told") {
   CHECK(json["results"][0]["path"] == path);
   CHECK(json["results"][1]["status"] == "failed");
   CHECK(json["results"][2]["status"] == "not begun");
-  CHECK(outcome.err.find("tuned results cannot be kept") != std::string::npos);
+  CHECK(outcome.err.find("tuned results cannot be stored") != std::string::npos);
   CHECK(std::ranges::count(outcome.err, '\n') == 1);
 }
 
@@ -791,7 +791,7 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
       annulus_with("tune" + std::string(kShape) + " --tuned " + (folder / "file") + on_device());
   CHECK(outcome.code == 5);
   CHECK(outcome.out.empty());
-  CHECK(outcome.err.find("annulus tune: tuned results cannot be kept: ") != std::string::npos);
+  CHECK(outcome.err.find("annulus tune: tuned results cannot be stored: ") != std::string::npos);
   CHECK(outcome.err.find(folder / "file") != std::string::npos);
   // Before anything is searched: in a container without a home nothing could be kept.
   const Outcome homeless =

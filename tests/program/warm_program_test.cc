@@ -287,7 +287,7 @@ TEST_CASE(
   const Outcome damaged = annulus_with("cache verify" + at);
   CHECK(damaged.code == 5);
   CHECK(damaged.out.find("its digest is wrong") != std::string::npos);
-  CHECK(damaged.out.find("its name is not that of its key") != std::string::npos);
+  CHECK(damaged.out.find("its name does not match its key") != std::string::npos);
   CHECK(damaged.out.find('\x1b') == std::string::npos);
   const base::Json removed = json_of("cache verify --json --remove" + at);
   CHECK(removed["kernels"] == 2);

@@ -164,7 +164,7 @@ TEST_CASE(
                          plan_ring(devices(2)[static_cast<std::size_t>(1 - rank)], communicator,
                                    c.problem, make_shards(Sharding::kContiguous, 2, 128, 128));
                        }),
-            ErrorCode::kInvalidArgument, "rank 0: the communicator is of ");
+            ErrorCode::kInvalidArgument, "rank 0: the communicator belongs to ");
 
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<Ended> alone = on_threads(

@@ -419,7 +419,7 @@ TEST_CASE("auto says why it takes a route") {
       "direct: 12288 rows in 6 rounds, at most 2048 held; a ring: 12288 rows in 8 rounds, at most "
       "1792 held");
   CHECK(reason(dense(), 2, Route::kRing) ==
-        "ring was asked for: 4096 rows in 1 round, at most 4096 held");
+        "ring was requested: 4096 rows in 1 round, at most 4096 held");
 }
 
 TEST_CASE("the first round with room for a message is found") {

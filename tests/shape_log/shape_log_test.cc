@@ -524,7 +524,7 @@ TEST_CASE("a file of another kind, and one whose lock somebody keeps, are left a
   std::ofstream(folder / "mine") << "not to be lost\n";
   Made made(folder / "mine");
   made.add(problem_of(10));
-  CHECK_THROWS_WITH_AS(made.log->write(), doctest::Contains("is no log of shapes"), Error);
+  CHECK_THROWS_WITH_AS(made.log->write(), doctest::Contains("is not a log of shapes"), Error);
   std::filesystem::create_directory(folder / "inner");
   Made of_folder(folder / "inner");
   of_folder.add(problem_of(10));
@@ -541,7 +541,7 @@ TEST_CASE("a file of another kind, and one whose lock somebody keeps, are left a
   newer.log.reset();
   CHECK(read(folder / "later") == later);
   REQUIRE(newer.notes.size() == 1);
-  CHECK(newer.notes.front().find("is no log of shapes") != std::string::npos);
+  CHECK(newer.notes.front().find("is not a log of shapes") != std::string::npos);
 
   base::FileSystem files;
   const int held = files.open(base::kHere, folder / "log.lock", 0102, 0600);  // O_CREAT | O_RDWR

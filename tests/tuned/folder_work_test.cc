@@ -176,7 +176,7 @@ TEST_CASE("a folder gets no more entries than are read from it, and none of a pa
   }
   const std::string why = refusal(ErrorCode::kFile, [&] { bring({1, 2, 3}); });
   CHECK(why.find("10001 tuned results, more than the 10000") != std::string::npos);
-  CHECK(why.find("use the pack as it lies") != std::string::npos);
+  CHECK(why.find("use the pack itself") != std::string::npos);
   CHECK(list_entries(files, {scratch / "t"}).entries.size() == 1);  // nothing of the first device
   // As many as are read; one that is there is no more.
   CHECK(bring({1, 2}).size() == 3);

@@ -128,7 +128,7 @@ TEST_CASE("a pack that cannot be trusted or read is ignored with one line") {
   write(path, "annulus-tuned-pack 5 " + whole.substr(21));
   ignored("a newer library");
   write(path, "#!/bin/sh\n");
-  ignored("no pack");
+  ignored("not a pack");
   fs::remove(path);
   write_pack(scratch / "elsewhere", {packed(1)});
   fs::create_symlink(scratch / "elsewhere", path);

@@ -238,7 +238,7 @@ TEST_CASE("an entry that is damaged, foreign, old or outside the space is ignore
     std::string damaged = whole;
     damaged[i] = static_cast<char>(damaged[i] ^ 4);
     write(path, damaged);
-    ignored_once(above, 1, i < 14 ? "no tuned entry" : i < 16 ? "schema" : "digest");
+    ignored_once(above, 1, i < 14 ? "not a tuned entry" : i < 16 ? "schema" : "digest");
   }
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{15}, whole.size() / 2, whole.size() - 1}) {
@@ -250,7 +250,7 @@ TEST_CASE("an entry that is damaged, foreign, old or outside the space is ignore
   write(path, text_of(sample_entry(1), sample_device("another GPU").identity));
   ignored_once(above, 1, "another device");
   write(path, text_of(sample_entry(3)));
-  ignored_once(above, 1, "name is not that of its shape");
+  ignored_once(above, 1, "name does not match its shape");
   Entry wrong = sample_entry(1);
   wrong.predicted = true;
   write(path, text_of(wrong));

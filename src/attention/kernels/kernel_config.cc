@@ -157,7 +157,7 @@ std::optional<std::string> why_unsupported(const Dims& dims) {
     return shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
   });
   if (supported) return std::nullopt;
-  return fmt::format("head dims {}/{} are none of {}", dims.qk, dims.v, supported_dims_text());
+  return fmt::format("head dims {}/{} are not one of {}", dims.qk, dims.v, supported_dims_text());
 }
 
 }  // namespace annulus::attention

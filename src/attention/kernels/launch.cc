@@ -84,10 +84,11 @@ void check_strides(const KernelConfig& config, const Problem& problem, const Ope
   const auto why = family_of(config).why_no_strides(
       problem, {operands.q_strides, operands.k_strides, operands.v_strides, operands.o_strides});
   if (!why) return;
-  base::fail(ErrorCode::kUnsupported, "{}; {}", *why,
-             problem.dtype == Dtype::kFloat8E4M3
-                 ? "e4m3 has no kernel without them: copy the tensor, or convert to bf16"
-                 : "say the strides when planning, or plan with a configuration of the mma family");
+  base::fail(
+      ErrorCode::kUnsupported, "{}; {}", *why,
+      problem.dtype == Dtype::kFloat8E4M3
+          ? "e4m3 has no kernel without them: copy the tensor, or convert to bf16"
+          : "give the strides when planning, or plan with a configuration of the mma family");
 }
 
 }  // namespace annulus::attention

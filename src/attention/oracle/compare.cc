@@ -198,7 +198,7 @@ void check_comparable(const Problem& problem, const Reference& reference,
     base::fail(
         ErrorCode::kInvalidArgument,
         "the result's o_strides are all 0, so its {} rows would be one row; set them, to {}, "
-        "{} and {} for batch, head and row where O is contiguous in the order B, S, H, D",
+        "{} and {} for batch, head and row if O is contiguous in the order B, S, H, D",
         all, contiguous.batch, contiguous.head, contiguous.row);
   }
   if (result.state != nullptr) {

@@ -73,7 +73,7 @@ void check_inputs(const Problem& problem, const HostInputs& inputs) {
   const HostState* state = inputs.state_in;
   if (state == nullptr) {
     base::fail(ErrorCode::kInvalidArgument,
-               "the problem carries a state in, and the oracle was given none");
+               "the problem carries a state in, but the inputs have none; set state_in");
   }
   check_host_state("that the oracle carries in", *state, query_rows, problem.dim_v);
 }

@@ -359,7 +359,7 @@ Choice forced_config(const Problem& problem, const DeviceLimits& limits, const s
                                                      base::shortened(*family), family_names())
                                        : "";
     base::fail(ErrorCode::kInvalidArgument,
-               "'{}' is no kernel configuration{}; shipped for head dims {}/{} are {}",
+               "'{}' is not a kernel configuration{}; shipped for head dims {}/{} are {}",
                base::shortened(text), lacking, problem.dim_qk, problem.dim_v,
                shipped_names(problem));
   }
@@ -370,7 +370,7 @@ Choice forced_config(const Problem& problem, const DeviceLimits& limits, const s
     base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}", text,
                *reason);
   }
-  return {.config = *config, .reason = "asked for by the caller", .rejected = {}, .named = true};
+  return {.config = *config, .reason = "requested by the caller", .rejected = {}, .named = true};
 }
 
 }  // namespace annulus::attention

@@ -61,7 +61,7 @@ std::optional<std::string> why_no_parts(const SplitQuestion& question) {
     return "not split, as rows or keys are several segments";
   }
   if (question.group.rows > 1) {
-    return "not split, as CTAs of a cluster take neighbouring ones whole";
+    return "not split, as CTAs of a cluster take whole neighbouring rows";
   }
   return std::nullopt;
 }
@@ -72,13 +72,14 @@ SplitChoice split_as_asked(const SplitQuestion& question, int parts) {
   if (tiles.row_tiles * heads > kMaxParts / parts) {
     base::fail(ErrorCode::kUnsupported,
                "kv_splits {} could make {} parts of each of {} tile rows of {} heads, more than "
-               "2^24 in all; ask for fewer, or for none with 1",
+               "2^24 in all; set fewer, or 1 for no split",
                parts, parts, tiles.row_tiles, heads);
   }
   SplitChoice choice = {with_parts(question, parts), ""};
-  choice.reason = choice.split.empty()
-                      ? fmt::format("not split into {} as asked for, as none has two steps", parts)
-                      : fmt::format("split into {}, as asked for", parts);
+  choice.reason =
+      choice.split.empty()
+          ? fmt::format("not split into {} as requested, as no row has two steps", parts)
+          : fmt::format("split into {}, as requested", parts);
   return choice;
 }
 
@@ -132,7 +133,7 @@ SplitChoice choose_split(const SplitQuestion& question, int parts, int max_parts
   if (parts > 1) return split_as_asked(question, parts);
   const std::int64_t ctas = tiles.row_tiles * problem.heads * problem.batch;
   if (tiles.longest_row < 2 * kLeastSteps * step_of(question)) {
-    return {{}, fmt::format("not split, as none has {} steps", 2 * kLeastSteps)};
+    return {{}, fmt::format("not split, as no row has {} steps", 2 * kLeastSteps)};
   }
   if (ctas > kMaxCtas) return {{}, fmt::format("not split, as there are {} in all", ctas)};
   const TileCounts whole = count_tiles(tiles, problem);
@@ -141,7 +142,7 @@ SplitChoice choose_split(const SplitQuestion& question, int parts, int max_parts
   const double short_row =
       kLeastGain * static_cast<double>(whole.tiles()) / question.limits.multiprocessors;
   if (static_cast<double>(whole.longest_row) < short_row) {
-    return {{}, "not split, as the longest is short beside what each multiprocessor has to do"};
+    return {{}, "not split, as the longest is short compared with the work of each multiprocessor"};
   }
   return cheapest_split(question, whole, short_row, max_parts);
 }

@@ -53,7 +53,7 @@ void say_kernel(const LaunchPlan& plan, const DeviceLimits& limits, Lines* lines
   }
   lines->say("configuration {}: {}", to_string(plan.config), plan.reason);
   if (const auto why = why_withheld(plan.config, plan.features.dims, limits)) {
-    lines->say("{}; this configuration runs because it was asked for", *why);
+    lines->say("{}; this configuration runs because the caller requested it", *why);
   }
   if (plan.features.general) {
     lines->say("general kernel: mask, tile order, score and state are read from its parameters");
@@ -95,7 +95,7 @@ void say_batches(const Problem& problem, const TileList& tiles, Lines* lines) {
                    tile_density(problem, tiles, batch).value);
   }
   lines->say(
-      "batches differ in what they see and come back to the first after {}: of the tiles of "
+      "batches differ in what they see and repeat after {}: of the tiles of "
       "batches 0 to {} are computed {}{}",
       problem.pattern.batches(), std::min(distinct, kMaxNamed) - 1, shares,
       distinct > kMaxNamed ? ", ..." : "");

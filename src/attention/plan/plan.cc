@@ -37,8 +37,8 @@ Launches split_batches(const Problem& problem, const KernelConfig& config, std::
   const Launches launches(problem.batch, most);
   if (launches.size() > kMaxLaunches) {
     base::fail(ErrorCode::kUnsupported,
-               "{} batches at most {} in a launch are {} launches, and a plan has at most {}; ask "
-               "for fewer batches at a time",
+               "{} batches at most {} in a launch are {} launches, and a plan has at most {}; set "
+               "fewer batches at a time",
                problem.batch, most, launches.size(), kMaxLaunches);
   }
   return launches;

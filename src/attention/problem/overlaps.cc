@@ -19,8 +19,8 @@ void check_overlaps(std::span<const Place> places) {
       if (&other == &place || other.data != place.data) continue;
       if (place.shared != 0 && place.shared == other.shared) continue;
       base::fail(ErrorCode::kInvalidArgument,
-                 "{} and {} are both at {:#x}; what is written needs memory of its own", place.name,
-                 other.name, reinterpret_cast<std::uintptr_t>(place.data));
+                 "{} and {} are both at {:#x}; give the tensor that is written memory of its own",
+                 place.name, other.name, reinterpret_cast<std::uintptr_t>(place.data));
     }
   }
 }

@@ -73,9 +73,10 @@ void check_tensor(const Tensor& tensor) {
     std::int64_t reach = 0;
     if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
         !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMax / 8 - span) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the {} stride of {} is {} elements over {} steps, which leaves the address space",
-                 axis.name, tensor.name, axis.stride, axis.extent);
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "the {} stride of {} is {} elements over {} steps, which is beyond the address space",
+          axis.name, tensor.name, axis.stride, axis.extent);
     }
     span += reach;
   }
@@ -251,8 +252,8 @@ void check_rows_given(const char* name, const Strides& strides, const RowExtents
   const Strides contiguous = Strides::bshd(rows, heads, dim);
   base::fail(ErrorCode::kInvalidArgument,
              "the strides of {} are {}, {} and {} elements for batch, head and row, so its {} rows "
-             "would be one row; give its strides, which are {}, {} and {} where it is contiguous "
-             "in the order B, S, H, D, or set broadcast_rows where one row is meant",
+             "would be one row; give its strides, which are {}, {} and {} if it is contiguous in "
+             "the order B, S, H, D, or set broadcast_rows if one row is meant",
              name, strides.batch, strides.head, strides.row, batch * rows * heads, contiguous.batch,
              contiguous.head, contiguous.row);
 }
@@ -322,7 +323,7 @@ void validate(const Problem& problem) {
   check_count("kv_heads (Hkv)", problem.kv_heads, 1, kMaxHeads);
   if (problem.heads % problem.kv_heads != 0) {
     base::fail(ErrorCode::kInvalidArgument,
-               "{} query heads are no multiple of {} key/value heads; every key head must serve "
+               "{} query heads are not a multiple of {} key/value heads; every key head must serve "
                "the same number of query heads",
                problem.heads, problem.kv_heads);
   }
@@ -374,7 +375,7 @@ void validate(const Problem& problem) {
   if (problem.want_lse && problem.carry_out) {
     base::fail(ErrorCode::kInvalidArgument,
                "want_lse and carry_out exclude each other: the LSE of a carried state is "
-               "m + log2(l); ask for one of them");
+               "m + log2(l); set one of them");
   }
 }
 
@@ -409,7 +410,7 @@ void validate(const Problem& problem, const Operands& operands) {
   if (problem.want_lse) {
     if (rows) check_address("LSE", operands.lse, 4);
   } else {
-    check_unused("LSE", operands.lse, "the problem does not ask for it (want_lse)");
+    check_unused("LSE", operands.lse, "want_lse of the problem is not set");
   }
   attention::check_scale("scale_q", operands.scale_q, problem.dtype);
   attention::check_scale("scale_k", operands.scale_k, problem.dtype);

@@ -19,8 +19,8 @@ void check_host_state(const char* name, const HostState& state) {
   if (state.rows < 0 || state.dim_v < 1 || state.m.size() != rows || state.l.size() != rows ||
       state.acc.size() != rows * static_cast<std::size_t>(state.dim_v)) {
     base::fail(ErrorCode::kInvalidArgument,
-               "state {} says {} rows of {}, but holds {} acc, {} m and {} l", name, state.rows,
-               state.dim_v, state.acc.size(), state.m.size(), state.l.size());
+               "state {} has {} rows of {} values by its fields, but holds {} acc, {} m and {} l",
+               name, state.rows, state.dim_v, state.acc.size(), state.m.size(), state.l.size());
   }
 }
 

@@ -26,10 +26,11 @@ void check_memory(const device::Context& context, const Operands& operands, cons
                                       {"scale_v", operands.scale_v},
                                       {"the workspace", workspace}}) {
     if (address == nullptr || device::is_reachable(context, address)) continue;
-    base::fail(ErrorCode::kInvalidArgument,
-               "{} at {:#x} is no memory of the device, so it may be the host's; allocate it on "
-               "the device and copy to it",
-               name, reinterpret_cast<std::uintptr_t>(address));
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "{} at {:#x} is not memory of the device; it may be memory of the host. Allocate it on "
+        "the device and copy to it",
+        name, reinterpret_cast<std::uintptr_t>(address));
   }
 }
 

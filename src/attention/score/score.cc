@@ -68,8 +68,8 @@ void check_score(const Problem& problem) {
     if (length % 2 == 0 || length != score.bias[0].size() ||
         length > kMaxBias / score.bias.size()) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "bias: table {} has {} entries; tables have 2 n + 1 of them, all as many as the "
-                 "first ({}), and at most 2^28 together",
+                 "bias: table {} has {} entries; tables have 2 n + 1 of them, all the same number "
+                 "as the first ({}), and at most 2^28 together",
                  i, length, score.bias[0].size());
     }
     check_values("bias", score.bias[i]);

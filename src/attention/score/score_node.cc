@@ -148,7 +148,7 @@ ScoreNodePointer finished(ScoreNode node) {
 
 void check_real(double value) {
   if (std::isnan(value)) {
-    base::fail(ErrorCode::kInvalidArgument, "NaN is no number of an expression");
+    base::fail(ErrorCode::kInvalidArgument, "an expression has the constant NaN; give a number");
   }
   if (std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max()) {
     base::fail(ErrorCode::kInvalidArgument, "{} is beyond what fp32 can hold", value);

@@ -68,7 +68,7 @@ void append_kept(std::span<const std::int32_t> kept, const BlockLayout& layout, 
 void Blocks::check() {
   if (layout == nullptr) base::fail(ErrorCode::kInvalidArgument, "blocks: the layout is null");
   if (outside != OutsideLayout::kRefused && outside != OutsideLayout::kHidden) {
-    base::fail(ErrorCode::kInvalidArgument, "blocks: {} is no value of OutsideLayout",
+    base::fail(ErrorCode::kInvalidArgument, "blocks: {} is not a value of OutsideLayout",
                static_cast<int>(outside));
   }
 }

@@ -18,7 +18,7 @@ namespace {
 // Both leaves have the same word, which takes a number or a list.
 constexpr Word kGlobalWords[] = {
     {"global", "global(n) or global([p, ...])",
-     "the first n keys, or those listed; queries among them see every key", [](Arguments* read) {
+     "the first n keys, or the listed keys; queries among them see every key", [](Arguments* read) {
        if (read->next_is('[')) {
          const std::vector<std::int64_t> positions = read->list();
          return read->built([&] { return global(std::span(positions)); });

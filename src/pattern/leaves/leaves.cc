@@ -8,7 +8,7 @@
 namespace annulus::pattern::leaves {
 
 #define ANNULUS_LEAF(Name) \
-  static_assert(IsLeaf<Name>, #Name " lacks a verb of pattern/leaves/leaf.h");
+  static_assert(IsLeaf<Name>, #Name " lacks a function of pattern/leaves/leaf.h");
 #include "pattern/leaves/leaves.def"
 #undef ANNULUS_LEAF
 

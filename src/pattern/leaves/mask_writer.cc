@@ -109,10 +109,11 @@ void MaskWriter::program(const std::vector<MaskNumber>& words, bool uses_blocks)
 
 Piece MaskWriter::blocks(const std::shared_ptr<const BlockLayout>& layout, std::string_view name) {
   if (code_.layout != nullptr && code_.layout != layout && !(*code_.layout == *layout)) {
-    base::fail(ErrorCode::kUnsupported,
-               "the expression has two different layouts ({} and another); a kernel reads one: "
-               "combine them beforehand",
-               name);
+    base::fail(
+        ErrorCode::kUnsupported,
+        "the expression has two different layouts ({} and another); a kernel reads only one: "
+        "combine them beforehand",
+        name);
   }
   code_.layout = layout;
   return {"m.blocks(q, k)", kTight, {}, functions::blocks.name};

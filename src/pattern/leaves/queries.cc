@@ -12,12 +12,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr Word kQueriesWords[] = {{"queries", "queries(a, b)",
-                                   "queries at positions a to b - 1 see every key, others none",
-                                   [](Arguments* read) {
-                                     const auto [a, b] = read->numbers<2>("queries");
-                                     return read->built([&] { return annulus::queries(a, b); });
-                                   }}};
+constexpr Word kQueriesWords[] = {
+    {"queries", "queries(a, b)",
+     "queries at positions a to b - 1 see every key, other queries see none", [](Arguments* read) {
+       const auto [a, b] = read->numbers<2>("queries");
+       return read->built([&] { return annulus::queries(a, b); });
+     }}};
 
 }  // namespace
 

@@ -261,13 +261,14 @@ std::span<const Word> Random::words() { return kRandomWords; }
 
 std::int64_t Random::columns(const PatternContext& context) const {
   if (context.seq_k < 0) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "random({}, {}, {}) chooses among the blocks of the whole sequence; say how many "
-               "keys that has",
-               count, seed, block);
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "random({}, {}, {}) chooses among the blocks of the whole sequence; give the number of "
+        "its keys",
+        count, seed, block);
   }
   if (context.layer < 0 || context.layer >= std::int64_t{1} << 32) {
-    base::fail(ErrorCode::kInvalidArgument, "layer {}; random() knows layers from 0 to 2^32 - 1",
+    base::fail(ErrorCode::kInvalidArgument, "layer {}; random() takes layers from 0 to 2^32 - 1",
                context.layer);
   }
   return base::ceil_div(context.seq_k, block);

@@ -17,7 +17,7 @@ Pattern parse(Arguments* read) {
   return read->built([&] { return kMake(n); });
 }
 constexpr Word kSinkWords[] = {{"sink", "sink(n)", "the first n keys", parse<sink>},
-                               {"prefix", "prefix(n)", "another word for sink", parse<prefix>}};
+                               {"prefix", "prefix(n)", "another name for sink", parse<prefix>}};
 
 }  // namespace
 

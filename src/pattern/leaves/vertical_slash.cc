@@ -16,8 +16,8 @@ namespace annulus::pattern::leaves {
 namespace {
 
 constexpr Word kVerticalSlashWords[] = {
-    {"vertical_slash", "vertical_slash([k, ...], [d, ...])", "keys k, and those d before the query",
-     [](Arguments* read) {
+    {"vertical_slash", "vertical_slash([k, ...], [d, ...])",
+     "keys k, and the keys d before the query", [](Arguments* read) {
        const std::vector<std::int64_t> columns = read->list();
        read->expect(',', "between the two lists of vertical_slash");
        const std::vector<std::int64_t> slashes = read->list();

@@ -31,7 +31,7 @@ void Window::check() {
   if (left != kUnbounded && right != kUnbounded && -left > right) {
     base::fail(
         ErrorCode::kInvalidArgument,
-        "window({}, {}) begins {} behind the query and ends {} behind it: no key lies between",
+        "window({}, {}) begins {} after the query and ends {} after it: there is no key in between",
         left, right, -left, right);
   }
 }

@@ -87,8 +87,9 @@ class LateWork {
     if (late_->abandoned()) return;
     planner.context->tally().add(base::Count::late_plans_failed);
     planner.noted->write_once(
-        planner.log, fmt::format("a plan keeps its general kernel, as its own could not be had: {}",
-                                 why.substr(0, why.find('\n'))));
+        planner.log,
+        fmt::format("a plan keeps its general kernel, as its own could not be obtained: {}",
+                    why.substr(0, why.find('\n'))));
     late_->fail(why);
   }
 
@@ -164,7 +165,7 @@ PreparedLate Planner::prepare_late(const Request& request) const {
     background.start([job] { job->compile(); },
                      [job] { job->refuse("the host's executor dropped the task"); });
   } catch (const std::exception& error) {
-    job->refuse(fmt::format("it cannot be compiled beside the caller: {}", error.what()));
+    job->refuse(fmt::format("it cannot be compiled on another thread: {}", error.what()));
   }
   return made;
 }

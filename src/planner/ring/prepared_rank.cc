@@ -70,7 +70,7 @@ ring::Terms terms_of(const std::string& text) {
     const std::size_t middle = text.find(kMiddle, at);
     const std::size_t end = middle == std::string::npos ? middle : text.find(kEnd, middle);
     if (end == std::string::npos) {
-      base::fail(ErrorCode::kCommunication, "a rank says what cannot be read: \"{}\"", text);
+      base::fail(ErrorCode::kCommunication, "a rank sent a text that cannot be read: \"{}\"", text);
     }
     terms.push_back({text.substr(at, middle - at), text.substr(middle + 1, end - middle - 1)});
     at = end + 1;
@@ -197,8 +197,7 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
   const std::vector<std::string> said = say_to_all(*rank, [&] {
     if (planner.context->device() != rank->context()->device() ||
         planner.context->handle() != rank->context()->handle()) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the communicator is of {} and the ring is asked of {}",
+      base::fail(ErrorCode::kInvalidArgument, "the communicator belongs to {} and the ring to {}",
                  rank->context()->info().name, planner.context->info().name);
     }
     if (shards.ranks() != rank->info().ranks) {
@@ -249,7 +248,7 @@ std::shared_ptr<const PreparedRank> prepare_rank(const Planner& planner,
       if (!std::ranges::all_of(plan.launches, [&](const attention::LaunchPlan& launch) {
             return launch.config == choice.config;
           })) {
-        base::fail(ErrorCode::kUnsupported, "its tiles forbid the configuration '{}'",
+        base::fail(ErrorCode::kUnsupported, "its tiles do not allow the configuration '{}'",
                    candidate.config);
       }
       require_workspace(plan.workspace.bytes, options);

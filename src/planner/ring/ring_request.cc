@@ -39,7 +39,7 @@ void check_options(const RankRequest& rank, int number) {
   if (options.block_rows != 0 || options.block_columns != 0) {
     base::fail(ErrorCode::kUnsupported,
                "block_rows and block_columns are {} and {}, but a ring counts no block density; "
-               "leave them 0, or ask a plan of the whole problem",
+               "leave them 0, or read it from a plan of the whole problem",
                options.block_rows, options.block_columns);
   }
   if (!options.strides) return;

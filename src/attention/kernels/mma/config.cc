@@ -68,7 +68,7 @@ std::optional<std::string> mma_why_illegal(const KernelConfig& any, const Dims& 
     return fmt::format("{} stages: the pipeline has 1 to 4", config.stages);
   }
   if (config.resident < 1 || config.resident > kMaxResident) {
-    return fmt::format("{} resident CTAs: 1 to {} can be asked for", config.resident, kMaxResident);
+    return fmt::format("{} resident CTAs: it must be 1 to {}", config.resident, kMaxResident);
   }
   for (const std::int64_t dim : {dims.qk, dims.v}) {
     const std::int64_t pass = rows_per_pass(config, dim);
