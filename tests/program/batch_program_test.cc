@@ -134,12 +134,12 @@ TEST_CASE("a list of requests that is none names the column") {
   refused("run --requests '1/2; 3/4'", 2, "column 4 of --requests: expected ','");
   refused("run --requests '1/2 x 3 4'", 2, "column 9 of --requests: expected ','");
   refused("run --requests '1/2.5'", 2, "column 4 of --requests: expected ','");
-  refused("run --requests '-1/2'", 2, "-1 is no number of queries");
-  refused("run --requests '1/1073741825'", 2, "1073741825 is no number of keys");
+  refused("run --requests '-1/2'", 2, "-1 is not a number of queries");
+  refused("run --requests '1/1073741825'", 2, "1073741825 is not a number of keys");
   refused("run --requests '1/99999999999999999999'", 2,
-          "99999999999999999999 is no number of keys; give one from 0 to 1073741824");
-  refused("run --requests '1/2 x 0'", 2, "0 is no number of requests; give one from 1 to 65535");
-  refused("run --requests '1/2 x 99999999999999999999'", 2, "is no number of requests");
+          "99999999999999999999 is not a number of keys; give one from 0 to 1073741824");
+  refused("run --requests '1/2 x 0'", 2, "0 is not a number of requests; give one from 1 to 65535");
+  refused("run --requests '1/2 x 99999999999999999999'", 2, "is not a number of requests");
   refused("run --requests '1/2 x 40000, 1/3 x 40000'", 2, "--requests has 80000 requests");
   refused("run --requests '1/1 x 60000, 100000/1000000 x 5535'", 2, "GB of host memory");
   refused("run --requests '4/3' --k0 1073741823", 2, "positions");

@@ -133,7 +133,7 @@ TEST_CASE("a rank that was started is killed, and the program goes on") {
 }
 
 TEST_CASE("nobody goes on where ranks are threads of one process") {
-  test::refused("run -S 64 --ranks 2 --go-on" + on_device(), 2, "--go-on goes with --processes");
+  test::refused("run -S 64 --ranks 2 --go-on" + on_device(), 2, "--go-on needs --processes");
 }
 
 }  // namespace

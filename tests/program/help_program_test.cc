@@ -67,7 +67,7 @@ TEST_CASE("help says of each verb what --help says") {
   CHECK(annulus_with("help pattern").out == annulus_with("pattern --help").out);
   refused("help fly", 2, "annulus has no verb 'fly'; there are run, ");
   refused("help pattern fly", 2, "annulus pattern has no verb 'fly'; there are list, ");
-  refused("help run --as man", 2, "--as man is of the whole program");
+  refused("help run --as man", 2, "--as man describes the whole program");
   refused("help run run", 2, "annulus run has no verb 'run'");
 }
 
@@ -328,8 +328,8 @@ TEST_CASE("an error of a text shows the place in it") {
 
 TEST_CASE("with --json an error is an object as well") {
   refused("explain --json -p windw", 2, "column 1");
-  refused("pattern --json", 2, "no subcommand");
-  refused("fly --json", 2, "'fly' is no verb");
+  refused("pattern --json", 2, "'--json' is not a subcommand");
+  refused("fly --json", 2, "'fly' is not a verb");
   refused("run --json --no-such", 2, "--no-such");
   refused("pattern draw --json -i no/such/file", 5, "cannot open");
   refused("run --json -S 64 -H 1 -D 64 --processes --ranks 2 --device sim:sm_80:99", 4, "");

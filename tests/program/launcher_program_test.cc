@@ -168,23 +168,24 @@ TEST_CASE("variables that are missing or contradict each other are named") {
       {"", "", "none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID is set"},
       {"RANK=1", "", "WORLD_SIZE and LOCAL_RANK are missing"},
       {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2", "",
-       "OMPI_COMM_WORLD_LOCAL_RANK is missing beside the other variables of mpirun of Open MPI"},
+       "OMPI_COMM_WORLD_LOCAL_RANK is missing, but other variables of mpirun of Open MPI are set"},
       {"RANK=3 WORLD_SIZE=3 LOCAL_RANK=0", "", "RANK is 3 and WORLD_SIZE is 3"},
       {"PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=2", "", "MPI_LOCALRANKID is 2 and PMI_SIZE is 2"},
-      {"RANK=one WORLD_SIZE=3 LOCAL_RANK=0", "", "RANK is 'one', which is no number"},
-      {"RANK=0 WORLD_SIZE=-3 LOCAL_RANK=0", "", "WORLD_SIZE is '-3', which is no number"},
+      {"RANK=one WORLD_SIZE=3 LOCAL_RANK=0", "", "RANK is 'one', which is not a whole number"},
+      {"RANK=0 WORLD_SIZE=-3 LOCAL_RANK=0", "", "WORLD_SIZE is '-3', which is not a whole number"},
       {"RANK=0 WORLD_SIZE=0 LOCAL_RANK=0", "", "RANK is 0 and WORLD_SIZE is 0"},
       {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=localhost", "",
-       "MASTER_PORT is not set, so it is not known where ranks meet; give --rendezvous"},
+       "MASTER_PORT is not set, so the address where ranks meet is unknown; give --rendezvous"},
       {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT=65536", "",
-       "MASTER_PORT is 65536, which is no port"},
+       "MASTER_PORT is 65536, which is not a port"},
       {"PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=0", "",
-       "mpirun of MPICH or Intel MPI does not say where ranks meet; give --rendezvous"},
+       "mpirun of MPICH or Intel MPI does not set an address where ranks meet; give --rendezvous"},
       {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_JOB_ID=4", "",
        "SLURM_LAUNCH_NODE_IPADDR and SLURM_STEP_ID are not set"},
       {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0", " --rendezvous there", "there"},
       {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0", " --processes", "--processes does not go with"},
-      {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0", " --picture x.svg", "--picture goes with"},
+      {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0", " --picture x.svg",
+       "--picture needs all ranks in one process"},
   };
   for (const auto& one : cases) {
     CAPTURE(one.variables);
@@ -194,7 +195,7 @@ TEST_CASE("variables that are missing or contradict each other are named") {
     CHECK_MESSAGE(outcome.err.find(one.part) != std::string::npos, outcome.err);
   }
   test::refused("run -S 64 --ranks 2 --rendezvous file:x" + on_device(), 2,
-                "--rendezvous goes with --ranks env alone");
+                "--rendezvous needs --ranks env");
   // Before operands are made, for which no machine has the memory.
   test::refused("run -H 4096 -S 100000000 --dtype e4m3 --ranks 2" + on_device(), 2,
                 "a ring has no scales");

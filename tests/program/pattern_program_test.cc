@@ -138,14 +138,14 @@ TEST_CASE("pattern refuses in one line what it cannot do") {
   const test::ScratchFolder folder;
   const std::string file = folder / "x";
   refused("pattern", 2, "subcommand");
-  refused("pattern paint", 2, "'paint' is no subcommand; use list, presets, draw, ");
+  refused("pattern paint", 2, "'paint' is not a subcommand; use list, presets, draw, ");
   refused("pattern draw", 2, "give --pattern with sizes, or --input");
   refused("pattern draw -p causal -i " + file, 2, "not both");
   refused("pattern draw -p 'causal &'", 2, "column");
   refused("pattern draw -p causal --block 0x8", 2, "--block is 0x8");
   refused("pattern draw -p causal --block 8xx", 2, "whole number");
   refused("pattern draw -p causal -S -5", 2, "Sq is -5");
-  refused("pattern draw -p causal -S 9e9", 2, "no whole number");
+  refused("pattern draw -p causal -S 9e9", 2, "not a whole number");
   refused("pattern draw -p causal --cells 9999", 2, "9999 cells");
   refused("pattern stats -p causal --layers 5000", 2, "5000 layers");
   for (const char* layers : {"-3", "0"}) {

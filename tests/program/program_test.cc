@@ -118,8 +118,8 @@ TEST_CASE("explain shows the choice, the reasons and the source") {
   CHECK(brief.out.find("predicted") != std::string::npos);
   CHECK(brief.out.find("not taken") == std::string::npos);
   refused("explain --brief --json -S 1000 -D 128" + on_device(), 2, "--brief");
-  refused("run --sq 64", 2, "--sq is no option; did you mean --seq?");
-  refused("run --headz=2 -S 64", 2, "--headz is no option; did you mean --heads?");
+  refused("run --sq 64", 2, "--sq is not an option; did you mean --seq?");
+  refused("run --headz=2 -S 64", 2, "--headz is not an option; did you mean --heads?");
   const std::string config = json["config"].get<std::string>();
   CHECK(json_of("explain --json -S 1000 -D 128 --config '" + config + "'" +
                 on_device())["config"] == config);
@@ -401,7 +401,7 @@ TEST_CASE("one batch of K and V serves every batch of Q, made up or from a file"
   }
   // With as many batches of K and V as of Q the input is the usual one.
   CHECK(json_of(shape + "--kv-batch 3" + on_device())["input"] == "random, seed 0");
-  refused(shape + "--kv-batch 2" + on_device(), 2, "--kv-batch is 2, and Q has 3 batches");
+  refused(shape + "--kv-batch 2" + on_device(), 2, "--kv-batch is 2, but Q has 3 batches");
   CHECK(json_of(shape + "--kv-batch 1 --ranks 2 --device sim:sm_80")["within_law"] == true);
   // Tensor maps have no stride of 0, and e4m3 has no kernel without them.
   refused("run -B 2 -S 64 -D 64 --dtype e4m3 --kv-batch 1 --device sim:sm_90a", 2,
@@ -480,7 +480,7 @@ TEST_CASE("files that are none, damaged or of other tensors") {
 
 TEST_CASE("every option that is wrong is one line and the exit code of its kind") {
   refused("", 2, "no verb");
-  refused("fly", 2, "'fly' is no verb");
+  refused("fly", 2, "'fly' is not a verb");
   refused("run --no-such", 2, "--no-such");
   refused("run --seq abc", 2, "abc");
   refused("run --seq -5", 2, "seq_q (Sq) is -5");
@@ -496,7 +496,7 @@ TEST_CASE("every option that is wrong is one line and the exit code of its kind"
   refused("run --block 0x3", 2, "--block is 0x3");
   refused("run --scale nan", 2, "scale is nan");
   refused("run --scale 1e999", 2, "--scale");
-  refused("run --scale ''", 2, "'' is no number");
+  refused("run --scale ''", 2, "'' is not a number");
   refused("run --softcap -3", 2, "softcap is -3");
   refused("run --lse-base e", 2, "--lse-base");
   refused("run --repeat 0", 2, "--repeat");

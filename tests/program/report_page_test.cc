@@ -325,7 +325,7 @@ TEST_CASE("the page of a measured search has its numbers") {
   CHECK(count(page.html, "<td>spills 16 bytes</td>") == 8);
   CHECK(count(page.html, "<td>tried</td>") == 20);
   CHECK(count(page.html, "<td>not tried</td>") == 4);
-  CHECK(page.html.find("predicted, none is measured") == page.html.npos);
+  CHECK(page.html.find("predicted, not measured") == page.html.npos);
   for (const report::Plot& plot : report::plots()) has(fmt::format("<h3>{}</h3>", plot.title));
   for (const char* parameter : {"tile columns", "warps", "stages"}) {
     has(fmt::format("aria-label=\"{}\"", parameter));
@@ -336,7 +336,7 @@ TEST_CASE("the page of a measured search has its numbers") {
 TEST_CASE("times that are predicted are called so") {
   const std::string html = page_of(document_of({search_of({.predicted = true})})).html;
   check_page(html);
-  CHECK(html.find("predicted, none is measured") != html.npos);
+  CHECK(html.find("predicted, not measured") != html.npos);
   CHECK(html.find("15 predicted cycles, the default&#39;s 20 predicted cycles") != html.npos);
   CHECK(html.find("predicted cycles over the default&#39;s") != html.npos);
   CHECK(html.find(">time over the default") == html.npos);
@@ -359,8 +359,8 @@ TEST_CASE("a search without a decision has facts, and a stored result dates its 
     CAPTURE(text);
     CHECK(page.html.find(text) != page.html.npos);
   };
-  has("cut short by a limit, by its user or with its process; what stands behind the last whole "
-      "line of the journal is damaged and not used");
+  has("cut short by a limit, by its user or with its process; the bytes after the last whole "
+      "line of the journal are damaged and not used");
   has("<td>the journal ends early</td>");
   has("2023-11-14 22:13 UTC, by the stored result");
   has("1410 MHz, memory 1215 MHz");
@@ -443,7 +443,7 @@ TEST_CASE("a document that does not hold is refused with the place of the first 
   refused(with("/schema", 2), "schema: it is 2, and this program reads schema 1 alone");
   refused(with("/searches", 3), "searches: it is not an array");
   refused(with("/searches/0", 3), "searches[0]: it is not an object");
-  refused(with("/searches/0/device", 3), "searches[0].device: it is not a text");
+  refused(with("/searches/0/device", 3), "searches[0].device: it is not a string");
   refused(with("/searches/0/ended", 0), "searches[0].ended: it is neither true nor false");
   refused(with("/searches/0/candidates", 0),
           "searches[0].candidates: it is not a whole number from 1 to 9007199254740992");
@@ -473,7 +473,7 @@ TEST_CASE("a document that does not hold is refused with the place of the first 
           "searches[0].decision.families.mma: it has 65 elements, at most 64");
   refused(with("/results/0/when", 1.5),
           "results[0].when: it is not a whole number from -9007199254740992 to 9007199254740992");
-  refused(with("/left_out", {1}), "left_out[0]: it is not a text");
+  refused(with("/left_out", {1}), "left_out[0]: it is not a string");
   for (const char* member : {"schema", "searches", "results", "left_out", "further_left_out"}) {
     Json json = whole;
     json.erase(member);

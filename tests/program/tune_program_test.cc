@@ -45,7 +45,7 @@ TEST_CASE("tune report writes a page of searches and results") {
   CHECK(report["bytes"] == html.size());
   CHECK(html.starts_with("<!DOCTYPE html>"));
   CHECK(html.find("<td>" + found["config"].get<std::string>() + "</td>") != std::string::npos);
-  CHECK((html.find("<td>predicted, none is measured</td>") != std::string::npos) ==
+  CHECK((html.find("<td>predicted, not measured</td>") != std::string::npos) ==
         test::on_simulator());
   // The same files by another way make the same page.
   const std::string journal = found["journal"].get<std::string>();
@@ -77,7 +77,7 @@ TEST_CASE("tune report writes a page of searches and results") {
   refused("tune report -o " + page + " " + (folder / "missing"), 5, folder / "missing");
   refused("tune report -o " + journal + " " + journal, 2, "would be lost");
   refused("tune report -o " + (folder / "no/such/page"), 5, "no/such/page");
-  refused("tune report " + journal, 2, "nothing says what to write");
+  refused("tune report " + journal, 2, "no output is given");
   refused("tune --heads 3 report -o " + page, 2, "report excludes --heads");
   refused("tune report -o " + page + " " + journal + tuned, 2, "excludes");
   CHECK(test::read(journal).starts_with("annulus-journal "));
@@ -193,7 +193,7 @@ TEST_CASE("tune finds, keeps and tells; run, explain, list, show and doctor know
   CHECK(told.code == 0);
   CHECK(told.err.empty());
   if (test::on_simulator()) {
-    CHECK(told.out.find("times are predicted and serve simulated devices alone") !=
+    CHECK(told.out.find("times are predicted, and only simulated devices use them") !=
           std::string::npos);
   }
 }
@@ -574,7 +574,7 @@ TEST_CASE("shapes come from a file or a preset") {
   wrong("\n\n--pattern 'causal('\n", "line 3");
   wrong("--help\n", "line 1");
   wrong("--input x --seq 10\n", "--input");
-  wrong("--seq 10 --dim 32 --pattern 'causal\n", "line 1: nothing ends the quote ' of column 29");
+  wrong("--seq 10 --dim 32 --pattern 'causal\n", "line 1: the quote ' of column 29 does not end");
   wrong("--seq 10 --pattern=\"causal\" --pattern \"causal\"& --dim 32\n",
         "line 1: column 47 follows the quotes of column 39");
   wrong("--count -5 --seq 10 --dim 32\n", "line 1: --count");
@@ -584,7 +584,7 @@ TEST_CASE("shapes come from a file or a preset") {
   wrong(std::string("--seq 64\0 --dim 32\n", 19), "line 1: column 9 has a zero byte");
   for (const char* option : {"--shapes", "--model", "--replay"}) {
     refused(std::string("tune --dry-run ") + option + " ''" + with(folder), 2,
-            "an empty word names nothing");
+            "an empty word is not a name");
   }
   refused("tune --shapes " + (folder / "nowhere") + with(folder), 5, "nowhere");
 }
@@ -610,7 +610,7 @@ TEST_CASE("what was planned is tuned and compiled ahead, the most frequent first
   const Outcome planned =
       annulus_with("tune --dry-run --json --shapes '" + log + "'" + with(folder));
   CHECK(planned.code == 0);
-  CHECK(planned.err.find("plans of a configuration that was asked for: 1") != planned.err.npos);
+  CHECK(planned.err.find("plans with a configuration from the caller: 1") != planned.err.npos);
   const base::Json results = base::parse_json(planned.out, "the program's output")["results"];
   REQUIRE(results.size() == 4);
   CHECK(results[0]["problem"]["seq_q"] == 90);
@@ -646,7 +646,7 @@ TEST_CASE("counts order the shapes of a file") {
   }
   CHECK(heads == std::vector{3, 5, 2, 1, 4});
   std::ofstream(path) << "--requests \"1/70 x 3\" --dim 32 --config \"decode m16 n64 w4 s2\"\n";
-  refused("tune --dry-run --shapes " + path + with(folder), 5, "nothing to tune");
+  refused("tune --dry-run --shapes " + path + with(folder), 5, "no line that can be tuned");
 }
 
 TEST_CASE("shapes come from a model by its name") {
@@ -780,9 +780,9 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
   }
   refused("tune --carry sideways", 2, "--carry");
   refused("tune --dim 80" + on_device(), 2, "80");
-  refused("tune --dry-run --time-limit 10m" + on_device(), 2, "nothing says what to tune");
+  refused("tune --dry-run --time-limit 10m" + on_device(), 2, "no problem is given");
   refused("tuned", 2, "annulus tuned: no subcommand; use list, show, ");
-  refused("tuned fly", 2, "annulus tuned: 'fly' is no subcommand; use list, show, ");
+  refused("tuned fly", 2, "annulus tuned: 'fly' is not a subcommand; use list, show, ");
   refused("tuned export", 2, "annulus tuned export: pack is required");
   refused("tuned show nothing-like-it --tuned " + (folder / "x"), 2, "nothing-like-it");
   std::ofstream(folder / "file") << "x";

@@ -142,7 +142,7 @@ TEST_CASE("a damaged line of a shape log costs only itself") {
   const Outcome warmed =
       annulus_with("warm --json --shapes " + log + " --into " + (folder / "kernels") + on_device());
   CHECK(warmed.code == 0);
-  CHECK(warmed.err.find("line 2 is left out: nothing ends the quote") != std::string::npos);
+  CHECK(warmed.err.find("line 2 is left out: the quote \" of column") != std::string::npos);
   CHECK(base::parse_json(warmed.out, "warm")["kernels"] == 1);
 }
 
@@ -225,7 +225,7 @@ TEST_CASE("warm refuses what it cannot use") {
   const std::string into = " --into " + (folder / "kernels");
   const std::string shapes = " --shapes " + shapes_file(folder, "--heads 1 --seq 64 --dim 32\n");
   refused("warm" + into, 2, "--shapes");
-  refused("warm --general --shapes ''" + into, 2, "an empty word names nothing");
+  refused("warm --general --shapes ''" + into, 2, "an empty word is not a name");
   refused("warm" + shapes, 2, "--into");
   refused("warm --shapes /nonexistent" + into, 5, "/nonexistent");
   refused("warm" + shapes + into + " --device v100", 2, "a100 (sm_80)");
@@ -349,7 +349,8 @@ TEST_CASE("on a machine without NVRTC the program runs what was compiled ahead")
   const Outcome doctor =
       run_command(without + ANNULUS_PROGRAM " doctor --kernels " + into + on_device());
   CHECK(doctor.code == 0);
-  CHECK(doctor.out.find("needed only to compile what is not on disk") != std::string::npos);
+  CHECK(doctor.out.find("needed only to compile kernels that are not on disk") !=
+        std::string::npos);
   CHECK(doctor.out.find("1 kernels, 1 for this device") != std::string::npos);
 }
 

@@ -24,7 +24,7 @@ AheadKernels::AheadKernels(const std::string& target) {
   }
   if (limits_.empty()) {
     base::fail(ErrorCode::kInvalidArgument,
-               "'{}' is nothing to compile for; give the architecture of a GPU that is known, as "
+               "'{}' is not a target to compile for; give the architecture of a known GPU, as "
                "sm_90a, or a simulated device, as sim:sm_90a",
                target);
   }

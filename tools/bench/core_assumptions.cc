@@ -19,7 +19,7 @@ CoreAssumptions core_assumptions(jit::Arch arch) {
       return made;
     default:
       throw std::runtime_error(
-          fmt::format("the model knows sub-cores of sm_80 and sm_90a, not of {}", to_string(arch)));
+          fmt::format("the model has sub-cores of sm_80 and sm_90a, not of {}", to_string(arch)));
   }
 }
 

@@ -137,7 +137,7 @@ Options parse(int argc, char** argv) {
                                          "--runs",   "--peer",    "--only",     "--compile-into"};
     if (!known.contains(name)) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "'{}' is no option; gpu_bench has --device, --seconds, --patience, --rounds, "
+                 "'{}' is not an option; gpu_bench has --device, --seconds, --patience, --rounds, "
                  "--runs, --peer, --only, --tiny, --list, --plan-only and --compile-into",
                  name);
     }
@@ -352,7 +352,7 @@ class Coordinator {
     if (line.object) return *line.object;
     const std::string asked = question.at("ask");
     const std::string why =
-        !line.broken.empty() ? fmt::format("{} when it was asked to {}", line.broken, asked)
+        !line.broken.empty() ? fmt::format("{} when it should {}", line.broken, asked)
         : hurried            ? fmt::format("had no time left to {}", asked)
                              : fmt::format("did not {} within {} s and was killed", asked, seconds);
     drop(one, why);

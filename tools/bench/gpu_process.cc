@@ -98,7 +98,8 @@ GpuProcess::Line GpuProcess::next_line(double seconds) {
       read_.erase(0, end + 1);
       Json object = Json::parse(text, nullptr, false);
       if (object.is_object()) return {std::move(object), ""};
-      return {std::nullopt, fmt::format("wrote '{}', which is no JSON object", text.substr(0, 80))};
+      return {std::nullopt,
+              fmt::format("wrote '{}', which is not a JSON object", text.substr(0, 80))};
     }
     if (read_.size() > kLongestLine) {
       return {std::nullopt, fmt::format("wrote {} bytes without the end of a line", read_.size())};

@@ -259,7 +259,7 @@ class Answers {
       const double most = question.problem.dtype == Dtype::kFloat8E4M3 ? 1.3e-1 : 1e-2;
       const bool alike = fresh ? difference < most : same;
       if (alike) return variant;
-      line["error"] = "its output is not that of the variants before it";
+      line["error"] = "its output differs from the output of the variants before it";
     } catch (const Error& error) {
       line["error"] = error.what();
     }
@@ -324,7 +324,7 @@ class Answers {
           (cta * 7 + static_cast<unsigned>(copies) - 1) % static_cast<unsigned>(tiles);
       good = good && words[cta] == (tile | tile << 16);
     }
-    if (!good) line["error"] = "a last tile is not the one that was asked for";
+    if (!good) line["error"] = "a last tile is not the one that was requested";
     const double bytes = 16384.0 * copies;
     line["terabytes_a_second"] =
         bytes * grid / (bench::median(line["ms"].get<std::vector<double>>()) * 1e9);

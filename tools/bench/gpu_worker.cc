@@ -285,8 +285,8 @@ class Worker {
     if (what == "measure") return measure(question.value("cold", false), question.value("runs", 1));
     if (what == "copy") return copy();
     if (what == "state") return {{"state", state_json(monitor_.read())}};
-    base::fail(ErrorCode::kInvalidArgument, "'{}' is no question; ask load, measure, copy or state",
-               what);
+    base::fail(ErrorCode::kInvalidArgument,
+               "'{}' is not a request; send load, measure, copy or state", what);
   }
 
  private:

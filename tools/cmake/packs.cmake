@@ -9,7 +9,7 @@ function(annulus_check_packs)
   foreach(pack IN LISTS ARGN)
     file(READ ${pack} text)
     if(NOT text MATCHES "^annulus-tuned-pack [0-9]+ [0-9a-f]+\n")
-      message(FATAL_ERROR "annulus: ${pack} is no pack of tuned results")
+      message(FATAL_ERROR "annulus: ${pack} is not a pack of tuned results")
     endif()
     # Only what is counted goes into lists: lines hold what CMake would interpret.
     string(REGEX MATCHALL "\n{" lines "${text}")

@@ -67,7 +67,7 @@ Options parse(int argc, char** argv) {
       options.call = word;
       continue;
     }
-    if (i + 1 == argc) refuse("'" + word + "' is no option, or lacks its value");
+    if (i + 1 == argc) refuse("'" + word + "' is not an option, or lacks its value");
     const char* value = argv[++i];
     if (word == "--output") {
       options.output = value;
@@ -82,11 +82,11 @@ Options parse(int argc, char** argv) {
     } else if (word == "--tune-seconds") {
       options.tune_seconds = number(word, value);
     } else {
-      refuse("'" + word + "' is no option");
+      refuse("'" + word + "' is not an option");
     }
   }
   if (options.call != "right" && options.call != "fast" && options.call != "six") {
-    refuse(options.call.empty() ? "say what to do" : "'" + options.call + "' is no call");
+    refuse(options.call.empty() ? "no call is given" : "'" + options.call + "' is not a call");
   }
   if (options.output.empty()) refuse("--output is missing: the folder for what is found");
   return options;
@@ -213,15 +213,13 @@ Json doctor_of(const Kit& kit, double seconds) {
 bool may_be_gpu(const Kit& kit, const Json& doctor) {
   const Json device = doctor.is_object() ? doctor.value("device", Json()) : Json();
   if (!device.is_object() || !device.contains("problem") || !device["problem"].is_string()) {
-    std::fprintf(stderr,
-                 "gpu_check: annulus doctor says nothing of %s; the steps are run all the "
-                 "same\n",
+    std::fprintf(stderr, "gpu_check: annulus doctor does not list %s; the steps are run anyway\n",
                  kit.device.c_str());
     return true;
   }
   const std::string problem = device["problem"];
   if (problem.empty() && device.value("simulated", Json()) != true) return true;
-  std::fprintf(stderr, "gpu_check: %s is no GPU: %s\n", kit.device.c_str(),
+  std::fprintf(stderr, "gpu_check: %s is not a GPU: %s\n", kit.device.c_str(),
                problem.empty() ? "the driver that was found is simulated; take its folder out of "
                                  "ANNULUS_LIBRARY_PATH and LD_LIBRARY_PATH"
                                : problem.c_str());

@@ -64,7 +64,7 @@ int number_of(const std::string& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-    throw std::runtime_error(text + " is no number");
+    throw std::runtime_error(text + " is not a number");
   }
   return value;
 }

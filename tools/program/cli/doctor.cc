@@ -49,7 +49,7 @@ std::string library_text(const LibraryReport& report) {
 // What the default device would be, or the one asked for, tried in earnest.
 struct Opened {
   std::string name;
-  std::string reason = "--device says so";
+  std::string reason = "--device names it";
   std::string problem;  // why it does not open; empty: it does
   std::string architecture;
   bool simulated = false;
@@ -275,12 +275,14 @@ void print_findings(const Findings& found, const std::string& asked_for) {
   print_line("driver", library_text(found.libraries.cuda));
   print_line("simulator", library_text(found.libraries.simulator));
   const LibraryReport& nvrtc = found.libraries.nvrtc;
-  print_line("NVRTC",
-             (nvrtc.usable() ? "" : "not there, and needed only to compile what is not on disk: ") +
-                 library_text(nvrtc));
+  print_line(
+      "NVRTC",
+      (nvrtc.usable() ? ""
+                      : "not found, and needed only to compile kernels that are not on disk: ") +
+          library_text(nvrtc));
   const LibraryReport& nccl = found.libraries.nccl;
   print_line("NCCL",
-             (nccl.usable() ? "" : "not there, and needed only by communicators of GPUs: ") +
+             (nccl.usable() ? "" : "not found, and needed only by communicators of GPUs: ") +
                  library_text(nccl));
   print_gpus(found.gpus);
   print_folders(found);

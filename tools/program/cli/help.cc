@@ -1,4 +1,4 @@
-// annulus help: what --help says of a verb, and what is installed of all of them.
+// annulus help: the text that --help prints for a verb, and what is installed of all of them.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -29,9 +29,10 @@ constexpr Form kForms[] = {{"man", man_page},
 void add_options(CLI::App& app, HelpArguments* arguments) {
   std::vector<std::string> forms = {arguments->as};
   for (const Form& form : kForms) forms.emplace_back(form.name);
-  app.add_option("--as", arguments->as,
-                 with_default("of the whole program the man page, or completion for a shell",
-                              arguments->as))
+  app.add_option(
+         "--as", arguments->as,
+         with_default("print the man page of the whole program, or its completion for a shell",
+                      arguments->as))
       ->check(CLI::IsMember(forms));
   app.add_option("verb", arguments->verb, "the verb, as in pattern draw; default: the program")
       ->type_name("VERB");
@@ -42,7 +43,7 @@ Exit help(const CLI::App& parser, const HelpArguments& arguments) {
   for (const Form& form : kForms) {
     if (form.name != arguments.as) continue;
     if (!arguments.verb.empty()) {
-      base::fail(ErrorCode::kInvalidArgument, "--as {} is of the whole program; give no verb",
+      base::fail(ErrorCode::kInvalidArgument, "--as {} describes the whole program; give no verb",
                  arguments.as);
     }
     std::fputs(form.write(describe(parser)).c_str(), stdout);
@@ -80,6 +81,6 @@ std::function<Exit()> add_help(CLI::App& app) {
 }  // namespace
 
 const Verb verb_help = {
-    "help", "what --help says of a verb", {"annulus help pattern draw"}, add_help};
+    "help", "the text that --help prints for a verb", {"annulus help pattern draw"}, add_help};
 
 }  // namespace annulus::program

@@ -137,7 +137,7 @@ std::string text_of_unknown(const CLI::App& app, const std::vector<std::string>&
       }
     }
     if (!nearest.empty()) {
-      return fmt::format("{} is no option; did you mean --{}?", given, nearest);
+      return fmt::format("{} is not an option; did you mean --{}?", given, nearest);
     }
   }
   return {};
@@ -157,7 +157,7 @@ int refuse(const CLI::App& parser, const CLI::ParseError& error, bool json) {
     const std::vector<std::string> words = app->remaining();
     const char* kind = top ? "verb" : "subcommand";
     text = (words.empty() ? fmt::format("no {}", kind)
-                          : fmt::format("'{}' is no {}", words.front(), kind)) +
+                          : fmt::format("'{}' is not a {}", words.front(), kind)) +
            "; use " + program::names_below(*app);
   }
   const std::string name = program::full_name(*app);

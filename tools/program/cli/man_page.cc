@@ -110,13 +110,12 @@ std::string man_page(const VerbDescription& program) {
   }
   add_section("ENVIRONMENT", variables, &page);
   add_section("FILES",
-              {{"~/.cache/annulus", "compiled kernels, below XDG_CACHE_HOME where that is set"},
-               {"~/.cache/annulus/tuned", "tuned results, likewise"},
+              {{"~/.cache/annulus", "compiled kernels, below XDG_CACHE_HOME if that is set"},
+               {"~/.cache/annulus/tuned", "tuned results, below XDG_CACHE_HOME if that is set"},
                {"PREFIX/lib/annulus/kernels", "kernels compiled ahead, for the installed library"},
-               {"PREFIX/share/annulus/tuned", "packs of tuned results, likewise"},
+               {"PREFIX/share/annulus/tuned", "packs of tuned results, for the installed library"},
                {"PREFIX/share/doc/annulus",
-                "the documents, of which docs/patterns.md has the "
-                "language of patterns"}},
+                "the documents; docs/patterns.md describes the language of patterns"}},
               &page);
   return page;
 }

@@ -9,7 +9,7 @@ std::int64_t whole_number(std::string_view text, std::string_view what) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is no whole number", text, what);
+    base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is not a whole number", text, what);
   }
   return value;
 }
@@ -38,7 +38,7 @@ CLI::Validator duration() {
                            : unit == "m" ? 60
                                          : unit == "s" || unit.empty();
     if (error != std::errc() || seconds == 0 || !(value > 0) || value > 1e9) {
-      return fmt::format("'{}' is no time; write 90s, 10m or 1.5h", text);
+      return fmt::format("'{}' is not a time; write 90s, 10m or 1.5h", text);
     }
     text = fmt::format("{}", value * seconds);
     return {};

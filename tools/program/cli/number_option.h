@@ -24,10 +24,10 @@ CLI::Validator number_of_type() {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc() && end == text.data() + text.size()) return {};
     if constexpr (std::is_integral_v<T>) {
-      return fmt::format("'{}' is no whole number from {} to {}", text,
+      return fmt::format("'{}' is not a whole number from {} to {}", text,
                          std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
     } else {
-      return fmt::format("'{}' is no number", text);
+      return fmt::format("'{}' is not a number", text);
     }
   });
   return validator;

@@ -47,8 +47,7 @@ void check_is_svg(std::string_view option, const std::string& path) {
   for (const char* other : {".png", ".jpg", ".jpeg", ".pdf", ".gif", ".webp"}) {
     if (!path.ends_with(other)) continue;
     base::fail(ErrorCode::kInvalidArgument,
-               "{} is '{}', but what is written is an SVG; name it .svg, and convert it", option,
-               path);
+               "{} is '{}', but the output is an SVG; name it .svg, and convert it", option, path);
   }
 }
 

@@ -13,7 +13,7 @@ Exit traced(const DeviceArguments& arguments, const std::function<Exit()>& verb)
   // So that no file of operands, patterns or tuned results is lost by a slip.
   if (!arguments.trace.ends_with(".json")) {
     base::fail(ErrorCode::kInvalidArgument,
-               "--trace is '{}', but what is written is JSON; name it .json", arguments.trace);
+               "--trace is '{}', but the output is JSON; name it .json", arguments.trace);
   }
   base::FileSystem files;
   base::check_can_write(files, arguments.trace);

@@ -63,8 +63,8 @@ class RequestReader {
     if (error == std::errc::invalid_argument) fail(fmt::format("a number of {}", of));
     if (error != std::errc() || value < least || value > most) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "column {} of --requests: {} is no number of {}; give one from {} to {}", at_ + 1,
-                 std::string_view(begin, end), of, least, most);
+                 "column {} of --requests: {} is not a number of {}; give one from {} to {}",
+                 at_ + 1, std::string_view(begin, end), of, least, most);
     }
     at_ += static_cast<std::size_t>(end - begin);
     skip_spaces();

@@ -16,7 +16,7 @@ namespace {
 void add_shape(CLI::App& app, ProblemArguments* to) {
   add_number(app, "--batch,-B", &to->batch, "batch size");
   add_number(app, "--heads,-H", &to->heads, "query heads");
-  add_number(app, "--kv-heads", &to->kv_heads, "key/value heads; default: as many as --heads");
+  add_number(app, "--kv-heads", &to->kv_heads, "key/value heads; default: the number of --heads");
   add_number(app, "--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given");
   app.add_option("--seq-k", to->seq_k, "keys; default: as --seq")
       ->check(number_of_type<std::int64_t>());
@@ -63,7 +63,8 @@ constexpr RefusedOption kNotOfBatches[] = {
     {"--seq-k", "each request has keys of its own, as in \"512/2048\""},
     {"--q0", "the queries of a request are at the end of its keys; --k0 moves both"},
     {"--kv-batch", "requests have keys of their own"},
-    {"--kv-splits", "a batch parts the keys of long requests; --part-keys says where"},
+    {"--kv-splits",
+     "a batch divides the keys of long requests; --part-keys sets the size of a part"},
     {"--scale-block", "batches have no operands with scales"},
     {"--layer", "no kernel of batches has patterns that differ between layers"},
     {"--block", "the density of blocks is counted for problems alone"},
@@ -115,17 +116,17 @@ void add_device(CLI::App& app, DeviceArguments* to, const std::string& others) {
                  "folder of compiled kernels; 'none' keeps nothing on disk")
       ->type_name(kFolder);
   app.add_option("--kernels", to->kernels,
-                 "folders of kernels compiled ahead, ':' between them; 'none' looks nowhere")
+                 "folders of kernels compiled ahead, ':' between them; 'none': no folder")
       ->type_name(kPaths);
   app.add_option("--tuned", to->tuned,
-                 "folders and packs of tuned results, ':' between them; 'none' looks nowhere")
+                 "folders and packs of tuned results, ':' between them; 'none': no folder")
       ->type_name(kPaths);
   app.add_flag("--verbose,-v", to->verbose, "notes of the library on stderr");
   app.add_option("--trace", to->trace,
-                 "write what was done and when to this .json file, for ui.perfetto.dev")
+                 "write a trace of the work and its times to this .json file, for ui.perfetto.dev")
       ->type_name(kFile);
   app.add_option("--shape-log", to->shape_log,
-                 "count what is planned in this file, which tune and warm take as --shapes")
+                 "count the planned shapes in this file, which tune and warm take as --shapes")
       ->type_name(kFile);
 }
 
@@ -154,7 +155,7 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
   add_number(app, "--kv-batch", &to->kv_batch,
              "1: K and V have one batch, which every batch of Q reads; default: as --batch");
   add_number(app, "--kv-splits,--split-rows", &to->kv_splits,
-             "parts of the longest tile rows, which CTAs compute side by side; 1: none; 0: as the "
+             "parts of the longest tile rows, which CTAs compute in parallel; 1: none; 0: as the "
              "model predicts to be fastest");
   add_max_work(app, &to->max_work);
 }
@@ -184,12 +185,11 @@ void add_batch(CLI::App& app, BatchArguments* to) {
 
 void add_bounds(CLI::App& app, BatchArguments* to) {
   CLI::Option* requests = app.get_option("--requests");
-  CLI::Option* bounds =
-      add_number(app, "--most-requests", &to->most.requests,
-                 "a batch of up to so many requests in place of one problem; --requests beside it "
-                 "are a step that is measured")
-          // A 0 would be no batch at all.
-          ->check(CLI::Range(std::int64_t{1}, kMostRequests));
+  CLI::Option* bounds = add_number(app, "--most-requests", &to->most.requests,
+                                   "a batch of up to this many requests in place of one problem; "
+                                   "--requests with it are a step that is measured")
+                            // A 0 would be no batch at all.
+                            ->check(CLI::Range(std::int64_t{1}, kMostRequests));
   add_number(app, "--most-queries", &to->most.rows,
              "of all requests together; default: as --most-requests")
       ->needs(bounds);
@@ -198,7 +198,7 @@ void add_bounds(CLI::App& app, BatchArguments* to) {
       ->needs(bounds);
   add_number(app, "--most-keys-of-one", &to->most.keys_of_one, "of one request")->needs(bounds);
   add_number(app, "--most-keys", &to->most.keys,
-             "of all requests together; default: as many as they may have each")
+             "of all requests together; default: --most-keys-of-one for each")
       ->needs(bounds);
   bounds->needs(app.get_option("--most-keys-of-one"));
   add_number(app, "--block-keys", &to->block_keys,
@@ -233,14 +233,15 @@ void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carr
 CLI::Validator not_empty() {
   CLI::Validator validator;
   validator.operation([](std::string& text) -> std::string {
-    return text.empty() ? "an empty word names nothing; give a name, or leave the option out" : "";
+    return text.empty() ? "an empty word is not a name; give a name, or leave the option out" : "";
   });
   return validator;
 }
 
 CLI::Option* add_shard(CLI::App& app, std::string* to) {
   return app
-      .add_option("--shard", *to, with_default("what each rank holds: contiguous or zigzag", *to))
+      .add_option("--shard", *to,
+                  with_default("the rows that each rank holds: contiguous or zigzag", *to))
       ->check(CLI::IsMember({"contiguous", "zigzag"}));
 }
 

@@ -20,7 +20,7 @@ double parse_number(const std::string& text, std::string_view what) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is no number", text, what);
+    base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is not a number", text, what);
   }
   return value;
 }
@@ -44,8 +44,8 @@ void take_rules(const ProblemArguments& arguments, Problem* problem) {
   problem->k0 = arguments.k0;
   const auto once = [](const char* option, bool in_text) {
     if (!in_text) return;
-    base::fail(ErrorCode::kInvalidArgument, "{} and --score say the same; give one of them",
-               option);
+    base::fail(ErrorCode::kInvalidArgument,
+               "{} and --score set the same part of the scores; give one of them", option);
   };
   if (!arguments.scale.empty()) {
     once("--scale", problem->score.scale.has_value());
@@ -150,7 +150,7 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands,
   const std::int64_t kv_batch = input.shares_kv ? 1 : problem.batch;
   if (arguments.kv_batch != 0 && arguments.kv_batch != kv_batch) {
     base::fail(ErrorCode::kInvalidArgument,
-               "--kv-batch is {}, and Q has {} batches; K and V have as many, or 1 for all of them",
+               "--kv-batch is {}, but Q has {} batches; give that number, or 1 for all of them",
                arguments.kv_batch, problem.batch);
   }
   if (input.shares_kv) input.origin += ", one batch of K and V";

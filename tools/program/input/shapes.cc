@@ -94,7 +94,7 @@ ShapeToTune parse_shape(const std::string& line) {
     shape.what = make_shape(read.shape, read.carry);
   }
   if (!read.shape.config.empty()) {
-    shape.left_out = "plans of a configuration that was asked for";
+    shape.left_out = "plans with a configuration from the caller";
   }
   return shape;
 }
@@ -128,7 +128,7 @@ std::vector<Tunable> read_shapes(const std::string& name) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", what, count);
   }
   if (shapes.empty()) {
-    base::fail(ErrorCode::kInvalidFile, "'{}' holds nothing to tune ({})", name, text);
+    base::fail(ErrorCode::kInvalidFile, "'{}' has no line that can be tuned ({})", name, text);
   }
   if (!text.empty()) {
     std::fprintf(stderr, "annulus tune: '%s' has lines that cannot be tuned (%s)\n", name.c_str(),
@@ -146,8 +146,8 @@ Model model_named(const std::string& name) {
   std::optional<Model> model = find_model(name);
   if (model) return *std::move(model);
   base::fail(ErrorCode::kInvalidArgument,
-             "no model is named '{}'; annulus tune --models lists those that are known, and "
-             "--shapes takes a file of shapes of any other",
+             "no model is named '{}'; annulus tune --models lists the names, and --shapes takes a "
+             "file of shapes of any other model",
              name);
 }
 
@@ -176,7 +176,7 @@ std::vector<std::string> words_of(std::string_view line) {
         word += line[at];
       }
       if (at == line.size()) {
-        base::fail(ErrorCode::kInvalidFile, "nothing ends the quote {} of column {}", line[begin],
+        base::fail(ErrorCode::kInvalidFile, "the quote {} of column {} does not end", line[begin],
                    begin + 1);
       }
       if (++at < line.size() && !is_one_of(kSpace, at)) {

@@ -65,7 +65,7 @@ std::int64_t distinct_heads(const Pattern& pattern) {
   const std::int64_t heads = pattern.distinct_heads(kMost + 1);
   if (heads > kMost) {
     base::fail(ErrorCode::kInvalidArgument,
-               "every head of this pattern sees other keys; say how many there are with --heads");
+               "every head of this pattern sees different keys; give their number with --heads");
   }
   return heads;
 }
@@ -110,7 +110,7 @@ BlockLayout read_layout(const std::string& path, const PatternArguments& argumen
   const LayoutSizes sizes = sizes_beside_file(arguments);
   for (const Unsaid& each : kUnsaid) {
     if (each.format != format || sizes.*each.size != 0) continue;
-    base::fail(ErrorCode::kInvalidArgument, "{}: a file of {} does not say {}; give that as in {}",
+    base::fail(ErrorCode::kInvalidArgument, "{}: a file of {} does not state {}; give it as in {}",
                path, arguments.from, each.what, each.option);
   }
   return import_layout(path, format, sizes);
@@ -365,10 +365,12 @@ void add_sizes(CLI::App& app, PatternArguments* to) {
   const auto add = [&](const char* names, std::optional<std::int64_t>* number, const char* help) {
     app.add_option(names, *number, help)->check(number_of_type<std::int64_t>());
   };
-  add("--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given; of a pattern 1024");
+  add("--seq,-S", &to->seq,
+      "queries; and keys, unless --seq-k is given; for a pattern, default: 1024");
   add("--seq-k", &to->seq_k, "keys; default: as --seq");
-  add("--heads,-H", &to->heads, "query heads; of a pattern as many as differ unless given");
-  app.add_option("--block", to->block, "size of a block; of a pattern 128x128 unless given")
+  add("--heads,-H", &to->heads,
+      "query heads; for a pattern, default: the number of different heads");
+  app.add_option("--block", to->block, "size of a block; for a pattern, default: 128x128")
       ->type_name(kBlockSize);
 }
 
@@ -405,7 +407,7 @@ void add_draw_options(CLI::App& app, PatternArguments* to) {
   add_source(app, to);
   add_number(app, "--head", &to->head, "which query head");
   add_number(app, "--cells", &to->cells,
-             "at most as many cells in a row; default: 64 of a text, 256 of an SVG");
+             "the most cells in a row; default: 64 in text, 256 in an SVG");
   app.add_option("--svg", to->svg, "write an SVG to this file instead")->type_name(kFile);
 }
 
@@ -455,7 +457,7 @@ const Verb verb_pattern_list = {"pattern list",
                                 {"annulus pattern list"},
                                 add_verb<PatternArguments, add_json_option, list>};
 const Verb verb_pattern_presets = {"pattern presets",
-                                   "the patterns that are known by name",
+                                   "the patterns that have names",
                                    {"annulus pattern presets --json"},
                                    add_verb<PatternArguments, add_json_option, list_presets>};
 const Verb verb_pattern_draw = {
@@ -480,7 +482,7 @@ const Verb verb_pattern_export = {
     add_verb<PatternArguments, add_export_options, limited<convert>>};
 const Verb verb_pattern_import = {
     "pattern import",
-    "make a layout's file, which blocks(\"file\") reads, of another file",
+    "make a layout's file, which blocks(\"file\") reads, from another file",
     {"annulus pattern import --from csr mask.safetensors mask.layout",
      "annulus pattern import --from npy --block 64x64 mask.npy mask.layout"},
     add_verb<PatternArguments, add_import_options, limited<convert>>};

@@ -25,7 +25,8 @@ int number_in(const char* name) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-    base::fail(ErrorCode::kInvalidArgument, "{} is '{}', which is no number from 0 on", name, text);
+    base::fail(ErrorCode::kInvalidArgument, "{} is '{}', which is not a whole number from 0 on",
+               name, text);
   }
   return value;
 }
@@ -40,7 +41,7 @@ int beside_master_port() {
   constexpr int kBeside = 1000;
   const int port = number_in("MASTER_PORT");
   if (port < 1 || port >= kPorts) {
-    base::fail(ErrorCode::kInvalidArgument, "MASTER_PORT is {}, which is no port", port);
+    base::fail(ErrorCode::kInvalidArgument, "MASTER_PORT is {}, which is not a port", port);
   }
   return port + kBeside < kPorts ? port + kBeside : port - kBeside;
 }
@@ -135,7 +136,8 @@ const Launcher& who_launched() {
   if (begun != nullptr) {
     const std::vector<const char*> missing = missing_of(place_of(*begun));
     base::fail(ErrorCode::kInvalidArgument,
-               "{} {} missing beside the other variables of {}: {} say which rank this is",
+               "{} {} missing, but other variables of {} are set: {} together give the number of "
+               "this rank",
                listed(missing), missing.size() == 1 ? "is" : "are", begun->name,
                listed(place_of(*begun)));
   }
@@ -151,15 +153,15 @@ std::string address_of(const Launcher& launcher, const std::string& rendezvous) 
   if (!rendezvous.empty()) return rendezvous;
   constexpr const char* kAsk = "give --rendezvous tcp:HOST:PORT of rank 0, or file:PATH";
   if (launcher.host == nullptr) {
-    base::fail(ErrorCode::kInvalidArgument, "{} does not say where ranks meet; {}", launcher.name,
-               kAsk);
+    base::fail(ErrorCode::kInvalidArgument, "{} does not set an address where ranks meet; {}",
+               launcher.name, kAsk);
   }
   std::vector<const char*> needed = launcher.port_of;
   needed.insert(needed.begin(), launcher.host);
   const std::vector<const char*> missing = missing_of(needed);
   if (!missing.empty()) {
     base::fail(ErrorCode::kInvalidArgument,
-               "{} {} not set, so it is not known where ranks meet; {}", listed(missing),
+               "{} {} not set, so the address where ranks meet is unknown; {}", listed(missing),
                missing.size() == 1 ? "is" : "are", kAsk);
   }
   const std::string host = variable(launcher.host);

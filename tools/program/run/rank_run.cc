@@ -64,8 +64,7 @@ void add_told(const std::vector<std::byte>& bytes, int rank, RingAnswer* result)
   Counters& counters = result->counters;
   if (bytes.size() != sizeof(Told) + counters.size() * sizeof(std::uint64_t)) {
     base::fail(ErrorCode::kCommunication,
-               "rank {} is of another version of this program, or has another kind of device",
-               rank);
+               "rank {} has another version of this program or another kind of device", rank);
   }
   Told told;
   std::memcpy(&told, bytes.data(), sizeof(told));
@@ -251,7 +250,7 @@ std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
       return answer;
     } catch (const Error& error) {
       if (!arguments.go_on || error.code() != ErrorCode::kCommunication) throw;
-      std::fprintf(stderr, "annulus run: %s; the ranks that are left go on\n", error.what());
+      std::fprintf(stderr, "annulus run: %s; the ranks that are left continue\n", error.what());
     }
     // Ranks learn of a failure one after another, no later than a deadline from each other.
     meeting =

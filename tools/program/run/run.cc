@@ -113,15 +113,14 @@ void check_ring_options(const RunArguments& arguments) {
   } rules[] = {
       {launched && arguments.processes, "--processes does not go with --ranks env"},
       {apart && !arguments.picture.empty(),
-       "--picture goes with ranks of one process alone: others know only their own schedule"},
-      {!launched && !arguments.rendezvous.empty(), "--rendezvous goes with --ranks env alone"},
-      {!apart && arguments.deadline.has_value(),
-       "--deadline goes with --processes or --ranks env alone"},
-      {!apart && arguments.go_on, "--go-on goes with --processes or --ranks env alone"},
+       "--picture needs all ranks in one process: other processes have only their own schedule"},
+      {!launched && !arguments.rendezvous.empty(), "--rendezvous needs --ranks env"},
+      {!apart && arguments.deadline.has_value(), "--deadline needs --processes or --ranks env"},
+      {!apart && arguments.go_on, "--go-on needs --processes or --ranks env"},
       {arguments.no_wait && (launched || arguments.ranks > 1),
-       "--no-wait goes with one rank alone: a ring has no general kernel"},
+       "--no-wait needs a run of one rank: a ring has no general kernel"},
       {arguments.no_wait && arguments.batch.requests.has_value(),
-       "--no-wait goes with one problem alone: a batch has no general kernel"},
+       "--no-wait needs a run of one problem: a batch has no general kernel"},
   };
   for (const auto& rule : rules) {
     if (rule.refused) base::fail(ErrorCode::kInvalidArgument, "{}", rule.text);
@@ -323,17 +322,17 @@ void add_options(CLI::App& app, RunArguments* arguments) {
       ->needs(ranks);
   app.add_option("--rendezvous", arguments->rendezvous,
                  "with --ranks env: where ranks meet, tcp:HOST:PORT of rank 0, or on one host "
-                 "file:PATH; default: as torchrun and srun say")
+                 "file:PATH; default: the address that torchrun or srun sets")
       ->type_name("PLACE")
       ->needs(ranks);
   app.add_option("--deadline", arguments->deadline,
-                 "with --processes or --ranks env: milliseconds that ranks wait for each other, "
-                 "whatever for; 0: any time; default: 30000")
+                 "with --processes or --ranks env: the most milliseconds that ranks wait for each "
+                 "other; 0: no limit; default: 30000")
       ->check(number_of_type<int>())
       ->check(CLI::Range(0, 1000000000))
       ->needs(ranks);
   app.add_flag("--go-on", arguments->go_on,
-               "with --processes or --ranks env: if a rank is late or has died, those that are "
+               "with --processes or --ranks env: if a rank is late or has died, the ranks that are "
                "left begin again without it, if they are more than half, or half with rank 0")
       ->needs(ranks);
   app.add_option("--seat", arguments->seat)->group("");  // for the processes that are started

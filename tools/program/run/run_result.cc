@@ -150,7 +150,7 @@ base::Json late_json(const std::optional<LateAnswer>& late) {
 }
 
 void print_late(const LateAnswer& late, const std::string& own) {
-  print_line("general", fmt::format("{} answered {:.1f} ms after the plan was asked for",
+  print_line("general", fmt::format("{} answered {:.1f} ms after planning began",
                                     late.general_config, late.answered_millis));
   if (!late.why_general.empty()) {
     print_line("own",

@@ -90,8 +90,9 @@ Exit list_cache(const CacheArguments& arguments) {
 
 Exit prune_cache(const CacheArguments& arguments) {
   if (arguments.older_than_seconds < 0 && arguments.max_bytes < 0 && !arguments.useless) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "nothing says what to remove; give --older-than, --max-bytes or --useless");
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "no rule selects the kernels to remove; give --older-than, --max-bytes or --useless");
   }
   const PruneResult result = prune_kernels({.folder = folder_of(arguments),
                                             .older_than_seconds = arguments.older_than_seconds,
@@ -150,7 +151,7 @@ CLI::Validator bytes() {
     const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
     const std::int64_t each = unit == "G" ? 1'000'000'000 : unit == "M" ? 1'000'000 : unit.empty();
     if (error != std::errc() || each == 0 || value < 0 || value > 1'000'000'000'000 / each) {
-      return fmt::format("'{}' is no number of bytes; write 500M, 2G or 1000000", text);
+      return fmt::format("'{}' is not a number of bytes; write 500M, 2G or 1000000", text);
     }
     text = std::to_string(value * each);
     return {};
@@ -177,9 +178,9 @@ void add_prune_options(CLI::App& app, CacheArguments* arguments) {
       ->type_name("BYTES")
       ->transform(bytes());
   app.add_flag("--useless", arguments->useless,
-               "remove those that serve no device here, real or simulated, with the NVRTC that is "
-               "found");
-  app.add_flag("--dry-run", arguments->dry_run, "say what would be removed; remove nothing");
+               "remove kernels that no device here, real or simulated, can run with the NVRTC that "
+               "is found");
+  app.add_flag("--dry-run", arguments->dry_run, "print what would be removed; remove nothing");
 }
 
 void add_verify_options(CLI::App& app, CacheArguments* arguments) {
@@ -190,15 +191,15 @@ void add_verify_options(CLI::App& app, CacheArguments* arguments) {
 }  // namespace
 
 const Verb verb_cache_list = {"cache list",
-                              "what is there, by what it was compiled for",
+                              "the stored kernels, by what they were compiled for",
                               {"annulus cache list"},
                               add_verb<CacheArguments, add_cache, list_cache>};
 const Verb verb_cache_prune = {"cache prune",
-                               "remove kernels that are old or serve nobody",
+                               "remove kernels that are old or that no device here can run",
                                {"annulus cache prune --older-than 30d --max-bytes 2G --dry-run"},
                                add_verb<CacheArguments, add_prune_options, prune_cache>};
 const Verb verb_cache_verify = {"cache verify",
-                                "read every kernel, and say which are damaged",
+                                "read every kernel, and name the damaged ones",
                                 {"annulus cache verify --remove"},
                                 add_verb<CacheArguments, add_verify_options, verify_cache>};
 

@@ -283,7 +283,7 @@ void print_times(const TuneResult& result) {
 void print(const Outcome& outcome) {
   const TuneResult& result = outcome.result;
   std::printf("%s\n", text_of(*outcome.of, result).c_str());
-  if (outcome.status == "failed") return print_detail(outcome.status, "as said on stderr");
+  if (outcome.status == "failed") return print_detail(outcome.status, "as printed on stderr");
   if (outcome.status == "not begun") return print_detail(outcome.status, outcome.error);
   if (outcome.status == "planned") return print_planned(result);
   if (outcome.status == "partial" && result.tried == 0) {
@@ -421,11 +421,12 @@ std::vector<Tunable> what_arguments_say(const TuneArguments& arguments) {
 }
 
 void print_device(const Device& device) {
-  print_line("device",
-             fmt::format("{} ({}{})", device.info().name, device.info().description,
-                         device.info().simulated ? ", simulated: times are predicted and serve "
-                                                   "simulated devices alone"
-                                                 : ""));
+  print_line(
+      "device",
+      fmt::format("{} ({}{})", device.info().name, device.info().description,
+                  device.info().simulated
+                      ? ", simulated: times are predicted, and only simulated devices use them"
+                      : ""));
 }
 
 // Tells each outcome as it comes. What failed is told before what was not finished.
@@ -465,7 +466,7 @@ class Report {
 Exit tune_what_is_given(const TuneArguments& arguments) {
   if (!arguments.given) {
     base::fail(ErrorCode::kInvalidArgument,
-               "nothing says what to tune; give a problem, as in --heads 32 --seq 4096 --pattern "
+               "no problem is given; give one, as in --heads 32 --seq 4096 --pattern "
                "causal, --model with a name, or --shapes with a file, small or common");
   }
   const std::vector<Tunable> all = what_arguments_say(arguments);
@@ -529,11 +530,10 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
                            ->type_name("NAME")
                            ->check(not_empty())
                            ->excludes(shapes);
-  CLI::Option* replay =
-      app.add_option("--replay", arguments->replay,
-                     "a journal: decide again from what it says, without a device")
-          ->type_name(kFile)
-          ->check(not_empty());
+  CLI::Option* replay = app.add_option("--replay", arguments->replay,
+                                       "a journal: decide again from its times, without a device")
+                            ->type_name(kFile)
+                            ->check(not_empty());
   replay->excludes(shapes)->excludes(model);
   // Each line says all of its shape, and so does a journal.
   std::vector<const CLI::Option*> problem = {shapes, model};
@@ -553,15 +553,14 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
       ->type_name("TIME")
       ->transform(duration());
   app.add_flag("--exhaustive", arguments->exhaustive, "try every configuration of the space");
-  app.add_flag("--force", arguments->force, "tune again what is tuned already");
-  app.add_flag("--dry-run", arguments->dry_run, "say what would be tried; run and write nothing");
+  app.add_flag("--force", arguments->force, "tune again problems that have results");
+  app.add_flag("--dry-run", arguments->dry_run, "print what would be tried; run and write nothing");
   app.add_flag("--cold-cache", arguments->cold_cache, "empty L2 before each measured launch");
   add_number(app, "--seed", &arguments->shape.seed, "of random operands");
-  app.add_flag("--models", arguments->models, "list the models that --model knows; tune nothing");
+  app.add_flag("--models", arguments->models, "list the names that --model takes; tune nothing");
   app.add_flag(
       "--keep-journal", arguments->keep_journal,
-      "leave the journal of a search that ended beside its result, from which annulus tune "
-      "report draws");
+      "keep the journal of a search that ended next to its result; annulus tune report reads it");
   add_json(app, &arguments->json);
 }
 

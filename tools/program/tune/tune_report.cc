@@ -51,7 +51,7 @@ void print_page(const report::Page& page, const std::vector<std::string>& left_o
 Exit report_tuning(const TuneReportArguments& arguments) {
   if (arguments.output.empty() && !arguments.json) {
     base::fail(ErrorCode::kInvalidArgument,
-               "nothing says what to write; give --output for a page of HTML, or --json for the "
+               "no output is given; give --output for a page of HTML, or --json for the "
                "document");
   }
   std::vector<std::string> read = arguments.paths;
@@ -112,7 +112,7 @@ void add_options(CLI::App& app, TuneReportArguments* arguments) {
 }  // namespace
 
 const Verb verb_tune_report = {"tune report",
-                               "a page that shows searches and what was tuned",
+                               "a page of searches and tuned results",
                                {"annulus tune report -o report.html", "annulus tune report --json"},
                                add_verb<TuneReportArguments, add_options, report_tuning>};
 

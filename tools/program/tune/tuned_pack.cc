@@ -219,14 +219,14 @@ Exit why_tuned(const PackArguments& arguments) {
 }
 
 void add_filter(CLI::App& app, PackArguments* arguments) {
-  app.add_option("--name", arguments->name, "those alone that have this in their name or path");
-  app.add_option("--of", arguments->of, "those alone whose device has this in its name");
-  app.add_flag("--measured", arguments->measured, "no predictions");
-  app.add_flag("--complete", arguments->complete, "none of a search that was cut short");
+  app.add_option("--name", arguments->name, "only entries that have this in their name or path");
+  app.add_option("--of", arguments->of, "only entries whose device has this in its name");
+  app.add_flag("--measured", arguments->measured, "only measured entries");
+  app.add_flag("--complete", arguments->complete, "only entries of complete searches");
 }
 
 void add_dry_run(CLI::App& app, PackArguments* arguments) {
-  app.add_flag("--dry-run", arguments->dry_run, "say what would be removed; remove nothing");
+  app.add_flag("--dry-run", arguments->dry_run, "print what would be removed; remove nothing");
 }
 
 void add_export_options(CLI::App& app, PackArguments* arguments) {
@@ -237,7 +237,7 @@ void add_export_options(CLI::App& app, PackArguments* arguments) {
 }
 
 void add_import_options(CLI::App& app, PackArguments* arguments) {
-  app.add_option("packs", arguments->packs, "the packs to bring in")->type_name(kFile)->required();
+  app.add_option("packs", arguments->packs, "the packs to import")->type_name(kFile)->required();
   add_tuned_path(app, &arguments->device.tuned);
   add_filter(app, arguments);
   add_json(app, &arguments->json);
@@ -260,21 +260,20 @@ void add_diff_options(CLI::App& app, PackArguments* arguments) {
 }
 
 void add_verify_options(CLI::App& app, PackArguments* arguments) {
-  app.add_option("packs", arguments->packs, "packs; default: what the search path holds")
+  app.add_option("packs", arguments->packs, "packs; default: the entries of the search path")
       ->type_name(kFile);
   add_device(app, &arguments->device);
   add_number(app, "--measure", &arguments->measure,
-             "so many entries are measured again beside the heuristic's choice; default: none")
+             "entries to measure again with the heuristic's choice; default: none")
       ->check(CLI::Range(0, 1000000));
   add_number(app, "--seed", &arguments->shape.seed,
-             "of random operands and of which entries are measured");
+             "of random operands and of the choice of entries");
   add_json(app, &arguments->json);
 }
 
 void add_prune_options(CLI::App& app, PackArguments* arguments) {
   add_device(app, &arguments->device);
-  app.add_flag("--others", arguments->others,
-               "also what is of other devices than the one that is opened");
+  app.add_flag("--others", arguments->others, "also entries of devices other than the opened one");
   add_dry_run(app, arguments);
   add_json(app, &arguments->json);
 }
@@ -293,8 +292,7 @@ void add_why_options(CLI::App& app, PackArguments* arguments) {
   add_bounds(app, &arguments->batch);
   CLI::Option* blocks =
       add_number(app, "--max-blocks", &arguments->max_blocks,
-                 "the plan has a selection: so many blocks of a row, which each run chooses; 0: it "
-                 "has none");
+                 "blocks of a row that the plan's selection chooses in each run; 0: no selection");
   app.add_option("--selected-blocks", arguments->selected_blocks,
                  with_default("the size of these blocks", arguments->selected_blocks))
       ->type_name(kBlockSize)
@@ -309,7 +307,7 @@ const Verb verb_tuned_export = {"tuned export",
                                 {"annulus tuned export fleet.pack --measured --complete"},
                                 add_verb<PackArguments, add_export_options, export_tuned>};
 const Verb verb_tuned_import = {"tuned import",
-                                "bring the entries of packs into the first folder",
+                                "import the entries of packs into the first folder",
                                 {"annulus tuned import fleet.pack"},
                                 add_verb<PackArguments, add_import_options, import_tuned>};
 const Verb verb_tuned_merge = {"tuned merge",
@@ -317,16 +315,16 @@ const Verb verb_tuned_merge = {"tuned merge",
                                {"annulus tuned merge old.pack new.pack -o fleet.pack"},
                                add_verb<PackArguments, add_merge_options, merge_tuned>};
 const Verb verb_tuned_diff = {"tuned diff",
-                              "in what two packs differ",
+                              "the differences between two packs",
                               {"annulus tuned diff old.pack new.pack"},
                               add_verb<PackArguments, add_diff_options, diff_tuned>};
 const Verb verb_tuned_verify = {
     "tuned verify",
-    "whether entries serve this device, and hold where they are measured again",
+    "whether this device can use entries, and whether new measurements confirm them",
     {"annulus tuned verify fleet.pack --measure 10"},
     add_verb<PackArguments, add_verify_options, verify_tuned>};
 const Verb verb_tuned_prune = {"tuned prune",
-                               "remove what no plan of this build or a newer one uses",
+                               "remove entries that no plan of this build or a newer one uses",
                                {"annulus tuned prune --dry-run"},
                                add_verb<PackArguments, add_prune_options, prune_tuned>};
 const Verb verb_tuned_remove = {"tuned remove",
@@ -334,7 +332,7 @@ const Verb verb_tuned_remove = {"tuned remove",
                                 {"annulus tuned remove causal --dry-run"},
                                 add_verb<PackArguments, add_remove_options, remove_tuned>};
 const Verb verb_tuned_why = {"tuned why",
-                             "which entry a problem or batch uses, and why not each other one",
+                             "the entry that a problem or batch uses, and why not the others",
                              {"annulus tuned why -H 32 --kv-heads 8 -S 4096 -p causal",
                               "annulus tuned why --requests '1/4096 x 64, 512/2048' -p causal"},
                              add_verb<PackArguments, add_why_options, why_tuned>};

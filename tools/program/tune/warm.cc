@@ -61,15 +61,15 @@ void print(const std::string& folder, const WarmResult& result) {
                fmt::format("{} for {}: {}", failure.wanted, failure.device, failure.error));
   }
   if (result.cancelled) {
-    print_line("left", fmt::format("{} kernels, as it was interrupted; the same command goes on",
+    print_line("left", fmt::format("{} kernels, as it was interrupted; the same command continues",
                                    result.left));
   }
   print_line("folder", fmt::format("{}, {:.1f} MB of these kernels", folder,
                                    static_cast<double>(result.bytes) / 1e6));
-  print_line("to ship",
-             "copy it to lib/annulus/kernels beside libannulus.so, or anywhere, with "
-             "ANNULUS_KERNELS naming it; it must be the user's or root's there, and "
-             "nobody else may write to it");
+  print_line(
+      "to ship",
+      "copy it to lib/annulus/kernels next to libannulus.so, or to a folder that ANNULUS_KERNELS "
+      "names; its owner must be the user or root, and no other user may write to it");
 }
 
 // What failed is told before what was not finished.
@@ -142,15 +142,15 @@ void add_options(CLI::App& app, WarmArguments* arguments) {
   app.add_flag("--general", arguments->general,
                "all general kernels, which plans that do not wait begin with");
   app.add_option("--from", arguments->from,
-                 "what a folder of compiled kernels holds for the architecture, as one in which a "
-                 "simulated device has kept its own; may be given several times")
+                 "the kernels of the architecture in this folder of compiled kernels, such as the "
+                 "cache of a simulated device; may be given several times")
       ->type_name("FOLDER");
   app.add_option("--into", arguments->into,
-                 "folder for the kernels, which is made; what is there already is left")
+                 "folder for the kernels, which is created; files that are in it stay")
       ->type_name(kFolder)
       ->required();
   app.add_option("--device", arguments->devices,
-                 "what to compile for, several times for several: a GPU by name (a100, l4, "
+                 "what to compile for, may be given several times: a GPU by name (a100, l4, "
                  "rtx4090, h100, ...) "
                  "or by architecture (sm_89), which need not be here; sim:sm_80, sim:sm_90a; "
                  "cuda:N; default: ANNULUS_DEVICE, "
@@ -165,7 +165,7 @@ void add_options(CLI::App& app, WarmArguments* arguments) {
   app.add_option("--templates", arguments->templates, "folder of kernel templates to use instead")
       ->type_name(kFolder);
   app.add_option("--tuned", arguments->tuned,
-                 "folders of tuned results, ':' between them; 'none' looks nowhere")
+                 "folders of tuned results, ':' between them; 'none': no folder")
       ->type_name(kPaths);
   add_number(app, "--threads", &arguments->threads,
              "kernels to compile at a time; 0: one for each "

@@ -48,7 +48,7 @@ class Value {
     return json_;
   }
   std::string text() const {
-    if (!json_.is_string()) fail("it is not a text");
+    if (!json_.is_string()) fail("it is not a string");
     return json_.get<std::string>();
   }
   bool flag() const {

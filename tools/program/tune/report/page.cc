@@ -58,7 +58,7 @@ constexpr const char* kEnd = "</body></html>\n";
 constexpr const char* kIntroduction =
     "Each search compares configurations of kernels with the heuristic's own choice, the default, "
     "round by round. A ratio is a time over the default's: less is faster, and 1 is the default. "
-    "Times of simulated devices are predicted and marked as such; they say nothing about a GPU.";
+    "Times of simulated devices are predicted and marked as such; they are not times of a GPU.";
 
 // A part of what is told of a search, which a page may do without. Those that matter most come
 // first.

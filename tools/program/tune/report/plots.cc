@@ -60,7 +60,7 @@ std::string draw_number_line(const Search& search) {
     }
   }
   const Size size{760, 62 + 30.0 * static_cast<double>(shown.size()), 290};
-  Chart chart("the finalists beside the default", size,
+  Chart chart("the finalists and the default", size,
               ratio_axis(ratio_title(search), range.low(), range.high()), named_axis("", names));
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Interval& ratio = search.decision->trials[shown[i]].ratio;
@@ -231,7 +231,7 @@ std::string draw_prediction(const Search& search) {
                         "on a simulated device)"
                       : "its measured time",
                   correlation ? fmt::format("{:.3f} over {} candidates", *correlation, pairs.size())
-                              : "none, of so few candidates",
+                              : "none, as there are too few candidates",
                   tried, search.candidates, 100 * tried / static_cast<double>(search.candidates)));
 }
 

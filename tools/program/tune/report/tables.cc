@@ -136,11 +136,13 @@ std::string facts_table(const Search& search) {
   Facts facts = {{"journal", search.journal}};
   facts.insert(facts.end(), search.facts.begin(), search.facts.end());
   add_origin(search, &facts);
-  facts.emplace_back("times", search.predicted ? "predicted, none is measured" : "measured");
-  facts.emplace_back("search", ending_text(search) +
-                                   (search.damaged ? "; what stands behind the last whole line of "
-                                                     "the journal is damaged and not used"
-                                                   : ""));
+  facts.emplace_back("times", search.predicted ? "predicted, not measured" : "measured");
+  facts.emplace_back(
+      "search",
+      ending_text(search) +
+          (search.damaged
+               ? "; the bytes after the last whole line of the journal are damaged and not used"
+               : ""));
   add_outcome(search, &facts);
   Markup markup;
   markup.open("table", {{"class", "facts"}}).open("tbody");

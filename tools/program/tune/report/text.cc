@@ -27,7 +27,7 @@ std::string ratio_text(const Search& search) {
 std::string ending_text(const Search& search) {
   if (search.ended) return "ended by itself";
   if (search.decision && search.decision->complete) {
-    return "complete, but its process ended before it said so";
+    return "complete, but its process ended before it recorded that";
   }
   return "cut short by a limit, by its user or with its process";
 }
