@@ -1,4 +1,5 @@
-// Completion for bash: tables of verbs, options and values, and a function that looks into them.
+// Completion for bash: tables of verbs, options and values, and a function that searches the
+// tables.
 #include <fmt/format.h>
 
 #include "program/cli/completion.h"
@@ -45,7 +46,7 @@ constexpr const char* kEnd = R"(  esac
 complete -o default -F _annulus annulus
 )";
 
-// What completes a value, as an assignment of the script.
+// An assignment of the script that completes a value of this kind.
 std::string bash_action(const Offer& offer) {
   switch (offer.kind) {
     case Offer::Kind::kNothing:
@@ -84,7 +85,8 @@ std::string alternatives(const std::vector<std::string>& patterns) {
 
 std::string bash_completion(const VerbDescription& program) {
   const CompletionTables tables = completion_tables(program);
-  // Behind help the words are of the verb that is asked about, and the options are help's.
+  // After `help` the words name the verb whose help is wanted, and the options are the options of
+  // `help`.
   std::string script = kBegin;
   script +=
       fmt::format("      {}) verb=\"${{verb:+$verb }}$each\" ;;\n", alternatives(tables.paths));

@@ -77,7 +77,7 @@ void CommandLine::add_group(const char* name, const char* help) {
 CommandLine::CommandLine() {
   parser.name("annulus");
   parser.require_subcommand(1);
-  parser.footer(exit_codes_text());  // verbs inherit it
+  parser.footer(exit_codes_text());  // inherited by the verbs
   parser.set_version_flag("--version", std::to_string(ANNULUS_VERSION_MAJOR) + "." +
                                            std::to_string(ANNULUS_VERSION_MINOR) + "." +
                                            std::to_string(ANNULUS_VERSION_PATCH));

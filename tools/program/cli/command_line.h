@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PROGRAM_CLI_COMMAND_LINE_H_
 #define ANNULUS_PROGRAM_CLI_COMMAND_LINE_H_
 
-// The verbs of the program with their options, as the parser of the command line knows them. Help,
-// the man page and completions are made of it.
+// The parser of the command line, with the verbs of the program and their options. Help, the man
+// page and completions are made from it.
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -14,12 +14,12 @@
 
 namespace annulus::program {
 
-// The parser, with all verbs of verbs.def.
+// The parser with all verbs of verbs.def.
 struct CommandLine {
   struct Added {
     const Verb* verb;
     CLI::App* app;
-    std::function<Exit()> call;  // carries the verb out
+    std::function<Exit()> call;  // runs the verb
   };
 
   CommandLine();
@@ -31,16 +31,16 @@ struct CommandLine {
 
  private:
   void add(const Verb& verb);
-  // A verb that has verbs of its own.
+  // Adds a verb that has subcommands.
   void add_group(const char* name, const char* help);
 };
 
-// The examples of a verb; a verb that has verbs of its own has no examples.
+// The examples of a verb. A verb that has subcommands has no examples.
 std::vector<std::string_view> examples_of(std::string_view verb);
 
-// "annulus tuned list" for the verb `app` below `parser`; "annulus" for the parser itself.
+// "annulus tuned list" for the verb `app` below `parser`, or "annulus" for the parser itself.
 std::string full_name(const CLI::App& app);
-// "list, show or export": the verbs directly below.
+// "list, show or export": the subcommands directly below `app`.
 std::string names_below(const CLI::App& app);
 
 }  // namespace annulus::program

@@ -5,7 +5,7 @@
 namespace annulus::program {
 namespace {
 
-// What is offered for kinds of values that have others too.
+// Completions for the types of values that the help of options names.
 struct KnownValue {
   std::string_view value;
   Offer::Kind kind;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_CLI_COMPLETION_H_
 #define ANNULUS_PROGRAM_CLI_COMPLETION_H_
 
-// What completions of all shells are made of.
+// The tables from which the completions for all shells are made.
 
 #include <compare>
 #include <map>
@@ -15,21 +15,23 @@ namespace annulus::program {
 // What a shell offers for the value of an option.
 struct Offer {
   enum class Kind { kNothing, kFiles, kFolders, kWords } kind = Kind::kNothing;
-  std::vector<std::string> words;  // of kWords
+  std::vector<std::string> words;  // if kind is kWords
 
   friend auto operator<=>(const Offer&, const Offer&) = default;
 };
 Offer offer_for(const OptionDescription& option);
 
 struct CompletionTables {
-  std::vector<std::string> paths;  // " run", "pattern draw": a verb, and the next word of it
-  std::map<Offer, std::vector<std::string>> values;  // what is offered: behind "run --mode"
-  std::vector<const VerbDescription*> verbs;         // all; the program is the first
+  // " run" or "pattern draw": a verb, and one of the words that may follow it
+  std::vector<std::string> paths;
+  // An offer, with the options that take it, such as "run --mode".
+  std::map<Offer, std::vector<std::string>> values;
+  std::vector<const VerbDescription*> verbs;  // all verbs, after the program itself
 };
-// `program` must outlive them.
+// `program` must outlive the tables.
 CompletionTables completion_tables(const VerbDescription& program);
 
-// "draw" of "pattern draw".
+// "draw" for "pattern draw".
 std::string last_word(const VerbDescription& verb);
 
 }  // namespace annulus::program

@@ -8,7 +8,7 @@
 namespace annulus::program {
 namespace {
 
-// "TEXT:{a,b}": the kind of a value, and the words that it is one of.
+// Splits "TEXT:{a,b}" into the type of the value and the words that the value may be.
 void take_type(const std::string& type, OptionDescription* option) {
   option->value = type.substr(0, type.find(':'));
   const std::size_t open = type.find('{');

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PROGRAM_CLI_DESCRIPTION_H_
 #define ANNULUS_PROGRAM_CLI_DESCRIPTION_H_
 
-// The verbs and options that the parser of the command line knows, as plain data, and what is
-// written of them: the man page and completions of shells.
+// The verbs and options of the command line's parser as plain data, and the texts that are made
+// from them: the man page and the completions for shells.
 
 #include <string>
 #include <vector>
@@ -14,9 +14,11 @@ class App;
 namespace annulus::program {
 
 struct OptionDescription {
-  std::vector<std::string> names;  // "-p", "--pattern"; of a positional "packs"
-  std::string value;               // "FILE", "INT"; empty: a flag
-  std::vector<std::string> words;  // all values that there are; empty: any of that kind
+  // "-p", "--pattern"; for a positional argument, its name such as "packs"
+  std::vector<std::string> names;
+  std::string value;  // "FILE" or "INT"; empty for a flag
+  // All possible values. Empty if any value of the type is possible.
+  std::vector<std::string> words;
   std::string help;
   bool is_positional = false;
   bool is_required = false;
@@ -24,14 +26,14 @@ struct OptionDescription {
 };
 
 struct VerbDescription {
-  std::string name;  // "pattern draw"; empty: the program
+  std::string name;  // "pattern draw"; empty for the program
   std::string help;
   std::vector<OptionDescription> options;
-  std::vector<VerbDescription> verbs;  // those below
-  bool is_group = false;               // it does nothing without one of them
+  std::vector<VerbDescription> verbs;  // the subcommands
+  bool is_group = false;               // the verb does nothing without a subcommand
 };
 
-// Without options that are for the program alone.
+// The result leaves out the options that only the program has, such as --version.
 VerbDescription describe(const CLI::App& app);
 
 std::string man_page(const VerbDescription& program);

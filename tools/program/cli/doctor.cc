@@ -1,4 +1,5 @@
-// annulus doctor: what is installed on this machine, what would be used, and what is wrong.
+// annulus doctor: lists what is installed on this machine, which of it would be used, and what is
+// wrong.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -46,15 +47,15 @@ std::string library_text(const LibraryReport& report) {
   return text;
 }
 
-// What the default device would be, or the one asked for, tried in earnest.
+// The device that --device names, or else the default device, after an attempt to open it.
 struct Opened {
   std::string name;
-  std::string reason = "--device names it";
-  std::string problem;  // why it does not open; empty: it does
+  std::string reason = "--device says so";
+  std::string problem;  // why the device does not open; empty if it opens
   std::string architecture;
   bool simulated = false;
-  DeviceInfo info;                        // of a device that opens
-  ErrorCode code = ErrorCode::kInternal;  // with a problem
+  DeviceInfo info;                        // set if the device opens
+  ErrorCode code = ErrorCode::kInternal;  // set if there is a problem
 };
 
 Opened try_to_open(const DeviceOptions& options) {
@@ -76,15 +77,16 @@ Opened try_to_open(const DeviceOptions& options) {
   return opened;
 }
 
-// All that was found, before any of it is printed.
+// All findings. They are collected before any of them is printed.
 struct Findings {
   LibraryReports libraries;
   DeviceListing gpus;
   KernelListing kernels;
-  std::vector<KernelListing> ahead;  // compiled ahead
+  std::vector<KernelListing> ahead;  // folders of kernels that were compiled ahead
   TunedListing tuned;
   Opened device;
-  std::vector<std::pair<std::string, std::string>> variables;  // of the environment
+  // Environment variables, name and value.
+  std::vector<std::pair<std::string, std::string>> variables;
 };
 
 Findings examine(const DoctorArguments& arguments) {
@@ -103,7 +105,8 @@ Findings examine(const DoctorArguments& arguments) {
           .variables = std::move(variables)};
 }
 
-// How many serve the device, and of the others how many for each reason.
+// The number of tuned results that serve the device, and the number of other results for each
+// reason.
 struct Served {
   std::int64_t here = 0;
   std::map<std::string, std::int64_t> others;
@@ -122,7 +125,7 @@ Served tuned_here(const Findings& found) {
   return served;
 }
 
-// What a pack holds: how many results were found on each device.
+// For each pack, the number of results that were found on each device.
 std::map<std::string, std::map<std::string, std::int64_t>> packs_of(const TunedListing& tuned) {
   std::map<std::string, std::map<std::string, std::int64_t>> packs;
   for (const TunedEntry& entry : tuned.entries) {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_CLI_ENVIRONMENT_H_
 #define ANNULUS_PROGRAM_CLI_ENVIRONMENT_H_
 
-// The library's variables of the environment, for those who are told of them.
+// The environment variables of the library with their meanings, for texts that users read.
 
 #include <span>
 #include <string>

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_CLI_EXIT_H_
 #define ANNULUS_PROGRAM_CLI_EXIT_H_
 
-// Exit codes of every verb.
+// The exit codes of all verbs.
 
 #include <span>
 #include <string_view>
@@ -14,7 +14,7 @@ enum class Exit : int {
   kOk = 0,
   kInternal = 1,
   kUsage = 2,
-  kPartial = 3,  // or nothing was compared
+  kPartial = 3,  // not everything was done, or nothing was compared
   kDevice = 4,
   kInvalidFile = 5,
   kWrongResult = 6,
@@ -22,7 +22,7 @@ enum class Exit : int {
 
 Exit exit_code(ErrorCode code);
 
-// The exit codes and what each says.
+// The exit codes with their meanings.
 struct ExitMeaning {
   Exit exit;
   std::string_view meaning;

@@ -1,4 +1,4 @@
-// Completion for fish: a line for each verb and each option, with the verbs that it is for.
+// Completion for fish: one line for each verb and each option, with the verbs that accept it.
 #include <fmt/format.h>
 
 #include <map>
@@ -53,7 +53,7 @@ std::string fish_quoted(const std::string& text) {
   return "'" + quoted + "'";
 }
 
-// Options of complete that say which value an option takes.
+// The options of fish's `complete` that describe the value which an option takes.
 std::string fish_value(const OptionDescription& option) {
   if (option.value.empty()) return "";
   const Offer offer = offer_for(option);
@@ -86,7 +86,7 @@ std::string fish_completion(const VerbDescription& program) {
   std::string script = kFishBegin;
   script += fmt::format("            case '{}'\n", fmt::join(tables.paths, "' '"));
   script += kFishEnd;
-  // Verbs share many options, and the shell asks about every line.
+  // fish evaluates the condition of every line, so verbs that share an option share a line.
   std::map<std::string, std::string> options;
   for (const VerbDescription* verb : tables.verbs) {
     for (const VerbDescription& below : verb->verbs) {

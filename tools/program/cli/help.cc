@@ -1,4 +1,4 @@
-// annulus help: the text that --help prints for a verb, and what is installed of all of them.
+// annulus help: prints the help of a verb, or a text about all verbs such as the man page.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -12,11 +12,11 @@ namespace annulus::program {
 namespace {
 
 struct HelpArguments {
-  std::vector<std::string> verb;  // {"pattern", "draw"}; empty: the program
+  std::vector<std::string> verb;  // {"pattern", "draw"}; empty for the program
   std::string as = "text";
 };
 
-// What is written of the whole program.
+// A text about the whole program.
 struct Form {
   std::string_view name;
   std::string (*write)(const VerbDescription& program);
@@ -38,7 +38,8 @@ void add_options(CLI::App& app, HelpArguments* arguments) {
       ->type_name("VERB");
 }
 
-// Throws Error{kInvalidArgument} for a verb that there is not, or with another form than text.
+// Throws Error{kInvalidArgument} for an unknown verb, or for a verb together with a form other than
+// text.
 Exit help(const CLI::App& parser, const HelpArguments& arguments) {
   for (const Form& form : kForms) {
     if (form.name != arguments.as) continue;
@@ -64,7 +65,8 @@ Exit help(const CLI::App& parser, const HelpArguments& arguments) {
     above = full_name(*app);
     app = below;
   }
-  // The formatter itself, as App::help of the parser would tell of the verb that was called.
+  // App::help of the parser would print the help of the verb that was called, which is `help`. So
+  // the formatter is called directly.
   const std::string text = app->get_formatter()->make_help(
       app, above.empty() ? app->get_name() : above + " " + app->get_name(),
       CLI::AppFormatMode::Normal);

@@ -16,7 +16,7 @@ Interruption::Interruption(Kind kind) : kind_(kind) {
 
 Interruption::~Interruption() {
   over_ = true;
-  pthread_kill(waiter_.native_handle(), SIGINT);  // wakes it
+  pthread_kill(waiter_.native_handle(), SIGINT);  // wakes the thread
   waiter_.join();
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
@@ -39,7 +39,7 @@ void Interruption::wait() {
     sigaction(signal, &action, nullptr);
     pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
     raise(signal);
-    _exit(128 + signal);  // where somebody put a handler back in between
+    _exit(128 + signal);  // reached if another thread installed a handler in between
   }
 }
 

@@ -1,12 +1,14 @@
 #ifndef ANNULUS_PROGRAM_CLI_INTERRUPTION_H_
 #define ANNULUS_PROGRAM_CLI_INTERRUPTION_H_
 
-// While it lives, the first Ctrl-C or kill sets a flag, and a later one ends the program. What
-// comes within a second is still the first: timeout(1) tells the program, and then its whole group.
-// With kind kEnds the first one already ends the program, by that signal, as if nobody handled it.
+// While an Interruption lives, the first SIGINT or SIGTERM sets a flag, and a later signal ends the
+// program. Signals within one second of the first count as the first, because timeout(1) signals
+// the program and then its whole process group. With kind kEnds the first signal already ends the
+// program, as if no handler were installed.
 //
-// A thread waits for the signals, and all others have them blocked. A handler would not do: while
-// NVRTC compiles, which is most of a search, it puts its own in place, and that ends the process.
+// A thread waits for the signals, and all other threads block them. A signal handler would not
+// work: NVRTC installs its own while it compiles, which is most of the time of a search, and
+// NVRTC's handler ends the process.
 
 #include <signal.h>
 
@@ -15,7 +17,7 @@
 
 namespace annulus::program {
 
-// Make it before any other thread: threads keep the signals blocked that were so when they began.
+// Construct it before any other thread starts, because a thread inherits the blocked signals.
 class Interruption {
  public:
   enum class Kind { kAsks, kEnds };

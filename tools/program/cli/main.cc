@@ -1,5 +1,5 @@
-// The program annulus: one verb each for running, tuning, explaining and checking the
-// installation.
+// The program annulus. It has one verb each for running, tuning, explaining, checking the
+// installation and so on.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <signal.h>
@@ -27,14 +27,14 @@ namespace {
 using namespace annulus;
 using program::Exit;
 
-// An error as the user meets it.
+// An error as it is printed for the user.
 struct Failure {
-  std::string verb = {};  // "tuned list"; empty: none
+  std::string verb = {};  // "tuned list"; empty if there is no verb
   std::string text;
-  std::string excerpt = {};  // lines that show where, as of TextError
+  std::string excerpt = {};  // the lines of TextError::excerpt() that show the place
   ErrorCode code = ErrorCode::kInvalidArgument;
   Exit exit = Exit::kUsage;
-  bool json = false;  // an object on standard output as well
+  bool json = false;  // also print the error as a JSON object to standard output
 };
 
 int fail(const Failure& failure) {
@@ -48,8 +48,9 @@ int fail(const Failure& failure) {
   return static_cast<int>(failure.exit);
 }
 
-// Where the shell closed a standard stream, the next file to be opened would get its number, and
-// results would be written into that file. What is opened here instead refuses to be written.
+// If the shell closed a standard stream, the next file that is opened would get the stream's
+// number, and results would be written into that file. So /dev/null is opened here in the mode that
+// makes such reads and writes fail.
 void keep_standard_streams() {
   for (int stream = 0; stream < 3; ++stream) {
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) {
@@ -58,7 +59,7 @@ void keep_standard_streams() {
   }
 }
 
-// A result that did not arrive is no success.
+// A result that cannot be written to standard output turns success into an error.
 int delivered(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   const std::string text = std::string("cannot write to standard output: ") + std::strerror(errno);
@@ -72,7 +73,8 @@ bool was_given(const CLI::App& app, const char* name) {
 }
 
 int guarded(const program::CommandLine::Added& added) {
-  // A process that another one started leaves the object to that one.
+  // A process that was started by another annulus process (--seat) leaves the JSON object to that
+  // process.
   Failure failure = {.verb = std::string(added.verb->name),
                      .text = {},
                      .json = was_given(*added.app, "--json") && !was_given(*added.app, "--seat")};
@@ -81,7 +83,7 @@ int guarded(const program::CommandLine::Added& added) {
   } catch (const Error& error) {
     failure.text = error.what();
     failure.code = error.code();
-    // Where no device is open, it is the host that has too little memory for what was asked.
+    // The `pattern` verbs open no device, so the host has too little memory for the requested size.
     const bool too_large =
         error.code() == ErrorCode::kOutOfMemory && added.verb->name.starts_with("pattern");
     failure.exit = too_large ? Exit::kUsage : program::exit_code(error.code());
@@ -98,7 +100,7 @@ int guarded(const program::CommandLine::Added& added) {
   return fail(failure);
 }
 
-// Whether the words ask for --json, where the parser did not come as far as to say so.
+// Whether the words contain --json. It is used if the parser failed before it reached the option.
 bool asks_for_json(int count, char** words) {
   for (int i = 1; i < count && std::string_view(words[i]) != "--"; ++i) {
     if (std::string_view(words[i]) == "--json") return true;
@@ -106,7 +108,8 @@ bool asks_for_json(int count, char** words) {
   return false;
 }
 
-// The fewest characters to insert, remove or replace that make one word of the other (Levenshtein).
+// The least number of characters to insert, remove or replace to turn one word into the other
+// (Levenshtein distance).
 std::size_t edits_between(std::string_view from, std::string_view to) {
   std::vector<std::size_t> edits(to.size() + 1);
   std::iota(edits.begin(), edits.end(), std::size_t{0});
@@ -121,8 +124,8 @@ std::size_t edits_between(std::string_view from, std::string_view to) {
   return edits.back();
 }
 
-// What is wrong with the first option of `words` that is none of the program's: the nearest one is
-// named. Empty where there is no such word, or no option is near.
+// The error text for the first unknown option of `words` that resembles an option of `app`. The
+// text names the nearest option. It is empty if no option is near.
 std::string text_of_unknown(const CLI::App& app, const std::vector<std::string>& words) {
   constexpr std::size_t kNear = 2;
   for (const std::string& word : words) {
@@ -143,7 +146,7 @@ std::string text_of_unknown(const CLI::App& app, const std::vector<std::string>&
   return {};
 }
 
-// What the parser threw: help that was asked for, or words that it does not take.
+// Handles an exception of the parser: a request for help, or words that the parser does not accept.
 int refuse(const CLI::App& parser, const CLI::ParseError& error, bool json) {
   if (error.get_exit_code() == 0) return delivered(parser.exit(error));  // --help, --version
   const CLI::App* app = &parser;
@@ -171,7 +174,8 @@ int refuse(const CLI::App& parser, const CLI::ParseError& error, bool json) {
 int main(int count, char** words) {
   keep_standard_streams();
   program::remember_command_line(count, words);
-  signal(SIGXFSZ, SIG_IGN);  // a file beyond the user's limit is a write that fails, like any other
+  // A write beyond the user's file size limit then fails like any other write.
+  signal(SIGXFSZ, SIG_IGN);
   program::CommandLine line;
   try {
     line.parser.parse(count, words);
@@ -179,7 +183,7 @@ int main(int count, char** words) {
     return refuse(line.parser, error, asks_for_json(count, words));
   }
   for (const program::CommandLine::Added& added : line.verbs) {
-    // A verb may have others below it, which are then the ones that are meant.
+    // If the verb has a subcommand on the command line, the subcommand is the one to run.
     if (added.app->parsed() && added.app->get_subcommands().empty()) return guarded(added);
   }
   return fail({.text = "no verb; see annulus --help", .json = asks_for_json(count, words)});

@@ -1,4 +1,4 @@
-// The man page, in the macros of man(7).
+// The man page, written in the macros of man(7).
 #include <fmt/format.h>
 
 #include "annulus/version.h"
@@ -9,7 +9,8 @@
 namespace annulus::program {
 namespace {
 
-// Text in which roff finds nothing of its own. Hyphens become minus signs, as options have them.
+// Escapes the characters that roff interprets. Hyphens become minus signs, as the names of options
+// need.
 std::string roff(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -21,11 +22,11 @@ std::string roff(std::string_view text) {
       safe += c;
     }
   }
-  // At the beginning of a line these two would make a request of it.
+  // At the beginning of a line, roff would take these two characters for a request.
   return safe.starts_with('.') || safe.starts_with('\'') ? "\\&" + safe : safe;
 }
 
-// An argument of a macro, in quotes.
+// The text as an argument of a macro, in quotes.
 std::string macro_argument(std::string_view text) {
   std::string safe;
   for (const char c : roff(text)) safe += c == '"' ? std::string("\\(dq") : std::string(1, c);

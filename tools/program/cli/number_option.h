@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PROGRAM_CLI_NUMBER_OPTION_H_
 #define ANNULUS_PROGRAM_CLI_NUMBER_OPTION_H_
 
-// Options that take a number, strictly: the parser of options would take an empty word for 0, a
-// number that does not fit for the nearest one that does, and -1 for 2^64 - 1.
+// Options that take a number, parsed strictly. The parser of CLI11 would accept an empty word as 0,
+// clamp a number that is out of range, and accept -1 as 2^64 - 1.
 
 #include <fmt/core.h>
 
@@ -33,8 +33,7 @@ CLI::Validator number_of_type() {
   return validator;
 }
 
-// The help of an option with the value that it has where it is not given, unless the help says
-// so in words.
+// The help of an option with its default value added, unless the help already states the default.
 template <typename T>
 std::string with_default(std::string_view help, const T& value) {
   if (help.find("default: ") != std::string_view::npos) return std::string(help);
@@ -46,19 +45,19 @@ CLI::Option* add_number(CLI::App& app, const char* names, T* to, std::string_vie
   return app.add_option(names, *to, with_default(help, *to))->check(number_of_type<T>());
 }
 
-// What an option of the command line takes, as help shows it. Completions offer files and folders
-// where the name says so, and the words of {a,b} as CLI::IsMember writes them.
+// The types of option values as help shows them. Completions offer files for kFile and folders for
+// kFolder, and the words of {a,b} as CLI::IsMember writes them.
 constexpr const char* kFile = "FILE";
 constexpr const char* kFolder = "FOLDER";
-constexpr const char* kPaths = "PATHS";  // several, ':' between them
+constexpr const char* kPaths = "PATHS";  // several paths, separated by ':'
 constexpr const char* kBlockSize = "RxC";
 
-// "AxB" around a separator; without one both are A. Throws Error{kInvalidArgument} that names
-// `what`.
+// Parses "AxB" with the given separator. Without a separator both numbers are A. Throws
+// Error{kInvalidArgument} that names `what`.
 std::pair<std::int64_t, std::int64_t> two_numbers(const std::string& text, char separator,
                                                   std::string_view what);
 
-// A time: takes "10m", "90s", "1.5h", "30d" or "300", and gives the option the seconds.
+// Accepts a duration such as "10m", "90s", "1.5h", "30d" or "300", and replaces it by its seconds.
 CLI::Validator duration();
 
 }  // namespace annulus::program

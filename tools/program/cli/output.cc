@@ -147,7 +147,8 @@ bool Progress::due() {
   return true;
 }
 
-// A line that is longer than the terminal is wide would wrap, and each renewal leave one behind.
+// A line wider than the terminal would wrap, and each update would leave a line behind. So it is
+// cut.
 void Progress::show(std::string text) {
   struct winsize size = {};
   if (terminal_ && ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PROGRAM_CLI_OUTPUT_H_
 #define ANNULUS_PROGRAM_CLI_OUTPUT_H_
 
-// How verbs speak: results as aligned lines or as one JSON object on stdout, progress on stderr.
+// The output of verbs: results on stdout as aligned lines or as one JSON object, progress on
+// stderr.
 
 #include <chrono>
 #include <condition_variable>
@@ -18,52 +19,53 @@ namespace annulus::program {
 
 void print_json(const base::Json& json);
 
-// "name       text"
+// Prints "name       text".
 void print_line(std::string_view name, std::string_view text);
 
-// What a file states about itself, or is called, for a terminal.
+// A text or name from a file, made safe for a terminal.
 std::string printable(std::string text);
 
-// A message that may quote what a file holds, for a terminal, which would obey control characters:
-// '?' stands for each. Other letters stay, as in the names of files. Ends of lines become blanks,
-// or stay where a message has many, as a compiler's does.
+// Prepares a message for a terminal. A message may quote a file, and a terminal would obey control
+// characters, so each of them becomes '?'. Non-ASCII letters stay, since names of files may have
+// them. Line breaks become blanks with kOne. With kMany they stay, as a compiler's message has
+// several lines.
 enum class Lines { kOne, kMany };
 std::string without_control(std::string_view text, Lines lines);
 // Writes a message of the library's log to stderr.
 void print_log(std::string_view text);
 
-// Numbers for JSON, which has no infinity: those become null.
+// A number for JSON. JSON has no infinity, so a number that is not finite becomes null.
 base::Json number(double value);
 
-// Of at least one value.
+// The median. Requires: at least one value.
 double median(std::vector<double> values);
 
-// "counters", null on a GPU, and "faults".
+// Adds "counters", which is null on a GPU, and "faults".
 void add_counters(const DeviceInfo& device, const Counters& counters, base::Json* json);
-// Those that are not 0.
+// The counters that are not 0, as text.
 std::string counters_text(const Counters& counters);
 
-// The median of times, and what they are times of.
+// The median of the times with its unit, and the meaning of the times on this device.
 std::string time_text(const DeviceInfo& device, const std::vector<double>& millis, int launches);
 const char* time_meaning(const DeviceInfo& device);
-// Seconds of this machine. `check` is null where nothing was checked.
+// The times of the steps, in seconds of host time. `check` is null if nothing was checked.
 std::string took_text(double plan, double run, const double* check);
 std::string device_text(const DeviceInfo& device);
 
 base::Json problem_json(const Problem& problem);
-std::string dims_text(std::int64_t dim_qk, std::int64_t dim_v);  // "128", or "192/128"
+std::string dims_text(std::int64_t dim_qk, std::int64_t dim_v);  // "128" or "192/128"
 std::string problem_text(const Problem& problem);
 
-// A line on stderr that is renewed in place, from the first second on. A pipe or a file gets one
-// line every ten seconds instead.
+// A line on stderr that is updated in place and first appears after one second. If stderr is not a
+// terminal, a new line is printed every ten seconds instead.
 class Progress {
  public:
   explicit Progress(std::string what);
   ~Progress();  // clears the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void update(double share);          // negative: not known
-  void say(const std::string& text);  // how far it is, in words
+  void update(double share);          // negative: the share is unknown
+  void say(const std::string& text);  // shows a text instead of a share
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -76,8 +78,8 @@ class Progress {
   bool any_ = false;
 };
 
-// A line on the terminal that a thread of its own keeps up to date, for a call that does not report
-// how far it is.
+// A line on the terminal for a call that does not report its progress. A separate thread updates
+// the line.
 class Waiting {
  public:
   explicit Waiting(std::string what);

@@ -13,7 +13,7 @@ void check_is_new(std::string_view option, const std::string& output,
   for (const std::string& path : read) {
     const std::string file = path.starts_with('@') ? path.substr(1) : path;
     std::error_code error;
-    // By device and inode, as two names may be one file.
+    // equivalent() compares device and inode, since two names may be one file.
     if (file.empty()) continue;
     if (output != file && !std::filesystem::equivalent(output, file, error)) continue;
     base::fail(ErrorCode::kInvalidArgument,

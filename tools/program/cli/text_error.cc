@@ -11,7 +11,7 @@
 namespace annulus::program {
 namespace {
 
-// From 0; nothing where the error names no column of the text.
+// The column, from 0. Nothing if the error does not name a column of the text.
 std::optional<std::size_t> column_of(std::string_view error, std::size_t length) {
   constexpr std::string_view kBegin = "column ";
   if (!error.starts_with(kBegin)) return {};
@@ -19,13 +19,13 @@ std::optional<std::size_t> column_of(std::string_view error, std::size_t length)
   const char* const last = error.data() + error.size();
   const auto [end, failed] = std::from_chars(error.data() + kBegin.size(), last, column);
   if (failed != std::errc() || end == last || (*end != ':' && *end != ' ')) return {};
-  // The end of the text has a column too.
+  // The position after the last character is a column too.
   if (column < 1 || column > length + 1) return {};
   return column - 1;
 }
 
 std::string excerpt(std::string_view text, std::size_t column) {
-  // A line of a terminal, with the place in its middle where both sides are cut.
+  // The width of a terminal line. If the text is cut on both sides, the place is in the middle.
   constexpr std::size_t kWidth = 72;
   std::size_t first = column > kWidth / 2 ? column - kWidth / 2 : 0;
   if (text.size() <= kWidth) first = 0;

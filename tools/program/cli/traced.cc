@@ -10,7 +10,7 @@ namespace annulus::program {
 
 Exit traced(const DeviceArguments& arguments, const std::function<Exit()>& verb) {
   if (arguments.trace.empty()) return verb();
-  // So that no file of operands, patterns or tuned results is lost by a slip.
+  // A mistyped path must not overwrite a file of operands, patterns or tuned results.
   if (!arguments.trace.ends_with(".json")) {
     base::fail(ErrorCode::kInvalidArgument,
                "--trace is '{}', but the output is JSON; name it .json", arguments.trace);
@@ -25,7 +25,7 @@ Exit traced(const DeviceArguments& arguments, const std::function<Exit()>& verb)
     try {
       write_trace(arguments.trace);
     } catch (const std::exception&) {
-      // Why the verb failed matters more than that nothing can be written now.
+      // The error of the verb matters more than the error of writing the trace.
     }
     throw;
   }

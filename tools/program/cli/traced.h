@@ -8,9 +8,9 @@
 
 namespace annulus::program {
 
-// Carries out a verb, and writes what the process did to the file of --trace, where that is given,
-// also when the verb ended with an error. Throws what the verb throws, Error{kInvalidArgument,
-// kFile} for the file.
+// Runs a verb. If --trace is given, writes a trace of the process to its file, even if the verb
+// ended with an error. Throws what the verb throws, and Error{kInvalidArgument, kFile} for the
+// file.
 Exit traced(const DeviceArguments& arguments, const std::function<Exit()>& verb);
 
 }  // namespace annulus::program

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_CLI_VERB_H_
 #define ANNULUS_PROGRAM_CLI_VERB_H_
 
-// The record of a verb. The file of a verb defines it, and verbs.def lists it.
+// The record of a verb. The source file of each verb defines a record, and verbs.def lists it.
 
 #include <functional>
 #include <memory>
@@ -18,11 +18,11 @@ class App;
 namespace annulus::program {
 
 struct Verb {
-  std::string_view name;  // "tuned list": a verb below `tuned`
+  std::string_view name;  // "tuned list" is a verb below `tuned`
   std::string_view help;
-  std::vector<std::string_view> examples;  // command lines that show what it is for
-  // Adds the options to `app`, and returns the function that carries the verb out after they were
-  // parsed. The function prints the results to stdout and throws Error.
+  std::vector<std::string_view> examples;  // command lines that show typical uses
+  // Adds the options to `app`, and returns the function that runs the verb once the options are
+  // parsed. That function prints the results to stdout and throws Error.
   std::function<Exit()> (*add)(CLI::App& app);
 };
 
@@ -30,8 +30,8 @@ struct Verb {
 #define GROUP(name, help)
 #include "program/cli/verbs.def"
 
-// A function for Verb::add. The options fill in `Arguments`; a verb with the options of a device is
-// traced if --trace is given.
+// A function for Verb::add. Parsing the options fills `Arguments`. A verb with the options of a
+// device is traced if --trace is given.
 template <typename Arguments, void (*add_options)(CLI::App& app, Arguments* arguments),
           Exit (*call)(const Arguments& arguments)>
 std::function<Exit()> add_verb(CLI::App& app) {

@@ -1,4 +1,5 @@
-// Completion for zsh: as that for bash, with what verbs and options are for beside them.
+// Completion for zsh. It is like the completion for bash, but also shows the help of verbs and
+// options.
 #include <fmt/format.h>
 
 #include "program/cli/completion.h"
@@ -48,7 +49,7 @@ std::string zsh_action(const Offer& offer) {
   return fmt::format("compadd -- {}; ", fmt::join(offer.words, " "));
 }
 
-// "name:help" in quotes of the shell.
+// "name:help", quoted for the shell.
 std::string described(const std::string& name, const std::string& help) {
   std::string quoted;
   for (const char c : help) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
