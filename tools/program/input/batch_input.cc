@@ -17,7 +17,7 @@
 namespace annulus::program {
 namespace {
 
-// A list of requests as text, read from its beginning.
+// Parses a list of requests from its beginning.
 class RequestReader {
  public:
   explicit RequestReader(std::string_view text) : text_(text) {}
@@ -139,7 +139,7 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
   }
   ProblemArguments shape = arguments;
   shape.k0.reset();
-  shape.pattern = "dense";  // the pattern is for the lengths of the requests
+  shape.pattern = "dense";  // the pattern is parsed below, as it is for the lengths of the requests
   const Problem one = make_shape(shape, carry);
   BatchProblem& problem = input.problem;
   problem.heads = one.heads;
@@ -167,7 +167,7 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
                    .seed = arguments.seed};
   if (batch.most.requests != 0) {
     problem.most = batch.most;
-    // One query of each request, as where each is a sequence that grows.
+    // The default is one query for each request, as when every request decodes one token.
     if (problem.most.rows == 0) problem.most.rows = problem.most.requests;
   } else {
     problem.most = bounds_of(input.requests);
@@ -198,7 +198,8 @@ BatchInput make_batch(const ProblemArguments& arguments, const BatchArguments& b
 void check_host_memory(const BatchInput& input) {
   const BatchProblem& problem = input.problem;
   const double q = static_cast<double>(problem.most.rows * problem.heads);
-  // A request's last page may have one row of it, and a quarter of all pages belongs to nobody.
+  // The last page of a request may hold only one row, and a quarter of all pages belongs to no
+  // request.
   const bool slabs = problem.page_rows == 0 && input.placing.slabs;
   double places = 0;
   for (const Request& request : input.requests) {

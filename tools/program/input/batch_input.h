@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_INPUT_BATCH_INPUT_H_
 #define ANNULUS_PROGRAM_INPUT_BATCH_INPUT_H_
 
-// From what the command line says of a batch of requests to the batch.
+// Makes a batch of requests from the options of the command line.
 
 #include <string>
 #include <string_view>
@@ -15,24 +15,26 @@
 
 namespace annulus::program {
 
-constexpr std::int64_t kMostRequests = 65535;  // as BatchBounds has it
+constexpr std::int64_t kMostRequests = 65535;  // the limit of BatchBounds::requests
 
 struct BatchInput {
-  BatchProblem problem;  // whose bounds hold the requests exactly, unless bounds were given
-  std::vector<Request> requests;  // may be none where bounds were given
+  // If no bounds were given, its bounds are exactly the bounds of the requests.
+  BatchProblem problem;
+  std::vector<Request> requests;  // may be empty if bounds were given
   Placing placing;
   BatchOptions options;
   std::string origin;  // "random, seed 0; pages of 16 rows by a table"
 
-  std::int64_t queries() const;  // of all requests
+  std::int64_t queries() const;  // the sum over all requests
   std::int64_t keys() const;
-  // What tune_batch() measures: requests without queries or keys take no time.
+  // The step that tune_batch() measures. It leaves out requests without queries or keys, which take
+  // no time.
   std::vector<StepRequests> step() const;
 };
 
-// "1/4096 x 8, 1/77, 512/2048": queries / keys of each request, and how many of them there are.
-// Throws Error{kParse} with the column of what is none, and Error{kInvalidArgument} for numbers out
-// of range.
+// Parses "1/4096 x 8, 1/77, 512/2048": the queries and the keys of a request, and the number of
+// such requests. Throws Error{kParse} with the column where the text is not such a list, and
+// Error{kInvalidArgument} for a number that is out of range.
 std::vector<Request> parse_requests(std::string_view text);
 
 // `carry` is as that of make_shape. Throws Error{kInvalidArgument} where options were given that
@@ -40,10 +42,10 @@ std::vector<Request> parse_requests(std::string_view text);
 BatchInput make_batch(const ProblemArguments& problem, const BatchArguments& batch,
                       const std::string& carry = "none");
 
-// As of a problem; for operands of requests, and their places.
+// Like check_host_memory() for a problem, with the operands of the requests at their places.
 void check_host_memory(const BatchInput& input);
 
-// Says on stderr where that takes long.
+// Plans the batch. If that takes long, a line on stderr shows it.
 BatchPlan plan_of(const Device& device, const BatchInput& input, std::int64_t max_work);
 
 base::Json batch_json(const BatchInput& input);

@@ -14,14 +14,16 @@ namespace annulus::program {
 namespace {
 
 constexpr std::uint16_t kNan = 0x7fff;
-constexpr std::uint16_t kUnwritten = 0x7f7f;  // two of them are a float that is NaN, too
-constexpr std::int32_t kUnused = std::numeric_limits<std::int32_t>::min();  // of a table
+constexpr std::uint16_t kUnwritten = 0x7f7f;  // two of them are a NaN as a float too
+// Marks an unused entry of a table.
+constexpr std::int32_t kUnused = std::numeric_limits<std::int32_t>::min();
 
 std::size_t size(std::int64_t a, std::int64_t b = 1, std::int64_t c = 1) {
   return static_cast<std::size_t>(a * b * c);
 }
 
-// What device memory of 16-bit elements is to hold, and which of them are anybody's.
+// The contents of device memory of 16-bit elements, with a mark on the elements that a request
+// owns.
 class Image {
  public:
   explicit Image(std::size_t elements) : bits_(elements, kNan), owned_(elements, false) {}
@@ -30,7 +32,7 @@ class Image {
     std::copy_n(values, count, bits_.begin() + at);
     std::fill_n(owned_.begin() + at, count, true);
   }
-  // Copies what is owned, or with `nan` everything, to memory of as many elements.
+  // Allocates memory for all elements. Copies the owned elements into it, or all elements if `nan`.
   DeviceMemory on(const Device& device, bool nan) const {
     DeviceMemory memory = device.allocate(bits_.size() * 2);
     const auto copy = [&](std::size_t begin, std::size_t end) {
@@ -55,7 +57,8 @@ class Image {
   std::vector<bool> owned_;
 };
 
-// [H, queries, width] as [queries, H, width]: the oracle has states by head, a batch by row.
+// Turns [H, queries, width] into [queries, H, width]. The oracle stores states by head, and a batch
+// stores them by row.
 std::vector<float> by_row(const std::vector<float>& values, std::int64_t heads,
                           std::int64_t queries, std::int64_t width) {
   std::vector<float> rows(values.size());
@@ -68,11 +71,11 @@ std::vector<float> by_row(const std::vector<float>& values, std::int64_t heads,
   return rows;
 }
 
-// Names of the pages of each request. Without pages each name is a row, and those of a request
-// follow one another.
+// The numbers of the pages of each request. Without pages each number is a row, and the rows of a
+// request are consecutive.
 using Names = std::vector<std::vector<std::int32_t>>;
 
-// All names of a pool, in a random order where there is one.
+// All page numbers of a pool, in random order unless `random` is null.
 std::vector<std::int32_t> names_of(std::int64_t pages, base::Random* random) {
   std::vector<std::int32_t> names(size(pages));
   std::iota(names.begin(), names.end(), 0);
@@ -82,8 +85,8 @@ std::vector<std::int32_t> names_of(std::int64_t pages, base::Random* random) {
   return names;
 }
 
-// Gives each request as many as `own` says: one's behind another's and behind one that nobody has,
-// or with `slab` above 0 from that multiple of it on.
+// Gives request r own[r] page numbers of `names`. With `slab` 0 the requests follow one another,
+// after one page that no request owns. Otherwise request r begins at r * slab.
 Names deal(const std::vector<std::int64_t>& own, std::int64_t slab,
            const std::vector<std::int32_t>& names) {
   Names dealt;
@@ -95,12 +98,12 @@ Names deal(const std::vector<std::int64_t>& own, std::int64_t slab,
   return dealt;
 }
 
-// The request's key that is number `number` of those that the rank holds.
+// The index in the request of the key at index `number` among the keys that the rank holds.
 std::int64_t key_of(const KeyInterleave& of, std::int64_t number) {
   return (number / of.block * of.ranks + of.rank) * of.block + number % of.block;
 }
 
-// Of K or V in a tensor of its own.
+// The strides of K or V in a separate tensor.
 BatchStrides strides_of(const BatchProblem& problem, std::int64_t dim, bool heads_first) {
   const std::int64_t row = problem.kv_heads * dim;
   if (problem.page_rows == 0) return {problem.most.keys_of_one * row, row, dim};
@@ -146,7 +149,7 @@ void* BatchStep::keep(DeviceMemory memory) {
   return memory_.back().data();
 }
 
-// Wrong numbers look like pages or lengths, and are none of the request's.
+// Unused entries become numbers that look like pages or lengths, but that no request owns.
 const std::int32_t* BatchStep::put(std::vector<std::int32_t> values) {
   DeviceMemory memory = device_.allocate(values.size() * 4);
   if (placing_.nan) {
@@ -168,7 +171,7 @@ const std::int32_t* BatchStep::put(std::vector<std::int32_t> values) {
   return static_cast<const std::int32_t*>(keep(std::move(memory)));
 }
 
-// Lists in no order, with entries that are none anywhere between.
+// The entries of a list are in random order, with unused entries (-1) in between.
 void BatchStep::place_blocks() {
   const BatchProblem& problem = plan_.problem();
   base::Random random(placing_.seed + 77);
@@ -188,7 +191,7 @@ void BatchStep::place_blocks() {
   metadata_.blocks = put(std::move(entries));
 }
 
-// Rows of nobody have ends and bits of nobody.
+// Rows that no request owns have unused entries as ends and bits.
 void BatchStep::place_limits() {
   const std::int64_t rows = std::max<std::int64_t>(rows_, 1);
   std::vector<std::int32_t> row_end(size(rows), kUnused);
@@ -259,7 +262,7 @@ void BatchStep::place_rows() {
   }
   if (problem.want_lse) {
     operands_.lse = nan_floats(1);
-    // Both orders are in use.
+    // Engines use both orders.
     operands_.lse_strides =
         placing.seed % 2 == 0 ? RowStrides{problem.heads, 1} : RowStrides{1, rows};
   }
@@ -307,7 +310,7 @@ void BatchStep::place_keys() {
   const Names k_names = deal(own, slabs ? slab : 0, names_of(pages, paged ? &random : nullptr));
   const Names v_names = own_tables ? deal(own, 0, names_of(pages, &random)) : k_names;
 
-  // K and V in one tensor alternate page by page.
+  // If K and V share one tensor, their pages alternate.
   operands_.k_strides = strides_of(problem, problem.dim_qk, placing_.heads_first);
   operands_.v_strides = strides_of(problem, problem.dim_v, placing_.heads_first);
   const bool together = placing_.together && paged && !own_tables;
@@ -402,7 +405,7 @@ std::vector<RequestAnswer> BatchStep::answers(bool* untouched) const {
     if (problem.carry_out) continue;
     answer.o.assign(o.begin() + q_begin_[r] * width, o.begin() + (q_begin_[r] + queries) * width);
   }
-  // Rows of nobody keep what they were filled with.
+  // Rows that no request owns must still hold the value with which they were filled.
   *untouched = true;
   for (std::int64_t row = 0; row < rows_ && !problem.carry_out; ++row) {
     if (owned[size(row)]) continue;

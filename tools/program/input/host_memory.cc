@@ -18,7 +18,8 @@ void check_host_memory(const Problem& problem) {
 }
 
 void check_host_memory(double inputs, double output, const char* advice) {
-  // Two bytes each here and on the device, eight for the oracle's answer.
+  // Each element takes two bytes on the host and two on the simulated device. The oracle's answer
+  // takes eight.
   const double needed = 4 * (inputs + output) + 8 * output;
   const double there =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));

@@ -5,10 +5,12 @@
 
 namespace annulus::program {
 
-// Throws Error{kUnsupported} where the operands, their copy on a simulated device and the oracle's
-// working memory are more than this machine has: asking for it would end the process instead.
+// Throws Error{kUnsupported} if this machine has too little memory for the operands, their copy on
+// a simulated device and the oracle's working memory. Without this check the allocation would end
+// the process.
 void check_host_memory(const Problem& problem);
-// The same of elements of inputs and of the output. `advice` says what to use less of.
+// The same check for numbers of elements of the inputs and of the output. `advice` names what the
+// user should reduce.
 void check_host_memory(double inputs, double output, const char* advice);
 
 }  // namespace annulus::program

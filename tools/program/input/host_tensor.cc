@@ -58,7 +58,7 @@ const TensorView& find(const base::Safetensors& file, const std::string& path, c
   return view;
 }
 
-// Counts in *overflowed the finite values that `dtype` has no number for.
+// Converts to `dtype`. *overflowed counts the finite values that become infinite in `dtype`.
 HostTensor convert(const TensorView& view, Order order, Dtype dtype, std::int64_t* overflowed) {
   const bool bshd = order == Order::kBshd;
   HostTensor tensor = make_tensor(view.shape[0], view.shape[bshd ? 1 : 2], view.shape[bshd ? 2 : 1],
@@ -79,17 +79,17 @@ HostTensor convert(const TensorView& view, Order order, Dtype dtype, std::int64_
   return tensor;
 }
 
-// "F16", or "F16, BF16 and F32" where q, k and v differ.
+// "F16", or "F16, BF16 and F32" if the dtypes of q, k and v differ.
 std::string stored_text(const TensorView& q, const TensorView& k, const TensorView& v) {
   if (q.type == k.type && q.type == v.type) return base::to_string(q.type);
   return fmt::format("{}, {} and {}", base::to_string(q.type), base::to_string(k.type),
                      base::to_string(v.type));
 }
 
-// NumPy's own files would only be called damaged.
+// Without this check, a file of NumPy would only be reported as damaged.
 void check_is_not_numpy(base::FileSystem& files, const std::string& path) {
   const int file = files.open(base::kHere, path, O_RDONLY | O_NONBLOCK, 0);
-  if (file < 0) return;  // reading says what is wrong
+  if (file < 0) return;  // the later read reports the error
   char begin[6] = {};
   const std::int64_t count = files.read(file, begin, sizeof(begin));
   files.close(file);
@@ -130,7 +130,7 @@ HostTensor quantise(const HostTensor& tensor, Dtype dtype, std::int64_t rows) {
   const std::int64_t block = rows == 0 ? std::max<std::int64_t>(tensor.rows, 1) : rows;
   for (std::int64_t b = 0; b < tensor.batch; ++b) {
     for (std::int64_t head = 0; head < tensor.heads; ++head) {
-      // One scale of a head even where it has no rows.
+      // A head without rows has one scale as well.
       for (std::int64_t first = 0; first < tensor.rows || (rows == 0 && first == 0);
            first += block) {
         const auto each = [&](auto&& visit) {
@@ -178,7 +178,7 @@ LoadedTensors load_tensors(const std::string& path, Order order, Dtype convert_t
                "one (--layout)?",
                path, name, order_text(order), a, b, what);
   };
-  // One batch of K and V may serve all of Q.
+  // K and V with one batch serve all batches of Q.
   const bool shared = loaded.q.batch > 1 && loaded.k.batch == 1 && loaded.v.batch == 1;
   loaded.k.is_shared = loaded.v.is_shared = shared;
   if (!shared) {

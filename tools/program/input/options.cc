@@ -52,7 +52,7 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
              "of the model: random patterns differ from layer to layer");
 }
 
-// Options of a problem that a batch of requests does not have, and why.
+// The options of a problem that a batch of requests does not accept, with the reasons.
 struct RefusedOption {
   const char* name;
   const char* reason;
@@ -75,7 +75,7 @@ constexpr RefusedOption kNotOfBatches[] = {
     {"--max-blocks", "requests list their blocks: --block-keys and --most-blocks"},
 };
 
-// And options that a batch alone has.
+// The options that only a batch accepts.
 constexpr const char* kOfBatches[] = {"--page", "--table", "--part-keys", "--kv-dtype"};
 
 void check_batch_options(const CLI::App& app, BatchArguments* to) {
@@ -141,7 +141,7 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
   app.add_option("--layout", to->layout, "order of the tensors: bshd or bhsd; default: bshd")
       ->check(CLI::IsMember({"bshd", "bhsd"}));
   add_number(app, "--seed", &to->seed, "of random operands");
-  // Sizes are the file's, and an option that says others must not be passed over in silence.
+  // The file determines the sizes, so an option with another size is an error.
   CLI::Option* input =
       app.add_option("--input,-i", to->input, "safetensors file with q, k and v")->type_name(kFile);
   for (const char* name :
@@ -185,11 +185,12 @@ void add_batch(CLI::App& app, BatchArguments* to) {
 
 void add_bounds(CLI::App& app, BatchArguments* to) {
   CLI::Option* requests = app.get_option("--requests");
-  CLI::Option* bounds = add_number(app, "--most-requests", &to->most.requests,
-                                   "a batch of up to this many requests in place of one problem; "
-                                   "--requests with it are a step that is measured")
-                            // A 0 would be no batch at all.
-                            ->check(CLI::Range(std::int64_t{1}, kMostRequests));
+  CLI::Option* bounds =
+      add_number(app, "--most-requests", &to->most.requests,
+                 "a batch of up to so many requests in place of one problem; --requests beside it "
+                 "are a step that is measured")
+          // 0 would mean that there is no batch.
+          ->check(CLI::Range(std::int64_t{1}, kMostRequests));
   add_number(app, "--most-queries", &to->most.rows,
              "of all requests together; default: as --most-requests")
       ->needs(bounds);
@@ -214,7 +215,8 @@ void add_bounds(CLI::App& app, BatchArguments* to) {
                  "16/4/1")
       ->type_name("BLOCK/RANKS/RANK")
       ->needs(bounds);
-  // What a batch of requests has, one of bounds has too; check_batch_options says who has it not.
+  // These options also go with bounds, so their dependence on --requests is removed.
+  // check_batch_options() reports one that is given with neither.
   for (const char* name : kOfBatches) app.get_option(name)->remove_needs(requests);
 }
 

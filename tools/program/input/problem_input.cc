@@ -25,7 +25,7 @@ double parse_number(const std::string& text, std::string_view what) {
   return value;
 }
 
-// Sizes, where no file gives them.
+// Sets the sizes of the problem from the options, if there is no file.
 void take_shape(const ProblemArguments& arguments, Problem* problem) {
   problem->batch = arguments.batch;
   problem->heads = arguments.heads;
@@ -72,8 +72,8 @@ void take_dtype(const ProblemArguments& arguments, Problem* problem) {
   problem->scale_blocks = {rows, rows, rows};
 }
 
-// Operands and their sizes from the input file; e4m3 is made of `made_as` later. Returns the dtype
-// that they have.
+// Reads the operands and their sizes from the input file. If the problem is in e4m3, the operands
+// are converted to e4m3 later. Returns the dtype of the operands.
 Dtype take_file(const ProblemArguments& arguments, Dtype made_as, ProblemInput* input) {
   Problem& problem = input->problem;
   const bool float8 = problem.dtype == Dtype::kFloat8E4M3;
@@ -98,7 +98,7 @@ Dtype take_file(const ProblemArguments& arguments, Dtype made_as, ProblemInput* 
     input->origin += fmt::format(", {} finite values became infinite in {}", loaded.overflowed,
                                  to_string(loaded.dtype));
   }
-  // More heads than keys: the other order, most likely.
+  // If there are more heads than keys, the file probably has the other order.
   if (arguments.layout.empty() && input->k.heads > input->k.rows && input->k.rows > 0) {
     input->origin += fmt::format(
         "; K has {} heads of {} rows: if the file is [B, H, S, D], give --layout bhsd, else "
@@ -108,7 +108,7 @@ Dtype take_file(const ProblemArguments& arguments, Dtype made_as, ProblemInput* 
   return loaded.dtype;
 }
 
-// Random operands of a valid problem.
+// Makes random operands for a valid problem.
 void make_operands(std::int64_t kv_batch, std::uint64_t seed, Dtype dtype, ProblemInput* input) {
   const Problem& problem = input->problem;
   const Order order = input->order;
@@ -138,7 +138,7 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands,
   input.order = arguments.layout == "bhsd" ? Order::kBhsd : Order::kBshd;
   take_dtype(arguments, &problem);
   const bool float8 = problem.dtype == Dtype::kFloat8E4M3;
-  // What e4m3 is made from.
+  // The dtype from which e4m3 is converted.
   Dtype made_as = float8 ? Dtype::kBfloat16 : problem.dtype;
   if (!arguments.input.empty()) {
     made_as = take_file(arguments, made_as, &input);

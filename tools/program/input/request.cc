@@ -19,7 +19,7 @@ void add_normal(std::int64_t count, Dtype dtype, base::Random& random,
   }
 }
 
-// A state as a run over other keys may have left it; some rows have seen none.
+// A random state, as a run over other keys may have left it. Some rows have seen no keys.
 HostState random_state(std::int64_t rows, std::int64_t dim_v, base::Random& random) {
   HostState state = HostState::empty(rows, dim_v);
   for (float& x : state.acc) x = random.normal();
@@ -72,7 +72,7 @@ std::vector<std::vector<std::int32_t>> blocks_of(const BatchProblem& problem,
 
 namespace {
 
-// What the lists of blocks let a request see.
+// The keys that the lists of blocks show to a request, as a pattern.
 Pattern listed_keys(const BatchProblem& problem, const Request& request) {
   std::vector<Pattern> of_heads;
   for (const std::vector<std::int32_t>& list : blocks_of(problem, request)) {
@@ -102,7 +102,8 @@ RowLimits limits_of(const Request& request) {
     limits.row_end.push_back(static_cast<std::int32_t>(end));
     std::uint64_t bits = ~std::uint64_t{0};
     if (is_tree) {
-      // What is older than the drafts, or what the parent sees; and the row itself.
+      // A row sees what its parent sees, and itself. A row without a parent sees all keys older
+      // than the drafts, and itself.
       const auto parent =
           static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(row + 1))) - 1;
       bits =
@@ -116,7 +117,7 @@ RowLimits limits_of(const Request& request) {
 
 namespace {
 
-// What their limits let the rows of a request see.
+// The keys that the limits of a request's rows show to these rows, as a pattern.
 Pattern limited_keys(const Request& request) {
   const RowLimits limits = limits_of(request);
   const std::int64_t first_q = request.position + request.keys - request.queries;
@@ -128,7 +129,7 @@ Pattern limited_keys(const Request& request) {
     for (int i = 0; i < 64; ++i) {
       if ((bits >> i & 1) == 0) continue;
       const std::int64_t key = request.position + request.keys - 1 - i;
-      int more = 0;  // of older keys behind it
+      int more = 0;  // the number of older keys directly next to this one
       while (i + 1 < 64 && (bits >> (i + 1) & 1) != 0) ++i, ++more;
       of_row = of_row | keys(key - more, key + 1);
     }

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kMaxBytes = 8 << 20;
 constexpr std::size_t kMaxShapes = 10'000;
 
-// A few minutes on a simulated device.
+// Tuning these takes a few minutes on a simulated device.
 constexpr char kSmall[] = R"shapes(
 --heads 12 --seq 512 --dim 32 --pattern dense
 --heads 12 --seq 512 --dim 32 --pattern "window(63,63) | global(16)"
@@ -30,7 +30,7 @@ constexpr char kSmall[] = R"shapes(
 --heads 8 --kv-heads 1 --seq 1 --seq-k 4096 --dim 128 --pattern causal
 )shapes";
 
-// What language models of today ask for: prefill at several lengths, a window, a ring's step, and
+// Shapes of current language models: prefill at several lengths, a window, a step of a ring, and
 // one new token.
 constexpr char kCommon[] = R"shapes(
 --heads 32 --kv-heads 8 --seq 1024 --dim 128 --pattern causal
@@ -49,7 +49,7 @@ constexpr char kCommon[] = R"shapes(
 --batch 32 --heads 32 --kv-heads 8 --seq 1 --seq-k 4096 --dim 128 --pattern causal
 )shapes";
 
-// The options of a line of a file of shapes.
+// The options on a line of a file of shapes.
 struct ShapeLine {
   ProblemArguments shape;
   BatchArguments batch;
@@ -63,7 +63,7 @@ ShapeLine parse_line(const std::string& line) {
   ShapeLine read;
   add_shape_options(app, &read.shape, &read.carry);
   app.add_option("--config", read.shape.config);
-  // A search does not ask for these, and a plan would refuse numbers below 0.
+  // A search does not use these options, and a plan would reject numbers below 0.
   const auto add_from_0 = [&]<typename T>(const char* name, T* to) {
     add_number(app, name, to, "")->check(CLI::Range(T{0}, std::numeric_limits<T>::max()));
   };
@@ -73,7 +73,7 @@ ShapeLine parse_line(const std::string& line) {
   add_batch(app, &read.batch);
   add_bounds(app, &read.batch);
   std::vector<std::string> words = words_of(line);
-  std::ranges::reverse(words);  // as CLI11 takes them
+  std::ranges::reverse(words);  // CLI11 expects the last word first
   try {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
@@ -162,7 +162,7 @@ std::vector<std::string> words_of(std::string_view line) {
   for (std::size_t at = line.find_first_not_of(kSpace); at != line.npos;
        at = line.find_first_not_of(kSpace, at)) {
     std::string& word = words.emplace_back();
-    // Quotes elsewhere are characters of the word, as in blocks("file").
+    // Quotes inside a word are characters of the word, as in blocks("file").
     while (at < line.size() && !is_one_of(kSpace, at)) {
       const bool opens = is_one_of(kQuotes, at) &&
                          (word.empty() || (word.starts_with("--") && word.ends_with('=')));
@@ -203,7 +203,7 @@ void read_shape_lines(const std::string& name,
     const std::vector<std::byte> bytes = base::read_file(files, name, kMaxBytes);
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  // In a log, which nobody wrote by hand, a damaged line costs only itself.
+  // A program wrote the log, so a damaged line is left out and the other lines are still read.
   const bool is_log = text.starts_with("# annulus shapes");
   std::size_t shapes = 0;
   int number = 0;
@@ -215,7 +215,7 @@ void read_shape_lines(const std::string& name,
     const std::size_t first = line.find_first_not_of(" \t\r");
     if (first == std::string::npos || line[first] == '#') continue;
     if (line.back() == '\r') line.pop_back();
-    // Messages that quote the line would end there.
+    // A message that quotes the line would be cut at the zero byte.
     if (const std::size_t zero = line.find('\0'); zero != line.npos) {
       base::fail(ErrorCode::kInvalidFile,
                  "{}, line {}: column {} has a zero byte; a file of shapes is text", name, number,

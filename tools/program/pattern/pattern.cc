@@ -1,4 +1,5 @@
-// annulus pattern: what patterns are made of, and block layouts. Nothing here needs a device.
+// annulus pattern: shows the leaves of patterns, and makes, draws and converts block layouts. No
+// verb here needs a device.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -19,29 +20,29 @@
 namespace annulus::program {
 namespace {
 
-// Where a layout comes from: a pattern and sizes, or a file.
+// The source of a layout, which is a pattern with sizes or a file, and the options of all verbs.
 struct PatternArguments {
   std::string pattern;
   std::string input;
   std::string from = "layout";        // the input's format
-  std::optional<std::int64_t> seq;    // not given: what a file says, or 1024
-  std::optional<std::int64_t> seq_k;  // not given: as seq
-  std::optional<std::int64_t> heads;  // not given: what a file says, or as many as differ
+  std::optional<std::int64_t> seq;    // not given: the file's, or 1024
+  std::optional<std::int64_t> seq_k;  // not given: equal to seq
+  std::optional<std::int64_t> heads;  // not given: the file's, or the number of distinct heads
   std::string block;                  // "128x128"
 
   std::int64_t head = 0;   // draw
   std::int64_t cells = 0;  // draw
-  std::string svg;         // draw: to this file
+  std::string svg;         // draw: the SVG file to write
   int layers = 0;          // stats
   std::string other;       // diff: the second file
   std::int64_t lines = 100;
   std::string output;  // export, import
   std::string to = "layout";
-  std::int64_t max_work = kDefaultWorkSteps;  // of the whole verb, as WorkLimit::steps
+  std::int64_t max_work = kDefaultWorkSteps;  // for the whole verb, as WorkLimit::steps
   bool json = false;
 };
 
-// The sizes that were given; others are 0.
+// The given sizes. Sizes that were not given are 0.
 LayoutSizes sizes_of(const PatternArguments& arguments) {
   LayoutSizes sizes = {0, 0, arguments.seq.value_or(0), arguments.seq_k.value_or(0),
                        arguments.heads.value_or(0)};
@@ -57,10 +58,11 @@ LayoutSizes sizes_of(const PatternArguments& arguments) {
   return sizes;
 }
 
-// How many heads of a pattern differ, so that none of them is passed over in silence.
+// The number of distinct heads of a pattern, so that the layout has all of them.
 std::int64_t distinct_heads(const Pattern& pattern) {
   if (pattern.heads() > 1) return pattern.heads();
-  // More are drawn at random for each head, and would be made for heads that nobody has.
+  // If there are more, the pattern is random for every head, and the layout would have heads that
+  // the user does not need.
   constexpr std::int64_t kMost = 1024;
   const std::int64_t heads = pattern.distinct_heads(kMost + 1);
   if (heads > kMost) {
@@ -70,7 +72,7 @@ std::int64_t distinct_heads(const Pattern& pattern) {
   return heads;
 }
 
-// The sizes of a layout that is made of a pattern.
+// The sizes for a layout that is made from a pattern.
 LayoutSizes full_sizes(const PatternArguments& arguments, const Pattern& pattern) {
   LayoutSizes sizes = sizes_of(arguments);
   if (!arguments.seq) sizes.seq_q = 1024;
@@ -80,7 +82,8 @@ LayoutSizes full_sizes(const PatternArguments& arguments, const Pattern& pattern
   return sizes;
 }
 
-// What a file does not say. A size of 0 would be taken for one that was not given.
+// The given sizes for a layout from a file, which may lack some. 0 is rejected, because it means
+// that a size was not given.
 LayoutSizes sizes_beside_file(const PatternArguments& arguments) {
   for (const auto& [option, value] : {std::pair("--seq", arguments.seq),
                                       {"--seq-k", arguments.seq_k},
@@ -92,7 +95,7 @@ LayoutSizes sizes_beside_file(const PatternArguments& arguments) {
   return sizes_of(arguments);
 }
 
-// What a file of a mask leaves open, and the options that say it.
+// A property that a file of a mask format does not contain, and the option that gives it.
 struct Unsaid {
   LayoutFormat format;
   std::string_view what;
@@ -147,7 +150,7 @@ std::string text_of(const LayoutSizes& sizes) {
       sizes.heads == 1 ? "one layout for all heads" : fmt::format("{} heads", sizes.heads));
 }
 
-// The files that a verb reads, of which none may be written.
+// The files that a verb reads. The verb must not overwrite them.
 std::vector<std::string> files_read(const PatternArguments& arguments) {
   std::vector<std::string> files = files_named_in(arguments.pattern);
   files.push_back(arguments.input);
@@ -182,12 +185,13 @@ Exit draw(const PatternArguments& arguments) {
   return Exit::kOk;
 }
 
-// What `pattern stats` found out.
+// The results of `pattern stats`.
 struct Stats {
   BlockLayout layout;
   PatternStatistics of;
-  bool of_pattern = false;    // else the layout came from a file, and nobody knows its pairs
-  std::vector<double> reach;  // after one layer, two, ...
+  // False: the layout came from a file, and the pairs inside its blocks are unknown.
+  bool of_pattern = false;
+  std::vector<double> reach;  // the share reached after one layer, two layers, and so on
 };
 
 base::Json stats_json(const Stats& found) {
@@ -286,7 +290,7 @@ Exit convert(const PatternArguments& arguments) {
   check_is_new("the output", arguments.output, files_read(arguments));
   const LayoutFormat format = layout_format(arguments.to);
   BlockLayout layout = layout_of(arguments);
-  // The formats of others store each head; equal ones are found again.
+  // Other formats store every head separately. So equal heads are found again here.
   if (format == LayoutFormat::kLayout) layout = share_heads(layout);
   export_layout(layout, arguments.output, format);
   if (arguments.json) {
@@ -306,7 +310,7 @@ Exit convert(const PatternArguments& arguments) {
   return Exit::kOk;
 }
 
-// Lines of two columns. A long text of the first one stands on a line of its own.
+// Prints lines of two columns. A long text of the first column is printed on a separate line.
 void print_columns(const std::vector<std::pair<std::string_view, std::string_view>>& lines) {
   constexpr std::size_t kMost = 32;
   std::size_t width = 0;
@@ -443,7 +447,7 @@ void add_import_options(CLI::App& app, PatternArguments* to) {
   add_sizes(app, to);
 }
 
-// The verb within --max-work.
+// Runs the verb within --max-work.
 template <Exit (*verb)(const PatternArguments&)>
 Exit limited(const PatternArguments& arguments) {
   const WorkScope scope({.steps = arguments.max_work});
