@@ -37,8 +37,8 @@ struct BatchInput {
 // Error{kInvalidArgument} for a number that is out of range.
 std::vector<Request> parse_requests(std::string_view text);
 
-// `carry` is as that of make_shape. Throws Error{kInvalidArgument} where options were given that
-// batches do not have, and what make_shape, parse_requests and validate throw.
+// `carry` is "none", "in", "out" or "both". Throws Error{kInvalidArgument} if an option was given
+// that does not apply to batches. Also throws what make_shape, parse_requests and validate throw.
 BatchInput make_batch(const ProblemArguments& problem, const BatchArguments& batch,
                       const std::string& carry = "none");
 

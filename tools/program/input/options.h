@@ -91,13 +91,13 @@ struct BatchArguments {
 void add_device(CLI::App& app, DeviceArguments* to, const std::string& others = "");
 // Adds the options of a problem with its operands.
 void add_problem(CLI::App& app, ProblemArguments* to);
-// A shape alone, without operands.
+// Adds the options of a shape, which has no operands.
 void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carry);
 // Adds the options of a batch in place of a problem. Requires: the options of a problem or a shape
 // were added.
 void add_batch(CLI::App& app, BatchArguments* to);
-// The bounds of a batch, as an engine plans it. Requests beside bounds are the step that is
-// measured. Requires: add_batch() was called.
+// Adds the bounds of a batch, as an engine plans it. If requests are given together with bounds,
+// they are the step that is measured. Requires: add_batch() was called.
 void add_bounds(CLI::App& app, BatchArguments* to);
 CLI::Option* add_shard(CLI::App& app, std::string* to);
 void add_max_work(CLI::App& app, std::int64_t* to);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_RUN_ANSWER_H_
 #define ANNULUS_PROGRAM_RUN_ANSWER_H_
 
-// What a computation of annulus run leaves in host memory.
+// The answer that annulus run keeps in host memory.
 
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace annulus::program {
 struct Answer {
   HostTensor o;
   std::vector<float> lse;      // [B, H, Sq]
-  std::vector<double> millis;  // of each repetition
+  std::vector<double> millis;  // the time of each repetition
 };
 
 }  // namespace annulus::program

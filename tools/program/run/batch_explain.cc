@@ -1,5 +1,5 @@
-// annulus explain --requests: what a batch within these bounds would get and why. Compiles the
-// kernels, runs nothing.
+// annulus explain --requests: prints the plan of a batch within the given bounds and the reasons.
+// It compiles the kernels and runs nothing.
 #include <fmt/core.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// annulus run --requests: plans a batch, puts a step of it on a device as an engine would, and
-// holds each request against the oracle.
+// annulus run --requests: plans a batch, places a step of it on a device as an engine would, and
+// compares each request with the oracle.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct BatchRun {
 
 class StopWatch {
  public:
-  // The seconds since it was made or read.
+  // The seconds since construction or since the previous read().
   double read() {
     const Clock::time_point before = std::exchange(at_, Clock::now());
     return std::chrono::duration<double>(at_ - before).count();
@@ -67,7 +67,7 @@ std::vector<RequestAnswer> compute(const BatchStep& step, int repeat, BatchRun* 
   return answers;
 }
 
-// All requests as one comparison.
+// Adds the comparison of request `r` to the comparison of all requests.
 void join(std::size_t r, const Comparison& made, Comparison* all) {
   all->error_row_max = std::max(all->error_row_max, made.error_row_max);
   all->error_o = std::max(all->error_o, made.error_o);
@@ -101,7 +101,7 @@ Checked check(const BatchInput& input, const std::vector<RequestTensors>& tensor
     if (request.queries == 0) continue;
     const double own = pairs_of(request);
     ReferenceOptions options;
-    // All requests share the questions that one problem may take.
+    // The requests share the limit of pairs that the oracle has for one problem.
     const double share = static_cast<double>(options.max_pairs) * own / std::max(pairs, 1.0);
     options.max_pairs = static_cast<std::int64_t>(share);
     options.progress = [&](double of_one) {
@@ -116,7 +116,7 @@ Checked check(const BatchInput& input, const std::vector<RequestTensors>& tensor
   return checked;
 }
 
-// O and LSE of all requests behind one another.
+// Writes O and LSE of all requests, one request after another.
 void save(const std::string& path, const BatchInput& input,
           const std::vector<RequestAnswer>& answers) {
   const BatchProblem& problem = input.problem;

@@ -26,8 +26,9 @@ std::string check_text(const Checked& checked) {
 
 void add_check(const Checked& checked, base::Json* json) {
   const Comparison made = checked.comparison.value_or(Comparison{});
-  for (const char* name : {"error_row_max", "error_o", "error_lse", "within_law",
-                           "within_tolerance"}) {  // within_law is an older name
+  // within_law is the former name of within_tolerance.
+  for (const char* name :
+       {"error_row_max", "error_o", "error_lse", "within_law", "within_tolerance"}) {
     (*json)[name] = nullptr;
   }
   if (checked.comparison) {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_RUN_CHECKED_H_
 #define ANNULUS_PROGRAM_RUN_CHECKED_H_
 
-// What the oracle has said of an answer, and how annulus run tells it.
+// The result of the comparison with the oracle, and its output by annulus run.
 
 #include <optional>
 #include <string>
@@ -13,10 +13,10 @@
 namespace annulus::program {
 
 struct Checked {
-  std::optional<Comparison> comparison = {};  // none where nothing was to be checked
-  bool sampled = false;                       // not all rows were compared
+  std::optional<Comparison> comparison = {};  // empty if nothing was to be checked
+  bool sampled = false;                       // some rows were not compared
 
-  // There were rows to compare, but none could be: each read a NaN or an infinity.
+  // Rows were to be compared, but every one of them read a NaN or an infinity.
   bool compared_nothing() const {
     return comparison && comparison->checked_rows == 0 && comparison->tainted_rows > 0;
   }
@@ -26,7 +26,7 @@ struct Checked {
 std::string check_text(const Checked& checked);
 void add_check(const Checked& checked, base::Json* json);
 
-// The exit code, once a wrong result has been told on stderr.
+// Returns the exit code. Reports a wrong result on stderr.
 Exit exit_of(const Checked& checked);
 
 }  // namespace annulus::program

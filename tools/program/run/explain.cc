@@ -1,5 +1,5 @@
-// annulus explain: what a problem would get and why. Compiles the kernel unless the GPU is not
-// here; runs nothing.
+// annulus explain: prints the plan of a problem and the reasons. It runs nothing. It compiles the
+// kernel, unless the GPU is not in this machine.
 #include "program/run/explain.h"
 
 #include <fmt/core.h>
@@ -18,7 +18,7 @@
 namespace annulus::program {
 namespace {
 
-// A plan on a device that was opened, or on a GPU that is not here.
+// A plan on an open device, or for a GPU that is not in this machine.
 struct Explained {
   DeviceInfo device;
   PlanInfo info;
@@ -30,7 +30,7 @@ base::Json plan_json(const Explained& plan, const Problem& problem,
                      const std::optional<double>& density) {
   const PlanInfo& info = plan.info;
   const PlanPrediction& predicted = plan.predicted;
-  // Null of a plan without its compiled kernel.
+  // null if the kernel was not compiled
   const auto compiled = [&](const auto& value) {
     return plan.here ? base::Json(value) : base::Json(nullptr);
   };
@@ -116,7 +116,7 @@ void print_plan(const Explained& plan, const Problem& problem, const std::option
   std::fputs(info.specialised_source.c_str(), stdout);
 }
 
-// Prints the plans: several if --device names an architecture.
+// Prints the plans. There are several if --device names an architecture.
 void print(const std::vector<Explained>& plans, const ProblemInput& input,
            const ExplainArguments& arguments) {
   const auto separate = [&](const Explained& plan) {

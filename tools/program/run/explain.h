@@ -17,7 +17,7 @@ struct ExplainArguments {
   bool json = false;
 };
 
-// The verb for a batch of requests.
+// Explains a batch of requests.
 Exit explain_batch(const ExplainArguments& arguments);
 
 }  // namespace annulus::program

@@ -31,12 +31,13 @@ int number_in(const char* name) {
   return value;
 }
 
-// A port that ranks share and that nobody else is likely to have.
+// A function that chooses a port which all ranks compute alike, and which other programs are
+// unlikely to use.
 using ChoosePort = int (*)();
 
 constexpr int kPorts = 65536;
 
-// The launcher's own store listens on MASTER_PORT, on the same host.
+// MASTER_PORT itself is taken: the launcher's own store listens on it, on the same host.
 int beside_master_port() {
   constexpr int kBeside = 1000;
   const int port = number_in("MASTER_PORT");
@@ -46,7 +47,7 @@ int beside_master_port() {
   return port + kBeside < kPorts ? port + kBeside : port - kBeside;
 }
 
-// Below the ports that Linux gives to clients.
+// The ports from 10000 to 29999 are below the ports that Linux gives to clients.
 int port_of_step() {
   constexpr int kFirst = 10000, kCount = 20000;
   const base::Digest digest =
@@ -59,15 +60,17 @@ struct Launcher {
   const char* rank;
   const char* ranks;
   const char* on_host;
-  // Where rank 0 runs, and what its port is made of; null: the launcher does not say.
+  // The host of rank 0, and the variables from which its port is computed. Null if the launcher
+  // sets no variable for the host.
   const char* host;
   std::vector<const char*> port_of;
   ChoosePort port;
-  // What no other job has at the same time; may be missing.
+  // Variables that together identify the job among all current jobs. They may be unset.
   std::vector<const char*> job;
 };
 
-// The first that is complete counts: a later one has started that launcher, or its job.
+// The first launcher whose variables are all set is chosen. A launcher later in the list may have
+// started that launcher, or its job.
 const Launcher kLaunchers[] = {
     {"torchrun",
      "RANK",
@@ -125,7 +128,7 @@ std::vector<const char*> place_of(const Launcher& launcher) {
   return {launcher.rank, launcher.ranks, launcher.on_host};
 }
 
-// The first launcher that says all of a place.
+// The first launcher that sets all variables of a rank's place.
 const Launcher& who_launched() {
   const Launcher* begun = nullptr;
   for (const Launcher& launcher : kLaunchers) {
@@ -169,7 +172,7 @@ std::string address_of(const Launcher& launcher, const std::string& rendezvous) 
   return fmt::format("tcp:{}:{}", ipv6 ? "[" + host + "]" : host, launcher.port());
 }
 
-// The token has a length that is allowed, whatever the launcher calls its jobs.
+// The digest gives the token a permitted length, whatever names the launcher gives its jobs.
 std::string token_of(const Launcher& launcher) {
   std::string job;
   for (const char* name : launcher.job) job += variable(name) + ".";

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PROGRAM_RUN_LAUNCHER_H_
 #define ANNULUS_PROGRAM_RUN_LAUNCHER_H_
 
-// annulus run --ranks env: torchrun, mpirun or srun has started this process, among others, and
-// tells it by variables of the environment which rank it is. The library reads none of them.
+// annulus run --ranks env: this process was started by torchrun, mpirun or srun, among others.
+// Environment variables of the launcher give its rank. The library reads none of them.
 
 #include <string>
 
@@ -10,9 +10,9 @@
 
 namespace annulus::program {
 
-// `rendezvous` is --rendezvous; where it is empty, the launcher has to say where ranks meet. Throws
-// Error{kInvalidArgument} that names the variables that are missing, no numbers, or contradict each
-// other.
+// `rendezvous` is the value of --rendezvous. If it is empty, the launcher's variables must give the
+// place where the ranks meet. Throws Error{kInvalidArgument} that names the variables which are
+// missing, are not numbers, or contradict one another.
 Seat launched_seat(const std::string& rendezvous);
 
 }  // namespace annulus::program

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_RUN_OPERANDS_H_
 #define ANNULUS_PROGRAM_RUN_OPERANDS_H_
 
-// Host tensors as the operands of a run, and as what the oracle reads.
+// Host tensors as the operands of a run on a device, and as inputs of the oracle.
 
 #include "annulus/device.h"
 #include "annulus/oracle.h"
@@ -9,18 +9,18 @@
 
 namespace annulus::program {
 
-// Q, K, V with their scales, O and LSE on a device, and the operands that point to them.
+// Q, K and V with their scales, O and LSE on a device, and the operands that point to them.
 struct DeviceOperands {
   DeviceMemory q, k, v, o, lse, scale_q, scale_k, scale_v;
   Operands operands;
 };
 
-// Allocates and copies, O too: what a kernel does not write of it keeps the host's mark. LSE has
-// the rows of O.
+// Allocates and copies all tensors. O is copied too, so elements that a kernel does not write keep
+// the host's mark. LSE has the rows of O.
 DeviceOperands upload(const Device& device, const HostTensor& q, const HostTensor& k,
                       const HostTensor& v, const HostTensor& o);
 
-// Points into the tensors.
+// The inputs point into the tensors.
 HostInputs host_inputs(const HostTensor& q, const HostTensor& k, const HostTensor& v);
 
 }  // namespace annulus::program

@@ -26,14 +26,14 @@ milliseconds longest_of(milliseconds deadline) {
   return deadline.count() == 0 ? kLongest : deadline;
 }
 
-// What takes part in every step.
+// The objects that every step of a rank uses.
 struct Ranks {
   const Rendezvous& meeting;
   const Communicator& communicator;
-  milliseconds longest;  // that a gather may take
+  milliseconds longest;  // the longest time that a gather may take
 };
 
-// Until the rows of a run have come, and then until its stream has ended.
+// Waits until the rows of a run have arrived, and then until its stream has ended.
 void wait_for(const Device& device, const Stream& stream, const Ranks& ranks, std::int64_t run) {
   if (ranks.communicator.wait(run) != RunState::kGood) {
     throw Error(ErrorCode::kCommunication, ranks.communicator.reason());
@@ -41,7 +41,7 @@ void wait_for(const Device& device, const Stream& stream, const Ranks& ranks, st
   while (!has_ended(device, stream)) std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-// What a rank tells rank 0 besides O and LSE.
+// The numbers that a rank sends to rank 0, in addition to O and LSE.
 struct Told {
   char device[128] = {};
   std::int64_t peak_bytes = 0;
@@ -49,7 +49,8 @@ struct Told {
   double predicted_micros = 0, least_micros = 0, most_micros = 0;
 };
 
-// With the values of its counters behind it, whose names are the same on all ranks.
+// The bytes of `told`, followed by the values of the counters. The names of the counters are the
+// same on all ranks.
 std::vector<std::byte> bytes_of(const Told& told, const Counters& counters) {
   std::vector<std::byte> bytes(sizeof(told) + counters.size() * sizeof(std::uint64_t));
   std::memcpy(bytes.data(), &told, sizeof(told));
@@ -94,7 +95,7 @@ Told told_of(const RingRankInfo& own) {
   return told;
 }
 
-// One group of messages that ends.
+// Sends and receives one group of messages, and waits until it has ended.
 void exchange(const Ranks& ranks, const Device& device, const Stream& stream,
               const std::vector<SentBytes>& sends, const std::vector<ReceivedBytes>& receives) {
   wait_for(device, stream, ranks, ranks.communicator.exchange(stream.get(), sends, receives));
@@ -108,7 +109,7 @@ void send_answer(const Ranks& ranks, const Device& device, const RankMemory& mem
   exchange(ranks, device, memory.stream, sends, {});
 }
 
-// O and LSE of the ranks behind this one, rank 0, brought to their rows.
+// Receives O and LSE from ranks 1, 2, and so on at rank 0, and puts them at their rows.
 void receive_answers(const Ranks& ranks, const Device& device, const Stream& stream,
                      const ShardMap& shards, const ProblemInput& input, Answer* answer) {
   struct Part {
@@ -159,7 +160,7 @@ void wait_for_rank_0(const Ranks& ranks) {
              "rank 0 did not get the answers of all ranks, or died after it got them: {}", missing);
 }
 
-// Plans, runs and brings the answers together, among ranks that have all come.
+// Plans and runs the ring, and collects the answers on rank 0. All ranks must have met before.
 std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
                                     const RunArguments& arguments, const ProblemInput& input) {
   const int rank = ranks.meeting.rank(), count = ranks.meeting.ranks();
@@ -199,23 +200,23 @@ std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
   place_rows(shards.q[0], memory.host_o, lse, &result.answer);
   receive_answers(ranks, device, memory.stream, shards, input, &result.answer);
   result.events = ranks.communicator.events();
-  ranks.meeting.gather({}, ranks.longest);  // whoever has died by now, the answer is there
+  ranks.meeting.gather({}, ranks.longest);  // the answer is complete, even if a rank has died
   return result;
 }
 
-// What a generation that failed leaves.
+// What remains of generations that failed.
 struct Lost {
-  std::vector<CommunicatorEvent> events;  // of all generations
-  std::vector<int> blamed;                // of the last one
+  std::vector<CommunicatorEvent> events;  // the events of all generations
+  std::vector<int> blamed;                // the ranks blamed by the last generation
 };
 
-// One generation. Where it fails, the communicator ends while the error is on its way, and then
-// waits for no other rank.
+// Computes in one generation. If it fails, the communicator is destroyed by the exception and waits
+// for no other rank.
 std::optional<RingAnswer> compute_once(const Rendezvous& meeting, const Device& device,
                                        const RunArguments& arguments, const ProblemInput& input,
                                        milliseconds deadline, Lost* lost) {
   lost->blamed.clear();
-  // One bound for whatever a rank waits for.
+  // The deadline bounds every wait of a rank.
   const Communicator communicator =
       Communicator::open(device, meeting, {.deadline = deadline, .planning = deadline});
   try {
@@ -252,7 +253,7 @@ std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
       if (!arguments.go_on || error.code() != ErrorCode::kCommunication) throw;
       std::fprintf(stderr, "annulus run: %s; the ranks that are left continue\n", error.what());
     }
-    // Ranks learn of a failure one after another, no later than a deadline from each other.
+    // Ranks detect a failure at different times, which lie at most one deadline apart.
     meeting =
         meeting.regroup({.without = lost.blamed,
                          .deadline = std::min(kLongest, 2 * longest + std::chrono::seconds(5))});

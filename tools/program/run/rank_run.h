@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PROGRAM_RUN_RANK_RUN_H_
 #define ANNULUS_PROGRAM_RUN_RANK_RUN_H_
 
-// One rank of a ring whose ranks are processes, each with a device of its own. They meet, exchange
-// rows over NCCL, and send what they computed to rank 0 the same way.
+// One rank of a ring. Each rank is a process with a separate device. The ranks meet, exchange rows
+// over NCCL, and send their results to rank 0 over NCCL too.
 
 #include <optional>
 
@@ -12,8 +12,9 @@
 
 namespace annulus::program {
 
-// The answer of all ranks on rank 0, nothing on others. Where a rank is late or has died, throws,
-// or with --go-on begins again with those that are left, of which another one may be rank 0 then.
+// Returns the answer of all ranks on rank 0, and nothing on other ranks. If a rank is late or has
+// died, it throws. With --go-on it starts again with the remaining ranks instead, and another
+// process may then be rank 0.
 std::optional<RingAnswer> compute_rank(const Seat& seat, const Device& device,
                                        const RunArguments& arguments, const ProblemInput& input);
 

@@ -28,7 +28,7 @@ std::vector<std::string>& command_line() {
   return words;
 }
 
-// Where ranks that were started meet. Nobody else has the name of the folder.
+// The place where the started ranks meet. Other programs do not know the name of the folder.
 Seat seat_in(const std::string& folder, int rank, int ranks) {
   const std::string name = std::filesystem::path(folder).filename().string();
   return {.rank = rank,
@@ -38,9 +38,9 @@ Seat seat_in(const std::string& folder, int rank, int ranks) {
           .token = name.substr(0, 63)};
 }
 
-// The processes of the other ranks. Those that still run are ended with it. While this process
-// waits for ranks, it cannot be told of one that has died: a thread watches them, and ends the
-// program for the first that does not end well, unless ranks go on without it.
+// The processes of the other ranks. The destructor ends those that still run. This process cannot
+// notice the death of a rank while it waits for ranks. So a thread watches the processes, and ends
+// the program when one of them fails, unless the ranks continue without it (--go-on).
 class Others {
  public:
   explicit Others(bool go_on) : go_on_(go_on) {
@@ -77,11 +77,12 @@ class Others {
     processes_.push_back(process);
     ++running_;
   }
-  // When all are started.
+  // Starts the watching thread. Requires: all processes are started.
   void watch() {
     watcher_ = std::thread([this] { watch_all(); });
   }
-  // Waits for those that rank 0 has heard of; one that has stopped is left.
+  // Waits until the processes have ended, but not long: a process that has stopped is left to
+  // end_all().
   void finish() {
     const auto end = std::chrono::steady_clock::now() + kLast;
     while (running_ > 0 && std::chrono::steady_clock::now() < end) {
@@ -103,7 +104,7 @@ class Others {
         processes_[i] = 0;
         --running_;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-        // A rank that fails has said why.
+        // A rank that failed has printed its error before.
         const std::string text = WIFSIGNALED(status)
                                      ? fmt::format("annulus run: rank {} was ended by signal {}\n",
                                                    i + 1, WTERMSIG(status))
@@ -130,7 +131,8 @@ class Others {
   const bool go_on_;
   std::string folder_;
   std::atomic<std::size_t> running_{0};
-  std::vector<pid_t> processes_;  // 0: has ended. The watcher's alone while there is one
+  // 0 if the process has ended; only the watcher uses it while the watcher runs.
+  std::vector<pid_t> processes_;
   std::atomic<bool> over_{false};
   std::thread watcher_;
 };

@@ -20,7 +20,7 @@
 namespace annulus::program {
 namespace {
 
-// Calls f(row of the whole, row of the part) for the rows of a shard.
+// Calls f(row of the whole tensor, row of the part) for each row of a shard.
 template <typename F>
 void each_row(const std::vector<Segment>& shard, F f) {
   std::int64_t part = 0;
@@ -35,7 +35,7 @@ std::int64_t rows_of(const std::vector<Segment>& shard) {
   return rows;
 }
 
-// Copies one row of every batch and head.
+// Copies one row of every batch and every head.
 void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor* to, std::int64_t to_row) {
   const Strides a = from.strides();
   const Strides b = to->strides();
@@ -48,7 +48,8 @@ void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor* to, std
   }
 }
 
-// For so many batches, also where all of these read one.
+// The rows of a shard, for `batch` batches. If all batches share one batch of `whole`, it is copied
+// for each.
 HostTensor take_rows(const HostTensor& whole, const std::vector<Segment>& shard,
                      std::int64_t batch) {
   HostTensor part = make_tensor(batch, rows_of(shard), whole.heads, whole.dim, whole.order);
@@ -104,7 +105,7 @@ void make_room(const ProblemInput& input, Answer* answer) {
 
 namespace {
 
-// Milliseconds of each repetition, until every rank has ended.
+// The milliseconds of each repetition, from the call until every rank has ended.
 std::vector<double> time_runs(const std::vector<Device>& devices, const RingPlan& plan,
                               const std::vector<RingCall>& calls, int repeat) {
   const Waiting waiting(fmt::format("running on {} ranks", devices.size()));
@@ -147,7 +148,7 @@ Device numbered_device(const DeviceArguments& arguments, const std::string& kind
 
 namespace {
 
-// How many GPUs can be the next ranks' beside the first one: those that run the same kernels.
+// The number of GPUs, counted from the first one, that run the same kernels as the first.
 int count_gpus() {
   const std::vector<ListedDevice> listed = list_devices().devices;
   const auto other = std::ranges::find_if(listed, [&](const ListedDevice& gpu) {
@@ -168,10 +169,10 @@ std::vector<Device> ring_devices(const Device& first, const DeviceArguments& arg
       devices.push_back(numbered_device(arguments, kind, static_cast<int>(devices.size())));
     }
   } catch (const Error& error) {
-    // There are no more simulated ones.
+    // There are no more simulated devices.
     if (!simulated || error.code() != ErrorCode::kDevice) throw;
   }
-  // More ranks than devices: they share them in turn.
+  // If there are fewer devices than ranks, the ranks share them in turn.
   const std::size_t count = devices.size();
   while (std::ssize(devices) < ranks) devices.push_back(devices[devices.size() % count]);
   return devices;
@@ -206,7 +207,8 @@ ShardMap ring_shards(const std::string& shard, const Problem& problem, int ranks
 
 RingOptions ring_options(const RunArguments& arguments) {
   RingOptions options{plan_options(arguments.problem), route_of(arguments.route)};
-  options.block_rows = options.block_columns = 0;  // the plan of one rank counts blocks
+  // Block statistics come from the plan for one rank.
+  options.block_rows = options.block_columns = 0;
   return options;
 }
 

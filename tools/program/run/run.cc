@@ -1,4 +1,4 @@
-// annulus run: plans a problem, runs it, and holds the answer against the oracle.
+// annulus run: plans a problem, runs it, and compares the answer with the oracle.
 #include "program/run/run.h"
 
 #include <fmt/core.h>
@@ -33,7 +33,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What takes minutes to compute must have somewhere to go.
+// Checks before the computation, which may take minutes, that its output files can be written.
 void check_can_write(const RunArguments& arguments) {
   const ProblemArguments& problem = arguments.problem;
   std::vector<std::string> read = {problem.input};
@@ -56,7 +56,8 @@ Answer compute(const Device& device, const Plan& plan, const ProblemInput& input
   const Problem& problem = input.problem;
   Answer answer;
   answer.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, input.order);
-  // A mark in every element: what the kernel does not write cannot pass for an answer.
+  // Every element gets a mark, so an element that the kernel does not write cannot pass as an
+  // answer.
   std::fill(answer.o.bits.begin(), answer.o.bits.end(), std::uint16_t{0x7fff});
   DeviceOperands memory = upload(device, input.q, input.k, input.v, answer.o);
   const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
@@ -73,14 +74,15 @@ Answer compute(const Device& device, const Plan& plan, const ProblemInput& input
   return answer;
 }
 
-// All rows of a (batch, head) of which any is reached.
+// Marks all rows of a (batch, head) if any of its rows is marked.
 void widen_to_heads(std::vector<std::uint8_t>* rows, std::int64_t seq_q) {
   for (auto head = rows->begin(); head != rows->end(); head += seq_q) {
     if (std::find(head, head + seq_q, 1) != head + seq_q) std::fill(head, head + seq_q, 1);
   }
 }
 
-// `ring`: the tiles that read an operand are those of the shards, not of the plan.
+// With `ring`, tiles are those of the shards and not of the plan, so a NaN may reach any row of a
+// head.
 Checked check(const ProblemInput& input, const PlanInfo& plan, const Answer& answer, bool ring) {
   const Problem& problem = input.problem;
   const HostInputs inputs = host_inputs(input.q, input.k, input.v);
@@ -103,7 +105,7 @@ Checked check(const ProblemInput& input, const PlanInfo& plan, const Answer& ans
   return {compare(problem, oracle, result, excused), oracle.sampled()};
 }
 
-// What options of a ring do not say of each other to the parser.
+// Checks the rules between the options of a ring that the parser does not check.
 void check_ring_options(const RunArguments& arguments) {
   const bool launched = arguments.ranks == kLaunchedRanks;
   const bool apart = launched || arguments.processes;
@@ -127,7 +129,7 @@ void check_ring_options(const RunArguments& arguments) {
   }
 }
 
-// The rank that this process is, where it has been started as one of several.
+// The rank of this process, if it was started as one of several.
 std::optional<Seat> seat_of(const RunArguments& arguments) {
   if (!arguments.seat.empty()) return started_seat(arguments.seat, arguments.ranks);
   if (arguments.ranks == kLaunchedRanks) return launched_seat(arguments.rendezvous);
@@ -145,7 +147,7 @@ bool goes_around(const RunArguments& arguments) {
   return arguments.ranks > 1 || !arguments.picture.empty();
 }
 
-// The answer of the ring, where one is asked for.
+// The answer of the ring, if the options request a ring.
 std::optional<RingAnswer> go_around(const RunArguments& arguments, const std::optional<Seat>& seat,
                                     const Device& device, const ProblemInput& input) {
   if (!goes_around(arguments)) return std::nullopt;
@@ -160,7 +162,7 @@ std::optional<RingAnswer> go_around(const RunArguments& arguments, const std::op
   return compute_ring(ring_devices(device, arguments.device, arguments.ranks), arguments, input);
 }
 
-// The problem planned for one device; nothing has run there yet.
+// Plans the problem for one device, and runs nothing.
 RunResult prepare(const RunArguments& arguments, const PlanOptions& options, const Device& device,
                   ProblemInput input) {
   const Plan plan = [&] {
@@ -177,8 +179,8 @@ RunResult prepare(const RunArguments& arguments, const PlanOptions& options, con
           .around = arguments.ranks > 1};
 }
 
-// Runs on one device too where that is the answer or what the ring's is compared with, and returns
-// the answer that counts.
+// Runs on one device as well, if that gives the answer or a comparison for the answer of the ring.
+// Returns the answer that is reported.
 Answer answer_of(const RunArguments& arguments, std::optional<RingAnswer> ring, RunResult* result) {
   Answer answer;
   if (!result->around || !arguments.no_check) {
@@ -200,7 +202,7 @@ Answer answer_of(const RunArguments& arguments, std::optional<RingAnswer> ring, 
   return answer;
 }
 
-// After the first answer: waits for the plan's own kernel, and has it answer, too.
+// Waits for the problem's own kernel after the first answer, and computes the answer with it again.
 Answer answer_again(const RunArguments& arguments, Clock::time_point asked, const Answer& first,
                     RunResult* result) {
   const auto millis = [&] {
@@ -227,7 +229,7 @@ void save_picture(const RunResult& result, const std::string& path) {
   base::write_file_atomically(files, path, std::as_bytes(std::span(result.ring->picture)));
 }
 
-// The seconds since `start`, which is set to now.
+// The seconds since `start`. Sets `start` to now.
 double seconds_since(Clock::time_point* start) {
   const Clock::time_point before = std::exchange(*start, Clock::now());
   return std::chrono::duration<double>(*start - before).count();
@@ -250,7 +252,7 @@ Exit run(const RunArguments& given) {
   Clock::time_point start = Clock::now();
   const Device device = device_of(arguments, seat);
   std::optional<RingAnswer> ring = go_around(arguments, seat, device, input);
-  if (!reports && !ring) return Exit::kOk;  // rank 0 has it
+  if (!reports && !ring) return Exit::kOk;  // rank 0 has the answer
   const double ring_seconds = seconds_since(&start);
   const Clock::time_point asked = Clock::now();
   RunResult result = prepare(arguments, options, device, std::move(input));
@@ -279,7 +281,7 @@ Exit run(const RunArguments& given) {
   return exit_of(result.checked);
 }
 
-// A number of ranks, or "env".
+// Accepts a number of ranks, or "env".
 CLI::Validator ranks_or_env() {
   CLI::Validator validator;
   validator.operation([](std::string& text) -> std::string {
@@ -335,7 +337,7 @@ void add_options(CLI::App& app, RunArguments* arguments) {
                "with --processes or --ranks env: if a rank is late or has died, the ranks that are "
                "left begin again without it, if they are more than half, or half with rank 0")
       ->needs(ranks);
-  app.add_option("--seat", arguments->seat)->group("");  // for the processes that are started
+  app.add_option("--seat", arguments->seat)->group("");  // set for processes that rank 0 starts
   app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
       ->type_name(kFile)
       ->needs(ranks);

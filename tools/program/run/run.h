@@ -11,7 +11,7 @@
 
 namespace annulus::program {
 
-// RunArguments::ranks where this process is one rank, as the launcher that started it says.
+// The value of RunArguments::ranks if a launcher started this process as one rank.
 constexpr int kLaunchedRanks = 0;
 constexpr int kDefaultDeadline = 30000;  // milliseconds
 
@@ -22,20 +22,21 @@ struct RunArguments {
   int ranks = 1;
   std::string shard = "zigzag";
   std::string route = "auto";
-  bool processes = false;       // starts a process for each rank
-  std::string rendezvous;       // where launched ranks meet; empty: where the launcher says
-  std::optional<int> deadline;  // milliseconds that ranks of processes wait; 0: any time
-  bool go_on = false;           // without ranks that have died or are late
-  std::string seat;             // of a process that was started: "RANK:FOLDER" (ring_processes.h)
-  std::string picture;          // where to draw the ring's schedule; empty: nowhere
+  bool processes = false;  // start one process per rank
+  // Where launched ranks meet; empty: where the launcher's variables say.
+  std::string rendezvous;
+  std::optional<int> deadline;  // how long ranks in processes wait, in milliseconds; 0: forever
+  bool go_on = false;           // continue without ranks that have died or are late
+  std::string seat;             // for a started process: "RANK:FOLDER" (ring_processes.h)
+  std::string picture;          // SVG file for the ring's schedule; empty: none
   std::string output;
   bool no_check = false;
-  bool no_wait = false;  // runs with a general kernel first
+  bool no_wait = false;  // run with a general kernel first
   int repeat = 1;
   bool json = false;
 };
 
-// The verb for a batch of requests.
+// Runs a batch of requests.
 Exit run_batch(const RunArguments& arguments);
 
 }  // namespace annulus::program

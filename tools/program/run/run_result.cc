@@ -10,7 +10,7 @@
 namespace annulus::program {
 namespace {
 
-// What was run: a ring chooses a kernel and a configuration of its own, for launches of a shard.
+// The kernel that ran. A ring chooses a separate kernel and configuration for launches of a shard.
 struct Choice {
   std::string kernel;
   std::string config;
@@ -39,7 +39,7 @@ std::vector<std::string> rank_devices(const RingAnswer& ring) {
   return names;
 }
 
-// "cuda:0 to cuda:3", or "cuda:0" where all ranks share it.
+// "cuda:0 to cuda:3", or "cuda:0" if all ranks share it.
 std::string devices_text(const RingAnswer& ring) {
   const std::vector<std::string> names = rank_devices(ring);
   const auto again = std::find(names.begin() + 1, names.end(), names.front());
@@ -89,7 +89,7 @@ std::string bytes_text(std::int64_t bytes) {
                          : fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// The predicted time of a run and its range; in a ring those of the rank that computes longest.
+// The predicted time of a run and its range. For a ring, they are the numbers of the slowest rank.
 struct PredictedTime {
   double micros = 0, least = 0, most = 0;
 };

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_RUN_RUN_RESULT_H_
 #define ANNULUS_PROGRAM_RUN_RUN_RESULT_H_
 
-// What annulus run found out, and how it tells it.
+// The results of annulus run, and their output.
 
 #include <optional>
 
@@ -15,28 +15,31 @@
 
 namespace annulus::program {
 
-// What came of a run that did not wait for the problem's own kernel.
+// The results of a run that did not wait for the problem's own kernel.
 struct LateAnswer {
-  std::string general_config;  // that the first answer came from
-  double answered_millis = 0;  // of this machine, from the call for a plan to the first answer
-  double swapped_millis = 0;   // from that call until the own kernel was there, or was given up
-  std::string why_general;     // why it was given up; else empty
-  std::optional<double> difference = {};  // between the first answer and the own kernel's
+  std::string general_config;  // the configuration that gave the first answer
+  double answered_millis = 0;  // host time from the call for a plan to the first answer
+  // Host time from that call until the problem's own kernel was ready, or failed.
+  double swapped_millis = 0;
+  std::string why_general;  // why the own kernel failed; empty if it did not
+  // Between the first answer and the answer of the own kernel.
+  std::optional<double> difference = {};
 };
 
 struct RunResult {
   ProblemInput input;
   Device device;
-  Plan plan;                      // of one rank
-  std::optional<double> density;  // of pairs; nothing where that is too much to count
+  Plan plan;  // the plan for one rank
+  // The share of visible pairs; nothing if counting them takes too much work.
+  std::optional<double> density;
   std::vector<double> millis = {};
-  // Seconds of this machine: to plan and compile, to run, to compare with the oracle.
+  // Seconds of host time to plan and compile, to run, and to compare with the oracle.
   double plan_seconds = 0, run_seconds = 0, check_seconds = 0;
-  Counters counters = {};  // of all distinct devices
+  Counters counters = {};  // the sum over all distinct devices
 
-  std::optional<RingAnswer> ring = {};    // without its answer
-  std::optional<double> difference = {};  // between the ring and one rank
-  bool around = false;                    // the ring has several ranks, and made the answer
+  std::optional<RingAnswer> ring = {};    // without its answer, which was moved out
+  std::optional<double> difference = {};  // between the answers of the ring and of one rank
+  bool around = false;                    // the ring has several ranks and gave the answer
   std::optional<LateAnswer> late = {};
 
   Checked checked = {};

@@ -5,11 +5,11 @@
 
 namespace annulus::program {
 
-// Which rank of a ring this process is, and how it finds the others.
+// The rank of this process in a ring, and the way to find the other ranks.
 struct Seat {
   int rank = 0;
   int ranks = 1;
-  int on_host = 0;      // its number among the ranks of its host
+  int on_host = 0;      // its index among the ranks on its host
   std::string address;  // as RendezvousOptions::address
   std::string token;    // as RendezvousOptions::token
 };

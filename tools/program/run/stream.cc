@@ -8,10 +8,10 @@ namespace annulus::program {
 namespace {
 
 constexpr unsigned kStreamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
-constexpr unsigned kEventDefault = 0;       // CU_EVENT_DEFAULT, which takes the time
+constexpr unsigned kEventDefault = 0;       // CU_EVENT_DEFAULT, which records the time
 
-// Calls a function of the driver, whose handles are all pointers. The types of the arguments must
-// be those of cuda.h.
+// Calls a function of the driver. All handles are pointers. The types of the arguments must be
+// those of cuda.h.
 template <typename... Types>
 void call(const Device& device, const char* name, Types... arguments) {
   const auto function = reinterpret_cast<int (*)(Types...)>(device.driver_entry(name));
@@ -21,11 +21,11 @@ void call(const Device& device, const char* name, Types... arguments) {
   }
   const int code = function(arguments...);
   if (code == 0) return;
-  device.synchronize();  // says more of a kernel that did wrong
+  device.synchronize();  // throws a better error if a kernel failed
   base::fail(ErrorCode::kDevice, "{} on {} returned {}", name, device.info().name, code);
 }
 
-// Makes the device's context the calling thread's while it lives.
+// Makes the device's context current on the calling thread during its lifetime.
 class CurrentContext {
  public:
   explicit CurrentContext(const Device& device) : device_(device) {
@@ -38,7 +38,8 @@ class CurrentContext {
     try {
       call(device_, "cuCtxSetCurrent", before_);
       call(device_, "cuDevicePrimaryCtxRelease_v2", device_.info().ordinal);
-    } catch (const Error&) {  // of a context that a kernel has broken; nothing is left to undo
+    } catch (const Error&) {
+      // A kernel broke the context. Nothing remains to be undone.
     }
   }
   CurrentContext(const CurrentContext&) = delete;
@@ -49,13 +50,13 @@ class CurrentContext {
   void* before_ = nullptr;
 };
 
-// A handle that `destroy` takes back.
+// A handle that the driver function `destroy` releases.
 std::shared_ptr<void> owned(const Device& device, void* handle, const char* destroy) {
   return {handle, [device, destroy](void* last) {
             try {
               const CurrentContext current(device);
               call(device, destroy, last);
-            } catch (const Error&) {  // as above
+            } catch (const Error&) {  // as in the destructor above
             }
           }};
 }
@@ -89,7 +90,7 @@ bool has_ended(const Device& device, const Stream& stream) {
   if (query == nullptr) base::fail(ErrorCode::kDevice, "the driver has no cuStreamQuery");
   const CurrentContext current(device);
   const int code = query(stream.get());
-  if (code != 0 && code != kNotReady) device.synchronize();  // says what went wrong
+  if (code != 0 && code != kNotReady) device.synchronize();  // throws the error of the failed work
   return code != kNotReady;
 }
 
