@@ -1,4 +1,4 @@
-// annulus cache: what folders of compiled kernels hold, and what may go.
+// annulus cache: lists, checks and prunes folders of compiled kernels.
 #include <CLI/CLI.hpp>
 #include <chrono>
 
@@ -14,7 +14,7 @@ namespace annulus::program {
 namespace {
 
 struct CacheArguments {
-  std::string cache_dir;  // as ANNULUS_CACHE_DIR
+  std::string cache_dir;  // like ANNULUS_CACHE_DIR
   double older_than_seconds = -1;
   std::int64_t max_bytes = -1;
   bool useless = false;
@@ -32,7 +32,7 @@ std::string size_text(std::int64_t kernels, std::int64_t bytes) {
   return fmt::format("{} kernels, {:.1f} MB", kernels, static_cast<double>(bytes) / 1e6);
 }
 
-// "3 days": how long ago.
+// The time since `when`, as in "3 days".
 std::string age(std::int64_t when) {
   const std::int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
                                std::chrono::system_clock::now().time_since_epoch())
@@ -72,7 +72,7 @@ void print(const KernelListing& listing, bool compiled_ahead) {
   }
 }
 
-// Without a folder all that a device would look at is listed.
+// Without --cache-dir the list has every folder that a device would search.
 Exit list_cache(const CacheArguments& arguments) {
   const KernelListing cache = list_kernels(folder_of(arguments));
   std::vector<KernelListing> ahead;
@@ -117,7 +117,7 @@ Exit prune_cache(const CacheArguments& arguments) {
   return result.problems.empty() ? Exit::kOk : Exit::kInvalidFile;
 }
 
-// Damaged files that stay are told by the exit code as well.
+// The exit code shows whether damaged files remain.
 Exit verify_cache(const CacheArguments& arguments) {
   const VerifyResult result = verify_kernels(folder_of(arguments), arguments.remove);
   bool stays = false;
@@ -142,7 +142,7 @@ Exit verify_cache(const CacheArguments& arguments) {
   return stays ? Exit::kInvalidFile : Exit::kOk;
 }
 
-// "500M", "2G", "1000000": bytes.
+// Accepts a number of bytes such as "500M", "2G" or "1000000".
 CLI::Validator bytes() {
   CLI::Validator validator;
   validator.operation([](std::string& text) -> std::string {

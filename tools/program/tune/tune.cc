@@ -1,4 +1,4 @@
-// annulus tune: finds the best configuration for shapes on a device and keeps it.
+// annulus tune: finds the best configuration for shapes on a device, and stores it.
 #include "annulus/tune.h"
 
 #include <CLI/CLI.hpp>
@@ -28,10 +28,10 @@ struct TuneArguments {
   DeviceArguments device;
   ProblemArguments shape;
   std::string shapes;  // a file or the name of a preset; empty: the one shape of the options
-  bool given = false;  // whether anything says what to tune
+  bool given = false;  // whether an option gives something to tune
   std::string carry = "none";
-  BatchArguments batch;  // in place of a shape, where it has requests
-  int ranks = 0;         // of a ring, whose step is tuned; 0: the shape itself
+  BatchArguments batch;  // used in place of a shape if it has requests
+  int ranks = 0;         // ranks of a ring whose step is tuned; 0: the shape itself is tuned
   std::string shard = "zigzag";
   double time_limit_seconds = 0;
   bool exhaustive = false;
@@ -39,23 +39,23 @@ struct TuneArguments {
   bool dry_run = false;
   bool cold_cache = false;
   bool keep_journal = false;
-  std::string model;    // of annulus/kernels.h, in place of shapes
+  std::string model;    // the name of a model of annulus/kernels.h, in place of shapes
   bool models = false;  // list them
-  std::string replay;   // a journal to decide again from; empty: tune
+  std::string replay;   // a journal to decide from again; empty: tune
   bool json = false;
 };
 
-// What became of one search.
+// The outcome of one search.
 struct Outcome {
   const Tunable* of = nullptr;
   std::string status;  // "tuned", "partial", "there already", "planned", "not begun", "failed"
   TuneResult result = {};
-  std::string error = {};  // of "failed" and "not begun"
+  std::string error = {};  // set if status is "failed" or "not begun"
   Exit exit = Exit::kOk;
-  bool ends_all = false;  // an error that is not of this one alone
+  bool ends_all = false;  // an error that concerns all searches
 };
 
-// What has a search for each of its parts says which part an outcome is of.
+// The text for an outcome. If a shape has several searches, it names the part of the shape.
 std::string text_of(const Tunable& what, const TuneResult& result) {
   struct Text {
     const TuneResult& result;
@@ -117,17 +117,17 @@ const char* status_text(TuneStatus status) {
   return "unknown status";
 }
 
-// Wrong shapes and shapes that are too large cost only themselves; anything else ends all of them.
+// An invalid or too large shape fails alone. Any other error ends the whole run.
 bool only_this_shape(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported ||
          code == ErrorCode::kOutOfMemory;
 }
 
-// How long a search may go on: at the pace of its last candidates, since the first of a search that
-// goes on from a journal take no time. Most searches end before.
+// An upper bound for the remaining time of a search, from the pace of its last candidates. The
+// first candidates are no measure, as a search that resumes from a journal gets them at once.
 class Pace {
  public:
-  // ", at most 40 s more"; empty at first.
+  // A text such as ", at most 40 s more". It is empty at first.
   std::string more_text(const TuneProgress& at, double limit_seconds) {
     constexpr std::size_t kLast = 16;
     last_.emplace_back(at.done, at.seconds);
@@ -140,7 +140,7 @@ class Pace {
   }
 
  private:
-  std::deque<std::pair<int, double>> last_;  // candidates done, and seconds then
+  std::deque<std::pair<int, double>> last_;  // candidates done, and the seconds at that time
 };
 
 Exit exit_of(const TuneResult& result) {
@@ -160,7 +160,7 @@ TuneOptions options_of(const TuneArguments& arguments, double seconds_left,
   options.keep_journal = arguments.keep_journal;
   options.seed = arguments.shape.seed;
   options.progress = [=](const TuneProgress& at) {
-    // What matters most comes first, as a narrow terminal cuts the end.
+    // The most important number comes first, because a narrow terminal cuts the end of the line.
     progress->say(fmt::format("{}/{} tried, best {:.3f}, {:.0f} s{}: {}", at.done, at.most,
                               at.best_ratio, at.seconds, pace->more_text(at, seconds_left),
                               at.best));
@@ -168,8 +168,9 @@ TuneOptions options_of(const TuneArguments& arguments, double seconds_left,
   return options;
 }
 
-// One outcome, or of a batch one for each class of its requests. Throws what ends all, unless
-// something was found before, which must be told.
+// One outcome, or for a batch one outcome for each class of its requests. An error that concerns
+// all searches is thrown, unless earlier searches have outcomes to report. Then the error is an
+// outcome.
 std::vector<Outcome> tune_one(const Device& device, const Tunable& what,
                               const TuneArguments& arguments, double seconds_left,
                               const std::string& which, bool first,
@@ -251,7 +252,7 @@ void print_detail(const std::string& name, const std::string& text) {
   std::printf("  %-8s %s\n", name.c_str(), text.c_str());
 }
 
-// The first of the candidates, in the order in which they would be tried.
+// Prints the first candidates, in the order in which a search would try them.
 void print_planned(const TuneResult& result) {
   print_detail("planned", fmt::format("{} candidates, the default is {}", result.candidates,
                                       result.default_config));
@@ -338,7 +339,7 @@ base::Json json_of(const Device& device, const std::vector<Outcome>& outcomes) {
   return json;
 }
 
-// Decides again from a journal; no device is opened.
+// Decides again from a journal. It opens no device.
 Exit replay_journal(const TuneArguments& arguments) {
   const TuneResult result = annulus::replay_tuning(arguments.replay);
   const Exit exit = result.status == TuneStatus::kPartial ? Exit::kPartial : Exit::kOk;
@@ -429,7 +430,8 @@ void print_device(const Device& device) {
                       : ""));
 }
 
-// Tells each outcome as it comes. What failed is told before what was not finished.
+// Reports each outcome as soon as it is known. The exit code of a failure takes precedence over the
+// exit code for unfinished searches.
 class Report {
  public:
   Report(const Device& device, bool json) : device_(device), json_(json) {}
@@ -535,7 +537,8 @@ void add_options(CLI::App& app, TuneArguments* arguments) {
                             ->type_name(kFile)
                             ->check(not_empty());
   replay->excludes(shapes)->excludes(model);
-  // Each line says all of its shape, and so does a journal.
+  // A line of --shapes describes its whole shape, and so does a journal. So options of a shape are
+  // excluded.
   std::vector<const CLI::Option*> problem = {shapes, model};
   for (CLI::Option* option : of_shape) {
     if (of_device.contains(option->get_name())) continue;

@@ -1,4 +1,4 @@
-// annulus tune report: searches and tuned results, as a page of HTML or as a JSON document.
+// annulus tune report: writes searches and tuned results as an HTML page or as a JSON document.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -18,14 +18,14 @@ namespace annulus::program {
 namespace {
 
 struct TuneReportArguments {
-  std::vector<std::string> paths;  // journals, results, packs, folders; empty: the search path
-  std::string tuned;               // as ANNULUS_TUNED
-  std::string from;                // a document in place of these
-  std::string output;              // the page; empty: the document is printed
+  std::vector<std::string> paths;  // journals, results, packs or folders; empty: the search path
+  std::string tuned;               // like ANNULUS_TUNED
+  std::string from;                // a document that replaces `paths` and `tuned`
+  std::string output;              // the file for the page; empty: the document is printed
   bool json = false;
 };
 
-// The document that --from names.
+// Reads the document that --from names.
 std::string read_document(const TuneReportArguments& arguments, base::FileSystem& files) {
   const std::vector<std::byte> bytes =
       base::read_file(files, arguments.from, report::Document::kMostBytes);
@@ -85,7 +85,7 @@ Exit report_tuning(const TuneReportArguments& arguments) {
   return left_out.empty() ? Exit::kOk : Exit::kPartial;
 }
 
-// The verb is below `tune`, whose options it excludes.
+// The verb is a subcommand of `tune`, and excludes the options of `tune`.
 void add_options(CLI::App& app, TuneReportArguments* arguments) {
   for (CLI::Option* option : app.get_parent()->get_options()) {
     if (option != app.get_parent()->get_help_ptr()) app.excludes(option);

@@ -1,4 +1,4 @@
-// annulus tuned: what has been tuned, on this machine and where its results came from.
+// annulus tuned: lists and shows tuned results, with the machine or pack that each came from.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -13,8 +13,8 @@ namespace annulus::program {
 namespace {
 
 struct TunedArguments {
-  std::string path;  // as ANNULUS_TUNED
-  std::string name;  // show: part of an entry's name or path; empty: all
+  std::string path;  // like ANNULUS_TUNED
+  std::string name;  // show: a part of an entry's name or path; empty: all entries
   bool json = false;
 };
 

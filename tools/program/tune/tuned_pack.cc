@@ -1,4 +1,5 @@
-// annulus tuned export, import, merge, diff, verify, prune, remove, why: tuned results that travel.
+// annulus tuned export, import, merge, diff, verify, prune, remove, why: works with tuned results
+// and with packs, which carry results to other machines.
 #include "annulus/tune.h"
 
 #include <CLI/CLI.hpp>
@@ -21,23 +22,24 @@
 namespace annulus::program {
 namespace {
 
-// What people do with tuned results besides reading them. Each verb reads what its help names.
+// The options of these verbs. Each verb reads the options that its help lists.
 struct PackArguments {
-  DeviceArguments device;       // verify, why, prune: --tuned is that of the device's
-  ProblemArguments shape;       // why
-  std::string carry = "none";   // why
-  BatchArguments batch;         // why, in place of a shape
-  std::int64_t max_blocks = 0;  // why: blocks of a row that each run chooses; 0: it chooses none
-  std::string selected_blocks = "128x128";  // why: their size
-  std::vector<std::string> packs;  // import, merge, verify; diff: the two that are compared
-  std::string output;              // export, merge: the pack that is written
-  std::string name;                // export, import, remove
-  std::string of;                  // export, import: part of a device's identity
-  bool measured = false;           // export, import
-  bool complete = false;           // export, import
-  bool others = false;             // prune: also what is of other devices
-  bool dry_run = false;            // prune, remove
-  int measure = 0;                 // verify
+  DeviceArguments device;      // verify, why, prune: with --tuned
+  ProblemArguments shape;      // why
+  std::string carry = "none";  // why
+  BatchArguments batch;        // why: in place of a shape
+  // Why: the number of blocks that each run chooses for a row; 0: runs choose no blocks.
+  std::int64_t max_blocks = 0;
+  std::string selected_blocks = "128x128";  // why: the size of these blocks
+  std::vector<std::string> packs;           // import, merge, verify; diff: the two packs to compare
+  std::string output;                       // export, merge: the pack to write
+  std::string name;                         // export, import, remove
+  std::string of;                           // export, import: a part of a device's identity
+  bool measured = false;                    // export, import
+  bool complete = false;                    // export, import
+  bool others = false;                      // prune: also remove results of other devices
+  bool dry_run = false;                     // prune, remove
+  int measure = 0;                          // verify
   bool json = false;
 };
 
@@ -55,7 +57,7 @@ base::Json report_json(const TunedReport& report) {
   json["notes"] = base::Json::array();
   for (const TunedNote& note : report.notes) {
     base::Json each = {{"verdict", to_string(note.verdict)}, {"text", note.text}};
-    // A file that holds no entry has a path alone.
+    // A file without an entry has only a path.
     each["entry"] =
         note.entry.name.empty() ? base::Json{{"path", note.entry.path}} : tuned_json(note.entry);
     json["notes"].push_back(std::move(each));
@@ -70,7 +72,7 @@ std::string entry_text(const TunedEntry& entry) {
                      problem_of(entry));
 }
 
-// The first `most` notes, under their devices, then how many there are of each verdict.
+// Prints the first `most` notes, grouped by device, and then the number of notes of each verdict.
 void print_notes(const TunedReport& report, std::size_t most) {
   std::string device;
   std::map<TunedVerdict, std::size_t> counts;
@@ -107,7 +109,8 @@ Exit print(const PackArguments& arguments, const TunedReport& report, std::size_
   return Exit::kOk;
 }
 
-// Files and lines that this build cannot read are not in what was written.
+// Files and lines that this build cannot read are missing from the written pack, which gives
+// another exit code.
 Exit print_written(const PackArguments& arguments, const TunedReport& report) {
   print(arguments, report);
   return report.left_out.empty() ? Exit::kOk : Exit::kPartial;

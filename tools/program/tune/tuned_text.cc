@@ -20,7 +20,7 @@ std::string version_text(std::int64_t version) {
 }
 
 std::string date_text(std::int64_t when) {
-  // The last second of the years that have four digits; what else a file may state is no date.
+  // The last second of the year 9999. A file may state other numbers, which are not dates.
   constexpr std::int64_t kMost = 253'402'300'799;
   if (when < 0 || when > kMost) return "?";
   const std::chrono::sys_seconds at{std::chrono::seconds(when)};

@@ -1,4 +1,4 @@
-// annulus warm: compiles the kernels of problems ahead, into a folder that is shipped.
+// annulus warm: compiles the kernels for problems ahead, into a folder that can be shipped.
 
 #include <CLI/CLI.hpp>
 
@@ -16,15 +16,16 @@ namespace annulus::program {
 namespace {
 
 struct WarmArguments {
-  std::string shapes;  // a file or the name of a preset; may be empty with the next three
-  std::string model;   // of annulus/kernels.h
+  // A file or the name of a preset; may be empty if one of the next three is given.
+  std::string shapes;
+  std::string model;  // the name of a model of annulus/kernels.h
   bool general = false;
-  std::vector<std::string> from;  // folders of compiled kernels
+  std::vector<std::string> from;  // folders with compiled kernels
   std::string into;
   std::vector<std::string> devices;
   std::vector<std::string> architectures;
   std::string templates;
-  std::string tuned;  // as ANNULUS_TUNED
+  std::string tuned;  // like ANNULUS_TUNED
   int threads = 0;    // 0: one per processor
   std::int64_t max_work = kDefaultWorkSteps;
   bool verbose = false;
@@ -72,7 +73,7 @@ void print(const std::string& folder, const WarmResult& result) {
       "names; its owner must be the user or root, and no other user may write to it");
 }
 
-// What failed is told before what was not finished.
+// A failure takes precedence over an unfinished run.
 Exit exit_of(const WarmResult& result) {
   if (!result.failures.empty()) return exit_code(result.failures.front().code);
   return result.cancelled ? Exit::kPartial : Exit::kOk;

@@ -9,7 +9,7 @@ namespace annulus::program::report {
 namespace {
 
 constexpr double kTop = 12, kRight = 16, kBottom = 46;
-constexpr int kMostValues = 8;  // that are written at an axis
+constexpr int kMostValues = 8;  // the most values written along an axis
 
 std::string pixels(double value) {
   std::string text = fmt::format("{:.1f}", value);
@@ -17,7 +17,7 @@ std::string pixels(double value) {
   return text;
 }
 
-// The least of 1, 2 and 5 times a power of ten that is not below `least`.
+// The least number of the form 1, 2 or 5 times a power of ten that is not below `least`.
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -49,7 +49,8 @@ void write_log_values(Axis* axis) {
       }
     }
   }
-  // Many powers have room for themselves alone, and a short axis may hold no such number.
+  // If there are many powers of ten, only they fit on the axis. A short axis may contain none of
+  // these numbers, and then gets round values.
   if (axis->values.size() > kMostValues) {
     std::erase_if(axis->values, [](const auto& each) {
       const double power = std::log10(each.first);
@@ -75,7 +76,7 @@ double Axis::share(double value) const {
   return std::clamp(share, 0.0, 1.0);
 }
 
-// Axes of one value, and of some that are all but equal, get room around it.
+// If all values are equal or nearly equal, the axis is wider than their range.
 Axis linear_axis(std::string title, double low, double high) {
   const double largest = std::max(std::abs(low), std::abs(high));
   const double more = high - low > 1e-6 * largest ? 0.04 * (high - low) : 0.1 * largest + 1e-9;
@@ -164,7 +165,8 @@ void Chart::draw_axes() {
 }
 
 void Chart::dots(const char* style, const std::vector<Point>& points, double radius) {
-  // A line of no length with round ends is a dot, and takes a third of a circle's text.
+  // A line of length 0 with round ends is drawn as a dot, and takes a third of the text of a
+  // circle.
   std::string path;
   for (const auto& [across, up] : points) {
     path += fmt::format("M{} {}h0", pixels(x(across)), pixels(y(up)));

@@ -12,14 +12,15 @@ namespace {
 using base::Json;
 
 constexpr std::int64_t kSchema = 1;
-constexpr std::int64_t kMostNumber = std::int64_t{1} << 53;  // JSON's own bound of exact integers
+// The largest range of integers that JSON readers represent exactly.
+constexpr std::int64_t kMostNumber = std::int64_t{1} << 53;
 
-// A journal has fewer candidates, and a family fewer numbers. These bound how large a part of a
-// page can be.
+// Real journals have fewer candidates, and real families have fewer parameters. These limits bound
+// the size of each part of a page.
 constexpr std::size_t kMostTrials = 10'000;
 constexpr std::size_t kMostParameters = 64;
 
-// A value and its place in the document. The value above it must outlive it.
+// A value and its place in the document. The enclosing value must outlive it.
 class Value {
  public:
   Value(const Json& json, std::string_view what) : json_(json), what_(what) {}
@@ -36,7 +37,7 @@ class Value {
   }
   Value at(std::size_t index) const { return {json_[index], *this, nullptr, index}; }
 
-  // The number of elements of an array.
+  // The number of elements of an array. Throws if it is above `most`.
   std::size_t size(std::size_t most = std::numeric_limits<std::size_t>::max()) const {
     if (!json_.is_array()) fail("it is not an array");
     if (json_.size() > most)
@@ -64,7 +65,7 @@ class Value {
   std::size_t index(std::size_t count) const {
     return static_cast<std::size_t>(integer(0, static_cast<std::int64_t>(count) - 1));
   }
-  // null is what has no number, and so `none`.
+  // JSON null stands for a value without a number, and gives `none`.
   double number(double none = std::numeric_limits<double>::infinity()) const {
     if (json_.is_null()) return none;
     if (!json_.is_number()) fail("it is neither a number nor null");
@@ -80,7 +81,7 @@ class Value {
       : json_(json), above_(&above), name_(name), index_(index) {}
 
   std::string_view document() const { return above_ == nullptr ? what_ : above_->document(); }
-  // "searches[3].decision"
+  // The place as text, such as "searches[3].decision".
   std::string place() const {
     if (above_ == nullptr) return "the document";
     if (name_ == nullptr) return fmt::format("{}[{}]", above_->place(), index_);
@@ -98,7 +99,8 @@ Interval interval_of(const Value& from) {
   if (from.size() != 3) from.fail("it is not an array of three numbers");
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double middle = from.at(1).number();
-  // A lower end without a number is not bounded, unless the whole ratio overflowed.
+  // A lower end of null means that the interval is not bounded, except if the whole ratio
+  // overflowed.
   return {from.at(0).number(middle == kInfinity ? kInfinity : -kInfinity), middle,
           from.at(2).number()};
 }
@@ -173,7 +175,7 @@ Decision decision_of(const Value& from) {
   for (std::size_t i = 0; i < order.size(kMostTrials); ++i) {
     const Value each = order.at(i);
     Step step{each["trial"].index(decision.trials.size()), true, 1, each["best"].number()};
-    // null is a ratio, and so find() does not serve.
+    // null is a valid ratio, so find() cannot be used.
     if (each.object().contains("ratio")) {
       step.dropped = false;
       step.ratio = each["ratio"].number();

@@ -2,7 +2,7 @@
 #define ANNULUS_PROGRAM_TUNE_REPORT_DOCUMENT_H_
 
 // The document of a report as plain data. docs/tuning.md describes its members, units and schema.
-// Each value is checked when it is read, as the source of a document is not known.
+// Each value is checked when it is read, because the document may come from anywhere.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,16 +27,17 @@ struct Interval {
 struct Trial {
   std::string configuration;
   std::string family;                    // a key of Decision::families
-  std::vector<std::int64_t> parameters;  // in the order of the family's names
+  std::vector<std::int64_t> parameters;  // the values, in the order of the family's names
   double predicted_cycles = 0;           // infinite if there is no prediction
   enum class Outcome { kNotTried, kDropped, kTried } outcome = Outcome::kNotTried;
-  std::string reason;  // why it was dropped
-  double time = 0;     // median; 0, as the next two, unless it was tried
+  std::string reason;  // why it was dropped, if it was
+  // The median; like the next two members it is 0 unless the candidate was tried.
+  double time = 0;
   Interval ratio;
   std::int64_t rounds = 0;
 };
 
-// A trial when its turn came.
+// A candidate of a search, at its turn.
 struct Step {
   std::size_t trial = 0;  // index of the trials
   bool dropped = false;
@@ -83,31 +84,32 @@ struct Search {
   bool damaged = false;
   std::int64_t candidates = 1;
   std::optional<Decision> decision;
-  std::string why_undecided;  // without a decision
+  std::string why_undecided;  // set if there is no decision
   std::optional<Stored> stored;
 
-  // Require: a decision.
+  // These require a decision.
   const Trial& winner() const { return decision->trials[decision->winner]; }
   const Trial& standard() const { return decision->trials[decision->default_at]; }
 };
 
 class Document {
  public:
-  // The most bytes that are read.
+  // The largest document that is read, in bytes.
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-  // `what` names the text in errors. Throws Error{kInvalidFile} if the text is no JSON, longer than
-  // kMostBytes, or of another schema.
+  // `what` names the text in errors. Throws Error{kInvalidFile} if the text is not JSON, is longer
+  // than kMostBytes, or has another schema.
   Document(std::string_view text, std::string what);
 
-  // These throw Error{kInvalidFile} with the place of a member that is missing, of another type or
-  // out of its range.
+  // These functions throw Error{kInvalidFile} with the place of a member that is missing, has the
+  // wrong type or is out of range.
   std::size_t searches() const;
   Search search(std::size_t index) const;
-  std::size_t results() const;  // without a journal
+  std::size_t results() const;  // stored results without a journal
   Stored result(std::size_t index) const;
-  std::vector<std::string> left_out() const;  // lines
-  std::int64_t further_left_out() const;      // lines that the document does not have
+  std::vector<std::string> left_out() const;  // a line for each file that was left out
+  // The number of further lines, which the document does not contain.
+  std::int64_t further_left_out() const;
 
  private:
   base::Json json_;

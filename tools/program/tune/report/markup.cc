@@ -14,11 +14,11 @@ struct Character {
   std::size_t bytes = 1;
 };
 
-// The first character of a text that is not empty; nothing where its first byte begins none.
+// The first character of a text that is not empty. Nothing if its first bytes are not valid UTF-8.
 std::optional<Character> first_of(std::string_view text) {
   struct Form {
     std::uint8_t mask, lead;
-    std::uint32_t least;  // a smaller code has a shorter form, and no other one
+    std::uint32_t least;  // a smaller code must use a shorter form
   };
   static constexpr Form kForms[] = {
       {0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
@@ -43,7 +43,8 @@ std::optional<Character> first_of(std::string_view text) {
   return std::nullopt;
 }
 
-// Controls, what turns the direction of text, and what is no character.
+// Control characters, characters that change the direction of text, and code points that are not
+// characters.
 bool is_refused(std::uint32_t code) {
   struct Range {
     std::uint32_t first, last;
@@ -97,7 +98,7 @@ void Markup::begin(const char* name, Attributes attributes) {
   for (const Attribute& each : attributes) {
     written_ += ' ';
     written_ += each.name;
-    // Paths of plots are long, and numbers alone.
+    // The path of a plot is long and has only numbers, so it is not cut.
     written_ += "=\"" + escaped(each.value, std::string::npos) + '"';
   }
 }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PROGRAM_TUNE_REPORT_MARKUP_H_
 #define ANNULUS_PROGRAM_TUNE_REPORT_MARKUP_H_
 
-// Writes HTML that is well-formed XML as well. Text and values of attributes come from files that
-// anybody may have written, so there is no way to write them but escaped.
+// Writes HTML that is well-formed XML as well. Texts and attribute values come from files of
+// unknown origin, so all of them are escaped.
 
 #include <initializer_list>
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace annulus::program::report {
 
-// Characters of one text; a longer one is cut and ends in an ellipsis.
+// The most characters of one text. A longer text is cut and ends in an ellipsis.
 inline constexpr std::size_t kMostCharacters = 400;
 
-// The text as content or as an attribute's value: what a parser takes for markup is written as a
-// reference, breaks of lines become blanks, and bytes that are no UTF-8, characters that XML does
-// not know and those that turn the direction of text become U+FFFD.
+// The text as content of an element or as the value of an attribute. Characters that a parser would
+// take for markup become references, and line breaks become blanks. U+FFFD replaces invalid UTF-8,
+// characters that XML does not allow, and characters that change the direction of text.
 std::string escaped(std::string_view text, std::size_t most = kMostCharacters);
 
 struct Attribute {
@@ -25,23 +25,24 @@ struct Attribute {
 };
 using Attributes = std::initializer_list<Attribute>;
 
-// A part of a page. Names of elements and of attributes are the program's own.
+// A part of a page. The names of elements and attributes are literals of the program.
 class Markup {
  public:
   Markup& open(const char* name, Attributes attributes = {});
-  Markup& close();  // the innermost element that is open
-  // An element without content. Requires: one of SVG, or one that HTML knows to have none.
+  Markup& close();  // closes the innermost open element
+  // An element without content. Requires: an element of SVG, or an HTML element that never has
+  // content.
   Markup& leaf(const char* name, Attributes attributes = {});
   Markup& text(std::string_view text);
-  // open(), text() and close().
+  // Calls open(), text() and close().
   Markup& element(const char* name, std::string_view text, Attributes attributes = {});
-  // A link to the element of this page with that id.
+  // A link to the element of this page with the given id.
   Markup& link(const std::string& id, std::string_view text);
-  Markup& part(std::string_view markup);  // that another Markup has written
-  Markup& verbatim(const char* markup);   // of the program's own
+  Markup& part(std::string_view markup);  // appends markup that another Markup wrote
+  Markup& verbatim(const char* markup);   // appends a literal of the program
 
   std::size_t bytes() const { return written_.size(); }
-  // Requires: all elements are closed.
+  // Returns the written markup. Requires: all elements are closed.
   std::string take() { return std::move(written_); }
 
  private:

@@ -13,7 +13,7 @@
 namespace annulus::program::report {
 namespace {
 
-constexpr std::size_t kMostLeftOut = 200;  // lines that are written
+constexpr std::size_t kMostLeftOut = 200;  // the most lines about left-out items
 
 constexpr const char* kBegin =
     R"(<!DOCTYPE html>
@@ -60,8 +60,8 @@ constexpr const char* kIntroduction =
     "round by round. A ratio is a time over the default's: less is faster, and 1 is the default. "
     "Times of simulated devices are predicted and marked as such; they are not times of a GPU.";
 
-// A part of what is told of a search, which a page may do without. Those that matter most come
-// first.
+// A kind of part in the description of a search. A page may leave parts out. The most important
+// kinds come first.
 struct PartKind {
   const char* title;
   std::string (*write)(const Search& search);
@@ -75,8 +75,8 @@ std::vector<PartKind> part_kinds() {
   return kinds;
 }
 
-// Makes a page. Its bytes are the bytes of the overview with the headings to which that leads, of
-// the table of results, and of the parts that the others leave room for.
+// Makes a page. The page has room for the overview with the headings to which it links, for the
+// table of results, and then for parts.
 class Writer {
  public:
   explicit Writer(std::size_t most_bytes) : most_bytes_(most_bytes), parts_(most_bytes) {}
@@ -93,7 +93,7 @@ class Writer {
     Heading heading{row.id, "", 1};
     heading.markup =
         Markup().element("h2", fmt::format("{}: {}, {}", row.id, row.device, row.shape)).take();
-    // A search without a decision has facts alone.
+    // A search without a decision has only facts.
     if (search.decision) heading.parts = kinds_.size();
     for (std::size_t rank = 0; rank < heading.parts; ++rank) {
       parts_.add(number, rank, [&] { return part_of(kinds_[rank], rank > 0, search); });
@@ -104,7 +104,8 @@ class Writer {
     ++page_.searches;
   }
 
-  // Adds a result. Returns false if there is no room: at least a quarter of the page is for parts.
+  // Adds a result. Returns false if there is no room, because at least a quarter of the page is
+  // kept for parts.
   bool add(const Stored& stored) {
     if (listed_bytes() >= most_bytes_ / 4 * 3) return false;
     const OverviewRow row = overview_row(stored, fmt::format("result-{}", ++page_.entries));
@@ -115,7 +116,7 @@ class Writer {
 
   void leave_out(std::string line) { page_.left_out.push_back(std::move(line)); }
 
-  // `lines` and `further` lines were left out of the document.
+  // `lines` and `further` more lines describe what the document leaves out.
   Page take(const std::vector<std::string>& lines, std::int64_t further) {
     Markup markup;
     markup.verbatim(kBegin).element("h1", "Tuning report").element("p", kIntroduction);
@@ -187,14 +188,14 @@ class Writer {
     page->close();
   }
 
-  // The element of a section, and what it says of the parts that are left out.
+  // The most bytes of a section's tags, and of its sentence about parts that were left out.
   static constexpr std::size_t kMostOfSection = 400;
 
   const std::size_t most_bytes_;
   const std::vector<PartKind> kinds_ = part_kinds();
   Page page_;
   std::vector<Heading> headings_;
-  std::string overview_, entries_;  // lines of the two tables
+  std::string overview_, entries_;  // rows of the two tables
   std::size_t heading_bytes_ = 0;
   PageParts parts_;
 };

@@ -2,8 +2,8 @@
 #define ANNULUS_PROGRAM_TUNE_REPORT_PAGE_H_
 
 // The page of a report: an overview, each search with its plots and tables, the results without a
-// journal, and what was left out. It needs no other file, and the same document makes the same
-// page.
+// journal, and a list of what was left out. The page needs no other file. The same document always
+// makes the same page.
 
 #include <cstddef>
 #include <string>
@@ -21,12 +21,12 @@ struct Page {
   std::vector<std::string> left_out;
 };
 
-// The most bytes of a page, but for the list of what was left out, which has at most 200 lines.
-// Searches are listed up to a quarter of it, and results up to three. Parts of a search without
-// room are left out, with a line where they would be.
+// The most bytes of a page, apart from the list of left-out items, which has at most 200 lines.
+// Searches are listed until they take a quarter of the page, and results until three quarters are
+// taken. If a part of a search has no room, a line stands in its place.
 constexpr std::size_t kMostPageBytes = std::size_t{4} << 20;
 
-// Throws what Document throws.
+// Throws what the functions of Document throw.
 Page page_of(const Document& document, std::size_t most_bytes = kMostPageBytes);
 
 }  // namespace annulus::program::report

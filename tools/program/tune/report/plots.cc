@@ -15,7 +15,7 @@
 namespace annulus::program::report {
 namespace {
 
-constexpr std::size_t kMostDots = 4000;  // of one plot
+constexpr std::size_t kMostDots = 4000;  // the most dots of one plot
 
 std::string ratio_title(const Search& search) {
   return search.predicted ? "predicted cycles over the default's" : "time over the default's";
@@ -25,8 +25,8 @@ std::string figure(const std::string& svg, std::string_view caption) {
   return Markup().open("figure").part(svg).element("figcaption", caption).close().take();
 }
 
-// The values that an axis has to hold. Those of a file may be any numbers; an axis has none that
-// are out of all proportion, and what lies beyond it is drawn on its edge.
+// The range of values of an axis. A file may have any numbers, so numbers that are extremely large
+// or small do not extend the axis. They are drawn on its edge.
 class Range {
  public:
   void take(double value) {
@@ -46,7 +46,7 @@ class Range {
 std::string draw_number_line(const Search& search) {
   std::vector<std::size_t> shown = search.decision->finalists;
   shown.push_back(search.decision->default_at);
-  std::ranges::reverse(shown);  // the best is drawn on top
+  std::ranges::reverse(shown);  // so that the best is drawn at the top
   std::vector<std::string> names;
   Range range;
   for (const std::size_t index : shown) {
@@ -91,7 +91,8 @@ std::string draw_convergence(const Search& search) {
   for (std::size_t i = 0; i < search.decision->order.size(); ++i) {
     const Step& step = search.decision->order[i];
     const auto turn = static_cast<double>(i + 1);
-    // Steps, not slopes: until a candidate is tried the best is what it was.
+    // The line has steps and no slopes, because the best ratio stays the same until a candidate is
+    // tried.
     if (best.empty() || step.best != best.back().second || i + 1 == search.decision->order.size()) {
       if (!best.empty()) best.emplace_back(turn, best.back().second);
       best.emplace_back(turn, step.best);
@@ -180,7 +181,7 @@ std::string draw_landscape(const Search& search) {
 }
 
 std::string draw_prediction(const Search& search) {
-  std::vector<std::pair<double, double>> pairs;  // what was predicted, and the time
+  std::vector<std::pair<double, double>> pairs;  // pairs of prediction and time
   std::vector<double> times_over;
   Range across, up;
   for (const Trial& trial : search.decision->trials) {
@@ -196,7 +197,8 @@ std::string draw_prediction(const Search& search) {
   if (pairs.empty()) {
     return Markup().element("p", "No candidate that was tried has a finite prediction.").take();
   }
-  // The diagonal of a unit that people chose: the time in proportion to the prediction.
+  // The diagonal, on which times are proportional to predictions. Its unit is the median ratio of
+  // the two.
   const double middle = median(times_over);
   Range both = up;
   both.take(across.low() * middle);

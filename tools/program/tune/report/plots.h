@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PROGRAM_TUNE_REPORT_PLOTS_H_
 #define ANNULUS_PROGRAM_TUNE_REPORT_PLOTS_H_
 
-// What is drawn of a search.
+// The plots of a search.
 
 #include <span>
 #include <string>
@@ -16,7 +16,7 @@ struct Plot {
   std::string (*draw)(const Search& search);
 };
 
-// Those that matter most come first.
+// All plots, the most important ones first.
 std::span<const Plot> plots();
 
 }  // namespace annulus::program::report

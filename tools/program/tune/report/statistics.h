@@ -7,11 +7,12 @@
 
 namespace annulus::program::report {
 
-// The mean of the two values in the middle if their number is even. Requires: at least one value.
+// The median. It is the mean of the two middle values if the number of values is even. Requires: at
+// least one value.
 double median(std::vector<double> values);
 
-// Spearman's rank correlation, with ties sharing their ranks: 1 where both rise together. Nothing
-// for fewer than three pairs, and where all of one side are equal.
+// Spearman's rank correlation, where tied values share their ranks. It is 1 if both sides always
+// rise together. Nothing for fewer than three pairs, or if all values of one side are equal.
 std::optional<double> rank_correlation(const std::vector<std::pair<double, double>>& pairs);
 
 }  // namespace annulus::program::report

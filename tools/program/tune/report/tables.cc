@@ -14,12 +14,13 @@ namespace {
 
 constexpr std::size_t kMostRows = 2000;
 
-// The text of a file may be long, a character has up to 4 bytes, and what is cut is written so.
+// The most bytes of a text from a file. A text is cut after kMostCharacters characters and an
+// ellipsis, with at most 4 bytes for each character.
 constexpr std::size_t kMostBytes = 4 * (kMostCharacters + 1);
 
 using Headings = std::initializer_list<const char*>;
 
-// Opens a table in an element that scrolls, up to its rows.
+// Opens a table inside an element that scrolls, up to its first row.
 void open_table(Headings headings, Markup* markup) {
   markup->open("div", {{"class", "wide"}}).open("table").open("thead").open("tr");
   for (const char* heading : headings) markup->element("th", heading);
@@ -32,7 +33,7 @@ std::string table_of(Headings headings, std::string_view lines) {
   return markup.part(lines).close().close().close().take();
 }
 
-// A table with a line of headings, which writes so many rows and counts all.
+// A table with a row of headings. It writes a limited number of rows and counts all of them.
 class Table {
  public:
   explicit Table(Headings headings) { open_table(headings, &markup_); }
