@@ -1,8 +1,8 @@
-// Prints the largest errors of the kernels against the float64 oracle, over all head dims and
-// features, for each dtype, on standard normal operands; and the whole error of O, including the
-// rounding of Q, K and V, where some of their elements are outliers. It uses simulated devices. The
-// figures do not depend on the machine, since the same inputs give the same bits, so each is
-// computed once and repeated in every round.
+// Prints the largest errors of the kernels against the float64 oracle for each dtype, over all head
+// dims and features, on standard normal operands. It also prints the whole error of O, including
+// the rounding of Q, K and V, if some of their elements are outliers. It uses simulated devices.
+// The figures do not depend on the machine, because the same inputs give the same bits. So each
+// figure is computed once and repeated in every round.
 
 #include <annulus/device.h>
 
@@ -90,7 +90,7 @@ struct Errors {
   double lse = 0;
 };
 
-// The worst errors over all head dims and some patterns, with grouped heads, odd lengths and a
+// The largest errors over all head dims and some patterns, with grouped heads, odd lengths and a
 // soft-cap.
 Errors worst_of(Dtype dtype) {
   const bool float8 = dtype == Dtype::kFloat8E4M3;
@@ -135,14 +135,14 @@ Errors worst_of(Dtype dtype) {
   return worst;
 }
 
-// Root mean square errors of O, including the rounding of operands, against the oracle of fp16
+// Root mean square errors of O against the oracle of fp16 operands. They include the rounding of
 // operands.
 struct Outliers {
   double fp16 = 0;
-  double blocks = 0;     // e4m3 with a scale for kScaleBlock rows
-  double heads = 0;      // e4m3 with one scale for a head
+  double blocks = 0;     // e4m3 with one scale for each kScaleBlock rows
+  double heads = 0;      // e4m3 with one scale for each head
   double kernel = 0;     // error of `blocks` against the oracle of the rounded operands
-  double of_oracle = 0;  // the root mean square of O itself
+  double of_oracle = 0;  // root mean square of O itself
 };
 
 double rmse(const HostTensor& o, Dtype dtype, const std::vector<double>& exact) {
@@ -154,9 +154,9 @@ double rmse(const HostTensor& o, Dtype dtype, const std::vector<double>& exact) 
   return std::sqrt(sum / static_cast<double>(exact.size()));
 }
 
-// Operands as in FlashAttention-3 (arXiv 2407.08608, 4.3): standard normal, and for one element in
-// a thousand a normal number with a standard deviation of 10 is added. One head, so that O is in
-// the oracle's order.
+// Operands as in FlashAttention-3 (arXiv 2407.08608, 4.3). They are standard normal, and one
+// element in a thousand has a normal number with a standard deviation of 10 added. There is one
+// head, so O is in the oracle's order.
 Outliers outliers() {
   Problem problem;
   problem.seq_q = problem.seq_k = 2048;

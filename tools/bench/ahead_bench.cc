@@ -1,6 +1,6 @@
-// Measures the first answer of a new process on a simulated device: with kernels compiled ahead and
-// no compiler, with a warm cache, and compiling. Each measurement is a process of its own, which is
-// this program again.
+// Measures the time to the first answer in a new process on a simulated device: with kernels
+// compiled ahead and no compiler, with a warm cache, and with compiling. Each measurement runs this
+// program again as a separate process.
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -38,12 +38,14 @@ Problem small_problem() {
 
 struct Times {
   double open_ms = 0;
-  double plan_ms = 0;    // the first plan
-  double answer_ms = 0;  // that plan, memory for its tensors, the run, and O on the host
-  double again_ms = 0;   // a plan whose kernel is on disk and was not asked for before
+  double plan_ms = 0;  // time of the first plan
+  // Time of that plan, memory for its tensors, the run, and the copy of O to the host.
+  double answer_ms = 0;
+  // Time of a plan whose kernel is on disk and was not used before in this process.
+  double again_ms = 0;
 };
 
-// In the child. `way` says where kernels come from.
+// Runs in the child process. `way` names the source of the kernels.
 Times measure(const std::string& way, const std::string& folder) {
   DeviceOptions options;
   options.name = "sim:sm_80";
@@ -136,7 +138,7 @@ int main(int argc, char** argv) {
   struct Way {
     const char* name;
     const char* text;
-    double bar;  // for the first answer
+    double bar;  // the target for the first answer
   };
   for (const Way& way : {Way{"ahead", "compiled ahead, no compiler", 100},
                          Way{"cache", "from the cache", 0}, Way{"compile", "compiling", 0}}) {

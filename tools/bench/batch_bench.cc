@@ -1,6 +1,6 @@
-// Batches of requests: what their kernels read and issue, counted on the simulator; how evenly a
-// step is dealt out; what a plan needs; and what a step costs the host. Counts are the same on
-// every machine.
+// Figures about batches of requests: the reads and the instructions of their kernels, counted on
+// the simulator; how evenly the work of a step is distributed; the cost of a plan; and the cost of
+// a step on the host. Counts are the same on every machine.
 
 #include <algorithm>
 #include <cmath>
@@ -45,8 +45,8 @@ const attention::DeviceLimits kH200 = {
     .memory_clock_kilohertz = bench::h200().memory_clock_kilohertz,
     .memory_bus_bits = bench::h200().memory_bus_bits};
 
-// How evenly steps of decoding requests are dealt out to the CTAs of an H200, by the lists that the
-// device makes of them.
+// How evenly the work of steps of decoding requests is distributed over the CTAs of an H200. It is
+// computed from the lists that the device makes of the step.
 class Dealing {
  public:
   Dealing(const Device& device, std::int64_t requests, std::int64_t keys_of_one, std::int64_t keys)
@@ -56,7 +56,7 @@ class Dealing {
         workspace_(device.allocate(static_cast<std::size_t>(runner_.plan().workspace_bytes))),
         metadata_(device.allocate(static_cast<std::size_t>(2 * requests + 2) * 4)) {}
 
-  // The tiles of keys of the CTA that has most of them over the mean of all CTAs.
+  // The largest number of tiles of keys of a CTA, divided by the mean over all CTAs.
   double imbalance(const std::vector<Request>& requests) const {
     prepare(requests);
     const batch::ClassPlan& of = runner_.plan().classes.front();
@@ -91,7 +91,7 @@ class Dealing {
     BatchProblem problem = problem_of(32, 8, 128, decoding(requests, keys_of_one), 0);
     problem.most.keys = keys;
     batch::BatchPlanData plan = batch::make_plan(problem, {}, kH200);
-    // The lists are those of an H200, and the kernels those of the device that makes them.
+    // The lists are for an H200, but the kernels that make them are for the simulated device.
     plan.prepare.arch = arch;
     for (batch::ClassPlan& of : plan.classes) of.spec.arch = of.combine.arch = arch;
     return plan;
@@ -121,8 +121,8 @@ class Dealing {
   DeviceMemory metadata_;
 };
 
-// The warp instructions that the model has for a tile of keys, and for a part besides, over those
-// that the simulator counts.
+// The warp instructions of a tile of keys in the model, divided by the count of the simulator. The
+// same ratio for the additional instructions of a part.
 struct Described {
   double tile, part;
 };
@@ -154,7 +154,7 @@ void add_predictions(bench::Bench* bench) {
     device::DeviceInfo info;
   };
   for (const Chip& chip : {Chip{"A100", bench::a100()}, Chip{"H200", bench::h200()}}) {
-    // The least of the shapes with this bar.
+    // The least share among the shapes with this target.
     const auto worst = [=](double bar) {
       double least = 1;
       for (const bench::BatchShape& shape : bench::decode_shapes()) {
@@ -209,7 +209,7 @@ int main(int argc, char** argv) {
                .unit = "KiB",
                .bar = std::string(name) == "sim:sm_80" ? 24.0 : 56.0},
               [=] { return static_cast<double>(step->plan().info().bytes_under_way) / 1024; });
-    // A chunk of a prompt, from pages and from rows that follow one another.
+    // A chunk of a prompt, with K and V in pages or in consecutive rows.
     const std::vector<Request> chunk = {{2048, 16384}};
     for (const std::int64_t rows : {0, 64, 16}) {
       const auto of = std::make_shared<Step>(device, problem_of(1, 1, 128, chunk, rows), chunk);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TOOLS_BENCH_BATCH_STEP_H_
 #define ANNULUS_TOOLS_BENCH_BATCH_STEP_H_
 
-// Steps of batches: on a simulated device for what is counted there, on a GPU for their time.
+// Steps of batches. They run on a simulated device to count events, and on a GPU to take times.
 
 #include <cstdint>
 #include <map>
@@ -17,36 +17,37 @@ struct Request {
   std::int64_t keys;
 };
 
-// A causal problem whose bounds are what these requests have.
+// A causal problem with the exact bounds of these requests.
 BatchProblem problem_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t dim,
                         const std::vector<Request>& requests, std::int64_t page_rows);
 
-// Requests of one query each: of so many keys, or of 1 to `most`, evenly or in their logarithms.
+// Requests of one query each. decoding() gives each request `keys` keys. The other two draw the
+// number of keys from 1 to `most`, uniformly or uniformly in its logarithm.
 std::vector<Request> decoding(std::int64_t count, std::int64_t keys);
 std::vector<Request> uniform(std::int64_t count, std::int64_t most, std::uint64_t seed);
 std::vector<Request> log_uniform(std::int64_t count, double most, std::uint64_t seed);
 
-// A simulated device in its fast mode.
+// Opens a simulated device in its fast mode.
 Device open_fast(const char* name);
 
-// What a step consists of.
+// The contents of a step's tensors and pages.
 enum class Contents {
-  kZeros,   // tensors are zeros, and pages follow one another
+  kZeros,   // tensors are zero, and pages are consecutive
   kRandom,  // tensors and the order of pages are random
 };
 
-// A step that is prepared, with its tensors.
+// A step after prepare(), with its tensors.
 class Step {
  public:
   Step(const Device& device, const BatchProblem& problem, const std::vector<Request>& requests,
        const BatchOptions& options = {}, Contents contents = Contents::kZeros);
 
   const BatchPlan& plan() const { return plan_; }
-  double visible_bytes() const { return visible_bytes_; }  // of K and V
+  double visible_bytes() const { return visible_bytes_; }  // the bytes of K and V that queries see
   void prepare() const { plan_.prepare(nullptr, metadata_, workspace_.data()); }
   void run() const { plan_.run(nullptr, operands_, workspace_.data()); }
   BatchStatus status() const { return plan_.status(workspace_.data()); }
-  // What the simulator counts of a run.
+  // The counters of the simulator for one run.
   std::map<std::string, double> counters() const;
 
  private:

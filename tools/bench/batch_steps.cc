@@ -32,7 +32,7 @@ Device open_on_table(const abi::CudaTable& table) {
   return device;
 }
 
-// What ten thousand steps by one captured graph call of the driver.
+// Counts over ten thousand steps by one captured graph. The first five count calls of the driver.
 struct Served {
   double compiles, allocations, waits, reads, others, wrong, checked;
 };
@@ -43,7 +43,7 @@ Served serve() {
   const std::int64_t compiles = device.metrics().compiles;
   Served made{};
   for (int step = 0; step < kSteps; ++step) {
-    // One in a hundred is launched by prepare() and run().
+    // One step in a hundred is launched by prepare() and run() instead of the graph.
     serving.step(step % 100 != 99);
     if (step % (kSteps / kStepsToCheck) > 0) continue;
     ++made.checked;
@@ -64,7 +64,7 @@ Served serve() {
   return made;
 }
 
-// A call's time and allocations on the host, on a driver whose launches return at once.
+// The host time and the allocations of a call, on a driver whose launches return at once.
 struct HostCall {
   double micros, allocations;
 };
@@ -79,12 +79,12 @@ HostCall measure(const std::function<void()>& call) {
     each.push_back((thread_seconds() - start) * 1e6 / kCalls);
   }
   const int allocated = test::allocations - before;
-  // The list of times grows a few times.
+  // The growth of the list of times also allocates a few times, which is not counted.
   return {median(each),
           allocated < 2 * kRounds ? 0 : static_cast<double>(allocated) / kCalls / kRounds};
 }
 
-// A decoder's attention of up to 64 requests, which has three launches a step.
+// The attention of a decoder with up to 64 requests. It has three launches per step.
 class HostCalls {
  public:
   HostCalls()

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TOOLS_BENCH_BATCH_STEPS_H_
 #define ANNULUS_TOOLS_BENCH_BATCH_STEPS_H_
 
-// Figures of batch_bench over many steps: what steps cost the host, and whether answers are right
-// and the same bits.
+// Figures of batch_bench over many steps: the host cost of a step, and whether the answers are
+// correct and always have the same bits.
 
 #include <functional>
 
@@ -10,7 +10,8 @@
 
 namespace annulus::bench {
 
-// A figure that is the same whenever it is measured, measured once.
+// Wraps a measurement that always gives the same figure. The result measures once and then repeats
+// it.
 std::function<double()> once(const std::function<double()>& measure);
 
 void add_steps(Bench* bench);

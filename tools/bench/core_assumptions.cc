@@ -1,4 +1,4 @@
-// What the cycle model of a sub-core assumes of an architecture, and the names of its parts.
+// The assumptions of the cycle model of a sub-core for each architecture, and their names.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ namespace annulus::bench {
 CoreAssumptions core_assumptions(jit::Arch arch) {
   CoreAssumptions made;
   switch (arch.number) {
-    case 80:  // 16 lanes for floating point in a sub-core, 32 since
+    case 80:  // 16 floating-point lanes per sub-core; newer architectures have 32
       made.float_interval = 2;
       made.product_interval = 8;
       return made;

@@ -1,12 +1,12 @@
-// How evenly works are dealt out: the busiest multiprocessor over the mean, of plans of an H200
-// with unlike tile rows, which are not split. The works are dealt by the tile scheduler that ships,
-// of the configuration that the heuristic takes, on the simulator with a CTA on each
-// multiprocessor; in place of attention a CTA waits on the simulator's virtual clock for the cycles
-// that the pipe model gives a work (dealing/deal_works.cu). Once all multiprocessors are equally
-// fast, and for each of five seeds they differ by up to 5 %. What it prints is the same on every
-// machine.
+// Measures how evenly works are distributed: the load of the busiest multiprocessor divided by the
+// mean load, for plans on an H200 whose tile rows have different lengths and are not split. The
+// tile scheduler of the configuration that the heuristic chooses deals the works. It runs on the
+// simulator with one CTA on each multiprocessor. Instead of computing attention, a CTA waits on the
+// simulator's virtual clock for the cycles that the pipe model predicts for its work
+// (dealing/deal_works.cu). In one run all multiprocessors are equally fast. In five further runs,
+// one for each seed, their speeds differ by up to 5 %. The output is the same on every machine.
 //
-//   dealing_bench [--filter TEXT] [--check]    --check: exits 1 where a target is missed
+//   dealing_bench [--filter TEXT] [--check]    --check: exits 1 if a target is missed
 
 #include <fmt/core.h>
 
@@ -34,7 +34,7 @@
 #include "harness.h"
 #include "jit/kernel_cache.h"
 
-// Made by tools/cmake/embed_files.cmake of the .cu files of dealing/.
+// tools/cmake/embed_files.cmake generates this function from the .cu files of dealing/.
 namespace annulus::jit {
 std::span<const EmbeddedFile> embedded_dealing();
 }
@@ -46,11 +46,11 @@ using namespace annulus;
 constexpr double kEqualBar = 1.05, kUnequalBar = 1.10;
 constexpr double kSpread = 0.05;
 constexpr std::uint64_t kSeeds = 5;
-// The virtual clock of a poll, in which all CTAs wait (simulator/run/virtual_clock.h), with the
-// instructions around it.
+// The cycles of one poll of the virtual clock, including the instructions around it. All CTAs wait
+// by polling (simulator/run/virtual_clock.h).
 constexpr double kPollCycles = 205;
-// A launch may take about so many polls of all CTAs; longer ones run at a fraction of their cycles,
-// in which drawing a work, which takes no fewer, weighs more.
+// The most polls of all CTAs in a launch. A longer launch runs with all cycles scaled down. The
+// time to draw a work is not scaled, and so weighs more there.
 constexpr double kMostPolls = 1.5e6;
 
 struct Row {
@@ -66,12 +66,12 @@ Problem bf16(std::int64_t heads, std::int64_t kv_heads, std::int64_t seq, std::i
   problem.seq_q = problem.seq_k = seq;
   problem.dim_qk = problem.dim_v = dim;
   problem.pattern = pattern;
-  problem.want_lse = true;  // the kernel writes there what it did
+  problem.want_lse = true;  // the kernel writes its results there
   return problem;
 }
 
-// A layout with blocks of 128 x 128, whose row r of head h keeps `kept(h, r)` blocks: the diagonal
-// one and others drawn at random.
+// A layout with blocks of 128 x 128. Row r of head h keeps `kept(h, r)` blocks: the block on the
+// diagonal, and others drawn at random.
 template <typename Kept>
 Pattern rows_of(std::int64_t seq, std::int64_t heads, const Kept& kept) {
   constexpr std::int64_t kBlock = 128;
@@ -100,7 +100,7 @@ Pattern rows_of(std::int64_t seq, std::int64_t heads, const Kept& kept) {
   return blocks(layout);
 }
 
-// A number below `count` that seems drawn, each once.
+// A number below `count` that looks random. Different rows give different numbers.
 std::int64_t shuffled(std::int64_t row, std::int64_t head, std::int64_t count) {
   return (row * 37 + head * 11) % count;
 }
@@ -123,8 +123,8 @@ std::vector<Row> all_rows() {
   };
   add("random rows of unlike density", bf16(16, 16, k16, 128, rows_of(k16, 1, drawn_share)));
   add("the same, for each head", bf16(16, 16, k16, 128, rows_of(k16, 16, drawn_share)));
-  // The row of rank k has 128 / k^0.7 blocks, so that none is longer than each multiprocessor's
-  // share.
+  // The row of rank k has 128 / k^0.7 blocks. So no row is longer than a multiprocessor's share of
+  // the work.
   const auto zipf = [](std::int64_t head, std::int64_t row) {
     const auto rank = static_cast<double>(1 + shuffled(row, head, 128));
     return static_cast<std::int64_t>(128 / std::pow(rank, 0.7));
@@ -153,7 +153,7 @@ std::vector<Row> all_rows() {
 }
 
 attention::DeviceLimits limits_of(const Device::Impl& device) {
-  // The clocks that the driver of an H200 states.
+  // The clock rates that the driver of an H200 reports.
   attention::DeviceLimits limits = api::limits_of(device);
   limits.clock_kilohertz = 1'980'000;
   limits.memory_clock_kilohertz = 3'201'000;
@@ -169,7 +169,7 @@ class Dealer {
         limits_(limits_of(impl_)),
         kernels_(impl_.context, compiler_of(impl_), impl_.disk) {}
 
-  // Prints a line; false where a target is missed.
+  // Prints a line. Returns false if a target is missed.
   bool deal(const Row& row) {
     const double begin = bench::wall_seconds();
     attention::LaunchPlan plan =
@@ -220,7 +220,8 @@ class Dealer {
         jit::TemplateSet::embedded()->with("dealing", jit::embedded_dealing()));
   }
 
-  // One launch: the busiest multiprocessor over the mean. Seed 0: all are equally fast.
+  // Runs one launch, and returns the busiest multiprocessor's load divided by the mean. Seed 0: all
+  // multiprocessors are equally fast.
   double imbalance(const attention::Forward& forward, const attention::DealtWorks& cost,
                    double scale, unsigned clusters, std::int64_t works, std::uint64_t seed) {
     device_.set_simulation({.checked = false, .seed = seed});
@@ -262,7 +263,7 @@ class Dealer {
     device::copy_to_host(*context, spent.data(), out.address(), spent.size() * 4);
     device::copy_to_host(*context, taken.data(), out.address() + spent.size() * 4,
                          taken.size() * 4);
-    // Of the rows and heads of a work, the first is counted.
+    // Of the rows and heads of a work, the kernel counts only the first.
     if (std::ranges::count(taken, 1) != works || std::ranges::count(taken, 0) != rows - works) {
       base::fail(ErrorCode::kInternal, "a work was not dealt out, or twice");
     }

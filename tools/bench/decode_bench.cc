@@ -1,7 +1,7 @@
-// Measures decoding over ranks on the host: the time in which a rank puts a step of a growing cache
-// on its stream, prepare, attention and join, on simulated devices whose launches return at once.
-// Ranks are threads; messages travel as the simulated NCCL moves them, and its host time is in the
-// figures, as is that of the rest of the simulated driver.
+// Measures the host cost of decoding over ranks: the time in which a rank puts a step of a growing
+// cache on its stream. A step is prepare, attention and join. The simulated devices do not execute
+// the launches. Ranks are threads, and messages go through the simulated NCCL. The figures include
+// the host time of the simulated NCCL and of the rest of the simulated driver.
 
 #include <algorithm>
 #include <atomic>
@@ -30,7 +30,7 @@ constexpr std::int64_t kSteps = 10000, kHeads = 32, kKvHeads = 8, kDim = 128, kP
 std::atomic<bool> idle = false;
 abi::CudaTable below;
 
-// The simulated driver, whose launches do nothing while `idle` is set.
+// The simulated driver. Its launches do nothing while `idle` is set.
 device::DriverPointer idle_driver() {
   below = test::simulator_table();
   abi::CudaTable table = below;
@@ -46,10 +46,10 @@ device::DriverPointer idle_driver() {
 }
 
 struct Trace {
-  double worst_rank = 0;  // of the medians of all ranks, microseconds
-  double all_ranks = 0;   // their sum
-  double compiles = 0;    // kernels that were compiled or loaded after the first step
-  double exchanges = 0;   // of a layer
+  double worst_rank = 0;  // the largest median of a rank, in microseconds
+  double all_ranks = 0;   // the sum of the medians of all ranks
+  double compiles = 0;    // the kernels that were compiled or loaded after the first step
+  double exchanges = 0;   // the exchanges of a layer
 };
 
 BatchProblem problem_of(int rank) {
@@ -65,11 +65,11 @@ BatchProblem problem_of(int rank) {
   return problem;
 }
 
-// One rank's steps. Returns the median of its processor time for one, in microseconds.
+// Runs the steps of one rank. Returns the median of its processor time per step, in microseconds.
 double decode(const Device& device, const Communicator& ranks, std::barrier<>& all, Trace* trace) {
   const BatchPlan plan = plan_batch(device, problem_of(ranks.rank()));
   const JoinPlan join = plan_join(device, ranks, {.heads = kHeads, .dim_v = kDim, .most_rows = 1});
-  // Only its addresses are used, since no kernel runs.
+  // No kernel runs, so only the addresses are used.
   const DeviceMemory memory = device.allocate(4 << 20);
   auto* const base = static_cast<char*>(memory.data());
   const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
@@ -151,7 +151,7 @@ Trace run_trace(const device::DriverPointer& driver) {
 int main(int argc, char** argv) {
   bench::Bench bench("decode_bench", argc, argv);
   const device::DriverPointer driver = idle_driver();
-  // One trace a round, of which the figures are taken in turn.
+  // Each round has one trace. The figures of the round are taken from it in turn.
   Trace trace;
   bench.add({"10000 steps on 4 ranks: a rank's host time for one", "us", 100, true}, [&] {
     trace = run_trace(driver);

@@ -1,6 +1,6 @@
-// General kernels (attention/plan/general.h): the size of their machine code, how many more
-// instructions they execute than the specialised kernels of the same problems, how long planning
-// with one takes, and how long the specialised kernel is in coming.
+// Figures of general kernels (attention/plan/general.h): the size of their machine code, the number
+// of their instructions relative to the specialised kernels of the same problems, the time to plan
+// with one, and the delay until the specialised kernel is ready.
 
 #include <algorithm>
 #include <chrono>
@@ -21,10 +21,10 @@ namespace {
 
 using namespace annulus;
 
-// What ptxas made of the general kernels of an architecture, each kernel once.
+// The machine code of the general kernels of an architecture. Each kernel is counted once.
 struct MachineCode {
   std::int64_t bytes = 0;
-  int spilled_bytes = 0;  // of the kernel that spills most
+  int spilled_bytes = 0;  // the spilled bytes of the kernel that spills most
 };
 
 MachineCode machine_code(jit::Arch arch) {
@@ -41,7 +41,7 @@ MachineCode machine_code(jit::Arch arch) {
   return code;
 }
 
-// Calls make() once, however often it is asked.
+// Returns a function that calls make() at most once and repeats its result.
 template <typename Make>
 auto once(Make make) {
   using Value = decltype(make());
@@ -90,8 +90,8 @@ double instructions(const Device& device, const Problem& problem, const PlanOpti
       std::ranges::find(counters, "warp_instructions", &Counters::value_type::first)->second);
 }
 
-// A problem of 2^18 tokens whose pattern is a list of blocks without any order, which no other call
-// has made; and its blocks.
+// A problem of 2^18 tokens and its number of blocks. Its pattern is a random list of blocks, and
+// each seed gives a different list.
 std::pair<Problem, double> listed(std::uint64_t seed) {
   constexpr std::int64_t kRows = 2048, kKept = 64, kBlock = 128;
   base::Random random(seed);
@@ -115,9 +115,9 @@ constexpr std::pair<const char*, const char*> kMasks[] = {
     {"documents", "causal & documents([0, 300, 420, 1100, 1500, 1900])"}};
 constexpr double kBars[] = {1.25, 1.5, 1.5};
 
-// How long after plan() the specialised kernel is there, over the time that a call takes which
-// waits for it: each on a device of its own that keeps no kernels on disk, and knows the general
-// one.
+// The time from plan() until the specialised kernel is ready, divided by the time of a call that
+// waits for that kernel. Each of the two uses a separate device, which has no kernels on disk and
+// already has the general kernel.
 double late_over_waiting(const char* name) {
   const Problem problem = problem_of(Pattern::parse(kMasks[1].second), 2048, 128);
   const auto seconds = [&](bool wait) {

@@ -1,42 +1,43 @@
-// Measures the kernels on a GPU beside other programs' on the same one: the cases of gpu_cases.h,
-// most wanted first, in rounds that all programs take in turn, with L2 as the last run left it and
-// with L2 full of other data. Data are random. On a simulated device the times are those of the
-// simulation and are marked as such.
+// Measures the kernels on a GPU together with kernels of other programs. It measures the cases of
+// gpu_cases.h, the most wanted first, in rounds in which all programs take turns. Each case is
+// measured with L2 as the last run left it, and with L2 full of other data. Operands are random. On
+// a simulated device the times are those of the simulation, and are marked as such.
 //
 //   gpu_bench [--device cuda:0] [--seconds N] [--rounds 3] [--runs 3] [--peer NAME=COMMAND]...
 //             [--only TEXT]... [--patience 20] [--tiny]
 //   gpu_bench --list                             names the cases
-//   gpu_bench --plan-only --device sim:sm_90a    plans them all, so that their kernels are compiled;
-//                                                prints {"name", "config", "compile_ms"} or {"name",
-//                                                "error"} for each, and exits 1 if one has an error
-//   gpu_bench --compile-into DIR                 compiles their kernels for H100 and H200, which need
-//                                                not be here, as annulus warm does
+//   gpu_bench --plan-only --device sim:sm_90a    plans all cases to compile their kernels;
+//                                                prints {"name", "config", "compile_ms"} or
+//                                                {"name", "error"} for each, and exits 1 if one has
+//                                                an error
+//   gpu_bench --compile-into DIR                 compiles the kernels for H100 and H200 as annulus
+//                                                warm does; neither GPU need be in this machine
 //
-// This process never touches the device. It starts one that does for the library, itself with
-// --serve, and one for each peer, and asks them (gpu_process.h): every question has a deadline, and
-// a process that misses one is killed and started again for the next case, a peer at most twice.
-// --patience: the seconds that all peers together may take to start, and that a first run may take;
-// that of a "late" peer may take six times as long, and a round a quarter. The library has ten
-// times as long on a simulated device.
+// This process never uses the device. For the library it starts itself with --serve, and it starts
+// one process for each peer. It sends them questions (gpu_process.h), and every question has a
+// deadline. A process that misses a deadline is killed and started again for the next case, but a
+// peer at most twice. --patience is the number of seconds that all peers together may take to
+// start, and that a first run may take. The first run of a "late" peer may take six times as long,
+// and a round may take a quarter. On a simulated device the library has ten times as long.
 //
-// Each result is one JSON line on standard output, written as soon as it is known, so that a run
-// that is cut short has left all that was measured. What people want to see goes to stderr. First
-// two ceilings, whose "before" and "during" are states of the device:
+// Each result is one JSON line on standard output. It is written as soon as it is known, so that a
+// run that is cut short keeps everything that was measured. Texts for people go to stderr. The
+// first lines are two ceilings, whose "before" and "during" are states of the device:
 //
 //   {"ceiling": "copy", "terabytes_a_second": 3.0, "bytes": 4294967296, "by": ..., "device": ...}
 //       the bytes read plus the bytes written by copies from device memory to device memory
 //   {"ceiling": "gemm", "tflops": 780.1, "by": "torch 2.11 8192^3 bf16, random data"}
 //
-// Then a line for each case: what describe() of gpu_cases.h says, and "config", "decisions",
-// "predicted_micros" and "predicted_range" of the library's plan, "bars", "device", "simulated",
-// "rounds", "runs", "state" (one for each round of the library with a warm L2), and
+// Then there is a line for each case. It has the fields of describe() of gpu_cases.h, and "config",
+// "decisions", "predicted_micros" and "predicted_range" of the library's plan, "bars", "device",
+// "simulated", "rounds", "runs", "state" (one for each round of the library with a warm L2), and
 //
 //   "programs": {"annulus": {"first_ms": 812.5, "warm_ms": [...], "cold_ms": [...], "error": ""}}
 //
 // with the median of the runs of each round. "again": true marks a case that was measured before,
-// without a peer that had not started or that is asked last. A ceiling that nobody can measure has
-// an "error". Exits 0 when it has ended by itself, also where time ran out, and 1 where it cannot
-// start.
+// but without a peer that had not started yet or that is measured last. A ceiling that no peer can
+// measure has an "error". Exits 0 when it ends by itself, even if the time ran out, and 1 if it
+// cannot start.
 
 #include <fmt/format.h>
 
@@ -67,7 +68,7 @@ using bench::GpuCase;
 using bench::GpuProcess;
 using Json = nlohmann::json;
 
-// A case should take no longer than this in its rounds; where it would, fewer runs are made.
+// The longest time of a case in its rounds. If it would take longer, fewer runs are made.
 constexpr double kCaseMillis = 2000;
 constexpr int kPeerStartsAgain = 2;
 
@@ -80,7 +81,7 @@ struct Options {
   double seconds = 1e9;
   double patience = 20;
   int rounds = 3;
-  int runs = 3;  // in a round, whose median counts
+  int runs = 3;  // runs in a round, of which the median counts
   std::vector<Peer> peers;
   std::vector<std::string> only;
   std::string compile_into;
@@ -169,7 +170,7 @@ std::vector<GpuCase> wanted_cases(const Options& options) {
   return cases;
 }
 
-// The blocks of a case as a file of int32, which the destructor removes.
+// A file with the blocks of a case as int32. The destructor removes the file.
 class IndexFile {
  public:
   explicit IndexFile(const GpuCase& one) {
@@ -178,7 +179,7 @@ class IndexFile {
     name_ = (std::filesystem::temp_directory_path() / "annulus-blocks-XXXXXX").string();
     const int file = mkstemp(name_.data());
     std::FILE* out = file < 0 ? nullptr : fdopen(file, "wb");
-    if (out == nullptr) return;  // who reads it finds nothing there, and says so
+    if (out == nullptr) return;  // the program that reads the file finds it empty and reports that
     std::fwrite(indices.data(), sizeof(std::int32_t), indices.size(), out);
     std::fclose(out);
   }
@@ -194,22 +195,22 @@ class IndexFile {
   std::string name_;
 };
 
-// A program that is measured, in whatever process it has at the moment.
+// A measured program, with its current process.
 struct Contestant {
   std::string name;
   std::vector<std::string> command;
-  int starts_left = 0;  // how often it may be started again
+  int starts_left = 0;  // how many more times it may be started
   std::unique_ptr<GpuProcess> process;
-  bool ready = false;  // it has greeted
+  bool ready = false;  // it has sent its greeting
   Json greeting = Json::object();
-  std::string why = "is not started";  // it is not ready
+  std::string why = "is not started";  // why it is not ready
 
   bool starting() const { return process && !ready; }
   bool says(const char* what) const { return greeting.value(what, Json()) == true; }
   bool late() const { return says("late"); }
 };
 
-// What one contestant has shown in one case.
+// The results of one contestant for one case.
 struct Series {
   Contestant* of = nullptr;
   bool loaded = false;
@@ -223,7 +224,7 @@ void say(const Json& line) {
   std::fflush(stdout);
 }
 
-// The times that an answer has; empty where it has none or they are no numbers.
+// The times in an answer. Empty if it has none, or if they are not numbers.
 std::vector<double> times_in(const Json& answer) {
   const auto ms = answer.find("ms");
   if (ms == answer.end() || !ms->is_array()) return {};
@@ -259,7 +260,7 @@ class Coordinator {
     const double peers_until = bench::wall_seconds() + options_.patience;
     start(ours_);
     for (Contestant& peer : peers_) start(peer);
-    ours_.starts_left = 0;  // what cannot start once is not tried again
+    ours_.starts_left = 0;  // if it cannot start once, it is not started again
     greet(ours_, 2 * patience(ours_));
     if (left() <= 0) return 0;
     if (!ours_.ready) {
@@ -298,8 +299,8 @@ class Coordinator {
   }
 
  private:
-  // How long an answer of a contestant may take, by the options. A simulated device is slower than
-  // a GPU by orders of magnitude.
+  // The longest time for an answer of a contestant, from the options. A simulated device is slower
+  // than a GPU by orders of magnitude.
   double patience(const Contestant& one) const {
     const bool slow = &one == &ours_ && options_.device.starts_with("sim:");
     return (slow ? 10 : 1) * options_.patience;
@@ -312,7 +313,7 @@ class Coordinator {
     one.why = "has not started yet";
   }
 
-  // Ends a process that cannot be used any more, and starts it again where that may be.
+  // Ends a process that can no longer be used, and starts it again if that is allowed.
   void drop(Contestant& one, const std::string& why) {
     std::fprintf(stderr, "%s %s\n", one.name.c_str(), why.c_str());
     one.process.reset();
@@ -326,7 +327,7 @@ class Coordinator {
     }
   }
 
-  // Waits for the greeting of a process that has not greeted yet.
+  // Waits for the greeting of a process that has not sent it yet.
   void greet(Contestant& one, double seconds) {
     if (!one.starting()) return;
     const GpuProcess::Line line = one.process->next_line(std::max(0.0, std::min(seconds, left())));
@@ -339,8 +340,8 @@ class Coordinator {
     }
   }
 
-  // An answer that is an object; {"error": ...} also where there is none, and then the process is
-  // killed.
+  // The answer to a question, which is an object. If there is no valid answer, the result is
+  // {"error": ...} and the process is killed.
   Json ask(Contestant& one, const Json& question, double seconds) {
     if (!one.ready) return {{"error", one.why}};
     one.process->ask(question);
@@ -373,7 +374,8 @@ class Coordinator {
     say(line);
   }
 
-  // Asks a peer that can for it; false if none is ready.
+  // Measures the ceiling with a peer that can measure a matrix product. Returns false if no such
+  // peer is ready.
   bool measure_gemm() {
     const auto able = std::ranges::find_if(
         peers_, [](const Contestant& one) { return one.ready && one.says("gemm"); });
@@ -381,7 +383,8 @@ class Coordinator {
     Json line = {{"ceiling", "gemm"}, {"before", state()}};
     const Json question = {{"ask", "gemm"}};
     able->process->ask(question);
-    // The state with the highest power while it computes; what comes before is preparation.
+    // Keeps the state with the highest power during the computation. Earlier states belong to its
+    // preparation.
     Json during;
     const double until = bench::wall_seconds() + 2 * patience(*able);
     GpuProcess::Line said;
@@ -404,7 +407,8 @@ class Coordinator {
     return true;
   }
 
-  // Measures a case with those of the peers that are ready by now, and are late or are not.
+  // Measures a case again with the peers that are ready now and that are late, or not late, as
+  // `late` states.
   void measure_again(const GpuCase& one, const std::vector<Contestant*>& peers, bool late) {
     std::vector<Contestant*> these = {&ours_};
     for (Contestant* peer : peers) {
@@ -414,7 +418,7 @@ class Coordinator {
     if (these.size() > 1 && left() > 0) measure(one, these, true);
   }
 
-  // Makes a case ready in a process.
+  // Loads a case in a process.
   void load(Series& series, const GpuCase& one, const std::string& indices, Json& facts) {
     Contestant& of = *series.of;
     const Json question = {
@@ -437,7 +441,7 @@ class Coordinator {
     if (&of == &ours_) facts = said.value("facts", Json::object());
   }
 
-  // One value of a round.
+  // Measures one value of a round.
   void measure_round(Series& series, bool cold, int runs, Json& states) {
     Contestant& of = *series.of;
     const Json said =
@@ -458,7 +462,7 @@ class Coordinator {
   }
 
   void measure(const GpuCase& one, const std::vector<Contestant*>& contestants, bool again) {
-    greet(ours_, patience(ours_));  // it may have been started again
+    greet(ours_, patience(ours_));  // the library's process may have been started again
     if (ours_.starting() && left() > 0) {
       drop(ours_, fmt::format("did not start within {} s and was killed", patience(ours_)));
     }
@@ -512,7 +516,7 @@ class Coordinator {
     Json bars = Json::object();
     const bench::GpuProblem& of = one.attention;
     if (of.bar_tflops > 0) bars["tflops"] = of.bar_tflops;
-    // Time of `dense` x density over the case's own time.
+    // The target for the time of `dense` x density divided by the case's own time.
     if (of.bar_share > 0) bars["share_of_dense"] = {{"dense", of.dense}, {"share", of.bar_share}};
     if (one.bar_memory > 0) bars["share_of_copy"] = one.bar_memory;
     return bars;

@@ -1,6 +1,6 @@
-# Tries gpu_bench on a simulated device with peers that answer in words alone, and in every way in
-# which a peer can fail. Whatever they do, each case has a line with the library's times, and no
-# process outlives the program.
+# Runs gpu_bench on a simulated device with peers that answer without computing, and with peers that
+# fail in every possible way. In all cases there must be a line with the library's times, and no
+# process may outlive the program.
 #
 #   cmake -DPROGRAM=gpu_bench -DFOLDER=folder -P gpu_bench_test.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -8,7 +8,8 @@ set(ENV{ANNULUS_SIMULATOR_OPTIONS} checked=0)
 set(folder ${FOLDER}/gpu_bench_test)
 file(REMOVE_RECURSE ${folder})
 
-# peer(NAME ON_LOAD): a shell script that runs ON_LOAD when it is asked to load a case.
+# peer(NAME ON_LOAD): writes a shell script that runs ON_LOAD when it receives the question to load
+# a case.
 function(peer name on_load)
   file(WRITE ${folder}/${name}.sh "
 trap '' TERM
@@ -30,9 +31,9 @@ peer(dies "exit 1")
 peer(garbage "echo 'Segmentation fault'")
 peer(deaf "${forever}")
 file(WRITE ${folder}/mute.sh "echo $$ >>${folder}/processes\n${forever}\n")
-# Stops the library's process when it is asked for the second case, and kills the program when it is
-# asked for the fourth. The program is the parent of the process that waits for this one, and the
-# library's process was started first.
+# Stops the library's process at the question for the second case, and kills the program at the
+# fourth. The program is the parent of the process that waits for this one. The library's process is
+# the first process that was started.
 peer(harms "echo >>${folder}/loads
     read -r _ _ _ program _ </proc/$PPID/stat
     case $(wc -l <${folder}/loads) in
@@ -43,20 +44,20 @@ peer(harms "echo >>${folder}/loads
     esac
     ${loaded}")
 
-# run(EXIT OPTIONS...): sets `lines`, `count` and `error`.
+# run(EXIT OPTIONS...): runs the program, and sets `lines`, `count` and `error`.
 macro(run wanted)
   execute_process(COMMAND ${PROGRAM} --tiny --device sim:sm_90a --rounds 2 --runs 1 ${ARGN}
     RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE error TIMEOUT 120)
   if(NOT code MATCHES "${wanted}")
     message(FATAL_ERROR "gpu_bench ends with '${code}':\n${output}\n${error}")
   endif()
-  # Lines have brackets, between which a list of CMake does not divide.
+  # The lines contain brackets, and CMake does not split a list between brackets.
   string(REGEX REPLACE "\n$" "" lines "${output}")
   string(REGEX MATCHALL "\n" ends "${output}")
   list(LENGTH ends count)
 endmacro()
 
-# line(INDEX): sets `line` to a line of the output, from 0 on.
+# line(INDEX): sets `line` to a line of the output, counted from 0.
 function(line index)
   set(rest "${lines}\n")
   foreach(i RANGE ${index})
@@ -68,14 +69,14 @@ function(line index)
   set(line "${one}" PARENT_SCOPE)
 endfunction()
 
-# is(WANTED PATH...): a value of the line, by a regular expression.
+# is(WANTED PATH...): compares a value of the line with a regular expression.
 function(is wanted)
   string(JSON value GET "${line}" ${ARGN})
   if(NOT value MATCHES "${wanted}")
     message(FATAL_ERROR "${ARGN} is '${value}', not '${wanted}', in\n${line}")
   endif()
 endfunction()
-# has(COUNT PATH...): how many values an array has.
+# has(COUNT PATH...): checks the number of values of an array.
 function(has wanted)
   string(JSON length LENGTH "${line}" ${ARGN})
   if(NOT length EQUAL wanted)
@@ -83,8 +84,8 @@ function(has wanted)
   endif()
 endfunction()
 
-# none_left(): all processes of peers have ended. Where nobody waits for orphans, they stay as
-# zombies.
+# none_left(): checks that all processes of peers have ended. If no process reaps orphans, they
+# remain as zombies.
 function(none_left)
   file(STRINGS ${folder}/processes processes)
   foreach(process IN LISTS processes)
@@ -95,7 +96,7 @@ function(none_left)
   endforeach()
 endfunction()
 
-# Every kind of case, and every kind of peer.
+# Runs every kind of case with every kind of peer.
 set(peers "")
 foreach(name steady none dies garbage deaf mute)
   list(APPEND peers --peer "${name}=sh ${folder}/${name}.sh")
@@ -112,7 +113,7 @@ none_left()
 line(0)
 is("^copy$" ceiling)
 is("^2097152" bytes)
-# No peer can measure a product, which is said when all cases have been measured once.
+# No peer can measure a matrix product. That is reported after all cases have been measured once.
 if(NOT lines MATCHES "\n({[^\n]*\"ceiling\":\"gemm\"[^\n]*})")
   message(FATAL_ERROR "nothing is said of the product of matrices:\n${lines}")
 endif()
@@ -144,7 +145,7 @@ endforeach()
 is("not started again$" programs deaf error)
 
 # The library's process is stopped in the second case, and works again in the third. The program is
-# killed in the fourth: what was measured before is there, and nothing is left behind.
+# killed in the fourth. The results from before are there, and no process is left.
 run("[Kk]illed|9$" --seconds 60 --patience 1 --only causal
   --peer "harms=exec sh ${folder}/harms.sh")
 if(NOT count EQUAL 4)
@@ -158,10 +159,10 @@ is("^$" programs annulus error)
 has(2 programs annulus warm_ms)
 none_left()
 
-# No time at all.
+# A run without any time.
 run("^0$" --seconds 0.000001)
 
-# Plans alone, and what is refused.
+# Planning only, and wrong options.
 run("^0$" --plan-only --only append)
 line(0)
 is("^append" config)

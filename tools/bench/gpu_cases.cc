@@ -25,7 +25,7 @@ GpuCase attention_case(GpuProblem problem) {
   return made;
 }
 
-// A problem of which the density alone is computed.
+// The case of a problem. Its density is computed, and it has no target.
 GpuCase attention_case(std::string name, const Problem& problem) {
   GpuProblem made;
   made.name = std::move(name);
@@ -41,7 +41,7 @@ GpuCase batch_case(GpuCaseKind kind, std::string name, std::vector<Request> requ
   made.attention.name = std::move(name);
   made.batch = problem_of(32, 8, 128, requests, kPageRows);
   const Request& one = requests.front();
-  // The shape of all requests as one problem, for peers and for what the step is worth.
+  // All requests as one problem. Peers use it, and so does the calculation of useful work.
   Problem& problem = made.attention.problem;
   problem.batch = std::ssize(requests);
   problem.heads = made.batch.heads;
@@ -55,7 +55,7 @@ GpuCase batch_case(GpuCaseKind kind, std::string name, std::vector<Request> requ
     made.attention.flop = flop_of(problem, made.attention.density);
     made.least_bytes = bytes_of(problem);
   } else if (kind == GpuCaseKind::kPrepare) {
-    // The arrays of BatchMetadata that prepare() reads.
+    // prepare() reads these arrays of BatchMetadata.
     made.least_bytes = static_cast<double>(4 * (2 * problem.batch + 1));
   } else {
     AppendProblem& append = made.append;
@@ -65,7 +65,8 @@ GpuCase batch_case(GpuCaseKind kind, std::string name, std::vector<Request> requ
     append.page_rows = kPageRows;
     append.rotary.order = RotaryOrder::kHalves;
     append.most.rows = problem.batch;
-    // Q, K and V of the new rows, each read and written, with a slot and a position of 8 bytes.
+    // Q, K and V of the new rows are read and written. Each row also has a slot and a position of 8
+    // bytes.
     const std::int64_t row = problem.heads * problem.dim_qk + 2 * problem.kv_heads * problem.dim_qk;
     made.least_bytes = static_cast<double>(problem.batch * (row * 2 * 2 + 16));
   }
@@ -132,7 +133,7 @@ std::vector<GpuCase> gpu_cases(bool tiny) {
     all.back().part_keys = part_keys;
   };
   decode(32, 4096, 0);
-  decode(64, 8192, 0.90);  // the share that decode_shapes() asks for
+  decode(64, 8192, 0.90);  // the target share of decode_shapes()
   decode(1, 32768, 0);
   all.push_back(
       batch_case(GpuCaseKind::kChunk,
@@ -150,10 +151,10 @@ std::vector<GpuCase> gpu_cases(bool tiny) {
                            decoding(step, step_keys)));
   all.push_back(batch_case(GpuCaseKind::kPrepare, fmt::format("prepare B{} 32/8 D128", step),
                            decoding(step, step_keys)));
-  // The rest of the list, and first the dense problem that sparse ones are compared with.
+  // The remaining problems, after the dense problem with which sparse ones are compared.
   all.push_back(take(fmt::format("D128 {} full", m)));
   for (GpuProblem& one : known) all.push_back(attention_case(std::move(one)));
-  // Parts of other lengths than the model chooses show whether its choice is the best.
+  // Parts of other lengths show whether the model's choice of the length is the best.
   for (const std::int64_t part : {1024, 2048, 4096}) {
     decode(1, 32768, 0, part);
     decode(32, 4096, 0, part);

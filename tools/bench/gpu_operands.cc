@@ -13,7 +13,8 @@
 namespace annulus::bench {
 namespace {
 
-// A multiple of 8, so that copies are aligned; of no larger power of two, so that rows differ.
+// A multiple of 8 keeps copies aligned. The number is not a multiple of a larger power of two, so
+// the rows of a tensor differ.
 constexpr std::size_t kDrawn = 3'999'976;
 
 std::vector<std::uint8_t> draw(Dtype dtype) {
@@ -22,7 +23,8 @@ std::vector<std::uint8_t> draw(Dtype dtype) {
   base::Random random(1);
   for (std::size_t i = 0; i < kDrawn; ++i) {
     const std::uint16_t bits = base::from_float(dtype, random.normal());
-    std::memcpy(&bytes[i * size], &bits, size);  // the low bytes come first
+    // The low bytes come first, so an 8-bit dtype keeps its one byte.
+    std::memcpy(&bytes[i * size], &bits, size);
   }
   return bytes;
 }
@@ -30,7 +32,7 @@ std::vector<std::uint8_t> draw(Dtype dtype) {
 }  // namespace
 
 DeviceMemory random_memory(const Device& device, Dtype dtype, std::size_t elements) {
-  static std::map<Dtype, std::vector<std::uint8_t>> drawn;  // once is enough
+  static std::map<Dtype, std::vector<std::uint8_t>> drawn;  // drawn once for each dtype
   std::vector<std::uint8_t>& host = drawn[dtype];
   if (host.empty()) host = draw(dtype);
   const std::size_t size = size_in_bytes(dtype);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BENCH_GPU_OPERANDS_H_
 #define ANNULUS_BENCH_GPU_OPERANDS_H_
 
-// Operands in device memory for a problem that is measured, and the PCI address of the device.
+// Operands in device memory for a measured problem, and the PCI address of the device.
 
 #include <cstdint>
 #include <string>
@@ -11,18 +11,19 @@
 
 namespace annulus::bench {
 
-// Standard normal numbers of a dtype of Q, K and V. Four million of them are drawn and repeated,
-// which is quick and still random to a kernel that never holds as many at a time. For one thread.
+// Standard normal numbers of a dtype of Q, K and V. Four million numbers are drawn and repeated,
+// which is fast. A kernel never holds that many at a time, so they are random to it. Call it on one
+// thread only.
 DeviceMemory random_memory(const Device& device, Dtype dtype, std::size_t elements);
 
-// Q, K, V and O of a problem, [B, S, H, D]; Q, K and V are random, and the scales of e4m3 are 1.
+// Q, K, V and O of a problem, [B, S, H, D]. Q, K and V are random, and the scales of e4m3 are 1.
 class GpuOperands {
  public:
   GpuOperands(const Device& device, const Problem& problem);
 
   const Operands& get() const { return operands_; }
-  // Overwrites O, which has 16 bits an element, with NaN, so that elements which a kernel does not
-  // write show.
+  // Fills O, which has 16 bits per element, with NaN. So elements that a kernel does not write are
+  // visible.
   void forget_output();
   std::vector<std::uint16_t> output() const;
 
@@ -33,7 +34,7 @@ class GpuOperands {
   Operands operands_;
 };
 
-// The PCI address in NVML's form: "0000:1b:00.0".
+// The PCI address in the form of NVML: "0000:1b:00.0".
 std::string pci_bus(const Device& device);
 
 }  // namespace annulus::bench

@@ -21,15 +21,15 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLongestLine = 1 << 20;
 
-// The child between this process and the program. It leads the process group, waits for the
-// program, and when this process ends it kills the group: the signal that the kernel sends then
-// reaches one process alone, and none of those that the program has started.
+// The child between this process and the program. It leads the process group and waits for the
+// program. When this process ends, the kernel signals only the child, and none of the processes
+// that the program has started. So the child then kills the whole group.
 [[noreturn]] void guard(pid_t parent, int in, int out, char* const* arguments) {
   setpgid(0, 0);
   std::signal(SIGTERM, [](int) { kill(0, SIGKILL); });
   std::signal(SIGPIPE, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(0);  // it had ended before
+  if (getppid() != parent) _exit(0);  // the parent had ended before prctl()
   const pid_t program = fork();
   if (program == 0) {
     std::signal(SIGTERM, SIG_DFL);
@@ -39,7 +39,8 @@ constexpr std::size_t kLongestLine = 1 << 20;
     dprintf(STDERR_FILENO, "gpu_bench: %s: %s\n", arguments[0], std::strerror(errno));
     _exit(127);
   }
-  // Other programs' pipes must not stay open here, nor this one's when the program has ended.
+  // The child must not keep open the pipes of other programs, nor the pipe of this program after
+  // the program has ended.
   constexpr int kDescriptors = 1024;
   for (int one = 0; one < kDescriptors; ++one) {
     if (one != STDERR_FILENO) close(one);
@@ -53,7 +54,8 @@ constexpr std::size_t kLongestLine = 1 << 20;
 }  // namespace
 
 GpuProcess::GpuProcess(const std::vector<std::string>& command) {
-  std::signal(SIGPIPE, SIG_IGN);  // a write to a program that has ended is an error, no signal
+  // So a write to a program that has ended is an error and not a signal.
+  std::signal(SIGPIPE, SIG_IGN);
   std::vector<char*> arguments;
   for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
   arguments.push_back(nullptr);
@@ -72,7 +74,7 @@ GpuProcess::GpuProcess(const std::vector<std::string>& command) {
     base::fail(ErrorCode::kFile, "no process can be made for {}: {}", command.front(),
                std::strerror(error));
   }
-  setpgid(child_, child_);  // as the child does, whichever is first
+  setpgid(child_, child_);  // the child does the same, whichever comes first
 }
 
 GpuProcess::~GpuProcess() {
@@ -84,8 +86,8 @@ GpuProcess::~GpuProcess() {
 
 void GpuProcess::ask(const Json& question) {
   const std::string line = question.dump() + "\n";
-  // A pipe takes all of a short line at once. What a program that has ended does not get shows when
-  // its answer is read.
+  // A pipe accepts a short line as a whole. If the program has ended and does not get it, the read
+  // of the answer shows that.
   [[maybe_unused]] const ssize_t written = write(to_, line.data(), line.size());
 }
 

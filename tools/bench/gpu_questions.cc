@@ -1,20 +1,20 @@
-// Answers the questions of gpu_questions.h on a GPU: one line of JSON for each variant, with its
-// times beside those that the pipe model predicts, clocks, power and registers, and whether its
-// output agrees with that of the question's first variant.
+// Answers the questions of gpu_questions.h on a GPU. For each variant it writes one line of JSON.
+// The line has the times, the times that the pipe model predicts, clocks, power and registers, and
+// whether the output agrees with the output of the question's first variant.
 //
 //   gpu_questions --list
 //   gpu_questions --output FILE [--device cuda:0] [--question NAME] [--rounds 7] [--tiny]
-//   gpu_questions --compile    what ptxas makes of the variants; fails where one spills or is
+//   gpu_questions --compile    prints the result of ptxas for each variant; fails if one spills, is
 //                              serialised, or has other fences in its main loop than it should
 //   gpu_questions --compile-into DIR [--arch sm_90a] [--question NAME] [--tiny]
 //                              compiles the kernels of the questions into DIR and runs none.
-//                              ANNULUS_KERNELS=DIR lets a machine without NVRTC take them from
-//                              there. --arch sm_90a makes cubins; without --arch it is PTX for the
-//                              simulated device that --device names
+//                              ANNULUS_KERNELS=DIR lets a machine without NVRTC load them from
+//                              there. --arch sm_90a makes cubins; without --arch it makes PTX for
+//                              the simulated device of --device
 //
-// Lines are added to FILE. Only the end of the process ends a variant that hangs, so each question
-// should have a process and a time limit of its own (as tools/gpu_check does). Exits 1 where a
-// variant fails or gives another output, 2 on wrong usage.
+// Lines are appended to FILE. A variant that hangs can be stopped only with its process, so each
+// question should have a separate process and time limit (as in tools/gpu_check). Exits 1 if a
+// variant fails or gives another output, and 2 on wrong usage.
 
 #include "gpu_questions.h"
 
@@ -44,7 +44,7 @@
 #include "machine_code.h"
 #include "published.h"
 
-// Made by tools/cmake/embed_files.cmake of the .cu files of questions/.
+// tools/cmake/embed_files.cmake generates this function from the .cu files of questions/.
 namespace annulus::jit {
 std::span<const EmbeddedFile> embedded_questions();
 }
@@ -61,8 +61,8 @@ struct Options {
   bool compile = false;
 };
 
-// Milliseconds of the work that `work` queues on the default stream; on a simulated device the wall
-// time of this machine.
+// The milliseconds of the work that `work` puts on the default stream. On a simulated device they
+// are wall time of the host.
 template <typename Work>
 double time_of(const device::ContextPointer& context, const Work& work) {
   if (context->info().simulated) {
@@ -99,7 +99,7 @@ attention::LaunchPlan plan_of(const attention::DeviceLimits& limits,
   return plan;
 }
 
-// The kernel of the question about L2, and a compiler that has its template.
+// The kernel for the question about L2, and a compiler that has its template.
 jit::KernelSpec l2_kernel(jit::Arch arch) {
   return {.family = "copy_tiles",
           .arch = arch,
@@ -111,7 +111,8 @@ std::shared_ptr<const jit::Compiler> with_l2_kernel(const jit::Compiler& compile
   return compiler.with(jit::TemplateSet::embedded()->with("questions", jit::embedded_questions()));
 }
 
-// What the pipe model says of a variant, in milliseconds. It does not know the defines.
+// Adds the pipe model's prediction for a variant, in milliseconds. The model does not take the
+// defines into account.
 void note_prediction(const device::DeviceInfo& info, const attention::LaunchPlan& plan,
                      Json& line) {
   const auto micros = [&](const attention::PipeDevice& device) {
@@ -123,7 +124,7 @@ void note_prediction(const device::DeviceInfo& info, const attention::LaunchPlan
   line["predicted_ms_range"] = {range.least / 1000, range.most / 1000};
 }
 
-// A variant that is ready to run.
+// A variant that was compiled and is ready to run.
 class Variant {
  public:
   Variant(const Device::Impl& device, const bench::GpuQuestion& question,
@@ -157,7 +158,8 @@ class Variant {
   device::Buffer workspace_;
 };
 
-// Root mean square of the difference over that of `a`; NaN where either has a NaN.
+// The root mean square of the difference divided by the root mean square of `a`. NaN if either has
+// a NaN.
 double relative_difference(const std::vector<std::uint16_t>& a,
                            const std::vector<std::uint16_t>& b) {
   double difference = 0, size = 0;
@@ -231,8 +233,8 @@ class Answers {
     return good;
   }
 
-  // Compiles a variant and runs it once. Null where it fails or gives a wrong output; it is then
-  // not timed.
+  // Compiles a variant and runs it once. Returns null if it fails or gives a wrong output. Then it
+  // is not timed.
   std::unique_ptr<Variant> make(const bench::GpuQuestion& question,
                                 const bench::QuestionVariant& one, bench::GpuOperands& operands,
                                 Json& line) {
@@ -254,10 +256,10 @@ class Answers {
       line["same_bits"] = fresh ? Json() : Json(same);
       const double difference = relative_difference(first_, output);
       line["relative_difference"] = difference;
-      // Sums in another order differ by the rounding of P and of O, in both outputs, so the bound
-      // is about twice the tolerance of the dtype.
-      const double most = question.problem.dtype == Dtype::kFloat8E4M3 ? 1.3e-1 : 1e-2;
-      const bool alike = fresh ? difference < most : same;
+      // Sums in another order differ by the rounding of P and of O in both outputs. So the bound is
+      // about twice the tolerance of bf16.
+      constexpr double kMaxDifference = 1e-2;
+      const bool alike = fresh ? difference < kMaxDifference : same;
       if (alike) return variant;
       line["error"] = "its output differs from the output of the variants before it";
     } catch (const Error& error) {
@@ -286,7 +288,8 @@ class Answers {
     const auto grid = static_cast<unsigned>(impl_.info.multiprocessors);
     std::vector<std::uint16_t> values(static_cast<std::size_t>(tiles) * 64 * 128);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<std::uint16_t>(i / (std::size_t{64} * 128));  // the tile's number
+      // The number of the tile.
+      values[i] = static_cast<std::uint16_t>(i / (std::size_t{64} * 128));
     }
     const device::Buffer memory = device::upload<std::uint16_t>(impl_.context, values);
     const device::Buffer clocks(impl_.context, grid * sizeof(long long));
@@ -305,7 +308,7 @@ class Answers {
                  {"megabytes", tiles * 16384.0 / (1 << 20)},
                  {"ctas", grid},
                  {"simulated", impl_.info.simulated}};
-    for (int round = 0; round <= options_.rounds; ++round) {  // the first warms up
+    for (int round = 0; round <= options_.rounds; ++round) {  // the first round warms up
       const double ms = time_of(impl_.context, [&] {
         device::launch(kernel, {grid}, {32}, shared_bytes, nullptr,
                        {&map, &tiles, &copies, &to_clocks, &to_last});
@@ -349,8 +352,8 @@ class Answers {
   Device device_;
   const Device::Impl& impl_;
   bench::GpuMonitor monitor_;
-  // Outputs of the question's first variant, and of the first one with each number of keys to a
-  // step.
+  // The output of the question's first variant, and for each number of keys per step the output of
+  // the first variant with that number.
   std::vector<std::uint16_t> first_;
   std::map<int, std::vector<std::uint16_t>> outputs_;
 };
@@ -377,7 +380,7 @@ bool compile_ahead(const Options& options) {
   return ahead.compile_into(options.folder);
 }
 
-// Prints the resources of every variant. It needs only a simulated device.
+// Prints the resources of every variant. A simulated device is enough for that.
 bool compile_all(const Options& options) {
   const Device device = Device::open("sim:sm_90a");
   const jit::Compiler compiler(std::make_shared<const abi::NvrtcLibrary>(

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_BENCH_GPU_QUESTIONS_H_
 #define ANNULUS_BENCH_GPU_QUESTIONS_H_
 
-// Questions to a GPU about the kernels, to be answered before anything else is built on them. Each
-// question is one problem and the kernels that answer it, most of which are variants of kernels
-// that ship (templates/ptx/variants.cuh).
+// Questions about the kernels that only a GPU can answer, and that should be answered before more
+// is built on the kernels. Each question is one problem with several kernels. Most of these kernels
+// are variants of kernels that ship (templates/ptx/variants.cuh).
 
 #include <cstdint>
 #include <string>
@@ -14,9 +14,10 @@
 namespace annulus::bench {
 
 struct QuestionVariant {
-  std::string config;                // KernelConfig, as explain prints it
-  std::vector<std::string> defines;  // empty: the kernel as it ships
-  bool draws = false;                // works from a counter, else they are counted off
+  std::string config;                // a KernelConfig, in the form that annulus explain prints
+  std::vector<std::string> defines;  // empty: the kernel that ships
+  // True: works are drawn from a counter; false: works are counted off.
+  bool draws = false;
 };
 
 struct GpuQuestion {
@@ -24,16 +25,16 @@ struct GpuQuestion {
   std::string asks;
   std::string problem_text;
   Problem problem;
-  double flop = 0;  // of visible pairs
-  // The others are compared with the first one: variants with as many keys to a step add in the
-  // same order and must give the same bits.
+  double flop = 0;  // of the visible pairs
+  // The others are compared with the first one. Variants with the same number of keys per step add
+  // in the same order, so they must give the same bits.
   std::vector<QuestionVariant> variants;
 };
 
-// tiny: the same questions about a few hundred tokens.
+// tiny: the same questions with a few hundred tokens.
 std::vector<GpuQuestion> gpu_questions(bool tiny);
 
-// The question how fast L2 is under tensor-map copies, which has a kernel of its own.
+// The question about the rate of L2 under tensor-map copies. It uses a separate kernel.
 inline constexpr const char* kL2Question = "l2_copies";
 
 }  // namespace annulus::bench

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TOOLS_BENCH_GPU_STATE_H_
 #define ANNULUS_TOOLS_BENCH_GPU_STATE_H_
 
-// Clocks, power and temperature of a GPU while it works, from NVML (libnvidia-ml.so.1, opened at
-// run time, NVIDIA Management Library API reference).
+// Clocks, power and temperature of a GPU while it works. They are read from NVML
+// (libnvidia-ml.so.1, NVIDIA Management Library API reference), which is opened at run time.
 
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ struct GpuState {
 
 class GpuMonitor {
  public:
-  // Takes the device's PCI address, "0000:1b:00.0". Without NVML nothing can be read.
+  // Takes the device's PCI address, such as "0000:1b:00.0". Without NVML the monitor reads nothing.
   explicit GpuMonitor(const std::string& pci_bus);
   ~GpuMonitor();
   GpuMonitor(const GpuMonitor&) = delete;

@@ -33,7 +33,7 @@ void say(const Json& line) {
   std::fflush(stdout);
 }
 
-// Whatever is thrown, as an answer.
+// The answer of `work`, or any exception as an answer.
 template <typename Work>
 Json answer_or_error(const Work& work) {
   try {
@@ -51,7 +51,7 @@ Json state_json(const std::optional<GpuState>& state) {
           {"celsius", state->celsius}};
 }
 
-// ---- What was planned for a case
+// ---- Facts about the plan of a case
 
 Json facts_of(const Plan& plan) {
   const PlanPrediction predicted = plan.predict();
@@ -70,7 +70,7 @@ BatchOptions options_of(const GpuCase& one) {
   return options;
 }
 
-// The pipe model knows decoding and prepare().
+// The pipe model has predictions for decoding and for prepare() only.
 Json facts_of(const Device& device, const GpuCase& one, const BatchInfo& info) {
   Json facts = {{"config", info.config},
                 {"decisions", info.decisions},
@@ -145,7 +145,7 @@ class BatchSubject : public Subject {
   Step step_;
 };
 
-// Appends the newest key of each request to pages in random places.
+// Appends the newest key of each request to a random place in pages.
 class AppendSubject : public Subject {
  public:
   AppendSubject(const Device& device, const GpuCase& one) : plan_(plan_append(device, one.append)) {
@@ -174,7 +174,7 @@ class AppendSubject : public Subject {
     base::Random random(7);
     std::vector<std::int64_t> slots, positions;
     for (std::int64_t row = 0; row < rows; ++row) {
-      // Each request has a share of the pages to itself, so that no two slots are the same.
+      // Each request has a separate share of the pages, so that no two slots are equal.
       const std::int64_t share = pages / rows * of.page_rows;
       slots.push_back(row * share + random.below(static_cast<std::uint32_t>(share)));
       positions.push_back(one.requests[static_cast<std::size_t>(row)].keys - 1);
@@ -215,9 +215,9 @@ Json planned_facts(const Device& device, const GpuCase& one) {
 
 // ---- Time on the device
 
-// Holds back the default stream while work is put on it, so that the device takes it without a
-// pause and the time that the host needs does not count. A simulated device works while it is given
-// work, and is not held back.
+// Blocks the default stream while work is put on it. Then the device executes the work without
+// gaps, and host time does not count. A simulated device executes work as soon as it gets it, so
+// its stream is not blocked.
 class Hold {
  public:
   Hold(const Device& device, device::ContextPointer context) : context_(std::move(context)) {
@@ -233,12 +233,12 @@ class Hold {
     };
     abi::check(context_->table(), launch(nullptr, wait, &released_), "cuLaunchHostFunc");
   }
-  // Waits for all work, as the driver reads `released_` until then.
+  // Waits for all work, because the driver reads `released_` until then.
   ~Hold() {
     release();
     try {
       device::synchronize(*context_, nullptr);
-    } catch (const Error&) {  // the next call of the driver says the same
+    } catch (const Error&) {  // the next call of the driver returns the same error
     }
   }
   Hold(const Hold&) = delete;
@@ -246,8 +246,8 @@ class Hold {
   void release() { released_ = true; }
 
  private:
-  // A driver that loads a kernel of its own when it is first used may wait for the device. Then the
-  // work goes on after this time.
+  // A driver that loads one of its own kernels on first use may wait for the device while the
+  // stream is blocked. So the stream continues after this time.
   static constexpr double kMostSeconds = 0.5;
 
   device::ContextPointer context_;
@@ -261,7 +261,7 @@ class Worker {
         context_(api::inside(device_).context),
         monitor_(pci_bus(device_)),
         cases_(gpu_cases(tiny)),
-        // Twice what L2 holds.
+        // twice the capacity of L2
         flush_(device_.allocate(static_cast<std::size_t>(
             std::max<std::int64_t>(1 << 20, simulated() ? 0 : 2 * context_->info().l2_bytes)))) {
     fill_l2();
@@ -315,7 +315,7 @@ class Worker {
     return {{"ms", ms}, {"state", state}};
   }
 
-  // The rate of copies from one place in device memory to another.
+  // The rate of copies between two places in device memory.
   Json copy() {
     const std::size_t bytes = simulated() ? 1 << 20 : std::size_t{2} << 30;
     const DeviceMemory from = random_memory(device_, Dtype::kBfloat16, bytes / 2);
@@ -329,7 +329,7 @@ class Worker {
                                                      bytes, nullptr),
                  "cuMemcpyDtoDAsync");
     };
-    run();  // once before it counts
+    run();  // one run before the measurement
     device_.synchronize();
     Json during;
     const double ms = median(times(run, false, simulated() ? 1 : 60, &during));
@@ -349,12 +349,12 @@ class Worker {
                "cuMemsetD8Async");
   }
 
-  // Milliseconds of each run, and the state of the device while it works.
+  // The milliseconds of each run. Also reads the state of the device while it works.
   std::vector<double> times(const std::function<void()>& run, bool cold, int runs, Json* state) {
     std::vector<device::Event> begins, ends;
     {
       Hold hold(device_, context_);
-      if (!cold && !simulated()) run();  // leaves in L2 what a run leaves there
+      if (!cold && !simulated()) run();  // leaves in L2 the data that a run leaves there
       for (int i = 0; i < runs; ++i) {
         if (cold) fill_l2();
         begins.emplace_back(context_, device::Event::Timing::kOn).record(nullptr);

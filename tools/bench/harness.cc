@@ -26,7 +26,7 @@ double clock_seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// The value after "key :" on the first line of a /proc file that has it.
+// The value after "key :" on the first line of a /proc file that has the key.
 std::string proc_value(const char* file, std::string_view key) {
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
@@ -99,7 +99,8 @@ double calibrate() {
   std::uint64_t state = 88172645463325252u;
   const double begin = wall_seconds();
   for (int step = 0; step < kSteps; ++step) {
-    // xorshift64: each step needs the one before, so no compiler can shorten the loop.
+    // This is xorshift64. Each step needs the result of the step before, so a compiler cannot
+    // shorten the loop.
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;

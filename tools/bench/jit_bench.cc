@@ -1,4 +1,4 @@
-// Measures the time to get a kernel before its first launch: from the compiler, from disk, from
+// Measures the time to get a kernel before its first launch from the compiler, from disk and from
 // memory.
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace annulus;
 
-// The spec of causal attention without carried state, for any lengths.
+// The spec of causal attention for any lengths, without carried state.
 jit::KernelSpec causal_spec(const attention::ShippedConfig& shipped) {
   attention::KernelFeatures features = {
       .dims = shipped.dims, .tile_order = kernels::TileOrder::kBand, .mask = "m.causal(q, k)"};
@@ -31,8 +31,7 @@ jit::KernelSpec causal_spec(const attention::ShippedConfig& shipped) {
                                 hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});
 }
 
-// The kernel of a problem as an H200 gets it, H32 with 8 heads of keys, S16384, D128: what a plan
-// of it compiles.
+// The kernel that a plan compiles for a problem on an H200: H32 with 8 key heads, S16384, D128.
 jit::KernelSpec planned(Pattern pattern) {
   Problem problem;
   problem.heads = 32;
@@ -46,7 +45,7 @@ jit::KernelSpec planned(Pattern pattern) {
       .spec;
 }
 
-// Every row of blocks keeps its own column and each eighth one before it.
+// Every row of blocks keeps the block on the diagonal, and every eighth block before it.
 std::shared_ptr<const BlockLayout> kept_blocks() {
   auto layout = std::make_shared<BlockLayout>(BlockLayout{.block_rows = 128,
                                                           .block_columns = 128,
@@ -64,7 +63,7 @@ std::shared_ptr<const BlockLayout> kept_blocks() {
   return layout;
 }
 
-// The kernel that decodes sixteen requests of H32 with 8 heads of keys, D128, from pages of 16.
+// The kernel that decodes sixteen requests of H32 with 8 key heads, D128, from pages of 16 rows.
 jit::KernelSpec decoding(const attention::DeviceLimits& limits) {
   BatchProblem problem;
   problem.heads = 32;
@@ -76,7 +75,7 @@ jit::KernelSpec decoding(const attention::DeviceLimits& limits) {
   return batch::make_plan(problem, {}, limits).classes.front().spec;
 }
 
-// What engines and models ask for most, by the names that docs/patterns.md gives them.
+// The most common masks of engines and models, with their names in docs/patterns.md.
 std::vector<std::pair<const char*, Pattern>> common_masks() {
   return {{"dense", Pattern::parse("dense")},
           {"causal", Pattern::parse("causal")},
@@ -90,8 +89,9 @@ std::vector<std::pair<const char*, Pattern>> common_masks() {
           {"causal in a list of blocks", causal() & blocks(kept_blocks())}};
 }
 
-// Where one thread computes and nothing waits, `clock` is the processor time of the process: it
-// equals the wall time on an idle machine and does not count other programs.
+// Milliseconds of an action. If one thread computes and nothing waits, pass the processor time of
+// the process as `clock`. It equals the wall time on an idle machine, and it excludes other
+// programs.
 double milliseconds(double (*clock)(), const std::function<void()>& action) {
   const double start = clock();
   action();
@@ -125,8 +125,7 @@ int main(int argc, char** argv) {
       if (dim == 128 && !d128) d128 = causal_spec(shipped);
     }
   }
-  // No measured compilation is the first one of the process, because each measurement warms up
-  // once.
+  // Each measurement warms up once, so no measured compilation is the first of the process.
   constexpr std::pair<const char*, double> kHopper[] = {{"wgmma m128 n128 w8 s2", 590},
                                                         {"wgmma m128 n64 w8 s2", 420}};
   for (const auto& [config, bar] : kHopper) {
@@ -162,7 +161,8 @@ int main(int argc, char** argv) {
     return milliseconds(bench::wall_seconds, [&] { disk->store(request.key, kernel); });
   });
 
-  // Measured on the simulator, whose loader parses PTX; a real driver copies a cubin.
+  // This is measured on the simulator, whose loader parses PTX. A real driver copies a cubin
+  // instead.
   const device::DriverPointer driver = test::simulator_driver();
   const auto context = device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80"));
   const jit::KernelRequest simulated = ptx->prepare(*d128);

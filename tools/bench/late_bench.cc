@@ -1,6 +1,6 @@
-// Plans that do not wait, on many threads: how many kernels are compiled for how many problems, how
-// long `plan` takes, and how long a thread that plans stands still in a lock of the library. This
-// program stands before the locks of pthread, and takes the time.
+// Measures plans that do not wait, on many threads: the number of kernels compiled for a number of
+// problems, the time of `plan`, and the longest time that a planning thread waits for a lock of the
+// library. This program replaces the locks of pthread and takes their times.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
@@ -23,7 +23,7 @@
 namespace {
 
 thread_local bool planning = false;
-thread_local double blocked = 0;  // seconds of the longest wait for a lock
+thread_local double blocked = 0;  // the longest wait for a lock, in seconds
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -60,7 +60,7 @@ namespace {
 
 using namespace annulus;
 
-// Problems whose masks differ in their form, so that each has a kernel of its own.
+// Problems whose masks have different forms, so that each has a separate kernel.
 std::vector<Problem> problems(int count) {
   const char* const parts[] = {"sink(8)",    "window(100,0)",  "window(0,50)",
                                "keys(3,90)", "queries(5,200)", "global(4)"};
@@ -82,12 +82,12 @@ std::vector<Problem> problems(int count) {
 
 struct Outcome {
   double compiles = 0;
-  double blocked_ms = 0;  // the longest of any thread
-  double plan_ms = 0;     // median, of the thread's own time
-  double longest_ms = 0;  // of this machine
+  double blocked_ms = 0;  // the longest wait of any thread
+  double plan_ms = 0;     // the median of processor time of the thread
+  double longest_ms = 0;  // the longest, in wall time
 };
 
-// `threads` threads plan all problems, each in its own order, and wait for nothing.
+// `threads` threads plan all problems without waiting for kernels, each in a different order.
 Outcome plan_all(int threads, int count) {
   DeviceOptions options;
   options.name = "sim:sm_80";
@@ -141,7 +141,8 @@ int main(int argc, char** argv) {
   bench::Bench bench("late_bench", argc, argv);
   constexpr int kProblems = 50;
   for (const int threads : {8, 64}) {
-    // The first figure of a round makes what the others show, or the filter left that figure out.
+    // The first figure of a round runs the measurement for the other figures. If the filter left
+    // out that figure, another one runs it.
     auto last = std::make_shared<Outcome>();
     const auto outcome = [=]() -> const Outcome& {
       if (last->compiles == 0) *last = plan_all(threads, kProblems);
@@ -151,7 +152,7 @@ int main(int argc, char** argv) {
         {fmt::format("compilations for {} problems, planned by {} threads", kProblems, threads),
          "kernels", kProblems, true},
         [=] { return (*last = plan_all(threads, kProblems)).compiles; });
-    // With more threads than processors a thread also waits for one that does not run.
+    // With more threads than processors, a thread also waits for threads that are not running.
     bench.add({fmt::format("longest wait in a lock, {} threads", threads), "ms",
                threads == 8 ? 1.0 : 0.0, true},
               [=] { return outcome().blocked_ms; });

@@ -1,8 +1,8 @@
-// Measures layouts on one core. First with a million tokens: rows of 128 x 128 blocks are
-// classified and written. Patterns whose keys repeat every few tokens are among them, since their
-// time could grow with the keys. Then imports from other formats, and look-ups in the cache. Then
-// plans with long lists of tiles: of blocks that are drawn or given, and of windows with global
-// tokens over a billion of them.
+// Measures layouts on one core. The first figures are for a million tokens: rows of 128 x 128
+// blocks are classified and written. Some of the patterns have keys that repeat every few tokens,
+// because their time could grow with the number of keys. Other figures are imports from other
+// formats, and look-ups in the cache. The last figures are plans with long lists of tiles, for
+// drawn blocks, for given blocks, and for windows with global tokens over a billion tokens.
 
 #include <cstdint>
 #include <fstream>
@@ -54,7 +54,7 @@ void add(bench::Bench* bench, const char* text, double bar_millis) {
              });
 }
 
-// Imports ten million kept blocks, 100 in each of 100,000 rows, with all checks.
+// Imports ten million kept blocks with all checks. There are 100 blocks in each of 100,000 rows.
 void add_import(bench::Bench* bench) {
   constexpr std::int64_t kRows = 100000, kKept = 100;
   const LayoutSizes sizes = {64, 64, 64 * kRows, 64 * kRows};
@@ -81,8 +81,8 @@ void add_import(bench::Bench* bench) {
              });
 }
 
-// Looks up the layouts of a decode that grows by a token, for 32 layers with one of three patterns
-// each.
+// Looks up the layouts of a decode that grows by one token. There are 32 layers, and each has one
+// of three patterns.
 void add_cache(bench::Bench* bench) {
   bench->add({.name = "cache hit", .unit = "ns", .bar = 200, .lower_is_better = true}, [] {
     const LayoutQuery queries[] = {
@@ -100,7 +100,7 @@ void add_cache(bench::Bench* bench) {
   });
 }
 
-// The pattern of a layer of the decode; layers take turns among three.
+// The pattern of a layer of the decode. The layers use three patterns in turn.
 const Pattern& layer_pattern(std::int64_t layer) {
   static const Pattern patterns[] = {causal() & (window(4095, 0) | sink(4)),
                                      causal() & (window(1023, 0) | global(256)),
@@ -108,7 +108,7 @@ const Pattern& layer_pattern(std::int64_t layer) {
   return patterns[layer % 3];
 }
 
-// Replays a trace of 10,000 steps with 32 layers each, where each step makes the sequence one token
+// Replays a trace of 10,000 steps with 32 layers each. Each step makes the sequence one token
 // longer.
 void add_replay(bench::Bench* bench) {
   bench->add({.name = "replay of a growing decode: hits", .unit = "%", .bar = 97}, [] {
@@ -126,8 +126,8 @@ void add_replay(bench::Bench* bench) {
   });
 }
 
-// Measures the host's time to plan a step whose kernel exists, with the list of tiles found in the
-// cache or made.
+// Measures the host time to plan a step whose kernel already exists. The list of tiles is found in
+// the cache, or made.
 void add_planning(bench::Bench* bench, const char* name, bool cached) {
   bench->add({.name = name, .unit = "us", .bar = 0, .lower_is_better = true}, [cached] {
     const attention::DeviceLimits limits = {jit::parse_arch("sm_80"), 108, 166912};
@@ -154,7 +154,8 @@ attention::LaunchPlan plan_of(const Problem& problem) {
   return attention::make_plan(problem, attention::choose_config(problem, limits), limits);
 }
 
-// Kilobytes of a line of /proc/self/status, such as VmRSS; 0 where the kernel does not say.
+// The kilobytes on a line of /proc/self/status, such as VmRSS. 0 if the kernel does not report
+// them.
 double status_kilobytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -164,7 +165,7 @@ double status_kilobytes(const std::string& name) {
   return 0;
 }
 
-// The memory that planning takes at its peak besides what was there before, in bytes.
+// The peak memory of planning, in bytes, without the memory that was in use before.
 double peak_bytes(const Problem& problem) {
   std::ofstream("/proc/self/clear_refs") << 5;  // the peak is counted from now on
   const double before = status_kilobytes("VmRSS");
@@ -206,7 +207,8 @@ Problem problem_of(std::int64_t seq, std::int64_t heads, Pattern pattern) {
   return problem;
 }
 
-// A given layout of 64 x 64 blocks over a million tokens: `kept` of each row for each head.
+// A given layout of 64 x 64 blocks over a million tokens, with `kept` blocks in each row of each
+// head.
 Pattern given_blocks(std::int64_t heads, std::uint32_t kept) {
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 64;
@@ -231,7 +233,7 @@ void add_long_lists(bench::Bench* bench) {
                 problem_of(kMillion, 8, given_blocks(8, 64)));
 }
 
-// Measures plans over 2^30 tokens, whose rows follow from their numbers.
+// Measures plans over 2^30 tokens. Their rows of tiles are computed from the row numbers.
 void add_long_sequence(bench::Bench* bench, const char* text) {
   const Problem problem = problem_of(std::int64_t{1} << 30, 32, Pattern::parse(text));
   bench->add({.name = std::string("plan of 2^30 tokens, ") + text,

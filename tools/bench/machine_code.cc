@@ -42,7 +42,7 @@ Instruction decode_one(const InstructionWords& words, std::int64_t index) {
 struct Line {
   std::string opcode;  // "HGMMA.64x128x16.F32.BF16"; empty for a label
   std::string text;
-  std::string label;  // the label that the line is, or that a branch leads to
+  std::string label;  // the label that this line defines, or to which a branch leads
   bool conditional = false;
 };
 
@@ -178,7 +178,8 @@ MainLoop read_main_loop(std::span<const Instruction> code) {
       ++loop.powers;
       loop.powers_under_values += under_values;
     }
-    // A full tile takes a forward branch inside the loop, so the code that it skips is not counted.
+    // A full tile takes a forward branch inside the loop. So the code that the branch skips is not
+    // counted.
     if (one.opcode == Opcode::kBranch && one.conditional && one.target > i && one.target <= end) {
       i = one.target - 1;
     }
