@@ -28,12 +28,13 @@ device::DeviceInfo usual(int major, int minor, int multiprocessors) {
   return info;
 }
 
-// Kernels of others as families of ours: the same steps on the same pipes, and what differs.
+// Kernels of other programs, described as families of this library. They have the same steps on the
+// same pipes, with the differences stated here.
 
-// None of them skips rescaling, as if each step were the first of its row. And where ours of 16
-// bits have 5.8 instructions for a product and 60 for the rest of a step, by our own machine code,
-// theirs keep the rounder 3 and 100 that the constants were fitted with: it is another compiler's
-// code.
+// The work of a tile in a kernel that never skips rescaling, as if each step were the first of its
+// row. In this library's 16-bit kernels, the machine code has 5.8 instructions for a product and 60
+// for the rest of a step. Other programs have another compiler's code. So for them the model keeps
+// the rounder numbers 3 and 100, with which the constants were fitted.
 attention::KernelWork rescaled_tile(const KernelConfig& config,
                                     const attention::KernelFeatures& features,
                                     const attention::TileContext& context) {
@@ -47,8 +48,8 @@ attention::KernelWork rescaled_tile(const KernelConfig& config,
   return work;
 }
 
-// The pace of FlashAttention-3: O is stored from the memory of V, so that the copies of the next
-// row wait for it, and a row costs as many latencies as in a kernel of one row.
+// The pace of FlashAttention-3. It stores O from the memory of V, so the copies of the next row
+// wait for the store. Hence a row takes as many latencies as in a kernel with one row.
 Pace fa3_pace(const KernelConfig& config) {
   Pace pace = attention::wgmma_pace(config);
   pace.frame_latencies = Pace{}.frame_latencies;
@@ -56,8 +57,8 @@ Pace fa3_pace(const KernelConfig& config) {
   return pace;
 }
 
-// FlashAttention-3 as it was when its plot was drawn (commits 7f67966 and 7ef2484 of 2024-07-11):
-// with a causal mask CTAs draw works from a counter, head by head, the shortest rows first
+// FlashAttention-3 at the time of its plot (commits 7f67966 and 7ef2484 of 2024-07-11). With a
+// causal mask, CTAs draw works from a counter, head by head, with the shortest rows first
 // (hopper/tile_scheduler.hpp).
 const Family& fa3_first() {
   static const Family family = [] {
@@ -74,7 +75,7 @@ const Family& fa3_first() {
   return family;
 }
 
-// As it is now: the longest rows first, in sets of heads that fit L2.
+// FlashAttention-3 today: the longest rows come first, in sets of heads that fit L2.
 const Family& fa3_now() {
   static const Family family = [] {
     Family made = attention::wgmma_family;
@@ -85,7 +86,7 @@ const Family& fa3_now() {
   return family;
 }
 
-// With 8-bit elements it transposes V where it lies.
+// FlashAttention-3 with 8-bit elements, where V is transposed in place.
 const Family& fa3_8bit() {
   static const Family family = [] {
     Family made = attention::wgmma8_family;
@@ -101,8 +102,9 @@ const Family& fa3_8bit() {
   return family;
 }
 
-// ThunderKittens' kernel for block-sparse video attention: a CTA is one warpgroup that copies and
-// computes 64 rows, four to a multiprocessor; nothing runs beside a product within a warp.
+// ThunderKittens' kernel for block-sparse video attention. A CTA is one warpgroup that copies and
+// computes 64 rows, and a multiprocessor has four CTAs. Within a warp, nothing runs at the same
+// time as a product.
 const Family& kittens() {
   static const Family family = [] {
     Family made = attention::wgmma_family;
@@ -138,7 +140,7 @@ KernelConfig tile(const Family& family, int rows, int columns, int cluster = 1) 
 
 Problem problem(std::int64_t heads, std::int64_t seq, std::int64_t dim, bool causal_mask = false) {
   Problem made;
-  made.batch = std::int64_t{16384} / seq;  // the benchmark of FlashAttention keeps the tokens
+  made.batch = std::int64_t{16384} / seq;  // FlashAttention's benchmark keeps the number of tokens
   made.heads = made.kv_heads = heads;
   made.seq_q = made.seq_k = seq;
   made.dim_qk = made.dim_v = dim;
@@ -146,7 +148,7 @@ Problem problem(std::int64_t heads, std::int64_t seq, std::int64_t dim, bool cau
   return made;
 }
 
-// The convention of FlashAttention's benchmark: 4 D for each pair, half as many with a mask.
+// The convention of FlashAttention's benchmark: 4 D for each pair, and half the pairs with a mask.
 double pairs_flop(const Problem& problem, double density) {
   return 4.0 * static_cast<double>(problem.dim_qk * problem.heads * problem.batch) *
          static_cast<double>(problem.seq_q) * static_cast<double>(problem.seq_k) * density;
@@ -318,7 +320,7 @@ std::vector<Published> published_times() {
     mit.seq_q = mit.seq_k = 65536;
     mit.dim_qk = mit.dim_v = 128;
     const GpuProblem sparse = sparse_problem("mit", mit, 128, 32, 49, 0);
-    // 0.13 of the time of FlashAttention-2, of which source kPaper2 has the rate.
+    // The figure is 0.13 of the time of FlashAttention-2, whose rate is in the source kPaper2.
     const double rate = 225 * sparse.density / 0.13;
     all.push_back(
         {"MIT D128 64k on A100, block 128, 90 % sparse", Use::kHeldOut, a100(), sparse.problem,

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TOOLS_BENCH_PUBLISHED_H_
 #define ANNULUS_TOOLS_BENCH_PUBLISHED_H_
 
-// Times that others have published of their own kernels, as problems, devices and kernels that the
-// pipe model can be asked about.
+// Published times of kernels of other programs, as problems, devices and kernels for which the pipe
+// model can make predictions.
 
 #include <span>
 #include <string>
@@ -14,16 +14,16 @@
 
 namespace annulus::bench {
 
-// The devices of the figures, as their drivers describe them.
+// The devices of the figures, with the properties that their drivers report.
 device::DeviceInfo a100();   // SXM, 80 GB
 device::DeviceInfo a5000();  // RTX A5000
 device::DeviceInfo h100();   // SXM
 device::DeviceInfo h200();
 
-// What a published figure is used for.
+// The use of a published figure.
 enum class Use {
   kSets,     // the constants of the model are fitted to it
-  kHeldOut,  // it only says how good the model is
+  kHeldOut,  // it only measures the accuracy of the model
 };
 
 struct Published {
@@ -31,12 +31,12 @@ struct Published {
   Use use = Use::kHeldOut;
   device::DeviceInfo device;
   Problem problem;
-  attention::KernelConfig config;  // its family may be one of published.cc
+  attention::KernelConfig config;  // the family may be one of published.cc
   double flop = 0;                 // useful work
-  // The published rate, or the range of several measurements of the same, in useful TFLOP/s.
+  // The published rate, or the range of several measurements of one kernel, in useful TFLOP/s.
   double least = 0, most = 0;
-  int source = 0;      // index of published_sources(), from 1 on
-  std::string remark;  // why the model differs, where it does by much
+  int source = 0;      // index of published_sources(), from 1
+  std::string remark;  // why the model differs, if it differs by much
 };
 
 std::vector<Published> published_times();

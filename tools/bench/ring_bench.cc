@@ -1,5 +1,5 @@
-// Measures the time to plan a rank of a ring on one core and the memory of its plan, and counts
-// what a ring sends, in how many rounds, and what its ranks hold.
+// Measures the time to plan a rank of a ring on one core, and the memory of the plan. It also
+// counts the data that a ring sends, the rounds of sending, and the memory of its ranks.
 
 #include <malloc.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 using namespace annulus;
 
-// What is allocated, and the most that was at a time; of all threads.
+// The bytes that are allocated now, and the most that were allocated at once, over all threads.
 std::atomic<std::int64_t> taken_bytes{0}, most_bytes{0};
 
 constexpr std::int64_t kMillion = std::int64_t{1} << 20;
@@ -37,14 +37,14 @@ Problem million(const Pattern& pattern) {
   return problem;
 }
 
-// An H100's limits; planning touches no device.
+// The limits of an H100. Planning uses no device.
 constexpr attention::DeviceLimits kLimits = {{90, 'a'}, 132, 232448};
 
 ShardMap shards_of(const Problem& problem, Sharding sharding, int ranks) {
   return make_shards(sharding, ranks, problem.seq_q, problem.seq_k);
 }
 
-// What rank `rank` plans, with the heuristic's configuration.
+// The plan of one rank, with the heuristic's configuration.
 ring::RankPlan plan_one(const Problem& problem, Sharding sharding, int ranks, int rank) {
   const ring::World world =
       ring::plan_world(problem, shards_of(problem, sharding, ranks), Route::kAuto);
@@ -60,7 +60,7 @@ double plan_millis(const Problem& problem, Sharding sharding, int ranks) {
   return (bench::thread_seconds() - start) * 1e3;
 }
 
-// The most memory in MB that is taken at a time while a rank plans.
+// The most memory that a rank holds at once while it plans, in MB.
 double plan_megabytes(const Problem& problem, Sharding sharding, int ranks) {
   const std::int64_t before = taken_bytes;
   most_bytes = before;
@@ -77,9 +77,9 @@ double world_millis(const Problem& problem, Sharding sharding, int ranks) {
   return millis;
 }
 
-// ---- What is sent
+// ---- The data that ranks send
 
-// 512 x 512 blocks: the diagonal, the one before it, and four anywhere.
+// 512 x 512 blocks: the block on the diagonal, the block before it, and four random blocks.
 Pattern scattered_blocks() {
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 512;
@@ -128,7 +128,8 @@ ring::Rounds rounds_of(const Pattern& pattern, Sharding sharding, int ranks) {
   return ring::plan_world(problem, shards_of(problem, sharding, ranks), Route::kAuto).rounds;
 }
 
-// Rows sent over rows needed, in the worst of the patterns, numbers of ranks and maps.
+// The rows sent divided by the rows needed, for the worst of the patterns, numbers of ranks and
+// maps.
 double worst_sent() {
   double worst = 0;
   for (const NamedPattern& named : twelve_patterns()) {
@@ -144,7 +145,8 @@ double worst_sent() {
   return worst;
 }
 
-// Messages for each (sender, receiver, round) that has any, over all numbers of ranks and maps.
+// The messages divided by the number of (sender, receiver, round) with a message, over all numbers
+// of ranks and maps.
 double messages_of_peer(const Pattern& pattern) {
   double messages = 0, peers = 0;
   for (const int ranks : {2, 3, 5, 8, 16, 64}) {
@@ -164,14 +166,14 @@ double messages_of_peer(const Pattern& pattern) {
 double worst_messages() {
   double worst = 0;
   for (const NamedPattern& named : twelve_patterns()) {
-    // No order of rows is right for all users of scattered blocks.
+    // With scattered blocks, no order of rows suits all receivers.
     if (named.name == std::string("blocks")) continue;
     worst = std::max(worst, messages_of_peer(named.pattern));
   }
   return worst;
 }
 
-// The rounds of the rank that takes part in most.
+// The number of rounds of the rank that takes part in most rounds.
 double exchanges(const Pattern& pattern, Sharding sharding, int ranks) {
   std::vector<int> count(static_cast<std::size_t>(ranks), 0);
   for (const std::vector<ring::Message>& round : rounds_of(pattern, sharding, ranks).rounds) {
@@ -182,9 +184,9 @@ double exchanges(const Pattern& pattern, Sharding sharding, int ranks) {
   return *std::ranges::max_element(count);
 }
 
-// ---- What is held
+// ---- The memory that ranks hold
 
-// Bytes of the fullest rank, workspace and lists, beyond its state and two shards.
+// The bytes of workspace and lists of the fullest rank, without its state and two shards.
 double bytes_over(const Problem& problem, Sharding sharding, int ranks) {
   const ring::World world =
       ring::plan_world(problem, shards_of(problem, sharding, ranks), Route::kAuto);

@@ -1,5 +1,5 @@
-// Measures a run on the host: the library's own time and allocations beyond the bare launches, on a
-// driver whose calls return at once, so that the driver's time is not in the figures.
+// Measures the host cost of a run: the library's own time and allocations in addition to the bare
+// launches. The driver's calls return at once, so the figures do not contain the driver's time.
 
 #include <algorithm>
 #include <functional>
@@ -37,8 +37,8 @@ double median_micros(const std::function<void()>& action) {
   return bench::median(each);
 }
 
-// How much longer `run` takes than `bare`. Batches of both take turns, so that a slower clock
-// affects both.
+// The time by which `run` takes longer than `bare`. Batches of the two take turns, so a slower
+// clock affects both.
 double median_difference(const std::function<void()>& run, const std::function<void()>& bare) {
   std::vector<double> each;
   for (int i = 0; i < kBatches; ++i) {
@@ -52,7 +52,7 @@ struct Idle {
   Device device = api::open_on(std::make_shared<const device::Driver>(
                                    IdleLaunches::wrap(test::simulator_table()), "idle launches"),
                                api::parse_device_name("sim:sm_90a"), {}, base::read_environment());
-  // Only its addresses are used; nothing reads the memory.
+  // Nothing reads the memory; only its addresses are used.
   DeviceMemory memory = device.allocate(1 << 20);
 
   Operands operands(std::int64_t rows, std::int64_t heads, std::int64_t kv_heads) const {
@@ -65,8 +65,8 @@ struct Idle {
   }
 };
 
-// Microseconds of thread time for a call while `threads` threads make calls at the same time: the
-// largest of their medians.
+// The microseconds of thread time of a call while `threads` threads make calls at the same time.
+// The result is the largest median of a thread.
 double median_of_threads(int threads, const std::function<void(int)>& call) {
   std::vector<double> medians(static_cast<std::size_t>(threads));
   std::vector<std::thread> all;
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   }
   const auto run_ring = [&] { ring.run(calls); };
 
-  // The layers of a model, each with operands of its own, which take turns.
+  // The layers of a model take turns. Each layer has separate operands.
   constexpr int kLayers = 80;
   constexpr int kThreads = 8;
   std::vector<Operands> layers(kLayers, operands);
@@ -154,7 +154,8 @@ int main(int argc, char** argv) {
   };
   const auto run_bound = [&](int at) { bound[layer_of(at)].run(nullptr); };
 
-  // What a shape log adds to a plan: of objects that were planned before, and of others.
+  // The cost that a shape log adds to a plan, for objects that were planned before and for new
+  // objects.
   shape_log::ShapeCounts counts;
   const auto count = [&] { counts.add(problem, {}); };
   BatchProblem batch;

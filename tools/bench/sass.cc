@@ -99,7 +99,7 @@ constexpr KnownOpcode kOpcodes[] = {
     {0x1f3, kGroupProduct, "QGMMA"},
 };
 
-// Details that an opcode's own bits hold.
+// Decodes the details in the bits of a particular opcode.
 void decode_own_bits(const InstructionWords& words, std::int64_t index, int arch, Sass& made) {
   const auto bits = [&](int first, int count) {
     return static_cast<int>(instruction_bits(words, first, count));
@@ -136,7 +136,7 @@ void decode_own_bits(const InstructionWords& words, std::int64_t index, int arch
       made.wavefronts = 1 << (name.ends_with("SM") ? bits(72, 2) : std::max(0, bits(73, 3) - 4));
       break;
     case kCopy:
-      made.wavefronts = 4;  // 16 bytes of each lane
+      made.wavefronts = 4;  // 16 bytes for each lane
       break;
     default:
       if (name == "WARPGROUP.ARRIVE" && bits(47, 1) != 0) {
@@ -178,14 +178,14 @@ Sass sass_of(const InstructionWords& words, std::int64_t index, int arch) {
 
 bool is_product(const Sass& one) { return one.kind == kProduct || one.kind == kGroupProduct; }
 
-// What every step has, so that it is not skipped.
+// Whether every step has this instruction, so that a branch must not skip it.
 bool is_of_every_step(const Sass& one) {
   constexpr SassKind kinds[] = {kProduct,       kGroupProduct, kGroupWait,   kCountWait, kCopy,
                                 kBarrierArrive, kBarrier,      kPhaseArrive, kPhaseWait};
   return std::ranges::find(kinds, one.kind) != std::end(kinds);
 }
 
-// First and last instruction of the main loop.
+// The first and the last instruction of the main loop.
 std::pair<std::int64_t, std::int64_t> find_loop(std::span<const Sass> code) {
   const auto begin = code.begin();
   const auto closes = [&](std::int64_t at, std::int64_t around) {

@@ -1,11 +1,11 @@
-// Measures what sparse attention loses on the activations of a real transformer, against the share
-// of blocks that it visits: fixed patterns beside blocks that are chosen on the device. Prints a
-// table in Markdown and draws the curves. There are no times in it, so the table is the same on
-// every machine and on a simulated device.
+// Measures the error of sparse attention on the activations of a real transformer, against the
+// share of blocks that it visits. It compares fixed patterns with blocks that are chosen on the
+// device. It prints a table in Markdown and draws the curves. The table has no times, so it is the
+// same on every machine, even with a simulated device.
 //
 //   selection_bench [--device NAME] [--input FILE] [--svg FILE] [--filter TEXT]
 //
-// --filter: only ways to choose blocks that have TEXT in their names.
+// --filter: only ways to choose blocks whose names contain TEXT.
 
 #include <annulus/device.h>
 #include <annulus/selection.h>
@@ -93,7 +93,7 @@ class Activations {
 
 struct Point {
   std::string method, setting;
-  double density = 0;  // visited blocks over all blocks
+  double density = 0;  // visited blocks divided by all blocks
   double error = 0;    // relative Frobenius error of O
   double mean_recall = 0;
   double least_recall = 0;
@@ -149,7 +149,7 @@ class Study {
  private:
   bool wanted(const std::string& method) const { return method.find(filter_) != method.npos; }
 
-  // Adds a line for the run that is on the default stream.
+  // Adds a line for the run on the default stream.
   void add(const std::string& method, const std::string& setting, double density) {
     const DeviceMemory workspace = device_.allocate(meter_.workspace_bytes());
     meter_.run(nullptr, data_.operands(), data_.recall(), workspace.data());
@@ -258,7 +258,7 @@ std::string picture(const std::vector<Point>& points) {
                kLeft);
   svg += panel(points, methods, density,
                {"mean recall of attention", &Point::mean_recall, 0, 1, false}, second);
-  for (std::size_t m = 0; m < methods.size(); ++m) {  // four entries to a line of the legend
+  for (std::size_t m = 0; m < methods.size(); ++m) {  // four entries per line of the legend
     const double left = kLeft + static_cast<double>(m % 4) * (all - kLeft) / 4;
     const double top = kTop + kHeight + 48 + static_cast<double>(m / 4) * 18;
     svg += fmt::format(
@@ -274,7 +274,7 @@ void print(const std::vector<Point>& points) {
       "| blocks | setting | blocks looked at | error of O | recall, mean | recall, least |\n"
       "|---|---|---|---|---|---|\n");
   for (const Point& p : points) {
-    std::string setting;  // the setting with `|` escaped, which would end the cell
+    std::string setting;  // the setting with `|` escaped, because `|` would end the cell
     for (const char c : p.setting) setting += c == '|' ? "\\|" : std::string(1, c);
     std::printf("| %s | `%s` | %.3f | %.4f | %.4f | %.4f |\n", p.method.c_str(), setting.c_str(),
                 p.density, p.error, p.mean_recall, p.least_recall);

@@ -1,7 +1,7 @@
-// Measures the simulator: warp instructions a second of the sm_80 kernel at B 1, H 2, S 1024, D
-// 128, causal, in checked mode and in fast mode, on one core and on all; and the time of such a run
-// of the sm_90a kernel in checked mode. The figures describe the simulator as a program and say
-// nothing about a GPU.
+// Measures the simulator. Figures are the warp instructions per second of the sm_80 kernel at B 1,
+// H 2, S 1024, D 128, causal, in checked mode and in fast mode, on one core and on all cores; and
+// the time of such a run of the sm_90a kernel in checked mode. The figures describe the simulator
+// as a program. They have no meaning for a GPU.
 
 #include <annulus/device.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kHeads = 2, kRows = 1024, kDim = 128;
 
-// One plan, one set of operands, one way to simulate; run() is the measured work.
+// One plan with one set of operands and one way to simulate. run() is the measured work.
 class Case {
  public:
   Case(const char* device, const char* config, bool checked, unsigned threads)
@@ -51,8 +51,8 @@ class Case {
     operands.o = base + 3 * kBytes;
     operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides =
         annulus::Strides::bshd(kRows, kHeads, kDim);
-    // Options belong to the device, which all cases share, so each case sets its own before it
-    // runs.
+    // All cases share the device, and options belong to the device. So each case sets its options
+    // before it runs.
     device_.set_simulation(simulation_);
     device_.counters(true);
     const double begin = annulus::bench::wall_seconds();

@@ -19,27 +19,29 @@ std::size_t index_of(auto value) { return static_cast<std::size_t>(value); }
 struct Pending {
   Cycle clear;
   Wait why;
-  int phase = -1;  // of a try of an mbarrier, its number in the step: data must be there as well
+  // For a try of an mbarrier: its number in the step; the data must have arrived as well.
+  int phase = -1;
   std::int64_t step = 0;
 };
 
 struct Warp {
   int cta = 0;
-  int place = 0;  // in its CTA
+  int place = 0;  // its number in its CTA
   std::size_t at = 0;
   std::int64_t step = 0;
-  Cycle next = 0;  // the earliest cycle of its next instruction
+  Cycle next = 0;  // the earliest cycle in which it can issue again
   Wait held_by = Wait::kStall;
   std::array<std::vector<Pending>, kScoreboards> scoreboards;
-  std::deque<double> products, groups;  // ends of those that are not complete
+  std::deque<double> products, groups;  // the ends of those that are not complete
   double last_product = 0;
-  std::array<int, kWaits> waited{};  // since its last instruction
+  std::array<int, kWaits> waited{};  // cycles since its last instruction, by reason
 };
 
 struct Cta {
-  std::vector<std::deque<Cycle>> turns;  // handed to each consumer and not yet taken
+  // Turns that were handed to each consumer and not yet taken.
+  std::vector<std::deque<Cycle>> turns;
   int at_barrier = 0;
-  // When each warp released each buffer: [number in the step][warp][step].
+  // The cycle in which each warp released each buffer: [number in the step][warp][step].
   std::vector<std::vector<std::vector<Cycle>>> releases;
 };
 
@@ -77,7 +79,8 @@ class Core {
     CoreReport report;
     Cycle begun = 0, now = 0, idle = 0;
     std::int64_t issued = 0;
-    // Counted over all warps: one that others always go before would never end by itself.
+    // The instructions are counted over all warps. A warp that the others always precede would
+    // never finish its own steps.
     const auto whole = static_cast<std::int64_t>(problem_.step.size() * warps_.size());
     const std::int64_t begin = whole * (problem_.steps / 4), end = whole * problem_.steps;
     std::int64_t executed = 0;
@@ -110,7 +113,7 @@ class Core {
   }
 
  private:
-  // The warp that issues in this cycle, or the number of warps if none can. Sets reasons_.
+  // Returns the warp that issues in this cycle, or the number of warps if none can. Sets reasons_.
   std::size_t choose(Cycle now) {
     std::size_t chosen = warps_.size();
     reasons_.clear();
@@ -125,7 +128,7 @@ class Core {
     return chosen;
   }
 
-  // Why a warp cannot issue in this cycle; kIssues if it can.
+  // Returns why a warp cannot issue in this cycle, or kIssues if it can.
   Wait blocked(Warp& warp, Cycle now) {
     if (now < warp.next) return warp.held_by;
     const Sass& one = problem_.step[warp.at];
@@ -154,7 +157,7 @@ class Core {
     while (!ends.empty() && ends.front() <= until) ends.pop_front();
   }
 
-  // Why a scoreboard is set more than `most` times; kIssues if it is not.
+  // Returns why a scoreboard is set more than `most` times, or kIssues if it is not.
   Wait held(Warp& warp, int scoreboard, int most, Cycle now) {
     auto& pending = warp.scoreboards[index_of(scoreboard)];
     std::erase_if(pending, [&](const Pending& one) {
@@ -163,11 +166,12 @@ class Core {
     return static_cast<int>(pending.size()) > most ? pending.back().why : Wait::kIssues;
   }
 
-  // Whether the data that a wait of a phase is for have arrived.
+  // Whether the data that a wait for a phase needs have arrived.
   bool has_data(const Warp& warp, const Pending& wait, Cycle now) const {
     const std::int64_t released = wait.step - problem_.stages;
     if (problem_.copy_latency == 0 || released < 0 || phase_arrivals_ == 0) return true;
-    // Waits and releases come in the same order where each buffer has one of both.
+    // If each buffer has one wait and one release in the step, waits and releases have the same
+    // order.
     const int number = phase_arrivals_ == phase_waits_ ? wait.phase : phase_arrivals_ - 1;
     const auto& times = ctas_[index_of(warp.cta)].releases[index_of(number)];
     return std::ranges::all_of(times, [&](const std::vector<Cycle>& of_warp) {
@@ -193,7 +197,7 @@ class Core {
     }
   }
 
-  // A generator of D. Knuth's MMIX; its upper bits are good enough here.
+  // The generator of D. Knuth's MMIX. Its upper bits are random enough here.
   int jitter() {
     drawn_ = drawn_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<int>((drawn_ >> 33) % static_cast<std::uint64_t>(assumed_.jitter + 1));
@@ -232,7 +236,8 @@ class Core {
     }
     switch (one.kind) {
       case SassKind::kFloat: {
-        // Two halves that each take an instruction every second cycle, or one half.
+        // There are two halves, each of which accepts an instruction every second cycle, or only
+        // one half.
         const std::size_t half = float_free_[1] <= now ? 1 : 0;
         float_free_[half] = now + (assumed_.float_interval > 1 ? assumed_.float_interval : 2);
         if (assumed_.float_interval > 1) float_free_[1 - half] = float_free_[half];
@@ -303,8 +308,8 @@ class Core {
     }
   }
 
-  // A barrier whose number is in a register is a turn of the ring of consumers; others are those of
-  // the whole CTA.
+  // A barrier whose number is in a register is a turn in the ring of consumers. All other barriers
+  // are barriers of the whole CTA.
   void meet(Warp& warp, Cta& cta, const Sass& one, Cycle now) {
     const bool arrives = one.kind == SassKind::kBarrierArrive;
     if (one.barrier < 0) {
@@ -346,7 +351,7 @@ class Core {
   const CoreAssumptions& assumed_;
   const double product_bytes_;
   std::vector<TraceLine>* const trace_;
-  std::vector<int> ordinals_;  // of waits for phases and of arrivals, within the step
+  std::vector<int> ordinals_;  // numbers of waits for phases, and of arrivals, within the step
   int phase_waits_ = 0, phase_arrivals_ = 0;
   std::vector<Warp> warps_;
   std::vector<Cta> ctas_;
@@ -365,7 +370,7 @@ class Core {
 
 CoreReport model_core(const CoreProblem& problem, const CoreAssumptions& assumptions,
                       std::vector<TraceLine>* trace) {
-  // What else uses shared memory takes its share from the products, evenly over the step.
+  // Other uses of shared memory take their share from the products, evenly over the step.
   const double others =
       assumptions.copies_first != 0 ? other_shared_bytes(problem, assumptions) : 0;
   constexpr int kRounds = 4;

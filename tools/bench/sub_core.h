@@ -1,21 +1,22 @@
 #ifndef ANNULUS_TOOLS_BENCH_SUB_CORE_H_
 #define ANNULUS_TOOLS_BENCH_SUB_CORE_H_
 
-// A cycle model of one sub-core: the quarter of a multiprocessor that has one scheduler, one tensor
-// core and a quarter of everything else. It executes the main loop of a kernel as ptxas made it
-// (read_step in sass.h) for the warps that share the sub-core, and says how long a step takes, how
-// busy each pipe is and what the warps wait for. No GPU is used.
+// A cycle model of one sub-core: the quarter of a multiprocessor with one scheduler, one tensor
+// core and a quarter of all other units. It executes the main loop of a kernel as ptxas made it
+// (read_step in sass.h) for the warps that share the sub-core. The result is the time of a step,
+// the use of each pipe, and the reasons for which the warps wait. No GPU is used.
 //
 //   CoreProblem problem = {.step = read_step(decode_sass(cubin, symbol, arch), products), ...};
 //   const CoreReport report = model_core(problem, core_assumptions(arch));
 //   report.use(Pipe::kTensor);   // 0.9: the tensor core works in 90 % of the cycles
 //
-// The rules, each with the measurement that would confirm it, are in docs/kernels.md, "The cycle
-// model of a sub-core". In short: a warp issues in order, one instruction of one warp in a cycle,
-// when its stall count has run out, the scoreboards that it waits for are clear and the pipe takes
-// one. The four sub-cores of a multiprocessor do the same at the same time, so that each has a
-// quarter of shared memory, and the four warps of a warpgroup are one warp here. The producer is
-// not modelled: data are there unless CoreProblem::copy_latency says otherwise.
+// The rules are in docs/kernels.md, "The cycle model of a sub-core", together with the measurement
+// that would confirm each. In short: a warp issues in order, and a sub-core issues one instruction
+// in a cycle. The warp can issue when its stall count has run out, when the scoreboards for which
+// it waits are clear, and when the pipe accepts an instruction. The four sub-cores of a
+// multiprocessor do the same at the same time. So each has a quarter of shared memory, and the four
+// warps of a warpgroup are one warp here. The producer is not modelled: data are always there,
+// unless CoreProblem::copy_latency is set.
 
 #include <array>
 #include <cstdint>
@@ -33,21 +34,21 @@ enum class Pipe { kIssue, kFloat, kLogic, kSpecial, kShared, kTensor };
 inline constexpr int kPipes = 6;
 const char* to_string(Pipe pipe);
 
-// What a warp does in a cycle, or why it does not issue.
+// The state of a warp in a cycle: it issues, or it waits for one of these reasons.
 enum class Wait {
   kIssues,
   kStall,      // the stall count of its last instruction
   kBranch,     // a branch that was taken
-  kShuffle,    // a scoreboard of a shuffle, ...
-  kSpecial,    // of a special function
-  kShared,     // of a load from shared memory
-  kGlobal,     // of a load from global memory
-  kData,       // of an mbarrier or a copy
-  kOther,      // of something else
-  kOneGroup,   // for products: all groups but the last
-  kAllGroups,  // all groups
+  kShuffle,    // the scoreboard of a shuffle
+  kSpecial,    // the scoreboard of a special function
+  kShared,     // the scoreboard of a load from shared memory
+  kGlobal,     // the scoreboard of a load from global memory
+  kData,       // the scoreboard of an mbarrier or a copy
+  kOther,      // another scoreboard
+  kOneGroup,   // products, in all groups but the last
+  kAllGroups,  // products, in all groups
   kQueue,      // the queue of products is full
-  kTurn,       // another consumer's turn
+  kTurn,       // the turn of another consumer
   kBarrier,    // a barrier of the CTA
   kPipe,       // the pipe is busy with other instructions
   kOtherWarp,  // another warp issues in this cycle
@@ -55,7 +56,7 @@ enum class Wait {
 inline constexpr int kWaits = 16;
 const char* to_string(Wait wait);
 
-// What is not known from documents, in cycles unless said otherwise.
+// Properties that no document states, in cycles unless noted otherwise.
 struct CoreAssumptions {
   // Cycles between instructions of a warp on one pipe.
   int float_interval = 1;    // FFMA, FMUL, FADD
@@ -64,43 +65,45 @@ struct CoreAssumptions {
   int special_interval = 8;
   int shared_interval = 4;   // a wavefront: a quarter of 128 bytes in a cycle
   int product_interval = 6;  // HMMA m16n8k16
-  // Instructions that wait in front of a pipe without keeping their warp from going on.
+  // Instructions that can wait in front of a pipe while their warp continues.
   int special_queue = 2;
   int shared_queue = 4;
-  int product_queue = 4;  // of one warpgroup: HGMMA that are not complete
-  // From issue, or from the end of the queue, to where a scoreboard clears.
+  int product_queue = 4;  // HGMMA of one warpgroup that are not complete
+  // From the issue of an instruction, or from its end in the queue, until its scoreboard clears.
   int special_latency = 20;
   int shuffle_latency = 24;
-  int shared_latency = 22;  // for one wavefront; two more for each further one
+  int shared_latency = 22;  // for one wavefront; each further wavefront adds two
   int global_latency = 40;  // a hit in L1
-  int phase_latency = 24;   // a try of an mbarrier that succeeds
+  int phase_latency = 24;   // an mbarrier's try that succeeds
   int system_latency = 24;
-  int fence_latency = 400;  // beyond the CTA
-  int read_latency = 10;    // operands have been read
+  int fence_latency = 400;  // a fence beyond the CTA
+  int read_latency = 10;    // until the operands have been read
   int other_latency = 20;
-  // From the end of a group's last product to where a wait for it ends.
+  // From the end of a group's last product until a wait for the group ends.
   int product_latency = 32;
-  // From the last arrival at a barrier to the first instruction behind it.
+  // From the last arrival at a barrier to the first instruction after it.
   int barrier_latency = 20;
-  // From a branch that is taken to the next instruction, where the stall count is less.
+  // From a taken branch to the next instruction, if the stall count is less.
   int branch_latency = 12;
-  // What barriers and mbarriers take longer now and then: a number up to this, drawn from the same
-  // sequence each time. Without it the warps may settle into one pattern of many, which a cycle
-  // more or less of some latency would replace by another.
+  // The most by which barriers and mbarriers are sometimes delayed. The delays are drawn from the
+  // same sequence each time. Without them the warps may settle into one of many patterns, and a
+  // change of some latency by one cycle would select another pattern.
   int jitter = 16;
   // Between the first instructions of two warps.
   int stagger = 100;
-  // 1: copies and loads take their bytes of shared memory first, evenly over the step, and products
-  // what is left; 0: products are not slowed by them.
+  // 1: copies and loads take their share of shared memory first, evenly over the step, and products
+  // take the rest. 0: copies and loads do not slow products.
   int copies_first = 1;
-  // 1: of the warps that can issue, the last one goes on, else the youngest; 0: else the oldest.
+  // 1: of the warps that can issue, the last one continues, or else the youngest issues. 0: the
+  // oldest issues.
   int youngest = 1;
 };
 
-// For sm_80 or sm_90; other architectures are not modelled. Throws std::runtime_error for them.
+// The assumptions for sm_80 or sm_90. Throws std::runtime_error for other architectures, which are
+// not modelled.
 CoreAssumptions core_assumptions(jit::Arch arch);
 
-// The assumptions by name, for a command line.
+// The assumptions by name, for the command line.
 struct NamedAssumption {
   const char* name;
   int CoreAssumptions::*value;
@@ -109,15 +112,16 @@ std::span<const NamedAssumption> named_assumptions();
 
 struct CoreProblem {
   std::vector<Sass> step;
-  int ctas = 1;   // that share the multiprocessor
-  int warps = 1;  // of one CTA on the sub-core: its consumers, or a quarter of its warps
+  int ctas = 1;   // CTAs that share the multiprocessor
+  int warps = 1;  // warps of a CTA on the sub-core: its consumers, or a quarter of its warps
   int stages = 2;
-  double copied_bytes = 0;  // that asynchronous copies write to shared memory for a step of one CTA
-  int copy_latency = 0;     // from a buffer's release to where the next data are there; 0: always
-  int steps = 80;           // of each warp; the first quarter is not counted
+  // Bytes that asynchronous copies write to shared memory in a step of one CTA.
+  double copied_bytes = 0;
+  int copy_latency = 0;  // from a buffer's release until the next data are there; 0: at once
+  int steps = 80;        // steps of each warp; the first quarter is not counted
 };
 
-// A line of a trace: an instruction, and what its warp waited for since its last one.
+// A line of a trace: an instruction, and the waits of its warp since its previous instruction.
 struct TraceLine {
   std::int64_t cycle = 0;
   int warp = 0;
@@ -127,15 +131,16 @@ struct TraceLine {
 };
 
 struct CoreReport {
-  double step_cycles = 0;              // in which every warp makes one step
-  std::array<double, kPipes> busy{};   // cycles of a step
-  std::array<double, kWaits> waits{};  // of one warp in a step: their sum is step_cycles
+  double step_cycles = 0;             // the cycles in which every warp makes one step
+  std::array<double, kPipes> busy{};  // busy cycles of each pipe in a step
+  // Cycles of a warp in a step by reason; their sum is step_cycles.
+  std::array<double, kWaits> waits{};
 
   double use(Pipe pipe) const { return busy[static_cast<std::size_t>(pipe)] / step_cycles; }
 };
 
-// Throws std::runtime_error where no warp can ever issue again. `trace`, if there is one, gets the
-// last instructions, as many as the warps have in a step.
+// Throws std::runtime_error if no warp can ever issue again. If `trace` is not null, it gets the
+// last instructions, as many as the warps execute in one step.
 CoreReport model_core(const CoreProblem& problem, const CoreAssumptions& assumptions,
                       std::vector<TraceLine>* trace = nullptr);
 

@@ -1,5 +1,5 @@
-# Writes the table of docs/performance.md from the raw results in tools/bench/results/, or with -DCHECK=1
-# fails when the two differ.
+# Writes the table of docs/performance.md from the raw results in tools/bench/results/. With
+# -DCHECK=1 it fails if the two differ.
 #
 #   cmake [-DCHECK=1] -DROOT=repository -P tools/bench/table.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -8,7 +8,7 @@ set(document ${ROOT}/docs/performance.md)
 set(begin_mark "<!-- made by tools/bench/table.cmake from tools/bench/results -->\n")
 set(end_mark "<!-- end -->")
 
-# shown(number out): four significant digits, without an exponent where none is needed.
+# shown(number out): rounds to four significant digits, without an exponent if possible.
 function(shown number out)
   if(number MATCHES "^(-?)([0-9]+)\\.?([0-9]*)$")
     set(sign "${CMAKE_MATCH_1}")
@@ -43,7 +43,7 @@ foreach(file IN LISTS results)
   string(JSON schema ERROR_VARIABLE none GET "${json}" schema)
   string(JSON count ERROR_VARIABLE error LENGTH "${json}" figures)
   if(error OR NOT schema EQUAL 1)
-    continue()  # another kind of result
+    continue()  # a result of another kind
   endif()
   file(RELATIVE_PATH path ${ROOT}/docs ${file})
   string(JSON program GET "${json}" program)
@@ -61,7 +61,7 @@ foreach(file IN LISTS results)
   math(EXPR last "${count} - 1")
   foreach(index RANGE ${last})
     string(JSON name GET "${json}" figures ${index} name)
-    string(REPLACE "|" "\\|" name "${name}")  # a pattern's or would end the column
+    string(REPLACE "|" "\\|" name "${name}")  # a `|` of a pattern would end the column
     string(JSON unit GET "${json}" figures ${index} unit)
     string(JSON median GET "${json}" figures ${index} median)
     string(JSON values LENGTH "${json}" figures ${index} values)

@@ -1,7 +1,8 @@
-// Measures how close the tuner's search comes to trying the whole space, over twenty shapes of all
-// families on simulated devices, and how often two searches agree where measurements are noisy.
-// Times are the predicted cycles of the pipe model, so the figures describe the search and not a
-// GPU. They do not depend on the machine, so each is computed once and repeated in every round.
+// Measures how close the result of the tuner's search is to the result of trying the whole space,
+// for twenty shapes of all families on simulated devices. It also measures how often two searches
+// agree if measurements are noisy. Times are predicted cycles of the pipe model, so the figures
+// describe the search and not a GPU. They do not depend on the machine, so each is computed once
+// and repeated in every round.
 
 #include <annulus/tune.h>
 
@@ -67,7 +68,7 @@ struct Found {
   double over_default = 0;
   int tried = 0;
   int space = 0;  // candidates that pass
-  int pairs = 0;  // of searches through noise
+  int pairs = 0;  // pairs of searches with noise
   int agreed = 0;
 };
 
@@ -80,13 +81,13 @@ TuneResult tuned(const annulus::Device& device, const Problem& problem, bool exh
   return result;
 }
 
-// Predicted cycles are taken for times of a GPU with this clock, as a search measures in rounds
-// that together take no longer than it allows.
+// The GPU clock with which predicted cycles are converted into times. A search needs times, because
+// it limits the time of its rounds of measurements.
 constexpr double kCyclesOfMicrosecond = 1500;
 
-// Pairs of searches through the space with noise of 3 % on what it takes, which agree where they
-// end with one configuration, or with two whose true times differ by less than the least gain that
-// is worth a change.
+// Runs pairs of searches with noise of 3 % on the measured times. Two searches agree if they end
+// with the same configuration, or with two configurations whose true times differ by less than the
+// least gain that is worth a change.
 void compare_searches(const std::vector<annulus::TuneCandidate>& space, const std::string& standard,
                       Found* found) {
   std::vector<annulus::tuned::Trial> trials;
@@ -132,7 +133,7 @@ Found find(const Shape& shape) {
   problem.dtype = shape.dtype;
   problem.pattern = annulus::Pattern::parse(shape.pattern);
   const TuneResult best = tuned(device, problem, true);
-  annulus::DeviceOptions fresh = options;  // which knows no result to begin with
+  annulus::DeviceOptions fresh = options;  // it has no stored results at first
   const TuneResult found = tuned(annulus::Device::open(fresh), problem, false);
   double least = best.default_time;
   for (const annulus::TuneCandidate& trial : best.trials) {

@@ -1,6 +1,7 @@
-// Measures tuned results once they are there: look-ups among thousands of them, what the first plan
-// of a process pays for reading a pack, and merging packs. Nothing here opens a device; a plan that
-// uses a tuned result compiles no more than any other, which tests/autotune/tune_test.cc counts.
+// Measures the use of existing tuned results: look-ups among thousands of them, the time that the
+// first plan of a process takes to read a pack, and merging packs. No device is opened here. A plan
+// that uses a tuned result compiles no more than other plans, which tests/autotune/tune_test.cc
+// checks.
 
 #include <cstdint>
 #include <string>
@@ -22,7 +23,7 @@ using tuned::Entry;
 using tuned::ShapeKey;
 using tuned::TunedStore;
 
-// 100 kinds of problems with 50 pairs of lengths each.
+// 100 kinds of problems, each with 50 pairs of lengths.
 constexpr int kKinds = 100, kLengths = 50;
 constexpr int kEntries = kKinds * kLengths;
 
@@ -44,7 +45,7 @@ Entry entry_of(int kind, int length) {
   return entry;
 }
 
-// The file of a pack with all entries, in a folder of this run.
+// The file of a pack with all entries, in a folder of this process.
 class PackFile {
  public:
   PackFile() {
@@ -66,7 +67,8 @@ class PackFile {
   test::ScratchFolder folder_;
 };
 
-// Microseconds of a look-up. `expected`: the distance of what must be found; -1: nothing.
+// The microseconds of a look-up. `expected` is the distance of the result that must be found, or -1
+// if nothing must be found.
 double look_up(TunedStore& store, const std::vector<ShapeKey>& shapes, int expected) {
   constexpr int kTimes = 20'000;
   const double start = bench::thread_seconds();

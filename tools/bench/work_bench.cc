@@ -1,6 +1,6 @@
-// Counts instructions of kernels on the simulator: sparse kernels beside dense ones, and a list
-// that leaves nothing out beside tiles that are computed by arithmetic. Counts are the same on
-// every machine. It also measures the time to plan very long sequences.
+// Counts instructions of kernels on the simulator. It compares sparse kernels with dense kernels,
+// and a list that leaves nothing out with tiles that are computed by arithmetic. Counts are the
+// same on every machine. It also measures the time to plan very long sequences.
 
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,8 @@ Problem problem_of(std::int64_t seq, std::int64_t heads, std::int64_t kv_heads) 
   return problem;
 }
 
-// A pattern of 64 x 64 blocks: every row keeps the same share, the diagonal included; 1 keeps all.
+// A pattern of 64 x 64 blocks. Every row keeps the same share of blocks, including the block on the
+// diagonal. A density of 1 keeps all blocks.
 Pattern random_blocks(std::int64_t seq, double density) {
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 64;
@@ -54,7 +55,7 @@ Pattern random_blocks(std::int64_t seq, double density) {
   return blocks(std::move(layout));
 }
 
-// Warp instructions of one run, in millions.
+// The warp instructions of one run, in millions.
 double instructions(const Device& device, const Problem& problem, const std::string& config) {
   PlanOptions options;
   options.config = config;
@@ -103,7 +104,8 @@ int main(int argc, char** argv) {
   struct Family {
     const char* name;
     const char* device;
-    const char* config;  // configuration of the sparse kernels and of those they are compared with
+    // The configuration of the sparse kernels and of the kernels with which they are compared.
+    const char* config;
     std::int64_t heads, kv_heads;
   };
   const Family families[] = {{"mma", "sim:sm_80", "mma m64 n64 w4 s2 x2", 1, 1},

@@ -1,17 +1,19 @@
-// The kernels of the wgmma families with waiting in place of attention: producer, consumers and
-// transposers deal and take works as they ship (kernels/wgmma/tile_scheduler.cuh, find_work), steps
-// go through a ring of stages, and one warp of a cluster spends the cycles that the host says.
+// The kernels of the wgmma families, with waiting in place of attention. Producer, consumers and
+// transposers deal and take works as in the kernels that ship (kernels/wgmma/tile_scheduler.cuh,
+// find_work), and steps pass through a ring of stages. One warp of a cluster waits for the cycles
+// that the host has computed.
 //
-// Where Q would be there are floats: the cycles of a work, of a tile and of one poll, then how slow
-// each cluster is, as a factor. Where LSE would be, which is all 0, go the cycles that each cluster
-// has spent, then 1 for each tile row of each head that somebody has taken.
+// In the place of Q there are floats: the cycles of a work, of a tile and of one poll, and then a
+// factor of slowness for each cluster. In the place of LSE, which is all 0 at first, the kernel
+// writes the cycles that each cluster has waited, and then 1 for each tile row of each head that a
+// cluster has taken.
 
 #include "kernels/wgmma/wgmma_forward.cu"
 
 namespace annulus::kernels {
 
-// Spends time on the simulator's virtual clock, where a load that another CTA's store could change
-// counts as 200 instructions.
+// Waits on the simulator's virtual clock. A load whose value another CTA's store could change
+// counts as 200 instructions there.
 class Waiter {
  public:
   __device__ __forceinline__ explicit Waiter(const float* costs) : costs_(costs) {}
@@ -54,8 +56,8 @@ __device__ __forceinline__ void produce_steps(const AttentionParams& params, con
   }
 }
 
-// All consumer warps and transposers take each number; one warp of the CTA takes the steps, and
-// spends their time if it is that of rank 0.
+// All consumer warps and transposers take every number. One warp of the CTA takes the steps, and
+// waits for their cycles if the CTA has rank 0 in its cluster.
 template <typename Shape>
 __device__ __forceinline__ void consume_steps(const AttentionParams& params, const WorkParams& work,
                                               unsigned shared, bool takes_steps) {

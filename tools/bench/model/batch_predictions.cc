@@ -1,10 +1,11 @@
-// Prints what the pipe model predicts for decoding batches of requests (src/batch/batch_cost.h) on
-// an A100 and an H200, and what it makes of times that others have published. These are predictions
-// and no measurements: no GPU is used and no kernel is compiled.
+// Prints the pipe model's predictions for decoding batches of requests (src/batch/batch_cost.h) on
+// an A100 and an H200. It also prints the model's predictions for decoding kernels whose times were
+// published by others. These are predictions and not measurements: no GPU is used and no kernel is
+// compiled.
 //
 //   model batch_predictions                prints the tables
 //   model batch_predictions --write FILE   puts them between the marks of a document
-//   model batch_predictions --check FILE   exits 1 where the document has others
+//   model batch_predictions --check FILE   exits 1 if the document has other tables
 
 #include <fmt/core.h>
 
@@ -21,11 +22,11 @@ using namespace annulus;
 using bench::BatchShape;
 using bench::PredictedBatch;
 
-// A time that others have published of their own decoding kernel.
+// A published time of a decoding kernel of another program.
 struct PublishedBatch {
   BatchShape shape;
   device::DeviceInfo device;
-  double element_bytes;  // of K and V
+  double element_bytes;  // the size of an element of K and V
   double micros;
   int source;
 };

@@ -1,14 +1,14 @@
-// Prints what the pipe model (src/attention/cost/pipe_model.h) makes of times that others have
-// published of their own kernels, and fits the model's constants to those that are marked for it.
-// No GPU is used and no kernel is compiled.
+// Prints the times that the pipe model (src/attention/cost/pipe_model.h) predicts for kernels of
+// other programs, together with their published times. It also fits the model's constants to the
+// published times that are marked for it. No GPU is used and no kernel is compiled.
 //
 //   model calibration                prints the tables
 //   model calibration --write FILE   puts them between the marks of a document
-//   model calibration --check FILE   exits 1 where the document has others
+//   model calibration --check FILE   exits 1 if the document has other tables
 //
-// Each also exits 1 where the model breaks a rule: a constant outside its interval or far from what
-// the fit gives, a median error of held-out figures above 8 %, or one above 15 % without a remark
-// that says why.
+// Each form also exits 1 if the model breaks a rule: a constant outside its interval or far from
+// the fitted value, a median error of held-out figures above 8 %, or one error above 15 % without a
+// remark that explains it.
 
 #include <fmt/core.h>
 
@@ -33,7 +33,7 @@ using bench::Use;
 constexpr double kMedianBar = 0.08;
 constexpr double kWorstBar = 0.15;
 
-// A published figure with what does not depend on constants.
+// A published figure, with the numbers that do not depend on the constants.
 struct Case {
   Published published;
   attention::TileCounts tiles;
@@ -48,9 +48,10 @@ struct Case {
   double micros(const PipeConstants& constants) const {
     return micros(attention::pipe_device(published.device, constants));
   }
-  // Useful TFLOP/s.
+  // The rate in useful TFLOP/s.
   double rate(double micros) const { return published.flop / micros / 1e6; }
-  // The logarithm of predicted over published, 0 inside the published range.
+  // The logarithm of the predicted rate divided by the published rate. It is 0 inside the published
+  // range.
   double error(const PipeConstants& constants) const {
     const double predicted = rate(micros(constants));
     return std::log(predicted / std::clamp(predicted, published.least, published.most));
@@ -70,14 +71,16 @@ std::vector<Case> cases() {
   return all;
 }
 
-// The constants that the fit may move, each by the figure that depends on it most.
+// Whether the fit may move a constant. Each of these constants is set by the figure that depends on
+// it most.
 bool is_fitted(const PipeConstant& constant) {
   return std::string(constant.source).starts_with("fitted");
 }
 
-// The fitted constants: those that minimise the squared errors of the figures that set them, in
-// units of 3 %, by which measurements of the same differ, plus the squared distances of constants
-// from the middles of their intervals, in units of half an interval. Figure `left_out` has no say.
+// Returns the fitted constants. They minimise a sum of squares over the figures that set them and
+// over the constants. The error of a figure counts in units of 3 %, the usual difference between
+// measurements of the same kernel. The distance of a constant from the middle of its interval
+// counts in units of half the interval. The figure `left_out` is ignored.
 PipeConstants fit(const std::vector<Case>& all, const Case* left_out) {
   PipeConstants constants;
   for (const PipeConstant& constant : attention::pipe_constants()) {
@@ -96,7 +99,7 @@ PipeConstants fit(const std::vector<Case>& all, const Case* left_out) {
     }
     return sum;
   };
-  // One constant after another, in smaller and smaller steps.
+  // Moves one constant at a time, in smaller and smaller steps.
   for (double step = 0.25; step > 1e-3; step /= 2) {
     for (int round = 0; round < 8; ++round) {
       for (const PipeConstant& constant : attention::pipe_constants()) {

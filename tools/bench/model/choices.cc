@@ -1,10 +1,11 @@
-// Prints the configuration that the library chooses for sixty problems on an H200 and an A100,
-// beside the best of all legal ones, both by the pipe model (src/attention/cost/pipe_model.h).
-// Nothing is compiled and no GPU is used: this says how much the choice among shipped
-// configurations, and its estimates, lose to a search that looks at everything.
+// Prints the configuration that the library chooses for sixty problems on an H200 and an A100, next
+// to the best of all legal configurations, both by the pipe model
+// (src/attention/cost/pipe_model.h). Nothing is compiled and no GPU is used. The table shows how
+// much time is lost because the library chooses among shipped configurations, with estimates,
+// instead of searching all of them.
 //
-//   model choices           the table
-//   model choices --check   the same; exits 1 where a choice takes more than kBar of the best time
+//   model choices           prints the table
+//   model choices --check   the same; exits 1 if a choice takes more than kBar of the best time
 
 #include <fmt/core.h>
 
@@ -53,7 +54,7 @@ Problem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads
   return made;
 }
 
-// A tenth of the blocks in each row, drawn for each head apart.
+// A problem with a tenth of the blocks in each row, drawn separately for each head.
 Problem sparse(std::int64_t block) {
   const std::int64_t rows = 8192 / block, seq = rows * block;
   return bench::sparse_problem("", problem_of(1, 16, 16, seq, seq, 128), block, 16, rows / 10, 0)
@@ -98,7 +99,7 @@ attention::DeviceLimits limits_of(const device::DeviceInfo& device) {
           .memory_bus_bits = device.memory_bus_bits};
 }
 
-// The predicted times of configurations for one problem.
+// Computes the predicted times of configurations for one problem.
 class Judge {
  public:
   explicit Judge(const Shape& shape)
@@ -115,7 +116,8 @@ class Judge {
     if (attention::why_spills(config, dims_, limits_.arch)) return false;
     const attention::Footprint taken = attention::footprint(config, dims_);
     if (taken.least_registers > taken.max_registers) return false;
-    // Choosing knows more reasons than legality does, but only these that are no matter of time.
+    // Choosing also uses reasons that concern time. Only these reasons, like legality, do not
+    // concern time.
     const attention::SuitQuestion question = {
         problem_, attention::finest_blocks(problem_.pattern.node()), limits_.arch};
     return !family_of(config).why_unsuited(config, question);
@@ -128,7 +130,7 @@ class Judge {
       at = counts_.emplace(tile, attention::count_tiles(problem_, tile.first, tile.second)).first;
     }
     const attention::TileCounts& tiles = at->second;
-    // Where multiprocessors would be idle, the plan splits rows.
+    // If multiprocessors would be idle, the plan splits rows.
     if (tiles.ctas < limits_.multiprocessors && attention::supports_kv_splits(config)) {
       return attention::predict(device_, attention::make_plan(problem_, {config, "", {}}, limits_,
                                                               {.kv_splits = 0}))

@@ -1,24 +1,25 @@
-// Prints what the cycle model of a sub-core (sub_core.h) says of shipped configurations: the cycles
-// of a step, the use of each pipe, and what the warps wait for. The main loops are those that NVRTC
-// and ptxas make here. Nothing is timed and no GPU is used: the model's assumptions, which no GPU
-// has confirmed, are listed in docs/kernels.md.
+// Prints the results of the cycle model of a sub-core (sub_core.h) for shipped configurations: the
+// cycles of a step, the use of each pipe, and the reasons for which the warps wait. The main loops
+// are compiled by NVRTC and ptxas on this machine. Nothing is timed and no GPU is used. The model's
+// assumptions, which no GPU has confirmed, are listed in docs/kernels.md.
 //
 //   model core_model                        every shipped configuration of sm_80 and sm_90a
-//   model core_model --config "wgmma m128 n128 w8 s2" --dim 128    one, shipped or not
+//   model core_model --config "wgmma m128 n128 w8 s2" --dim 128    any one, even if not shipped
 //
-//   --arch sm_80          only what ships for it; with --config, what the kernel is compiled for
+//   --arch sm_80          only configurations that ship for it; with --config, the target of the
+//                         compilation
 //   --dim 192/128         head dims of Q and K, and of V
 //   --list                kernels that read a list of tiles instead of computing them
 //   --define NAME         a variant of the templates (templates/ptx/variants.cuh); may be repeated
-//   --drop FMUL           the step without its instructions of that name, which says what it could
-//                         gain at most if it had no need of them; may be repeated
-//   --resident 2          CTAs of a multiprocessor; else as many as fit
-//   --depth 4             depth of a warpgroup's queue of products; else 2, 4 and 16
-//   --copy-latency 800    cycles from a buffer's release to its next data; else data are there
+//   --drop FMUL           the step without its instructions of that name, which shows the most that
+//                         it could gain without them; may be repeated
+//   --resident 2          CTAs of a multiprocessor; by default as many as fit
+//   --depth 4             depth of a warpgroup's queue of products; by default 2, 4 and 16
+//   --copy-latency 800    cycles from a buffer's release to its next data; by default 0
 //   --assume NAME=VALUE   another value of an assumption; --assume lists them
 //   --steps 80            steps of each warp, of which the first quarter is not counted
-//   --waits               a second table: what a warp waits for in a step, in cycles
-//   --trace               the instructions of one step, and what each waited for
+//   --waits               a second table: the cycles of a step that a warp waits, by reason
+//   --trace               the instructions of one step, with the waits before each of them
 
 #include <fmt/format.h>
 
@@ -132,7 +133,7 @@ bool is_mma(const attention::KernelConfig& config) {
   return config.family == &attention::mma_family;
 }
 
-// Products that one warp starts in a step.
+// The number of products that one warp starts in a step.
 int products_of_step(const attention::KernelConfig& any, const attention::Dims& dims) {
   const auto qk = static_cast<int>(dims.qk), v = static_cast<int>(dims.v);
   if (is_mma(any)) {
@@ -147,7 +148,8 @@ int products_of_step(const attention::KernelConfig& any, const attention::Dims& 
   return qk / elements + (in_parts ? v / kPartColumns : 1) * columns / elements;
 }
 
-// Takes the instructions of a name out of a step. Those behind them wait for what they waited for.
+// Removes the instructions of a name from a step. The next instruction then waits for the
+// scoreboards for which they waited.
 void drop(const std::string& name, std::vector<bench::Sass>& step) {
   unsigned waits_for = 0;
   for (bench::Sass& one : step) {
@@ -192,7 +194,7 @@ class Modeller {
           bench::model_core(problem, assumed, options_.trace ? &trace : nullptr);
       print_row(name, depth, is_mma(config), report);
       print_trace(trace);
-      if (is_mma(config)) break;  // it has no such queue
+      if (is_mma(config)) break;  // the mma family has no such queue
     }
   }
 
@@ -231,7 +233,8 @@ class Modeller {
     constexpr int kSubCores = 4;
     const attention::CtaShape cta = attention::cta_shape(config);
     const attention::DeviceLimits limits = {arch, 1, attention::shared_limit(arch)};
-    // Consumers of wgmma kernels take registers from the producer after launch.
+    // After launch, the consumers of wgmma kernels take over registers from the producer. So the
+    // compiled number of registers does not apply to them.
     const int fit = attention::resident_ctas(attention::pipe_device(limits), config, dims,
                                              is_mma(config) ? kernel.usage.registers : 0);
     const auto columns = static_cast<double>(config.tile_columns) * cta.step_tiles;
@@ -263,7 +266,7 @@ class Modeller {
     std::printf("%s\n", row.c_str());
   }
 
-  // The three longest waits of a warp, as parts of the step.
+  // The three longest waits of a warp, as shares of the step.
   static std::string longest_waits(const bench::CoreReport& report) {
     std::vector<std::pair<double, int>> waits;
     for (int i = 1; i < bench::kWaits; ++i) {

@@ -1,7 +1,7 @@
-// Prints and checks what models of the hardware predict, and what machine code shows, without a
+// Prints and checks predictions of models of the hardware and properties of machine code, without a
 // GPU:
 //
-//   model VERB [OPTION]...    the file VERB.cc says what its options are
+//   model VERB [OPTION]...    VERB.cc describes the options of a verb
 #include "model/model.h"
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BENCH_MODEL_MODEL_H_
 #define ANNULUS_BENCH_MODEL_MODEL_H_
 
-// The verbs of the program model. Each takes its own arguments, argv[0] being the name to print in
-// a usage line, and returns the exit status.
+// The verbs of the program `model`. Each takes its own arguments and returns the exit status.
+// argv[0] is the name for a usage line.
 
 namespace annulus::bench {
 

@@ -1,10 +1,10 @@
-// Prints what the pipe model (src/attention/cost/pipe_model.h) predicts for the problems of
-// gpu_problems.h on an H200, beside the targets. These are predictions and no measurements: no GPU
-// is used and no kernel is compiled.
+// Prints the predictions of the pipe model (src/attention/cost/pipe_model.h) for the problems of
+// gpu_problems.h on an H200, next to the targets. These are predictions and not measurements: no
+// GPU is used and no kernel is compiled.
 //
 //   model predictions                prints the table
 //   model predictions --write FILE   puts it between the marks of a document
-//   model predictions --check FILE   exits 1 where the document has another one
+//   model predictions --check FILE   exits 1 if the document has another table
 
 #include <fmt/core.h>
 
@@ -23,8 +23,8 @@ namespace {
 
 using namespace annulus;
 
-// The best published figure of other programs; docs/performance.md names the sources. `share`:
-// relative to their own dense kernel.
+// The best published figure of other programs. docs/performance.md names the sources. With `share`,
+// the figure is relative to the other program's dense kernel.
 const char* best_known(const std::string& name, bool share) {
   static const std::map<std::string, const char*> kRates = {
       {"D128 16k full", "648 to 701 [1]"},
@@ -69,22 +69,22 @@ Predicted predict(const Problem& problem) {
 
 const char* missed(bool is) { return is ? " (missed)" : ""; }
 
-// "670 | 620 to 716": useful TFLOP/s and their range.
+// "670 | 620 to 716": the useful TFLOP/s and their range.
 std::string rate(double flop, const Predicted& made, double bar) {
   const double tflops = flop / made.made.predicted_micros / 1e6;
   return fmt::format("{:.0f}{} | {:.0f} to {:.0f}", tflops, missed(tflops < bar),
                      flop / made.range.most / 1e6, flop / made.range.least / 1e6);
 }
 
-// Dense time x density over the predicted time, as text. The constants of the model move both times
-// alike, which is why shares have no range of their own.
+// The dense time x density divided by the predicted time, as text. The model's constants change
+// both times alike, so a share has no range.
 std::string share(double density, const attention::Prediction& dense,
                   const attention::Prediction& made, double bar) {
   const double reached = dense.predicted_micros * density / made.predicted_micros;
   return fmt::format("{:.3f}{}", reached, missed(reached < bar));
 }
 
-// The predicted time over dense time, for problems that leave nothing out.
+// The predicted time divided by the dense time, for problems that leave nothing out.
 std::string times(const attention::Prediction& dense, const attention::Prediction& made,
                   double bar) {
   const double over = made.predicted_micros / dense.predicted_micros;

@@ -1,20 +1,20 @@
-// Prints static properties of every shipped configuration: registers, spills and, for the wgmma
-// families, whose kernels draw their works, the main loop, read from the machine code that NVRTC
-// and ptxas make. Nothing is timed and no GPU is used; the figures are the same on every machine
-// with the same compiler.
+// Prints static properties of every shipped configuration: registers and spills. For the wgmma
+// families, in the form that draws its works, it also prints properties of the main loop. They are
+// read from the machine code that NVRTC and ptxas make. Nothing is timed and no GPU is used. The
+// figures are the same on every machine with the same compiler.
 //
 //   model static_proof                     prints the table
 //   model static_proof --write FILE        puts it between the marks of a document
-//   model static_proof --check FILE        exits 1 where the document has another one, 77 where this
-//                                    machine's NVRTC is not the one that the document names. The
-//                                    length of a step may differ by 5 %: small changes of a
-//                                    template move it in kernels that have nothing to do with them
-//   model static_proof --nvdisasm PROGRAM  reads the main loops from a disassembler's listing as well
-//                                    and compares; exits 77 where there is no such program
+//   model static_proof --check FILE        exits 1 if the document has another table, and 77 if the
+//                                       document names another NVRTC than this machine's.
+//                                       The length of a step may differ by 5 %, because small
+//                                       changes of a template change it even in unrelated kernels
+//   model static_proof --nvdisasm PROGRAM  also reads the main loops from a disassembler's listing,
+//                                       and compares them; exits 77 if there is no such program
 //
-// Each also exits 1 where a configuration breaks a rule: spills, local memory, notes of ptxas, more
-// products than the step needs, powers that are not computed under products, fences of memory or
-// loads from global memory in the main loop.
+// Each form also exits 1 if a configuration breaks a rule. The rules forbid spills, local memory,
+// notes of ptxas, more products than the step needs, powers that are not computed under products,
+// and fences of memory or loads from global memory in the main loop.
 
 #include <fmt/format.h>
 
@@ -48,23 +48,25 @@ constexpr const char* kProgram = "static_proof";
 struct Proof {
   attention::ShippedConfig shipped;
   jit::ResourceUsage usage;
-  std::optional<bench::MainLoop> loop;  // only for the wgmma family
-  std::string broken;                   // the first rule that the configuration breaks; empty: none
+  std::optional<bench::MainLoop> loop;  // only for the wgmma families
+  // The first rule that the configuration breaks; empty if it breaks none.
+  std::string broken;
 };
 
 bool is_wgmma(const attention::ShippedConfig& shipped) {
   return shipped.config.family != &attention::mma_family;
 }
 
-// True for kernels of 8-bit elements that multiply P and V 32 columns at a time
+// Whether a kernel of 8-bit elements multiplies P and V 32 columns at a time
 // (kernels/wgmma/parts.cuh).
 bool multiplies_in_parts(const attention::ShippedConfig& shipped) {
   return shipped.config.family == &attention::wgmma8_family &&
          attention::promote_steps(shipped.config, shipped.dims) == 0;
 }
 
-// How many products the loop needs: for Q K one for each 32 bytes of the head dim; for P V one for
-// each 32 bytes of keys, for all columns of V at once or for some at a time.
+// The number of products that the loop needs. Q K needs one for each 32 bytes of the head dim. P V
+// needs one for each 32 bytes of keys, either for all columns of V at once or for each part of the
+// columns.
 int needed_products(const attention::ShippedConfig& shipped) {
   constexpr int kPartColumns = 32;
   const auto& [dims, config, reach] = shipped;
@@ -74,9 +76,9 @@ int needed_products(const attention::ShippedConfig& shipped) {
          parts * static_cast<int>(attention::wgmma_config(config).step_columns()) / elements;
 }
 
-// Bytes that the products of a step and the copies of the next one move in shared memory, over the
-// cycles that the tensor cores take for the products. Where V is transposed, it is read and written
-// once more. Shared memory can move 128 bytes in a cycle.
+// The bytes that the products of a step and the copies of the next step move in shared memory,
+// divided by the cycles that the tensor cores take for the products. If V is transposed, it is read
+// and written once more. Shared memory can move 128 bytes in a cycle.
 double shared_bytes_per_cycle(const attention::KernelConfig& any, const attention::Dims& dims) {
   const attention::WgmmaConfig config = attention::wgmma_config(any);
   const double warpgroups = config.warpgroups();
@@ -104,15 +106,15 @@ std::string broken_rule(const Proof& proof) {
   if (proof.loop->fences > 0) {
     return fmt::format("{} fences of memory beyond the CTA in a step", proof.loop->fences);
   }
-  // Entries of a list come with the keys. For 8-bit elements the two scales of each tile are loaded
-  // while its keys are on their way, and so is the entry that says which scales.
+  // The entries of a list arrive with the keys. With 8-bit elements, the two scales of each tile
+  // are loaded while its keys arrive, and so is the entry that selects the scales.
   const int loads = proof.shipped.config.family == &attention::wgmma8_family
                         ? 3 * attention::wgmma_config(proof.shipped.config).blocks
                         : 0;
   if (proof.loop->global_loads > loads) {
     return fmt::format("{} loads from global memory in a step", proof.loop->global_loads);
   }
-  // Kernels that multiply in parts compute powers only under the other consumer's products.
+  // Kernels that multiply in parts compute powers under the other consumer's products only.
   if (proof.loop->powers_under_values != proof.loop->powers &&
       !multiplies_in_parts(proof.shipped)) {
     return fmt::format("{} of {} powers under products", proof.loop->powers_under_values,
@@ -128,7 +130,7 @@ class Prover {
         disk_({.folder = std::move(cache)}),
         nvdisasm_(std::move(nvdisasm)) {}
 
-  // Proves the kernel that computes its tiles by arithmetic; the one that reads a list must keep
+  // Proves the kernel that computes its tiles by arithmetic. The kernel that reads a list must obey
   // the rules as well.
   Proof prove(const attention::ShippedConfig& shipped) {
     Proof proof = prove(shipped, kernels::TileOrder::kBand);
@@ -209,7 +211,7 @@ std::vector<std::string> columns_of(const std::string& row) {
   return columns;
 }
 
-// Whether a document's table agrees with one that was just made.
+// Whether a document's table agrees with a new table.
 bool agrees(const std::string& kept, const std::string& made) {
   constexpr std::size_t kInstructions = 7, kNeither = 10;
   std::istringstream old_rows(kept), new_rows(made);
