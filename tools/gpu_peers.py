@@ -30,8 +30,8 @@ except ImportError:
     causal_lower_right = None
 
 SDPA = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
-TILE = 128  # largest tile of FlexAttention's default configurations
-PAUSE_CYCLES = 1_000_000  # half a millisecond: longer than Python takes to queue a run
+TILE = 128  # the largest tile of FlexAttention's default configurations
+PAUSE_CYCLES = 1_000_000  # half a millisecond, which is longer than Python takes to queue a run
 
 
 class Gpu:
@@ -42,8 +42,8 @@ class Gpu:
         torch.cuda.set_device(self.device)
         l2_bytes = getattr(torch.cuda.get_device_properties(self.device), "L2_cache_size", 64 << 20)
         self.flush = torch.empty(max(2 * l2_bytes, 1 << 20), dtype=torch.int8, device=self.device)
-        # A kernel is compiled for each problem. Beyond a limit PyTorch would run the rest of them
-        # uncompiled; its name has changed.
+        # A kernel is compiled for each problem. Above a limit PyTorch would run further problems
+        # uncompiled. The name of the limit has changed between versions.
         config = torch._dynamo.config
         for limit in ("recompile_limit", "cache_size_limit"):
             if hasattr(config, limit):
@@ -56,7 +56,8 @@ class Gpu:
     def milliseconds(self, run, cold):
         if cold:
             self.flush.zero_()
-        # The device is kept busy meanwhile: what Python takes to queue the run does not count.
+        # This keeps the device busy, so that the time in which Python queues the run does not
+        # count.
         torch.cuda._sleep(PAUSE_CYCLES)
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
@@ -109,7 +110,8 @@ def block_mask(ask, indices, device):
     kept = ask["kept_of_a_row"]
     with open(indices, "rb") as file:
         flat = torch.frombuffer(bytearray(file.read()), dtype=torch.int32)
-    # As wide as there are columns, which is how a mask knows their number.
+    # The array has one place for each column, because the mask takes the number of columns from its
+    # width.
     wide = torch.zeros((1, ask["layouts"], rows, columns), dtype=torch.int32)
     wide[..., :kept] = flat.reshape(1, ask["layouts"], rows, kept)
     counts = torch.full((1, ask["layouts"], rows), kept, dtype=torch.int32)
@@ -124,7 +126,7 @@ def flex_runner(ask, indices, on, q, k, v):
     offset, window = ask["seq_k"] - ask["seq_q"], ask["window"]
     if ask["mask"] == "blocks":
         mask = block_mask(ask, indices, on.device)
-        if ask["block"] < TILE:  # tiles must divide blocks
+        if ask["block"] < TILE:  # tiles must divide the blocks
             options = {"BLOCK_M": ask["block"], "BLOCK_N": ask["block"]}
     elif ask["mask"] != "dense":
 
@@ -145,7 +147,7 @@ def sdpa_runner(ask, backend, on, q, k, v):
         raise ValueError(f"has no kernel for the mask '{ask['mask']}'")
     if ask["mask"] == "causal" and ask["seq_q"] == ask["seq_k"]:
         is_causal = True
-    elif ask["mask"] == "causal" and ask["seq_q"] > 1:  # one query sees all keys
+    elif ask["mask"] == "causal" and ask["seq_q"] > 1:  # a single query sees all keys
         if backend != "flash" or causal_lower_right is None:
             raise ValueError("has no causal mask that is aligned with the last key")
         bias = causal_lower_right(ask["seq_q"], ask["seq_k"])
@@ -162,7 +164,7 @@ def sdpa_runner(ask, backend, on, q, k, v):
 class Peer:
     def __init__(self, backend, on):
         self.backend, self.on = backend, on
-        self.run = None  # of the problem that was loaded last
+        self.run = None  # runs the problem that was loaded last
 
     def load(self, question):
         self.run = None
@@ -190,7 +192,7 @@ class Peer:
         if self.run is None:
             raise ValueError("no problem was loaded")
         if not question["cold"]:
-            self.run()  # leaves in L2 what a run leaves there
+            self.run()  # leaves in L2 the data that a run leaves there
         return {"ms": [self.on.milliseconds(self.run, question["cold"])
                        for _ in range(question["runs"])]}
 
@@ -198,7 +200,7 @@ class Peer:
         side, runs = self.on.gemm_side, self.on.gemm_runs
         a, b = (torch.randn((side, side), device=self.on.device, dtype=torch.bfloat16)
                 for _ in range(2))
-        for _ in range(runs):  # until the clocks are those under load
+        for _ in range(runs):  # repeats until the clocks have their values under load
             product = a @ b
         self.on.synchronize()
         ms = self.on.milliseconds(
@@ -213,13 +215,14 @@ def main():
     parser.add_argument("--backend", choices=[*SDPA, "flex"], default="flash")
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, to try this file")
     arguments = parser.parse_args()
-    # What libraries print on the standard output is no answer: it goes to the standard error.
+    # Libraries may print on standard output, which is reserved for answers. So it is redirected to
+    # standard error.
     answers_to = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     if not arguments.rehearse and not torch.cuda.is_available():
         print(f"gpu_peers: PyTorch {torch.__version__} sees no GPU", file=sys.stderr)
         return 3
-    torch.set_grad_enabled(False)  # as ours: no log-sum-exp is kept for a backward pass
+    torch.set_grad_enabled(False)  # as in the library: nothing is kept for a backward pass
     peer = Peer(arguments.backend, Rehearsal() if arguments.rehearse else Gpu(arguments.device))
     version = f"torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"
     if arguments.rehearse:
@@ -232,7 +235,7 @@ def main():
         try:
             question = json.loads(line)
             answer = answers[question["ask"]](question)
-        except Exception as error:  # whatever a backend throws is its answer
+        except Exception as error:  # any exception of a backend is its answer
             answer = {"error": str(error).strip().split("\n")[0][:300] or type(error).__name__}
         print(json.dumps(answer), file=answers_to, flush=True)
     return 0

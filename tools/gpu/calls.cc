@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kListSeconds = 20;
 
-// The words of a shell line that has quotes and nothing else of a shell.
+// Splits a shell line into words. It supports quotes and nothing else of a shell's syntax.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   std::string word;
@@ -41,7 +41,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// "wgmma" of "wgmma m64 n64 w4 s2 b2", "decode, chunk" of "decode m16 ..., chunk m64 ...".
+// "wgmma" for "wgmma m64 n64 w4 s2 b2", and "decode, chunk" for "decode m16 ..., chunk m64 ...".
 std::string families_of(const std::string& config) {
   std::string families;
   std::size_t begin = 0;
@@ -54,7 +54,8 @@ std::string families_of(const std::string& config) {
   return families;
 }
 
-// Whether `annulus run` ran what the line is there for, and compared it.
+// Checks that `annulus run` used the families that the line expects, and that it compared the
+// answer.
 std::string check_run(const std::string& expected, const Json& json) {
   const std::string config = json.value("config", "");
   if (families_of(config) != expected) {
@@ -67,7 +68,7 @@ std::string check_run(const std::string& expected, const Json& json) {
 std::string check_outcome(const Json& json) {
   const std::string outcome = json.value("outcome", "pass");
   if (outcome == "pass" || outcome == "skipped") return "";
-  // `tells` explains wrong results. If the program stopped before it had any, `error` is the
+  // `tells` explains wrong results. If the program stopped before it had results, `error` has the
   // reason.
   return json.value("error", json.value("tells", outcome));
 }
@@ -93,7 +94,8 @@ Step line_step(const Kit& kit, const Line& line) {
   return step;
 }
 
-// The files of device tests with the seconds that each took when the kit was made, fastest first.
+// The files of device tests, the fastest first. The kit has the seconds that each file took when
+// the kit was made.
 std::vector<std::string> test_files(const Kit& kit) {
   std::ifstream file(kit.path("tests.txt"));
   std::vector<std::pair<double, std::string>> files;
@@ -105,7 +107,8 @@ std::vector<std::string> test_files(const Kit& kit) {
   return names;
 }
 
-// A first kernel of the oldest family, since those of the others wait for the micro tests.
+// Starts with a kernel of the oldest family, because the other families need the results of the
+// micro tests.
 Group first_kernel(const Kit& kit) {
   Step first;
   first.name = "first kernel";
@@ -117,7 +120,7 @@ Group first_kernel(const Kit& kit) {
   return {.name = "device", .width = 1, .steps = {std::move(first)}};
 }
 
-// Keeps a file under its own name.
+// Keeps a file under its file name.
 void keep(Results& results, const std::string& path) {
   const std::string why = results.keep_file(path, path.substr(path.rfind('/') + 1));
   if (!why.empty()) std::printf("not kept: %s\n", why.c_str());
@@ -180,7 +183,7 @@ std::vector<Group> right_groups(const Kit& kit, Results& results) {
   }
   groups.push_back(std::move(questions));
 
-  // As ordinary runs, here and on a GPU: the kernels of more random problems are not in the pack.
+  // The tests run with their default numbers of random problems. The pack has no kernels for more.
   Group tests{.name = "test", .width = 4, .steps = {}};
   for (const std::string& file : test_files(kit)) {
     std::vector<std::string> words = {kit.path("device_tests"), "--device", kit.device,
@@ -191,11 +194,11 @@ std::vector<Group> right_groups(const Kit& kit, Results& results) {
   }
   groups.push_back(std::move(tests));
 
-  // Last, since a kernel is judged by the steps before. What the golden programs give is compared
-  // with the simulator's results at home.
+  // This group comes last, because the steps before it have judged the kernels. The results of the
+  // golden programs are compared with the simulator's results later, by tools/gpu_report.
   const std::string golden = kit.scratch + "/golden_device.json";
   Group programs{.name = "golden", .width = 1, .steps = {}};
-  // A program that hangs or faults ends the process; the next one goes on after it.
+  // A program that hangs or faults ends its process. The next process continues after that program.
   constexpr int kProcesses = 6;
   for (int i = 1; i <= kProcesses; ++i) {
     programs.steps.push_back(
@@ -216,7 +219,7 @@ std::vector<Group> fast_groups(const Kit& kit, double seconds, double tune_secon
                                Results& results) {
   std::vector<Group> groups = {first_kernel(kit)};
 
-  // The timings end by themselves; the rest of their time is for a worker that does not.
+  // The timings end by themselves. The extra seconds are for a worker that does not end.
   const double timing_seconds = std::max(5.0, seconds - tune_seconds - 10);
   std::vector<std::string> words = {kit.path("gpu_bench"), "--device", kit.device, "--seconds",
                                     std::to_string(static_cast<int>(timing_seconds))};
@@ -233,16 +236,17 @@ std::vector<Group> fast_groups(const Kit& kit, double seconds, double tune_secon
   timings.steps.push_back({.name = "timings",
                            .command = kit.command(std::move(words)),
                            .max_seconds = timing_seconds + 5,
-                           // They end well when their time is over, so a later call measures more.
+                           // They end without an error when their time is over, so a later call
+                           // measures more
                            .always = true});
   groups.push_back(std::move(timings));
   if (tune_seconds <= 0) return groups;
 
-  // The tuner compiles, whatever the others may do. What it has found by the time it is ended is
-  // exported.
+  // The tuner compiles kernels even if the other steps may not. Its results so far are exported
+  // when it is ended.
   const std::string tuned = kit.scratch + "/found", pack = kit.scratch + "/tuned.pack";
   Group tune{.name = "tune", .width = 1, .steps = {}};
-  // The search ends after its limit, with what it has begun: a fifth of the time is for that.
+  // After its limit the search still finishes what it has begun. A fifth of the time is for that.
   const int limit = std::max(1, static_cast<int>(0.8 * tune_seconds));
   Command search = kit.command({kit.path("annulus"), "tune", "--device", kit.device, "--shapes",
                                 kit.path("tune.shapes"), "--tuned", tuned, "--time-limit",
@@ -251,7 +255,7 @@ std::vector<Group> fast_groups(const Kit& kit, double seconds, double tune_secon
   tune.steps.push_back({.name = "tune",
                         .command = std::move(search),
                         .max_seconds = tune_seconds,
-                        .good_exits = {3}});  // the time was over
+                        .good_exits = {3}});  // the time limit was reached
   tune.steps.push_back({.name = "tune, exported",
                         .command = kit.command({kit.path("annulus"), "tuned", "export", pack,
                                                 "--tuned", tuned, "--json"}),

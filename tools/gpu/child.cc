@@ -13,7 +13,7 @@
 namespace annulus::gpu {
 namespace {
 
-// A line that is longer belongs to no result and is cut.
+// A longer line cannot be part of a result, and is cut.
 constexpr std::size_t kMostLineBytes = 4 << 20;
 
 constexpr int kCannotStart = 127;
@@ -31,7 +31,7 @@ Child::Child(const Command& command) {
     ended_ = true;
     outcome_.exit = kCannotStart;
   };
-  // Everything that allocates is done before the fork.
+  // All memory is allocated before the fork.
   std::vector<char*> words;
   for (const std::string& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -59,7 +59,7 @@ Child::Child(const Command& command) {
   if (process_ == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(kCannotStart);  // it died before the call above
+    if (getppid() != parent) _exit(kCannotStart);  // the parent died before the call above
     const int nothing = open("/dev/null", O_RDONLY);
     dup2(nothing, STDIN_FILENO);
     dup2(to_out[1], STDOUT_FILENO);
@@ -82,7 +82,8 @@ Child::Child(const Command& command) {
     close_if_open(error_);
     return;
   }
-  setpgid(process_, process_);  // in both, so that kill() finds the group whoever is first
+  // Called in both processes, so that kill() finds the group whichever runs first.
+  setpgid(process_, process_);
   for (const int descriptor : {out_, error_}) fcntl(descriptor, F_SETFL, O_NONBLOCK);
 }
 
@@ -104,14 +105,14 @@ void Child::look() {
   ended_ = true;
   if (WIFEXITED(status)) outcome_.exit = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) outcome_.signal = WTERMSIG(status);
-  // Processes that the program has started end with it, so that they keep no pipe open. After that
-  // the number may become that of another group.
+  // Kills the processes that the program has started too, so that they keep no pipe open. Later the
+  // number may belong to another group.
   ::kill(-process_, SIGKILL);
   process_ = -1;
 }
 
 void Child::pump() {
-  look();  // before reading, so that everything it wrote is read once it has ended
+  look();  // before reading, so that all output of an ended program is read
   read_all(out_, false);
   read_all(error_, true);
   if (ended_ && !unfinished_.empty()) lines_.push_back(std::exchange(unfinished_, {}));
@@ -119,12 +120,12 @@ void Child::pump() {
 
 void Child::read_all(int& descriptor, bool is_error) {
   char buffer[1 << 16];
-  // A program that never stops printing must not keep the others waiting.
+  // A program that never stops printing must not block the others.
   constexpr int kMostReads = 64;
   for (int reads = 0; descriptor >= 0 && reads < (ended_ ? 64 * kMostReads : kMostReads); ++reads) {
     const ssize_t count = read(descriptor, buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return;  // nothing there now
+    if (count < 0) return;  // nothing to read now
     if (count == 0) {
       close_if_open(descriptor);
       return;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TOOLS_GPU_CHILD_H_
 #define ANNULUS_TOOLS_GPU_CHILD_H_
 
-// A program that is run with a time limit. It has a process group of its own, which is ended by
-// SIGKILL, since a program that waits for a GPU may be deaf to every other signal. When the calling
-// thread ends, however that comes, the program is killed as well.
+// A program that runs with a time limit. It has a separate process group, which is ended by
+// SIGKILL, because a program that waits for a GPU may not react to other signals. When the calling
+// thread ends for any reason, the program is killed too.
 
 #include <string>
 #include <string_view>
@@ -13,37 +13,38 @@ namespace annulus::gpu {
 
 struct Command {
   std::vector<std::string> words;      // the program's path and its arguments
-  std::vector<std::string> variables;  // "NAME=value", beside those of this process
+  std::vector<std::string> variables;  // "NAME=value", in addition to this process's variables
 };
 
 class Child {
  public:
-  // Starts the program. Its standard input is empty. Where it cannot be started, ended() is true at
+  // Starts the program with an empty standard input. If it cannot be started, ended() is true at
   // once and outcome().exit is 127.
   explicit Child(const Command& command);
-  ~Child();  // kills it
+  ~Child();  // kills the program
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // The descriptors from which pump() reads; -1 where the program has closed one.
+  // The descriptors from which pump() reads. A descriptor is -1 after the program has closed it.
   int out() const { return out_; }
   int error() const { return error_; }
 
-  // Reads what there is without waiting, and looks whether the program has ended.
+  // Reads all available output without waiting, and checks whether the program has ended.
   void pump();
-  // Ends the process group. The program may need a while to go, and one that a driver holds may
-  // never go: ended() says whether it has.
+  // Kills the process group. The program may take a while to end, and may never end if a driver
+  // holds it. ended() shows whether it has ended.
   void kill();
 
   bool ended() const { return ended_; }
-  // What was printed since the last call: whole lines alone, until the program has ended.
+  // The lines printed since the last call. An unfinished line is included only after the program
+  // has ended.
   std::vector<std::string> take_lines();
-  // The end of what was written to the standard error, at most kTailBytes.
+  // The end of the standard error, at most kTailBytes bytes.
   const std::string& tail() const { return tail_; }
   static constexpr std::size_t kTailBytes = 2000;
 
   struct Outcome {
-    int exit = -1;   // the exit code; -1 where a signal ended it
+    int exit = -1;   // the exit code; -1 if a signal ended the program
     int signal = 0;  // the signal that ended it
   };
   // Requires: ended().
@@ -58,7 +59,7 @@ class Child {
   int error_ = -1;
   bool ended_ = false;
   Outcome outcome_;
-  std::string unfinished_;  // the beginning of a line
+  std::string unfinished_;  // the beginning of an unfinished line
   std::vector<std::string> lines_;
   std::string tail_;
 };

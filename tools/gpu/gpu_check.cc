@@ -1,5 +1,5 @@
-// What a GPU says, in minutes that nobody can repeat: tools/gpu_check starts this program in the
-// folder that holds everything it runs (gpu/calls.h), and explains its use.
+// Collects results on a GPU that is available for minutes only. tools/gpu_check starts this program
+// in the folder with everything that it runs (gpu/calls.h), and explains its use.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,14 +25,14 @@ constexpr const char* kUsage =
     "usage: gpu_check right|fast|six [--output DIR] [--seconds N] [--device cuda:0] [--rehearse]\n"
     "                 [--tune-seconds N] [--kit DIR] [--shape-log FILE]\n";
 
-// Which results end the call, for the shell.
+// The exit codes for the shell.
 enum Exit { kGood = 0, kWrong = 1, kUsageError = 2, kNoGpu = 3 };
 
 struct Options {
   std::string call, output, device;
   std::string kit, shape_log;
   double seconds = 240;
-  double tune_seconds = -1;  // negative: as the call has it
+  double tune_seconds = -1;  // negative: the default of the call
   bool rehearse = false;
 };
 
@@ -106,10 +106,10 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The python that a user's shell would run; empty: there is none.
+// The python that a user's shell would run. Empty if there is none.
 std::string find_python() {
   std::vector<std::string> candidates = {"python3"};
-  // Without an environment this would be /bin/python3, which may not be the first on PATH.
+  // With an absolute path instead, this would be /bin/python3, which may not be the first on PATH.
   const std::string own = environment("VIRTUAL_ENV");
   if (!own.empty()) candidates.insert(candidates.begin(), own + "/bin/python3");
   for (const std::string& python : candidates) {
@@ -118,7 +118,7 @@ std::string find_python() {
   return "";
 }
 
-// The folders of its wheels that have an NVRTC, for ANNULUS_LIBRARY_PATH.
+// The folders of its wheels that contain NVRTC, for ANNULUS_LIBRARY_PATH.
 std::vector<std::string> nvrtc_folders(const std::string& python) {
   constexpr const char* kAsk = R"(
 import glob, os, site, sysconfig
@@ -130,8 +130,8 @@ for place in dict.fromkeys(places):
   return lines_of({.words = {python, "-c", kAsk}, .variables = {}}, 10);
 }
 
-// A folder that goes with the process, in the first place that takes one. Without one, kernels are
-// kept in memory alone, and golden programs and the tuner have no results.
+// A folder that is removed with the process, in the first place in which it can be made. Without
+// it, kernels are kept in memory only, and golden programs and the tuner leave no results.
 class Scratch {
  public:
   Scratch() {
@@ -173,7 +173,8 @@ Kit make_kit(const Options& options, const Scratch& scratch) {
   kit.python = find_python();
   std::string libraries = environment("ANNULUS_LIBRARY_PATH");
   if (!kit.python.empty()) {
-    // Looked for and not imported, which may take long; a peer that finds no GPU says so itself.
+    // Only looks for PyTorch, because an import may take long. A peer without a GPU reports that
+    // itself.
     const std::string ask = "import importlib.util as u; u.find_spec('torch') and print('there')";
     kit.torch = !lines_of({.words = {kit.python, "-c", ask}, .variables = {}}, 10).empty();
     for (const std::string& folder : nvrtc_folders(kit.python)) libraries += ":" + folder;
@@ -182,7 +183,7 @@ Kit make_kit(const Options& options, const Scratch& scratch) {
   if (kernels.empty()) kernels = kit.path("kernels");
   kit.variables = {"ANNULUS_LIBRARY_PATH=" + libraries, "ANNULUS_KERNELS=" + kernels,
                    "ANNULUS_TUNED=none"};
-  // Where somebody names a folder, the kernels that were compiled stay there.
+  // If the user has named a folder, compiled kernels stay there.
   if (environment("ANNULUS_CACHE_DIR").empty()) {
     kit.variables.push_back("ANNULUS_CACHE_DIR=" + kit.scratch + "/kernels");
   }
@@ -198,8 +199,8 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// What annulus doctor says within so many seconds; null if it says nothing. It fails where the
-// device has a problem, and then says which.
+// The output of annulus doctor, or null if it prints nothing in the given seconds. Its exit code is
+// an error if the device has a problem, and then its output names the problem.
 Json doctor_of(const Kit& kit, double seconds) {
   const Json json = Json::parse(joined(lines_of(kit.command({kit.path("annulus"), "doctor",
                                                              "--device", kit.device, "--json"}),
@@ -208,8 +209,8 @@ Json doctor_of(const Kit& kit, double seconds) {
   return json.is_object() ? json : Json();
 }
 
-// Whether the device may be a GPU that can be used. A doctor that says nothing of it stops no call:
-// the first kernel then tells.
+// Whether the device may be a usable GPU. If the doctor prints nothing about it, the call
+// continues, and the first kernel decides.
 bool may_be_gpu(const Kit& kit, const Json& doctor) {
   const Json device = doctor.is_object() ? doctor.value("device", Json()) : Json();
   if (!device.is_object() || !device.contains("problem") || !device["problem"].is_string()) {
@@ -239,7 +240,7 @@ std::string gpu_text() {
   return lines.empty() ? "" : lines.front();
 }
 
-// What is known before anything is run.
+// Facts about the machine that are known before any step runs.
 struct Machine {
   std::string gpu;
   Json doctor;
@@ -264,7 +265,7 @@ Json head(const Options& options, const Kit& kit, const Machine& machine, const 
           {"doctor", machine.doctor}};
 }
 
-// One of the two calls within the seconds that it has.
+// Runs one of the two calls within its seconds.
 Tally call(const Options& options, const Kit& kit, const Machine& machine, const char* name,
            double seconds, double tune_seconds) {
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -294,7 +295,8 @@ int run(const Options& options) {
   if (!kit.rehearsal && !may_be_gpu(kit, machine.doctor)) return kNoGpu;
   int failed = 0;
   if (options.call != "fast") {
-    // Of six minutes, those that no machine's start takes: the head of one, then of the other.
+    // The call "six" has less than six minutes, because starting the machine takes a part of them.
+    // It runs the beginning of "right" and then the beginning of "fast".
     const double share = options.call == "six" ? left() * 0.4 : left();
     failed += call(options, kit, machine, "right", share, 0).failed;
   }

@@ -25,7 +25,7 @@ constexpr std::size_t kMaxWaiting = 10'000;
 constexpr const char* kFailures = "failures.txt";
 
 std::string text_of(const Json& json) {
-  // What is no UTF-8 becomes a replacement character.
+  // Bytes that are not UTF-8 become a replacement character.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -114,7 +114,7 @@ std::string Results::keep_file(const std::string& from, const std::string& name)
     return from + " has " + std::to_string(bytes) + " bytes, more than may come back";
   }
   if (!names_.contains(name) && names_.size() >= kMaxFiles) return "there are eight files already";
-  // Whole or not at all: the temporary name is that of the file to be.
+  // The copy has a temporary name, so that the final name never has an incomplete file.
   const std::string to = folder_ + "/" + name;
   if (!fs::copy_file(from, to + ".new", fs::copy_options::overwrite_existing, error) ||
       (fs::rename(to + ".new", to, error), error)) {

@@ -1,17 +1,17 @@
 #ifndef ANNULUS_TOOLS_GPU_RESULTS_H_
 #define ANNULUS_TOOLS_GPU_RESULTS_H_
 
-// The folder in which a call leaves what it found: lines of JSON, each written by one call the
-// moment it is known, so that whatever ends the process leaves every earlier line readable.
+// The folder for the results of a call. Results are lines of JSON. Each line is written by one
+// system call as soon as it is known, so earlier lines stay readable however the process ends.
 //
 //   CALL.jsonl     {"kind": "gpu_check", ...}                     at the beginning of each process
 //                  {"of": STEP, "says": {...}}                    for each JSON object of a step
 //                  {"step": STEP, "group": ..., "outcome": ...}   when a step has ended
 //   failures.txt   the end of the standard error of the steps that did not pass
 //
-// Besides, whole files that steps make (keep_file). The folder never has more than eight files, of
-// less than 16 MiB each. A line that cannot be written, because the disk is full, is printed on the
-// standard output and written as soon as there is room.
+// The folder also has whole files that steps make (keep_file). It never has more than eight files,
+// with less than 16 MiB each. A line that cannot be written because the disk is full is printed on
+// standard output, and is written as soon as there is room.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ namespace annulus::gpu {
 
 using Json = nlohmann::ordered_json;
 
-// A file of lines that only grows. Its bytes have a limit, above which lines are refused.
+// A file of lines that only grows. If its limit of bytes would be exceeded, a line is refused.
 class LineFile {
  public:
   LineFile(std::string path, std::int64_t max_bytes);
@@ -48,23 +48,23 @@ class LineFile {
 
 class Results {
  public:
-  // Makes the folder where it is missing, and reads which steps of the call have ended in it.
-  // Throws std::runtime_error if the folder cannot be made or has files of others.
+  // Makes the folder if it is missing, and reads which steps of the call have ended there. Throws
+  // std::runtime_error if the folder cannot be made or contains other files.
   Results(const std::string& folder, const std::string& call);
 
   bool has_ended(const std::string& step) const { return ended_.contains(step); }
 
   void begin(const Json& head);
   void say(const std::string& step, Json object);
-  // `line` has the members "step" and "outcome". Steps that ran out of time count as not ended.
+  // `line` has the members "step" and "outcome". A step that ran out of time counts as not ended.
   void end(const Json& line, const std::string& tail);
-  // Copies a file that a step has made, under a name of its own. Returns why it could not.
+  // Copies a file that a step has made, under the given name. Returns why it could not, or "".
   std::string keep_file(const std::string& from, const std::string& name);
 
  private:
   std::string folder_;
   std::set<std::string> ended_;
-  std::set<std::string> names_;  // of the files that are there
+  std::set<std::string> names_;  // the names of the existing files
   LineFile lines_;
   LineFile failures_;
 };

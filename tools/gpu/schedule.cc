@@ -10,11 +10,11 @@
 namespace annulus::gpu {
 namespace {
 
-// What one step may leave. An object may take several lines.
+// The most text that one step may print. An object may have several lines.
 constexpr std::size_t kMostText = 1 << 20;
 constexpr std::size_t kWrapping = 24;  // {"of": ..., "says": ...}
 constexpr std::chrono::milliseconds kTurn{20};
-// A killed program that has not gone by then is held by the driver.
+// If a killed program has not ended after this time, a driver holds it.
 constexpr std::chrono::milliseconds kGoing{500};
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
@@ -26,7 +26,7 @@ Clock::time_point after(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// A step that has been started.
+// A step that was started.
 class Running {
  public:
   Running(const Step& step, std::string group, Results& results)
@@ -37,7 +37,7 @@ class Running {
         begin_(Clock::now()),
         limit_(after(step.max_seconds)) {}
 
-  // Takes what there is. Returns whether the step is over.
+  // Reads the available output. Returns whether the step is over.
   bool turn(Clock::time_point deadline) {
     child_.pump();
     for (std::string& line : child_.take_lines()) take(std::move(line));
@@ -74,7 +74,7 @@ class Running {
     if (step_.check && wrong_.empty()) {
       try {
         wrong_ = step_.check(json);
-      } catch (const Json::exception& error) {  // a member of another type ends no call
+      } catch (const Json::exception& error) {  // a member of another type must not end the call
         wrong_ = std::string("it printed what cannot be checked: ") + error.what();
       }
     }
@@ -109,7 +109,8 @@ class Running {
     line["seconds"] = seconds;
     if (killed_ && !child_.ended()) line["note"] = "it did not go when it was killed";
     if (!wrong_.empty()) line["wrong"] = wrong_;
-    // Tests say on their standard output why they failed, whatever a library says beside that.
+    // Tests print the reason of a failure on standard output, even if a library prints on standard
+    // error.
     std::string tail = child_.tail();
     if (!whole.is_object()) {
       if (!tail.empty() && tail.back() != '\n') tail += '\n';
@@ -130,13 +131,13 @@ class Running {
   Clock::time_point begin_, limit_, killed_at_;
   bool killed_ = false;
   bool by_deadline_ = false;
-  std::size_t said_ = 0;  // bytes of objects
-  std::string text_;      // what was printed that is no object in one line
-  std::string wrong_;     // what the check says of the objects
+  std::size_t said_ = 0;  // bytes of all objects
+  std::string text_;      // output that is not an object on one line
+  std::string wrong_;     // the error that the check found in the objects
   const char* outcome_ = "";
 };
 
-// Waits a little, or until one of the programs prints something.
+// Waits for a short time, or until one of the programs prints something.
 void wait_for(const std::vector<std::unique_ptr<Running>>& running) {
   std::vector<pollfd> descriptors;
   for (const auto& one : running) {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TOOLS_GPU_SCHEDULE_H_
 #define ANNULUS_TOOLS_GPU_SCHEDULE_H_
 
-// Steps, each a program with a time limit, run several at a time until a deadline. Whatever a step
-// does, the schedule goes on: a step that takes too long is killed, and one that a driver does not
-// let go is left behind.
+// Runs steps, several at a time, until a deadline. Each step is a program with a time limit. The
+// schedule continues whatever a step does: a step that takes too long is killed, and a step that a
+// driver does not release is abandoned.
 
 #include <chrono>
 #include <functional>
@@ -21,19 +21,18 @@ struct Step {
   std::string name;
   Command command;
   double max_seconds = 30;
-  // Exit codes besides 0 that are no failure.
+  // Exit codes other than 0 that are not failures.
   std::vector<int> good_exits = {};
-  // Looks at a JSON object that the step printed. Returns why it is not as it should be; empty if
-  // it is. A step that has a check and prints no object fails. Null: every object is good, and so
-  // is none.
+  // Checks a JSON object that the step printed. Returns the error, or "" if the object is right. A
+  // step with a check fails if it prints no object. Null: there is no check.
   std::function<std::string(const Json&)> check = nullptr;
-  // Whether it is run in every process, also if it ended in an earlier one.
+  // Whether the step runs in every process, even if it ended in an earlier process.
   bool always = false;
-  // Called once the step has ended, whatever its outcome.
+  // Called when the step has ended, whatever its outcome.
   std::function<void()> after = nullptr;
 };
 
-// Steps of one kind, of which up to `width` run at a time, in their order.
+// Steps of one kind. They start in this order, and at most `width` run at a time.
 struct Group {
   std::string name;
   int width = 1;
@@ -42,21 +41,20 @@ struct Group {
 
 struct Tally {
   int passed = 0;
-  int failed = 0;     // ended with an error, hung or crashed
-  int not_begun = 0;  // or ended by the deadline
-  int earlier = 0;    // had ended before, as the results say
+  int failed = 0;     // steps that ended with an error, hung or crashed
+  int not_begun = 0;  // steps that did not begin or were ended by the deadline
+  int earlier = 0;    // steps that had ended before, according to the results
 };
 
 // Runs the groups one after another and writes to the results. Prints a line for each step. Returns
-// at the deadline at the latest, but for the time that a killed program needs to go, at most a
-// second.
+// at the deadline at the latest, or up to a second later if killed programs take that long to end.
 Tally run_groups(const std::vector<Group>& groups, Clock::time_point deadline, Results& results);
 
-// Whether a program that fails has said anything.
+// Whether the output of a program that fails is used.
 enum class Failing { kSaysNothing, kCounts };
 
-// Runs a program that answers at once and returns the lines that it prints; none if it takes longer
-// or, unless that counts, fails.
+// Runs a program that answers at once, and returns the lines that it prints. Returns no lines if it
+// takes longer, or if it fails and `failing` is kSaysNothing.
 std::vector<std::string> lines_of(const Command& command, double max_seconds,
                                   Failing failing = Failing::kSaysNothing);
 

@@ -20,9 +20,9 @@ LINES = ("right.jsonl", "fast.jsonl")
 GOLDEN, PACK, FAILURES = "golden_device.json.gz", "tuned.pack", "failures.txt"
 NAMES = LINES + (GOLDEN, PACK, FAILURES)
 SCHEMA = 2
-MOST_BYTES = 64 << 20  # of one file
-LEAST, MOST = 1e-12, 1e30  # positive numbers beyond are no measurement
-BROKEN = ("fail", "hang", "crash")  # outcomes that say something about the GPU or the kernels
+MOST_BYTES = 64 << 20  # the largest file
+LEAST, MOST = 1e-12, 1e30  # positive numbers outside are not measurements
+BROKEN = ("fail", "hang", "crash")  # outcomes that show a fault of the GPU or the kernels
 
 
 class Problem(Exception):
@@ -91,18 +91,18 @@ class Step(NamedTuple):
     outcome: str
     exit: object
     seconds: object
-    tail: list  # lines, without empty ones
+    tail: list  # the last lines of output, without empty ones
 
 
 class Results:
     def __init__(self, path):
         self.path = Path(path)
-        self.files = []    # names of the files that are there, of those that belong to results
-        self.others = []   # names of all else
-        self.damaged = []  # sentences
-        self.calls = []    # first lines of calls
+        self.files = []    # the names of the existing result files
+        self.others = []   # the names of all other files
+        self.damaged = []  # sentences about damage
+        self.calls = []    # the first lines of calls
         self.said = []     # Said, in order
-        self.steps = {}    # name: Step, as it ended last
+        self.steps = {}    # name: Step, as it last ended
         self.read_anything = False
 
     def of(self, key):
@@ -195,7 +195,7 @@ def read_lines(results, name, data):
         try:
             take_object(results, parse_object(line.decode("utf-8")))
             results.read_anything = True
-        except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are kinds of it
+        except ValueError as error:  # includes UnicodeDecodeError and JSONDecodeError
             if number == len(lines) and not whole:
                 results.damaged.append(f"{name} ends in the middle of line {number}")
             else:

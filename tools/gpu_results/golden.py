@@ -9,20 +9,20 @@ from pathlib import Path
 from .folder import GOLDEN, Problem, clean, list_of, parse_object, read_bytes, text_of
 from .programs import run
 
-# The simulated device has every program that a GPU may have run.
+# The simulated device that has every program that a GPU may have run.
 SIMULATED = "sim:sm_90a"
-MOST_TEXT = 240        # characters of a line
-MOST_BYTES = 512 << 20  # uncompressed
-# What golden_programs --compare says of one program.
+MOST_TEXT = 240        # the most characters of a line
+MOST_BYTES = 512 << 20  # the most uncompressed bytes
+# The output of golden_programs --compare for one program.
 COMPARED = re.compile(r"(differs|refused|missing) +(.+?)(?:: \d+ words.*| by one of.*| \(or run.*)")
 
 
 class Golden:
     def __init__(self):
         self.note = ""         # why nothing was compared
-        self.programs = 0      # that the GPU ran
-        self.differences = {}  # instruction: {program: lines about it}
-        self.varies = 0        # programs that differ where the manual leaves room
+        self.programs = 0      # the number of programs that the GPU ran
+        self.differences = {}  # instruction: {program: lines about the difference}
+        self.varies = 0        # programs that differ, but only as the manual permits
         self.unmodelled = 0    # programs that the simulator refuses
 
     def add(self, name, text):
@@ -120,6 +120,6 @@ def golden_of(results, build, root):
         refused = compare(golden, text, build, root)
     except Problem as problem:
         results.damaged.append(str(problem))
-    # A simulated device refuses them on both sides.
+    # If the results are from a simulated device, it refused the same programs.
     add_own(golden, programs, refused if results.simulated() else set())
     return golden

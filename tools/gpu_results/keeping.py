@@ -46,7 +46,8 @@ def origin_of(results):
         if len(found) > 1:
             raise Problem(f"calls are of several {kind} ({', '.join(found)}): give the files of "
                           "each a folder of its own")
-    # A call whose nvidia-smi and doctor said nothing is of the GPU of the others.
+    # If nvidia-smi and the doctor gave nothing for a call, the call gets the GPU of the other
+    # calls.
     origin = max((each for each in origins if each.words), default=origins[0],
                  key=lambda each: each.driver != "")
     origin = origin._replace(date=min(each.date for each in origins))

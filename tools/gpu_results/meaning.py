@@ -5,10 +5,12 @@ import re
 
 from .folder import BROKEN, clean, list_of, positive_of, text_of
 
-# The items of docs/gpu-backlog.md that one group of steps answers: how their titles begin.
+# The beginnings of the titles of the items in docs/gpu-backlog.md, with the group of steps that
+# answers each item.
 ITEMS = {"Micro tests": "micro", "Questions": "question", "Golden PTX programs": "golden",
          "Device tests": "test", "First timing": "timing"}
-# The groups that have a row for each step, and the heads of the first columns of their tables.
+# The groups with a table that has one row for each step, and the heads of the first columns of
+# these tables.
 ROWS = {"micro": "test", "question": "question"}
 NAME = re.compile(r"`([^`]+)`$")
 
@@ -89,7 +91,7 @@ class Variant:
                              (["drawn"] if says.get("draws") is True else []) +
                              [clean(each) for each in list_of(says, "defines")])
         self.rate = positive_of(says, "bytes_a_clock_of_a_multiprocessor")
-        if self.rate:  # a question about copies, of tensors of several sizes
+        if self.rate:  # a question about copies with tensors of several sizes
             self.name = f"{positive_of(says, 'megabytes') or 0:g} MiB"
         self.measured = positive_of(says, "median_ms")
         self.predicted = positive_of(says, "predicted_ms")
@@ -130,7 +132,7 @@ def passed(results, group, golden, text):
     """
     steps = [step for step in results.in_group(group) if step.outcome != "skipped"]
     agrees = group != "golden" or (golden is not None and not golden.note and not golden.count())
-    if group == "timing":  # times say little without what the GPU can do
+    if group == "timing":  # times mean little without the ceilings of the GPU
         agrees = {text_of(said.says, "ceiling") for said in results.of("ceiling")
                   if not text_of(said.says, "error")} >= {"copy", "gemm"}
     wanted = set(rows_of(text, ROWS[group])) if group in ROWS else set()

@@ -6,11 +6,11 @@
 //   model static_proof                     prints the table
 //   model static_proof --write FILE        puts it between the marks of a document
 //   model static_proof --check FILE        exits 1 if the document has another table, and 77 if the
-//                                       document names another NVRTC than this machine's.
-//                                       The length of a step may differ by 5 %, because small
-//                                       changes of a template change it even in unrelated kernels
+//                                         document names another NVRTC than this machine's.
+//                                         The length of a step may differ by 5 %, because small
+//                                         changes of a template change it even in unrelated kernels
 //   model static_proof --nvdisasm PROGRAM  also reads the main loops from a disassembler's listing,
-//                                       and compares them; exits 77 if there is no such program
+//                                         and compares them; exits 77 if there is no such program
 //
 // Each form also exits 1 if a configuration breaks a rule. The rules forbid spills, local memory,
 // notes of ptxas, more products than the step needs, powers that are not computed under products,
