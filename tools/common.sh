@@ -1,8 +1,8 @@
-# Read by tools/test and tools/demo: what a build needs, and how it is found or installed.
+# Functions that the scripts in tools share. They find or install the tools that a build needs.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-assume_yes=${CI:+1}  # set: take every offer without asking
+assume_yes=${CI:+1}  # if set, every offer is accepted without a question
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -10,8 +10,8 @@ fail() {
   exit 1
 }
 
-# ask QUESTION: true when the user agrees. Without a terminal an offer counts as taken, because a
-# script that nobody watches would otherwise stop at its first step.
+# ask QUESTION: returns true if the user agrees. Without a terminal the answer is yes, because
+# otherwise an unattended script would stop at its first question.
 ask() {
   if [ -n "$assume_yes" ] || [ ! -t 0 ]; then
     say "$1 yes"
@@ -42,7 +42,8 @@ missing_packages() {
   has_header xxhash.h || echo libxxhash-dev
 }
 
-# install_packages PACKAGE...: through apt-get, as root only here.
+# install_packages PACKAGE...: installs Debian packages with apt-get. Only this function uses root
+# rights.
 install_packages() {
   say "missing: $*"
   command -v apt-get >/dev/null || fail "install these with your package manager (the names are Debian's), then run me again"
@@ -66,7 +67,7 @@ ensure_packages() {
   local missing
   missing=$(missing_packages | tr '\n' ' ')
   [ -z "$missing" ] && return 0
-  # ccache is worth having but no reason to ask for root.
+  # ccache is useful, but its absence alone does not justify a request for root rights.
   command -v ccache >/dev/null || missing="$missing ccache"
   # shellcheck disable=SC2086
   install_packages $missing
@@ -75,7 +76,7 @@ ensure_packages() {
 }
 
 # Prints the folder of an NVRTC that the library will find by itself or through
-# ANNULUS_LIBRARY_PATH; the order is the library's own.
+# ANNULUS_LIBRARY_PATH. The folders are searched in the library's order.
 find_nvrtc() {
   local folder file paths=${ANNULUS_LIBRARY_PATH:-}:${LD_LIBRARY_PATH:-}
   for folder in ${paths//:/ } \
@@ -88,7 +89,8 @@ find_nvrtc() {
   return 1
 }
 
-# Finds NVRTC, or offers the pip wheel in .cache/nvrtc. Exports ANNULUS_LIBRARY_PATH where needed.
+# Finds NVRTC, or offers to install its pip wheel into .cache/nvrtc. Exports ANNULUS_LIBRARY_PATH if
+# it is needed.
 ensure_nvrtc() {
   local folder
   for folder in "$root"/.cache/nvrtc/nvidia/*/lib; do
@@ -110,7 +112,7 @@ sanitized_rooms=(base pattern layout ptx sim_driver jit attention tuned autotune
 
 cores() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 
-# build_tree [TARGET...]: configures the preset release into build/ and builds.
+# build_tree [TARGET...]: configures the preset release in build/ and builds the targets.
 build_tree() {
   cd "$root" || exit 1
   [ -f build/build.ninja ] || say "configuring (the first build takes a few minutes)"
@@ -130,7 +132,7 @@ has_fuzzer() {
     "$1" -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null 2>/dev/null
 }
 
-# Sets clang and clangxx to such a compiler, or offers Debian's.
+# Sets `clang` and `clangxx` to such a compiler, or offers to install Debian's.
 ensure_clang() {
   local attempt suffix
   mkdir -p "$root/.cache"
@@ -145,8 +147,8 @@ ensure_clang() {
   fail "no clang++ of version 16 or later links with -fsanitize=fuzzer,address,undefined"
 }
 
-# build_preset PRESET [TARGET...]: configures a preset into its folder, by clang for the fuzz targets, and builds.
-# `preset_options` are CMake's.
+# build_preset PRESET [TARGET...]: configures a preset in its folder and builds the targets. The
+# fuzz targets are built by clang. `preset_options` holds further options for CMake.
 preset_options=()
 build_preset() {
   local preset=$1 compilers=()

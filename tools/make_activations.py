@@ -36,7 +36,7 @@ HEADS = 12
 LAYERS = 6
 KEPT_LAYERS = (0, LAYERS - 1)
 
-# The first numbers of two sentence embeddings as the model's own documentation prints them.
+# The first numbers of two sentence embeddings, from the model's documentation.
 PUBLISHED = {
     "This is an example sentence": [0.0676569, 0.0634959, 0.0487131, 0.0793049, 0.0374480],
     "Each sentence is converted": [0.0864386, 0.1027626, 0.0053946, 0.0020444],

@@ -1,5 +1,5 @@
-# Found by find_package(annulus): gives the target annulus::annulus, a shared library without
-# further dependencies, and annulus::simulator where the simulator was installed too.
+# find_package(annulus) reads this file. It defines the target annulus::annulus, a shared library
+# without further dependencies, and annulus::simulator if the simulator was installed too.
 include(${CMAKE_CURRENT_LIST_DIR}/annulus-targets.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/annulus-simulator-targets.cmake OPTIONAL)
 set(annulus_simulator_FOUND FALSE)

@@ -1,5 +1,6 @@
-# -DPROGRAM=annulus -DFOLDER=folder -DTEMPLATES=file -DSTAMP=file -P this: compiles what the folder
-# lacks. Kernels of other templates are removed first, so that none is installed that serves nobody.
+# -DPROGRAM=annulus -DFOLDER=folder -DTEMPLATES=file -DSTAMP=file -P this: compiles the kernels that
+# the folder lacks. Kernels of other templates are removed first, so that no useless kernel is
+# installed.
 file(SHA256 ${TEMPLATES} now)
 set(before "")
 if(EXISTS ${STAMP})
@@ -13,7 +14,7 @@ execute_process(
     --device sim:sm_80 --device sim:sm_90a
   RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE problem)
 if(NOT code EQUAL 0)
-  # Without the stamp the next build tries again, perhaps with an NVRTC.
+  # Without the stamp the next build tries again. NVRTC may be installed by then.
   file(REMOVE ${STAMP})
   message(STATUS "not all general kernels were compiled: ${said}${problem}")
   return()

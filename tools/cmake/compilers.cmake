@@ -1,7 +1,7 @@
-# Compilers that do not compile the tree are refused here, since what they would say is a page of
-# templates. Others than these two are not known to fail.
+# Rejects compilers that cannot compile the tree. Otherwise they would print a page of errors about
+# templates. Only these two compilers are checked, because no others are known to fail.
 #
-#   annulus_check_compiler(ID VERSION)   ID and VERSION as CMake names them
+#   annulus_check_compiler(ID VERSION)   ID and VERSION have the form of CMake's variables
 
 function(annulus_check_compiler id version)
   set(oldest_GNU 12)

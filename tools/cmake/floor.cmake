@@ -1,39 +1,45 @@
-# How a room of the house is built, said once.
+# The functions that build a room of the library.
 #
 #   add_floor(NAME [DEPENDS ROOM...] [SOURCES FILE...] [LIBRARIES TARGET...]
 #             [OPTIONS COMPILER-OPTION... PRECOMPILE OWN|TARGET] [PART_OF ROOM])
 #
 # A room is the folder NAME (or FOLDER) next to the CMakeLists.txt that adds it, a static library
-# annulus_NAME and the namespace annulus::NAME. It may use only rooms that were added before it, so
-# src/CMakeLists.txt, read from top to bottom, is the floor plan; tests/house compares every #include
-# with it. The simulated GPU is a package of its own, tools/simulator, with floors of the same kind.
+# annulus_NAME, and the namespace annulus::NAME. A room may use only rooms that were added before
+# it. So src/CMakeLists.txt, read from top to bottom, is the floor plan, and tests/house compares
+# every #include with it. The simulated GPU is the separate package tools/simulator, with the same
+# kind of floors.
 #
-# OPTIONS are the compiler's, for its own files. Precompiled headers are those of base, and fit only
-# where the options do: a room with options has its own, or those of a room with the same options.
+# OPTIONS are compiler options for the files of the room. The precompiled headers of base fit only
+# rooms without options. A room with options has its own precompiled headers, or shares them with a
+# room that has the same options.
 #
-# A large room has floors of its own: the room attention/plan is the folder src/attention/plan, the
-# library annulus_attention_plan and shares the namespace annulus::attention.
+# A large room has its own floors. For example, the room attention/plan is the folder
+# src/attention/plan and the library annulus_attention_plan, and it shares the namespace
+# annulus::attention.
 #
-# A part of a room that can be left out is a library of its own, annulus_NAME, with PART_OF the room,
-# whose folder and namespace it shares.
+# A part of a room that can be left out is a separate library annulus_NAME. PART_OF names the room,
+# whose folder and namespace the part shares.
 #
 #   add_floors(NAME ROOM...)
 #
-# gives several rooms one name, by which others depend on all of them: annulus_NAME links them.
+# gives several rooms one name, annulus_NAME. Another room that depends on this name depends on all
+# of them.
 
 set(ANNULUS_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
-# Debug still optimises: a simulator built without optimisation is twenty times slower.
+# A debug build also optimises, because a simulator without optimisation is twenty times slower.
 if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_CXX_FLAGS_DEBUG "-g1 -O2 -DANNULUS_ASSERTIONS=1")
   set(CMAKE_C_FLAGS_DEBUG "-g1 -O2")
   set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 endif()
 set_property(GLOBAL PROPERTY ANNULUS_FLOORS "")
-# Of programs that travel to other machines. Sanitizers need the shared runtime.
+# The link options of programs that are copied to other machines. Sanitizers need the shared
+# runtime, so they do without these options.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set(ANNULUS_PORTABLE_LINK -static-libstdc++ -static-libgcc)
 endif()
-# A shared library names all that it needs. What clang's sanitizers call is in the program alone.
+# A shared library must name all libraries that it needs. With clang's sanitizers that is not
+# possible, because the functions that they call are in the program only.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(ANNULUS_WHOLE_LINK LINKER:--no-undefined)
 endif()
@@ -45,7 +51,8 @@ function(annulus_warnings target)
     $<$<BOOL:${ANNULUS_WERROR}>:-Werror>)
 endfunction()
 
-# The simulator is opened, not linked: a program that may want it needs it built.
+# A program opens the simulator at run time and does not link it. So a program that may need the
+# simulator depends on its build.
 function(annulus_opens_simulator target)
   if(ANNULUS_SIMULATOR)
     add_dependencies(${target} annulus_simulator_shared)

@@ -1,6 +1,7 @@
-# General kernels (docs/embedding.md#plans-that-do-not-wait), compiled by the program once it is built,
-# into lib/annulus/kernels, where the library finds them, and installed beside it. Without an NVRTC
-# on the machine that builds there are none, and devices compile those that they need.
+# General kernels (docs/embedding.md#plans-that-do-not-wait). Once the program is built, it compiles
+# them into lib/annulus/kernels, where the library finds them. They are installed next to the
+# library. If the build machine has no NVRTC, there are no general kernels, and devices compile
+# those that they need.
 if(NOT TARGET annulus_program OR NOT ANNULUS_GENERAL_KERNELS OR CMAKE_CROSSCOMPILING)
   return()
 endif()

@@ -1,1 +1,2 @@
-// libannulus.so consists of the rooms in src/; CMake wants one source of the library's own.
+// libannulus.so consists of the rooms in src/. CMake requires at least one source file for the
+// library itself.

@@ -1,13 +1,14 @@
-# What is installed: libannulus.so made from every room but the simulator's, which is a library
-# beside it, the public headers, and the files by which find_package(annulus) and pkg-config find
-# them. Consumers link annulus::annulus or annulus::simulator and see include/ only; no room, no
-# third-party header and no build option reaches them.
+# The files that are installed. libannulus.so is made from every room except the simulator, which is
+# a separate library next to it. The others are the public headers, and the files with which
+# find_package(annulus) and pkg-config find the libraries. Consumers link annulus::annulus or
+# annulus::simulator and see only include/. Rooms, third-party headers and build options stay hidden
+# from them.
 
 get_property(rooms GLOBAL PROPERTY ANNULUS_ROOM_TARGETS)
 list(FILTER rooms EXCLUDE REGEX "^annulus_simulator")
 
-# The version script keeps weak symbols of inlined library code out of the dynamic table; within
-# annulus:: only what is marked ANNULUS_EXPORT is visible.
+# The version script keeps weak symbols of inlined library code out of the dynamic symbol table.
+# Within annulus::, only symbols marked ANNULUS_EXPORT are visible.
 set(exports ${CMAKE_CURRENT_LIST_DIR}/annulus.map)
 add_library(annulus SHARED ${CMAKE_CURRENT_LIST_DIR}/library.cc)
 add_library(annulus::annulus ALIAS annulus)
@@ -20,17 +21,20 @@ target_compile_features(annulus PUBLIC cxx_std_20)
 target_include_directories(annulus PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-# The objects themselves: a shared library made of archives would drop what nothing refers to.
+# The library is made from the object files of the rooms. A shared library made from archives would
+# drop objects without references.
 foreach(room IN LISTS rooms)
   target_sources(annulus PRIVATE $<TARGET_OBJECTS:${room}>)
 endforeach()
 target_link_libraries(annulus PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-# What no exported function reaches is dropped: rooms hold what only tests and the program call.
-# Threads of its pools and handlers of fork would outlive an unmapping, so dlclose leaves it there.
+# Code that no exported function reaches is dropped, because rooms have code that only tests and the
+# program call. dlclose leaves the library mapped, because threads of its pools and handlers of fork
+# would outlive the mapping.
 target_link_options(annulus PRIVATE -Wl,-z,nodelete -Wl,--version-script=${exports} ${ANNULUS_WHOLE_LINK} -Wl,--gc-sections)
 
-# Tuned results that ship, also beside the library of the build tree. Its folders are private, as
-# results are read from no others.
+# The tuned results that ship. They are copied next to the library of the build tree too. Other
+# users must not be able to write to its folders, because the library reads results only from such
+# folders.
 include(${CMAKE_CURRENT_LIST_DIR}/packs.cmake)
 file(GLOB packs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tuned/packs/*.pack)
 annulus_check_packs(${packs})
@@ -61,7 +65,7 @@ install(FILES
   ${CMAKE_CURRENT_LIST_DIR}/annulus-config.cmake
   ${PROJECT_BINARY_DIR}/generated/annulus-config-version.cmake
   DESTINATION ${package_folder})
-# A component of its own, so that an installation can do without.
+# The simulator is a separate component, so that an installation can leave it out.
 if(ANNULUS_SIMULATOR)
   install(TARGETS annulus_simulator_shared EXPORT annulus-simulator
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT simulator)
@@ -75,7 +79,7 @@ if(ANNULUS_SIMULATOR)
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT simulator)
 endif()
 install(FILES ${PROJECT_BINARY_DIR}/generated/annulus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-# What headers and messages point to: the documents and the examples.
+# The documents and the examples to which headers and messages refer.
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus PATTERN data EXCLUDE)
 install(DIRECTORY tools/simulator/docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus/tools/simulator)

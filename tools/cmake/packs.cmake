@@ -1,8 +1,8 @@
-# Packs of tuned results that ship with the library: those of a folder, each of which must hold
-# measurements alone. A prediction says what a model thinks of a chip, and would go before the
-# choice that the same model makes anew in every version.
+# Packs of tuned results that ship with the library. Each pack must contain measurements only. A
+# prediction is the model's opinion about a chip, and it would take precedence over the choice that
+# the same model makes anew in every version.
 #
-#   cmake -DPACKS="a.pack;b.pack" -P packs.cmake     the check alone
+#   cmake -DPACKS="a.pack;b.pack" -P packs.cmake     checks the packs
 cmake_minimum_required(VERSION 3.25)
 
 function(annulus_check_packs)
@@ -11,7 +11,8 @@ function(annulus_check_packs)
     if(NOT text MATCHES "^annulus-tuned-pack [0-9]+ [0-9a-f]+\n")
       message(FATAL_ERROR "annulus: ${pack} is not a pack of tuned results")
     endif()
-    # Only what is counted goes into lists: lines hold what CMake would interpret.
+    # The lists contain only the counted matches, because lines contain characters that CMake would
+    # interpret.
     string(REGEX MATCHALL "\n{" lines "${text}")
     string(REGEX MATCHALL "\"predicted\":false" measured "${text}")
     list(LENGTH lines count)

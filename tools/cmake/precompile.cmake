@@ -1,9 +1,11 @@
-# Headers that nearly every file reads, parsed once: a third of the time of a build from nothing.
+# Precompiles the headers that nearly every file reads. This saves a third of the time of a full
+# build.
 #
 #   annulus_precompile(TARGET [FROM TARGET] HEADERS header...)
 #
-# FROM takes what another target with the same options has precompiled. Every file still includes
-# what it uses: the development presets build without this, and would not compile otherwise.
+# FROM reuses the headers that another target with the same options has precompiled. Every file must
+# still include the headers that it uses, because the development presets build without precompiled
+# headers.
 
 option(ANNULUS_PRECOMPILE "Precompile the headers that most files read" OFF)
 set(ANNULUS_COMMON_HEADERS <algorithm> <array> <atomic> <bit> <cmath> <cstdint> <cstring>
@@ -22,14 +24,14 @@ function(annulus_precompile target)
   endif()
 endfunction()
 
-# g++ 12 forgets that what comes from a precompiled header is a system's, and warns of the standard
+# g++ 12 forgets that a precompiled header contains system headers, and warns about the standard
 # library's own strings.
 if(ANNULUS_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overread>)
 endif()
-# ccache takes a precompiled header for what was in it only when told so.
+# ccache needs this setting to cache compilations that use a precompiled header.
 if(ANNULUS_PRECOMPILE AND CMAKE_CXX_COMPILER_LAUNCHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
     CCACHE_SLOPPINESS=pch_defines,time_macros ${CMAKE_CXX_COMPILER_LAUNCHER})

@@ -1,11 +1,11 @@
-# Files that are compiled together, which takes half the time: most of it is the headers'. tools/test
-# builds so; a change of one file then compiles the files beside it too, so the development presets
-# do not.
+# Compiles several files of a target at once. This takes half the time, because headers take most of
+# it. tools/test builds in this way. After a change of one file, the files compiled with it are
+# compiled again too, so the development presets do not use it.
 #
 #   annulus_unity(TARGET [ALONE file...])
 #
-# Names in anonymous namespaces have to differ within a target. ALONE are files that have the same
-# names by design. CMake leaves out, by itself, files with compiler options of their own.
+# Names in anonymous namespaces must differ within a target. ALONE lists files that have equal names
+# by design. CMake itself leaves out files with separate compiler options.
 
 option(ANNULUS_UNITY "Compile several files of a target at once" OFF)
 
