@@ -1,11 +1,11 @@
-// Decoding over ranks: the cache of one request is dealt out to four ranks key by key, each rank
-// attends to the keys that it has, and their answers are joined. Over the activations of a real
-// transformer the cache grows from 1 to 192 keys by plans that were made once; every 32 steps the
-// answer of all ranks is compared with attention over the whole cache.
+// Decoding over ranks. The keys of one request are distributed over four ranks in turn. Each rank
+// computes attention over the keys that it holds, and their answers are joined. The cache grows
+// from 1 to 192 keys of the activations of a real transformer. All steps use the same plans. Every
+// 32 steps the answer of all ranks is compared with attention over the whole cache.
 //
-// Ranks are threads here, each with a device of its own: simulated ones where ANNULUS_DEVICE says
-// so or there are fewer than four GPUs. In processes of their own they would meet as in
-// ring_rank.cc.
+// Here the ranks are threads, and each has a separate device. The devices are simulated if
+// ANNULUS_DEVICE names a simulated one, or if there are fewer than four GPUs. Ranks in separate
+// processes would meet as in ring_rank.cc.
 
 #include <annulus/batch.h>
 #include <annulus/join.h>
@@ -30,8 +30,8 @@ using Elements = std::vector<std::uint16_t>;  // fp16
 constexpr int kRanks = 4;
 constexpr std::int64_t kTokens = 512, kSteps = 192, kHeads = 12, kDim = 32, kRow = kHeads * kDim;
 
-// The first layer of a tensor [layers, tokens, H, D] of a safetensors file: the length of a header,
-// the header in JSON, which says where each tensor begins, and the data.
+// The first layer of a tensor [layers, tokens, H, D] of a safetensors file. The file has the length
+// of its header, the header in JSON with the place of each tensor, and the data.
 Elements read_tensor(const std::string& path, char name) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
@@ -69,7 +69,7 @@ annulus::Device open_device(int rank) {
   return annulus::Device::open("cuda" + number);
 }
 
-// One rank, which has the keys rank, rank + 4, rank + 8, ... of the request.
+// One rank. It holds the keys rank, rank + 4, rank + 8, ... of the request.
 class Rank {
  public:
   Rank(const annulus::Device& device, const annulus::Communicator& ranks, const Text& text)
@@ -87,8 +87,8 @@ class Rank {
     step_.k_length = static_cast<const std::int32_t*>(k_length_.data());
   }
 
-  // The step of a token: its key and value are written by the rank that has them, all ranks attend
-  // to what they have, and each gets the joined answer.
+  // The step of a token. The rank that holds its key and value writes them, all ranks compute
+  // attention over the keys that they hold, and each rank gets the joined answer.
   void step(std::int64_t token) {
     const auto length = static_cast<std::int32_t>(token + 1);
     device_.copy_to_device(k_length_.data(), &length, sizeof length);
@@ -132,9 +132,9 @@ class Rank {
     annulus::BatchProblem problem;
     problem.heads = problem.kv_heads = kHeads, problem.dim_qk = problem.dim_v = kDim;
     problem.dtype = annulus::Dtype::kFloat16, problem.pattern = annulus::causal();
-    problem.want_lse = true;  // which the join needs
+    problem.want_lse = true;  // the join needs it
     problem.most.requests = problem.most.rows = 1, problem.most.keys_of_one = kTokens;
-    problem.interleave = {1, kRanks, rank};  // lengths stay those of the whole request
+    problem.interleave = {1, kRanks, rank};  // lengths are those of the whole request
     return problem;
   }
   static annulus::AppendProblem append_problem(int rank) {
@@ -170,7 +170,8 @@ class Rank {
   annulus::BatchMetadata step_;
 };
 
-// The largest difference of a token's answer from attention over all keys up to it, in double.
+// The largest difference between a token's answer and attention in double over all keys up to the
+// token.
 double difference(const Text& text, std::int64_t token, const Elements& o) {
   double largest = 0;
   for (std::int64_t head = 0; head < kHeads; ++head) {
@@ -225,7 +226,7 @@ int run(const std::string& path) {
   for (const std::string& text_of_rank : wrong) {
     if (!text_of_rank.empty()) throw std::runtime_error(text_of_rank);
   }
-  constexpr double kMost = 2e-3;  // fp16 answers of values up to about 2
+  constexpr double kMost = 2e-3;  // bounds the errors of fp16 answers up to about 2
   std::printf("largest difference from attention over all keys: %.2g\n", largest);
   return largest <= kMost ? 0 : 1;
 }

@@ -1,6 +1,6 @@
-/* Attention around a ring over the ncclComm_t that an engine has already. Two threads stand for two
- * processes of the engine, each with a GPU of its own: cuda:0 and cuda:1. The engine makes the
- * communicators and destroys them; Annulus borrows them in between. */
+/* Attention around a ring over an ncclComm_t that an engine already has. Two threads stand for two
+ * processes of the engine. Each has a separate GPU, cuda:0 or cuda:1. The engine makes the
+ * communicators and destroys them. Annulus borrows them in between. */
 #define _POSIX_C_SOURCE 200112L /* for pthread_barrier_t */
 
 #include <annulus/c_ring.h>
@@ -13,7 +13,7 @@
 
 enum { kRanks = 2, kSeq = 600, kHeads = 4, kDim = 64 };
 
-/* ---- The engine: NCCL, as nccl.h declares it. A program that links NCCL includes that instead. */
+/* ---- The engine: NCCL as in nccl.h. A program that links NCCL includes nccl.h instead. */
 typedef struct ncclComm* ncclComm_t;
 typedef struct ncclUniqueId {
   char internal[128];
@@ -23,7 +23,7 @@ static int (*comm_init_rank)(ncclComm_t*, int, ncclUniqueId, int);
 static int (*comm_destroy)(ncclComm_t);
 
 static int open_nccl(void) {
-  /* Annulus finds the library that the process has open already by the same name. */
+  /* Annulus finds this library too, because the process has it open under the same name. */
   void* library = dlopen("libnccl.so.2", RTLD_NOW);
   void* found[3] = {NULL, NULL, NULL};
   if (library == NULL) return printf("%s\n", dlerror());
@@ -36,7 +36,7 @@ static int open_nccl(void) {
   return found[0] == NULL || found[1] == NULL || found[2] == NULL;
 }
 
-/* As cudaSetDevice does, by the driver that Annulus has open. */
+/* Does the same as cudaSetDevice, with the driver that Annulus has open. */
 static int make_current(annulus_device* device) {
   annulus_device_info info = ANNULUS_DEVICE_INFO_INIT;
   int (*retain)(void**, int) = NULL;
@@ -62,7 +62,7 @@ static int make_current(annulus_device* device) {
 typedef struct rank {
   int rank;
   const ncclUniqueId* id;
-  int wrong; /* numbers of O */
+  int wrong; /* the number of wrong elements of O */
 } rank;
 
 static annulus_status fill(annulus_device* device, int64_t rows, void** memory) {
@@ -99,7 +99,7 @@ static void* run_rank(void* argument) {
   device_options.name = name;
   CALL(annulus_device_open(&device_options, &device));
 
-  /* The engine's communicator: a blocking one, of this thread's device. */
+  /* The engine's communicator. It is blocking and belongs to this thread's device. */
   if (make_current(device) || comm_init_rank(&comm, kRanks, *self->id, self->rank) != 0) {
     printf("rank %d has no communicator\n", self->rank);
     return self;
@@ -132,7 +132,7 @@ static void* run_rank(void* argument) {
   for (i = 0; i < count; ++i) self->wrong += answer[i] != 0x3f80; /* an average of ones is one */
   free(answer);
 
-  /* Back to the engine, which has never lost it. */
+  /* The communicator returns to the engine, which has owned it all the time. */
   CALL(annulus_ring_rank_plan_destroy(plan));
   CALL(annulus_communicator_destroy(communicator));
   if (comm_destroy(comm) != 0) return self;

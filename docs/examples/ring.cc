@@ -1,5 +1,6 @@
-// Attention around a ring: the sequence is split over four ranks, each with its own rows of Q, K, V
-// and O. Here all ranks share one device; with four GPUs, open "cuda:0" to "cuda:3".
+// Attention around a ring. The sequence is split over four ranks, and each rank has its own rows of
+// Q, K, V and O. Here all ranks share one device. With four GPUs, open "cuda:0" to "cuda:3"
+// instead.
 
 #include <annulus/ring.h>
 
@@ -12,7 +13,7 @@ namespace {
 constexpr int kRanks = 4;
 constexpr std::int64_t kSeq = 1000, kHeads = 4, kKvHeads = 2, kDim = 64;
 
-// What one rank keeps on its device.
+// The memory of one rank on its device.
 struct Rank {
   annulus::DeviceMemory q, kv, o, workspace;
   annulus::RingCall call;
@@ -43,14 +44,14 @@ struct Rank {
 int main() {
   const std::vector<annulus::Device> devices(kRanks, annulus::Device::open());
 
-  annulus::Problem problem;  // the whole problem, as one device would have it
+  annulus::Problem problem;  // the whole problem, as for one device
   problem.heads = kHeads, problem.kv_heads = kKvHeads;
   problem.seq_q = problem.seq_k = kSeq;
   problem.dim_qk = problem.dim_v = kDim;
   problem.pattern = annulus::causal() & annulus::window(255, 0);
 
-  // Each rank holds a quarter. With this window the next rank sees the end of a shard, and gets no
-  // more. (Sharding::kZigzag evens out the work of a plain causal problem.)
+  // Each rank holds a quarter of the sequence. With this window the next rank needs the end of a
+  // shard, and gets only that. (Sharding::kZigzag balances the work of a causal problem.)
   const auto shards = annulus::make_shards(annulus::Sharding::kContiguous, kRanks, kSeq, kSeq);
   const annulus::RingPlan ring = annulus::plan_ring(devices, problem, shards);
 

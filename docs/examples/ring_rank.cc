@@ -1,9 +1,9 @@
-// One rank of a ring, in a process of its own, as torchrun starts them:
+// One rank of a ring, in a separate process that torchrun starts:
 //
 //   torchrun --nproc-per-node 4 --no-python example_ring_rank
 //
-// The ranks meet on the host of rank 0 and exchange rows over NCCL. Without a launcher it is a ring
-// of one.
+// The ranks meet on the host of rank 0 and exchange rows over NCCL. Without a launcher, the ring
+// has one rank.
 
 #include <annulus/communicator.h>
 #include <annulus/ring.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kSeq = 1000, kHeads = 4, kKvHeads = 2, kDim = 64;
 
-// The library looks at no variable of a launcher; the program does.
+// The library reads no variable of a launcher, so the program does.
 std::string variable(const char* name, const char* otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : text;
@@ -28,7 +28,7 @@ int number(const char* name, const char* otherwise) {
   return std::atoi(variable(name, otherwise).c_str());
 }
 
-// The GPU of this rank; where there is none, a simulated one.
+// The GPU of this rank, or a simulated device if there is no GPU.
 annulus::Device open_device(int local_rank) {
   const std::string first = annulus::Device::open().info().name;  // "cuda:0", or "sim:sm_90a"
   const bool simulated = first.starts_with("sim:");
@@ -47,7 +47,7 @@ int run() {
   const int rank = number("RANK", "0"), ranks = number("WORLD_SIZE", "1");
   const annulus::Device device = open_device(number("LOCAL_RANK", "0"));
 
-  // torchrun itself listens on MASTER_PORT. The token keeps out who is of another job.
+  // torchrun itself listens on MASTER_PORT. The token keeps out processes of other jobs.
   annulus::RendezvousOptions meet;
   meet.address = "tcp:" + variable("MASTER_ADDR", "localhost") + ":" +
                  std::to_string(number("MASTER_PORT", "29500") + 1);
@@ -77,7 +77,7 @@ int run() {
   call.operands.k_strides = call.operands.v_strides =
       annulus::Strides::bshd(shape.seq_k, kKvHeads, kDim);
   call.workspace = workspace.data();
-  ring.run(call);  // returns when NCCL has queued the rows; O is complete on the stream behind it
+  ring.run(call);  // returns when NCCL has queued the rows; later work on the stream sees all of O
 
   std::vector<std::uint16_t> answer(o.bytes() / 2);
   device.copy_to_host(answer.data(), o.data(), o.bytes());
@@ -94,7 +94,8 @@ int run() {
 int main() {
   try {
     return run();
-  } catch (const annulus::Error& error) {  // the text says which rank is late, has gone or differs
+  } catch (const annulus::Error& error) {
+    // The text names the rank that is late, has gone or differs.
     std::fprintf(stderr, "rank %s: %s\n", variable("RANK", "0").c_str(), error.what());
     return 1;
   }

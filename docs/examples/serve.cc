@@ -1,7 +1,8 @@
-// An engine in small. Eight requests over the activations of a real transformer join, grow token by
-// token and leave; their K and V lie in pages of one pool. What a step puts on the device (prepare,
-// and for each layer append and run) is captured once in a graph, which then serves every step. In
-// the end each row is compared with attention over its whole request at once.
+// A small serving engine. Eight requests over the activations of a real transformer join, grow
+// token by token, and leave. Their K and V lie in pages of one pool. The work of a step on the
+// device is prepare, and then append and run for each layer. It is captured once in a graph, and
+// the graph serves every step. At the end each row is compared with attention over its whole
+// request at once.
 
 #include <annulus/batch.h>
 
@@ -21,31 +22,32 @@ namespace {
 
 using Elements = std::vector<std::uint16_t>;  // fp16
 
-// The activations: two layers of 512 tokens, each with 12 heads of 32 elements.
+// The activations of two layers and 512 tokens. Each token has 12 heads of 32 elements.
 constexpr std::int64_t kLayers = 2, kTokens = 512, kHeads = 12, kDim = 32, kRow = kHeads * kDim;
-// What a step may have, and the pool of pages.
+// The bounds of a step, and the size of the pool of pages.
 constexpr std::int64_t kMostRequests = 8, kMostRows = 192, kMostKeys = 256;
 constexpr std::int64_t kPageRows = 16, kPages = 48, kWidth = kMostKeys / kPageRows;
-// The metadata of a step, which goes to the device in one copy.
+// The metadata of a step. It is copied to the device at once.
 struct Step {
   std::int32_t requests, q_begin[kMostRequests + 1], k_length[kMostRequests];
   std::int32_t pages[kMostRequests][kWidth];
 };
 
-// A stretch of the text: its first tokens come as a prompt, the others one in each step.
+// A part of the text. Its first tokens are the prompt, and one further token follows in each step.
 struct Request {
   std::int64_t first_token, prompt, tokens, joins_at;
-  std::int64_t done = 0;  // tokens whose K and V are in pages
+  std::int64_t done = 0;  // the number of tokens whose K and V are in pages
   std::vector<std::int32_t> pages = {};
-  Elements o = {};  // [layers, tokens, H, D], of which those that are done are there
+  Elements o = {};  // [layers, tokens, H, D]; the rows of tokens that are done are filled
 
-  std::int64_t rows() const { return done == 0 ? prompt : 1; }  // of the next step
+  // The number of rows in the next step.
+  std::int64_t rows() const { return done == 0 ? prompt : 1; }
 };
 const std::vector<Request> kRequests = {{0, 150, 168, 0},    {40, 20, 40, 0},    {100, 180, 196, 1},
                                         {150, 1, 24, 2},     {200, 100, 118, 4}, {250, 16, 34, 6},
                                         {300, 130, 146, 10}, {380, 90, 108, 14}};
 
-// Calls a function of the driver that the device uses; streams and graphs come from there.
+// Calls a function of the driver that the device uses. Streams and graphs are made this way.
 template <typename... Types>
 void driver(const annulus::Device& device, const char* name, Types... arguments) {
   const auto function = reinterpret_cast<int (*)(Types...)>(device.driver_entry(name));
@@ -53,8 +55,8 @@ void driver(const annulus::Device& device, const char* name, Types... arguments)
   throw std::runtime_error(std::string(name) + " does not work");
 }
 
-// A tensor [layers, tokens, H, D] of a safetensors file: the length of a header, the header in
-// JSON, which says where each tensor begins, and the data.
+// A tensor [layers, tokens, H, D] of a safetensors file. The file has the length of its header, the
+// header in JSON with the place of each tensor, and the data.
 Elements read_tensor(const std::string& path, char name) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
@@ -74,7 +76,7 @@ double value_of(std::uint16_t fp16) {
   return std::ldexp((fp16 & 0x8000) != 0 ? -digits : digits, std::max(exponent, 1) - 25);
 }
 
-// Row `row` of a tensor [..., H, D].
+// The address of row `row` of a tensor [..., H, D].
 std::uint16_t* row_of(const annulus::DeviceMemory& memory, std::int64_t row) {
   return static_cast<std::uint16_t*>(memory.data()) + row * kRow;
 }
@@ -87,8 +89,8 @@ annulus::BatchProblem attention_problem() {
   problem.most = {kMostRequests, kMostRows, kMostRows, kMostKeys, kPages * kPageRows};
   return problem;
 }
-// Where new K and V go follows from the metadata. This model has no rotary embedding; one that has
-// would say so here, and hand in Q as well.
+// The metadata determines where new K and V are written. This model has no rotary embedding. A
+// model with one would describe it here, and pass Q too.
 annulus::AppendProblem append_problem() {
   const annulus::BatchProblem batch = attention_problem();
   annulus::AppendProblem problem;
@@ -118,7 +120,7 @@ class Engine {
     driver(device_, "cuGraphInstantiateWithFlags", &step_graph_, graph, 0ull);
   }
 
-  // Serves all requests. Returns whether every row is right.
+  // Serves all requests. Returns whether every row is correct.
   bool serve() {
     const std::int64_t compiled = device_.metrics().compiles;
     std::printf("step  requests  rows  keys  KB read for each row  least  host time\n");
@@ -129,12 +131,13 @@ class Engine {
         "\n%d steps read %.2f times the least. Kernels compiled meanwhile: %d.\n"
         "Beside causal attention at once: the largest error of a row is %.1e.\n",
         steps_, read_ / least_, static_cast<int>(anew), error_);
-    // Either is within 2.5e-3 of the exact row (docs/architecture.md).
+    // The error of each of the two is at most 2.5e-3 (docs/architecture.md).
     return error_ <= 5e-3 && anew == 0 && left_.size() == kRequests.size();
   }
 
  private:
-  // What a step puts on the stream. Nothing of it depends on lengths, which are in device memory.
+  // Puts the work of a step on the stream. None of it depends on lengths, because these are read
+  // from device memory.
   void put_step() const {
     const auto* const at = static_cast<const Step*>(step_.data());
     annulus::BatchMetadata step;
@@ -160,8 +163,8 @@ class Engine {
     }
   }
 
-  // Requests whose time has come join, where the pool and the step have room for them. The device
-  // is told who is there, how long they are with this step, and where their pages lie.
+  // Lets requests join whose time has come, if the pool and the step have room for them. Copies to
+  // the device the number of requests, their lengths in this step, and the places of their pages.
   void admit() {
     std::int64_t rows = std::ssize(running_);
     for (Request& next : waiting_) {
@@ -186,7 +189,7 @@ class Engine {
     device_.copy_to_device(step_.data(), &step, sizeof step);
   }
 
-  // Writes the step's rows of Q, K and V, which a model would have computed on the device.
+  // Writes the step's rows of Q, K and V. A model would compute them on the device.
   void write_rows() {
     std::int64_t row = 0;
     for (const Request& request : running_) {
@@ -210,7 +213,7 @@ class Engine {
     device_.counters(true);
     start = std::chrono::steady_clock::now();
     driver(device_, "cuGraphLaunch", step_graph_, stream_);
-    // A simulated device computes the step in that call, a GPU behind it.
+    // A simulated device computes the step within that call, and a GPU computes it afterwards.
     if (!device_.info().simulated) host += std::chrono::steady_clock::now() - start;
     driver(device_, "cuStreamSynchronize", stream_);
     double sectors = 0;
@@ -218,7 +221,7 @@ class Engine {
       if (name == "global_sectors_read") sectors = static_cast<double>(count);
     }
 
-    // What came out goes to the requests, and those that are complete give their pages back.
+    // Copies the answers to the requests. Complete requests return their pages to the pool.
     int rows = 0, keys = 0;
     for (Request& request : running_) {
       request.o.resize(kLayers * request.tokens * kRow);
@@ -233,7 +236,8 @@ class Engine {
       free_pages_.insert(free_pages_.end(), request.pages.begin(), request.pages.end());
       left_.push_back(request);
     }
-    // K and V of each request, and Q and the new K and V, once for each layer.
+    // The least number of bytes: K and V of each request, Q, and the new K and V, once for each
+    // layer.
     const auto least = static_cast<double>(kLayers * kRow * 2 * (2 * keys + 3 * rows));
     least_ += least, read_ += 32 * sectors;
     if (running_.size() != before || steps_ % 8 == 0) {
@@ -245,7 +249,7 @@ class Engine {
     ++steps_;
   }
 
-  // Compares each row of a request with the row of causal attention over all of it at once.
+  // Compares each row of a request with causal attention over the whole request at once.
   void compare(const Request& request) {
     annulus::Problem problem;
     problem.batch = kLayers, problem.heads = problem.kv_heads = kHeads;
@@ -270,7 +274,7 @@ class Engine {
         size += std::pow(value_of(whole[i]), 2);
       }
       const double error = std::sqrt(difference / size);
-      if (!(error <= error_)) error_ = error;  // a NaN, too
+      if (!(error <= error_)) error_ = error;  // a NaN counts as an error too
     }
   }
 
@@ -282,7 +286,7 @@ class Engine {
   annulus::DeviceMemory k_ = device_.allocate(kLayers * kPages * kPageRows * kRow * 2);
   annulus::DeviceMemory v_ = device_.allocate(k_.bytes());
   annulus::DeviceMemory o_ = device_.allocate(kLayers * kMostRows * kRow * 2);
-  annulus::DeviceMemory rows_[3], on_device_[3];  // of a step, and of all the text: Q, K, V
+  annulus::DeviceMemory rows_[3], on_device_[3];  // Q, K and V of a step, and of the whole text
   Elements text_[3];
   void *stream_ = nullptr, *step_graph_ = nullptr;
   std::vector<std::int32_t> free_pages_;

@@ -1,5 +1,5 @@
-/* The simulated GPU for a program that has no GPU: loads PTX, runs a kernel and asks what was
- * counted. It links annulus::simulator and nothing else. */
+/* The simulated GPU in a program without a GPU: loads PTX, runs a kernel and prints the counters.
+ * It links annulus::simulator and nothing else. */
 #include <annulus/simulator.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static any_function entry(const char* name) {
   return function;
 }
 
-/* A function of the driver, called by its name in cuda.h; the program ends where it fails. */
+/* Calls a function of the driver by its name in cuda.h. The program ends if the function fails. */
 #define CALL(name, types, arguments)                              \
   do {                                                            \
     const int code = ((int(*) types)entry(name))arguments;        \

@@ -1,5 +1,5 @@
 /* Sliding-window attention from C, from opening a device to reading the answer. Every function of
- * annulus/c.h returns a status; the text of an error waits in annulus_last_error(). */
+ * annulus/c.h returns a status, and annulus_last_error() returns the text of an error. */
 
 #include <annulus/c.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ int main(void) {
 
   /* Equal scores: each row of O is the average of the rows of V that it sees. */
   annulus_operands operands = ANNULUS_OPERANDS_INIT;
-  const annulus_strides strides = {kElements, kDim, kHeads * kDim}; /* of batch, head, row */
+  const annulus_strides strides = {kElements, kDim, kHeads * kDim}; /* batch, head and row */
   operands.q = operands.k = upload(device, one);
   operands.v = upload(device, odd_even);
   operands.o = upload(device, one);
@@ -64,6 +64,6 @@ int main(void) {
   check(annulus_plan_get_info(plan, &info), "info");
   printf("%s, %.0f %% of the blocks: %#06x\n", info.config, 100 * info.block_density, o[0]);
   check(annulus_plan_destroy(plan), "destroy");
-  check(annulus_device_close(device), "close"); /* and with it the memory it gave */
-  return o[0] == 0x4000 ? 0 : 1;                /* 2 */
+  check(annulus_device_close(device), "close"); /* also frees the memory of the device */
+  return o[0] == 0x4000 ? 0 : 1;                /* 2 in bf16 */
 }
