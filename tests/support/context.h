@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SUPPORT_CONTEXT_H_
 #define ANNULUS_SUPPORT_CONTEXT_H_
 
-// A context on the device that the test program was told to use (support/device.h). It is for tests
-// of rooms below the facade.
+// A context on the device that the test program uses (support/device.h), for tests of rooms below
+// the API.
 
 #include <cstdlib>
 #include <memory>

@@ -1,15 +1,15 @@
 #ifndef ANNULUS_SUPPORT_COUNTED_CALLS_H_
 #define ANNULUS_SUPPORT_COUNTED_CALLS_H_
 
-// A driver table around another one that counts calls by their function, while it is told to:
+// A driver table around another one. It counts the calls of each function while `counting` is true:
 //
 //   const abi::CudaTable table = CountedCalls::wrap(test::simulator_table());
 //   CountedCalls::counting = true;
 //   ...
 //   CountedCalls::calls("cuMemAlloc_v2");
 //
-// There is one such table at a time, on one thread, because the functions of a table have no
-// object.
+// Only one such table can exist at a time, and on one thread, because the functions of a table have
+// no object.
 
 #include <array>
 #include <string>
@@ -24,7 +24,7 @@ class CountedCalls {
  public:
   static inline bool counting = false;
 
-  // The wrapped table; optional slots that are null stay null.
+  // Returns the wrapped table. Optional slots that are null stay null.
   static abi::CudaTable wrap(const abi::CudaTable& table) {
     below() = table;
     counts().fill(0);
@@ -38,7 +38,7 @@ class CountedCalls {
     return wrapped;
   }
 
-  // Calls of the functions whose symbols begin with `begin`.
+  // The number of calls of the functions whose symbols begin with `begin`.
   static long calls(std::string_view begin) {
     long sum = 0;
     for (std::size_t i = 0; i < kSlots; ++i) {
@@ -46,7 +46,8 @@ class CountedCalls {
     }
     return sum;
   }
-  // The functions that were called, and how often, by their symbols: "cuLaunchKernel 3".
+  // The functions that were called, by their symbols, with their numbers of calls: "cuLaunchKernel
+  // 3".
   static std::string called() {
     std::string text;
     for (std::size_t i = 0; i < kSlots; ++i) {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SUPPORT_COUNTED_MALLOC_H_
 #define ANNULUS_SUPPORT_COUNTED_MALLOC_H_
 
-// Replaces malloc in a program that includes it in one file, and counts the allocations of each
-// thread, those by operator new and the C library included. It cannot be used together with a
-// sanitizer, which replaces malloc too.
+// Replaces malloc in a program that includes this file in one of its files, and counts the
+// allocations of each thread. Allocations by operator new and by the C library are included. It
+// cannot be used with a sanitizer, because a sanitizer replaces malloc too.
 
 #include <cstddef>
 #include <cstdlib>

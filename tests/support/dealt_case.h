@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SUPPORT_DEALT_CASE_H_
 #define ANNULUS_TESTS_SUPPORT_DEALT_CASE_H_
 
-// A case whose works are dealt as a test says, not as the model finds best.
+// A case whose works are dealt as a test requests, instead of in the way that the model prefers.
 
 #include <optional>
 #include <string>
@@ -13,9 +13,8 @@
 
 namespace annulus::test {
 
-// A case planned with works dealt so, on so many multiprocessors; with the model's head start if
-// none is given. What its workspace holds at first
-// is garbage.
+// A case whose plan deals its works in the way `dealt`, on `multiprocessors` multiprocessors. If no
+// head start is given, it has the model's. Its workspace contains garbage at first.
 class DealtCase {
  public:
   DealtCase(const Device& device, const Case& host, const std::string& config, int multiprocessors,
@@ -30,7 +29,7 @@ class DealtCase {
   void queue(void* stream) const { queue(stream, workspace()); }
   void queue(void* stream, void* workspace) const;
   void put(device::LaunchSink& to) const;
-  // Runs the case over an output of NaN, and waits.
+  // Runs the case with an output filled with NaN, and waits.
   DeviceAnswer run();
 
  private:

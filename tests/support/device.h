@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SUPPORT_DEVICE_H_
 #define ANNULUS_SUPPORT_DEVICE_H_
 
-// The device that the tests of a program run on: the one that --device (or ANNULUS_DEVICE) names,
-// else a simulated one. The same program tests the simulator and a GPU.
+// The device on which the tests of a program run. It is the device that --device (or
+// ANNULUS_DEVICE) names, or else a simulated one. The same program tests the simulator and a GPU.
 
 #include <cstdlib>
 #include <string>
@@ -15,7 +15,7 @@ inline std::string device_name() {
   return name && *name ? name : "sim:sm_80";
 }
 
-// Tests that inject faults or read counters do nothing on a real device.
+// Tests that inject faults or read counters do nothing if this is false.
 inline bool on_simulator() { return std::string_view(device_name()).starts_with("sim:"); }
 
 }  // namespace annulus::test

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SUPPORT_DEVICE_CASE_H_
 #define ANNULUS_TESTS_SUPPORT_DEVICE_CASE_H_
 
-// Runs a random problem on a device and brings the answer back.
+// Runs a random problem on a device and copies the answer to the host.
 
 #include <functional>
 #include <optional>
@@ -21,11 +21,11 @@ struct DeviceAnswer {
   bool carried = false;
 
   HostResult result() const;
-  // True where all bits are the same, those of NaN included.
+  // Whether all bits are equal, including the bits of NaN.
   friend bool operator==(const DeviceAnswer& a, const DeviceAnswer& b);
 };
 
-// The operands of a case on a device, to be run once or several times.
+// The operands of a case on a device. They can be run several times.
 class DeviceCase {
  public:
   DeviceCase(const Device& device, const Case& host);
@@ -35,8 +35,8 @@ class DeviceCase {
   void reset();
   DeviceAnswer answer() const;
 
-  // Captures in a graph what run(stream) queues, and replays it twice. Nothing may run before the
-  // replay, and each replay must write `expected`. Does nothing where the driver has no graphs.
+  // Captures the work of run(stream) in a graph, and replays it twice. Nothing may run before the
+  // replay, and each replay must write `expected`. Does nothing if the driver has no graphs.
   void check_replay(const std::function<void(void* stream)>& run, const DeviceAnswer& expected);
 
  private:

@@ -1,14 +1,14 @@
 #ifndef ANNULUS_SUPPORT_FAILING_TABLE_H_
 #define ANNULUS_SUPPORT_FAILING_TABLE_H_
 
-// A driver table around another one, whose n-th call fails. It counts calls, so that a test can
-// make every call of an operation fail in turn:
+// A driver table around another one. Its n-th call fails. It counts calls, so a test can make every
+// call of an operation fail in turn:
 //
 //   FailingTable::wrap(test::simulator_table());
 //   FailingTable::fail_at(3, abi::kCudaOutOfMemory);
 //
-// There is one such table at a time, on one thread, because the functions of a table have no
-// object.
+// Only one such table can exist at a time, and on one thread, because the functions of a table have
+// no object.
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ class FailingTable {
 #include "abi/cuda.def"
   };
 
-  // The wrapped table; optional slots that are null stay null.
+  // Returns the wrapped table. Optional slots that are null stay null.
   static abi::CudaTable wrap(const abi::CudaTable& table) {
     state() = {.table = table};
     abi::CudaTable wrapped = table;
@@ -35,21 +35,21 @@ class FailingTable {
 #define OPTIONAL(member, symbol, parameters) \
   if (table.member != nullptr) REQUIRED(member, symbol, parameters)
 #include "abi/cuda.def"
-    // These two never fail, since error messages are made with them.
+    // These two never fail, because error messages are made with them.
     wrapped.get_error_name = table.get_error_name;
     wrapped.get_error_string = table.get_error_string;
     return wrapped;
   }
 
-  // The call with this index, counted from 0 at this moment, returns `code` and does nothing else.
-  // With a negative index none does.
+  // Makes the call with this index return `code` and do nothing else. Calls are counted from 0,
+  // starting now. If the index is negative, no call fails.
   static void fail_at(int index, abi::CUresult code) {
     state().calls = 0;
     state().fail_at = index;
     state().code = code;
     state().failed = false;
   }
-  static bool failed() { return state().failed; }  // whether that call was reached
+  static bool failed() { return state().failed; }  // whether a call failed
   // The symbol of the call that failed.
   static const char* failed_call() {
     static constexpr const char* kSymbols[] = {
@@ -62,7 +62,7 @@ class FailingTable {
   enum class Heard { kAlways, kNever, kDepends };
   static Heard heard() {
     switch (state().slot) {
-      // These free something in destructors, which cannot report an error.
+      // These calls free something in destructors, which cannot report an error.
       case Slot::primary_ctx_release:
       case Slot::ctx_pop_current:
       case Slot::mem_free:
@@ -70,7 +70,8 @@ class FailingTable {
       case Slot::stream_destroy:
       case Slot::event_destroy:
       case Slot::module_unload:
-      // An arena does without them: it waits longer for blocks, or a simulated driver knows less.
+      // An arena can do without these calls: it waits longer for blocks, or a simulated driver has
+      // less information.
       case Slot::ctx_record_event:
       case Slot::simulator_set_pool:
       case Slot::simulator_remove_block:
@@ -79,10 +80,10 @@ class FailingTable {
       case Slot::ctx_get_current:
       case Slot::ctx_push_current:
       case Slot::ctx_synchronize:
-      // An attribute may be one that a driver need not know.
+      // Drivers may lack some attributes, and then the library does without.
       case Slot::device_get_attribute:
         return Heard::kDepends;
-      // Where a slab does not fit, an arena asks for less.
+      // If a slab does not fit, an arena requests a smaller one.
       case Slot::mem_alloc:
         return state().code == abi::kCudaOutOfMemory ? Heard::kDepends : Heard::kAlways;
       default:
@@ -92,7 +93,7 @@ class FailingTable {
   static bool failed_in_a_module() {
     return state().slot == Slot::module_load_data || state().slot == Slot::module_get_function;
   }
-  // Checks that the failed call had the effect that heard() says.
+  // Checks that the failed call had the effect that heard() returns.
   static void check_heard(bool thrown) {
     CAPTURE(std::string(failed_call()));
     if (heard() == Heard::kAlways) CHECK(thrown);
@@ -107,7 +108,7 @@ class FailingTable {
     int fail_at = -1;
     abi::CUresult code = 0;
     bool failed = false;
-    Slot slot = Slot::init;  // of the call that failed
+    Slot slot = Slot::init;  // the slot of the failed call
   };
   static State& state() {
     static State only;

@@ -1,9 +1,10 @@
 #ifndef ANNULUS_TESTS_SUPPORT_FAULTY_FILES_H_
 #define ANNULUS_TESTS_SUPPORT_FAULTY_FILES_H_
 
-// The real file system with faults: the n-th call fails with a chosen errno, once or from then on,
-// and reads and writes may be cut short. It counts calls and open descriptors, so that a test can
-// make every call of an operation fail in turn and see that no descriptor stays open.
+// The real file system with faults. The n-th call fails with a chosen errno, either once or
+// together with all later calls. Reads and writes may be cut short. It counts calls and open
+// descriptors. So a test can make every call of an operation fail in turn, and check that no
+// descriptor stays open.
 
 #include <atomic>
 #include <cerrno>
@@ -17,11 +18,11 @@ namespace annulus::test {
 
 class FaultyFiles : public base::FileSystem {
  public:
-  int fail_at = -1;            // index of the call to fail, counted from 0; -1: none
-  int code = EIO;              // the errno that it fails with
-  bool persistent = false;     // fail_at and every later call
-  bool cut_short = false;      // reads and writes move at most 7 bytes at a time
-  bool refuse_writes = false;  // every call that changes anything fails with `code`
+  int fail_at = -1;            // index of the call that fails, counted from 0; -1: no call fails
+  int code = EIO;              // the errno with which it fails
+  bool persistent = false;     // later calls fail too
+  bool cut_short = false;      // reads and writes transfer at most 7 bytes
+  bool refuse_writes = false;  // every call that changes a file fails with `code`
 
   int calls() const { return calls_; }
   int opened() const { return opened_; }
@@ -49,10 +50,10 @@ class FaultyFiles : public base::FileSystem {
   int truncate(int file, std::int64_t bytes) override {
     return fault(true) ? -code : FileSystem::truncate(file, bytes);
   }
-  // It does not wait for the disk, which no test could notice.
+  // It does not sync the disk, because no test could notice that.
   int sync(int) override { return fault(true) ? -code : 0; }
   int close(int file) override {
-    // As on Linux, the descriptor is closed even where close reports an error.
+    // As on Linux, the descriptor is closed even if close reports an error.
     const bool failed = fault(false);
     --opened_;
     const int real = FileSystem::close(file);
@@ -98,7 +99,7 @@ class FaultyFiles : public base::FileSystem {
   std::atomic<std::int64_t> bytes_read_{0};
 };
 
-// The real file system, but every file seems to belong to one other user.
+// The real file system, but every file appears to belong to one other user.
 class OthersFiles : public base::FileSystem {
  public:
   explicit OthersFiles(unsigned owner) : owner_(owner) {}
@@ -112,8 +113,8 @@ class OthersFiles : public base::FileSystem {
   unsigned owner_;
 };
 
-// The real file system, but every file that is no folder seems to belong to one other user, or to
-// have another mode.
+// The real file system, but every file that is not a folder appears to belong to one other user, or
+// to have another mode.
 class OthersRegularFiles : public base::FileSystem {
  public:
   OthersRegularFiles(unsigned owner, unsigned mode) : owner_(owner), mode_(mode) {}
@@ -131,7 +132,7 @@ class OthersRegularFiles : public base::FileSystem {
   unsigned mode_;
 };
 
-// A folder of its own that is removed at the end.
+// A temporary folder that the destructor removes.
 class ScratchFolder {
  public:
   ScratchFolder() {

@@ -1,14 +1,14 @@
 #ifndef ANNULUS_SUPPORT_IDLE_LAUNCHES_H_
 #define ANNULUS_SUPPORT_IDLE_LAUNCHES_H_
 
-// A driver table around another one, whose launches do nothing, so that a run takes only the time
-// of our own code. Planning goes to the driver below; while `idle` is set, the calls of a run
-// return at once.
+// A driver table around another one. While `idle` is set, the calls of a run return at once and do
+// nothing, so a run takes only the time of the library's own code. Planning uses the wrapped
+// driver.
 //
 //   const abi::CudaTable table = IdleLaunches::wrap(test::simulator_table());
 //   IdleLaunches::idle = true;
 //
-// There is one such table at a time, because the functions of a table have no object.
+// Only one such table can exist at a time, because the functions of a table have no object.
 
 #include "abi/cuda_table.h"
 
@@ -17,8 +17,8 @@ namespace annulus::test {
 struct IdleLaunches {
   static inline abi::CudaTable below;
   static inline bool idle = false;
-  static inline bool current = false;  // while idle: whether the thread seems to have a context
-  static inline thread_local long launches = 0;  // by this thread
+  static inline bool current = false;  // while idle: whether the thread appears to have a context
+  static inline thread_local long launches = 0;  // launches by this thread
   static inline thread_local long context_calls = 0;
 
   static abi::CudaTable wrap(const abi::CudaTable& table) {
@@ -42,7 +42,7 @@ struct IdleLaunches {
       ++context_calls;
       return abi::kCudaSuccess;
     };
-    // A driver without tensor maps keeps its null pointer, which is how the library knows it.
+    // A driver without tensor maps keeps its null pointer, from which the library detects it.
     if (below.tensor_map_encode_tiled != nullptr) {
       wrapped.tensor_map_encode_tiled = [](auto... arguments) -> abi::CUresult {
         return idle ? abi::kCudaSuccess : below.tensor_map_encode_tiled(arguments...);
@@ -87,7 +87,7 @@ struct IdleLaunches {
   }
 
  private:
-  static inline abi::CUcontext context_ = nullptr;  // the one that was pushed last
+  static inline abi::CUcontext context_ = nullptr;  // the context that was pushed last
 };
 
 }  // namespace annulus::test

@@ -1,14 +1,14 @@
 #ifndef ANNULUS_SUPPORT_KERNELS_H_
 #define ANNULUS_SUPPORT_KERNELS_H_
 
-// Small kernels as PTX text, for tests of the rooms between a program and a device.
+// Small kernels as PTX text, for tests of rooms that load and launch kernels.
 
 namespace annulus::test {
 
 // add(a, b, sum, n): sum[i] = a[i] + b[i] of floats, for i < n.
-// scale(p, x): *p *= x, once.
-// stray(p): writes to *p whatever p is.
-// Variable `table`: four words, 10 20 30 40.
+// scale(p, x): *p *= x, for one element.
+// stray(p): writes to *p, even if p is invalid.
+// Variable `table`: the four words 10, 20, 30 and 40.
 constexpr const char* kKernels = R"(
 .version 7.0
 .target sm_80

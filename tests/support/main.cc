@@ -1,4 +1,4 @@
-// The main function of every test program: doctest's, and a few options more (support/options.h).
+// The main function of every test program. It adds some options to doctest's (support/options.h).
 //   test_x --device cuda:0    device tests use this device; see support/device.h
 //   test_x --tenth today      runs a tenth of the test cases, drawn by the date; see draw_tenth()
 
@@ -19,7 +19,7 @@ namespace {
 
 annulus::test::Options parsed;
 
-// Filters that no test case passes are a mistake, since such a run shows nothing.
+// A filter that selects no test case is a mistake, because the run then tests nothing.
 bool ran_nothing = false;
 struct RunWatcher : doctest::IReporter {
   explicit RunWatcher(const doctest::ContextOptions&) {}
@@ -40,7 +40,7 @@ struct RunWatcher : doctest::IReporter {
 };
 REGISTER_LISTENER("nothing", 1, RunWatcher);
 
-// Takes "--name value" off the arguments.
+// Removes "--name value" from the arguments, and returns the value.
 const char* value_of(std::vector<char*>* arguments, const char* name) {
   for (std::size_t i = 1; i + 1 < arguments->size(); ++i) {
     if (std::strcmp((*arguments)[i], name) != 0) continue;
@@ -61,7 +61,8 @@ std::uint64_t today() {
                                     date.tm_mday);
 }
 
-// FNV-1a. A test case has the same number in every build, so that a day can be repeated.
+// This is the FNV-1a hash. A test case has the same number in every build, so the draw of a day can
+// be repeated.
 std::uint64_t number_of(const std::string& text, std::uint64_t seed) {
   std::uint64_t hash = 14695981039346656037U ^ (seed * 0x9E3779B97F4A7C15U);
   for (const char character : text) {
@@ -88,7 +89,7 @@ void draw_tenth(std::uint64_t seed, doctest::Context* context) {
       continue;
     }
     if (!others.empty()) others += ',';
-    for (const char character : name) {  // as doctest separates names of a filter
+    for (const char character : name) {  // doctest separates names in a filter by commas
       if (character == ',' || character == '\\') others += '\\';
       others += character;
     }
@@ -104,7 +105,7 @@ const annulus::test::Options& annulus::test::options() { return parsed; }
 
 int main(int argc, char** argv) {
   std::vector<char*> arguments(argv, argv + argc);
-  // The library reads this variable too, so that Device::open({}) opens the same device.
+  // The library reads this variable too, so Device::open({}) opens the same device.
   if (const char* device = value_of(&arguments, "--device")) setenv("ANNULUS_DEVICE", device, 1);
   if (const char* count = value_of(&arguments, "--problems")) parsed.problems = std::atoi(count);
   if (const char* count = value_of(&arguments, "--orders")) parsed.orders = std::atoi(count);

@@ -27,8 +27,8 @@ using Files = std::map<std::string, std::string>;
 
 bool is_space(char c) { return c == ' ' || c == '\n'; }
 
-// Where `what` occurs in `text` at or after `from`, apart from white space: {begin, end}, or
-// {npos, npos}. So the templates may be formatted anew without a mutant losing its place.
+// The place {begin, end} of `what` in `text` at or after `from`, or {npos, npos}. White space is
+// ignored, so a mutant still finds its place after the templates are formatted again.
 std::pair<std::size_t, std::size_t> find_loosely(const std::string& text, const std::string& what,
                                                  std::size_t from) {
   for (std::size_t begin = from; begin < text.size(); ++begin) {
@@ -144,7 +144,7 @@ bool try_mutant(const Mutant& mutant, const MutantRun& run,
         if (name == "shared_wavefronts") needed = value;
         if (name == "shared_wavefronts_ideal") ideal = value;
       }
-      if (needed > ideal) outcome = "bank conflicts";  // no kernel has any
+      if (needed > ideal) outcome = "bank conflicts";  // no kernel should have bank conflicts
     }
     faults += fault.is_null() ? 0 : 1;
     INFO(mutant.name, ", seed ", seed, ": ", fault.dump());

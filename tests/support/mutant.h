@@ -2,7 +2,8 @@
 #define ANNULUS_TESTS_SUPPORT_MUTANT_H_
 
 // Kernel templates with one mistake each, made by changing their text. The checked mode, the oracle
-// or the bank counter must find it. For changes that are no mistake nothing may be reported.
+// or the bank counter must find the mistake. For a change that is not a mistake, nothing may be
+// reported.
 
 #include <cstdint>
 #include <functional>
@@ -23,11 +24,13 @@ struct Edit {
 
 // The device, the options and the problem with which a mutant is run.
 struct MutantRun {
-  std::string device;  // a simulated one
+  std::string device;  // a simulated device
   PlanOptions options;
   Problem problem;
-  SimulationOptions simulation = {};  // with the seeds 0, 1, ..., or others by --seed
-  std::uint64_t seeds = 3;     // of which effects land at drawn moments, early, late, and so on
+  SimulationOptions simulation = {};  // with the seeds 0, 1, ..., or other seeds by --seed
+  // The number of seeds; a seed determines when effects become visible: at random moments, early,
+  // late.
+  std::uint64_t seeds = 3;
   std::uint32_t products = 0;  // abi::SimulatorOptions::products
   bool drawn = false;          // works are drawn from a counter, on options.max_multiprocessors
 };
@@ -35,22 +38,22 @@ struct MutantRun {
 struct Mutant {
   std::string name;
   std::vector<Edit> edits;
-  // The kinds of faults of which any may be reported, or "wrong answer", "bank conflicts",
+  // The kinds of faults, of which any may be reported, or "wrong answer", "bank conflicts" or
   // "nothing".
   std::set<std::string> expected;
-  std::set<std::string> blamed = {};  // pieces of the lines that a fault may name
-  int variant = 0;                    // of the kernel; the test defines what it means
+  std::set<std::string> blamed = {};  // parts of the source lines that a fault may name
+  int variant = 0;                    // a variant of the kernel, whose meaning the test defines
 };
 
-// The mutants to try: all, or with --problems N that many, drawn by --seed.
+// The mutants to try: all of them, or with --problems N a sample of N, drawn by --seed.
 std::vector<Mutant> to_try(std::vector<Mutant> all);
 
-// Checks by doctest that every seed has the expected outcome. True where the checked mode named a
-// fault for every seed.
+// Checks with doctest that every seed has the expected outcome. Returns true if the checked mode
+// named a fault for every seed.
 bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool);
 
-// The same of any run on a device: `is_right` runs the kernels and compares their answers. What is
-// fixed is taken of `run`, but for its problem and options.
+// The same check for any run on a device: `is_right` runs the kernels and compares their answers.
+// Of `run`, everything is used except the problem and the options.
 bool try_mutant(const Mutant& mutant, const MutantRun& run,
                 const std::function<bool(const Device&)>& is_right);
 

@@ -7,21 +7,21 @@
 
 namespace annulus::test {
 
-// A function of annulus/simulator.h about the simulator's NCCL, as the program finds it.
+// The address of a function of annulus/simulator.h in the simulator's NCCL library.
 inline void* simulated_nccl_symbol(const char* name) {
   static const abi::NcclLibrary library =
       abi::find_simulated_nccl(abi::default_search(base::read_environment()));
   return library.library.symbol(name);
 }
 
-// Sets the options of the simulator's NCCL. False: they are none.
+// Sets the options of the simulator's NCCL. Returns false if the options are not valid.
 inline bool set_nccl(const annulus_simulator_nccl_options& options) {
   const auto set = reinterpret_cast<int (*)(const annulus_simulator_nccl_options*)>(
       simulated_nccl_symbol("annulusSimulatorNcclSetOptions"));
   return set != nullptr && set(&options) == 0;
 }
 
-// As annulusSimulatorNcclCut. False: there is no such connection.
+// Calls annulusSimulatorNcclCut. Returns false if there is no such connection.
 inline bool cut_nccl(int rank, int peer) {
   const auto cut =
       reinterpret_cast<int (*)(int, int)>(simulated_nccl_symbol("annulusSimulatorNcclCut"));

@@ -10,7 +10,7 @@
 
 namespace annulus::test {
 
-// NVRTC, or null where it is missing; the test then passes with a message.
+// NVRTC, or null if it is missing. Without NVRTC the test passes with a message.
 inline std::shared_ptr<const abi::NvrtcLibrary> nvrtc() {
   auto library = std::make_shared<abi::NvrtcLibrary>(
       abi::find_nvrtc(abi::default_search(base::read_environment())));

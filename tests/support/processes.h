@@ -5,7 +5,7 @@
 
 namespace annulus::test {
 
-// Runs body() in a process of its own, which then ends with 0. Returns its id, or -1.
+// Runs body() in a child process, which then exits with 0. Returns the child's id, or -1.
 template <typename Body>
 pid_t start(Body body) {
   const pid_t child = fork();

@@ -17,7 +17,7 @@
 namespace annulus::test {
 namespace {
 
-constexpr std::uint16_t kNan = 0x7fff;  // in fp16 and in bf16
+constexpr std::uint16_t kNan = 0x7fff;  // a NaN in fp16 and in bf16
 
 std::int64_t pick(base::Random& random, std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(high - low + 1)));
@@ -36,7 +36,7 @@ std::int64_t random_length(base::Random& random, std::int64_t most) {
   }
 }
 
-// A layout with any block sizes and any kept blocks. Some rows have none.
+// A layout with random block sizes and random kept blocks. Some rows keep no blocks.
 std::shared_ptr<const BlockLayout> random_layout(base::Random& random, std::int64_t seq_q,
                                                  std::int64_t seq_k, std::int64_t heads) {
   static constexpr std::array<std::int64_t, 10> kSizes = {4, 8, 16, 24, 32, 48, 64, 96, 128, 256};
@@ -70,7 +70,7 @@ std::vector<std::int64_t> random_positions(base::Random& random, std::int64_t mo
 struct PatternMaker {
   base::Random& random;
   std::int64_t seq_q, seq_k, heads;
-  bool has_blocks = false;  // one layout per expression is what kernels take
+  bool has_blocks = false;  // kernels accept one layout per expression
 
   Pattern leaf() {
     const std::int64_t most = std::max<std::int64_t>(seq_k, 1);
@@ -119,8 +119,8 @@ struct PatternMaker {
     }
   }
 
-  // Leaves that were added later are made of the two numbers that are drawn for a window, so that
-  // everything else that a seed gives stays as it was.
+  // Leaves that were added later are made from the two numbers that are drawn for a window. So a
+  // seed still gives the same problem in all other respects.
   Pattern window_or_newer(std::int64_t a, std::int64_t b, std::int64_t most) const {
     switch ((3 * a + b + 4) % 12) {
       case 0:
@@ -194,7 +194,8 @@ HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads
                        Order order, Dtype dtype) {
   HostTensor tensor;
   tensor.dtype = dtype;
-  const std::int64_t unit = dtype == Dtype::kFloat8E4M3 ? 16 : 8;  // of strides
+  // All strides are multiples of this.
+  const std::int64_t unit = dtype == Dtype::kFloat8E4M3 ? 16 : 8;
   tensor.batch = batch;
   tensor.rows = rows;
   tensor.heads = heads;
@@ -284,8 +285,8 @@ std::string text_of(const Problem& problem) {
 
 namespace {
 
-// Makes NaN of what lies in front of the first and behind the last key that any row sees, as the
-// unused rest of a static cache may hold.
+// Replaces the keys before the first and after the last key that any row sees by NaN. The unused
+// rest of a static cache may hold NaN too.
 void spoil_unseen(Case& c) {
   const pattern::Interval keys =
       attention::visible_keys(c.problem, attention::placement_of(c.problem));
@@ -301,7 +302,7 @@ void spoil_unseen(Case& c) {
   }
 }
 
-// The same for the scales of blocks of rows.
+// Replaces the scales of blocks of such rows by NaN.
 void spoil_unseen(const Case& c, std::int64_t block, std::vector<float>& scales) {
   if (block == 0) return;
   const pattern::Interval keys =
@@ -338,7 +339,7 @@ Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
     made.scale_q = scales(problem.heads, problem.seq_q, blocks.q);
     made.scale_k = scales(problem.kv_heads, problem.seq_k, blocks.k);
     made.scale_v = scales(problem.kv_heads, problem.seq_k, blocks.v);
-    // Smaller scales keep scores about as large as without scales.
+    // Smaller scales keep the scores about as large as without scales.
     for (float& scale : made.scale_q) scale *= 0.1f;
     for (float& scale : made.scale_k) scale *= 0.1f;
     spoil_unseen(made, blocks.k, made.scale_k);

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_SUPPORT_RANDOM_PROBLEM_H_
 #define ANNULUS_TESTS_SUPPORT_RANDOM_PROBLEM_H_
 
-// Random attention problems with their operands in host memory: every feature, odd sizes, all
-// memory orders. The same (seed, index) is the same problem everywhere.
+// Random attention problems with operands in host memory. They have every feature, odd sizes and
+// all memory orders. The same (seed, index) gives the same problem on every machine.
 
 #include <cstdint>
 #include <string>
@@ -14,11 +14,11 @@
 
 namespace annulus::test {
 
-// A strided [B, S, H, D] tensor of 16-bit elements, or of 8-bit ones, two to each of `bits`.
-// Elements between the rows hold a NaN, which shows in the answer of a kernel that reads them.
+// A strided [B, S, H, D] tensor of 16-bit elements, or of 8-bit elements with two in each element
+// of `bits`. The gaps between rows hold NaN, which shows in the answer of a kernel that reads them.
 struct HostTensor {
   std::vector<std::uint16_t> bits;
-  Dtype dtype = Dtype::kBfloat16;  // matters where it is e4m3
+  Dtype dtype = Dtype::kBfloat16;  // only e4m3 changes the layout
   Strides strides;
   std::int64_t batch = 0, rows = 0, heads = 0, dim = 0;
 
@@ -40,8 +40,8 @@ struct Case {
   HostTensor q, k, v;
   HostTensor o;                                  // filled with NaN
   HostState state_in;                            // with carry_in
-  std::vector<float> scale_q, scale_k, scale_v;  // with e4m3; empty: none given
-  std::string text;                              // one line that names everything
+  std::vector<float> scale_q, scale_k, scale_v;  // with e4m3; empty if none were given
+  std::string text;                              // one line that describes the whole case
 
   HostInputs inputs() const;
 };
@@ -49,27 +49,26 @@ struct Case {
 enum class Order { kBshd, kBhsd, kPadded };
 HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t dim,
                        Order order, Dtype dtype = Dtype::kBfloat16);
-// Fills the tensor with standard normal values times `size`, in the dtype.
+// Fills the tensor with standard normal values multiplied by `size`, in the dtype.
 void fill_normal(HostTensor& tensor, Dtype dtype, base::Random& random, float size = 1.0f);
 
 struct CaseLimits {
   std::int64_t max_length = 260;
   std::int64_t max_heads = 4;
-  bool float8 = false;  // e4m3 with scales, else 16-bit dtypes
+  bool float8 = false;  // true: e4m3 with scales; false: 16-bit dtypes
 };
 Pattern random_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_k,
                        std::int64_t heads, int depth);
-// Adds alibi, bias, sink_logit and an expression to the score, each sometimes.
+// Adds alibi, bias, sink_logit and an expression to the score, each with some probability.
 Score random_score(base::Random& random, Score score, std::int64_t heads);
 Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits = {});
-// The problem of random_case() alone, for tests that read no operands: these take nearly all the
-// time.
+// Only the problem of random_case(), for tests that read no operands. Making operands takes nearly
+// all the time of random_case().
 Problem random_problem(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits = {});
-// One line that names everything of a problem.
+// One line that describes the whole problem.
 std::string text_of(const Problem& problem);
-// Makes operands and text for a problem that is already chosen. Keys and values are NaN in front of
-// the first and behind the last key that any row sees, since nothing reads them. e4m3 has scales
-// from 2^-6 to 2^6.
+// Makes operands and text for a given problem. Keys and values before the first and after the last
+// key that any row sees are NaN, because nothing reads them. e4m3 has scales from 2^-6 to 2^6.
 Case make_case(const Problem& problem, std::uint64_t seed, Order order = Order::kBshd);
 
 }  // namespace annulus::test

@@ -33,7 +33,7 @@ std::string without_comments(const std::string& text) {
   return out;
 }
 
-// The template `file` and all that it includes, directly or not.
+// The template `file` and all files that it includes directly or indirectly.
 std::map<std::string, std::string> included_from(const std::string& file) {
   static const std::regex kInclude("(^|\n)[ \t]*#[ \t]*include[ \t]+\"([^\"]+)\"");
   const std::shared_ptr<const jit::TemplateSet> all = jit::TemplateSet::embedded();
@@ -53,8 +53,8 @@ std::map<std::string, std::string> included_from(const std::string& file) {
   return found;
 }
 
-// "168 0 0 0 1024": registers, bytes of spill stores and loads, of local and of static shared
-// memory. Empty if the compiler had something more to say.
+// "168 0 0 0 1024": registers, and bytes of spill stores, spill loads, local memory and static
+// shared memory. Empty if the compiler printed anything else.
 std::string to_line(const jit::ResourceUsage& usage) {
   if (!usage.known || !usage.notes.empty()) return "";
   return fmt::format("{} {} {} {} {}", usage.registers, usage.spill_store_bytes,

@@ -2,15 +2,14 @@
 #define ANNULUS_TESTS_SUPPORT_RECORDED_USAGES_H_
 
 // The registers and the memory of kernels, as NVRTC and ptxas report them. A committed file keeps
-// them for kernels that have been compiled, because NVRTC needs minutes for all that ships.
+// them for compiled kernels, because NVRTC needs minutes for all kernels that ship.
 //
-// A kernel is found in the file by the digest of its specialised source, the templates that this
-// source includes (without their comments), the compiler's options and NVRTC's identity. So a
-// kernel is compiled again if any of these changes, and the file need not be trusted for anything
-// else.
+// The file finds a kernel by a digest of its specialised source, the templates that this source
+// includes (without their comments), the compiler's options and NVRTC's identity. So a kernel is
+// compiled again if any of these changes.
 //
 // After a change of kernels the test fails until their record is renewed:
-//   build/tests/test_NAME --record yes      compiles all that is not in the file and rewrites it
+//   build/tests/test_NAME --record yes      compiles the kernels that the file lacks and rewrites it
 
 #include <map>
 #include <memory>
@@ -37,13 +36,13 @@ class RecordedUsages {
   // The usage of a kernel, from the file or by compiling it. Any thread may call it.
   jit::ResourceUsage of(jit::KernelSpec spec);
 
-  // Fails the running test case if kernels were compiled that the file should have. With --record
-  // it writes the file instead: the kernels of this process, and the lines of other versions of
-  // NVRTC.
+  // Fails the running test case if kernels were compiled because the file lacks them. With --record
+  // it writes the file instead, with the kernels of this process and the lines of other NVRTC
+  // versions.
   void finish();
 
  private:
-  // A compiler that has the template `file` and what it includes, and no other templates.
+  // A compiler that has only the template `file` and the files that it includes.
   const jit::Compiler& compiler_for(const std::string& file);
 
   const std::string file_;
@@ -51,7 +50,7 @@ class RecordedUsages {
   std::string identity_;
   bool knows_nvrtc_ = false;
   std::map<std::string, std::map<std::string, std::string>> recorded_;  // NVRTC, digest, usage
-  jit::DiskCache disk_;  // serves the next run while somebody works on a kernel
+  jit::DiskCache disk_;  // keeps compiled kernels for the next run, while a kernel is being changed
 
   std::mutex mutex_;  // guards the members below
   std::map<std::string, std::unique_ptr<const jit::Compiler>> compilers_;  // by template

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SUPPORT_REFUSED_TEXT_H_
 #define ANNULUS_TESTS_SUPPORT_REFUSED_TEXT_H_
 
-// Checks of texts that a parser must refuse, and of the place that it names.
+// Checks of texts that a parser must reject, and of the place that its error names.
 
 #include <doctest/doctest.h>
 

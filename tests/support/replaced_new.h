@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SUPPORT_REPLACED_NEW_H_
 #define ANNULUS_SUPPORT_REPLACED_NEW_H_
 
-// Replaces operator new in a program that includes this file in one of its own, by one that fails
-// as failing_new.h says.
+// Replaces operator new in a program that includes this file in one of its files. The replacement
+// fails as described in failing_new.h.
 
 #include <cstddef>
 #include <cstdlib>
@@ -17,8 +17,8 @@ void* operator new(std::size_t bytes) {
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
-// The standard library's own calls the one above, but a sanitizer's does not, and its memory is not
-// for free().
+// The standard library's version calls the operator above. A sanitizer's version does not, and its
+// memory must not be passed to free().
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   try {
     return operator new(bytes);

@@ -52,7 +52,8 @@ Pattern ring_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_
       }
       return blocks(layout, OutsideLayout::kHidden);
     }
-    case 7:  // random() chooses by the whole sequence; a shard must not choose among its own blocks
+    // random() draws from the whole sequence, and a shard must not draw from its own blocks.
+    case 7:
       return causal() & (annulus::random(3, near, 16) | window(near / 4, 0));
     case 8:
       return ::annulus::heads({causal() & segment(near + 1, 2), dilated(1 + near / 16)});
@@ -61,7 +62,7 @@ Pattern ring_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_
   }
 }
 
-// The rows of a tensor of the whole problem that a shard holds, in another memory order.
+// The rows that a shard holds of a whole tensor, in another memory order.
 HostTensor take_rows(const HostTensor& whole, const std::vector<Segment>& shard, Order order) {
   std::int64_t rows = 0;
   for (const Segment& segment : shard) rows += segment.length;
@@ -97,7 +98,8 @@ Case random_ring_case(std::uint64_t seed, std::uint64_t index) {
   problem.heads = problem.kv_heads * pick(random, 1, 2);
   problem.seq_k = pick(random, 0, 300);
   problem.seq_q = random.below(3) == 0 ? pick(random, 0, 300) : problem.seq_k;
-  // There are few head dims, so that a thousand cases do not compile kernels for an hour.
+  // There are few head dims, because compiling kernels for a thousand cases would take an hour
+  // otherwise.
   problem.dim_qk = problem.dim_v = random.below(4) == 0 ? 128 : 64;
   if (random.below(10) == 0) problem.dim_qk = 192, problem.dim_v = 128;
   problem.dtype = random.below(2) == 0 ? Dtype::kFloat16 : Dtype::kBfloat16;

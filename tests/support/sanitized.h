@@ -5,8 +5,8 @@
 
 namespace annulus::test {
 
-// Whether this is compiled for a sanitizer of addresses or threads, which needs much address space
-// and ends a process that has none left.
+// Whether this is compiled with a sanitizer of addresses or threads. Such a sanitizer needs much
+// address space, and ends a process that runs out of it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #elif defined(__has_feature)
@@ -19,8 +19,8 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-// A deadline of a test, which is ten times as long under a sanitizer of addresses or threads: the
-// simulated GPU is slower there by as much.
+// A deadline of a test. It is ten times as long under a sanitizer of addresses or threads, because
+// the simulated GPU is ten times slower there.
 constexpr std::chrono::milliseconds scaled(std::chrono::milliseconds deadline) {
   return kSanitized ? 10 * deadline : deadline;
 }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SUPPORT_SIMULATOR_H_
 #define ANNULUS_SUPPORT_SIMULATOR_H_
 
-// Opens the simulator as the library does, by the shared library of the build tree. The tests of
-// the simulator itself have it linked into them instead; a process uses one of the two.
+// Opens the simulator as the library does, from the shared library in the build tree. The tests of
+// the simulator itself link it instead. A process may use only one of the two.
 
 #include <memory>
 #include <stdexcept>
@@ -19,7 +19,7 @@ inline abi::CudaLibrary open_simulator() {
   return abi::open_simulator(abi::default_search(base::read_environment()));
 }
 
-// The simulator's table, for tests that replace functions of it. The library stays loaded.
+// The simulator's table, for tests that replace some of its functions. The library stays loaded.
 inline abi::CudaTable simulator_table() { return open_simulator().table; }
 
 inline device::DriverPointer simulator_driver() {

@@ -8,9 +8,9 @@
 
 namespace annulus::test {
 
-// Calls each(i) for every i below `count`, on a thread for each of them. After all threads have
-// ended it throws what the first of them threw. An exception that left a std::thread would end the
-// process, and with it the tests that come later.
+// Calls each(i) for every i below `count`, each call on a separate thread. After all threads have
+// ended, it throws the first exception of the threads in order of i. Otherwise an exception that
+// leaves a std::thread would end the process, and with it all later tests.
 template <typename Each>
 void on_threads(std::size_t count, const Each& each) {
   std::vector<std::exception_ptr> thrown(count);
