@@ -1,4 +1,4 @@
-// Communicators: ranks of one process exchange bytes, and every wait for another rank ends.
+// Communicators: ranks of one process exchange bytes, and no wait for another rank lasts for ever.
 
 #include <doctest/doctest.h>
 
@@ -110,7 +110,7 @@ TEST_CASE("a group that the peer does not join is given up at the deadline") {
               },
               &text) == ErrorCode::kCommunication);
     CHECK(text.find("was given up") != std::string::npos);
-    on.synchronize();  // the stream is free
+    on.synchronize();  // the stream is no longer blocked
     ++seen;
   });
   CHECK(seen == 1);
@@ -132,7 +132,7 @@ TEST_CASE("a communicator that is given up frees its stream") {
     on.synchronize();
     int got = 0;
     on.copy_to_host(&got, received.to, 4);
-    CHECK(got == -1);  // poison
+    CHECK(got == -1);  // the poison of a communicator that was given up
     ++seen;
   });
   CHECK(seen == 1);
@@ -256,7 +256,7 @@ TEST_CASE("ranks that have met open a communicator, and what fails on one is tol
   CHECK(good == 2333);
 }
 
-// NCCL that is slow on one of two ranks: its initialisation is under way until the other has left.
+// NCCL that is slow on one of two ranks: its initialisation lasts until the other rank has left.
 std::atomic<bool> peer_has_left = false;
 const abi::NcclTable* simulated_nccl = nullptr;
 

@@ -1,5 +1,5 @@
-// Communicators of ranks that have met: whoever does not come is named by all others, in time, also
-// where only the devices wait for it.
+// Communicators of ranks that have met. If a rank does not arrive, all others name it in time, even
+// if only their devices wait for it.
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 using test::comes_true;
 using Clock = std::chrono::steady_clock;
 
-// A message to each other rank and one from it.
+// A message to each other rank, and one message from each.
 class Neighbours {
  public:
   Neighbours(const Communicator& rank, const Device& device)
@@ -123,10 +123,11 @@ TEST_CASE("a rank whose messages do not come is named by all, and the streams go
       const std::int64_t good = neighbours.exchange();
       CHECK(rank.wait(good) == RunState::kGood);
       ranks.all_gather({}, 5s);
-      if (ranks.rank() == 2) {  // it is alive, and late
+      if (ranks.rank() == 2) {  // it is alive but late
         CHECK(comes_true([&] { return named == 3; }));
         if (watched) {
-          CHECK(comes_true([&] { return !rank.usable(); }));  // it was told
+          // It received the notice of the failure.
+          CHECK(comes_true([&] { return !rank.usable(); }));
           CHECK(rank.blamed() == std::vector<int>{2});
         }
         return;
@@ -187,7 +188,7 @@ TEST_CASE("a run that cannot be queued is a failure of its rank, of which all ot
     const Communicator rank = Communicator::open(device, ranks, {.deadline = 60s});
     const Neighbours neighbours(rank, device);
     CHECK(rank.wait(neighbours.exchange()) == RunState::kGood);
-    // A run that is asked for after the failure is refused and has no number.
+    // A run that is requested after the failure is refused, and has no number.
     if (ranks.rank() == 1) neighbours.exchange();
     ranks.all_gather({}, 5s);
     const Clock::time_point begin = Clock::now();

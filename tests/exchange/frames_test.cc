@@ -1,4 +1,4 @@
-// What ranks send each other, and how they name where they meet, as bytes in memory.
+// The messages between ranks, and the names of their meeting places, as bytes in memory.
 
 #include "exchange/frames.h"
 
@@ -118,7 +118,7 @@ TEST_CASE("what is no frame, or too large, breaks the stream for good") {
     return none && broken && !reader.next();
   };
   CHECK(breaks(0, 0));  // the magic
-  CHECK(breaks(4, 0));  // a kind that is none
+  CHECK(breaks(4, 0));  // a kind that does not exist
   CHECK(breaks(4, 13));
   CHECK(breaks(4, 8));          // a position of 100 bytes
   CHECK(breaks(18, 2));         // 131172 bytes

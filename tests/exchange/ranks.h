@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_EXCHANGE_RANKS_H_
 #define ANNULUS_TESTS_EXCHANGE_RANKS_H_
 
-// Ranks of this process for tests, each on a thread and a device of its own.
+// Ranks of this process for tests. Each rank has a separate thread and a separate device.
 
 #include <barrier>
 #include <chrono>
@@ -22,7 +22,8 @@ namespace annulus::test {
 
 inline Device rank_device(int rank) { return Device::open("sim:sm_80:" + std::to_string(rank)); }
 
-// Runs body(communicator, device) for each rank and throws the first rank's error, if any had one.
+// Runs body(communicator, device) for each rank. If ranks throw errors, throws the error of the
+// lowest rank.
 inline void on_ranks(int ranks, const CommunicatorOptions& options,
                      const std::function<void(const Communicator&, const Device&)>& body) {
   const CommunicatorId id = make_communicator_id(rank_device(0));
@@ -34,7 +35,7 @@ inline void on_ranks(int ranks, const CommunicatorOptions& options,
         const Device device = rank_device(rank);
         body(Communicator::open(device, id, ranks, rank, options), device);
       } catch (...) {
-        // The others may wait for this rank for ever, so that the test hangs: say why.
+        // The others may wait for this rank for ever and hang the test, so the reason is printed.
         std::fprintf(stderr, "rank %d of %d has an error\n", rank, ranks);
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
       }
@@ -46,7 +47,7 @@ inline void on_ranks(int ranks, const CommunicatorOptions& options,
   }
 }
 
-// Runs body(rendezvous) for each rank of a meeting over an all-gather of threads.
+// Runs body(rendezvous) for each rank of a meeting over an all-gather between threads.
 inline void on_meeting(int ranks, const std::function<void(const Rendezvous&)>& body) {
   std::vector<std::vector<std::byte>> shared(static_cast<std::size_t>(ranks));
   std::barrier<> barrier(ranks);
@@ -65,7 +66,7 @@ inline void on_meeting(int ranks, const std::function<void(const Rendezvous&)>& 
   for (std::thread& thread : threads) thread.join();
 }
 
-// Whether it comes true within some seconds.
+// Whether the condition becomes true within a few seconds.
 inline bool comes_true(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + scaled(std::chrono::seconds(8));
   while (!condition()) {

@@ -1,4 +1,4 @@
-// Ranks that are left go on over the connections that they have.
+// The remaining ranks continue over their existing connections.
 
 #include <doctest/doctest.h>
 
@@ -38,7 +38,7 @@ Thrown thrown_by(const std::function<void()>& call) {
   return {};
 }
 
-// All ranks of a rendezvous hear each other, in their order.
+// Checks that all ranks of a rendezvous receive each other's bytes in the order of ranks.
 bool hear_each_other(const Rendezvous& ranks) {
   const auto all = ranks.all_gather(bytes_of(ranks.rank()), 5s);
   for (int rank = 0; rank < ranks.ranks(); ++rank) {
@@ -54,7 +54,7 @@ TEST_CASE("ranks regroup when one has gone, and again when the next has") {
     CHECK(first.members() == std::vector<int>{0, 1, 2, 3, 4});
     CHECK(hear_each_other(first));
     if (first.rank() == 2) return;
-    // Calls of the old generation in which some were ahead of others do not matter.
+    // Calls of the old generation that only some ranks have made do not matter.
     for (int call = 0; call < first.rank(); ++call) static_cast<void>(first.gather({}, 1ms));
     first.post({1, 7, 7});
     const Rendezvous second = first.regroup();
@@ -68,7 +68,7 @@ TEST_CASE("ranks regroup when one has gone, and again when the next has") {
     CHECK(again.code == ErrorCode::kCommunication);
     CHECK(again.text.find("continued as generation 2") != std::string::npos);
     CHECK(thrown_by([&] { first.regroup(); }).code == ErrorCode::kCommunication);
-    if (first.rank() == 0) return;  // whoever served may go
+    if (first.rank() == 0) return;  // the rank that served the meeting may leave
     const Rendezvous third = second.regroup();
     CHECK(third.generation() == 3);
     CHECK(third.members() == std::vector<int>{1, 3, 4});
@@ -89,13 +89,13 @@ TEST_CASE("a rank that is left out learns that the others go on without it") {
       out += thrown.text.find("leaves this rank out and continues without it") != std::string::npos;
       return;
     }
-    // Rank 3 is there and says nothing: one of them says that it is late, the others wait for it.
+    // Rank 3 is alive and silent. One rank reports it as late, and the others wait for it.
     RegroupOptions options;
     options.deadline = 2s;
     if (first.rank() == 1) options.without = {3};
     const Clock::time_point begin = Clock::now();
     const Rendezvous second = first.regroup(options);
-    CHECK(Clock::now() - begin < 1s);  // nobody waited for half of the deadline
+    CHECK(Clock::now() - begin < 1s);  // no rank waited for half of the deadline
     CHECK(second.members() == std::vector<int>{0, 1, 2});
     CHECK(hear_each_other(second));
     done += 1;
@@ -108,14 +108,14 @@ TEST_CASE("who leaves one of the others out keeps them from nothing where they l
   std::atomic<int> done = 0, out = 0;
   test::on_meeting(4, [&](const Rendezvous& first) {
     CHECK(hear_each_other(first));
-    if (first.rank() == 3) {  // it was stopped, say, and takes rank 0 for the one that is late
+    if (first.rank() == 3) {  // it was stopped, for example, and takes rank 0 for the late rank
       const Thrown thrown = thrown_by([&] { first.regroup({.without = {0}, .deadline = 5s}); });
       CHECK(thrown.code == ErrorCode::kCommunication);
       out += thrown.text.find("leaves this rank out and continues without it") != std::string::npos;
       CHECK(comes_true([&] { return done == 3; }));
       return;
     }
-    CHECK(comes_true([&] { return first.states()[2].gone; }));  // its list has come
+    CHECK(comes_true([&] { return first.states()[2].gone; }));  // its list has arrived
     const Rendezvous second = first.regroup({.without = {3}, .deadline = 5s});
     CHECK(second.members() == std::vector<int>{0, 1, 2});
     CHECK(hear_each_other(second));
@@ -171,7 +171,7 @@ TEST_CASE("ranks that do not come to regroup are left out at half of the deadlin
     }
     const Clock::time_point begin = Clock::now();
     const Rendezvous second = first.regroup({.without = {}, .deadline = 600ms});
-    CHECK(Clock::now() - begin >= 200ms);  // the others may have begun before
+    CHECK(Clock::now() - begin >= 200ms);  // the others may have begun earlier
     CHECK(second.members() == std::vector<int>{1, 2});
     CHECK(hear_each_other(second));
     done += 1;
@@ -179,7 +179,7 @@ TEST_CASE("ranks that do not come to regroup are left out at half of the deadlin
   CHECK(done == 2);
 }
 
-// The ranks of one part of a ring of six that was cut, which have lost the others.
+// The ranks of one part of a ring of six. The ring was cut, so they have lost the others.
 TEST_CASE("of two parts of a ring at most one goes on, unless the caller lets both") {
   struct Case {
     std::vector<int> part;
@@ -212,11 +212,11 @@ TEST_CASE("of two parts of a ring at most one goes on, unless the caller lets bo
         CHECK(thrown.text.find(" of 6 ranks are left, and more than half have to be, or half with "
                                "rank 0") != std::string::npos);
       }
-      done += 1;  // who ends is gone for the others
+      done += 1;  // a rank that ends counts as gone for the others
       CHECK(comes_true([&] { return done == static_cast<int>(one.part.size()); }));
     });
   }
-  CHECK(digests.size() == 4);  // of {0, 1, 2} the same one twice
+  CHECK(digests.size() == 4);  // {0, 1, 2} has the same digest twice
 }
 
 TEST_CASE("too few ranks, ranks that are none and deadlines that are none are refused") {

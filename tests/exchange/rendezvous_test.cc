@@ -1,5 +1,5 @@
-// Ranks find each other, whoever else comes, and tell each other what they have to; whatever dies,
-// everybody returns in time and says who it was. Ranks are threads and processes.
+// Ranks find each other even if strangers connect, and exchange their bytes. Whatever process dies,
+// every other rank returns in time and names it. Ranks are threads and processes.
 
 #include "annulus/communicator.h"
 
@@ -38,7 +38,7 @@ using Clock = std::chrono::steady_clock;
 using Bytes = std::vector<std::byte>;
 using Millis = std::chrono::milliseconds;
 
-// By when whatever is bounded has ended, with deadlines of up to a second, on a busy machine too.
+// Every bounded call has ended by then, with deadlines of up to a second, even on a busy machine.
 constexpr Millis kSoon = 4s;
 constexpr char kToken[] = "a session of this test";
 
@@ -50,7 +50,7 @@ std::string text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// What a call threw: its code, 0 for nothing, and its text.
+// The result of a call that may throw: the code, or 0, and the text.
 struct Outcome {
   int code = 0;
   std::string text;
@@ -98,7 +98,7 @@ RendezvousOptions options_of(const std::string& address, int rank, int ranks,
           .deadline = deadline};
 }
 
-// Runs call(rank) for each of the ranks at once and tells what each threw.
+// Runs call(rank) for all ranks at once, and returns what each threw.
 std::vector<Outcome> on_threads(int ranks, const std::function<void(int)>& call) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
@@ -110,7 +110,7 @@ std::vector<Outcome> on_threads(int ranks, const std::function<void(int)>& call)
   return outcomes;
 }
 
-// An all-gather as an engine would have one.
+// An all-gather between threads, in place of an engine's.
 class ThreadGather {
  public:
   explicit ThreadGather(int ranks) : all_(static_cast<std::size_t>(ranks)), barrier_(ranks) {}
@@ -127,7 +127,7 @@ class ThreadGather {
   std::barrier<> barrier_;
 };
 
-// --- What a program that is no rank does, or a rank that does not keep to the protocol.
+// --- Connections of programs that are not ranks, or of ranks that violate the protocol.
 
 exchange::Socket connected(const exchange::Endpoint& endpoint) {
   std::string problem;
@@ -161,7 +161,7 @@ exchange::Hello hello_of(int rank, int ranks) {
           .endpoint = {"127.0.0.1", 1}};
 }
 
-// A rank by hand.
+// A rank whose frames the test sends and reads itself.
 class HandRank {
  public:
   HandRank(const exchange::Endpoint& endpoint, const exchange::Hello& hello)
@@ -172,7 +172,7 @@ class HandRank {
     link_.put(std::move(bytes));
     exchange::flush_all({&link_, 1}, Clock::now() + 2s);
   }
-  // The next frame of that kind; nothing where the connection ends before.
+  // The next frame of that kind. Nothing if the connection ends first.
   std::optional<exchange::Frame> await(exchange::FrameKind kind) {
     while (link_.is_open()) {
       while (auto frame = link_.in().next()) {
@@ -185,7 +185,7 @@ class HandRank {
     }
     return std::nullopt;
   }
-  // Meets rank 0, of two ranks.
+  // Meets rank 0 in a world of two ranks.
   bool meet() {
     if (!await(exchange::FrameKind::kRoster)) return false;
     send(exchange::encode(exchange::FrameKind::kReady, 0, {}));
@@ -199,7 +199,7 @@ class HandRank {
 
 // --- Processes.
 
-// Runs body() in a process of its own that ends with what it returns.
+// Runs body() in a child process, which exits with the result of body().
 pid_t start(const std::function<int()>& body) {
   std::cout.flush();
   const pid_t child = fork();
@@ -215,7 +215,7 @@ pid_t start(const std::function<int()>& body) {
   }
   return child;
 }
-// What it ended with, or -1 for a signal.
+// The exit code of the child, or -1 if a signal ended it.
 int end_of(pid_t child) {
   int status = 0;
   if (waitpid(child, &status, 0) != child) return -2;
@@ -300,7 +300,7 @@ TEST_CASE("ranks that do not come are named by those that came, in time") {
   const Outcome alone = outcome_of([&] { Rendezvous::meet(options_of(address, 1, 4, 100ms)); });
   CHECK(alone.says(ErrorCode::kCommunication, "rank 1 of 4 has not reached rank 0 within 100 ms"));
   CHECK(alone.took < kSoon);
-#ifndef __SANITIZE_THREAD__  // which does not know the threads that the C library starts
+#ifndef __SANITIZE_THREAD__  // it does not support threads that the C library starts
   const Outcome unnamed =
       outcome_of([&] { Rendezvous::meet(options_of("tcp:no-such-host.invalid:9", 1, 4, 200ms)); });
   CHECK(unnamed.code == static_cast<int>(ErrorCode::kCommunication));
@@ -339,7 +339,7 @@ TEST_CASE("strangers keep nobody waiting and are dropped") {
   ranks.join();
   for (const Outcome& outcome : outcomes) {
     CHECK(outcome.text == "");
-    CHECK(outcome.took < kSoon);  // a second for each would be longer
+    CHECK(outcome.took < kSoon);  // a second for each candidate would be longer
   }
 }
 
@@ -382,7 +382,7 @@ TEST_CASE("who waits for the last ranks to connect names these, not rank 0") {
                          "rank 1 of 3 has not reached all others within 700 ms"));
 }
 
-// Leaves this process so many descriptors to open.
+// Limits the descriptors that this process can still open to `count`.
 void leave_descriptors(std::int64_t count) {
   const std::filesystem::directory_iterator open("/proc/self/fd"), end;
   const auto most = static_cast<rlim_t>(std::distance(open, end) - 1 + count);
@@ -445,7 +445,7 @@ TEST_CASE("a port that is taken is named") {
   CHECK(outcome_of([&] {
           Rendezvous::meet(options_of("tcp:" + at.text(), 0, 2, 1s));
         }).says(ErrorCode::kCommunication, "cannot listen on " + at.text() + ": Address already"));
-  // Whoever listens there is not rank 0.
+  // The program that listens there is not rank 0.
   CHECK(outcome_of([&] {
           Rendezvous::meet(options_of("tcp:" + at.text(), 1, 2, 200ms));
         }).says(ErrorCode::kCommunication, "does not answer as rank 0 would"));
@@ -453,7 +453,7 @@ TEST_CASE("a port that is taken is named") {
 
 TEST_CASE("ranks that differ all learn it at once") {
   struct Case {
-    std::vector<std::pair<int, int>> ranks;  // number and world of each
+    std::vector<std::pair<int, int>> ranks;  // rank and number of ranks, for each
     std::string says;
   };
   const Case cases[] = {
@@ -561,7 +561,7 @@ TEST_CASE("a file that cannot be trusted or is no longer good is waited over, th
     CHECK(outcome.says(one.code, one.says));
     CHECK(outcome.took < kSoon);
   }
-  // What is there does not keep rank 0 from writing its own, which nobody else can read.
+  // An existing file does not keep rank 0 from writing its own file, which only its user can read.
   for (const Case& one : cases) {
     unlink(path.c_str());
     one.make();
@@ -595,7 +595,7 @@ TEST_CASE("a file of another meeting whose port is in use again is waited over")
       Rendezvous::meet(options_of("file:" + path, 0, 2));
       return;
     }
-    // A copy of rank 0's file with another nonce.
+    // A copy of rank 0's file, with another nonce.
     std::ifstream file;
     std::string text;
     while (text.find("end\n") == std::string::npos) {
@@ -678,7 +678,7 @@ TEST_CASE("a rank that is late is named, and may come afterwards") {
     const Rendezvous all = Rendezvous::meet(options_of(address, rank, 3));
     if (rank == 2) {
       while (!named) std::this_thread::sleep_for(1ms);
-      // It is a call behind, which the others have waited for.
+      // Rank 2 is one call late, and the others have already waited for that call.
       CHECK(text_of(all.all_gather(bytes_of("2"), 1s)[0]) == "first of 0");
     } else {
       const auto late = outcome_of([&] {
@@ -731,7 +731,7 @@ TEST_CASE("the last position that a rank posts arrives") {
     while (!there && Clock::now() < end) {
       const auto states = all.states();
       there = std::ranges::all_of(states, [&](const RankState& state) {
-        // Never half of one and half of another.
+        // A state never mixes two posts.
         CHECK((!state.posted || (state.position.run == -state.position.round &&
                                  state.position.generation == state.rank)));
         return state.posted && state.position.run == kPosts;
@@ -753,7 +753,7 @@ TEST_CASE("a rank that floods or says what does not belong there is dropped") {
     ahead.insert(ahead.end(), one.begin(), one.end());
   }
   Bytes huge = gather(1);
-  huge[18] = std::byte{2};  // says 128 KiB more
+  huge[18] = std::byte{2};  // declares 128 KiB more
   const auto list = [](exchange::FrameKind kind, std::uint64_t number, std::vector<int> ranks) {
     return exchange::encode(kind, number, exchange::encode_list(ranks));
   };
@@ -811,7 +811,7 @@ TEST_CASE("a rank that speaks of the next generation without the others is belie
   struct Case {
     exchange::FrameKind kind;
     std::vector<int> list;
-    std::vector<int> members;  // that rank 0 goes on with; none: it cannot
+    std::vector<int> members;  // the ranks with which rank 0 continues; empty: it cannot continue
   };
   const Case cases[] = {
       {exchange::FrameKind::kGeneration, {0, 1}, {0, 1}},
@@ -841,7 +841,7 @@ TEST_CASE("a rank that speaks of the next generation without the others is belie
         const Rendezvous next = all.regroup({.without = {}, .deadline = 2s});
         members = next.members();
         CHECK(next.generation() == 2);
-        // Where it says nothing more, it is late.
+        // If the hostile rank sends nothing more, it is late.
         const Gathered got = next.gather({}, 50ms);
         CHECK(got.late.size() == next.members().size() - 1);
       });

@@ -1,4 +1,5 @@
-// Who goes on where ranks have gone, and whose fault it is that messages do not come.
+// The choice of the ranks that continue after ranks have gone, and of the rank to blame if messages
+// do not arrive.
 
 #include "exchange/survivors.h"
 
@@ -38,7 +39,7 @@ TEST_CASE("ranks that miss the same one agree, and who is left out learns it") {
   two.heard(0, std::vector<int>{0, 1});
   CHECK(two.left_out_by() == 0);
   const std::vector<int> without = {0};
-  Survivors other(2, 3, without);  // it leaves rank 0 out itself
+  Survivors other(2, 3, without);  // it leaves out rank 0 too
   other.heard(0, std::vector<int>{0, 1});
   CHECK(!other.left_out_by());
   other.leave_out_silent();
@@ -58,8 +59,8 @@ TEST_CASE("who has decided is followed, even where one of those has gone since")
   CHECK(two.members() == std::vector<int>{0, 1, 2});
 }
 
-// Ranks that say things to each other over channels that keep an order, and die at any moment, with
-// all, some or none of what they said last on its way.
+// Ranks that send messages to each other over channels that keep the order. A rank may die at any
+// moment. Then all, some or none of its last messages are delivered.
 struct World {
   struct Said {
     bool decided = false;
@@ -69,7 +70,7 @@ struct World {
     std::optional<Survivors> survivors;
     bool alive = true, decided = false;
     std::map<int, std::deque<Said>> inbox;  // by sender
-    std::set<int> ended;                    // senders that will send no more
+    std::set<int> ended;                    // senders that will send nothing more
   };
   std::vector<Node> nodes;
   base::Random random;
@@ -91,7 +92,7 @@ struct World {
     at(rank).alive = false;
     for (int to = 0; to < size(); ++to) at(to).ended.insert(rank);
   }
-  // What a rank does when it has something to do; it may die in the middle of saying it.
+  // Performs the next action of a rank. With `dies`, it dies while it sends.
   void act(int rank, bool dies) {
     Node& node = at(rank);
     if (!node.alive || node.decided) return;
@@ -196,7 +197,7 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   CHECK(notice.text == "rank 2 of 3 has gone before the end of round 2 of run 7");
   CHECK(gone_before(gone, at) == std::vector<int>{2});
 
-  // A rank that had passed the place when it ended is nobody's problem.
+  // A rank that had passed the place before it ended is not to blame.
   const std::vector<RankState> ended = {state(1, 8, -1, true), state(2, 7, 2)};
   CHECK(gone_before(ended, at).empty());
   notice = blame(ended, 3, at, waited);
@@ -204,7 +205,7 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   CHECK(notice.text ==
         "all ranks have reached round 2 of run 7, whose messages have not ended within 300 ms");
 
-  // All have come, and one says nothing any more.
+  // All ranks have arrived, and one is silent since.
   std::vector<RankState> come = {state(1, 7, 2), state(2, 7, 2)};
   come[0].silent = milliseconds(280);
   come[1].silent = milliseconds(40);
@@ -215,7 +216,7 @@ TEST_CASE("who has gone is blamed before who is late, and of those who are late 
   come[0].silent = milliseconds(140);
   CHECK(blame(come, 3, at, waited).ranks.empty());
 
-  // Two are at one place, where one of them waits for the other.
+  // Two ranks are at the same place, and one of them waits for the other.
   std::vector<RankState> stuck = {state(1, 7, 1), state(2, 7, 1), state(3, 7, 2)};
   CHECK(blame(stuck, 4, at, waited).ranks == std::vector<int>{1, 2});
   stuck[1].silent = milliseconds(290);

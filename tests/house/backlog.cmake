@@ -1,12 +1,12 @@
-# docs/gpu-backlog.md says what each outcome on a GPU means: each micro test and each question has a
-# row in its table there, no row is about another one, and what a row calls "`name` in `file`" is
-# in that file.
+# docs/gpu-backlog.md describes the meaning of each outcome on a GPU. This test checks that each
+# micro test and each question has a row in its table there, that no row is about anything else, and
+# that the names which rows call "`name` in `file`" exist in these files.
 #
 #   cmake -DROOT=repository -P backlog.cmake
 cmake_minimum_required(VERSION 3.25)
 set(errors "")
 
-# names_in(out file regex): what the parentheses of the expression match, all over the file.
+# names_in(out file regex): the matches of the parentheses of the expression in the whole file.
 function(names_in out file regex)
   file(READ ${ROOT}/${file} text)
   string(REGEX MATCHALL "${regex}" found "${text}")
@@ -23,7 +23,7 @@ names_in(questions tools/bench/gpu_question_list.cc "about\\([a-z0-9_]+, \"([a-z
 names_in(l2 tools/bench/gpu_questions.h "kL2Question = \"([a-z0-9_]+)\"")
 list(APPEND questions ${l2})
 
-# Brackets and semicolons mean something to CMake lists.
+# CMake lists would interpret brackets and semicolons.
 file(READ ${ROOT}/docs/gpu-backlog.md text)
 string(REPLACE ";" "," text "${text}")
 string(REPLACE "[" "(" text "${text}")

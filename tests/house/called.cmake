@@ -1,10 +1,10 @@
-# Every function that libannulus.so offers is called by a program outside of it: one that nobody
-# could link, or that nobody ever tried, is found here.
+# Checks that every function that libannulus.so exports is called by a program outside the library.
+# This finds functions that cannot be linked, or that no program uses.
 #
 #   cmake -DLIBRARY=libannulus.so "-DPROGRAMS=program|..." -DNM=nm -P called.cmake
 cmake_minimum_required(VERSION 3.25)
 
-# names_in(out file option pattern): the mangled names that nm shows with such a letter.
+# names_in(out file option letters): the mangled names that nm shows with one of these letters.
 function(names_in out file option letters)
   execute_process(COMMAND ${NM} -D ${option} ${file}
     OUTPUT_VARIABLE text RESULT_VARIABLE code)
@@ -22,8 +22,8 @@ function(names_in out file option letters)
 endfunction()
 
 names_in(offered ${LIBRARY} --defined-only "T")
-# What takes the inside of a handle (Impl, detail) cannot be called from outside, and a constructor
-# or destructor stands twice under the names of complete and of base objects.
+# A function that takes the inside of a handle (Impl, detail) cannot be called from outside.
+# Constructors and destructors appear twice, as complete and as base objects.
 list(FILTER offered EXCLUDE REGEX "4Impl|6detail|C2E|D2E")
 set(used "")
 string(REPLACE "|" ";" programs "${PROGRAMS}")

@@ -1,4 +1,4 @@
-# The checks themselves: a small tree that is right passes, and each wrong file is caught.
+# Tests the checks themselves: a small correct tree passes, and each wrong file is detected.
 #
 #   cmake -DWORK=scratch folder -P checks_test.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -38,7 +38,8 @@ foreach(name includes text documents engines)
   endif()
 endforeach()
 
-# wrong(check file text expected): with this file the check must fail and say why.
+# wrong(check file text expected): with this file the check must fail with a message that matches
+# `expected`.
 function(wrong name file text expected)
   set(before "")
   if(EXISTS ${WORK}/${file})
@@ -46,7 +47,7 @@ function(wrong name file text expected)
   endif()
   file(WRITE ${WORK}/${file} "${text}")
   check(${name} outcome)
-  # CMake breaks the lines of a message where the length of a path tells.
+  # CMake breaks the lines of a message at places that depend on the length of a path.
   string(REGEX REPLACE "[ \n]+" " " outcome "${outcome}")
   if(outcome MATCHES "^0\\|" OR NOT outcome MATCHES "${expected}")
     message(FATAL_ERROR "${name} must refuse ${file} with '${expected}': ${outcome}")
@@ -98,7 +99,7 @@ wrong(documents docs/w.md "```\na[0]\n```\n| [x](../README.md) | [y] |\n| [z](go
 wrong(documents docs/w.md "<!-- file: docs/examples/e.cc -->\n```cpp\nint main() { return 1\; }\n```\n" "differs")
 wrong(documents include/annulus/w.h "#include <vector>\n" "does not name annulus/w.h")
 
-# The gates. Each rule of prose finds its bad sentence alone, and none of the good ones.
+# The gates. Each rule of prose finds only its bad sentence, and none of the good ones.
 find_program(PYTHON python3)
 find_program(SIZE size)
 if(NOT PYTHON)
@@ -166,7 +167,7 @@ file(REMOVE ${WORK}/src/base/w.cc)
 wrong(gates docs/w.md "```\nbehind\n```\n| a `behind` | it is behind |\n" "prose/behind/documents is 1, and its gate is 0")
 wrong(gates tests/base/w.cmake "set(x \"# behind\")\n# It is behind.\n" "prose/behind/comments is 1, and its gate is 0")
 
-# .text is compared with a gate of the same build alone.
+# .text is compared only with a gate of the same build.
 if(SIZE)
   file(WRITE ${WORK}/build/generated/gates_build.txt "this\n${CMAKE_COMMAND}\n")
   check(gates outcome)
@@ -176,7 +177,8 @@ if(SIZE)
   wrong(gates tests/house/gates.txt "${numbers}text_bytes/this 1000\n" "text_bytes/this is [0-9]+, and its gate is 1000")
 endif()
 
-# --lower lowers what is too high, keeps comments and reasons of the rest, and raises nothing.
+# --lower lowers the gates that are too high, keeps all other comments and reasons, and raises no
+# gate.
 file(WRITE ${WORK}/tests/house/gates.txt "# Numbers\nheaders 5 a reason\nfunctions 1\nnot_fuzzed 0 another\n")
 check(gates outcome --lower)
 file(READ ${WORK}/tests/house/gates.txt text)

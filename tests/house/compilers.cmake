@@ -1,5 +1,5 @@
-# A compiler that is too old is refused when the tree is configured, by a message that names it and
-# those that will do; others are not.
+# A compiler that is too old is rejected at configuration, with a message that names it and the
+# accepted ones. Other compilers are accepted.
 #
 #   cmake -DROOT=<tree> -P compilers.cmake
 

@@ -1,9 +1,11 @@
-# Documents agree with the tree: links lead somewhere, and code that a document shows is a file
-# that is compiled. docs/README.md lists every document, docs/headers.md every public header.
+# Checks that documents agree with the tree: links lead to existing files, and code in a document is
+# a file that is compiled. docs/README.md must list every document, and docs/headers.md every public
+# header.
 #
 #   cmake -DROOT=repository -P documents.cmake
 #
-# A document shows a file by a comment line before the code block:  <!-- file: docs/examples/x.cc -->
+# A document shows a file with a comment line before the code block: <!-- file: docs/examples/x.cc
+# -->
 cmake_minimum_required(VERSION 3.25)
 set(errors "")
 file(GLOB documents ${ROOT}/*.md)
@@ -16,7 +18,7 @@ foreach(document IN LISTS documents)
   file(RELATIVE_PATH shown ${ROOT} ${document})
   get_filename_component(folder ${document} DIRECTORY)
   file(READ ${document} text)
-  # Brackets and semicolons mean something to CMake lists.
+  # CMake lists would interpret brackets and semicolons.
   string(REGEX REPLACE "```[^`]*```" "" prose "${text}")
   string(REPLACE ";" "," prose "${prose}")
   string(REPLACE "](" "<link>(" prose "${prose}")
@@ -33,7 +35,8 @@ foreach(document IN LISTS documents)
   endforeach()
 endforeach()
 
-# Code blocks, read by plain searching, for their text is full of what CMake would interpret.
+# Code blocks are read by plain searches, because their text is full of characters that CMake would
+# interpret.
 foreach(document IN LISTS documents)
   file(RELATIVE_PATH shown ${ROOT} ${document})
   file(READ ${document} rest)
@@ -65,7 +68,7 @@ foreach(document IN LISTS documents)
   endwhile()
 endforeach()
 
-# The index knows every document.
+# docs/README.md lists every document.
 if(EXISTS ${ROOT}/docs/README.md)
   file(READ ${ROOT}/docs/README.md index)
   file(GLOB files RELATIVE ${ROOT}/docs ${ROOT}/docs/*.md)

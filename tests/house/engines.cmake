@@ -1,12 +1,13 @@
-# Each row of docs/engines.md has a test of its name, and each of those tests has a row: the row
-# "| `lse`, `return_lse` |" below "## FlashInfer" is TEST_CASE("FlashInfer: lse, return_lse").
+# Checks that each row of docs/engines.md has a test of its name, and that each of these tests has a
+# row. The row "| `lse`, `return_lse` |" below "## FlashInfer" needs TEST_CASE("FlashInfer: lse,
+# return_lse").
 #
 #   cmake -DROOT=repository -P engines.cmake
 #
-# Rows are those of tables whose first column is called "name".
+# Only tables whose first column is called "name" have such rows.
 cmake_minimum_required(VERSION 3.25)
 
-# Brackets and semicolons mean something to CMake lists.
+# CMake lists would interpret brackets and semicolons.
 macro(read_lines file out)
   file(READ ${file} text)
   string(REPLACE ";" "," text "${text}")

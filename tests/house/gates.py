@@ -22,8 +22,8 @@ import prose  # noqa: E402
 CODE_SUFFIXES = {'.h', '.cc', '.c', '.cu', '.cuh', '.def', '.cmake', '.in', '.py'}
 
 
-# Gates of numbers that are not always compared here: the library of another compiler, and what tools/test
-# counts of itself.
+# Gates of numbers that are not always compared on this machine: the size of the library with
+# another compiler, and numbers that tools/test measures.
 ELSEWHERE = ('text_bytes/', 'processor_seconds/')
 
 

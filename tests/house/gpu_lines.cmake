@@ -1,12 +1,12 @@
-# tools/gpu/right.lines meets everything that a GPU can run: every family of kernels and kernel of
-# batches is expected by a line, every dtype and head dim is named by one, and every kernel of
-# templates/kernels stands in the file. A line about tests names test cases that exist.
+# Checks that tools/gpu/right.lines covers everything that a GPU can run. Lines must expect every
+# family of kernels and every kernel of batches, use every dtype and head dim, and the file must
+# name every kernel of templates/kernels. A line about tests must name existing test cases.
 #
 #   cmake -DROOT=repository -P gpu_lines.cmake
 cmake_minimum_required(VERSION 3.25)
 set(errors "")
 
-# Brackets and semicolons mean something to CMake lists.
+# CMake lists would interpret brackets and semicolons.
 file(READ ${ROOT}/tools/gpu/right.lines text)
 string(REPLACE ";" "," text "${text}")
 string(REPLACE "[" "(" text "${text}")
@@ -47,7 +47,7 @@ foreach(line IN LISTS lines)
   endif()
 endforeach()
 
-# needs(WHAT LIST NAME...): each name is in the list.
+# needs(WHAT LIST NAME...): checks that each name is in the list.
 function(needs what list)
   foreach(name IN LISTS ARGN)
     if(NOT name IN_LIST ${list})
@@ -57,7 +57,7 @@ function(needs what list)
   set(errors "${errors}" PARENT_SCOPE)
 endfunction()
 
-# matches(OUT FILE REGEX): what the parentheses match, all over the file.
+# matches(OUT FILE REGEX): the matches of the parentheses in the whole file.
 function(matches out file regex)
   file(READ ${ROOT}/${file} source)
   string(REGEX MATCHALL "${regex}" found "${source}")
@@ -72,7 +72,7 @@ matches(families src/attention/kernels/families.def "\nFAMILY\\(([a-z0-9_]+)\\)"
 matches(batch_kernels src/batch/batch_config.cc "ConfigFamily{\\.name = \"([a-z0-9_]+)\"")
 needs("the family" expected ${families} ${batch_kernels})
 
-# fp32 is no dtype of Q, K and V.
+# fp32 is not a dtype of Q, K and V.
 matches(types include/annulus/types.h "\n(ANNULUS_EXPORT const char. to_string.Dtype dtype.;[^\n]*)")
 string(REGEX MATCHALL "\"[a-z0-9]+\"" types "${types}")
 list(TRANSFORM types REPLACE "\"" "")
@@ -84,7 +84,7 @@ string(REGEX MATCHALL "{([0-9]+), ([0-9]+)}" pairs "${table}")
 set(wanted "")
 foreach(pair IN LISTS pairs)
   string(REGEX MATCHALL "[0-9]+" pair "${pair}")
-  list(REMOVE_DUPLICATES pair)  # one number where Q and K have the head dim of V
+  list(REMOVE_DUPLICATES pair)  # one number if Q and K have the head dim of V
   list(JOIN pair "/" pair)
   list(APPEND wanted ${pair})
 endforeach()

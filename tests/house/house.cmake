@@ -1,8 +1,8 @@
-# Tests of the house itself: the floor plan, the text of the sources, what is installed and what
-# the shared library exports. Each is a CMake script, so that they need no further tool; gates.py,
-# which reads all comments and documents, needs Python 3.
+# Tests of the repository: the floor plan, the text of the sources, the installed files, and the
+# exports of the shared library. Each test is a CMake script, so it needs no further tool. Only
+# gates.py, which reads all comments and documents, needs Python 3.
 
-# The floor plan as a file: one line "room|folder|direct dependencies" per add_floor.
+# Writes the floor plan to a file, with one line "room|folder|direct dependencies" per add_floor.
 get_property(floors GLOBAL PROPERTY ANNULUS_FLOORS)
 set(plan "")
 foreach(room IN LISTS floors)
@@ -16,12 +16,12 @@ file(WRITE ${PROJECT_BINARY_DIR}/generated/floors.txt "${plan}")
 function(house_test name)
   add_test(NAME house_${name} COMMAND ${CMAKE_COMMAND} ${ARGN})
   set_tests_properties(house_${name} PROPERTIES LABELS house)
-  if(NOT name MATCHES "^(called|consumer|subproject.*|arm)$")  # these build
+  if(NOT name MATCHES "^(called|consumer|subproject.*|arm)$")  # these tests build programs
     annulus_quick(TESTS house_${name})
   endif()
 endfunction()
 
-# A test in Python. It is skipped on a machine without Python 3.
+# Adds a test in Python. It is skipped on a machine without Python 3.
 function(python_test name label)
   add_test(NAME ${name} COMMAND sh -c
     "command -v python3 >/dev/null || { echo 'skipped: there is no python3'; exit 77; }; exec python3 \"$@\""
@@ -29,8 +29,8 @@ function(python_test name label)
   set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77)
 endfunction()
 
-# The compiler and the options that decide the size of the shared library, and its path: gates.py
-# compares the size with a gate of the same compiler and options alone.
+# Writes the compiler and the options that determine the size of the shared library, and its path.
+# gates.py compares the size only with a gate of the same compiler and options.
 set(toolchain ${CMAKE_CXX_COMPILER_ID}-${CMAKE_CXX_COMPILER_VERSION}-${CMAKE_SYSTEM_PROCESSOR}-${CMAKE_BUILD_TYPE})
 if(ANNULUS_UNITY)
   string(APPEND toolchain -unity)
@@ -78,8 +78,8 @@ house_test(consumer ${simulator_example}
   "-DC_FLAGS=${CMAKE_C_FLAGS}" "-DCXX_FLAGS=${CMAKE_CXX_FLAGS}"
   -DEXAMPLE=${PROJECT_SOURCE_DIR}/docs/examples/window.c -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)
 
-# The library as a part of another project. Tests that build all of it once more, there or for
-# another processor, take minutes each and are asked for with ANNULUS_SLOW_TESTS.
+# The library as a part of another project. Tests that build the whole library again, in another
+# project or for another processor, take minutes each. ANNULUS_SLOW_TESTS enables them.
 set(subproject_tests subproject)
 if(ANNULUS_SLOW_TESTS)
   list(APPEND subproject_tests subproject_build)
@@ -98,7 +98,7 @@ if(ANNULUS_SLOW_TESTS)
   set_tests_properties(house_subproject_build PROPERTIES LABELS slow TIMEOUT 3000)
 endif()
 
-# For another processor, where there is a compiler for it.
+# A build for another processor, if there is a compiler for it.
 find_program(ANNULUS_ARM_CC aarch64-linux-gnu-gcc)
 find_program(ANNULUS_ARM_CXX aarch64-linux-gnu-g++)
 find_path(ANNULUS_FMT_INCLUDE fmt/format.h)
@@ -111,7 +111,7 @@ if(ANNULUS_SLOW_TESTS AND ANNULUS_ARM_CC AND ANNULUS_ARM_CXX AND ANNULUS_FMT_INC
   set_tests_properties(house_arm PROPERTIES LABELS slow TIMEOUT 3000)
 endif()
 
-# Shell scripts, where there is a tool that knows them.
+# Shell scripts are checked if shellcheck is installed.
 find_program(SHELLCHECK shellcheck)
 if(SHELLCHECK)
   add_test(NAME house_scripts
@@ -121,7 +121,8 @@ if(SHELLCHECK)
   set_tests_properties(house_scripts PROPERTIES LABELS house)
 endif()
 
-# A campaign goes on behind a failure, ends with the time, and leaves the command line that repeats it.
+# A campaign continues after a failure, ends when the time is over, and keeps the command line that
+# repeats the failure.
 add_test(NAME house_campaign COMMAND bash -c
   "rm -rf \"$1\"; text=$(\"$0\" --for 20s --rounds 3 --seed 7 --output \"$1\" -- bash -c '[ {seed} != 8 ]');
    [ $? = 1 ] && grep -q 'command: 3 rounds, 0 cases, 1 failures' <<<\"$text\" &&

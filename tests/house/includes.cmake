@@ -1,20 +1,21 @@
-# Compares every #include with the floor plan.
+# Compares every #include with the floor plan:
 #
 #   cmake -DROOT=repository -DPLAN=floors.txt -P includes.cmake
 #
-# - A room includes itself, the rooms it depends on (directly or through others), and public
-#   headers; never "../". A file belongs to the deepest room whose folder holds it.
-# - include/annulus includes public headers and the standard library only.
-# - templates/: params <- ptx <- tile <- kernels, and no standard header, for NVRTC has none.
-# - docs/examples/ see the public headers only.
-# - tools/program sees public headers, its own as program/FOLDER/NAME, and base/.
+# - A room includes itself, the rooms on which it depends (directly or through others), and public
+#   headers. "../" is never used. A file belongs to the deepest room whose folder contains it.
+# - include/annulus includes only public headers and the standard library.
+# - templates/: params <- ptx <- tile <- kernels, and no standard header, because NVRTC has none.
+# - docs/examples/ includes only public headers.
+# - tools/program includes public headers, its own headers as program/FOLDER/NAME, and base/.
 # - No public header and no file of a room includes itself through others.
-# - The table of floors in docs/architecture.md has every room of the plan, above what it uses.
+# - The table of floors in docs/architecture.md has every room of the plan, above the rooms it uses.
 cmake_minimum_required(VERSION 3.25)
 
 set(errors "")
 
-# includes_of(file out): the names between quotes or angle brackets; the latter begin with '<'.
+# includes_of(file out): the names between quotes or angle brackets. Names from angle brackets begin
+# with '<'.
 function(includes_of file out)
   file(STRINGS ${file} lines REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"]")
   set(names "")
@@ -33,7 +34,7 @@ macro(report file text)
   string(APPEND errors "  ${shown}: ${text}\n")
 endmacro()
 
-# --- The plan: closure_<room> is the room and all it may use.
+# --- The plan: closure_<room> is the room and all rooms that it may use.
 file(STRINGS ${PLAN} plan)
 set(rooms "")
 foreach(line IN LISTS plan)
@@ -53,7 +54,8 @@ foreach(line IN LISTS plan)
   list(APPEND rooms ${room})
 endforeach()
 
-# --- The floors of docs/architecture.md are those of the plan, each above what its rooms use.
+# --- The floors of docs/architecture.md must be the floors of the plan, each above the floors that
+# it uses.
 if(EXISTS ${ROOT}/docs/architecture.md)
   file(STRINGS ${ROOT}/docs/architecture.md rows REGEX "^\\| [0-9]* ?\\| `")
   set(written "")
@@ -82,7 +84,7 @@ endif()
 set(everything "")
 foreach(room IN LISTS rooms)
   if("${folder_${room}}" STREQUAL "")
-    continue()  # a name for several rooms
+    continue()  # a name that stands for several rooms
   endif()
   file(GLOB_RECURSE files ${folder_${room}}/*.h ${folder_${room}}/*.cc ${folder_${room}}/*.c
     ${folder_${room}}/*.def)
@@ -102,8 +104,8 @@ foreach(room IN LISTS rooms)
       elseif(name MATCHES "\\.\\./")
         report(${file} "\"${name}\": paths start at src/ or include/")
       elseif(name MATCHES "^params/[a-z_]+_params\\.h$")
-        # The host and the kernels share these. The room pattern writes the text of masks, so it may
-        # include the list of the functions that masks call.
+        # The host and the kernels share these headers. The room pattern writes the text of masks,
+        # so it may include the list of the functions that masks call.
         if(NOT "jit" IN_LIST closure_${room} AND NOT
            (name STREQUAL "params/mask_leaves_params.h" AND "pattern" IN_LIST closure_${room}))
           report(${file} "\"${name}\": only rooms above jit know kernels")
@@ -123,7 +125,7 @@ foreach(room IN LISTS rooms)
   endforeach()
 endforeach()
 
-# Every source of src/, autotune/ and the simulator belongs to a room.
+# Every source of src/, autotune/ and the simulator must belong to a room.
 file(GLOB_RECURSE files ${ROOT}/src/*.cc ${ROOT}/src/*.c ${ROOT}/autotune/*.cc
   ${ROOT}/tools/simulator/src/*.cc ${ROOT}/tools/simulator/src/*.c)
 foreach(file IN LISTS files)
@@ -177,7 +179,7 @@ foreach(file IN LISTS files)
   endforeach()
 endforeach()
 
-# --- Examples, and "../" anywhere else.
+# --- Examples, and "../" in all other files.
 file(GLOB_RECURSE files ${ROOT}/docs/examples/*.cc ${ROOT}/docs/examples/*.c)
 foreach(file IN LISTS files)
   includes_of(${file} names)
@@ -197,7 +199,8 @@ foreach(file IN LISTS files)
   endforeach()
 endforeach()
 
-# --- Cycles: take away files whose includes are all gone, until nothing changes.
+# --- Cycles: removes files whose includes are all removed, until nothing changes. The remaining
+# files form cycles.
 set(left "")
 foreach(file IN LISTS everything)
   includes_of(${file} names)

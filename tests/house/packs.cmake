@@ -1,6 +1,5 @@
-# Packs that hold a prediction do not ship: the rule of tools/cmake/packs.cmake refuses one that was
-# exported from a simulated device, and takes the same results where they say that they were
-# measured.
+# Packs with a prediction must not ship. The rule of tools/cmake/packs.cmake rejects a pack that was
+# exported from a simulated device. It accepts the same results if they are marked as measured.
 #
 #   cmake -DROOT=<tree> -DWORK=scratch folder -P packs.cmake
 cmake_minimum_required(VERSION 3.25)

@@ -6,13 +6,13 @@ better written otherwise; it still finds good sentences, so that a count need no
 import bisect
 import re
 
-# The comments are those of the files in these folders, the documents are DOCUMENTS, docs/*.md and
-# tools/simulator/docs/*.md.
+# The comments are the comments of the files in these folders. The documents are DOCUMENTS,
+# docs/*.md and tools/simulator/docs/*.md.
 CODE = ('src', 'autotune', 'include', 'templates', 'tests', 'tools', 'docs/examples')
 DOCUMENTS = ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md')
 C_SUFFIXES = ('.h', '.cc', '.c', '.cu', '.cuh', '.def')
 HASH_SUFFIXES = ('.cmake', '.py', '.txt', '')
-# Messages of errors are among the string literals of these folders.
+# Error messages are string literals in these folders.
 PRODUCT = ('src/', 'autotune/', 'include/', 'tools/program/', 'tools/simulator/src/')
 NOT_READ = ('tools/bench/results/',)
 
@@ -167,29 +167,30 @@ class Rule:
 
 SENTENCE = re.compile(r'[^.;:?!]+')
 RULES = {
-    # Units ("in bytes"), origins ("from 1") and orders ("by rank") are usual notes, and not found.
+    # Units ("in bytes"), origins ("from 1") and orders ("by rank") are common notes, and are not
+    # found.
     'fragment': Rule('a trailing comment that begins with a preposition or a relative word: write a '
                      'noun phrase or a sentence',
                      r'^(of|that|which|whose|what|as|so|behind|with|for|where|when)\b', ('trailing',)),
     'headless': Rule('a comment without a noun at its head ("What ...", "The same ..."): name the thing',
                      r'^(What|Of|As(?! long| soon| far)|The same|Those|That|Also)\b(?![^.]*\?$)', ('comment',)),
-    # "where" of a place is meant after these words and after a comma, and not found.
+    # "where" refers to a place after these words and after a comma, and is not found there.
     'where': Rule('"where" for "if" or "when"',
                   r'(?<!^)(?<!,)(?<!is)(?<!are)(?<!place)(?<!places)(?<!folder)(?<!line)(?<!point)(?<!address)'
                   r'(?<!and)(?<!or)(?<!of)(?<!from)(?<!to)(?<!know)(?<!knows)(?<!says)(?<!show) where\b'),
     'that_of': Rule('"that of", "those of": repeat the noun', r'\b([Tt]hat|[Tt]hose) of\b'),
-    # Texts, manuals, messages and comments have words, and are not found.
+    # Texts, manuals, messages and comments can say something, and are not found.
     'speech': Rule('speech for the flow of data (tell, ask, say, look at, go on, give back): write what is '
                    'passed, read, compared or released',
                    r'\b(tells?|told|asks?|asked|looks? at|looked at|goes on|go on|gives? back|given back)\b|'
                    r'(?<!ocumentation )(?<!manual )(?<!header )(?<!message )(?<!rror )(?<!rrors )(?<!omment )(?<!omments )'
                    r'(?<!text )(?<!line )(?<!ISA )(?<!` )(?<!\] )\b(says?|said)\b'),
     'behind': Rule('"behind" for "after", "beside" for "with" or "next to"', r'\b([Bb]ehind|[Bb]eside)\b'),
-    # "There is no ..." and comparisons ("is no longer") are good sentences, and not found.
+    # "There is no ..." and comparisons ("is no longer") are good sentences, and are not found.
     'is_none': Rule('"is none", "is no (noun)": write "is not a ..."',
                     r'(?<![Tt]here )\b(is|are) (none\b|no (?!more|longer|less|fewer|faster|wider|larger|later|other|matter)[a-z]+)',
                     ('comment', 'trailing', 'document', 'literal')),
-    # "as many A as B" is a comparison, and not found.
+    # "as many A as B" is a comparison, and is not found.
     'as_many': Rule('"so many", "as many" without its "as", "also" for "even": write the number or the condition',
                     r'\bso many\b(?! that)|\bas many\b(?!( [^ ]+){0,5} as\b)|\balso (where|if|when|after|in|with|the|what)\b'),
     'whoever': Rule('persons for ranks and threads (nobody, somebody, whoever), and "the own"',

@@ -1,9 +1,9 @@
-# A compiler of an older standard is told so by every header of C++, before anything else.
+# Every header of C++ reports a compiler of an older standard before any other error.
 #
 #   cmake -DROOT=source tree -DCXX=compiler -P standard.cmake
 file(GLOB headers RELATIVE ${ROOT}/include ${ROOT}/include/annulus/*.h)
 foreach(header IN LISTS headers)
-  # Headers of C, which C++ of any standard may include.
+  # Headers of C may be included in C++ of any standard.
   if(header MATCHES "annulus/(c|c_[a-z_]+|version|simulator)\\.h$")
     continue()
   endif()

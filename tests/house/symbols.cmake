@@ -1,6 +1,6 @@
-# libannulus.so exports the C++ and the C interface and nothing else: every dynamic symbol is
-# public by its name, and those that are defined once (not inlined) are exactly symbols.txt, so that a
-# change of the interface is seen in a diff.
+# Checks that libannulus.so exports only the C++ and the C interface. Every dynamic symbol must have
+# a public name. The symbols that are defined once (not inlined) must be exactly the list in
+# symbols.txt, so that a diff shows each change of the interface.
 #
 #   cmake -DLIBRARY=libannulus.so -DNM=nm [-DUPDATE=1] -P symbols.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -27,7 +27,7 @@ foreach(line IN LISTS lines)
      NOT symbol MATCHES "^annulus_[a-z]")
     string(APPEND wrong "  ${symbol}\n")
   endif()
-  # Rooms live in annulus::<room>; none of them is an interface.
+  # Rooms are in annulus::<room>. None of them is part of the interface.
   if(symbol MATCHES "^annulus::v0::detail::")
     string(APPEND wrong "  ${symbol} (a detail)\n")
   endif()
@@ -39,7 +39,7 @@ if(count EQUAL 0)
   message(FATAL_ERROR "${LIBRARY} exports nothing")
 endif()
 
-# One spelling for what the demanglers of binutils and llvm write.
+# The demanglers of binutils and llvm write nested brackets differently. This makes them equal.
 while(strong MATCHES "> >")
   string(REPLACE "> >" ">>" strong "${strong}")
 endwhile()

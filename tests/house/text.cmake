@@ -1,4 +1,4 @@
-# Rules about the text of the sources that a compiler does not know.
+# Rules about the text of the sources that a compiler does not check.
 #
 #   cmake -DROOT=repository -P text.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -9,7 +9,7 @@ macro(report file text)
   string(APPEND errors "  ${shown}: ${text}\n")
 endmacro()
 
-# refuse(files regex text): lines that match are errors.
+# refuse(files regex text): reports every line that matches as an error.
 function(refuse files regex text)
   foreach(file IN LISTS files)
     file(STRINGS ${file} lines REGEX "${regex}" ENCODING UTF-8)
@@ -22,7 +22,7 @@ function(refuse files regex text)
   set(errors "${errors}" PARENT_SCOPE)
 endfunction()
 
-# Everything that people write, but for the data and this file.
+# All texts that people write, except data and this file.
 set(texts "")
 foreach(folder src autotune include templates tests tools docs)
   file(GLOB_RECURSE files LIST_DIRECTORIES false ${ROOT}/${folder}/*)
@@ -39,19 +39,20 @@ list(FILTER code INCLUDE REGEX "\\.(h|cc|c|cu|cuh|def)$")
 set(library ${code})
 list(FILTER library INCLUDE REGEX "^${ROOT}/(src|autotune|include|tools/simulator/(src|include))/")
 
-# Layout of the text.
+# The layout of the text.
 refuse("${code}" "\t" "a tab")
 refuse("${texts}" "[ \t]+$" "blanks at the end of a line")
 refuse("${texts}" "(TO[D]O|FIX[M]E|HAC[K]:)" "unfinished work is not marked, it is done")
 refuse("${texts}" "<<<<<<<|>>>>>>> " "a conflict marker")
 
-# Embedded instructions have one home; tests may hold kernels that are wrong on purpose.
+# Embedded instructions are allowed in one folder only. Tests may contain kernels that are wrong on
+# purpose.
 set(outside ${code})
 list(FILTER outside EXCLUDE REGEX "^${ROOT}/(templates/ptx|tests|tools/simulator/tests)/")
 refuse("${outside}" "(^|[^A-Za-z_0-9\"])(__)?asm(__)?[ ]*(volatile|__volatile__)?[ ]*\\("
   "embedded assembly belongs to templates/ptx")
 
-# The environment is read in one place and has nine variables.
+# The environment is read in one file, and has nine variables.
 set(elsewhere ${library})
 list(FILTER elsewhere EXCLUDE REGEX "/src/base/env\\.cc$")
 refuse("${elsewhere}" "(^|[^A-Za-z_])(secure_)?getenv[ ]*\\(" "the environment is read in base/env")
@@ -64,16 +65,16 @@ if(NOT names STREQUAL nine)
   report(${ROOT}/src/base/env.cc "the environment variables are ${names}, not the nine")
 endif()
 
-# The library returns or throws; it never prints and never ends the process. What a simulated driver
-# prints for kernels and for programs that know nothing of it is in one file.
+# The library returns or throws. It never prints, and never ends the process. A simulated driver
+# prints for kernels and for unmodified programs in one file only.
 refuse("${library}" "std::(cout|cerr|clog)" "the library does not print")
 refuse("${library}" "(^|[^A-Za-z_.>])(printf|fprintf|puts|fputs|perror|vprintf|vfprintf)[ ]*\\("
   "the library does not print")
 refuse("${library}" "std::(abort|exit|terminate|quick_exit|_Exit)[ ]*\\(|(^|[^A-Za-z_.>])(abort|_exit)[ ]*\\("
   "the library does not end the process")
 
-# A variable of threads that has a destructor or needs an allocation ends the process if there is no
-# memory when a thread first uses it.
+# A thread_local variable with a destructor or an allocation ends the process if there is no memory
+# when a thread first uses it.
 set(elsewhere ${library})
 list(FILTER elsewhere EXCLUDE REGEX "/src/base/of_thread\\.h$")
 refuse("${elsewhere}" "(^|[^A-Za-z_])thread_local |static __thread "
@@ -81,7 +82,8 @@ refuse("${elsewhere}" "(^|[^A-Za-z_])thread_local |static __thread "
 refuse("${library}" "std::call_once"
   "an exception that leaves it passes through the C library, which then may end the process")
 
-# One style of guard, named by the path. Headers that are meant to be included several times say so.
+# Header guards have one style, named by the path. Headers that are meant to be included several
+# times are marked.
 foreach(file IN LISTS library)
   if(file MATCHES "\\.h$")
     file(RELATIVE_PATH path ${ROOT} ${file})
