@@ -1,18 +1,19 @@
-// Makes allocations of the library fail in whole public flows, in each pass one alone or all from
-// one on:
+// Makes allocations of the library fail in whole public flows. In each pass one allocation fails,
+// or all allocations from one on:
 //
 //   fault_allocations --for 3600 [--flow NAME]... [--seed N] [--cache FOLDER]
 //   fault_allocations --list                                                  names of the flows
 //   fault_allocations --flow plan_disk --stack 0123456789abcdef --visit 2 --for-good 1
-//                                                                         one pass again
+//                                                                         repeats one pass
 //
-// Each distinct call stack of ours fails at its first, a middle and its last visit, alone and with
-// all allocations after it, on a thread that has not called the library before. A pass is right if
-// the failure is an answer (out of memory) or costs nothing, and the same flow, run again on
-// the same device, then gives the same bits and leaves as much device memory free as before. While
-// all allocations fail, a wrong C call must return an error with a text. The
-// passes run in a child, so that the end of a process is one more outcome. Exit code 1: something
-// was wrong, and each such pass is printed with the arguments that repeat it.
+// An allocation is named by its call stack in the library. Each distinct stack fails at its first,
+// a middle and its last visit, alone and together with all later allocations, on a thread that has
+// not called the library before. A pass is right in two cases: the flow reports the failure (out of
+// memory), or the failure has no effect. In both cases the same flow, run again on the same device,
+// must give the same bits and leave as much device memory free as before. While all allocations
+// fail, a wrong C call must return an error with a text. The passes run in a child, so that the end
+// of a process counts as one more outcome. Exit code 1: a pass was wrong. Each such pass is printed
+// with the arguments that repeat it.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -51,14 +52,14 @@ struct Arguments {
   std::vector<std::string> flows;
   double seconds = 10;
   std::uint64_t seed = 0;
-  std::size_t points = ~std::size_t{0};  // of each flow
+  std::size_t points = ~std::size_t{0};  // the most points of each flow
   std::string cache;
   std::uint64_t stack = 0;
   std::uint32_t visit = 1;
   std::uint32_t for_good = 0;
 };
 
-// Free device memory, by functions of the driver that the device uses.
+// Measures free device memory with functions of the driver that the device uses.
 class FreeMemory {
  public:
   explicit FreeMemory(const Device& device) {
@@ -82,12 +83,12 @@ class FreeMemory {
   int (*get_info_)(std::size_t*, std::size_t*) = nullptr;
 };
 
-// What the child tells its parent, which outlives it.
+// Results that the child writes for its parent, which lives longer.
 struct Shared {
-  std::size_t next = 0;  // the point to try
+  std::size_t next = 0;  // the next point to try
   std::size_t tried = 0;
-  std::size_t refused = 0;   // an error was the answer
-  std::size_t absorbed = 0;  // the answer was right all the same
+  std::size_t refused = 0;   // passes in which the answer was an error
+  std::size_t absorbed = 0;  // passes in which the answer was right in spite of the failure
   std::size_t wrong = 0;
   std::size_t unreached = 0;
   bool done = false;
@@ -112,7 +113,7 @@ class Passes {
     std::vector<test::AllocationPoint> points = points_of(test::end_counting());
     for (; shared_.next < points.size() && Clock::now() < end_; ++shared_.next) {
       shared_.at = points[shared_.next];
-      alarm(600);  // each pass has as long
+      alarm(600);  // the time limit of each pass
       pass(body, expected, keeper, free_memory, free_before);
     }
     shared_.done = true;
@@ -147,7 +148,7 @@ class Passes {
     std::string wrong;
   };
 
-  // On a thread of its own.
+  // Runs on a new thread.
   Failed fail(const std::function<Answer()>& body, const Answer& expected) const {
     Failed failed;
     std::string& wrong = failed.wrong;
@@ -175,8 +176,7 @@ class Passes {
     Failed failed;
     std::thread([&] { failed = fail(body, expected); }).join();
     auto& [reached, refused, wrong] = failed;
-    // Work that was queued before the failure may have been refused with it: the next wait says so,
-    // once.
+    // Work that was queued before the failure may have failed too. The next wait reports that once.
     try {
       if (refused) keeper.synchronize();
     } catch (const Error& error) {
@@ -215,7 +215,7 @@ class Passes {
   Shared& shared_;
 };
 
-// Returns how many passes were wrong.
+// Returns the number of wrong passes.
 std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_point end) {
   void* memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -240,7 +240,8 @@ std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_p
                     ? "the process was ended by signal " + std::to_string(WTERMSIG(status))
                     : "the process ended",
                 "");
-    if (shared->next == before && shared->at.stack == 0) break;  // not even the first pass
+    // The first pass did not even begin.
+    if (shared->next == before && shared->at.stack == 0) break;
     ++shared->next;
   }
   std::printf(

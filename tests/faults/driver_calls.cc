@@ -1,13 +1,14 @@
-// Makes calls of the driver and of NVRTC fail, one in each pass, in whole public flows:
+// Makes calls of the driver and of NVRTC fail in whole public flows, one call in each pass:
 //
 //   fault_driver_calls --for 3600 [--flow NAME]... [--seed N] [--points N] [--cache FOLDER]
-//   fault_driver_calls --flow plan_disk --library driver --call 17 --code 999     one pass again
+//   fault_driver_calls --flow plan_disk --library driver --call 17 --code 999     repeats one pass
 //
-// The n-th call of a flow returns an error once, for every n. A pass is right where the error that
-// the flow throws names the call and its code, or where nothing is lost without that call
-// (kUnheard says which these are, and why) and the answer has the same bits. The same flow then
-// gives the same bits on the same device, and the driver holds as many objects as before. Without
-// --points, all calls are tried. Exit code 1: something was wrong, and each such pass is printed.
+// The n-th call of a flow returns an error once, for every n. A pass is right in two cases. In the
+// first, the flow throws an error that names the call and its code. In the second, nothing is lost
+// without the call (kUnheard lists these calls with the reasons), and the answer has the same bits.
+// Afterwards the same flow must give the same bits on the same device, and the driver must hold as
+// many objects as before. Without --points, all calls are tried. Exit code 1: a pass was wrong.
+// Each such pass is printed.
 
 #include <dlfcn.h>
 
@@ -49,11 +50,11 @@ constexpr Code kMemoryCode = {2, "CUDA_ERROR_OUT_OF_MEMORY"};
 constexpr Code kNvrtcCodes[] = {{11, "NVRTC_ERROR_INTERNAL_ERROR"},
                                 {1, "NVRTC_ERROR_OUT_OF_MEMORY"}};
 
-// Calls whose failure need not be heard of, and why.
+// Calls whose failure may go unreported, with the reasons.
 struct Unheard {
   const char* symbol;
   const char* why;
-  bool loses = false;  // what was to be given back, which goes with the context
+  bool loses = false;  // the object that was to be released is lost until the context ends
 };
 constexpr Unheard kUnheard[] = {
     {"cuDevicePrimaryCtxRelease_v2", "a destructor gives back", true},
@@ -96,21 +97,21 @@ struct Arguments {
   std::vector<std::string> flows;
   double seconds = 1e9;
   std::uint64_t seed = 0;
-  std::size_t points = ~std::size_t{0};  // of each flow
+  std::size_t points = ~std::size_t{0};  // the most points of each flow
   std::string cache;
   std::string library;
   int call = -1;
   int code = 0;
 };
 
-// One pass: which call of which library fails, and with what.
+// One pass: the library, the call that fails, and its error code.
 struct Point {
   bool nvrtc = false;
   int call = 0;
   Code code{};
 };
 
-// What the child tells its parent, which outlives it.
+// Results that the child writes for its parent, which lives longer.
 struct Shared {
   std::size_t next = 0, tried = 0, errors = 0, unheard = 0, unreached = 0, wrong = 0;
   bool done = false;
@@ -146,8 +147,8 @@ class Passes {
       shared_.code = at.code.number;
       shared_.nvrtc = at.nvrtc;
       pass(expected, keeper, at);
-      // What failed may have left a device that makes fewer calls, as one without a pool. The
-      // others have to be reached.
+      // After the failure the device may make fewer calls, for example without a pool. The other
+      // calls must still be reached.
       if (driver_->calls() != clean_calls_) {
         body_ = flow_.make(folders);
         call_body();
@@ -196,8 +197,8 @@ class Passes {
     return points;
   }
 
-  // On a thread of its own, whose stack of contexts is empty: where leaving a context fails, it
-  // stays current there, and is not entered again.
+  // Runs on a new thread, whose stack of contexts is empty. If leaving a context fails, the context
+  // stays current on that thread, and is not entered again.
   Answer call_body() {
     Answer answer;
     std::exception_ptr error;
@@ -213,7 +214,7 @@ class Passes {
   }
 
   void pass(const Answer& expected, const Device& keeper, const Point& at) {
-    alarm(600);  // each pass has as long
+    alarm(600);  // the time limit of each pass
     FailingCalls& library = at.nvrtc ? *nvrtc_ : *driver_;
     const test::HeldCounts driver_held = driver_->held(), nvrtc_held = nvrtc_->held();
     std::string wrong, error_text;
@@ -248,7 +249,7 @@ class Passes {
       ++(told ? shared_.errors : shared_.unheard);
     }
     try {
-      // Work that was queued before the failure may be refused with it.
+      // Work that was queued before the failure may have failed too.
       if (failed) keeper.synchronize();
     } catch (const Error&) {
     }
@@ -261,7 +262,8 @@ class Passes {
     const Unheard* const unheard = symbol == nullptr || failed ? nullptr : may_be_unheard(symbol);
     if (wrong.empty() && (unheard == nullptr || !unheard->loses)) {
       wrong = more_held(driver_held, nvrtc_held);
-      // Something may have been made now and kept for later. What is left behind each time is lost.
+      // Something may have been made now and kept for later. Only what is left behind every time is
+      // lost.
       if (!wrong.empty()) wrong = left_behind_again(library, at);
       if (!wrong.empty()) {
         wrong =
@@ -274,11 +276,11 @@ class Passes {
     }
   }
 
-  // Why an error does not say which call failed and how; empty where it does.
+  // Why an error does not name the failed call and its code. Empty if it does.
   static std::string why_unnamed(const char* symbol, const Code& code, const std::string& text) {
     std::string call = symbol;
     if (const std::size_t at = call.rfind("_v2"); at != call.npos) call.resize(at);
-    // Where memory is short, the text says how much of it is.
+    // If memory is short, the text states how much of it is used instead.
     if (code.number == kMemoryCode.number) return "";
     if (text.find(code.name) != text.npos && text.find(call) != text.npos) return "";
     if (may_be_unheard(symbol)) return "";
@@ -297,7 +299,7 @@ class Passes {
     return more_held(driver_held, nvrtc_held);
   }
 
-  // What is held now and was not held then; empty where that is nothing.
+  // The objects that are held now and were not held then. Empty if there are none.
   std::string more_held(const test::HeldCounts& driver_held, const test::HeldCounts& nvrtc_held) {
     const test::HeldCounts driver_now = driver_->held(), nvrtc_now = nvrtc_->held();
     std::string text;
@@ -318,7 +320,7 @@ class Passes {
   int clean_calls_ = 0;
 };
 
-// Returns how many passes were wrong.
+// Returns the number of wrong passes.
 std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_point end) {
   const test::SharedWithChildren<Shared> shared;
   Passes passes(flow, arguments, end, *shared);
@@ -330,7 +332,8 @@ std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_p
     if (shared->done) break;
     ++ends;
     passes.tell(ended);
-    if (shared->next == before && (first || shared->tried == 0)) break;  // not even one pass
+    // Not even one pass was made.
+    if (shared->next == before && (first || shared->tried == 0)) break;
     first = shared->next == before;
     ++shared->next;
   }
@@ -361,7 +364,7 @@ int main(int argc, char** argv) {
     for (const Flow& flow : test::flows()) std::printf("%s\n", flow.name);
     return 0;
   }
-  // The failing NVRTC is found before the real one, which it is told of.
+  // The failing NVRTC is found before the real one, and gets the real one's path here.
   setenv("ANNULUS_TEST_NVRTC", find_libraries().nvrtc.path.c_str(), 1);
   const char* const folders = std::getenv("ANNULUS_LIBRARY_PATH");
   setenv("ANNULUS_LIBRARY_PATH",

@@ -1,12 +1,12 @@
-/* Threads that first call the library while all memory of the host is in use:
+/* Tests threads whose first call of the library happens while all host memory is in use:
  *
  *   fault_exhausted LIBRARY
  *
- * The program is C and opens the library itself, so that variables of threads in the library, and
- * in the C++ library behind it, have no place from the program's start. Each thread is a new one,
- * whose allocations all fail. Its calls must return errors with a text, and once there is memory
- * again, a complete one. What ended threads kept of the library must be given back. Exit code 1: it
- * was not so. */
+ * The program is written in C and opens the library itself. So thread-local variables of the
+ * library, and of the C++ library that it loads, have no memory from the start of the program. Each
+ * thread is new, and all its allocations fail. Its calls must return errors with a text, and a
+ * complete text once there is memory again. Memory that the library kept for ended threads must be
+ * released. Exit code 1: something was wrong. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>

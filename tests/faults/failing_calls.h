@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TESTS_FAULTS_FAILING_CALLS_H_
 #define ANNULUS_TESTS_FAULTS_FAILING_CALLS_H_
 
-// What a library that stands before another one does with each call: counts it, makes one of them
-// fail, passes on the others. failing_driver.cc and failing_nvrtc.cc are such libraries, and a
-// program finds their FailingCalls by the names below (dlsym of the one, an entry of the other).
+// The part of a replaced library that handles each call: it counts the call, and makes it fail or
+// passes it on. failing_driver.cc and failing_nvrtc.cc are such libraries. A program finds their
+// FailingCalls under the names below, by dlsym for NVRTC and by an entry for the driver.
 
 #include <array>
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace annulus::test {
 
-// What a driver or a compiler holds for its caller.
+// The objects that a driver or a compiler holds for its caller.
 enum class Held { kContexts, kStreams, kEvents, kModules, kAllocations, kHostBlocks, kPrograms };
 inline constexpr std::size_t kHeldKinds = 7;
 using HeldCounts = std::array<long, kHeldKinds>;
@@ -23,8 +23,8 @@ inline constexpr char kFailingNvrtc[] = "annulusFailingNvrtc";
 
 class FailingCalls {
  public:
-  // The call with this index, counted from 0 at this moment, returns `code` and does nothing else.
-  // With a negative index none does, and calls are counted.
+  // Makes the call with this index return `code` and do nothing else. Calls are counted from 0,
+  // starting now. If the index is negative, no call fails, and calls are only counted.
   void fail_at(int index, int code) {
     at_ = -1;
     calls_ = 0;
@@ -33,14 +33,14 @@ class FailingCalls {
     at_ = index;
   }
   int calls() const { return calls_; }
-  const char* failed() const { return failed_; }  // the symbol; null where it was not reached
+  const char* failed() const { return failed_; }  // the symbol; null if the call was not reached
   HeldCounts held() const {
     HeldCounts counts;
     for (std::size_t i = 0; i < kHeldKinds; ++i) counts[i] = held_[i];
     return counts;
   }
 
-  // For the libraries: whether this call is to fail, and with what.
+  // For the libraries: returns whether this call must fail, and sets its error code.
   bool fails(const char* symbol, int* code) {
     if (calls_++ != at_) return false;
     failed_ = symbol;

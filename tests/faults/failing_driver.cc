@@ -1,5 +1,5 @@
-// A libannulus_simulator.so whose calls can be made to fail. It passes everything on to the real
-// one, ANNULUS_SIMULATOR_FILE, and counts what the driver holds for its caller.
+// A libannulus_simulator.so whose calls can fail on request. It passes all other calls to the real
+// library, ANNULUS_SIMULATOR_FILE, and counts the objects that the driver holds for its caller.
 
 #include <dlfcn.h>
 
@@ -42,7 +42,7 @@ const CudaTable& real() {
 }
 test::FailingCalls calls;
 
-// What a call that succeeded made or gave back.
+// The objects that a successful call made or released.
 struct Holding {
   const char* symbol;
   Held kind;
@@ -77,7 +77,7 @@ struct Call {
     return [](Parameters... parameters) -> CUresult {
       constexpr const char* kSymbol = kSymbols[static_cast<int>(kSlot)];
       int code = 0;
-      // Errors are described by these two, so they never fail.
+      // These two describe errors, so they never fail.
       constexpr bool kDescribes = kSlot == Slot::get_error_name || kSlot == Slot::get_error_string;
       if (!kDescribes && calls.fails(kSymbol, &code)) return code;
       const CUresult result = (real().*kMember)(parameters...);
@@ -104,7 +104,7 @@ extern "C" __attribute__((visibility("default"))) int annulusSimulatorEntry(cons
     *entry = &calls;
     return abi::kCudaSuccess;
   }
-  // Itself, by which a program finds the entry above.
+  // The library's own function, through which a program finds the entry above.
   if (wanted == "annulusSimulatorEntry") {
     const auto self = &annulusSimulatorEntry;
     std::memcpy(entry, &self, sizeof(self));

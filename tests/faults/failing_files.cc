@@ -37,7 +37,7 @@ int find_library(dl_phdr_info* info, std::size_t, void*) {
 
 enum class Fate { kPass, kFail, kShort };
 
-// What becomes of a call of `function`, which returns to `caller`.
+// The fate of a call of `function` that returns to `caller`.
 Fate fate(const char* function, const void* caller, bool moves_bytes = false) {
   const auto at = reinterpret_cast<std::uintptr_t>(caller);
   if (!on || at < library_begin || at >= library_end) return Fate::kPass;
@@ -83,7 +83,7 @@ using annulus::test::real;
 
 #define FAILS(name) fate(name, __builtin_return_address(0)) == Fate::kFail
 
-// The library finds these where it would find those of the runtime.
+// The library finds these functions instead of the C library's.
 #pragma GCC visibility push(default)
 extern "C" {
 
@@ -110,7 +110,7 @@ ssize_t write(int file, const void* data, std::size_t bytes) {
 }
 int fsync(int file) {
   if (FAILS("fsync")) return -1;
-  // It does not wait for the disk, which no test could notice.
+  // It does not sync the disk, because no test could notice that.
   return fcntl(file, F_GETFD) < 0 ? -1 : 0;
 }
 int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
@@ -149,7 +149,7 @@ DIR* fdopendir(int file) {
   static const auto next = real<DIR* (*)(int)>("fdopendir");
   return next(file);
 }
-// Linux closes the descriptor also where close reports an error.
+// Linux closes the descriptor even if close reports an error.
 int close(int file) {
   const int saved = errno;
   const bool fails = FAILS("close");

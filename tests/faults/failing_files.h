@@ -1,22 +1,22 @@
 #ifndef ANNULUS_TESTS_FAULTS_FAILING_FILES_H_
 #define ANNULUS_TESTS_FAULTS_FAILING_FILES_H_
 
-// Stands before the calls of files in a program that links it, and makes those fail that
-// libannulus.so itself makes: opening, reading, writing, syncing, renaming, removing, making
-// folders, locking, examining, mapping and closing.
+// Replaces the file functions in a program that links this file, and makes calls from libannulus.so
+// fail. The functions open, read, write, sync, rename, remove, make folders, lock, examine, map and
+// close.
 
 namespace annulus::test {
 
 struct FileFault {
-  int call = -1;          // counted from 0 at the call of begin_file_fault; -1: none, only count
-  int code = 0;           // errno; 0: a read or a write moves 7 bytes at most
-  bool for_good = false;  // this call and all later ones
+  int call = -1;          // counted from 0 since begin_file_fault(); -1: count only
+  int code = 0;           // errno; 0: a read or a write moves at most 7 bytes
+  bool for_good = false;  // this call and all later calls fail
 };
 
 void begin_file_fault(const FileFault& fault);
-// Ends that, and returns how many calls were made.
+// Ends the fault, and returns the number of calls that were made.
 int end_file_fault();
-// The function that failed first; null where none did.
+// The first function that failed. Null if none did.
 const char* failed_file_call();
 
 }  // namespace annulus::test

@@ -13,7 +13,7 @@
 namespace annulus::test {
 namespace {
 
-// Nothing here may allocate while an allocation is looked at, so all tables have a fixed size.
+// Nothing here may allocate while an allocation is examined, so all tables have fixed sizes.
 enum class Owner : std::uint8_t { kRuntime, kOurs, kOthers };
 struct Range {
   std::uintptr_t begin, end, base;
@@ -69,7 +69,7 @@ const Range* range_of(std::uintptr_t address) {
     for (std::size_t i = 0; i < range_count; ++i) {
       if (address >= ranges[i].begin && address < ranges[i].end) return &ranges[i];
     }
-    std::size_t count = 0;  // a library was loaded since
+    std::size_t count = 0;  // a library was loaded since the last search
     dl_iterate_phdr(add_range, &count);
     range_count = count;
   }
@@ -87,8 +87,8 @@ _Unwind_Reason_Code step(_Unwind_Context* context, void* into) {
   return _URC_NO_REASON;
 }
 
-// The hash of the stack, or 0 where the allocation is not ours. `first` of the frames are those of
-// this file.
+// The hash of the stack, or 0 if the allocation is not the library's. The first kOwnFrames frames
+// belong to this file and are skipped.
 std::uint64_t hash_of(const Walk& walk, std::array<std::uintptr_t, kFrames>* frames) {
   constexpr std::size_t kOwnFrames = 3;
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -132,7 +132,7 @@ bool refuse(const Walk& walk) {
 
 }  // namespace
 
-// Called by the functions below alone, so that the frames of this file are always three.
+// Only the functions below call this function, so this file always has three frames on the stack.
 __attribute__((noinline)) bool allocation_is_refused() {
   if (mode.load(std::memory_order_relaxed) == Mode::kOff || inside) return false;
   inside = true;
@@ -176,7 +176,7 @@ std::string last_failed_stack() {
     const Range* range = frame == 0 ? nullptr : range_of(frame);
     if (range == nullptr) break;
     char part[80];
-    // The call is before the address that it returns to.
+    // The call instruction is before the return address.
     std::snprintf(part, sizeof(part), " %s+%#zx", range->name,
                   static_cast<std::size_t>(frame - range->base - 1));
     text += part;

@@ -1,13 +1,14 @@
 #ifndef ANNULUS_TESTS_FAULTS_FAILING_MALLOC_H_
 #define ANNULUS_TESTS_FAULTS_FAILING_MALLOC_H_
 
-// Stands before malloc in a program that links it, and refuses one allocation of this library, or
-// all of them from one on, on whichever thread they happen. An allocation is ours where the first
-// code above the runtime's that asked for it is in libannulus.so or libannulus_simulator.so; those
-// of NVRTC and of the program itself are left alone. It is named by its call stack, up to 8 return
-// addresses of ours as offsets in their file, and by which visit of that stack it is. So a name
-// holds for one build, whatever the addresses of a process and the order of its threads. It cannot
-// be used together with a sanitizer, which stands before malloc too.
+// Replaces malloc in a program that links this file. It makes one allocation of this library fail,
+// or all allocations from one on, on any thread. An allocation is the library's if the first code
+// on the stack that is not the C or C++ runtime's is in libannulus.so or libannulus_simulator.so.
+// Allocations of NVRTC and of the program itself are left alone. An allocation is named by its call
+// stack and by the number of its visit to that stack. The call stack has up to 8 return addresses
+// in the library, as offsets in their file. So a name is valid for one build, independent of the
+// addresses of a process and the order of its threads. This file cannot be used with a sanitizer,
+// because a sanitizer replaces malloc too.
 
 #include <cstdint>
 #include <string>
@@ -17,11 +18,11 @@ namespace annulus::test {
 
 struct AllocationPoint {
   std::uint64_t stack = 0;
-  std::uint32_t visit = 0;  // from 1
-  bool for_good = false;    // those that follow fail as well
+  std::uint32_t visit = 0;  // counted from 1
+  bool for_good = false;    // all later allocations fail too
 };
 
-// Between these two calls the allocations of ours are counted.
+// Counts the library's allocations until end_counting(), which returns the counts.
 void begin_counting();
 struct CountedStack {
   std::uint64_t stack = 0;
@@ -29,12 +30,12 @@ struct CountedStack {
 };
 std::vector<CountedStack> end_counting();
 
-// From begin_failing() on, the allocation that `point` names returns null.
+// After begin_failing(), the allocation that `point` names returns null.
 void begin_failing(const AllocationPoint& point);
-// Ends that, and says whether the point was reached.
+// Ends the failing, and returns whether the point was reached.
 bool end_failing();
 
-// What `stack` was when the point was reached: "libannulus.so+0x1234 ...", for addr2line.
+// The stack at the point that was reached: "libannulus.so+0x1234 ...", for addr2line.
 std::string last_failed_stack();
 
 }  // namespace annulus::test

@@ -1,5 +1,5 @@
-// A libnvrtc.so.13 whose calls can be made to fail. It passes everything on to the real one, whose
-// file the environment names in ANNULUS_TEST_NVRTC.
+// A libnvrtc.so.13 whose calls can fail on request. It passes all other calls to the real library,
+// which ANNULUS_TEST_NVRTC names.
 
 #include <dlfcn.h>
 
@@ -22,7 +22,8 @@ using namespace annulus;
 using abi::NvrtcProgram;
 using abi::NvrtcResult;
 
-// The real NVRTC opens its other half by a bare name, which is known once that is open.
+// The real NVRTC opens its builtins library by a bare name, which is found if that library is
+// already open.
 void* open_real() {
   const char* const file = std::getenv("ANNULUS_TEST_NVRTC");
   void* const library = file == nullptr ? nullptr : dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -77,8 +78,8 @@ struct Call<Result (*)(Parameters...), kSlot> {
 
 }  // namespace
 
-// Exported under NVRTC's own names, without the list of parameters once more: the loader asks for
-// the function that a name stands for.
+// These are exported under NVRTC's own names, without repeating the lists of parameters. The loader
+// looks up a function by its name only.
 #undef REQUIRED
 #undef OPTIONAL
 #define REQUIRED(result, member, symbol, parameters)                                      \

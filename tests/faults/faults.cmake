@@ -1,8 +1,8 @@
-# Something fails in each pass of a public flow. A few passes of each flow run here; tools/campaign
-# tries all of them.
+# In each pass of a public flow something fails. Here a few passes of each flow run. tools/campaign
+# runs all of them.
 set(faults ${CMAKE_CURRENT_LIST_DIR})
 
-# The flows, compiled once.
+# The flows, which are compiled once.
 add_library(fault_flows STATIC ${faults}/flows.cc)
 target_include_directories(fault_flows PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(fault_flows PUBLIC annulus)
@@ -20,13 +20,13 @@ function(fault_program name)
   annulus_opens_simulator(${name})
 endfunction()
 
-# fault_test(NAME ARGUMENT...): a few passes of that program.
+# fault_test(NAME ARGUMENT...): a test with a few passes of that program.
 function(fault_test name)
   add_test(NAME ${name} COMMAND ${name} ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
 endfunction()
 
-# Allocations. It stands before malloc, as the sanitizers do.
+# Allocations. The program replaces malloc, and so do the sanitizers.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   fault_program(fault_allocations allocations.cc failing_malloc.cc)
   fault_test(fault_allocations --for 40 --points 25 --seed 1
@@ -44,9 +44,9 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   fault_test(fault_exhausted $<TARGET_FILE:annulus>)
 endif()
 
-# Calls of the driver and of NVRTC. Libraries that make them fail stand before the real ones: the
-# program uses libannulus.so by a link in a folder of theirs, where the simulator is looked for
-# first.
+# Calls of the driver and of NVRTC. Libraries that can make them fail replace the real ones. The
+# program uses libannulus.so through a link in the folder of these libraries, because the simulator
+# is searched there first.
 set(failing_folder ${PROJECT_BINARY_DIR}/tests/failing)
 file(MAKE_DIRECTORY ${failing_folder})
 foreach(library driver nvrtc)
@@ -79,7 +79,7 @@ endforeach()
 fault_test(fault_driver_calls --seed 1 --cache ${ANNULUS_TEST_CACHE}
   --flow open --flow plan_memory --flow run --flow prefetch)
 
-# Calls of files, which a program's own functions stand before.
+# Calls of files. Functions of the program replace them.
 fault_program(fault_file_calls file_calls.cc failing_files.cc)
 fault_test(fault_file_calls --only-code 4 --cache ${ANNULUS_TEST_CACHE}
   --flow run --flow import --flow export)
@@ -90,7 +90,7 @@ fault_test(fault_forks --children 40 --cache ${ANNULUS_TEST_CACHE})
 fault_program(fault_reload reload.cc)
 fault_test(fault_reload $<TARGET_FILE:annulus> --rounds 20 --cache ${ANNULUS_TEST_CACHE})
 
-# Folders that are not as they should be.
+# Folders with unexpected contents or permissions.
 fault_program(fault_folders folders.cc)
 fault_test(fault_folders --entries 300 --cache ${ANNULUS_TEST_CACHE}
   --only "results: a pipe" --only "results: pipes for entries" --only "results: a link to itself"

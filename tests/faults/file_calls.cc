@@ -1,14 +1,14 @@
-// Makes calls of files fail, one in each pass or all from one on, in what a user does with files:
+// Makes file calls fail in typical uses of files, one call in each pass or all calls from one on:
 //
 //   fault_file_calls --for 3600 [--flow NAME]... [--points N] [--seed N] [--only-code ERRNO] --cache FOLDER
 //   fault_file_calls --flow tune --call 17 --code 28 --for-good 1 --cache FOLDER   one pass again
 //
-// The n-th call of libannulus.so fails with EIO, ENOSPC or EINTR, or moves few bytes, for every n.
-// What is run must run, as files only save work. A tuned result must be in its folder or be given
-// as text that can be put there; a layout must be written whole or stay as it was, with a typed
-// error. A call that a signal interrupted and a short one must have no effect at all. Nothing may
-// be damaged, and no descriptor stay open. FOLDER holds compiled kernels and is only read. Exit
-// code 1: something was wrong, and each such pass is printed.
+// The n-th file call of libannulus.so fails with EIO, ENOSPC or EINTR, or moves few bytes, for
+// every n. Runs must succeed, because files only save work. A tuned result must be in its folder,
+// or must be returned as text that the user can put there. A layout must be written whole or stay
+// unchanged, with a typed error. An interrupted call and a short call must have no effect at all.
+// Nothing may be damaged, and no descriptor may stay open. FOLDER has compiled kernels and is only
+// read. Exit code 1: a pass was wrong. Each such pass is printed.
 
 #include <unistd.h>
 
@@ -45,14 +45,14 @@ struct Arguments {
   std::vector<std::string> flows;
   double seconds = 1e9;
   std::uint64_t seed = 0;
-  std::size_t points = ~std::size_t{0};  // of each flow
+  std::size_t points = ~std::size_t{0};  // the most points of each flow
   std::string cache;
-  int only_code = -1;  // of all passes
+  int only_code = -1;  // the only errno to use in all passes
   FileFault one;
 };
 
-// What a user does, in a folder that is new in each pass and holds a copy of FOLDER's kernels.
-// `act` is where calls fail; `why_wrong` looks at what is left, and is empty where that is right.
+// A use of files, in a folder that is new in each pass and has a copy of FOLDER's kernels. Calls
+// fail during `act`. `why_wrong` examines the result, and returns "" if it is right.
 struct Flow {
   const char* name;
   std::function<void(const std::string& folder)> prepare;
@@ -69,7 +69,7 @@ Problem tiny_problem() {
   return problem;
 }
 
-std::string warnings;  // of the device that was opened last
+std::string warnings;  // warnings of the device that was opened last
 
 Device open(const std::string& folder) {
   DeviceOptions options = test::options_of({folder + "/cache", folder + "/tuned"});
@@ -83,7 +83,7 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// Results must be whole, in the tuned folder or in the text that tune() gave.
+// Results must be complete, in the tuned folder or in the text that tune() returned.
 std::string why_tuned_wrong(const std::string& folder, const test::Answer* answer) {
   std::size_t results = 0;
   for (const char* name : {"/tuned", "/by_hand"}) {
@@ -100,7 +100,7 @@ std::string why_tuned_wrong(const std::string& folder, const test::Answer* answe
   return "";
 }
 
-// What was exported and brought in is whole, or not there at all.
+// The exported and imported results are complete, or do not exist.
 std::string why_pack_wrong(const std::string& folder, const test::Answer* answer) {
   if (const std::string why = why_tuned_wrong(folder, answer); !why.empty()) return why;
   const TunedListing listing = list_tuned(folder + "/a.pack:" + folder + "/other");
@@ -126,7 +126,7 @@ std::vector<Flow> all_flows() {
     return test::run_problem(open(folder), tiny_problem());
   };
   return {{"run", nothing, run, right, true},
-          // Without kernels on disk, so that one is stored.
+          // Removes the kernels on disk, so that one is stored.
           {"compile", [](const std::string& folder) { fs::remove_all(folder + "/cache"); }, run,
            right, true},
           {"tune", nothing,
@@ -138,12 +138,12 @@ std::vector<Flow> all_flows() {
              return test::Answer{{result.config.begin(), result.config.end()}, ""};
            },
            why_tuned_wrong},
-          {"tuned",  // a result is there
+          {"tuned",  // starts with an existing result
            [](const std::string& folder) { tune(open(folder), tiny_problem()); }, run, right, true},
           {"pack", [](const std::string& folder) { tune(open(folder), tiny_problem()); },
            [](const std::string& folder) {
              const TunedReport made = export_tuned(folder + "/a.pack", {}, folder + "/tuned");
-             // What could not be read is told, and the pack is without it.
+             // Entries that could not be read are reported, and the pack lacks them.
              if (!made.left_out.empty()) throw Error(ErrorCode::kFile, made.left_out.front());
              import_tuned({folder + "/a.pack"}, {}, folder + "/other");
              return test::Answer{};
@@ -178,7 +178,7 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), {}));
 }
 
-// What the child tells its parent, which outlives it.
+// Results that the child writes for its parent, which lives longer.
 struct Shared {
   std::size_t next = 0, tried = 0, errors = 0, unreached = 0, wrong = 0;
   bool done = false;
@@ -250,7 +250,7 @@ class Passes {
   }
 
   void pass(const FileFault& at) {
-    alarm(600);  // each pass has as long
+    alarm(600);  // the time limit of each pass
     const std::size_t before = open_descriptors();
     std::string wrong;
     std::optional<test::Answer> answer;
@@ -295,7 +295,7 @@ class Passes {
   test::Answer expected_;
 };
 
-// Returns how many passes were wrong.
+// Returns the number of wrong passes.
 std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_point end) {
   const test::SharedWithChildren<Shared> shared;
   Passes passes(flow, arguments, end, *shared);
@@ -345,7 +345,7 @@ int main(int argc, char** argv) {
            std::ranges::find(arguments.flows, flow.name) == arguments.flows.end();
   });
   if (chosen.empty() || arguments.cache.empty()) return 2;
-  // The kernels that the flows need.
+  // A folder with the kernels that the flows need.
   const std::string kernels = (fs::path(arguments.cache) / "fault_files").string();
   Arguments with = arguments;
   with.cache = kernels;

@@ -157,7 +157,7 @@ std::vector<Flow> flows() {
            Answer answer = text_answer(result.config);
            for (const TuneCandidate& each : result.trials) answer.told += each.outcome + "\n";
            answer.told += result.problem;
-           // How much empty memory a device keeps depends on what its threads did at once.
+           // The amount of free memory that a device keeps depends on the timing of its threads.
            device.trim();
            return answer;
          };

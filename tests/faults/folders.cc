@@ -1,11 +1,11 @@
-// What a user meets whose folders of kernels and of tuned results are not as they should be:
+// Uses the library with unusable folders for kernels and for tuned results:
 //
 //   fault_folders [--seed N] [--cache FOLDER] [--entries 100000]
 //
-// A folder that is a file, a link to itself, a pipe, full of strange entries, open to all, removed
-// while it is used ... A device opens, plans and runs with the right answer all the same; tuning
-// says why it cannot keep a result before it searches, or keeps it; the listing of results and of
-// kernels ends. A child that has not ended after five minutes hangs. Exit code 1: something was
+// A folder may be a file, a link to itself, a pipe, full of strange entries, open to all users, or
+// removed during its use. Even then a device must open, plan and run with the right answer. Tuning
+// must keep its result, or report before the search why it cannot. Listing results and kernels must
+// end. A child that has not ended after five minutes counts as hung. Exit code 1: something was
 // wrong.
 
 #include <sys/stat.h>
@@ -48,7 +48,7 @@ void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// Makes `path` what its name says. `entries` are names that the library itself would use there.
+// Makes `path` what `name` describes. `entries` are names that the library itself would use there.
 struct Hostile {
   const char* name;
   std::function<void(const std::string& path, const std::vector<std::string>& entries)> make;
@@ -56,7 +56,7 @@ struct Hostile {
 
 std::vector<Hostile> hostile_folders(long count) {
   using Names = std::vector<std::string>;
-  // Puts something under each name that the library would use, and under some that it would not.
+  // Puts something under each name that the library would use, and under some other names.
   const auto each = [](const std::function<void(const std::string&)>& put) {
     return [put](const std::string& path, const Names& entries) {
       fs::create_directory(path);
@@ -134,7 +134,7 @@ std::vector<std::string> files_below(const std::string& folder) {
   return names;
 }
 
-// Prints why it is wrong. Runs in a child.
+// Prints the reason if the result is wrong. Runs in a child.
 bool is_right(const char* what, const std::string& cache, const std::string& tuned,
               const test::Answer& expected, bool remove) {
   try {
@@ -179,7 +179,7 @@ int main(int argc, char** argv) {
   if (mkdtemp(scratch.data()) == nullptr || cache.empty()) return 2;
   const test::SharedWithChildren<std::array<std::uint16_t, 8192>> values;
   const test::SharedWithChildren<std::size_t> values_count;
-  // The right answer, and which names the library gives its files.
+  // The right answer, and the names that the library gives its files.
   const std::string good = scratch + "/good";
   const std::string made = test::run_in_child(600, [&] {
     const Device device = Device::open(test::options_of({cache, good}));
@@ -213,7 +213,7 @@ int main(int argc, char** argv) {
     std::printf("WRONG: %s: %s\n", what.c_str(), ended.c_str());
   };
   for (const Hostile& hostile : hostile_folders(count)) {
-    // Each is below a folder of its own, so that it can be anything itself.
+    // Each is in a separate parent folder, so that it can be of any kind itself.
     const auto make = [&](const std::vector<std::string>& entries) {
       const std::string above = scratch + "/" + std::to_string(cases);
       fs::create_directory(above);

@@ -1,13 +1,13 @@
-// Forks while threads of the parent plan:
+// Forks while threads of the parent are planning:
 //
 //   fault_forks --children 10000 [--seed N] [--cache FOLDER]
 //
-// Eight threads plan problems that are new to the caches, as locks are held longest there. Each
-// child calls what its parent was in, and must be refused with Error{kDevice} that says why; every
-// fourth child opens the device again, to hear the same, and makes a layout and a layout cache of
-// its own, which must work. A child that has not ended after 20 seconds hangs. A second parent that
-// has not opened a device yet, but whose threads make layouts, forks children that may use one:
-// they plan, run and compare. Exit code 1: a child hung, or ended otherwise than with 0.
+// Eight threads plan problems that are not in the caches, because locks are held longest for these.
+// Each child makes the same call as its parent, and must get Error{kDevice} with the reason. Every
+// fourth child also opens the device again, and must get the same error. It also makes a layout and
+// a new layout cache, which must work. A child that has not ended after 20 seconds counts as hung.
+// A second parent has not opened a device yet, but its threads make layouts. Its children may use a
+// device: they plan, run and compare. Exit code 1: a child hung, or ended with a code other than 0.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,14 +46,14 @@ bool is_refused(const std::function<void()>& call) {
   return false;
 }
 
-// A problem whose list of tiles no cache has: its window is the thread's own.
+// A problem whose list of tiles is in no cache, because its window is different for each number.
 Problem new_problem(int number) {
   Problem problem = test::small_problem();
   problem.pattern = Pattern::parse("causal & keys(0, " + std::to_string(32 + number % 64) + ")");
   return problem;
 }
 
-// Threads that call `body` with one number after another, as long as it lives.
+// Threads that call `body` with one number after another, until the object is destroyed.
 class Busy {
  public:
   explicit Busy(const std::function<void(int)>& body) {
@@ -82,7 +82,7 @@ class Busy {
   std::vector<std::thread> threads_;
 };
 
-// Forks so many children at drawn moments. Returns how many were wrong.
+// Forks `children` children at random moments. Returns the number of wrong ones.
 int fork_children(int children, std::uint64_t seed, const char* what,
                   const std::function<bool(int)>& in_child) {
   std::mt19937_64 random(seed);
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
                      {test::option("--children", &children), test::option("--seed", &seed),
                       test::option("--cache", &cache)});
   int wrong = 0;
-  // The kernels and the answer that children have to get.
+  // The kernels, and the answer that children must get.
   const test::Folders folders{cache, ""};
   const test::SharedWithChildren<std::uint64_t> sum;
   const auto sum_of = [](const test::Answer& answer) {
@@ -125,7 +125,8 @@ int main(int argc, char** argv) {
   };
   if (!test::run_in_child(600, [&] { *sum = run_here(); }).empty()) return 2;
 
-  // No device yet: a child may open one. Its run takes longest, so these children are few.
+  // There is no device yet, so a child may open one. These children take longest, so there are few
+  // of them.
   const int fresh = children / 10 + 1;
   {
     LayoutCache layouts;

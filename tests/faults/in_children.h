@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_FAULTS_IN_CHILDREN_H_
 #define ANNULUS_TESTS_FAULTS_IN_CHILDREN_H_
 
-// Passes that may end their process run in a child, and the next child goes on behind the pass that
-// ended the last one.
+// Passes that may end their process run in a child. If a pass ends its child, the next child
+// continues after that pass.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -36,8 +36,8 @@ class SharedWithChildren {
   T* value_;
 };
 
-// Calls `body` in a child, which is ended after `seconds`. Empty where it returned, else how the
-// child ended.
+// Calls `body` in a child, which is ended after `seconds`. Returns "" if `body` returned, or else
+// how the child ended.
 inline std::string run_in_child(unsigned seconds, const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {

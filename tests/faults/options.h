@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_FAULTS_OPTIONS_H_
 #define ANNULUS_TESTS_FAULTS_OPTIONS_H_
 
-// The options of a campaign's program: pairs of a name and a value. A campaign takes hours, so one
-// that misreads its command line is refused before it begins.
+// The options of a campaign's program, as pairs of a name and a value. A campaign takes hours, so a
+// wrong command line is rejected before it begins.
 
 #include <charconv>
 #include <concepts>
@@ -19,10 +19,10 @@ namespace annulus::test {
 
 struct ProgramOption {
   const char* name;                            // "--seed"
-  std::function<bool(std::string_view)> take;  // false: it is no such value
+  std::function<bool(std::string_view)> take;  // returns false if the value is not valid
 };
 
-// Where a value goes: a text, one more text of a list, or a number, whole or not.
+// Options that store a text, append a text to a list, or store an integer or a real number.
 inline ProgramOption option(const char* name, std::string* text) {
   return {name, [=](std::string_view value) { return *text = value, true; }};
 }
@@ -44,7 +44,8 @@ requires std::integral<T> || std::floating_point<T> ProgramOption option(const c
           }};
 }
 
-// Ends the process with 2 where an argument is none of `options`, or has no value of its kind.
+// Ends the process with 2 if an argument is not one of `options`, or if its value has the wrong
+// type.
 inline void read_options(int argc, char** argv, const std::vector<ProgramOption>& options,
                          int first = 1) {
   const auto refuse = [&](const char* argument, const char* why) {

@@ -1,10 +1,10 @@
-// Opens libannulus.so with dlopen, uses it, closes it, again and again:
+// Opens libannulus.so with dlopen, uses it and closes it, again and again:
 //
 //   fault_reload LIBRARY --rounds 1000 [--cache FOLDER]
 //
-// Between opening and closing a round plans a problem and runs it on a simulated device, through
-// the C functions that it looks up. Threads, mappings and open files of the process must be as many
-// after every round as after the first few. Exit code 1: they were not, or a call failed.
+// Each round plans a problem and runs it on a simulated device, through C functions that it looks
+// up. After every round the process must have as many threads, mappings and open files as after the
+// first few rounds. Exit code 1: it did not, or a call failed.
 
 #include <dlfcn.h>
 
@@ -37,7 +37,7 @@ Counts counts() {
   return all;
 }
 
-// Empty where the round went well.
+// Returns "" if the round succeeded, or else the error.
 std::string round(const char* library, const char* cache) {
   void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return dlerror();

@@ -2,10 +2,10 @@
 //
 //   fault_sizes --for 600 [--passes N] [--seed N] [--cache FOLDER]
 //
-// Sizes, strides, block sizes of layouts, lengths and counts of shards are drawn from 0, 1, -1, the
-// edges of 31, 32, 53 and 63 bits and small numbers. A call gives an answer or a typed error that
-// is not "internal", within its limit of work, and memory stays below a cap. Exit code 1: a pass
-// was wrong, and what was drawn is printed.
+// Sizes, strides, block sizes of layouts, and lengths and counts of shards are drawn from 0, 1, -1,
+// the edges of 31, 32, 53 and 63 bits, and small numbers. A call must return an answer or a typed
+// error other than "internal", within its limit of work, and memory must stay below a cap. Exit
+// code 1: a pass was wrong. Its drawn numbers are printed.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ constexpr std::int64_t kEdges[] = {0,
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_(seed) {}
-  // Mostly `usual`, as two wrong sizes would hide each other.
+  // Mostly returns `usual`, because two wrong sizes would hide each other.
   std::int64_t size(const char* name, std::int64_t usual) {
     if (random_() % 6 != 0) return usual;
     const std::int64_t value = kEdges[random_() % std::size(kEdges)];
@@ -65,7 +65,7 @@ struct Shared {
   std::size_t tried = 0, errors = 0, wrong = 0;
   std::uint64_t seed = 0;
   std::size_t passes = ~std::size_t{0};
-  double slowest = 0;  // seconds of one pass
+  double slowest = 0;  // seconds of the slowest pass
   char slowest_text[400] = "";
 };
 
@@ -116,7 +116,7 @@ void shard_drawn(Draw& draw) {
 
 void run(Shared& shared, const test::Folders& folders, Clock::time_point end) {
   const Device device = Device::open(test::options_of(folders));
-  // A call that takes memory without a look at its sizes ends here, as std::bad_alloc.
+  // A call that allocates without checking its sizes fails here with std::bad_alloc.
   const rlimit cap{rlim_t{64} << 30, rlim_t{64} << 30};
   setrlimit(RLIMIT_DATA, &cap);
   while (Clock::now() < end && shared.tried < shared.passes) {

@@ -1,8 +1,8 @@
-// Ranks on several hosts, as NCCL sees them: it tells a rank of a connection to another host that
-// has ended. Processes are killed and stopped, the connection between two ranks that live is cut,
-// and a host is cut off. Those that are left all blame ranks that are lost and no others, go on
-// without losing another one, and compute the bits of a fresh ring of their number.
-//   test_ring_faults --kills 1000 "--test-case=*hosts*"    so many faults; a few in the ordinary run
+// Ranks on several hosts, as NCCL distinguishes them: it reports to a rank that a connection to
+// another host has ended. The tests kill and stop processes, cut the connection between two living
+// ranks, and cut off a host. The remaining ranks must all blame only ranks that are lost. They must
+// continue without losing another rank, and compute the bits of a new ring of their number.
+//   test_ring_faults --kills 1000 "--test-case=*hosts*"    that number of faults; by default a few
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -39,15 +39,16 @@ constexpr const char* kNames[] = {"process killed", "process stopped", "connecti
                                   "host cut off", "host cut off silently"};
 constexpr int kKinds = 5;
 
-// What the campaign has seen.
+// Counts over the campaign.
 struct Seen {
   int faults = 0, wrong_names = 0, healthy_lost = 0;
   std::int64_t good_runs = 0;
   std::array<int, kKinds> count{};
-  std::array<milliseconds, kKinds> longest{};  // until all knew
+  std::array<milliseconds, kKinds> longest{};  // until all ranks knew
 };
 
-// A ring of 3 to 6 ranks in processes of one rank or two, on hosts of one process or two.
+// A ring of 3 to 6 ranks. Each process has one or two ranks, and each host has one or two
+// processes.
 std::vector<ProcessOptions> draw_processes(base::Random& random, const std::string& address) {
   const int ranks = 3 + static_cast<int>(random.below(4));
   std::vector<ProcessOptions> processes;
@@ -55,7 +56,7 @@ std::vector<ProcessOptions> draw_processes(base::Random& random, const std::stri
     const int count = first + 2 <= ranks && random.below(3) == 0 ? 2 : 1;
     const bool same_host = first > 0 && random.below(4) == 0;
     if (first > 0 && !same_host) ++host;
-    // The last process is never on the host of the first one.
+    // The last process and the first one are on different hosts.
     if (first + count == ranks && host == 0) ++host;
     processes.push_back({.address = address,
                          .first = first,
@@ -69,12 +70,12 @@ std::vector<ProcessOptions> draw_processes(base::Random& random, const std::stri
   return processes;
 }
 
-// What happens to whom, by the numbers that ranks have now.
+// A fault and the ranks that it hits, by their current numbers.
 struct Fault {
   Kind kind = Kind::kConnection;
-  std::set<int> victims;    // lost, if it goes well
-  std::set<int> processes;  // of the victims
-  int end = 0, other = 0;   // of the connection
+  std::set<int> victims;    // the ranks that must be lost
+  std::set<int> processes;  // the processes of the victims
+  int end = 0, other = 0;   // the two ends of the connection
 };
 
 Fault draw_fault(Ring& ring, const std::vector<ProcessOptions>& processes, base::Random& random) {
@@ -85,7 +86,8 @@ Fault draw_fault(Ring& ring, const std::vector<ProcessOptions>& processes, base:
     return static_cast<int>(random.below(static_cast<std::uint32_t>(ring.ranks())));
   };
   Fault fault;
-  // Ranks that are all on one host, or in one process, can lose one of themselves no more.
+  // If all ranks are on one host or in one process, some faults are impossible. So faults are drawn
+  // until one is possible.
   for (int tries = 0; tries < 100; ++tries) {
     fault = {};
     fault.kind = static_cast<Kind>(random.below(kKinds));
@@ -130,7 +132,7 @@ void inject(Ring& ring, const Fault& fault) {
       to_processes([](const test::Process& one) { one.order("off"); });
       break;
     case Kind::kHostSilent:
-      // NCCL tells the others, and the control channel is silent.
+      // NCCL reports the loss to the others, and the control channel is silent.
       to_processes([](const test::Process& one) { one.stop(); });
       for (int number = 0; number < ring.ranks(); ++number) {
         if (fault.victims.contains(number)) continue;
@@ -155,7 +157,7 @@ std::set<int> blamed_in(Ring& ring, const std::set<int>& victims, const Line& lo
       for (const Line& line : process->lines) {
         const bool it =
             line.kind == "met" && line.generation == lost.generation && line.rank == std::stoi(one);
-        // Those that were lost before may have a generation of that number of their own.
+        // Ranks that were lost earlier may have a separate generation with the same number.
         if (it && members.contains(line.first)) blamed.insert(line.first);
       }
     }
@@ -163,7 +165,7 @@ std::set<int> blamed_in(Ring& ring, const std::set<int>& victims, const Line& lo
   return blamed;
 }
 
-// The first good run of a rank after a generation, among no more ranks than are left.
+// The first good run of a rank after a generation, with at most as many ranks as remain.
 const Line* good_after(Ring& ring, int number, std::int64_t generation) {
   for (const Line& line : ring.member(number).lines) {
     if (line.kind == "good" && line.first == ring.first(number) && line.generation > generation &&
@@ -174,7 +176,7 @@ const Line* good_after(Ring& ring, int number, std::int64_t generation) {
   return nullptr;
 }
 
-// Counts and checks what a rank that is left has said since generation `before`.
+// Counts and checks the lines that a remaining rank has written since generation `before`.
 bool check_survivor(Ring& ring, int number, const std::set<int>& victims, std::int64_t before,
                     Seen* seen) {
   for (const Line& line : ring.member(number).lines) {
@@ -195,8 +197,8 @@ bool check_survivor(Ring& ring, int number, const std::set<int>& victims, std::i
   return there;
 }
 
-// The survivors know of the fault and go on, in *generation. Where several ranks are lost, that may
-// take more than one step. False: the ring is of no further use.
+// The survivors detect the fault and continue, in *generation. If several ranks are lost, that may
+// take several steps. Returns false if the ring can no longer be used.
 bool recovers(Ring& ring, const Fault& fault, std::int64_t* generation, Clock::time_point begin,
               Seen* seen) {
   const std::int64_t before = *generation;

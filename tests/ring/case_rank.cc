@@ -1,9 +1,9 @@
-// One rank of many rings, in a process of its own: random cases that the ranks plan and run one
-// after another over one communicator.
+// One rank of many rings, in a separate process. The ranks plan and run random cases one after
+// another over one communicator.
 //
 //   case_rank FILE RANK RANKS DEVICE SEED FIRST COUNT
 //
-// It writes "case INDEX HASH" for each of them, with the hash of its rows of O and LSE
+// For each case it writes "case INDEX HASH", with the hash of its rows of O and LSE
 // (ring/case_rows.h).
 
 #include <chrono>
@@ -32,7 +32,7 @@ int run(char** words) {
   for (int index = first; index < first + count; ++index) {
     const RingCase c(seed, index, ranks);
     const RingRankPlan plan = plan_ring(device, communicator, c.whole.problem, c.shards, c.options);
-    // The other ranks' tensors are here too, and are not used.
+    // The tensors of the other ranks are here too, but unused.
     RingMemory memory(std::vector<Device>(static_cast<std::size_t>(ranks), device), c.whole,
                       c.shards);
     memory.make_workspace([&](int) { return plan.workspace_bytes(); });
@@ -46,7 +46,7 @@ int run(char** words) {
                 static_cast<unsigned long long>(hash_rows(c, memory.answer(), rank)));
     std::fflush(stdout);
   }
-  // Nobody ends before all have their last rows.
+  // No rank ends before all ranks have their last rows.
   meeting.all_gather({}, std::chrono::minutes(1));
   return 0;
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_RING_CASE_ROWS_H_
 #define ANNULUS_TESTS_RING_CASE_ROWS_H_
 
-// Random rings that several processes draw alike, and the answers of their ranks.
+// Random rings that several processes draw identically, and the answers of their ranks.
 
 #include <bit>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Every driver call that a ring makes may fail: the error is typed, nothing leaks, and the devices
-// are as good as before.
+// Every driver call of a ring may fail. Then the error is typed, nothing leaks, and the devices
+// still work.
 
 #include <doctest/doctest.h>
 
@@ -45,7 +45,7 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
   test::RingMemory memory(devices, c, shards);
   const auto ranks = test::ring_ranks(devices, problem, shards);
   memory.make_workspace([](int) { return std::size_t{1} << 20; });
-  bool in_ring = false;  // not in what this test does itself
+  bool in_ring = false;  // whether the failed call belongs to the ring and not to the test
   const auto flow = [&] {
     in_ring = true;
     const RingPlan plan = plan_ring(ranks);
@@ -53,7 +53,7 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
     in_ring = false;
     memory.synchronize();
   };
-  flow();  // compiles what it needs
+  flow();  // compiles the kernels
   const test::DeviceAnswer good = memory.answer();
   std::vector<std::size_t> before = free_bytes(devices);
   int index = 0;
@@ -75,7 +75,7 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
     if (reached) FailingTable::check_heard(failed);
     FailingTable::fail_at(-1, 0);
     for (const Device& device : devices) device.synchronize();
-    // What fails without a word is the release of something, and that is lost.
+    // A failure without an error is a failure to release something. The memory is then lost.
     if (failed) CHECK(free_bytes(devices) == before);
     before = free_bytes(devices);
   }

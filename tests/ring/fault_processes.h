@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_RING_FAULT_PROCESSES_H_
 #define ANNULUS_TESTS_RING_FAULT_PROCESSES_H_
 
-// Rings of fault_rank processes, and what their ranks say.
+// Rings of fault_rank processes, and the lines that their ranks write.
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ namespace annulus::test {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// The hashes of all ranks of a fresh ring.
+// The hashes of all ranks of a new ring.
 inline const std::vector<std::uint64_t>& expected(int ranks) {
   static std::map<int, std::vector<std::uint64_t>> known;
   std::vector<std::uint64_t>& hashes = known[ranks];
@@ -59,22 +59,22 @@ inline const std::vector<std::uint64_t>& expected(int ranks) {
   return hashes;
 }
 
-// What a rank has said; `rest` is what follows the place.
+// A line that a rank has written. `rest` is the text after the place.
 struct Line {
   std::string kind, rest;
   std::int64_t generation = 0;
   int ranks = 0, rank = 0;
-  int first = 0;  // its number in the first generation
+  int first = 0;  // its rank in the first generation
   Clock::time_point when;
 };
 
-// The ranks that a process has, and where it runs.
+// The ranks of a process, and the place where it runs.
 struct ProcessOptions {
   std::string address;  // where ranks meet
   int first = 0, count = 1, ranks = 1;
   milliseconds deadline{300};
-  std::string host;   // NCCL_HOSTID; empty: the machine's
-  std::string netns;  // the network namespace; empty: that of the test
+  std::string host;   // NCCL_HOSTID; empty: the machine's host id
+  std::string netns;  // the network namespace; empty: the test's
 };
 
 class Process {
@@ -131,17 +131,17 @@ class Process {
 
   int out() const { return out_; }
   void signal(int number) const { kill(id_, number); }
-  // Returns when all threads have stopped.
+  // Stops the process, and returns when all threads have stopped.
   void stop() const {
     kill(id_, SIGSTOP);
     waitpid(id_, nullptr, WUNTRACED);
   }
-  // A line of fault_rank's input.
+  // Writes a line to the input of fault_rank.
   void order(const std::string& text) const {
     const std::string line = text + "\n";
     static_cast<void>(!::write(in_, line.data(), line.size()));
   }
-  // Reads what is there.
+  // Reads the available output.
   void read() {
     char chunk[4096];
     while (true) {
@@ -159,14 +159,14 @@ class Process {
       text_.erase(0, end + 1);
     }
   }
-  // The first line of that kind and generation by the rank whose first number this is.
+  // The first line of that kind and generation from the rank with this first number.
   const Line* find(const std::string& kind, std::int64_t generation, int first) const {
     for (const Line& line : lines) {
       if (line.kind == kind && line.generation == generation && line.first == first) return &line;
     }
     return nullptr;
   }
-  // What the process ended with; -1 for a signal, -2 where it has not ended in time.
+  // The exit code of the process, -1 if a signal ended it, or -2 if it has not ended in time.
   int end(milliseconds within) {
     const Clock::time_point last = Clock::now() + within;
     int status = 0;
@@ -199,7 +199,8 @@ class Ring {
     }
   }
   int ranks() const { return static_cast<int>(members_.size()); }
-  // The number that the rank of this number now has had first, and its process.
+  // first(): the rank in the first generation of the rank that now has this number.
+  // process_index(): the process of that rank.
   int first(int number) const { return members_[static_cast<std::size_t>(number)]; }
   int process_index(int number) const {
     return process_of_[static_cast<std::size_t>(first(number))];
@@ -211,7 +212,7 @@ class Ring {
     return member(number).find(kind, generation, first(number));
   }
 
-  // Reads what all say until the condition holds.
+  // Reads the output of all processes until the condition holds.
   bool read_until(const std::function<bool()>& condition, milliseconds within) {
     const Clock::time_point last = Clock::now() + within;
     while (true) {
@@ -246,11 +247,11 @@ class Ring {
 
  private:
   std::vector<std::unique_ptr<Process>> processes_;
-  std::vector<int> process_of_;  // of each first number
-  std::vector<int> members_;     // the first number of each number
+  std::vector<int> process_of_;  // by first number
+  std::vector<int> members_;     // the first number of each current number
 };
 
-// Reads "good" lines against a fresh ring; returns how many there are.
+// Compares the "good" lines with a new ring. Returns the number of lines.
 inline std::int64_t check_lines(const Ring& ring) {
   std::int64_t good = 0;
   for (const auto& process : ring.processes()) {

@@ -1,21 +1,21 @@
-// COUNT ranks of a ring, from RANK on, in a process of their own, each on a thread. They compute
-// over and over, tell what became of each run, and go on with those that are left where a rank is
-// lost.
+// The ranks RANK to RANK + COUNT - 1 of a ring, in a separate process with one thread for each
+// rank. They compute again and again, report each run, and continue with the remaining ranks if a
+// rank is lost.
 //
 //   fault_rank ADDRESS RANK RANKS DEADLINE_MS COUNT
 //
-// Each writes a line for each of these, with the number of the generation, of its ranks and of this
-// one among them, and the number N that this one had first:
+// Each rank writes a line for each of these events. G is the number of the generation, P its number
+// of ranks, R the current rank, and N the rank in the first generation:
 //
 //   met G P R N
 //   planned G P R N
-//   good G P R N HASH            a run whose messages have all come, and the hash of O and LSE
-//   lost G P R N T BLAMED TEXT   a generation has ended T ms after what it could not do had begun
-//   out G P R N TEXT             the others have gone on without this rank
-//   kept G P R N WHAT            something of the generation that ended is still there
+//   good G P R N HASH            a run with all messages; HASH is the hash of O and LSE
+//   lost G P R N T BLAMED TEXT   a generation ended T ms after the call began that could not end
+//   out G P R N TEXT             the others have continued without this rank
+//   kept G P R N WHAT            something of the ended generation still exists
 //
-// SIGUSR1 makes them late before their next run, SIGUSR2 lets a call of their NCCL fail. The lines
-// of the input are orders:
+// SIGUSR1 makes the ranks late before their next run. SIGUSR2 makes a call of their NCCL fail. The
+// lines of the input are orders:
 //
 //   cut A B    ends NCCL's connection between rank A of this process and rank B of another one
 //   off        ends all connections of this process to others
@@ -71,7 +71,7 @@ Left what_is_left() {
   return {entries_of("/proc/self/fd"), entries_of("/proc/self/task")};
 }
 
-// Lets one of the next calls of NCCL in this process fail.
+// Makes one of the next calls of NCCL in this process fail.
 void refuse_a_call() {
   annulus_simulator_nccl_options options = ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT;
   std::strcpy(options.fail_function, "ncclGroupEnd");
@@ -91,7 +91,7 @@ struct Place {
   }
 };
 
-// Plans and runs until something fails. Returns whom that is blamed on.
+// Plans and runs until something fails. Returns the blamed ranks.
 std::vector<int> compute(const Rendezvous& meeting, const Place& place, milliseconds deadline,
                          bool* planned) {
   const Device device = Device::open("sim:sm_80:" + std::to_string(place.rank));
@@ -128,7 +128,7 @@ std::vector<int> compute(const Rendezvous& meeting, const Place& place, millisec
   }
 }
 
-// Both ends of a connected TCP socket, as text; empty for any other descriptor.
+// Both ends of a connected TCP socket as text, or empty texts for any other descriptor.
 struct Ends {
   std::string own, peer;
 };
@@ -154,8 +154,8 @@ bool is_stopped(pid_t process) {
   return name_end != nullptr && name_end[2] == 'T';
 }
 
-// Ends all connections to other processes, of the control channel before those of NCCL. No thread
-// of this process runs meanwhile, which would tell those that are still connected of the others.
+// Ends all connections to other processes, first the control channel's and then NCCL's. Meanwhile
+// no thread of this process runs, because it would inform the ranks that are still connected.
 void cut_off() {
   constexpr int kMostRanks = 8, kMostDescriptors = 1024;
   std::vector<std::string> own;
@@ -198,11 +198,10 @@ int run(const std::string& address, int rank, int ranks, milliseconds deadline, 
     say("met " + place.text());
     bool planned = false;
     const std::vector<int> blamed = compute(*meeting, place, deadline, &planned);
-    // Everything of a generation is gone but its rendezvous. The first that planned has loaded
-    // whatever the process keeps.
-    // Threads that were told to end may take a moment.
+    // Everything of a generation is gone except its rendezvous. The first generation that planned
+    // has loaded whatever the process keeps. Threads may take a moment to end.
     Left left = what_is_left();
-    // Other ranks of the process have files and threads of their own.
+    // Other ranks of the process have separate files and threads, which are not counted.
     for (int wait = 0; alone && wait < 400 && first &&
                        (left.files > first->files || left.threads > first->threads);
          ++wait) {
@@ -250,5 +249,5 @@ int main(int count, char** words) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  std::_Exit(code);  // a thread waits for orders
+  std::_Exit(code);  // a thread still waits for orders
 }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_RING_FAULTS_H_
 #define ANNULUS_TESTS_RING_FAULTS_H_
 
-// The problem that ranks compute which are made to fail: the same one in every process, with
-// operands that follow from the positions of their rows.
+// The problem that the ranks of fault tests compute. It is the same in every process, because its
+// operands are computed from the positions of the rows.
 
 #include <algorithm>
 #include <bit>
@@ -52,7 +52,7 @@ class FaultMemory {
     call.workspace = workspace_.data();
   }
 
-  // Hashes O and LSE, which hold nothing of this run afterwards.
+  // Hashes O and LSE, and then clears them.
   std::uint64_t take_hash(const Device& device) {
     std::vector<std::uint16_t> o(values());
     std::vector<float> lse(static_cast<std::size_t>(rows_ * FaultProblem::kHeads));
@@ -80,7 +80,7 @@ class FaultMemory {
   std::size_t values() const {
     return static_cast<std::size_t>(rows_ * FaultProblem::kHeads * FaultProblem::kDim);
   }
-  // bfloat16 numbers in [-1, 1) that follow from tensor and place.
+  // bfloat16 numbers in [-1, 1), computed from tensor and place.
   DeviceMemory upload(const Device& device, const std::vector<Segment>& shard,
                       std::uint64_t tensor) const {
     std::vector<std::uint16_t> bits;

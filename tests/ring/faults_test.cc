@@ -1,8 +1,8 @@
-// Processes of a ring are killed, stopped, made late and refused by NCCL, at any moment, one after
-// another until one is left. Each time the others return in time, all name the right one, and those
-// that are left compute the bits of a fresh ring of their number. A rank that NCCL refuses a call
-// is well, so that it is not lost.
-//   test_ring_faults --kills 1000    so many faults; a few in the ordinary run
+// Processes of a ring are killed, stopped, made late, or refused by NCCL at random moments, one
+// after another until one process is left. Each time the other ranks return in time, and all name
+// the right rank. The remaining ranks compute the bits of a new ring of their number. A rank whose
+// NCCL call was refused is healthy, so it is not lost.
+//   test_ring_faults --kills 1000    that number of faults; by default a few
 
 #include <doctest/doctest.h>
 
@@ -31,13 +31,13 @@ using test::Ring;
 constexpr milliseconds kDeadline(300);
 constexpr int kMostRanks = 6;
 
-// What is done to a rank.
+// A fault of one rank.
 struct Fault {
   const char* name;
   int signal;
-  bool while_planning;  // the others notice it there too before planning would be too long
-  bool ends;            // the process is dead at once
-  bool stays;           // the rank is well and goes on with the others
+  bool while_planning;  // the others also detect it while they plan, unless planning takes too long
+  bool ends;            // the process ends at once
+  bool stays;           // the rank is healthy and continues with the others
 };
 constexpr Fault kFaults[] = {
     {"killed", SIGKILL, true, true, false},
@@ -46,7 +46,7 @@ constexpr Fault kFaults[] = {
     {"refused by NCCL", SIGUSR2, false, false, true},
 };
 
-// What the campaign has seen.
+// Counts over the campaign.
 struct Seen {
   int lost = 0;
   std::map<std::string, int> by_fault;
@@ -54,7 +54,7 @@ struct Seen {
   std::int64_t good_runs = 0;
 };
 
-// One rank is lost; false: something is not as it should be, and the ring is of no further use.
+// Loses one rank. Returns false if something is wrong and the ring can no longer be used.
 bool lose_one(Ring& ring, std::int64_t generation, base::Random& random, Seen* seen) {
   const int ranks = ring.ranks();
   const int victim = static_cast<int>(random.below(static_cast<std::uint32_t>(ranks)));
@@ -63,7 +63,7 @@ bool lose_one(Ring& ring, std::int64_t generation, base::Random& random, Seen* s
   for (const Fault& fault : kFaults) {
     if (fault.while_planning || !planning) faults.push_back(fault);
   }
-  // Half of all ranks are killed.
+  // About half of the lost ranks are killed.
   const bool killed = planning || random.below(2) == 0;
   const Fault fault =
       killed ? faults[0] : faults[random.below(static_cast<std::uint32_t>(faults.size()))];
@@ -102,7 +102,7 @@ bool lose_one(Ring& ring, std::int64_t generation, base::Random& random, Seen* s
     CHECK_MESSAGE(line.rest.find(name) != std::string::npos, line.rest);
     well = well && named;
   }
-  // A rank that is late notices it itself only then.
+  // A late rank detects the failure only after its sleep.
   const milliseconds sleep = fault.signal == SIGUSR1 ? kDeadline : milliseconds(0);
   const auto notice = std::chrono::duration_cast<milliseconds>(noticed - begin) - sleep;
   seen->longest_notice = std::max(seen->longest_notice, notice);
@@ -119,7 +119,7 @@ bool lose_one(Ring& ring, std::int64_t generation, base::Random& random, Seen* s
   ++seen->lost;
   ++seen->by_fault[fault.name];
   if (fault.stays) return well;
-  // A rank that lives finds that it is out.
+  // A living rank detects that it was left out.
   if (fault.signal == SIGSTOP) process.signal(SIGCONT);
   const int code = process.end(milliseconds(20000));
   CHECK(code == (fault.ends ? -1 : 0));

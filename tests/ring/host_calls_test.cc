@@ -1,4 +1,4 @@
-// What a run of one rank asks of the driver.
+// The driver calls of a run of one rank.
 
 #include <doctest/doctest.h>
 
@@ -25,9 +25,10 @@ TEST_CASE("a rank makes at most eight calls of the driver for each round of a ru
   constexpr int kRanks = 5;
   constexpr int kOnce = 9;  // packing, the own keys, begin and end
   RingOptions options;
-  options.route = Route::kRing;  // which has a round for each step of the way
+  options.route = Route::kRing;  // it has a round for each hop
   const ShardMap shards = make_shards(Sharding::kZigzag, kRanks, 600, 600);
-  // Only rank 0's are counted, and nobody watches, so that all of them are those of its run.
+  // Only the calls of rank 0 are counted. No thread watches the ring, so all of them belong to its
+  // run.
   std::vector<Device> ring = devices(kRanks);
   ring[0] = api::open_on(
       std::make_shared<const device::Driver>(CountedCalls::wrap(test::simulator_table()),
@@ -55,8 +56,8 @@ TEST_CASE("a rank makes at most eight calls of the driver for each round of a ru
           CountedCalls::counting = false;
           rounds = plan.info().rounds;
           called = CountedCalls::called();
-          // That a context is current is a look at the thread, and a tensor map, of which the
-          // wgmma family has some for each launch, is computed on the host: neither asks a device.
+          // cuCtxGetCurrent only reads a variable of the thread. A tensor map, which the wgmma
+          // family has for each launch, is computed on the host. Neither call uses a device.
           calls = CountedCalls::calls("cu") - CountedCalls::calls("cuCtxGetCurrent") -
                   CountedCalls::calls("cuTensorMapEncodeTiled");
         }

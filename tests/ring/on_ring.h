@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_RING_ON_RING_H_
 #define ANNULUS_TESTS_RING_ON_RING_H_
 
-// Rings on the devices that tests run on, and what their answers are held against.
+// Rings on the devices of the tests, and the comparison of their answers.
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ inline DeviceAnswer run_ring(const RingPlan& plan, RingMemory& memory) {
   return memory.answer();
 }
 
-// Work runs when it is waited for, in an order drawn from the seed, on every device.
+// Makes every device run work only when a call waits for it, in an order drawn from the seed.
 inline void draw_streams(const std::vector<Device>& ring, std::uint64_t seed) {
   abi::SimulatorOptions options;
   options.streams = seed == 0 ? 0 : 1;

@@ -1,4 +1,4 @@
-// Mistakes planted in the plan of a ring that only a run can show: another answer, or a fault.
+// Mistakes planted in the plan of a ring. Only a run can show them, by a wrong answer or a fault.
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ struct Planted {
 
 Planted plan_by_hand(int ranks, const Pattern& pattern, Sharding sharding = Sharding::kZigzag,
                      Route route = Route::kDirect) {
-  const std::int64_t seq = 128 * ranks;  // equal shards: only their contents can tell them apart
+  const std::int64_t seq = 128 * ranks;  // equal shards, which differ only in their contents
   Planted planted{test::make_case(problem_of(seq, pattern), 47), {}, {}, {}};
   planted.shards = make_shards(sharding, ranks, seq, seq);
   std::vector<attention::DeviceLimits> limits;
@@ -44,7 +44,7 @@ Planted plan_by_hand(int ranks, const Pattern& pattern, Sharding sharding = Shar
   return planted;
 }
 
-// Lets what is still queued come to its end, and forgets the faults.
+// Waits for queued work, and clears the faults.
 void recover(const std::vector<Device>& ring) {
   for (const Device& device : ring) {
     try {
@@ -60,7 +60,7 @@ void recover(const std::vector<Device>& ring) {
 
 enum class Outcome { kRight, kWrong, kFault };
 
-// What becomes of a run of the plan as it is now.
+// The outcome of a run of the current plan.
 Outcome run_planted(const Planted& planted, std::uint64_t seed) {
   const int ranks = planted.shards.ranks();
   const ring::PlannedRing copy = planted.plan;
@@ -91,7 +91,7 @@ TEST_CASE("local positions in place of global ones give another answer") {
   CHECK(run_planted(planted, 0) == Outcome::kRight);
   for (ring::RankPlan& rank : planted.plan.ranks) {
     for (attention::LaunchPlan& launch : rank.launches) {
-      // What the kernel would mask with if it counted from the shard's first row.
+      // A kernel would mask with these positions if it counted from the shard's first row.
       for (std::size_t i = 0; i < launch.q_positions.size(); ++i) {
         launch.q_positions[i] = static_cast<std::int32_t>(i);
       }
@@ -141,7 +141,7 @@ TEST_CASE("keys of the wrong rank give another answer") {
   for (const Route route : {Route::kDirect, Route::kRing}) {
     Planted planted = plan_by_hand(4, dense(), Sharding::kZigzag, route);
     CHECK(run_planted(planted, 0) == Outcome::kRight);
-    // In round 1 everybody sends to the rank opposite.
+    // In round 1 each rank sends to the opposite rank.
     for (std::size_t rank = 0; rank < 4; ++rank) {
       for (ring::Op* op : exchanges_of(planted, rank, 1)) {
         op->sends.resize(1);
@@ -165,7 +165,7 @@ TEST_CASE("a message that is lost on both sides is noticed") {
     CHECK(run_planted(planted, seed) != Outcome::kRight);
 }
 
-// Which order the seed picks must not matter: what no event orders is a fault.
+// The order that the seed selects must not matter: work that no event orders is a fault.
 TEST_CASE("a forgotten wait is a fault, whatever order the streams take") {
   if (!devices(1)[0].info().simulated) return;
   const int seeds = test::options().orders > 0 ? test::options().orders : 3;
@@ -175,7 +175,7 @@ TEST_CASE("a forgotten wait is a fault, whatever order the streams take") {
     const std::vector<ring::Op>& ops = good.plan.ranks[rank].schedule.ops;
     for (std::size_t at = 0; at < ops.size(); ++at) {
       if (ops[at].waits.empty()) continue;
-      // The join guards the next run, not this one.
+      // The join protects the next run and not this one.
       if (ops[at].kind == ring::Op::Kind::kJoin) continue;
       ++planted_ones;
       for (int seed = 0; seed < seeds; ++seed) {
@@ -188,13 +188,13 @@ TEST_CASE("a forgotten wait is a fault, whatever order the streams take") {
       }
     }
   }
-  // 6 launches that wait for keys, and 4 exchanges for a slot.
+  // There are 6 launches that wait for keys, and 4 exchanges that wait for a slot.
   CHECK(planted_ones == 4 * (6 + 4));
 }
 
 TEST_CASE("a run that does not wait for its exchanges is in the way of the next") {
   if (!devices(1)[0].info().simulated) return;
-  // Rank 0 sends its shard and computes with no other: nothing but the join waits for the send.
+  // Rank 0 sends its shard and uses only its own keys, so only the join waits for the send.
   Planted planted = plan_by_hand(3, causal(), Sharding::kContiguous);
   REQUIRE(planted.plan.ranks[0].schedule.ops.back().kind == ring::Op::Kind::kJoin);
   planted.plan.ranks[0].schedule.ops.pop_back();
@@ -209,7 +209,7 @@ TEST_CASE("a run that does not wait for its exchanges is in the way of the next"
     bool fault = false;
     try {
       broken.run(memory.calls());
-      // The caller takes its memory for something else as soon as its own stream allows.
+      // The caller reuses its memory as soon as its own stream permits.
       for (int rank = 0; rank < 3; ++rank) {
         const auto at = static_cast<std::size_t>(rank);
         const RingCall& call = memory.calls()[at];

@@ -1,5 +1,5 @@
-// Rings whose ranks are processes give the bits of rings whose ranks are together.
-//   test_ring_processes --problems 200    so many random cases; a few in the ordinary run
+// Rings whose ranks are processes give the same bits as rings whose ranks are in one process.
+//   test_ring_processes --problems 200    that number of random cases; by default a few
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ using test::devices;
 using test::RingCase;
 using test::RingMemory;
 
-// Starts a rank whose output goes to a file.
+// Starts a rank, and redirects its output to a file.
 pid_t start(std::vector<std::string> words, const std::string& output) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

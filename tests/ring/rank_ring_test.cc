@@ -1,4 +1,4 @@
-// Rings whose ranks are planned and run apart, each by a thread of its own, over a communicator.
+// Rings whose ranks are planned and run separately, each on a thread, over a communicator.
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ using test::draw_streams;
 using test::problem_of;
 using test::RingMemory;
 
-// What each rank ended with: nothing, or its error.
+// The error of a rank, or nothing.
 struct Ended {
   std::optional<ErrorCode> code;
   std::string text;
@@ -154,7 +154,7 @@ TEST_CASE(
             }),
             ErrorCode::kInvalidArgument, "shards for 2 ranks, and a communicator of 3");
 
-  // Options that only one rank cannot keep to, and a device that is not the communicator's.
+  // Options that only one rank cannot fulfil, and a device that is not the communicator's.
   check_all(ended_with([](int rank, Problem*, ShardMap*, RingOptions* options) {
               if (rank == 1) options->max_multiprocessors = -3;
             }),
@@ -226,7 +226,7 @@ TEST_CASE("a rank that does not run leaves the others within the deadline") {
     const RingRankPlan plan = plan_ring(ring[at], communicator, c.problem, shards);
     if (rank == 2) return;
     plan.run(memory.calls()[at]);
-    // Its messages are queued, and will never come: the caller gives the communicator up.
+    // Its messages are queued and will never arrive, so the caller gives up the communicator.
     std::this_thread::sleep_for(50ms);
     communicator.give_up("rank 2 did not come");
     ring[at].synchronize();
@@ -394,7 +394,7 @@ TEST_CASE(
           CHECK(one.code != ErrorCode::kInternal);
           named += one.text.find(function) != std::string::npos ? 1 : 0;
         }
-        // Whoever failed says in which call; the other one may have waited for it.
+        // A rank that fails names the call. The other rank may have waited for that call.
         if (ended[0].code || ended[1].code) CHECK(named > 0);
         failed += named;
         for (const Device& device : ring) device.synchronize();

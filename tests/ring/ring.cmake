@@ -7,7 +7,7 @@ annulus_test(ring_device LABEL device LIBRARIES annulus_test_devices DEVICES sim
 if(ANNULUS_SIMULATOR)
   annulus_test(ring_ranks LABEL device SIMULATED LIBRARIES annulus_test_devices SOURCES
     ring/host_calls_test.cc ring/rank_ring_test.cc SLOW ring/host_calls_test.cc)
-  # Ranks that tests start as processes of their own.
+  # Ranks that tests start as separate processes.
   foreach(program case_rank fault_rank)
     add_executable(${program} ring/${program}.cc)
     target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)

@@ -1,4 +1,5 @@
-// Rings of simulated devices, or of ranks on one real device, against one device and the oracle.
+// Rings of simulated devices, or of ranks on one real device, compared with one device and the
+// oracle.
 
 #include <doctest/doctest.h>
 
@@ -92,7 +93,8 @@ TEST_CASE("sums, scores of positions and sink logits come out of a ring as out o
       RingMemory memory(devices(4), c, shards);
       check(c, run_ring(plan, memory));
       if (sharding == Sharding::kContiguous && pattern == patterns[1]) {
-        // Its own shard thrice or twice, that before it twice, and rank 0's for the sink.
+        // A rank launches two or three times for its own shard, twice for the shard before it, and
+        // once for rank 0's shard because of the sink.
         CHECK(plan.info().ranks[0].launches == 3);
         CHECK(plan.info().ranks[3].launches == 5);
         CHECK(plan.info().bytes_sent < plan.info().bytes_plain_ring);
@@ -133,7 +135,7 @@ TEST_CASE("a rank holds its state and two shards, whatever the number of ranks")
       workspaces.push_back(
           devices(ranks)[static_cast<std::size_t>(rank)].allocate(plan.workspace_bytes(rank)));
     }
-    // On one GPU, which all ranks share, what they hold adds up.
+    // If all ranks share one GPU, their memory adds up.
     const int apart = test::on_simulator() ? ranks : 1;
     for (int device = 0; device < apart; ++device) {
       std::int64_t least = 0, most = 0;
@@ -167,7 +169,7 @@ TEST_CASE("a ring that is captured can be replayed") {
   RingMemory memory(ring, c, shards);
   const DeviceAnswer first = run_ring(plan, memory);
   check(c, first);
-  // All ranks on one stream, which is what is captured.
+  // All ranks use one stream, which is captured.
   const device::ContextPointer& context = api::inside(ring[0]).context;
   const abi::CudaTable& cuda = context->table();
   const device::Stream stream(context);
@@ -249,7 +251,7 @@ TEST_CASE("rings that cannot be are refused, naming the rank") {
   calls[2].workspace = calls[0].workspace;
   says(message_of(kInvalid, [&] { plan.run(calls); }), "rank 0 and rank 2 overlap");
   plan.run(memory.calls());
-  check(c, memory.answer());  // and nothing was launched by the refused ones
+  check(c, memory.answer());  // the rejected calls launched nothing
 }
 
 TEST_CASE("more ranks than rows, and worlds without any") {

@@ -1,4 +1,4 @@
-// Needs, packed rows and the rounds in which they travel, without a device.
+// Needs, packed rows, and the rounds in which rows are sent, without a device.
 
 #include "ring/rounds.h"
 
@@ -39,7 +39,7 @@ Problem long_problem(std::int64_t seq, const Pattern& pattern) {
   return problem;
 }
 
-// The rows of a shard that some row of a rank sees through one branch, pair by pair.
+// The rows of a shard that any row of a rank sees through one branch. They are found pair by pair.
 IntervalSet seen_rows(const Problem& problem, const Pattern& branch, const ShardMap& shards,
                       int rank, int owner) {
   IntervalSet seen;
@@ -99,7 +99,8 @@ TEST_CASE("needs name the rows that are seen, through each branch and through an
 }
 
 TEST_CASE("of more pieces than a need has, the smallest gaps are closed and counted") {
-  // Pieces of one key: gaps of one key in the first half of the shard, of three in the second.
+  // Pieces of one key. The gaps are one key in the first half of the shard, and three keys in the
+  // second half.
   const std::int64_t seq = 8 * static_cast<std::int64_t>(kMostPieces);
   Problem problem = long_problem(seq, (every(2, 0) & keys(0, seq / 2)) | every(4, 0));
   const ShardMap shards = {{{{0, 1}}, {{1, seq - 1}}}, {{{0, seq}}, {}}};
@@ -108,13 +109,14 @@ TEST_CASE("of more pieces than a need has, the smallest gaps are closed and coun
     const Need* need = needs.find(rank, 0);
     REQUIRE(need != nullptr);
     REQUIRE(need->rows.size() == kMostPieces);
-    // 3 kMostPieces pieces have to lose 2 kMostPieces, and so many gaps of one key there are.
+    // 3 kMostPieces pieces must be reduced by 2 kMostPieces, which is exactly the number of gaps of
+    // one key.
     const auto pieces = static_cast<std::int64_t>(kMostPieces);
     CHECK(need->unneeded == 2 * pieces);
     CHECK(pattern::size(need->rows) - need->unneeded == 3 * pieces);
     CHECK(need->rows.front() == Interval{0, seq / 2 + 1});
   }
-  // As many as it may have stay apart.
+  // kMostPieces pieces, the permitted number, stay separate.
   problem.pattern = every(8, 0);
   CHECK(find_needs(problem, shards).find(1, 0)->unneeded == 0);
   CHECK(find_needs(problem, shards).find(1, 0)->rows.size() == kMostPieces);
@@ -133,8 +135,8 @@ PackedRows pack(const std::vector<IntervalSet>& takers) {
 }
 
 TEST_CASE("packed rows give each taker one range where an order of the rows does") {
-  // A rank with two segments of 100 rows whose ends its neighbours need, and rows that all need:
-  // in front, in the middle, at the ends.
+  // A rank with two segments of 100 rows. Its neighbours need the ends of the segments, and all
+  // ranks need certain rows: at the front, in the middle, or at the ends.
   for (const Interval global : {Interval{0, 8}, {40, 48}, {90, 98}, {100, 110}, {150, 151}}) {
     IntervalSet after, before;
     pattern::unite({{70, 100}}, {global}, &after);
@@ -143,10 +145,10 @@ TEST_CASE("packed rows give each taker one range where an order of the rows does
     CAPTURE(global.begin);
     CHECK(ranges_of(pack(takers), takers) == takers.size());
   }
-  // What each of three pairs of users shares cannot all lie side by side with single ranges.
+  // Each of the three pairs of users shares rows. No order gives every user a single range.
   const std::vector<IntervalSet> circle = {{{0, 20}}, {{10, 30}}, {{0, 10}, {20, 30}}};
   CHECK(ranges_of(pack(circle), circle) == 4);
-  // The shard's own order stays where it is as good as any.
+  // The shard's own order is kept if no other order is better.
   CHECK(pack({{{5, 9}, {20, 30}}}).pieces() == std::vector<Interval>{{5, 9}, {20, 30}});
   CHECK(pack({}).count() == 0);
 }
@@ -186,7 +188,7 @@ TEST_CASE("packed rows hold every taken row once, and know where it is") {
   }
 }
 
-// Carries rounds out, row by row: a row is (owner, number).
+// Executes rounds row by row. A row is (owner, number).
 class Playback {
  public:
   using Row = std::pair<int, std::int64_t>;
@@ -208,7 +210,7 @@ class Playback {
     for (std::size_t t = 0; t < rounds.rounds.size(); ++t) play(t);
   }
 
-  // How often each row arrived at a rank.
+  // The number of arrivals of each row at a rank.
   const std::map<Row, int>& received(int rank) const {
     return received_[static_cast<std::size_t>(rank)];
   }
@@ -292,7 +294,7 @@ void check_rounds(const Rounds& rounds, const Needs& needs, const ShardMap& shar
   }
 }
 
-// The size of a ring is found without its messages.
+// Checks that the size of a ring is found without its messages.
 void check_size(const RingRoute& route, const Rounds& rounds) {
   std::int64_t most_held = 0;
   for (int rank = 0; rank < rounds.ranks(); ++rank) {
@@ -324,7 +326,7 @@ TEST_CASE("rounds of random worlds bring every rank what it needs, once") {
   }
 }
 
-// Of shards that are long enough to be cut at multiples of 128 rows.
+// Shards must be long enough to be cut at multiples of 128 rows.
 TEST_CASE("rounds of long shards are cut at multiples of 128 rows, and are few") {
   for (const int ranks : {3, 4, 7}) {
     for (const Sharding sharding : {Sharding::kContiguous, Sharding::kZigzag}) {
@@ -342,7 +344,7 @@ TEST_CASE("rounds of long shards are cut at multiples of 128 rows, and are few")
               for (const Message& message : round) CHECK(message.rows % 128 == 0);
             }
           }
-          // Half a shard in a round, and a round more or less.
+          // A round sends half a shard, and there may be one round more or less.
           if (pattern == dense()) {
             CHECK(rounds.rounds.size() <= 2 * static_cast<std::size_t>(ranks) + 2);
           }
@@ -355,7 +357,7 @@ TEST_CASE("rounds of long shards are cut at multiples of 128 rows, and are few")
 struct Counted {
   Rounds rounds;
   std::int64_t pairs = 0;      // (sender, receiver, round) with a message
-  std::int64_t exchanges = 0;  // rounds of the rank that takes part in most
+  std::int64_t exchanges = 0;  // rounds of the rank that takes part in most rounds
 };
 
 Counted count_rounds(const Pattern& pattern, int ranks, Sharding sharding) {
@@ -425,7 +427,8 @@ TEST_CASE("auto says why it takes a route") {
 TEST_CASE("the first round with room for a message is found") {
   base::Random random(test::seed_of(40));
   for (int i = 0; i < 40; ++i) {
-    // Capacities from a few rows to many: sets of rounds also hold rounds with a little less room.
+    // The capacities range from a few rows to many, so some rounds have slightly less room than
+    // others.
     const std::size_t rounds = 1 + random.below(200);
     const std::int64_t most = std::int64_t{1} << random.below(12);
     std::array<std::vector<std::int64_t>, 2> capacity;
@@ -462,8 +465,8 @@ TEST_CASE("the steps to plan a causal ring grow as its messages") {
     return work.steps();
   };
   for (const Sharding sharding : {Sharding::kContiguous, Sharding::kZigzag}) {
-    // Four times as many ranks have 16 times as many messages. So 1,024 ranks need less than the
-    // limit of a call that names none, if 512 need less than a quarter of it.
+    // Four times as many ranks have 16 times as many messages. If 512 ranks need less than a
+    // quarter of the default limit of a call, 1,024 ranks need less than the limit.
     const std::int64_t of_512 = steps(causal(), 512, sharding);
     CHECK(of_512 < 20 * steps(causal(), 128, sharding));
     CHECK(of_512 < kDefaultWorkSteps / 4);
@@ -475,7 +478,7 @@ TEST_CASE("making rounds is counted, ends at its limit and wherever it is cancel
   const Problem problem = long_problem(128 * ranks, causal());
   const ShardMap shards = make_shards(Sharding::kZigzag, ranks, problem.seq_q, problem.seq_k);
   const Needs needs = find_needs(problem, shards);
-  // How often it asked, and what it threw.
+  // Returns how often `cancelled` was called, and the error that was thrown.
   const auto ask = [&](const WorkLimit& given, int most) {
     int asked = 0;
     WorkLimit limit = given;

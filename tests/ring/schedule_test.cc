@@ -1,4 +1,4 @@
-// Shards and schedules, without a device; and a checker that finds what is planted.
+// Shards and schedules without a device, and the checker that must find planted mistakes.
 
 #include <doctest/doctest.h>
 
@@ -73,7 +73,8 @@ TEST_CASE("shards hold every row once, as evenly as their edges allow") {
           CHECK_NOTHROW(validate(shards, problem));
           const std::vector<std::int64_t> rows = rows_of(shards.k);
           const auto [least, most] = std::minmax_element(rows.begin(), rows.end());
-          // Two pieces that differ by a unit each, and the last one may be short of one.
+          // There are two pieces. Each may differ by one unit, and the last piece may be one
+          // shorter.
           if (multiple == 1) CHECK(*most - *least <= 2);
           if (multiple == 0 && seq >= 2 * ranks) CHECK(*least > 0);
         }
@@ -82,7 +83,7 @@ TEST_CASE("shards hold every row once, as evenly as their edges allow") {
   }
   const ShardMap zigzag = make_shards(Sharding::kZigzag, 2, 8, 8, 1);
   CHECK(zigzag.q[0] == std::vector<Segment>{{0, 2}, {6, 2}});
-  CHECK(zigzag.q[1] == std::vector<Segment>{{2, 4}});  // neighbours are one segment
+  CHECK(zigzag.q[1] == std::vector<Segment>{{2, 4}});  // adjacent pieces are one segment
 }
 
 TEST_CASE("worlds and maps that cannot be are refused, with the rank and the row") {
@@ -103,7 +104,7 @@ TEST_CASE("worlds and maps that cannot be are refused, with the rank and the row
   says(message([] { make_shards(Sharding::kZigzag, kMaxRanks + 1, 8, 8); }), "from 1 to 4096");
   says(message([] { make_shards(Sharding::kContiguous, 2, -1, 8); }), "-1");
   says(message([] { make_shards(static_cast<Sharding>(9), 2, 8, 8); }), "9");
-  // No size leaves 64 bits on the way.
+  // No intermediate size may exceed 64 bits.
   for (const std::int64_t multiple : {std::int64_t{0}, std::int64_t{1}, INT64_MAX}) {
     const ShardMap huge = make_shards(Sharding::kZigzag, 3, INT64_MAX, 1, multiple);
     CHECK(total(huge.q) == INT64_MAX);
@@ -142,7 +143,7 @@ TEST_CASE("schedules of random worlds are right") {
   }
 }
 
-// The checker asks rows one by one where a rank and an owner have more than 2^24 pairs.
+// If a rank and an owner have more than 2^24 pairs, the checker examines rows one by one.
 TEST_CASE("schedules of long shards are right") {
   for (const Route route : {Route::kDirect, Route::kRing}) {
     for (const char* pattern : {"causal & (window(900, 0) | global(16))", "causal & every(2, 0)"}) {
@@ -154,7 +155,7 @@ TEST_CASE("schedules of long shards are right") {
 }
 
 TEST_CASE("rows that close gaps are those that the schedule names, and no others") {
-  // A need of one key in two has more pieces than a need may have.
+  // A need of every second key has more pieces than a need may have.
   const std::int64_t seq = 4 * static_cast<std::int64_t>(kMostPieces) + 64;
   const Problem problem = problem_of(seq, every(2, 0));
   const ShardMap shards = {{{{0, 1}}, {{1, seq - 1}}}, {{{0, seq}}, {}}};
@@ -183,24 +184,24 @@ TEST_CASE("only needed rows travel, and rounds that show a rank nothing launch n
     }
     return sums;
   };
-  // Half a shard in a round: ten of them for each rank, and its own keys.
+  // Half a shard is sent in a round: each rank has ten such launches, and one for its own keys.
   CHECK(totals(dense(), Route::kDirect) == Totals{66, 3000});
   CHECK(totals(causal(), Route::kDirect).rows == 1500);
   for (const Route route : {Route::kDirect, Route::kRing, Route::kAuto}) {
     CAPTURE(to_string(route));
-    // A window of one shard: each rank but the first reads the shard before it.
+    // With a window of one shard, each rank except the first reads the shard before it.
     CHECK(totals(causal() & window(100, 0), route) == Totals{11, 500});
     CHECK(totals(causal() & window(30, 0), route) == Totals{11, 150});
     CHECK(totals(causal() & window(0, 0), route) == Totals{6, 0});
-    // Nothing is visible at all: one launch each writes the empty rows.
+    // Nothing is visible: one launch of each rank writes the empty rows.
     CHECK(totals(~dense(), route) == Totals{6, 0});
-    // Everybody reads the first token and no other but its own.
+    // All ranks read the first token, and otherwise only their own.
     CHECK(totals(sink(1) | window(0, 0), route) == Totals{11, 5});
   }
 }
 
 TEST_CASE("a ring passes on what somebody further on needs, and counts what is only passed on") {
-  // Ranks 2 and 3 see the first token, ranks 1 and 4 do not.
+  // Ranks 2 and 3 see the first token, and ranks 1 and 4 do not.
   const Problem problem = problem_of(500, (sink(1) & queries(200, 400)) | window(0, 0));
   const ShardMap shards = make_shards(Sharding::kContiguous, 5, 500, 500, 1);
   const Schedule schedule = schedule_of(problem, shards, Route::kRing);
@@ -227,7 +228,7 @@ TEST_CASE("with one rank nothing is packed, sent or carried") {
   CHECK(schedule.ops_of(0)[0].last);
 }
 
-// Changes a schedule that is right, and says what is wrong with it then.
+// Changes a correct schedule, and returns the violations that the checker then finds.
 class Planting {
  public:
   Planting(const Pattern& pattern, int ranks, Sharding sharding, Route route)
@@ -244,7 +245,7 @@ class Planting {
     change(broken);
     return check_schedule(broken, problem_, shards_);
   }
-  // The same for one op of one rank.
+  // The same change for one op of one rank.
   template <typename Change>
   std::vector<Violation> plant(std::size_t rank, std::size_t op, Change change) const {
     return plant([&](Schedule& broken) { change(broken.ranks[rank].ops[op]); });
@@ -264,7 +265,8 @@ void plant_in_exchange(const Planting& planting, std::size_t rank, std::size_t a
   const auto plant = [&](auto change) { return planting.plant(rank, at, change); };
   for (std::size_t i = 0; i < good.sends.size(); ++i) {
     CAPTURE(i);
-    // A lost send; one to another rank; of another owner's rows; of other rows; of fewer rows.
+    // A lost send, and sends to another rank, of another owner's rows, of other rows, and of fewer
+    // rows.
     CHECK(has(plant([&](Op& op) { op.sends.erase(op.sends.begin() + static_cast<int>(i)); }),
               Kind::kUnmatched));
     CHECK(has(plant([&](Op& op) {
@@ -276,7 +278,7 @@ void plant_in_exchange(const Planting& planting, std::size_t rank, std::size_t a
     CHECK(has(plant([&](Op& op) { op.sends[i].owner = (op.sends[i].owner + 1) % ranks; }),
               Kind::kUnmatched));
     CHECK(has(plant([&](Op& op) { op.sends[i].rows -= 1; }), Kind::kUnmatched));
-    // Rows from elsewhere in the same place, and the same rows of another place.
+    // Other rows in the same place, and the same rows from another place.
     CHECK(has(plant([&](Op& op) { op.sends[i].row += 1; }), Kind::kNotThere));
     CHECK(
         has(plant([&](Op& op) { op.sends[i].slot = op.sends[i].slot == kOwnRows ? 0 : kOwnRows; }),
@@ -287,7 +289,8 @@ void plant_in_exchange(const Planting& planting, std::size_t rank, std::size_t a
     CHECK_FALSE(plant([&](Op& op) {
                   op.receives.erase(op.receives.begin() + static_cast<int>(i));
                 }).empty());
-    // Into the other slot, whose rows are used or are beyond it; beside its place; beyond the slot.
+    // Receives into the other slot, whose rows are used or out of range; into another place; and
+    // beyond the slot.
     CHECK_FALSE(plant([&](Op& op) { op.receives[i].slot ^= 1; }).empty());
     CHECK(has(plant([&](Op& op) { op.receives[i].row += 100000; }), Kind::kTooMuch));
     if (good.receives.size() > 1) {
@@ -300,18 +303,18 @@ void plant_in_exchange(const Planting& planting, std::size_t rank, std::size_t a
   if (good.sends.size() > 1 && good.sends[0].peer == good.sends[1].peer) {
     CHECK(has(plant([&](Op& op) { std::swap(op.sends[0], op.sends[1]); }), Kind::kUnmatched));
   }
-  // A slot that is filled again too early.
+  // A slot that is overwritten too early.
   if (!good.waits.empty()) {
     CHECK(has(plant([&](Op& op) { op.waits.clear(); }), Kind::kOverwritten));
   }
-  // Another round than the others'.
+  // A round that differs from the round of the others.
   CHECK_FALSE(plant([&](Op& op) { op.round = op.round == 0 ? 1 : op.round - 1; }).empty());
 }
 
 void plant_in_compute(const Planting& planting, std::size_t rank, std::size_t at) {
   const Op& good = planting.good().ranks[rank].ops[at];
   const auto plant = [&](auto change) { return planting.plant(rank, at, change); };
-  // A launch that is left out, and one that is done twice.
+  // A launch that is left out, and a launch that is done twice.
   CHECK(has(plant([&](Op& op) {
               op.kind = Op::Kind::kJoin;
               op.waits = good.waits;
@@ -325,7 +328,8 @@ void plant_in_compute(const Planting& planting, std::size_t rank, std::size_t at
     CHECK(has(plant([&](Op& op) { op.slot = 0; }), Kind::kNotThere));
     return;
   }
-  // A launch that does not wait for its rows; on the other slot; on its own keys; of another round.
+  // A launch that does not wait for its rows; launches on the other slot, on its own keys, and of
+  // another round.
   CHECK(has(plant([&](Op& op) { op.waits.clear(); }), Kind::kOverwritten));
   CHECK(has(plant([&](Op& op) { op.slot ^= 1; }), Kind::kNotThere));
   CHECK(has(plant([&](Op& op) { op.slot = kCallersTensors; }), Kind::kNotThere));
@@ -344,13 +348,13 @@ TEST_CASE("every planted mistake is found") {
         if (ops[at].kind == Op::Kind::kExchange) plant_in_exchange(planting, rank, at);
         if (ops[at].kind == Op::Kind::kCompute) plant_in_compute(planting, rank, at);
       }
-      // Rows that are not packed before they are sent.
+      // Rows that are sent without being packed.
       CHECK(has(planting.plant(rank, 0, [&](Op& op) { op.kind = Op::Kind::kJoin; }),
                 Kind::kNotThere));
-      // A rank that does not come back before its last exchange has ended.
+      // A rank that returns before its last exchange has ended.
       CHECK(has(planting.plant([&](Schedule& broken) { broken.ranks[rank].ops.pop_back(); }),
                 Kind::kOverwritten));
-      // An op that waits for what comes after it; a peer, a slot, rows that do not exist.
+      // An op that waits for a later op, and a peer, a slot and rows that do not exist.
       CHECK(has(planting.plant(rank, 0, [](Op& op) { op.waits = {3}; }), Kind::kIllFormed));
       CHECK(
           has(planting.plant(rank, 1, [](Op& op) { op.sends.at(0).peer = 77; }), Kind::kIllFormed));
@@ -369,7 +373,7 @@ TEST_CASE("every planted mistake is found") {
       }),
                 Kind::kIllFormed));
     }
-    // Rounds in another order on one rank wait for each other for ever.
+    // Rounds in another order on one rank deadlock.
     CHECK(has(planting.plant([&](Schedule& broken) {
       std::vector<Op*> exchanges;
       for (Op& op : broken.ranks[3].ops) {
@@ -383,7 +387,7 @@ TEST_CASE("every planted mistake is found") {
   }
 }
 
-// Removes what rank `from` sends to rank `to` in a round, on both sides.
+// Removes the rows that rank `from` sends to rank `to` in a round, on both sides.
 void lose(Schedule& broken, int from, int to, int round) {
   for (const int rank : {from, to}) {
     for (Op& op : broken.ranks[static_cast<std::size_t>(rank)].ops) {
@@ -400,11 +404,12 @@ TEST_CASE("mistakes that both sides agree on are found") {
   // A message that is lost on both sides.
   const Planting direct(dense(), 5, Sharding::kZigzag, Route::kDirect);
   CHECK(has(direct.plant([](Schedule& broken) { lose(broken, 1, 2, 0); }), Kind::kPairMissing));
-  // A ring lacks what it should pass on.
+  // In a ring, rows are missing that a rank should forward.
   const Planting ring(dense(), 5, Sharding::kZigzag, Route::kRing);
   CHECK(has(ring.plant([](Schedule& broken) { lose(broken, 1, 2, 0); }), Kind::kNotThere));
 
-  // A parcel that goes over twice, and one that nobody needs. The window leaves most ranks apart.
+  // A parcel that is sent twice, and a parcel that no rank needs. With this window most ranks need
+  // nothing from each other.
   const Planting window(causal() & ::annulus::window(120, 0), 5, Sharding::kContiguous,
                         Route::kDirect);
   const auto exchange = [](Schedule& broken, std::size_t rank) -> Op& {
@@ -435,7 +440,7 @@ TEST_CASE("mistakes that both sides agree on are found") {
     append(broken, 0, 4, {.owner = 0, .first = rows.first, .rows = 1});
   }),
             Kind::kUnneeded));
-  // Rows that the user does not see in place of those that it does.
+  // Rows that the user does not see, instead of rows that it sees.
   CHECK_FALSE(window
                   .plant([&](Schedule& broken) {
                     for (Transfer* side :
@@ -482,7 +487,7 @@ TEST_CASE("ranks that disagree are told who brought what") {
   says(message(3, problem, shards, "mma m64 n64 w4 s2"), "configuration: rank 3");
   ranks[1] = terms_of(problem, shards, Route::kRing, "sm_80", "");
   says(message(0, problem, shards, ""), "route: rank 1 brought ring, rank 0, 2, 3 auto");
-  // Layouts of one file name with other contents.
+  // Layouts with the same file name and different contents.
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 50;
   layout.seq_q = layout.seq_k = 100;
@@ -500,7 +505,7 @@ TEST_CASE("ranks that disagree are told who brought what") {
 TEST_CASE("the step that a ring is tuned by lies inside the layouts of its pattern") {
   Problem problem;
   problem.dim_qk = problem.dim_v = 64;
-  problem.seq_q = 64;  // at positions 192 to 255
+  problem.seq_q = 64;  // at the positions 192 to 255
   problem.seq_k = 256;
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 64;
@@ -529,14 +534,15 @@ TEST_CASE("a sum sends what any branch needs, and each branch computes with what
   }
   const Schedule schedule = schedule_of(problem, shards);
   CHECK(text_of(check_schedule(schedule, problem, shards)) == "");
-  CHECK(schedule.ranks[0].launches() == 2);  // its own keys, through both
-  CHECK(schedule.ranks[1].launches() == 3);  // its own, and those of rank 0 through both
-  CHECK(schedule.ranks[2].launches() == 3);  // its own, and in one round those of ranks 0 and 1
-  // Four rows to ranks 2 and 3, and the last 20 to rank 1, which needs the four too.
+  CHECK(schedule.ranks[0].launches() == 2);  // its own keys, through both branches
+  CHECK(schedule.ranks[1].launches() == 3);  // its own keys, and rank 0's through both branches
+  // Its own keys, and in one round the keys of ranks 0 and 1.
+  CHECK(schedule.ranks[2].launches() == 3);
+  // Four rows go to ranks 2 and 3. The last 20 rows go to rank 1, which needs the four rows too.
   CHECK(schedule.ranks[0].rows_sent() == 4 + 4 + 24);
   CHECK(schedule.ranks[3].rows_sent() == 0);
   CHECK(schedule.ranks[2].rows_sent() == 20);
-  // A launch of the wrong branch, or one too many, is found.
+  // A launch of the wrong branch and an extra launch are found.
   for (std::size_t at = 0; at < schedule.ops_of(1).size(); ++at) {
     if (schedule.ops_of(1)[at].kind != Op::Kind::kCompute) continue;
     Schedule broken = schedule;

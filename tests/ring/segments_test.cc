@@ -1,4 +1,4 @@
-// Rings whose shards are two segments, on kernels whose tiles begin anew with the second one.
+// Rings whose shards have two segments, with kernels whose tiles begin again at the second segment.
 
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ struct Ring {
   }
 };
 
-// A ring of two ranks whose edges are multiples of `multiple` rows.
+// A ring of two ranks. The edges of its segments are multiples of `multiple` rows.
 Ring make_ring(const Problem& problem, std::int64_t multiple, const std::string& config) {
   Ring made{test::make_case(problem, 61), {}, {}, {}};
   made.shards = make_shards(Sharding::kZigzag, 2, problem.seq_q, problem.seq_k, multiple);
@@ -59,7 +59,8 @@ Ring make_ring(const Problem& problem, std::int64_t multiple, const std::string&
   return made;
 }
 
-// The pieces of the last rank are neighbours, and so one segment.
+// The number of launches with these positions. The pieces of the last rank are adjacent, so they
+// are one segment.
 std::int64_t launches_with(Ring& ring, Positions positions) {
   std::int64_t launches = 0;
   ring.each_launch([&](const attention::LaunchPlan& launch) {
@@ -68,14 +69,15 @@ std::int64_t launches_with(Ring& ring, Positions positions) {
   return launches;
 }
 
-// Rows and keys that fill no tile at the end of either segment.
+// The rows and keys do not fill a tile at the end of either segment.
 TEST_CASE("segments that are no multiples of a tile, masks and terms of positions") {
   struct World {
     const char* config;
     std::int64_t seq, multiple;
     const char* pattern;
     const char* score;
-    // Launches whose keys are three segments, with the global ones, or one shorter than a tile.
+    // The number of launches that take positions row by row, because their keys have three segments
+    // with the global ones, or one segment is shorter than a tile.
     std::int64_t of_rows = 0;
   };
   const World worlds[] = {
@@ -106,7 +108,7 @@ TEST_CASE("positions of two segments give the bits of positions that are read ro
   CHECK(launches_with(ring, Positions::kTwoSegments) >= 2);
   const DeviceAnswer by_segment = ring.run();
   check(ring.c, by_segment);
-  // Edges are multiples of the tiles, so that tiles are the same.
+  // The edges are multiples of the tiles, so the tiles are the same.
   ring.each_launch([](attention::LaunchPlan& launch) {
     const auto positions_of = [](const std::vector<Segment>& segments) {
       std::vector<std::int32_t> positions;
@@ -127,19 +129,19 @@ TEST_CASE("positions of two segments give the bits of positions that are read ro
   CHECK(ring.run() == by_segment);
 }
 
-// The state is carried on in place: one lane of a row writes what others have read.
+// The state is updated in place, so one lane of a row writes values that other lanes have read.
 TEST_CASE("rows that see nothing of a launch carry their state through it") {
   for (const char* config :
        {"mma m64 n64 w4 s2", "wgmma m64 n64 w4 s2 b2", "wgmma m128 n128 w8 s2"}) {
     if (std::string(config).starts_with("wgmma") && !on_hopper()) continue;
     CAPTURE(std::string(config));
-    // Rank 0's first 128 rows see none of rank 1's keys through the first branch.
+    // Through the first branch, rank 0's first 128 rows see none of rank 1's keys.
     Ring ring = make_ring(problem_of(512, sum({documents({0, 128}), dense()})), 128, config);
     check(ring.c, ring.run());
   }
 }
 
-// What a kernel would do that took the second segment for the rows after the first.
+// A kernel would do this if it took the second segment for the rows directly after the first.
 TEST_CASE("a second segment at the positions after the first gives another answer") {
   Ring ring = make_ring(problem_of(512, causal() & window(200, 0)), 128,
                         on_hopper() ? "wgmma m128 n128 w8 s2" : "mma m128 n64 w8 s2");

@@ -1,4 +1,4 @@
-// The launches of planned rings, tile by tile, without a device.
+// The launches of planned rings, checked tile by tile without a device.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -44,8 +44,8 @@ TEST_CASE("launches of random worlds compute every visible tile once") {
   }
 }
 
-// The tile rows of a segment of 512 positions see the same keys; those of a pair from 384 on do
-// not.
+// The tile rows of a segment of 512 positions see the same keys. The tile rows of a pair of
+// segments from 384 on do not.
 TEST_CASE("all launches of a ring run one configuration, where tiles of one forbid the first") {
   const attention::DeviceLimits limits = {jit::parse_arch("sm_90a"), 132, 232448};
   const std::vector<attention::DeviceLimits> both = {limits, limits};
@@ -85,7 +85,8 @@ TEST_CASE("all launches of a ring run one configuration, where tiles of one forb
   broken.ranks[1].launches[0].config = choice.config;
   CHECK(has(check_tiles(broken), Violation::Kind::kIllFormed));
 
-  // The heuristic gets there: it sees the rows of the largest hop, and not where others begin.
+  // The heuristic chooses such a configuration, because it uses the rows of the largest hop and
+  // ignores the beginnings of the other segments.
   problem.dim_qk = 192;
   problem.seq_q = problem.seq_k = 1152;
   problem.heads = problem.kv_heads = 32;
@@ -121,7 +122,7 @@ TEST_CASE("the tiles of a zigzag ring begin anew with the second segment") {
     for (const Violation& violation : check_tiles(ring)) FAIL_CHECK(violation.text);
     for (const RankPlan& rank : ring.ranks) {
       for (const attention::LaunchPlan& launch : rank.launches) {
-        // The pieces of the last rank are neighbours, and so one segment.
+        // The pieces of the last rank are adjacent, so they are one segment.
         const bool one = launch.placement.q.size() == 1 && launch.placement.k.size() == 1;
         CHECK(launch.features.positions ==
               (one ? kernels::Positions::kOneSegment : kernels::Positions::kTwoSegments));
@@ -131,7 +132,8 @@ TEST_CASE("the tiles of a zigzag ring begin anew with the second segment") {
       }
     }
   }
-  // One keeps its tiles and loses the second segment: tiles are taken for those of all rows.
+  // One launch keeps its tiles but loses the second segment. Its tiles are then taken for tiles of
+  // all rows.
   PlannedRing broken = plan("wgmma m192 n80 w12 s2");
   for (RankPlan& rank : broken.ranks) {
     for (attention::LaunchPlan& launch : rank.launches) {
@@ -161,7 +163,7 @@ TEST_CASE("shards travel where any batch needs them, and each batch has its own 
       FAIL_CHECK(to_string(violation.kind) << ": " << violation.text);
     }
   }
-  // What the first batch does not need the second one does.
+  // The second batch needs tiles that the first batch does not need.
   Problem problem;
   problem.batch = 2;
   problem.seq_q = problem.seq_k = 256;
@@ -251,14 +253,14 @@ TEST_CASE("every mistake in a tile list is found") {
       const attention::TileList& tiles = *good.ranks[rank].launches[launch].tiles;
       REQUIRE(tiles.tile_order == kernels::TileOrder::kList);
       for (std::size_t at = 0; at < tiles.tiles.size(); ++at) {
-        // A tile in the place of another one, and a tile whose hidden pairs are not masked.
+        // A tile at the place of another tile, and a tile whose hidden pairs are not masked.
         CHECK(has(plant([&](PlannedRing& ring) { tiles_of(ring).tiles[at] += 2 * 1000; }),
                   Kind::kPairMissing));
         if (tiles.tiles[at] % 2 == 0) continue;
         CHECK(has(plant([&](PlannedRing& ring) { tiles_of(ring).tiles[at] -= 1; }),
                   Kind::kPairHidden));
       }
-      // A state that is not taken on, or not handed on.
+      // A state that a launch does not read, or does not write.
       CHECK(has(plant([&](PlannedRing& ring) {
                   bool& carried = ring.ranks[rank].launches[launch].problem.carry_in;
                   carried = !carried;
@@ -268,7 +270,8 @@ TEST_CASE("every mistake in a tile list is found") {
     CHECK(has(plant([&](PlannedRing& ring) { ring.ranks[rank].launches.pop_back(); }),
               Kind::kIllFormed));
   }
-  // The keys of one shard for those of another, and positions counted from the shard's own start.
+  // The keys of one shard instead of another shard's, and positions counted from the shard's own
+  // start.
   CHECK(has(
       plant([&](PlannedRing& ring) { std::swap(ring.world.shards.k[0], ring.world.shards.k[1]); }),
       Kind::kPairMissing));
