@@ -1,4 +1,4 @@
-// Batches that differ in what they see, on the device against the oracle.
+// Batches that see different keys, run on the device and compared with the oracle.
 
 #include <string>
 #include <vector>
@@ -20,8 +20,8 @@ using test::problem_of;
 
 bool is_hopper() { return device().info().architecture == "sm_90a"; }
 
-// Configurations of the families that the device is for: one head or two to a CTA, clusters, one
-// and more stages.
+// Configurations of the families that the device supports: one or two heads per CTA, clusters, and
+// one or more stages.
 std::vector<std::string> configs() {
   if (is_hopper()) {
     return {"", "wgmma m128 n64 w8 s2 b2", "wgmma m64 n64 w8 s2 b2 h2", "mma m64 n64 w4 s2 x3"};
@@ -37,7 +37,7 @@ TEST_CASE("each batch sees its own expression") {
       "heads(batches(causal, dense), sink(9) | window(20, 0), batches(sink(3), causal, dense))",
       "~batches(causal, ~window(9, 70)) | keys(0, 20)",
       "causal & batches(documents([0, 40, 170]), documents([0, 100]), random(2, 3, 32))",
-      "batches(dense, ~dense)",  // no batch of the second kind sees anything
+      "batches(dense, ~dense)",  // no batch of the second kind sees any key
       "batches(segment(50, 2), natten(12, 16, 3) | global([5, 99]))",
       "sum(batches(causal, dense), window(9, 0))",
   };
@@ -68,7 +68,7 @@ std::string chain(const std::string& text, const std::string& join, int first, i
 
 TEST_CASE("many parts that are alike but for their numbers share one text") {
   const std::string texts[] = {
-      "batches(" + chain("window(%, 3)", ", ", 1, 13) + ")",  // compares positions alone
+      "batches(" + chain("window(%, 3)", ", ", 1, 13) + ")",  // compares positions only
       "heads(" + chain("causal & documents([%, 10%])", ", ", 10, 20) + ")",
       "head_groups(2, " + chain("global([%, 1%])", ", ", 10, 20) + ")",
       "causal & " + chain("~dilated(%)", " & ", 2, 40),
@@ -102,8 +102,8 @@ TEST_CASE("batches that differ are what they are alone, bit for bit, in every co
     const DeviceAnswer together = test::run_case(device(), c, options);
     check(c, together);
     if (config.empty()) continue;  // other configurations may be chosen for one batch
-    // The same operands with one of the expressions for all batches: the batches whose turn that
-    // expression is have the same answer as before.
+    // Runs the same operands with one of the expressions for all batches. The batches that had this
+    // expression before must have the same answer.
     for (std::int64_t turn = 0; turn < 3; ++turn) {
       Case one = c;
       one.problem.pattern = problem.pattern.of_batch(turn);
@@ -134,13 +134,13 @@ TEST_CASE("tiles that a batch does not see are skipped for it") {
   first.pattern = dense();
   second.pattern = sink(64);
   PlanOptions alike;
-  alike.config = plan.info().config;  // of one batch another may be chosen
+  alike.config = plan.info().config;  // for a single batch another configuration may be chosen
   CHECK(plan.info().block_density.value ==
         doctest::Approx((device().plan(first, alike).info().block_density.value +
                          device().plan(second, alike).info().block_density.value) /
                         2));
   if (!device().info().simulated) return;
-  // Products of matrices that were made, whatever the plan says of them.
+  // The matrix products that were executed, whatever the plan reports.
   const auto products = [&](const Pattern& pattern, std::int64_t batch) {
     Problem asked = problem;
     asked.pattern = pattern;
@@ -244,7 +244,7 @@ TEST_CASE("random problems whose batches differ give the oracle's answer") {
     problem.pattern = random.below(2) == 0
                           ? batches({problem.pattern, other()})
                           : heads({batches({problem.pattern, causal(), other()}), dense()});
-    try {  // an expression has one layout
+    try {  // an expression may have only one layout
       pattern::emit(problem.pattern, 32, {problem.heads, {}, problem.context()});
     } catch (const Error& error) {
       REQUIRE(error.code() == ErrorCode::kUnsupported);

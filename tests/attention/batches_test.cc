@@ -1,4 +1,4 @@
-// Batches that differ in what they see: their lists, their counts and their kernels.
+// Batches that see different keys: their lists, their counts and their kernels.
 
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ LaunchPlan plan_of(const Problem& problem, const char* arch = "sm_90a", const Pl
   return make_plan(problem, choose_config(problem, limits), limits, form);
 }
 
-// Each head of each batch has the rows that it would have alone, in whatever form.
+// Checks that each head of each batch has the rows that it would have alone, in any form of lists.
 void check_rows(const Problem& problem, const TileList& list, ListForm form) {
   for (std::int64_t batch = 0; batch < problem.batch; ++batch) {
     const TileList one =
@@ -60,7 +60,8 @@ void check_rows(const Problem& problem, const TileList& list, ListForm form) {
   }
 }
 
-// A random pattern whose batches differ; without layouts, so that its lists are made alike alone.
+// A random pattern whose batches differ. It has no layouts, so that equal lists come only from
+// equal patterns.
 Pattern random_turns(base::Random& random, std::int64_t tokens) {
   const auto inner = [&]() -> Pattern {
     for (;;) {
@@ -94,8 +95,8 @@ TEST_CASE("counts and densities are the sums of what each batch has alone") {
     const Problem problem = problem_of(1 + random.below(7), random_turns(random, tokens), tokens);
     CAPTURE(problem.pattern.to_string());
     CAPTURE(problem.batch);
-    // Where a batch alone is a band, tiles at the ends of the tensors may count as full, and as
-    // partial among batches that are not: only the sums of both classes are the same.
+    // If a batch alone is a band, tiles at the ends of the tensors may count as full. In a mix of
+    // batches they may count as partial. So only the sums of both classes are equal.
     std::int64_t tiles_of_all = 0, longest = 0;
     double tiles = 0, blocks = 0, pairs = 0;
     for (std::int64_t batch = 0; batch < problem.batch; ++batch) {
@@ -122,7 +123,7 @@ TEST_CASE("counts and densities are the sums of what each batch has alone") {
           std::accumulate(counts.lengths.begin(), counts.lengths.end(), std::int64_t{0});
       CHECK(named * counts.copies == tiles_of_all);
     }
-    // In parts nothing is lost either.
+    // No tile is lost if rows are split into parts.
     if (list.longest_row < 2) continue;
     const KvSplit split = kv_splits(list, 1, 1);
     CHECK(count_parts(list, split, problem).tiles() == tiles_of_all);
@@ -135,7 +136,7 @@ TEST_CASE("batches and heads that see the same share a list") {
   CHECK(list.lists == 2);
   CHECK(list.batches == 3);
   CHECK(list.head_list == std::vector<std::int32_t>{0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0});
-  // Fewer batches than expressions: those that come.
+  // If there are fewer batches than expressions, only the expressions in use count.
   problem.batch = 2;
   list = make_tile_list(problem, 64, 64, nullptr);
   CHECK(list.head_list == std::vector<std::int32_t>{0, 0, 0, 0, 1, 1, 1, 1});
@@ -146,7 +147,7 @@ TEST_CASE("batches and heads that see the same share a list") {
   CHECK(make_tile_list(problem, 64, 64, nullptr).lists == 1);
   CHECK(count_tiles(problem, 64, 64).tiles() == 0);
   CHECK(tile_density(problem, list).value > 0);
-  // Heads inside batches and batches inside heads, with what is equal in both.
+  // Heads inside batches and batches inside heads. Both contain equal lists.
   problem = problem_of(2, batches({heads({causal(), sink(70)}), sink(70)}));
   list = make_tile_list(problem, 64, 64, nullptr);
   CHECK(list.lists == 2);
@@ -154,13 +155,13 @@ TEST_CASE("batches and heads that see the same share a list") {
   problem.pattern = heads({batches({causal(), sink(70)}), sink(70)});
   list = make_tile_list(problem, 64, 64, nullptr);
   CHECK(list.head_list == std::vector<std::int32_t>{0, 1, 0, 1, 1, 1, 1, 1});
-  // Not in tiles of 64, whose classes agree.
+  // The batches differ, but not in tiles of 64, so their lists are equal.
   problem.pattern = batches({segment(64, 3), segment(64, 4)});
   list = make_tile_list(problem, 64, 64, nullptr);
   CHECK(list.lists == 1);
   CHECK(list.head_list.empty());
   CHECK(list.batches == 1);
-  // Heads that are alike in every batch count once, as those that share K and V do.
+  // Heads that are equal in every batch count once, and so do heads that share K and V.
   problem = problem_of(6, batches({causal(), window(40, 0)}));
   const TileCounts counts = count_tiles(make_tile_list(problem, 64, 64, nullptr), problem);
   CHECK(counts.copies == 12);
@@ -179,7 +180,7 @@ TEST_CASE("the kernel of batches that differ is told how many, and no other kern
   CHECK(turns.find("m.batch_turn(2) == 0 ?") != std::string::npos);
   CHECK(source(9, "batches(causal, window(70, 0))") == turns);
   CHECK(source(2, "batches(causal, window(70, 0))") == turns);
-  // A single batch, and batches that agree, have the kernel that they would have alone.
+  // A single batch, and batches that are equal, have the same kernel as alone.
   CHECK(source(1, "batches(causal, window(40, 0))") == source(1, "causal"));
   CHECK(source(7, "batches(causal, causal)") == source(7, "causal"));
   for (const char* text : {"causal", "heads(causal, dense)", "documents([0, 70])", "dense"}) {
@@ -230,7 +231,7 @@ TEST_CASE("a cache tells batches apart") {
     return cache.get(problem, placement_of(problem), 64, 64, nullptr);
   };
   CHECK(get(two) == get(two));
-  CHECK(get(two) == get(five));  // both have two that differ
+  CHECK(get(two) == get(five));  // both have two different batches
   CHECK(get(two) != get(turned));
 }
 

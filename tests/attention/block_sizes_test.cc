@@ -1,5 +1,5 @@
-// Blocks of any R x C in any mix with the compute tile, with heads that share their blocks in any
-// way, on every shipped tile of the device that --device names, against the oracle.
+// Blocks of any size R x C with any compute tile, and heads that share their blocks in any way. All
+// shipped tiles of the device that --device names are compared with the oracle.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -24,8 +24,8 @@ std::int64_t pick(base::Random& random, std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(high - low + 1)));
 }
 
-// Kept blocks at random, of as many distinct heads as the query heads may need, and a map that
-// repeats some and leaves others to nobody.
+// Random kept blocks for up to as many distinct heads as there are query heads. The map of heads
+// uses some of them several times, and others never.
 std::shared_ptr<const BlockLayout> random_blocks(base::Random& random, const Problem& problem) {
   auto layout = std::make_shared<BlockLayout>();
   layout->block_rows = kSizes[random.below(kSizes.size())];
@@ -57,7 +57,8 @@ Problem random_problem(base::Random& random) {
   return problem;
 }
 
-// False where this tile does not take the problem: heads of one CTA may not differ.
+// Returns false if this tile does not support the problem, because the heads of a CTA may not
+// differ.
 bool matches(const test::Case& c, const std::string& config) {
   PlanOptions options;
   options.config = config;
@@ -92,7 +93,7 @@ TEST_CASE("blocks of any size and heads that share them match the oracle on ever
       taken += matched;
       if (matched) families.insert(shipped.config.family);
     }
-    // A tile of one head in one CTA takes them all, where the device has its instructions.
+    // A tile with one head per CTA supports all problems, if the device has its instructions.
     if (attention::cta_shape(shipped.config).packed_heads() == 1 &&
         families.count(shipped.config.family) > 0) {
       CHECK(taken == count);

@@ -1,5 +1,5 @@
-// Patterns that need more than one launch or more than one look at the whole: sums, and chunks of a
-// sequence.
+// Patterns that need several launches, or information about the whole sequence: sums, and chunks of
+// a sequence.
 
 #include "annulus/types.h"
 #include "attention/on_device.h"
@@ -16,7 +16,7 @@ using test::DeviceCase;
 using test::problem_of;
 
 TEST_CASE("a key counts once for each branch of a sum that sees it") {
-  // Two branches, both of which see the keys near the diagonal: LongNet's segments.
+  // Two branches that both see the keys near the diagonal, like LongNet's segments.
   Problem problem = problem_of(230, 230, 64, 64,
                                sum({causal() & segment(64, 1), causal() & segment(128, 2),
                                     heads({sink(7), window(30, 0)})}));
@@ -29,14 +29,14 @@ TEST_CASE("a key counts once for each branch of a sum that sees it") {
     const Case c = test::make_case(problem, 31);
     const Plan plan = device().plan(problem);
     CHECK(plan.info().launches == 3);
-    // The caller's state serves between the branches where it is written anyway.
+    // If the caller's state is written anyway, it carries the state between branches.
     CHECK(plan.workspace_bytes() == (problem.carry_out ? 0u : 4u * 230 * (64 + 2) * 4));
     device().counters(true);
     const DeviceAnswer answer = test::run_case(device(), c);
     if (device().info().simulated) CHECK(device().counters()[0].second == 3);
     check(c, answer);
     if (kind > 0) continue;
-    // As a set the same pattern gives another answer.
+    // As a union of sets, the same pattern gives another answer.
     Problem set = problem;
     set.pattern = problem.pattern.branches()[0] | problem.pattern.branches()[1] |
                   problem.pattern.branches()[2];
@@ -59,7 +59,7 @@ TEST_CASE("chunks of keys choose at random as the whole sequence does") {
   whole.want_lse = false;
   const Case c = test::make_case(whole, 33);
   check(c, test::run_case(device(), c));
-  // The first 200 keys, then the rest into the state that they leave.
+  // Computes the first 200 keys, and then the remaining keys with the state of the first launch.
   Problem first = whole;
   first.seq_k = 200;
   first.q0 = whole.q_position();

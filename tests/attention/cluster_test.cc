@@ -1,6 +1,6 @@
-// Clusters, whose CTAs copy K and V once for all of them: over heads and over tile rows, with rows
-// behind the last, works that differ in length, one cluster for all works and more clusters than
-// works.
+// Clusters, whose CTAs copy K and V once for the whole cluster. They are tested over heads and over
+// tile rows, with rows beyond the last, with works of different lengths, with one cluster for all
+// works, and with more clusters than works.
 
 #include <doctest/doctest.h>
 
@@ -19,9 +19,10 @@ using namespace annulus;
 struct Clustered {
   const char* config;
   std::int64_t dim;
-  bool heads;  // else tile rows
+  bool heads;  // true: over heads; false: over tile rows
 };
-// O apart and through Q; a step of one tile, of which each CTA copies half, and of two.
+// O in separate memory and through Q's; steps of one tile, of which each CTA copies half, and of
+// two tiles.
 constexpr Clustered kCases[] = {
     {"wgmma m128 n128 w8 s2 c2", 128, true},    {"wgmma m128 n128 w8 s2 c2", 128, false},
     {"wgmma m128 n64 w8 s2 c2", 256, true},     {"wgmma m128 n64 w8 s2 c2", 256, false},
@@ -47,7 +48,7 @@ TEST_CASE("CTAs of a cluster share what is copied of K and V") {
       problem.heads = 4;
       problem.kv_heads = 4 / (of.heads ? 2 : 1) / (in_cta ? 2 : 1);
       problem.dim_qk = problem.dim_v = of.dim;
-      problem.seq_q = 3 * 128 - 7;  // the fourth tile row of a pair does not exist
+      problem.seq_q = 3 * 128 - 7;  // the second pair has no second tile row
       problem.seq_k = 400 + 64 * variant;
       problem.want_lse = variant != 1;
       problem.carry_in = variant == 1;
@@ -57,7 +58,7 @@ TEST_CASE("CTAs of a cluster share what is copied of K and V") {
         problem.scale_blocks = {64, 32, 64};
       }
       if (of.heads) {
-        // Rows that see nothing, a list, arithmetic.
+        // Rows that see nothing, then a list, then arithmetic.
         if (variant == 0) problem.q0 = -130;
         problem.pattern = variant == 1 ? causal() & strided(4, 1, 32) : causal();
       }
@@ -70,9 +71,9 @@ TEST_CASE("CTAs of a cluster share what is copied of K and V") {
           c.problem, attention::reference(c.problem, c.inputs(), pool), answer.result());
       CAPTURE(comparison.first_wrong);
       CHECK(comparison.within_tolerance);
-      if (variant != 2) continue;  // the compiler's time
-      // Sharing copies does not change a bit of the answer: the configuration without its last
-      // field, the cluster, gives the same.
+      if (variant != 2) continue;  // left out to save compile time
+      // Shared copies change no bit of the answer. So the configuration without its last field, the
+      // cluster, gives the same answer.
       const std::string text = of.config;
       options.config = text.substr(0, text.size() - 3);
       CHECK(test::run_case(device, c, options) == answer);
@@ -80,9 +81,9 @@ TEST_CASE("CTAs of a cluster share what is copied of K and V") {
   }
 }
 
-// Lists whose tile rows see the same in pairs: blocks of two tile rows, every head its own, with
-// rows that see nothing and rows of different lengths; and one that keeps everything, whose last
-// pair has one row.
+// Lists whose tile rows see the same keys in pairs. In one layout a block has two tile rows, every
+// head has different blocks, and rows see nothing or have different lengths. Another layout keeps
+// everything, and its last pair has only one row.
 TEST_CASE("tile rows of a list share copies where they see the same in pairs") {
   const Device device = Device::open(test::device_name());
   if (device.info().architecture != "sm_90a") return;
@@ -141,7 +142,7 @@ TEST_CASE("clusters ask for half of K and V") {
     }
     return std::int64_t{0};
   };
-  const std::int64_t kv = 2 * 1024 * 128 * 2 / 32;  // of a head
+  const std::int64_t kv = 2 * 1024 * 128 * 2 / 32;  // sectors of one head
   CHECK(sectors("wgmma m128 n128 w8 s2") - sectors("wgmma m128 n128 w8 s2 c2") == 2 * kv);
 }
 

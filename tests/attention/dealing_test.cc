@@ -1,5 +1,5 @@
-// Works that persistent CTAs draw from a counter: in every form of the kernels, with more CTAs than
-// works and fewer, the answer has the bits of works that are counted off.
+// Works that persistent CTAs draw from a counter. In every form of the kernels, with more CTAs than
+// works and with fewer, the answer must have the same bits as with works that are counted off.
 
 #include <doctest/doctest.h>
 
@@ -24,15 +24,15 @@ struct Form {
   std::int64_t dim;
   int heads_per_kv;
 };
-// Two and three consumers, packed heads, clusters over heads and over rows, transposed V.
+// Two and three consumers, packed heads, clusters over heads and over rows, and transposed V.
 constexpr Form kForms[] = {
     {"wgmma m192 n128 w12 s2", 64, 1},      {"wgmma m128 n128 w8 s2 c2", 128, 2},
     {"wgmma m128 n64 w8 s2 c2", 256, 1},    {"wgmma m64 n64 w8 s2 b2 h2 c2", 64, 4},
     {"wgmma8 m64 n64 w8 s2 b2 h2", 128, 2}, {"wgmma8 m128 n128 w8 s2 c2", 64, 2},
 };
 
-// The forms take turns with the numbers of multiprocessors, and --seed moves the turns on: three
-// seeds in a row have every form with every number.
+// The forms are combined in turn with the numbers of multiprocessors, and --seed shifts the turns.
+// Three successive seeds combine every form with every number.
 TEST_CASE("drawn works give the bits of works that are counted off") {
   if (test::device().info().architecture != "sm_90a") return;
   constexpr int kMultiprocessors[] = {2, 5, 1000};
@@ -48,7 +48,7 @@ TEST_CASE("drawn works give the bits of works that are counted off") {
     problem.batch = 2;
     problem.heads = 4;
     problem.kv_heads = 4 / form.heads_per_kv;
-    // Rows that see nothing at all.
+    // Some rows see nothing at all.
     if (!by_rows && multiprocessors == 5) problem.q0 = -200;
     if (std::string(form.config).starts_with("wgmma8")) problem.dtype = Dtype::kFloat8E4M3;
     const test::Case host = test::make_case(problem, seed++);
@@ -59,13 +59,14 @@ TEST_CASE("drawn works give the bits of works that are counted off") {
     const test::DeviceAnswer answer = drawn.run();
     test::check(host, answer);
     CHECK(answer == counted.run());
-    // The counter is left where the last launch ended, and set to 0 again by the next.
+    // The counter keeps its value from the last launch, and the next launch sets it to 0 again.
     CHECK(drawn.run() == answer);
     drawn.on_device().check_replay([&](void* stream) { drawn.queue(stream); }, answer);
   }
 }
 
-// The keys and values of a head take more of L2 than a set of heads may, though each row sees few.
+// The keys and values of a head take more of L2 than a set of heads may, but each row sees only a
+// few.
 TEST_CASE("a head start changes no bit") {
   if (test::device().info().architecture != "sm_90a") return;
   Problem problem =

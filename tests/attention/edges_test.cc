@@ -1,5 +1,5 @@
-// Parameters that reach past the sequence and lengths of next to nothing, on the device that
-// --device names, against the oracle.
+// Parameters beyond the sequence, and very short lengths, on the device that --device names,
+// compared with the oracle.
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-// The masks and scores that FlexAttention's authors published as examples of what theirs can say
-// (He et al., 2024, and the collection that came with it), each as a function of q and k beside the
-// expression for it here: equal pair by pair, and run on the device.
+// The masks and scores that the authors of FlexAttention published as examples (He et al., 2024,
+// and the collection with it). Each is written as a function of q and k, next to the expression of
+// this library. The two must be equal for every pair, and the expression also runs on the device.
 
 #include <doctest/doctest.h>
 
@@ -119,19 +119,19 @@ TEST_CASE("masks") {
     const int x = std::clamp(q_x, 2, 11 - 2), y = std::clamp(q_y, 2, 15 - 2);
     return std::abs(x - k_x) <= 2 && std::abs(y - k_y) <= 2;
   });
-  // StreamingLLM's attention sinks.
+  // The attention sinks of StreamingLLM.
   check_mask("causal & (sink(4) | window(32, 0))",
              [](int, int q, int k) { return q >= k && (k < 4 || q - k <= 32); });
   check_mask("heads(window(16, 16), dense)",
              [](int h, int q, int k) { return h % 2 == 1 || std::abs(q - k) <= 16; });
 }
 
-// What 221 masks of other libraries asked for besides.
+// Further masks of other libraries, from a collection of 221.
 TEST_CASE("masks of ranges, remainders, groups of heads and windows off the diagonal") {
   check_mask("queries(10, 150)", [](int, int q, int) { return q >= 10 && q < 150; });
   check_mask("keys(70, 130) | causal",
              [](int, int q, int k) { return (k >= 70 && k < 130) || k <= q; });
-  // A prefix of the first 40 queries alone, and none of the padding behind key 180.
+  // A prefix that only the first 40 queries see, and no padding after key 180.
   check_mask("(causal | queries(0, 40) & keys(0, 40)) & keys(0, 180)",
              [](int, int q, int k) { return (k <= q || (q < 40 && k < 40)) && k < 180; });
   check_mask("causal & (every(5, 3) | window(20, 0))",
@@ -149,7 +149,7 @@ TEST_CASE("scores") {
               [](int h, int q, int k) { return std::exp2(-(h + 1) * 8.0 / kHeads) * (k - q); });
   // "Relative positional": score + (q - k).
   check_added("alibi([-1])", window(20, 20), [](int, int q, int k) { return q - k; });
-  // T5's: a learned table by distance.
+  // T5's bias: a learned table, indexed by distance.
   check_added("bias([0.3, -1, 0.5, 2, 0, 0.25, -0.75])", dense(), [](int, int q, int k) {
     const double table[] = {0.3, -1, 0.5, 2, 0, 0.25, -0.75};
     return table[std::clamp(q - k, -3, 3) + 3];
@@ -180,7 +180,8 @@ TEST_CASE("scores as expressions") {
                  });
   check_modified("2.0 * tanh(score / 2)", causal(),
                  [](double score, int, int, int) { return 2 * std::tanh(score / 2); });
-  // A bias of T5: distances in buckets, a number for each bucket and head.
+  // T5's bias with buckets: distances are grouped into buckets, with a number for each bucket and
+  // head.
   check_modified(
       "score + table([[0.5, 1, -1, 2], [0, 1, 0, -2]], mod(h, 2), "
       "table([0, 1, 2, 2, 2, 3], abs(q - k)))",
@@ -189,7 +190,7 @@ TEST_CASE("scores as expressions") {
         const int bucket[] = {0, 1, 2, 2, 2, 3};
         return score + bias[h % 2][bucket[std::min(std::abs(q - k), 5)]];
       });
-  // Jagged and packed sequences: a relative position within the document of each token.
+  // Jagged and packed sequences: the relative position within the document of each token.
   check_modified(
       "score + 0.1 * (table([0, 60, 130], table([0, 1, 2], div(q, 65))) - "
       "table([0, 60, 130], div(k, 65)))",
@@ -204,9 +205,10 @@ TEST_CASE("soft-cap") {
   run(test::make_case(problem, 7));
 }
 
-// As others get it: the output without a sink, times sigmoid(lse - sink).
+// Other libraries compute it this way: the output without a sink, multiplied by sigmoid(lse -
+// sink).
 TEST_CASE("a sink logit is a sigmoid of what is without it") {
-  const Pattern pattern = causal() & ~window(3, 0);  // the first rows see nothing
+  const Pattern pattern = causal() & ~window(3, 0);  // the first rows see no keys
   Problem problem = problem_of(pattern, Score::parse("sink_logit([0.5, -2, 4, 1])"));
   const Case with = test::make_case(problem, 8);
   const DeviceAnswer answer = run(with);

@@ -1,5 +1,5 @@
-// Scales of e4m3 operands that are small, large or none at all, scores beyond what 8 bits hold, and
-// states that come in.
+// Scales of e4m3 operands that are small, large or zero, scores beyond the range of 8 bits, and
+// incoming states.
 
 #include <doctest/doctest.h>
 
@@ -59,7 +59,7 @@ TEST_CASE("a scale that is none makes NaN of the rows that read it, however scor
       }
     }
     Case c = clean;
-    c.scale_q[0] = c.scale_k[1] = c.scale_v[2] = -0.0f;  // as good as 0
+    c.scale_q[0] = c.scale_k[1] = c.scale_v[2] = -0.0f;  // has the effect of 0
     check(c, test::run_case(device(), c));
   }
 }
@@ -100,13 +100,13 @@ TEST_CASE("scores are right up to 2^24 in base 2, and beyond O is NaN and never 
       for (float& scale : c.scale_q) scale = std::ldexp(1.0f, exponent);
       for (float& scale : c.scale_k) scale = 1.0f;
       const DeviceAnswer answer = test::run_case(device(), c);
-      if (exponent <= 17) {  // products of 64 such numbers are below 2^7
+      if (exponent <= 17) {  // then products of 64 such numbers are below 2^7
         check(c, answer);
         continue;
       }
       for (std::int64_t row = 0; row < 64; ++row) {
         CHECK(std::isnan(first_of(answer, row)));
-        CHECK(answer.lse[static_cast<std::size_t>(row)] != -kInfinity);  // as an empty row has it
+        CHECK(answer.lse[static_cast<std::size_t>(row)] != -kInfinity);  // an empty row has -inf
       }
     }
   }

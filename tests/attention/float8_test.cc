@@ -1,5 +1,5 @@
-// e4m3 operands with scales against the oracle, on the device that --device names; where that is
-// not sm_90a, that they are refused.
+// e4m3 operands with scales on the device that --device names, compared with the oracle. If the
+// device is not sm_90a, they must be refused.
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ Problem float8_problem(std::int64_t seq_q, std::int64_t seq_k, std::int64_t dim,
   return problem;
 }
 
-// What was written, element by element; NaN at `nowhere`.
+// An element of the output. It is NaN at `nowhere`.
 float written(const DeviceAnswer& answer, std::int64_t row, std::int64_t d) {
   const std::int64_t at = answer.o.offset(0, row, 0) + d;
   return base::bf16_to_float(answer.o.bits[static_cast<std::size_t>(at)]);
@@ -83,7 +83,8 @@ TEST_CASE("outlier channels, and blocks of very different size, stay within tole
   problem.heads = 2;
   problem.scale_blocks = {64, 64, 64};
   Case c = test::make_case(problem, 5);
-  // Two channels of K thirty times as large as the others, which those of Q meet with as much less.
+  // Two channels of K are thirty times as large as the others, and the same channels of Q are
+  // smaller by that factor.
   for (std::int64_t row = 0; row < problem.seq_k; ++row) {
     for (const std::int64_t channel : {3, 77}) {
       const std::int64_t at = c.k.offset(0, row, 0) + channel;
@@ -92,7 +93,8 @@ TEST_CASE("outlier channels, and blocks of very different size, stay within tole
       c.k.set(at, base::float_to_e4m3(30 * value));
     }
   }
-  // V from a ten-thousandth to ten thousand, growing and shrinking from block to block.
+  // The scales of V range from a ten-thousandth to ten thousand, and rise and fall from block to
+  // block.
   for (std::size_t i = 0; i < c.scale_v.size(); ++i) {
     c.scale_v[i] = i % 3 == 0 ? 1e-4f : i % 3 == 1 ? 1.0f : 1e4f;
   }
@@ -143,7 +145,7 @@ TEST_CASE("a NaN, of an element or a scale, reaches the rows that read its tile 
     CAPTURE(comparison.first_wrong);
     CHECK(comparison.within_tolerance);
     CHECK(comparison.tainted_rows < 256);
-    const std::int64_t reader = where == 0 ? 100 : 250;  // sees what is not a number
+    const std::int64_t reader = where == 0 ? 100 : 250;  // a row that sees the NaN or infinity
     CHECK(std::isnan(written(answer, reader, 9)));
   }
 }
@@ -187,7 +189,7 @@ TEST_CASE("keys of e4m3 split over launches give the answer of one launch") {
   }
 }
 
-// Matrix products of a warp in each step, of Q K^T and of P V.
+// The matrix products of a warp in each step, for Q K^T and for P V.
 struct Products {
   std::int64_t dim_qk, dim_v;
   const char* config;

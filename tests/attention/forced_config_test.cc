@@ -1,5 +1,5 @@
-// Random problems on random configurations of the wgmma families, shipped or not: the heuristic
-// gives problems of a test's size to others, and the tuner may take any that is legal.
+// Random problems on random configurations of the wgmma families, shipped or not. The heuristic
+// chooses other configurations for small problems, but the tuner may choose any legal one.
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ namespace {
 using namespace annulus;
 using attention::KernelConfig;
 
-// What a tuner may take.
+// The configurations that a tuner may choose.
 std::vector<KernelConfig> wgmma_configs(const Problem& problem) {
   const DeviceInfo& info = test::device().info();
   const attention::DeviceLimits limits = {
@@ -34,8 +34,8 @@ std::vector<KernelConfig> wgmma_configs(const Problem& problem) {
   return configs;
 }
 
-// Whether the heads of a CTA or a cluster may differ shows when a problem is planned. Returns
-// whether they may.
+// Whether the heads of a CTA or a cluster may differ is known only when a problem is planned.
+// Returns whether the plan was accepted.
 bool check_forced(const test::Case& c, const PlanOptions& options) {
   try {
     const Plan plan = test::device().plan(c.problem, options);
@@ -63,7 +63,7 @@ TEST_CASE("random problems on random configurations of the wgmma families match 
     if (test::options().length > 0) limits.max_length = test::options().length;
     const std::uint64_t seed = test::options().seed + 70;
     const test::Case c = test::random_case(seed, static_cast<std::uint64_t>(index), limits);
-    if (c.problem.dim_qk < 64) continue;  // of other families
+    if (c.problem.dim_qk < 64) continue;  // other families support these
     base::Random random(seed * 31 + static_cast<std::uint64_t>(index));
     const std::vector<KernelConfig> configs = wgmma_configs(c.problem);
     PlanOptions options;

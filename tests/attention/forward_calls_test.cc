@@ -1,4 +1,4 @@
-// Plans and runs as calls: nothing to launch, captured in a graph, refused.
+// Plans and runs as calls: with nothing to launch, captured in a graph, and rejected.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
-// Kernels against the oracle, on the device that --device names: every feature, random problems.
+// Kernels on the device that --device names, compared with the oracle: every feature, and random
+// problems.
 
 #include <doctest/doctest.h>
 
@@ -86,7 +87,7 @@ TEST_CASE("the order of warps and of copies does not change a bit") {
   }
 }
 
-// A view of keys [begin, end) of a case, with the state between launches.
+// A view of the keys [begin, end) of a case, with the state between launches.
 Case keys_of(const Case& whole, std::int64_t begin, std::int64_t end) {
   Case part = whole;
   part.problem.seq_k = end - begin;
@@ -118,7 +119,7 @@ TEST_CASE("keys split over launches by a carried state give the answer of one la
     const DeviceAnswer answer = test::run_case(device(), second);
     check(whole, answer);  // the oracle of all keys at once
 
-    // Both halves computed apart and merged on the host give the same answer.
+    // Both halves, computed separately and merged on the host, give the same answer.
     Case other = keys_of(whole, cut, 300);
     other.problem.want_lse = false;
     other.problem.carry_out = true;

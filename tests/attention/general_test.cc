@@ -1,4 +1,4 @@
-// General kernels against specialised ones of the same configuration, bit for bit.
+// General kernels, compared bit by bit with specialised kernels of the same configuration.
 
 #include <doctest/doctest.h>
 
@@ -44,8 +44,8 @@ TEST_CASE("a general kernel gives the bits of a specialised one of its tiles") {
   }
 }
 
-// What random problems have seldom: rows in parts, batches that differ, branches, a state that
-// comes in where it goes out.
+// Features that random problems rarely have: rows in parts, batches that differ, branches, and a
+// state that is updated in place.
 TEST_CASE("a general kernel splits rows, tells batches apart and carries states on") {
   PlanOptions in_parts = general();
   in_parts.kv_splits = 3;

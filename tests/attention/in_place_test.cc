@@ -1,5 +1,5 @@
-// O written over Q, in every shipped configuration: grouped heads, rows that see nothing, ragged
-// tails, strides with gaps. The answer has the bits of a run with memory of its own.
+// O is written over Q, in every shipped configuration, with grouped heads, rows that see nothing,
+// ragged tails, and strides with gaps. The answer has the same bits as a run with separate memory.
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,8 @@ TEST_CASE("O may be Q") {
   int cases = 0;
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     if (attention::why_illegal(shipped.config, shipped.dims, arch)) continue;
-    // Where the wgmma family runs, the mma family is no other than elsewhere.
+    // On architectures with the wgmma family, the mma family is tested on other devices only,
+    // because it is the same there.
     if (arch.feature == 'a' && shipped.config.family == &attention::mma_family) continue;
     if (shipped.config.family->element_bytes == 1) continue;  // O is not as wide as Q
     PlanOptions options;

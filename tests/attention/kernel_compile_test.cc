@@ -1,5 +1,5 @@
-// NVRTC and ptxas on the whole table: nothing that ships spills, uses local memory or makes ptxas
-// warn about serialised instructions.
+// Compiles the whole table with NVRTC and ptxas. No shipped kernel may spill, use local memory, or
+// make ptxas warn about serialised instructions.
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ struct Case {
   ShippedConfig shipped;
   KernelFeatures features;
   jit::Arch arch;
-  std::string outcome;  // empty: as it must be
+  std::string outcome;  // empty if the kernel is right
 };
 
 KernelFeatures plain(const Dims& dims, Dtype dtype) {
@@ -39,7 +39,7 @@ KernelFeatures plain(const Dims& dims, Dtype dtype) {
           .mask = "m.causal(q, k)"};
 }
 
-// Everything at once: what takes the most registers. Block masks come with a list.
+// All features at once, which takes the most registers. Block masks come with a list.
 KernelFeatures all(const Dims& dims, Dtype dtype, Positions positions) {
   return {.dims = dims,
           .dtype = dtype,
@@ -52,7 +52,7 @@ KernelFeatures all(const Dims& dims, Dtype dtype, Positions positions) {
               "m.documents(4, 5, q, k) & m.blocks(q, k)"};
 }
 
-// The leaves that divide and search, chosen by the head, and all that a score can gain; with the
+// The leaves that divide and search, selected by the head, and all features of scores, with the
 // records of rows in registers.
 KernelFeatures leaves(const Dims& dims, Dtype dtype, Positions positions) {
   return {.dims = dims,
@@ -71,7 +71,7 @@ KernelFeatures leaves(const Dims& dims, Dtype dtype, Positions positions) {
               "!m.dilated(22, q, k)"};
 }
 
-// What bands of keys can have.
+// The features that bands of keys can have.
 KernelFeatures band(const Dims& dims, Dtype dtype, bool carry_out) {
   return {.dims = dims,
           .dtype = dtype,
@@ -83,8 +83,8 @@ KernelFeatures band(const Dims& dims, Dtype dtype, bool carry_out) {
           .mask = "m.causal(q, k) & m.window(0, 1, q, k)"};
 }
 
-// A score expression beside the rest: one that is written out for each element, and one with every
-// operation there is.
+// A score expression in addition to the other features. One kind is expanded for each element, and
+// the other uses every operation.
 KernelFeatures modified(KernelFeatures features, bool costly) {
   const auto [score, b, h, q, k] = score_variables();
   const ScoreTable pairs = ScoreTable::reals(std::vector<double>(12, 0.5), 4);
@@ -102,8 +102,8 @@ KernelFeatures modified(KernelFeatures features, bool costly) {
 
 std::vector<Case> every_case() {
   std::vector<Case> cases;
-  // In turns: each of the masks is compiled each way for some tile. Block masks come with no second
-  // segment, and parts of rows with one segment alone.
+  // The masks are combined in turn with the other features, so that each is compiled each way for
+  // some tile. Block masks have no second segment, and parts of rows have only one segment.
   bool placed = false;
   bool second = false;
   const auto one_or_rows = [&](bool rows) {
@@ -115,13 +115,13 @@ std::vector<Case> every_case() {
     const jit::Arch small = hopper                           ? large
                             : shipped.reach == Reach::kEvery ? jit::Arch{89, '\0'}
                                                              : jit::Arch{90, '\0'};
-    // The planner takes the widest tiles for bands of scaled scores alone.
+    // The planner uses the widest tiles only for bands of scaled scores.
     if (hopper && (cta_shape(shipped.config).warps == 12 || shipped.config.tile_columns > 128)) {
       KernelFeatures whole = band(shipped.dims, Dtype::kFloat16, false);
       whole.split = supports_kv_splits(shipped.config);
       cases.push_back({shipped, whole, large, ""});
       cases.push_back({shipped, band(shipped.dims, Dtype::kBfloat16, true), large, ""});
-      // In the rings that cut rows into two segments, where the tiles of a row are two runs.
+      // Rings that cut rows into two segments use them too. There the tiles of a row are two runs.
       for (const bool carry_out : {false, true}) {
         KernelFeatures zigzag = band(shipped.dims, Dtype::kBfloat16, carry_out);
         zigzag.positions = Positions::kTwoSegments;
@@ -130,7 +130,7 @@ std::vector<Case> every_case() {
       }
       continue;
     }
-    // So it does with the widest of mma, on 8.x.
+    // The planner does the same with the widest tile of mma on 8.x.
     if (shipped.config == KernelConfig(MmaConfig{128, 48, 4, 2, false, 2})) {
       for (const jit::Arch arch : {large, small}) {
         KernelFeatures window = band(shipped.dims, Dtype::kFloat16, false);
@@ -144,8 +144,8 @@ std::vector<Case> every_case() {
       }
       continue;
     }
-    // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
-    // way, and is held to a table by static_proof.
+    // The bare kernel uses the fewest registers. On Hopper ptxas schedules it in a special way, and
+    // static_proof compares it with a table.
     const bool float8 = shipped.config.family->element_bytes == 1;
     const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, one_or_rows(placed));
     KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, one_or_rows(!placed));
@@ -154,8 +154,8 @@ std::vector<Case> every_case() {
       if (second) searched.positions = Positions::kTwoSegments;
       second = !second;
     }
-    // 8-bit kernels take as many registers as these, so that one kernel of the two is enough: with
-    // positions that are read in one case, without them in the next.
+    // 8-bit kernels use as many registers as these, so one kernel of the two is enough. One case
+    // reads positions, and the next does not.
     if (!float8 || !placed) {
       cases.push_back({shipped, placed ? modified(masked, false) : masked, small, ""});
     }
@@ -164,7 +164,7 @@ std::vector<Case> every_case() {
     }
     placed = !placed;
   }
-  // Those that are made for a pattern's blocks, at the head dim that most models have.
+  // The configurations that are made for a pattern's blocks, at the most common head dim.
   for (const Family* family : families()) {
     if (family->for_blocks == nullptr) continue;
     const jit::Arch arch = family == &mma_family ? jit::Arch{80, '\0'} : jit::Arch{90, 'a'};
@@ -179,7 +179,7 @@ std::vector<Case> every_case() {
     });
   }
   for (Case& at : cases) {
-    // Drawing works takes more registers than counting them off.
+    // A kernel that draws works uses more registers than one that counts them off.
     const Family& family = family_of(at.shipped.config);
     at.features.draws_work = family.pace(at.shipped.config).deal == Deal::kCounter;
     if (family.element_bytes != 1) continue;
@@ -196,8 +196,8 @@ test::RecordedUsages& usages(const std::shared_ptr<const abi::NvrtcLibrary>& lib
   return all;
 }
 
-// Every other case: of the two that a configuration has, one, and of all configurations together
-// each kind. The next seed takes the others, because all of them take NVRTC minutes.
+// Every other case: one of the two cases of a configuration, and each kind over all configurations.
+// The next seed takes the other cases, because NVRTC needs minutes for all.
 std::vector<Case> half_of(std::vector<Case> cases) {
   std::vector<Case> half;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -236,8 +236,8 @@ TEST_CASE("nothing that ships spills or uses local memory") {
   recorded.finish();
 }
 
-// One of those that differ in resident CTAs alone, with one and with two stages: more change
-// nothing. Other head dims spill no more, and compiling theirs takes long.
+// One configuration of each group that differs only in resident CTAs, with one and with two stages.
+// Further stages change nothing. Other head dims do not spill more, and take long to compile.
 std::vector<Case> cases_that_may_spill() {
   std::vector<Case> cases;
   const jit::Arch arch = {80, '\0'};

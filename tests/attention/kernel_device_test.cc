@@ -1,5 +1,5 @@
-// Every shipped configuration with every family of features, on the device that --device names:
-// pipelines that go round several times, ragged on both sides, and no bank conflicts.
+// Every shipped configuration with every kind of features, on the device that --device names. The
+// pipelines go round several times, and all lengths are ragged. There must be no bank conflicts.
 
 #include <doctest/doctest.h>
 
@@ -37,7 +37,7 @@ std::uint64_t counter(const Counters& counters, const std::string& name) {
   return 0;
 }
 
-// The four kinds of kernel that differ in code: see KernelFeatures.
+// The four kinds of kernels whose code differs. KernelFeatures describes them.
 Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
   const attention::KernelConfig& config = shipped.config;
   Problem problem;
@@ -47,7 +47,7 @@ Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
   problem.kv_heads = problem.heads / together;
   problem.dim_qk = shipped.dims.qk;
   problem.dim_v = shipped.dims.v;
-  // More tiles than stages need to be used twice, and a tail of both lengths.
+  // There are more tiles than stages, so that stages are used twice, and both lengths have a tail.
   problem.seq_q = config.tile_rows + 5;
   problem.seq_k = cta.step_tiles * config.tile_columns * (2 * cta.stages + 2) + 3;
   problem.dtype = kind % 2 == 0 ? Dtype::kBfloat16 : Dtype::kFloat16;
@@ -69,7 +69,7 @@ Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
       problem.want_lse = true;
       break;
     case 2: {
-      // Blocks that no tile edge respects, and rows without any.
+      // Blocks that do not align with tile edges, and rows without blocks.
       BlockLayout layout;
       layout.block_rows = 48;
       layout.block_columns = 24;
@@ -94,9 +94,9 @@ Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
   return problem;
 }
 
-// Turns of warps of other lengths, copies and products that land early or late, products that end
-// by warp or by warpgroup, other elected lanes: not a bit may change, and nothing be called a
-// fault.
+// Varies the lengths of warps' turns, the times at which copies and products complete, whether
+// products complete by warp or by warpgroup, and the elected lanes. No bit may change, and no fault
+// may be reported.
 int run_in_orders(const Plan& plan, test::DeviceCase& memory, const test::DeviceAnswer& first) {
   const device::Context& context = *api::inside(device()).context;
   const auto before = device::simulator_options(context);
@@ -119,14 +119,15 @@ int run_in_orders(const Plan& plan, test::DeviceCase& memory, const test::Device
   return orders;
 }
 
-// The configurations of this device's architecture: all, or with --problems N that many, drawn by
-// --seed.
+// The configurations for this device's architecture: all of them, or with --problems N a sample of
+// N, drawn by --seed.
 std::vector<attention::ShippedConfig> configs_to_try() {
   const jit::Arch arch = jit::parse_arch(device().info().architecture);
   std::vector<attention::ShippedConfig> configs;
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     if (attention::why_illegal(shipped.config, shipped.dims, arch)) continue;
-    // Where the wgmma family runs, the mma family is no other than elsewhere.
+    // On architectures with the wgmma family, the mma family is tested on other devices only,
+    // because it is the same there.
     if (arch.feature == 'a' && shipped.config.family == &attention::mma_family) continue;
     configs.push_back(shipped);
   }
@@ -145,11 +146,12 @@ TEST_CASE("every shipped configuration with every family of features") {
   for (const attention::ShippedConfig& shipped : configs_to_try()) {
     PlanOptions options;
     options.config = attention::to_string(shipped.config);
-    options.max_multiprocessors = 1;  // where CTAs stay, one takes all tiles
+    options.max_multiprocessors = 1;  // with persistent CTAs, one CTA takes all tiles
     CAPTURE(options.config);
     CAPTURE(shipped.dims.qk);
-    // One kind each on a simulator, so that the configurations of a head dim see most of the four:
-    // compiling takes longer than all else. Another seed begins with another kind.
+    // On a simulator each configuration has one kind, because compiling takes longer than
+    // everything else. The configurations of a head dim together cover most of the four kinds.
+    // Another seed begins with another kind.
     const int kinds = device().info().simulated ? 1 : 2;
     for (int i = 0; i < kinds; ++i) {
       const int kind = static_cast<int>(seed++ % 4);
@@ -177,7 +179,7 @@ TEST_CASE("scores beyond fp32 give NaN and never a row that seems empty") {
   Problem problem;
   problem.seq_q = problem.seq_k = 70;
   problem.dim_qk = problem.dim_v = 32;
-  problem.pattern = causal() & ~window(4, 4);  // the first five rows are empty indeed
+  problem.pattern = causal() & ~window(4, 4);  // so that the first five rows are empty
   problem.score.scale = 1024;
   problem.want_lse = true;
   test::Case c = test::make_case(problem, 1);

@@ -97,7 +97,7 @@ TEST_CASE("e4m3 brings its scales and the dtype of O") {
   CHECK(has(text, "Output = tile::Float16"));
   CHECK(has(text, "kScaleColumns = 64"));
   CHECK(has(source("wgmma8 m128 n96 w8 s2"), "kScaleColumns = 32"));
-  problem.scale_blocks = {64, 256, 64};  // those of Q are read row by row
+  problem.scale_blocks = {64, 256, 64};  // the scales of Q are read row by row
   CHECK(source("wgmma8 m128 n128 w8 s2") == text);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("scale and soft-cap choose the score and its numbers") {
   CHECK(score_numbers(problem).scale == doctest::Approx(-0.5 * std::log2(std::exp(1.0))));
   problem.score.scale = 0.0;
   CHECK(score() == kernels::Score::kAnyScale);
-  problem.score.scale = 1e10;  // scores of which no power would be left
+  problem.score.scale = 1e10;  // with these scores no probability would be left
   CHECK(score() == kernels::Score::kAnyScale);
   problem.score.scale = 1e-300;  // 0 as fp32
   CHECK(score() == kernels::Score::kAnyScale);
@@ -152,7 +152,7 @@ TEST_CASE("what a score gains is part of the kernel, its numbers are not") {
   problem.score = Score::parse("alibi([0.5, 0.25])");
   const std::string alibi = source_of(problem);
   CHECK(has(alibi, "kAlibi = true"));
-  CHECK(has(alibi, "kScore = 1"));  // added to what is scaled
+  CHECK(has(alibi, "kScore = 1"));  // added to the scaled score
   problem.score = Score::parse("alibi([7])");
   CHECK(source_of(problem) == alibi);
   problem.score = Score::parse("bias([1, 2, 3])");
@@ -163,7 +163,7 @@ TEST_CASE("what a score gains is part of the kernel, its numbers are not") {
   problem.score = Score::parse("sink_logit(1)");
   CHECK(has(source_of(problem), "kSinkLogit = true"));
   CHECK(has(source_of(problem), "kScore = 0"));
-  problem.carry_out = true;  // it joins where O is written
+  problem.carry_out = true;  // the sink logit is added in the launch that writes O
   CHECK(has(source_of(problem), "kSinkLogit = false"));
   problem.score = {};
   problem.carry_out = false;

@@ -1,4 +1,4 @@
-// What is estimated of a kernel's work, held against what a simulated device counts.
+// The estimate of a kernel's work, compared with the counters of a simulated device.
 
 #include "attention/kernels/kernel_work.h"
 #include "attention/kernels/family.h"
@@ -75,7 +75,7 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
     problem.carry_in = problem.carry_out = sample.carried;
     PlanOptions options;
     options.config = sample.config;
-    options.kv_splits = 1;  // whole rows are what is estimated
+    options.kv_splits = 1;  // the estimate is for whole rows
     const test::Case host = test::make_case(problem, 1);
     device::simulator_counters(context, true);
     test::run_case(device, host, options);
@@ -86,21 +86,21 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
         config, features, count_tiles(problem, config.tile_rows, config.tile_columns));
     CHECK(estimated.matrix_flop == counted.matrix_flop);
     CHECK(estimated.special_lanes == doctest::Approx(counted.special_lanes).epsilon(0.02));
-    // Of 8 bits: what a row puts by is a whole number of times.
+    // With 8-bit elements a row is promoted a whole number of times, so the estimate is less exact.
     const double fraction = config.family->element_bytes == 1 ? 0.1 : 0.02;
     CHECK(estimated.shared_wavefronts ==
           doctest::Approx(counted.shared_wavefronts).epsilon(fraction));
-    // What the estimate says of the wgmma family follows the machine code
-    // (tools/bench/model), and the device counts PTX, which spells out the operands of
-    // products.
+    // The estimate for the wgmma family follows the machine code (tools/bench/model). The device
+    // counts PTX, which loads the operands of products explicitly.
     const double most = config.family != &mma_family ? 0.2 : 0.15;
     CHECK(estimated.warp_instructions == doctest::Approx(counted.warp_instructions).epsilon(most));
     CHECK(estimated.written_bytes == doctest::Approx(counted.written_bytes).epsilon(0.05));
-    // What masks read of their lists is not estimated: it stays in L1.
+    // Reads of masks from their lists are not estimated, because they stay in L1.
     if (!evaluated_in_loop(features.mask)) {
       CHECK(estimated.read_bytes == doctest::Approx(counted.read_bytes).epsilon(0.1));
     }
-    // Fences, waits and arrivals of the wgmma family count as barriers, and the model knows that.
+    // Fences, waits and arrivals of the wgmma family count as barriers on the device, but not in
+    // the model.
     if (config.family == &mma_family) {
       CHECK(estimated.barriers == doctest::Approx(counted.barriers).epsilon(0.25));
     }
@@ -116,7 +116,7 @@ TEST_CASE("the share of steps in which a row max of a warp moves") {
   CHECK(moved_share(0) == 1);  // a row without tiles
   CHECK(moved_share(1.5) == doctest::Approx(1));
   for (double j = 1; j < 1e9; j *= 1.1) CHECK(moved_share(j * 1.1) <= moved_share(j));
-  // Counted in random orders: 16 rows, each with the largest scores of 50 steps.
+  // Counts rescaling in random orders: 16 rows, each with the largest scores of 50 steps.
   base::Random random(3);
   constexpr int kWarps = 4000, kSteps = 50;
   int moved = 0;
@@ -135,8 +135,8 @@ TEST_CASE("the share of steps in which a row max of a warp moves") {
   CHECK(moved / (1.0 * kWarps * kSteps) == doctest::Approx(moved_share(kSteps)).epsilon(0.01));
 }
 
-// Keys in rising order make every step rescale, keys in falling order none but the first; the
-// instructions of normal operands lie between the two.
+// With keys in rising order every step rescales. With keys in falling order only the first does.
+// The instructions for normal operands are between the two.
 TEST_CASE("a kernel rescales in the share of steps that is estimated") {
   if (!test::on_simulator()) return;
   const Device device = Device::open(test::device_name());
@@ -173,7 +173,7 @@ TEST_CASE("a kernel rescales in the share of steps that is estimated") {
   };
   const double all = ordered(true), none = ordered(false);
   const double warps = 8 * 1024 / 128;
-  // In the first step nothing is rescaled.
+  // The first step rescales nothing.
   CHECK(all - none == doctest::Approx(warps * (kSteps - 1) * 64).epsilon(0.1));
   const double expected = (moved_share(kSteps) * kSteps - 1) / (kSteps - 1);
   CHECK((counted(drawn) - none) / (all - none) == doctest::Approx(expected).epsilon(0.06));
@@ -184,7 +184,7 @@ TEST_CASE("a part extends to the whole by the ratio of the estimates") {
   counted.matrix_flop = 30;
   part.matrix_flop = 20;
   whole.matrix_flop = 200;
-  whole.barriers = 7;  // nothing of the part: taken as it is
+  whole.barriers = 7;  // not part of the extension, so the whole's value is used
   const KernelWork extended = extend_work(counted, part, whole);
   CHECK(extended.matrix_flop == doctest::Approx(300));
   CHECK(extended.barriers == 7);

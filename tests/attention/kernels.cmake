@@ -1,5 +1,5 @@
-# The kernel families: their records, their configurations and their sources, what NVRTC makes of every shipped configuration, and
-# that illegal template arguments are refused with a sentence.
+# Tests of the kernel families: their records, their configurations and sources, the result of NVRTC
+# for every shipped configuration, and the error messages for illegal template arguments.
 annulus_test(kernels LABEL unit LIBRARIES annulus_attention
   SOURCES attention/family_test.cc attention/kernel_config_test.cc attention/kernel_source_test.cc
     attention/kernel_compile_test.cc compile_fail/illegal_shape_test.cc support/recorded_usages.cc

@@ -1,4 +1,4 @@
-// Which rows are split, and into what.
+// Which rows are split, and into which parts.
 
 #include "attention/tiles/kv_split.h"
 
@@ -95,7 +95,7 @@ TEST_CASE("rows are split where multiprocessors would be idle, and the plan says
     });
   };
   for (const DeviceLimits& limits : {kA100, kH100}) {
-    // A few queries over a long context.
+    // A few queries with a long context.
     const LaunchPlan decode = plan_of(problem_of(16, 131072, "dense"), limits);
     CHECK_FALSE(decode.split.empty());
     CHECK(decode.workspace_bytes > 0);
@@ -106,10 +106,10 @@ TEST_CASE("rows are split where multiprocessors would be idle, and the plan says
     CHECK(whole.workspace_bytes == 0);
     const PipeDevice device = pipe_device(limits);
     CHECK(predict(device, decode).predicted_cycles < predict(device, whole).predicted_cycles / 3);
-    // One row that is a hundred times as long as the others.
+    // One row is a hundred times as long as the others.
     CHECK_FALSE(
         plan_of(problem_of(65536, 65536, "window(255,0) | global(16)"), limits).split.empty());
-    // Enough rows, or rows that are over before a second launch would be.
+    // There are enough rows, or rows so short that a second launch would take longer.
     CHECK(plan_of(problem_of(16384, 16384, "dense"), limits).split.empty());
     CHECK(plan_of(problem_of(16384, 16384, "causal"), limits).split.empty());
     CHECK(plan_of(problem_of(300, 300, "dense"), limits).split.empty());

@@ -44,7 +44,8 @@ TEST_CASE("what decides nothing is left out of a program") {
 
 TEST_CASE(
     "the operand that needs most answers comes first, and more than the stack has is refused") {
-  // Each level joins two unions of the level below, which need one answer more than one of them.
+  // Each level joins two unions of the level below. So it needs one more stack entry than the level
+  // below.
   std::string text = "(window(1,1) & sink(1))";
   for (int level = 0; level < 6; ++level) {
     const char* join = level % 2 == 0 ? " | " : " & ";

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_ATTENTION_ON_DEVICE_H_
 #define ANNULUS_TESTS_ATTENTION_ON_DEVICE_H_
 
-// The device that --device names, and a case held against the oracle on it.
+// The device that --device names, and the comparison of a case on it with the oracle.
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 
 namespace annulus::test {
 
-// One device for all tests of the program: opening one loads libraries.
+// One device for all tests of the program, because opening one loads libraries.
 inline const Device& device() {
   static const Device opened = Device::open(device_name());
   return opened;

@@ -18,7 +18,7 @@
 namespace annulus::attention {
 namespace {
 
-// As their drivers describe them.
+// Device properties as the drivers report them.
 device::DeviceInfo a100() {
   device::DeviceInfo info;
   info.major = 8;
@@ -84,8 +84,8 @@ TEST_CASE("tiles are counted as the list has them") {
 }
 
 TEST_CASE("a dense tile takes what its pipes take") {
-  // One tile of 128 x 128 with D 64 in cycles of an A100's multiprocessor: 4 M N D flop at 2048 a
-  // cycle, M N exponentials and some for each row at 16.
+  // One tile of 128 x 128 with D 64, in cycles of a multiprocessor of an A100. 4 M N D flop run at
+  // 2048 per cycle. M N exponentials, and a few for each row, run at 16 per cycle.
   const KernelConfig config = MmaConfig{128, 128, 8, 2, false, 1};
   const Problem of = problem(128, 64, "dense", 1);
   const Prediction made = predicted(a100(), config, of);
@@ -98,9 +98,9 @@ TEST_CASE("a dense tile takes what its pipes take") {
 }
 
 TEST_CASE("a long dense problem runs at a plausible share of the peak") {
-  // The peak is what the matrix pipe alone would take; good kernels of this kind reach 70 to 80 %
-  // of it on an A100 at D 128, and the model must neither promise more than all of it nor half of
-  // that.
+  // The peak is the time of the matrix pipe alone. Good kernels of this kind reach 70 to 80 % of it
+  // on an A100 at D 128. The model must predict neither more than the peak nor less than half of
+  // it.
   const Problem of = problem(16384, 128, "dense");
   for (const MmaConfig& config :
        {MmaConfig{128, 64, 8, 2, false, 1}, MmaConfig{128, 32, 4, 2, false, 2}}) {
@@ -115,18 +115,18 @@ TEST_CASE("a long dense problem runs at a plausible share of the peak") {
 
 TEST_CASE("the limit is what there is too little of") {
   const KernelConfig config = MmaConfig{64, 64, 4, 2, false, 3};
-  // One row of queries reads every key once: bytes.
+  // One row of queries reads every key once, so the memory limits it.
   Problem decode = problem(1, 128, "dense", 64);
   decode.batch = 64;
   decode.seq_k = 32768;
   CHECK(predicted(a100(), MmaConfig{64, 64, 4, 2, false, 2}, decode).predicted_limit ==
         Limit::kMemory);
-  // A row that is a hundred times longer than all others.
+  // One row is a hundred times as long as all others.
   const Prediction uneven =
       predicted(a100(), config, problem(65536, 64, "window(63,0) | global(16)"));
   CHECK(uneven.predicted_limit == Limit::kImbalance);
   CHECK(uneven.predicted_imbalance > 1.25);
-  // One stage, little work in a step, and one CTA on each multiprocessor: copies come too late.
+  // With one stage, little work per step and one CTA per multiprocessor, copies arrive too late.
   const Prediction late =
       predicted(a100(), MmaConfig{64, 16, 4, 1, false, 1}, problem(1024, 32, "dense", 6));
   CHECK(late.predicted_limit == Limit::kLatency);
@@ -178,7 +178,7 @@ TEST_CASE("heads that share a CTA are counted once") {
   const TileCounts tiles = count_tiles(of, 64, 64);
   const KernelWork work = estimate_work(pair, features(of), tiles);
   CHECK(work.matrix_flop == 4.0 * 8192 * 8192 * 128 * 16);
-  // 64 rows of two heads are as much as 128 of one.
+  // A tile with 64 rows of two heads has as much work as one with 128 rows of one head.
   const Prediction two = predicted(h200(), pair, of), one = predicted(h200(), single, of);
   CHECK(two.predicted_waves == one.predicted_waves);
   CHECK(two.predicted_cycles == doctest::Approx(one.predicted_cycles).epsilon(1e-9));
@@ -188,12 +188,12 @@ TEST_CASE("heads that share a CTA are counted once") {
 TEST_CASE("CTAs are resident as shared memory, registers and threads allow") {
   const PipeDevice device = pipe_device(a100());
   const Dims dims = {64, 64};
-  // 24 KB of the 164: six; the file of registers: 65536 / (128 x 128) = 4.
+  // 24 KB of 164 KB: six CTAs fit. By the registers, 65536 / (128 x 128) = 4 CTAs fit.
   CHECK(resident_ctas(device, MmaConfig{64, 32, 4, 2, false, 1}, dims, 128) == 4);
   CHECK(resident_ctas(device, MmaConfig{64, 32, 4, 2, false, 1}, dims, 64) == 6);
   CHECK(resident_ctas(device, MmaConfig{64, 16, 4, 1, false, 1}, dims, 24) == 12);
   CHECK(resident_ctas(device, MmaConfig{256, 128, 8, 4, false, 1}, dims, 128) == 1);
-  // More than there is: nothing runs, and that takes for ever.
+  // If a CTA needs more memory than there is, nothing runs and the predicted time is infinite.
   PipeDevice tiny = device;
   tiny.shared_bytes = 10'000;
   CHECK(resident_ctas(tiny, MmaConfig{64, 32, 4, 2, false, 1}, dims) == 0);
@@ -203,7 +203,7 @@ TEST_CASE("CTAs are resident as shared memory, registers and threads allow") {
   CHECK(std::isinf(predict(tiny, config, dims, tiles, estimate_work(config, features(of), tiles),
                            least_bytes(of))
                        .predicted_cycles));
-  // What is asked to be resident bounds what ptxas may use.
+  // The requested number of resident CTAs limits the registers that ptxas may use.
   CHECK(footprint(MmaConfig{64, 64, 4, 2, false, 1}, dims).max_registers == 255);
   CHECK(footprint(MmaConfig{64, 64, 4, 2, false, 3}, dims).max_registers == 168);
   CHECK(footprint(MmaConfig{128, 64, 8, 2, false, 2}, dims).max_registers == 128);
@@ -225,7 +225,7 @@ TEST_CASE("a plan alone is enough, and any architecture has some rates") {
     CHECK(device.l2_bytes > 0);
     CHECK(device.memory_bytes > 0);
   }
-  // 2039 GB/s, as much of it as kernels reach, in bytes of a cycle.
+  // The share of 2039 GB/s that kernels reach, in bytes per cycle.
   CHECK(pipe_device(a100()).memory_bytes ==
         doctest::Approx(2039 / 1.41 * PipeConstants{}.memory_share).epsilon(0.001));
   CHECK(pipe_device(device::DeviceInfo{}).multiprocessors == 1);
@@ -243,7 +243,7 @@ TEST_CASE("a driver's absurd clocks are replaced by usual ones") {
     CHECK(pipe_device(info).memory_bytes ==
           doctest::Approx(usual.memory_bytes * 3350 / 4917.0).epsilon(0.001));
   }
-  // A slow clock that a chip may have is believed.
+  // A low clock rate that a chip may have is used as reported.
   device::DeviceInfo slow = h200();
   slow.clock_kilohertz = 1'000'000;
   CHECK(pipe_device(slow).clock_hertz == 1e9);
@@ -287,7 +287,7 @@ TEST_CASE("nothing that a driver says of its device makes nonsense of a plan") {
     info.multiprocessors = said;
     const PipeDevice device = pipe_device(info);
     CHECK(device.multiprocessors == std::max(1, said));
-    // A device that holds no CTA at all takes for ever, and that is all.
+    // If a device holds no CTA, the predicted time is infinite and nothing else happens.
     info = h200();
     info.registers_per_multiprocessor = info.max_threads_per_multiprocessor = said;
     const double micros = predict(pipe_device(info), planned(usual)).predicted_micros;
@@ -306,7 +306,7 @@ TEST_CASE("busy tensor cores lower the clock of sm_90, and of nothing else") {
   // mma.sync reaches 5/8 of the rate.
   CHECK(predicted(h200(), mma, of).predicted_hertz > hopper.predicted_hertz + 5e7);
   CHECK(predicted(a100(), mma, of).predicted_hertz == 1.41e9);
-  // Cycles are of the clock that the driver states, so that they compare as times do.
+  // Cycles refer to the clock rate that the driver reports, so cycles compare as times do.
   CHECK(hopper.predicted_micros * 1980 == doctest::Approx(hopper.predicted_cycles));
 }
 
@@ -343,21 +343,22 @@ TEST_CASE("works are dealt as kernels deal them") {
   tiles.full_tiles = 20;
   tiles.longest_row = 4;
   const auto cycles = [&](const Dealing& dealing) { return makespan(tiles, dealing, 0, 1); };
-  // Head by head, 4 3 2 1 4 3 2 1: two slots take 4 2 4 2 and 3 1 3 1, or the next whoever is free.
+  // Head by head, 4 3 2 1 4 3 2 1: two slots take 4 2 4 2 and 3 1 3 1, or each free slot takes the
+  // next work.
   CHECK(cycles({.deal = Deal::kStride, .slots = 2}) == 12);
   CHECK(cycles({.deal = Deal::kFree, .slots = 2}) == 10);
-  // Both heads together, 4 4 3 3 2 2 1 1.
+  // Both heads together: 4 4 3 3 2 2 1 1.
   CHECK(cycles({.deal = Deal::kStride, .slots = 2, .set = 2}) == 10);
   CHECK(cycles({.deal = Deal::kStride, .slots = 3, .set = 2}) == 8);
-  // In their order, 1 2 3 4 1 2 3 4.
+  // In the order of the rows: 1 2 3 4 1 2 3 4.
   CHECK(cycles({.deal = Deal::kStride, .slots = 2, .longest_first = false}) == 12);
   CHECK(cycles({.deal = Deal::kFree, .slots = 2, .longest_first = false}) == 11);
-  // Two CTAs take two rows together, which last as long as the longer one; or two heads.
+  // Two CTAs take two rows together, which last as long as the longer row. Or they take two heads.
   CHECK(cycles({.deal = Deal::kFree, .slots = 2, .cluster = 2}) == 12);
   tiles.lengths.resize(4);
   tiles.copies = 2;
   CHECK(cycles({.deal = Deal::kFree, .slots = 2, .cluster = 2}) == 10);
-  // With a frame, and more slots than works.
+  // With a fixed time per work, and more slots than works.
   CHECK(makespan(tiles, {.slots = 100}, 5, 1) == 9);
 }
 
@@ -378,14 +379,15 @@ TEST_CASE("drawing pays where counting off ends later by more than the counter c
           (makespan(tiles, counted, 0, 1) > makespan(tiles, drawn, 0, 1) + clear + 0.005 * mean));
     return said;
   };
-  // 9 + 5 and 8 + 4 counted off, 9 + 4 and 8 + 5 drawn.
+  // Counted off, the slots take 9 + 5 and 8 + 4. Drawn, they take 9 + 4 and 8 + 5.
   CHECK(pays({9, 8, 5, 4}, {.slots = 2}, 0));
   CHECK(!pays({9, 8, 5, 4}, {.slots = 2}, 1));
-  // The second slot is the busiest, as rows come in their order.
+  // The rows come in their order, so the second slot is the busiest.
   CHECK(pays({1, 9, 1, 9, 1, 9}, {.slots = 2, .longest_first = false}, 1));
   CHECK(!pays({7, 7, 7, 7}, {.slots = 2}, 0));
   CHECK(!pays({9, 1}, {.slots = 2}, 0));
-  // One work is longer than all others together, so that drawing saves what stands behind it.
+  // One work is longer than all others together. So drawing saves the works that would wait after
+  // it.
   CHECK(pays({30, 1, 1, 1, 1, 1}, {.slots = 2}, 1));
   CHECK(!pays({30, 1, 1, 1, 1, 1}, {.slots = 2}, 2));
   base::Random random(5);
@@ -410,7 +412,7 @@ TEST_CASE("long rows of the last sets get a head start where all would wait for 
   tiles.full_tiles = 48;
   tiles.longest_row = 9;
   Dealing dealing = {.deal = Deal::kCounter, .slots = 3};
-  // 9 1 1 1, four times: the last 9 begins at 11.
+  // The works are 9 1 1 1, four times. The last 9 begins at 11.
   const auto cycles = [&](const HeadStart& ahead) {
     dealing.head_start = ahead;
     return makespan(tiles, dealing, 0, 1);
@@ -422,21 +424,21 @@ TEST_CASE("long rows of the last sets get a head start where all would wait for 
   CHECK(cycles({4, 1}) == 18);
   CHECK(cycles({9, 3}) == 18);
   CHECK(cycles({9, 9}) == 18);
-  // Works that are counted off have none.
+  // Works that are counted off have no head start.
   dealing.deal = Deal::kStride;
   CHECK(cycles({4, 1}) == cycles({}));
   dealing.deal = Deal::kCounter;
   CHECK(choose_head_start(tiles, dealing, 0, 1) == HeadStart{2, 1});
-  // Where L2 holds one set and the memory is slow, the long rows would be late.
+  // If L2 holds only one set and the memory is slow, the long rows would be late.
   dealing.memory_tile = 100;
   CHECK(choose_head_start(tiles, dealing, 0, 1).empty());
   dealing.head_start = {2, 1};
-  // 18 tiles, half of which L2 does not hold, beside rows of 9 cycles.
+  // 18 tiles, half of which are not in L2, next to rows of 9 cycles.
   CHECK(makespan(tiles, dealing, 0, 1) == 18 + 18 * 0.5 * 100 - 9);
   dealing.held_sets = 4;
   CHECK(makespan(tiles, dealing, 0, 1) == 18);
   CHECK(choose_head_start(tiles, dealing, 0, 1) == HeadStart{2, 1});
-  // One set needs none.
+  // A single set needs no head start.
   dealing.set = 4;
   CHECK(choose_head_start(tiles, dealing, 0, 1).empty());
   tiles.lengths = {3, 3, 3, 3};

@@ -21,7 +21,7 @@ using attention::LaunchPlan;
 
 const DeviceLimits kA100 = {{80, '\0'}, 108, 163 * 1024};
 const DeviceLimits kH100 = {{90, 'a'}, 132, 227 * 1024};
-// Rows whose positions every kernel reads row by row.
+// Rows with three segments, for which every kernel reads positions row by row.
 const attention::Segments kThreeSegments = {.most = 3};
 const DeviceLimits kRtx = {{86, '\0'}, 82, 99 * 1024};
 
@@ -61,7 +61,8 @@ TEST_CASE("every supported head dim has a configuration on large and small devic
                      !attention::why_not(shipped.config, problem.dtype);
         }
         CHECK(of_dims >= 2);
-        CHECK(choice.rejected.size() == of_dims - 1);  // each of the others, with a reason
+        // Each of the other configurations, with a reason.
+        CHECK(choice.rejected.size() == of_dims - 1);
         for (const attention::Rejected& rejected : choice.rejected) {
           CHECK_FALSE(rejected.reason.empty());
           CHECK_FALSE(rejected.config == choice.config);
@@ -84,8 +85,8 @@ TEST_CASE("few rows or few CTAs take a lower tile") {
   CHECK(few.config.tile_rows < large.config.tile_rows);
   CHECK(few.reason.find("the fastest of") != std::string::npos);
 
-  // On Hopper as well, among tiles of the wgmma family; but not where one multiprocessor would then
-  // compute as many rows as before.
+  // This also applies on Hopper, among tiles of the wgmma family. It does not apply if one
+  // multiprocessor would still compute as many rows as before.
   const auto config_of = [](const Problem& of) {
     return attention::to_string(attention::choose_config(of, kH100).config);
   };
@@ -93,7 +94,7 @@ TEST_CASE("few rows or few CTAs take a lower tile") {
   problem.heads = problem.kv_heads = 32;  // 128 CTAs of 128 rows for 132 multiprocessors
   CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
 
-  // One query: heads that share K and V read them once.
+  // One query: heads that share K and V read them only once.
   problem = problem_of(128, 128, 4096);  // 16 heads, 4 of K and V
   problem.seq_q = 1;
   problem.batch = 64;
@@ -113,11 +114,11 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   problem.kv_heads = 16;  // no two heads share K and V
   CHECK(config_of(problem) == "wgmma m128 n64 w8 s2 b2");
   problem.kv_heads = 4;
-  problem.pattern = causal() & random(3, 1, 64);  // every head has its own
+  problem.pattern = causal() & random(3, 1, 64);  // every head sees different blocks
   CHECK(config_of(problem) == "wgmma m64 n64 w4 s2 q x2");
   problem.pattern = causal() & random(3, 1, 96);
   CHECK(config_of(problem) == "wgmma m64 n48 w4 s2 q b2 x2");
-  problem.pattern = causal() & strided(8, 2, 128);  // which is finer at the diagonal
+  problem.pattern = causal() & strided(8, 2, 128);  // the blocks are finer near the diagonal
   CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
   problem.pattern = strided(8, 2, 256);
   CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
@@ -132,14 +133,16 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
         "wgmma m128 n128 w8 s2 q");
   problem.pattern = causal() & strided(8, 2, 64);
   CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 q b2 h2");
-  problem = problem_of(64, 64, 2048);  // too few rows to give each multiprocessor two of 128
+  // There are too few rows for two tiles of 128 rows on each multiprocessor.
+  problem = problem_of(64, 64, 2048);
   CHECK(attention::choose_config(problem, kH100).config.tile_rows == 64);
   // sm_90 without the features of sm_90a has the same limits, but no wgmma.
   const DeviceLimits plain = {{90, '\0'}, 132, 227 * 1024};
   CHECK(attention::choose_config(problem, plain).config.family == &attention::mma_family);
 }
 
-// The shards of a zigzag ring: a band in two segments is as plain as in one, in more it is not.
+// The shards of a zigzag ring: a band in two segments allows the same tiles as a band in one
+// segment. With more segments it does not.
 TEST_CASE("two segments take the tiles that one takes, several those that read positions") {
   const auto taken = [](const Problem& problem, const attention::Segments& segments) {
     return attention::choose_config(problem, kH100, {}, segments);
@@ -164,7 +167,8 @@ TEST_CASE("two segments take the tiles that one takes, several those that read p
   CHECK(suits(widest, problem, two));
   CHECK_FALSE(suits(wide, problem, kThreeSegments));
   CHECK_FALSE(suits(widest, problem, kThreeSegments));
-  // A box of O would reach into the next segment; a segment of Q or of keys would fill no tile.
+  // A box of O would reach into the next segment. In the other cases a segment of Q or of keys
+  // would not fill a tile.
   attention::Segments uneven, few_rows, few_keys;
   uneven.add_q({{0, 1000}, {114688, 1000}});
   few_rows.add_q({{0, 128}, {114688, 1024}});
@@ -180,7 +184,7 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   const auto config_of = [](const Problem& problem) {
     return attention::to_string(attention::choose_config(problem, kH100).config);
   };
-  // Of head dims of which a configuration in twos goes before the one alone.
+  // For these head dims a configuration with clusters of two is preferred to the one without.
   const std::string alone = "wgmma m128 n128 w8 s2", in_twos = alone + " c2";
   Problem problem = problem_of(192, 128, 16384);  // 16 heads, 4 of K and V
   problem.pattern = causal();
@@ -195,10 +199,10 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   CHECK(attention::to_string(placed.config) == alone);
   problem.score.alibi.clear();
   problem.batch = 16;
-  problem.seq_q = 5 * 128;  // a sixth for nobody
+  problem.seq_q = 5 * 128;  // the sixth tile row of the last pair does not exist
   CHECK(config_of(problem) == alone);
 
-  // Blocks of rows that hold whole pairs, for every head its own; and those that do not.
+  // Blocks whose rows contain whole pairs, different for every head, and blocks that do not.
   problem = problem_of(192, 128, 4096);
   problem.kv_heads = 16;
   problem.pattern = random(3, 1, 256);
@@ -241,7 +245,7 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   problem.pattern = causal();
   CHECK_THROWS_WITH_AS(plan_of(problem), doctest::Contains("16 query heads for 16 of K and V"),
                        Error);
-  // In a list: pairs alone decide, whatever the heuristic would have taken.
+  // With a list only the pairs decide, whatever the heuristic would have chosen.
   problem.pattern = random(3, 1, 256);
   CHECK_THROWS_WITH_AS(plan_of(problem), doctest::Contains("pairs that see the same keys"), Error);
   problem.seq_q = 4 * 128;
@@ -250,7 +254,7 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   CHECK_THROWS_AS(plan_of(problem), Error);
 }
 
-// A leaf whose edges fall on tiles, or nearly.
+// A leaf whose edges are at tile edges, or near them.
 Pattern coarse_leaf(base::Random* random, const std::shared_ptr<const BlockLayout>& layout) {
   const std::int64_t block = 128 << random->below(3);
   switch (random->below(6)) {
@@ -269,7 +273,8 @@ Pattern coarse_leaf(base::Random* random, const std::shared_ptr<const BlockLayou
 
 TEST_CASE("what the heuristic chooses can be planned, pairs of tile rows included") {
   base::Random random(77);
-  const DeviceLimits small = {{90, 'a'}, 2, 227 * 1024};  // clusters at once
+  // So that clusters are used for small problems.
+  const DeviceLimits small = {{90, 'a'}, 2, 227 * 1024};
   int pairs = 0;
   for (int i = 0; i < 600; ++i) {
     Problem problem;
@@ -498,7 +503,7 @@ TEST_CASE("where the tiles forbid a choice, a plan takes the second one and says
   REQUIRE(plan.rejected.size() == 1);
   CHECK(plan.rejected[0].config == together.config);
 
-  // The first one is kept where the tiles allow it.
+  // The first configuration is kept if the tiles permit it.
   problem.pattern = causal();
   CHECK(attention::make_plan(problem, choice, kH100).config == together.config);
 }

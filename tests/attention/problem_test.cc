@@ -39,7 +39,7 @@ Operands memory(const Problem& problem) {
   return operands;
 }
 
-// The message must name the value that is wrong.
+// Checks that the error message names the wrong value.
 void refused(const std::function<void()>& call, ErrorCode code, const std::string& part) {
   try {
     call();
@@ -133,7 +133,7 @@ TEST_CASE("every wrong number of a problem is named") {
       "Q would hold");
 }
 
-// A layout of Sq x Sk, each of whose row blocks keeps block column 0.
+// A layout of Sq x Sk. Each of its row blocks keeps block column 0.
 BlockLayout layout_of(std::int64_t seq_q, std::int64_t seq_k) {
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 32;
@@ -162,7 +162,7 @@ TEST_CASE("a layout covers the queries and the keys of the problem, or is told t
     problem.k0 = use.first_key;
     return problem;
   };
-  // The whole, a chunk of a prompt, a step of a decode, a shard, and what has no pairs.
+  // The whole, a chunk of a prompt, a step of a decode, a shard, and cases without pairs.
   for (const Use& use : {Use{120, 120, 0, 0}, Use{50, 100, 50, 0}, Use{1, 70, 69, 0},
                          Use{40, 40, 80, 40}, Use{0, 500, 0, 0}, Use{500, 0, 0, 0}}) {
     CHECK_NOTHROW(validate(make(square, use)));
@@ -238,7 +238,7 @@ TEST_CASE("strides that were forgotten are refused, unless one row is meant") {
   refused_memory([](Problem&, Operands& o) { o.k_strides = {}; },
                  "the strides of K are 0, 0 and 0");
   refused_memory([](Problem&, Operands& o) { o.v_strides.row = 0; }, "the strides of V are");
-  // A step of decoding has one row, and still several heads.
+  // A step of decoding has one row, but still several heads.
   refused_memory(
       [](Problem& p, Operands& o) {
         p.seq_q = 1;
@@ -250,7 +250,7 @@ TEST_CASE("strides that were forgotten are refused, unless one row is meant") {
   operands.k_strides = operands.v_strides = {};
   operands.broadcast_rows = true;
   validate(problem, operands);
-  // Strides of 0 elsewhere need no word: one batch, or one head, for all.
+  // Strides of 0 in other dims are permitted: one batch, or one head, serves all.
   operands = memory(problem);
   operands.k_strides.batch = operands.v_strides.head = 0;
   validate(problem, operands);
@@ -321,7 +321,7 @@ TEST_CASE("O may be Q with the same strides, and nothing else") {
         o.o_strides = {o.q_strides.batch * 2, o.q_strides.head, o.q_strides.row * 2};
       },
       "overwrite other rows of Q");
-  // O alone would be fine, but Q's rows are longer than O's.
+  // O alone would be legal, but the rows of Q are longer than the rows of O.
   refused_memory(
       [](Problem& p, Operands& o) {
         p.dim_qk = 192;

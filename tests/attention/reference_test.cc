@@ -28,7 +28,7 @@ double value(const test::HostTensor& tensor, Dtype dtype, std::int64_t b, std::i
       dtype, tensor.bits[static_cast<std::size_t>(tensor.offset(b, row, head) + d)]));
 }
 
-// One row straight from the definition, without maxima or tricks.
+// Checks one row directly from the definition, without maxima.
 void check_row(const Case& c, const Reference& oracle, std::size_t at) {
   const Problem& p = c.problem;
   const std::int64_t i = oracle.rows[at] % p.seq_q;
@@ -48,7 +48,7 @@ void check_row(const Case& c, const Reference& oracle, std::size_t at) {
     }
   }
   for (std::int64_t j = 0; j < p.seq_k; ++j) {
-    int times = 0;  // that the key counts
+    int times = 0;  // how often the key counts
     for (const Pattern& branch : p.pattern.branches()) {
       times += branch.visible(head, p.q_position() + i, p.k_position() + j, p.context());
     }
@@ -143,7 +143,7 @@ TEST_CASE("the oracle has no limit of its own, and keeps to that of a scope") {
   ReferenceOptions options;
   options.threads = 2;
   const auto run = [&] { reference(problem, c.inputs(), options); };
-  REQUIRE_NOTHROW(run());  // 16 million questions, more than the default limit has steps for
+  REQUIRE_NOTHROW(run());  // 16 million pairs to evaluate, more steps than the default limit
   {
     const WorkScope scope({.steps = 1'000'000});
     CHECK_THROWS_WITH_AS(run(), doctest::Contains("1000000 steps"), Error);
@@ -260,7 +260,7 @@ TEST_CASE("a rounded oracle is within tolerance, and every kind of defect is not
       bad.lse[2 * 20 + 17] += 0.01f;
       CHECK_FALSE(annulus::compare(c.problem, oracle, bad.result()).within_tolerance);
       bad = good;
-      bad.lse[3] = -1e30f;  // an empty row must say -inf
+      bad.lse[3] = -1e30f;  // an empty row must have -inf
       CHECK(annulus::compare(c.problem, oracle, bad.result()).error_lse == kInfinity);
       bad = good;
       bad.lse[15] = std::nanf("");
@@ -287,15 +287,15 @@ TEST_CASE("a carried state is compared by its meaning, and m by itself") {
   result.state = &state;
   CHECK(annulus::compare(c.problem, oracle, result).within_tolerance);
   HostState other = state;
-  other.m[19] += 1;  // l and acc make up for it
+  other.m[19] += 1;  // l and acc compensate for it
   other.l[19] /= 2;
   for (std::size_t d = 0; d < 32; ++d) other.acc[19 * 32 + d] /= 2;
   result.state = &other;
   CHECK_FALSE(annulus::compare(c.problem, oracle, result).within_tolerance);
   other = state;
-  other.m[0] = -1e30f;  // the stand-in of an empty row must not leak
+  other.m[0] = -1e30f;  // the internal value for an empty row must not appear in the result
   CHECK(annulus::compare(c.problem, oracle, result).error_lse == kInfinity);
-  // A state, or a reference, whose arrays are not those of the problem is not read.
+  // A state or a reference whose arrays do not match the problem is not read.
   const auto refused = [&](const Reference& expected, const char* part) {
     CHECK_THROWS_WITH_AS(annulus::compare(c.problem, expected, result), doctest::Contains(part),
                          Error);
@@ -326,7 +326,7 @@ TEST_CASE("an answer may lose what fp32 cannot hold, and no more") {
     std::ranges::fill(answer.o.bits, std::uint16_t{0});
     return annulus::compare(c.problem, oracle, answer.result()).within_tolerance;
   };
-  CHECK(is_right_without_o(95));  // probabilities are below e^-90
+  CHECK(is_right_without_o(95));  // the probabilities are below e^-90
   CHECK_FALSE(is_right_without_o(70));
 }
 
@@ -335,7 +335,7 @@ TEST_CASE("NaN in an operand taints exactly the rows that read it") {
   Case c = small_case(Dtype::kFloat16, LseBase::kNatural);
   c.k.bits[static_cast<std::size_t>(c.k.offset(1, 4, 0))] = 0x7e00;
   const Reference oracle = attention::reference(c.problem, c.inputs(), pool);
-  // Causal with q0 = -8: key 4 is seen by rows 12 and on, of batch 1 head 0.
+  // Causal with q0 = -8: rows 12 and up of batch 1, head 0 see key 4.
   for (std::size_t row = 0; row < 80; ++row) {
     CHECK(oracle.tainted[row] == (row / 20 == 2 && row % 20 >= 12 ? 1 : 0));
   }

@@ -1,4 +1,4 @@
-// Rows that a kernel finds in groups, on the device that --device names, against the oracle.
+// Rows that a kernel finds by groups, on the device that --device names, compared with the oracle.
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,8 @@ TEST_CASE("kernels find rows of windows with global tokens by arithmetic, whole 
     PlanOptions options;
     options.kv_splits = kv_splits;
     const Plan plan = test::device().plan(problem, options);
-    // Each row would have a record of 36 bytes. A split has words for each part besides.
+    // Separate records would take 36 bytes for each row. A split has additional words for each
+    // part.
     if (kv_splits == 1) CHECK(plan.info().device_bytes < 9000 / 128 * 36 * heads);
     test::check(c, test::run_case(test::device(), c, options));
   }

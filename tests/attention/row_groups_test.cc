@@ -1,4 +1,4 @@
-// Rows that follow from their numbers against rows that are classified one by one.
+// Rows that are computed from their numbers, compared with rows that are classified one by one.
 
 #include "attention/tiles/row_groups.h"
 
@@ -33,7 +33,7 @@ Problem runs_problem(std::int64_t seq_q, std::int64_t seq_k, const Pattern& patt
   return problem;
 }
 
-// Every row, every place of the order and every sum; returns whether there are groups.
+// Compares every row, every place of the order and every sum. Returns whether there are groups.
 bool compare_groups(const Pattern& pattern, const pattern::Placement& placement, std::int64_t head,
                     std::int64_t rows, std::int64_t columns) {
   pattern::Classifier classifier(pattern, placement, rows, columns);
@@ -77,7 +77,7 @@ bool compare_groups(const Pattern& pattern, const pattern::Placement& placement,
   return true;
 }
 
-// Bands, global tokens at the begin and in the middle, prefixes, parts of the sequence.
+// Bands, global tokens at the beginning and in the middle, prefixes, and parts of the sequence.
 Pattern random_runs(base::Random& random, std::int64_t most, int depth) {
   const auto number = [&] {
     return static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(most)));
@@ -142,7 +142,7 @@ TEST_CASE("random patterns of all leaves: rows that follow from their numbers") 
     const auto [rows, columns] = kTileSizes[index % kTileSizes.size()];
     for (const Pattern& branch : problem.pattern.branches()) {
       if (branch.batches() > 1 || !has_runs(branch)) continue;
-      // Longer than the case, as if its lengths were blocks of tokens.
+      // Longer than the case, as if its lengths were numbers of blocks.
       pattern::Extent extent = extent_of(problem);
       extent.seq_q = extent.seq_q * 5 + 3;
       extent.seq_k *= 5;
@@ -180,7 +180,7 @@ TEST_CASE("windows with global tokens: every size of tile, offset and ragged end
   CHECK(found > 500);
 }
 
-// A list with groups is the list with records, whoever asks.
+// A list with groups gives the same answers as the list with records.
 TEST_CASE("a list of groups answers as the list of its rows") {
   int grouped = 0;
   for (const char* text :
@@ -220,7 +220,7 @@ TEST_CASE("a list of groups answers as the list of its rows") {
             launched[static_cast<std::size_t>(list.row_at(which, row))] = true;
           }
           CHECK(std::ranges::all_of(launched, [](bool one) { return one; }));
-          // The longest row comes first, or one that is a tile shorter.
+          // The longest row comes first, or a row that is one tile shorter.
           CHECK(list.row_length(which, list.row_at(which, 0)) + 1 >=
                 records.row_length(which, records.row_at(which, 0)));
         }
@@ -243,8 +243,8 @@ TEST_CASE("lists of 2^30 tokens take no memory to speak of, and their sums are e
   TileList list = make_plan_tiles(problem, placement_of(problem), 128, 128, nullptr);
   CHECK(list.tile_order == kernels::TileOrder::kRuns);
   CHECK(list.device_bytes() < 4096);
-  // Row r >= 10 sees two tiles of global tokens and nine of the window, the first and the last of
-  // these in part; the rows before it see all that is causal, the last of their tiles in part.
+  // Row r >= 10 sees two tiles of global tokens and nine tiles of the window, of which the first
+  // and the last are partial. Earlier rows see all causal keys, and their last tile is partial.
   CHECK(list.full_tiles == (rows - 10) * 9 + 9 * 10 / 2);
   CHECK(list.longest_row == 11);
   CHECK(list.row_length(0, rows - 1) == 11);
@@ -276,8 +276,8 @@ TEST_CASE("rows of documents of unlike lengths keep the order by length") {
   }
 }
 
-// The kernel's clusters of two rows need pairs of the launch order to be neighbours with the same
-// tiles, which is asked of a few pairs of a group.
+// The kernel's clusters of two rows need pairs of the launch order that are neighbours with the
+// same tiles. With groups, a few pairs of each group are checked.
 TEST_CASE("pairs of rows are alike with groups where they are with records") {
   int alike = 0, grouped = 0;
   for (const char* text : {"global(256)", "global(128)", "sink(512) | global(384)",

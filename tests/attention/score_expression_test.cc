@@ -1,4 +1,4 @@
-// Score expressions as trees, as text, as numbers on the CPU, and as the text of a kernel.
+// Score expressions as trees, as text, as numbers on the CPU, and as text for a kernel.
 
 #include "annulus/score.h"
 
@@ -52,7 +52,7 @@ TEST_CASE("an expression is what its operators say, and its text") {
 }
 
 TEST_CASE("a tree of the greatest depth prints as text that parses to the same") {
-  ScoreExpression made;  // score, of depth 1
+  ScoreExpression made;  // the tree `score`, which has depth 1
   for (int depth = 2; depth <= 64; ++depth) {
     made = -made;
     CHECK(ScoreExpression::parse(made.to_string()) == made);
@@ -85,7 +85,7 @@ TEST_CASE("values are those of the definition") {
   CHECK(at("floor(-1.5)") == -2);
   CHECK(at("where(q == 30 & k != 20 | h > 1, 7, score)") == 7);
   CHECK(at("where(~(q <= 30), 0, score)") == 0.5);
-  CHECK(at("where(score > 0, score, log(score - 1))") == 0.5);  // the other one is NaN
+  CHECK(at("where(score > 0, score, log(score - 1))") == 0.5);  // the other branch is NaN
   CHECK(at("tanh(score)") == doctest::Approx(std::tanh(0.5)));
   CHECK(at("sigmoid(score) + exp(score) + exp2(score)") ==
         doctest::Approx(1 / (1 + std::exp(-0.5)) + std::exp(0.5) + std::exp2(0.5)));
@@ -93,9 +93,10 @@ TEST_CASE("values are those of the definition") {
         doctest::Approx(std::log(0.5) - 1 + std::sqrt(0.5)));
   CHECK(at("score / 0") == kInfinity);
   CHECK(at("table([10, 20, 30], h)") == 30);
-  CHECK(at("table([10, 20, 30], k - q) + table([10, 20, 30], q)") == 40);  // the ends
+  // Indexes are clamped to the ends.
+  CHECK(at("table([10, 20, 30], k - q) + table([10, 20, 30], q)") == 40);
   CHECK(at("table([[1, 2, 3], [4, 5, 6]], b, h - 1)") == 5);
-  CHECK(at("0.1") == static_cast<double>(0.1f));  // as the device has it
+  CHECK(at("0.1") == static_cast<double>(0.1f));  // the device has this value
 }
 
 TEST_CASE("what is no expression is refused with its column") {
@@ -154,7 +155,7 @@ TEST_CASE("numbers that no expression takes") {
   CHECK_THROWS_AS(ScoreTable::reals({1, 2, 3}, -1), Error);
   CHECK_THROWS_AS(ScoreTable::reals({std::nan("")}), Error);
   CHECK_THROWS_AS(ScoreTable::integers({1, 2})(ScoreExpression()), Error);
-  // A tree that doubles ten times is too large, however few nodes its sharing takes.
+  // A tree that doubles ten times is too large, even though its shared nodes are few.
   ScoreExpression doubled;
   CHECK_THROWS_AS(
       [&] {
@@ -184,7 +185,8 @@ TEST_CASE("the text of the kernel depends on the structure alone") {
   CHECK_FALSE(code("score * 0.5").structure.costly);
   CHECK(code("table([1], h) * score").structure.costly);
   CHECK_FALSE(score_code(std::nullopt).structure.present());
-  // More numbers than a kernel's parameters hold: the rest lies in front of the tables.
+  // If there are more numbers than a kernel's parameters hold, the rest is stored before the
+  // tables.
   std::string many = "table([7, 8], q)";
   for (int i = 0; i < 30; ++i) many += " + " + std::to_string(i);
   const ScoreCode spilled = code(many);
@@ -192,7 +194,7 @@ TEST_CASE("the text of the kernel depends on the structure alone") {
   REQUIRE(spilled.words.size() == 32 - kernels::kScoreNumbers + 2);
   CHECK(spilled.numbers[0] == 32 - kernels::kScoreNumbers);  // where the table begins
   CHECK(spilled.words.back() == 8);
-  // A table that is read twice is there once.
+  // A table that is read twice is stored once.
   const auto [score, b, h, q, k] = score_variables();
   const ScoreTable table = ScoreTable::reals({1, 2, 3});
   CHECK(score_code(score + table(q) * table(k)).words.size() == 3);

@@ -1,4 +1,4 @@
-// Score expressions on the device, against the oracle, which evaluates the same tree.
+// Score expressions on the device, compared with the oracle, which evaluates the same tree.
 
 #include <doctest/doctest.h>
 
@@ -84,7 +84,7 @@ TEST_CASE("-inf hides a key, and a row of hidden keys is empty") {
     const Case c = test::make_case(sample(dense(), texts[i]), 6);
     const DeviceAnswer answer = test::run_case(device(), c);
     check(c, answer);
-    if (i == 0) {  // what the pattern would have hidden
+    if (i == 0) {  // the pairs that the pattern would hide
       Case same = c;
       same.problem = sample(causal(), "");
       check(same, answer);

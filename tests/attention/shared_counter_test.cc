@@ -1,6 +1,7 @@
-// The counter from which works are drawn, and the workspace that holds it: whatever a launch finds
-// there, mistakes of who sets it, and two launches at a time. Of simulated devices, which name what
-// a real one would only get wrong now and then.
+// The counter from which works are drawn, and the workspace that contains it: arbitrary contents at
+// a launch, errors of the code that sets the counter, and two launches at once. The tests use
+// simulated devices, which name faults that would only sometimes give wrong answers on a real
+// device.
 
 #include <doctest/doctest.h>
 
@@ -34,15 +35,15 @@ bool simulated() {
   return test::device().info().simulated && test::device().info().architecture == "sm_90a";
 }
 
-// Rows of unlike lengths, more than multiprocessors.
+// Rows of different lengths, more than multiprocessors.
 test::Case unlike_rows(std::uint64_t seed) {
   Problem problem = test::problem_of(5 * 128 - 7, 5 * 128 - 7, 64, 64, causal());
   problem.heads = problem.kv_heads = 2;
   return test::make_case(problem, seed);
 }
 
-// A device of its own, whose faults no other test sees. Work runs when something waits for it, in
-// an order that the seed decides.
+// A separate device, so that its faults affect no other test. Work runs when a call waits for it,
+// in an order that the seed determines.
 struct Apart {
   Apart() : device(open()), context(*api::inside(device).context) { order(0); }
 
@@ -66,7 +67,7 @@ struct Apart {
   Apart(const Apart&) = delete;
   Apart& operator=(const Apart&) = delete;
 
-  // The kind of the fault with which the work ended, or nothing.
+  // The kind of the fault that ended the work, or nothing.
   std::string fault_of(const std::function<void()>& work) const {
     try {
       work();
@@ -84,7 +85,7 @@ struct Apart {
   const device::Context& context;
 };
 
-// Launches at once, but for the counter, which `fill` sets or forgets.
+// Launches at once, but passes the counter to `fill`, which sets it or does not.
 class OwnCounter final : public device::LaunchSink {
  public:
   using Fill = std::function<void(device::StreamSink& to, void* address, unsigned value)>;
@@ -116,7 +117,7 @@ TEST_CASE("a launch does not care what its workspace holds") {
   test::check(host, answer);
   auto* const bytes = static_cast<std::byte*>(drawn.workspace());
   const auto place = reinterpret_cast<abi::CUdeviceptr>(bytes + drawn.plan().drawn_offset);
-  // A counter that another launch has left anywhere, and garbage.
+  // Values that another launch may have left in the counter, and garbage.
   for (const unsigned left : {0u, 1u, 3u, 7u, 12u, 1000u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
     CAPTURE(left);
     device::fill_words_async(on.context, place, left, 4, nullptr);
@@ -135,7 +136,7 @@ TEST_CASE("a launch after one that was aborted is right") {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     CAPTURE(seed);
     on.order(seed);
-    // The second half of the LSE is missing, so that the launch is aborted when its works come.
+    // The second half of the LSE is missing, so the launch is aborted when it reaches those works.
     Operands operands = drawn.on_device().operands();
     const DeviceMemory half = on.device.allocate(
         static_cast<std::size_t>(host.problem.heads * host.problem.seq_q) * sizeof(float) / 2);
@@ -168,9 +169,9 @@ TEST_CASE("a counter that is not set, or set wrong, does not stay hidden") {
   using To = device::StreamSink;
   CHECK(outcome([&](To& to, void* at, unsigned value) { to.fill(on.context, at, value, 1); }) ==
         "right");
-  // The last launch has left it behind the last work.
+  // The last launch left the counter after the last work.
   CHECK(outcome([](To&, void*, unsigned) {}) == "wrong answer");
-  // The first works of the clusters are not counted, so that they are computed twice.
+  // The first works of the clusters are not counted, so they are computed twice.
   const std::set<std::string> twice = {"global memory race", "unordered writes",
                                        "access to bytes in flight"};
   CHECK(
@@ -179,7 +180,7 @@ TEST_CASE("a counter that is not set, or set wrong, does not stay hidden") {
       outcome([&](To& to, void* at, unsigned value) { to.fill(on.context, at, value - 1, 1); })));
   CHECK(outcome([&](To& to, void* at, unsigned value) { to.fill(on.context, at, value + 1, 1); }) ==
         "wrong answer");
-  // The word beside it, as if the workspace of another launch were meant.
+  // Sets the next word instead, as if it meant the workspace of another launch.
   CHECK(outcome([&](To& to, void* at, unsigned value) {
           to.fill(on.context, static_cast<unsigned*>(at) + 1, value, 1);
         }) == "wrong answer");
@@ -209,10 +210,10 @@ TEST_CASE("launches at a time need a workspace each") {
     CHECK(runs(two.workspace()).empty());
     CHECK(one.on_device().answer() == answer);
     CHECK(two.on_device().answer() == answer_of_other);
-    // The caller's error.
+    // This is an error of the caller.
     CHECK(runs(one.workspace()) == "unordered writes");
   }
-  // One after the other they may share it.
+  // Launches may share a workspace one after the other.
   one.on_device().reset();
   two.on_device().reset();
   one.queue(first.handle());
@@ -266,7 +267,7 @@ TEST_CASE("replays at a time need a workspace each") {
     CHECK(two.on_device().answer() == answer_of_other);
     CHECK(at_a_time(graph, shared) == "unordered writes");
     CHECK(at_a_time(graph, again) == "unordered writes");
-    // The driver runs one executable graph after itself.
+    // The driver runs an executable graph only after its previous run.
     CHECK(at_a_time(graph, graph).empty());
     CHECK(one.on_device().answer() == answer);
   }

@@ -77,7 +77,7 @@ TEST_CASE("what was fetched ahead is found, and nothing is made again") {
   test::DeviceCase memory(device, c);
   plan.run(nullptr, memory.operands());
   test::check(c, memory.answer());
-  // Fetched and never used.
+  // Prefetched, and never used.
   device.prefetch(decode(600, 5).problem);
 }
 

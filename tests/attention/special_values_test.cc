@@ -1,4 +1,4 @@
-// What does not look like numbers usually do: NaN, infinity, huge scores, rows that see nothing.
+// Unusual values: NaN, infinity, huge scores, and rows that see nothing.
 
 #include <doctest/doctest.h>
 
@@ -43,7 +43,7 @@ TEST_CASE("NaN and infinity reach the rows of tiles that read them and no others
           if (!same) FAIL("row " << row << " was reached");
         }
       }
-      // Whoever sees a NaN says so.
+      // Rows that see a NaN must give NaN.
       if (poison == 0x7fc0) {
         for (std::int64_t row = 130; row < 256; ++row) {
           const auto at = static_cast<std::size_t>(answer.o.offset(0, row, 0));
@@ -56,12 +56,12 @@ TEST_CASE("NaN and infinity reach the rows of tiles that read them and no others
 }
 
 TEST_CASE("scores as large as fp32 can tell apart are right, and larger ones never look right") {
-  // Every product of row i is 64 * 2^n (1 + j / 64), exactly; the last key has it all.
+  // Every product of row i is exactly 64 * 2^n (1 + j / 64). The last key gets all the weight.
   const Case drawn = test::make_case(problem_of(64, 64, 64, 64, dense()), 12);
   for (const int exponent : {0, 10, 20, 25, 26, 27, 28, 30, 40, 80, 110, 118}) {
     Case c = drawn;
     for (std::int64_t row = 0; row < 64; ++row) {
-      const float sign = row % 2 ? -1.0f : 1.0f;  // then it is the first key
+      const float sign = row % 2 ? -1.0f : 1.0f;  // a negative sign gives it to the first key
       for (std::int64_t d = 0; d < 64; ++d) {
         c.q.bits[static_cast<std::size_t>(c.q.offset(0, row, 0) + d)] =
             base::from_float(Dtype::kBfloat16, std::ldexp(sign, exponent));
@@ -84,12 +84,12 @@ TEST_CASE("scores as large as fp32 can tell apart are right, and larger ones nev
           base::to_float(Dtype::kBfloat16, answer.o.bits[static_cast<std::size_t>(answer.o.offset(
                                                0, static_cast<std::int64_t>(row), 0))]);
       const double error = std::abs(static_cast<double>(o) - oracle.o[row * 64]);
-      CHECK_FALSE(error > 0.1);  // a NaN is not
+      CHECK_FALSE(error > 0.1);  // a NaN passes
     }
   }
 }
 
-// A configuration of each family that the device has.
+// A configuration of each family that the device supports.
 std::vector<PlanOptions> families() {
   std::vector<PlanOptions> all(1);
   all[0].config = "mma m64 n64 w4 s2 x3";
@@ -159,7 +159,8 @@ TEST_CASE("a NaN in a query stays in its own row") {
 }
 
 TEST_CASE("what a static cache holds beside the keys that rows see reaches nothing") {
-  // make_case() fills it with NaN. Lengths, q0 and the keys that are seen, in no whole tiles.
+  // make_case() fills these keys with NaN. The lengths, q0 and the visible keys are not multiples
+  // of tiles.
   struct Cache {
     std::int64_t seq_q, seq_k, q0;
     Pattern pattern;

@@ -1,6 +1,6 @@
-// Rows that several CTAs compute in parts, with everything else that a plan can have: random
-// problems, e4m3, score expressions, lists that plans share, and every order in which copies and
-// products may complete.
+// Rows that several CTAs compute in parts, in combination with everything else that a plan can
+// have: random problems, e4m3, score expressions, lists that plans share, and every order in which
+// copies and products may complete.
 
 #include <doctest/doctest.h>
 
@@ -69,7 +69,7 @@ TEST_CASE("parts of e4m3 have a unit of V of their own, and the state has none")
     problem.carry_in = problem.carry_out = carry;
     problem.want_lse = !carry;
     Case c = test::make_case(problem, 91);
-    // From part to part very different.
+    // The scales differ greatly from part to part.
     for (std::size_t i = 0; i < c.scale_v.size(); ++i) c.scale_v[i] = i % 4 < 2 ? 1e-3f : 1e3f;
     PlanOptions options;
     options.config = "wgmma8 m128 n128 w8 s2";
@@ -140,7 +140,7 @@ TEST_CASE("copies and products may complete early, late or between: the bits are
     const Case c = test::make_case(problem, 93);
     PlanOptions options;
     options.kv_splits = 3;
-    options.max_multiprocessors = 2;  // CTAs that stay go through several parts
+    options.max_multiprocessors = 2;  // persistent CTAs take several parts
     const DeviceAnswer first = test::run_case(device(), c, options);
     check(c, first);
     for (const std::uint32_t landing : {0u, 1u, 2u}) {

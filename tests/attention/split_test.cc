@@ -1,4 +1,4 @@
-// Rows that several CTAs compute in parts, against the oracle.
+// Rows that several CTAs compute in parts, compared with the oracle.
 
 #include <doctest/doctest.h>
 
@@ -19,8 +19,8 @@ using test::DeviceAnswer;
 using test::DeviceCase;
 using test::problem_of;
 
-// Configurations of the family that the device is for; the last wgmma one has two tiles to a step
-// and two heads to a CTA.
+// Configurations of the family that the device supports. The last wgmma configuration has two tiles
+// per step and two heads per CTA.
 std::vector<std::string> configs() {
   if (device().info().architecture == "sm_90a") {
     return {"wgmma m128 n64 w8 s2 b2", "wgmma m128 n128 w8 s2", "wgmma m64 n64 w8 s2 b2 h2"};
@@ -28,7 +28,7 @@ std::vector<std::string> configs() {
   return {"mma m64 n64 w4 s2 x3", "mma m128 n64 w4 s2 x2"};
 }
 
-// One row of 24 blocks, one of 1, one of 9, one of none.
+// Rows with 24 blocks, 1 block, 9 blocks and no blocks.
 Pattern uneven_blocks(std::int64_t rows, std::int64_t columns) {
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 32;
@@ -50,8 +50,8 @@ std::vector<Problem> problems() {
   std::vector<Problem> made = {
       problem_of(300, 700, 64, 64, window(31, 0) | global(16)),  // one long row
       problem_of(3, 760, 64, 64, dense()),                       // few queries
-      problem_of(260, 500, 64, 64, causal()),                    // every length
-      problem_of(256, 768, 64, 64, uneven_blocks(256, 768)),     // listed, with masks
+      problem_of(260, 500, 64, 64, causal()),                    // rows of every length
+      problem_of(256, 768, 64, 64, uneven_blocks(256, 768)),     // a list with masks
       problem_of(200, 640, 64, 64, heads({causal(), sink(70), dense(), window(9, 9)})),
       problem_of(150, 400, 64, 64, documents({40, 300, 330})),
   };
@@ -88,7 +88,7 @@ TEST_CASE("rows that are split give the oracle's answer") {
       const DeviceMemory workspace = device().allocate(plan.workspace_bytes());
       plan.run(nullptr, memory.operands(), workspace.data());
       check(c, memory.answer());
-      if (plan.workspace_bytes() == 0) continue;  // one step is not split
+      if (plan.workspace_bytes() == 0) continue;  // a row of one step is not split
       ++split;
       CHECK(plan.info().launches == 2);
       CHECK_THROWS_AS(plan.run(nullptr, memory.operands()), Error);
@@ -155,7 +155,7 @@ TEST_CASE("a workspace that is missing or not aligned is refused before anything
   };
   refused(nullptr, "bytes of workspace, but none was given");
   for (const int off : {1, 4, 8}) refused(begin + off, "is not a multiple of 16 bytes");
-  plan.run(nullptr, memory.operands(), begin + 16);  // the device is as it was
+  plan.run(nullptr, memory.operands(), begin + 16);  // the device still works
   check(c, memory.answer());
 }
 

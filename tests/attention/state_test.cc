@@ -14,7 +14,7 @@ using namespace annulus;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The state of keys with scores t[] (base 2) and one value each.
+// The state of keys with the scores t[] (base 2) and one value each.
 HostState state_of(const std::vector<float>& t, const std::vector<float>& v) {
   HostState state = HostState::empty(1, 1);
   for (const float score : t) state.m[0] = std::max(state.m[0], score);

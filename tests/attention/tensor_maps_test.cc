@@ -1,4 +1,4 @@
-// Operands that tensor maps cannot take, and operands larger than 32 bits count, on every family.
+// Operands that tensor maps do not support, and operands beyond 32-bit offsets, for every family.
 
 #include <doctest/doctest.h>
 
@@ -18,8 +18,8 @@ using test::problem_of;
 
 bool has_wgmma() { return device().info().architecture == "sm_90a"; }
 
-// With a kernel that has tensor maps where the device has such; the heuristic would not take it for
-// problems as small as these.
+// Options for a kernel with tensor maps, if the device has such kernels. The heuristic would not
+// choose it for such small problems.
 PlanOptions with_tensor_maps() {
   PlanOptions options;
   if (has_wgmma()) options.config = "wgmma m128 n128 w8 s2";
@@ -46,7 +46,7 @@ void run_refused(const Plan& plan, const Operands& operands, void* workspace,
   CHECK(launches() == 0);
 }
 
-// Two heads of K and V that are one in memory.
+// Two heads of K and V that are the same memory.
 Case broadcast_case(const Pattern& pattern) {
   Problem problem = problem_of(150, 300, 64, 64, pattern);
   problem.heads = problem.kv_heads = 2;
@@ -83,7 +83,7 @@ TEST_CASE("ordinary strides that are known change nothing") {
   DeviceCase memory(device(), c);
   PlanOptions options = with_tensor_maps();
   options.strides = strides_of(memory.operands());
-  // What is not stepped along may be anything.
+  // A stride that is never used may be anything.
   options.strides->k.head = 0;
   options.strides->o.batch = -1;
   CHECK_NOTHROW(device().plan(c.problem, options));
@@ -107,7 +107,7 @@ TEST_CASE("of a sum nothing is launched before the strides of the last branch ar
 TEST_CASE("without keys nothing of K and V is looked at") {
   for (const std::int64_t dim : {64, 128}) {
     Problem problem = problem_of(130, 0, dim, dim, dense());
-    problem.batch = problem.heads = problem.kv_heads = 2;  // whose strides are 0
+    problem.batch = problem.heads = problem.kv_heads = 2;  // their strides are 0
     const Case c = test::make_case(problem, 80);
     const Plan plan = device().plan(problem, with_tensor_maps());
     DeviceCase memory(device(), c);

@@ -37,7 +37,7 @@ auto arrays(const TileList& list) {
                   list.tile_rows, list.tile_columns);
 }
 
-// Visible pairs that no tile has, and hidden ones in tiles that are called full.
+// The number of visible pairs without a tile, and of hidden pairs in tiles that are marked full.
 std::int64_t wrong_pairs(const Problem& problem, const TileList& list) {
   constexpr int kMissing = 0, kFull = 1, kPartial = 2;
   std::int64_t wrong = 0;
@@ -104,7 +104,7 @@ TEST_CASE("equal keys have equal lists") {
     const attention::TileGrid grid =
         attention::grid_of(problem, attention::placement_of(problem), rows, columns);
     const TileList list = make(problem, rows, columns);
-    if (list.tile_order == kernels::TileOrder::kBand) continue;  // has no key
+    if (list.tile_order == kernels::TileOrder::kBand) continue;  // it has no key
     const auto [place, added] =
         known.try_emplace(attention::key_of(problem, grid, rows, columns), list);
     if (added) continue;
@@ -139,7 +139,7 @@ TEST_CASE("a decode that grows token by token finds its lists") {
     }
   }
   const base::CacheCounters counters = cache.counters();
-  CHECK(counters.misses == 3 * 157);  // tiles that those positions lie in, for each pattern
+  CHECK(counters.misses == 3 * 157);  // the tiles that contain these positions, for each pattern
   CHECK(counters.hits + counters.misses == kSteps * kLayers);
   CHECK(static_cast<double>(counters.hits) >= 0.97 * kSteps * kLayers);
 }
@@ -155,14 +155,14 @@ TEST_CASE(
   const Pattern pattern = causal() & (window(1023, 0) | sink(4));
   const auto first = get(decode(pattern, 5000));
   CHECK(get(decode(pattern, 5001)) == first);
-  CHECK(get(decode(pattern, 5057)) != first);  // its query lies in the next tile
+  CHECK(get(decode(pattern, 5057)) != first);  // its query is in the next tile
   CHECK(get(decode(pattern, 5000), 128) != first);
   CHECK(get(decode(causal() & (window(1022, 0) | sink(4)), 5000)) != first);
   Problem other = decode(pattern, 5000);
   other.heads = 4;
   CHECK(get(other) != first);
   other = decode(pattern, 5000);
-  other.layer = 3;  // nothing is chosen at random
+  other.layer = 3;  // nothing is drawn at random, so the layer does not matter
   CHECK(get(other) == first);
 }
 

@@ -19,13 +19,13 @@ std::shared_ptr<const BlockLayout> layout_in(const Problem& problem) {
   return pattern::emit(problem.pattern, 32, {problem.heads, {}, problem.context()}).layout;
 }
 
-// Tile by tile; tile_runs_test.cc holds shorter forms against this one.
+// Makes the list tile by tile. tile_runs_test.cc compares shorter forms with this one.
 TileList tile_list(const Problem& problem, std::int64_t rows, std::int64_t columns) {
   return attention::make_tile_list(problem, rows, columns, layout_in(problem).get(),
                                    attention::ListForm::kListed);
 }
 
-// What a kernel's MaskContext::blocks() reads.
+// The bit that a kernel's MaskContext::blocks() reads.
 bool mask_bit(const TileList& list, std::int32_t mask, std::int64_t row, std::int64_t column) {
   if (mask < 0) return mask == attention::kTileAllVisible;
   const std::int64_t bit =
@@ -34,7 +34,7 @@ bool mask_bit(const TileList& list, std::int32_t mask, std::int64_t row, std::in
   return (list.mask_words[static_cast<std::size_t>(mask + bit / 32)] >> (bit % 32)) & 1u;
 }
 
-// One tile against single pairs.
+// The properties of one tile, found from single pairs.
 struct TileTruth {
   bool any = false;
   bool all = true;
@@ -70,7 +70,7 @@ void check(const Problem& p, std::int64_t tile_rows, std::int64_t tile_columns) 
   const TileList list = tile_list(p, tile_rows, tile_columns);
   const auto layout = layout_in(p);
   REQUIRE(static_cast<std::int64_t>(list.row_begin.size()) == list.lists * (list.row_tiles + 1));
-  // Masks that say nothing are left out, all of them or none.
+  // Masks without information are left out, either all or none.
   const bool has_masks = std::ranges::any_of(list.tile_masks, [](int mask) { return mask != -1; });
   REQUIRE(list.tile_masks.size() == (has_masks ? list.tiles.size() : 0));
   CHECK((layout || !has_masks));
@@ -94,7 +94,7 @@ void check(const Problem& p, std::int64_t tile_rows, std::int64_t tile_columns) 
         if (kept && !partial && !truth.all) FAIL("tile " << row << "," << column << " is not full");
         at += kept;
       }
-      CHECK(at == begin_of(row + 1));  // ascending, and nothing beyond the last column
+      CHECK(at == begin_of(row + 1));  // in ascending order, and none beyond the last column
     }
     const auto order = list.row_order.begin() + list.list_of(head) * list.row_tiles;
     std::vector<std::int32_t> rows(order, order + list.row_tiles);
@@ -220,7 +220,7 @@ TEST_CASE("heads that cycle share the lists of their cycle") {
   TileList list = tile_list(problem, 64, 64);
   CHECK(list.lists == 2);
   CHECK(list.head_list == std::vector<std::int32_t>{0, 1, 0, 1, 0});
-  // Not in tiles of 64, whose classes agree.
+  // The heads differ, but not in tiles of 64, so their lists are equal.
   problem.pattern = segment(64, 3);
   list = tile_list(problem, 64, 64);
   CHECK(list.lists == 1);
@@ -248,7 +248,7 @@ TEST_CASE("granules follow block sizes, offsets and the end of the layout") {
   problem.q0 = 8;
   list = tile_list(problem, 128, 128);
   CHECK(list.granule_row_shift == 3);
-  problem.seq_k = 300;  // the layout ends at 256, within the third tile at its edge
+  problem.seq_k = 300;  // the layout ends at 256, inside the third tile at the edge
   problem.k0 = -4;
   list = tile_list(problem, 128, 128);
   CHECK(list.granule_column_shift == 2);
@@ -264,7 +264,7 @@ TEST_CASE("a list that would not fit is refused before memory runs out") {
     CHECK(error.code() == ErrorCode::kUnsupported);
     CHECK(std::string(error.what()).find("tiles of 128 x 64") != std::string::npos);
   }
-  // The density of the same problem is no matter.
+  // The work does not depend on the density of the problem.
   CHECK(attention::block_density(problem, 1 << 20, 1 << 20).value == 1.0);
 }
 

@@ -1,4 +1,4 @@
-// Rows that are counted through against rows that are listed.
+// Rows that are stored as runs, compared with rows that are stored as lists.
 
 #include "attention/tiles/tile_runs.h"
 
@@ -21,7 +21,7 @@ using pattern::BlockRun;
 constexpr std::array<std::pair<int, int>, 7> kTiles = {
     std::pair{128, 64}, {64, 64}, {64, 96}, {48, 80}, {16, 128}, {64, 112}, {1, 7}};
 
-// Every row and every sum; returns how rows are walked.
+// Compares every row and every sum. Returns the order in which tiles are found.
 TileOrder compare(const Problem& problem, std::int64_t rows, std::int64_t columns) {
   const TileList listed = make_tile_list(problem, rows, columns, nullptr, ListForm::kListed);
   const TileList made = make_tile_list(problem, rows, columns, nullptr);
@@ -41,7 +41,7 @@ TileOrder compare(const Problem& problem, std::int64_t rows, std::int64_t column
   return made.tile_order;
 }
 
-// What find_band may or may not take, and now and then something else.
+// A random pattern. find_band may or may not accept it.
 Pattern random_band(base::Random& random, std::int64_t most, int depth) {
   const auto number = [&] {
     return static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(most + most / 4 + 1)));
@@ -165,7 +165,7 @@ TEST_CASE("a band costs the same whatever the lengths, and its sums are exact") 
   TileList list = make_tile_list(problem, 128, 64, nullptr);
   CHECK(list.full_tiles == rows * columns);
   CHECK(list.device_bytes() == 0);
-  CHECK(block_density(problem, 1, 1).value == 1);  // rows as long as can be
+  CHECK(block_density(problem, 1, 1).value == 1);  // the longest possible rows
   problem.pattern = causal();
   list = make_tile_list(problem, 128, 64, nullptr);
   CHECK(list.partial_tiles == 2 * rows);
@@ -179,16 +179,17 @@ TEST_CASE("a band costs the same whatever the lengths, and its sums are exact") 
   problem.pattern = causal() & ~causal();
   CHECK(make_tile_list(problem, 128, 64, nullptr).partial_tiles == 0);
   CHECK(block_density(problem, 128, 128).value == 0);
-  // Tiles that do not divide one another.
+  // The tile sizes do not divide one another.
   problem.pattern = causal() & window(9999, 0);
   list = make_tile_list(problem, 128, 96, nullptr);
   const std::int64_t some = 1 << 20;
   problem.seq_q = problem.seq_k = some * 3;
   const TileList shorter = make_tile_list(problem, 128, 96, nullptr, ListForm::kListed);
-  const std::int64_t more = ((std::int64_t{1} << 30) - some * 3) / 384;  // periods of three rows
+  // The number of periods of three rows.
+  const std::int64_t more = ((std::int64_t{1} << 30) - some * 3) / 384;
   problem.seq_q = problem.seq_k = some * 3 + 384;
   const TileList longer = make_tile_list(problem, 128, 96, nullptr, ListForm::kListed);
-  CHECK((std::int64_t{1} << 30) % 384 == some * 3 % 384 + 256);  // two rows are left
+  CHECK((std::int64_t{1} << 30) % 384 == some * 3 % 384 + 256);  // two rows are left over
   CHECK(list.full_tiles > shorter.full_tiles + (longer.full_tiles - shorter.full_tiles) * more);
   CHECK(list.full_tiles <
         shorter.full_tiles + (longer.full_tiles - shorter.full_tiles) * (more + 1));
@@ -209,7 +210,8 @@ TEST_CASE("a record holds two runs of partial, full and partial tiles") {
   back({{3, 4, true}});
   back({{0, 9, false}});
   back({{2, 3, true}, {3, 7, false}, {7, 9, true}});
-  back({{2, 3, true}, {3, 7, false}, {7, 9, true}, {9, 11, false}, {11, 12, true}});  // they touch
+  // Adjacent runs.
+  back({{2, 3, true}, {3, 7, false}, {7, 9, true}, {9, 11, false}, {11, 12, true}});
   back({{0, 1, false}, {5, 6, true}, {6, 9, false}});
   back({{0, 2, true}, {5, 6, false}, {6, 9, true}});
   CHECK_FALSE(row_of_runs({{0, 1, true}, {2, 3, true}, {4, 5, true}}));

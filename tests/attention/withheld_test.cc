@@ -1,4 +1,4 @@
-// Plans that fall from family to family because kernels are withheld, run on a device.
+// Plans that use a lower family because kernels are withheld, run on a device.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace annulus;
 
-// Runs what was prepared for a case, and holds the answer against the oracle.
+// Runs the prepared plan of a case, and compares the answer with the oracle.
 void check_prepared(const planner::Prepared& prepared, const test::Case& c) {
   test::DeviceCase on_device(test::device(), c);
   const DeviceMemory workspace = test::device().allocate(prepared.workspace_bytes());
@@ -49,7 +49,7 @@ TEST_CASE("what is chosen in the place of withheld kernels is right, until none 
   REQUIRE(taken.size() == (arch == "sm_90a" ? 2 : 1));
   CHECK_MESSAGE(refusal.find("no kernel is left for bf16") != std::string::npos, refusal);
 
-  // Naming it is how a withheld kernel is looked into.
+  // A withheld kernel can still be examined by naming it.
   PlanOptions options;
   options.config = taken.front();
   const planner::Prepared named = planner.prepare({c.problem, options});

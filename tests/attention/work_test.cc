@@ -1,5 +1,5 @@
-// How much work planning may take: hostile problems are refused within the limit, at once where an
-// estimate tells, and ordinary ones are far from it.
+// The limit of work for planning. Hostile problems are rejected within the limit, or at once if an
+// estimate suffices. Ordinary problems are far from the limit.
 #include "base/work.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +35,7 @@ void plan_of(const Problem& problem) {
   attention::make_branch_plans(problem, attention::choose_config(problem, kA100), kA100);
 }
 
-// The error of planning within a limit, and the steps until then.
+// The error of planning within a limit, and the steps that were made.
 struct Refused {
   ErrorCode code{0};
   std::string text;
@@ -65,7 +65,7 @@ std::string chain(const std::string& text, const std::string& join, int first, i
   return all;
 }
 
-// So many parts that no two of them are alike, which therefore share no text.
+// `count` parts that all differ, and so share no text.
 std::string different_parts(int count) {
   std::string all;
   for (int i = 1; i <= count; ++i) {
@@ -111,7 +111,7 @@ TEST_CASE("hostile problems end within the default limit") {
 }
 
 TEST_CASE("what an estimate tells is refused before the work is done") {
-  // Texts that NVRTC would take long for.
+  // Texts that NVRTC would compile for a long time.
   Refused result = refused(problem_of(different_parts(110), 256));
   CHECK(result.code == ErrorCode::kLimit);
   CHECK(result.text.find("compiling a mask of 760 calls") != std::string::npos);
@@ -121,7 +121,7 @@ TEST_CASE("what an estimate tells is refused before the work is done") {
   result = refused(scored);
   CHECK(result.code == ErrorCode::kLimit);
   CHECK(result.text.find("a score of 994 operations") != std::string::npos);
-  // A list: of more tiles than any has, and of more than the limit allows.
+  // Lists with more tiles than any list may have, and with more than the limit permits.
   result = refused(problem_of("causal & strided(8, 4, 64)", kMaxPosition));
   CHECK(result.code == ErrorCode::kUnsupported);
   CHECK(result.text.find("more than 536870912 tiles") != std::string::npos);
@@ -133,7 +133,7 @@ TEST_CASE("what an estimate tells is refused before the work is done") {
 }
 
 TEST_CASE("a few long rows among many do not make an estimate too large") {
-  // The same list with and without a limit that holds it twice.
+  // The list without a limit, and with a limit of twice its size.
   std::string starts = "global([";
   for (int i = 0; i < 40; ++i) starts += std::to_string(i * 100'003 + 7) + (i < 39 ? "," : "])");
   const Problem problem = problem_of("causal & (window(100, 0) | " + starts + ")", 1 << 22);

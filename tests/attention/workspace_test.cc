@@ -1,4 +1,4 @@
-// Plans that get along with less workspace: the same answer, and each step named.
+// Plans with less workspace. They give the same answer, and name each step.
 
 #include <doctest/doctest.h>
 
@@ -93,7 +93,7 @@ TEST_CASE("the state between branches is that of a part of the batches") {
     const test::DeviceAnswer expected = test::run_case(device(), c, options);
     test::check(c, expected);
     for (const std::int64_t parts : {2, 4}) {
-      options.max_workspace_bytes = all / parts + 256;  // what comes behind the state is aligned
+      options.max_workspace_bytes = all / parts + 256;  // the data after the state is aligned
       const Plan less = device().plan(problem, options);
       CHECK(static_cast<std::int64_t>(less.workspace_bytes()) <= options.max_workspace_bytes);
       CHECK_MESSAGE(decisions(less).find("state between branches") != std::string::npos,
@@ -111,7 +111,7 @@ TEST_CASE("batches in parts are at most 65,536 launches, however little workspac
   options.kv_splits = 2;
   const std::int64_t of_batch = device().memory_needed(problem, options).workspace_bytes / 65535;
   REQUIRE(of_batch > 0);
-  // 256 batches at a time, and none fewer.
+  // The workspace is for at least 256 batches at a time.
   options.max_workspace_bytes = of_batch * 256;
   CHECK(device().memory_needed(problem, options).workspace_bytes == of_batch * 256);
   for (const std::int64_t room : {of_batch * 256 - 1, std::int64_t{1}}) {
