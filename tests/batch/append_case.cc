@@ -16,7 +16,7 @@ constexpr std::uint16_t kUntouched = 0x7f7f;
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-// The distance of numbers of a 16-bit dtype around a value.
+// The spacing of the numbers of a 16-bit dtype around a value.
 double spacing(Dtype dtype, double value) {
   const bool half = dtype == Dtype::kFloat16;
   const int exponent = value == 0 ? -1000 : std::ilogb(value);
@@ -79,7 +79,7 @@ AppendCase::AppendCase(const Device& device, const AppendProblem& problem,
   new_v_ = make(most, kv_heads, dim_v, operands_.new_v_strides, keys, layout.seed + 3);
   operands_.new_v = new_v_.data;
 
-  // Without pages each row is a place; with slabs each request's rows.
+  // Without pages each row is a place. With slabs it is each request's rows.
   const std::int64_t rows_of_page = std::max<std::int64_t>(problem_.page_rows, 1);
   const auto strides = [&](std::int64_t dim) -> BatchStrides {
     return {rows_of_page * kv_heads * dim, layout.heads_first ? dim : kv_heads * dim,
@@ -147,8 +147,8 @@ void AppendCase::give_tables(std::int64_t positions, AppendOperands* operands) {
   operands->table_rows = positions;
 }
 
-// Compares a head with what it was: elements that are not rotated have the same bits, and others
-// are the exact value rounded once, but for what an fp32 product and sum lose before.
+// Compares a head with its input. Elements that are not rotated must have the same bits. Others
+// must be the exact value rounded once, apart from the rounding of an fp32 product and sum before.
 std::string AppendCase::compare_head(const std::uint16_t* got, const std::uint16_t* given,
                                      std::int64_t dim, const AppendedRow* rotated) const {
   const Rotary& rotary = problem_.rotary;
@@ -193,7 +193,7 @@ std::string AppendCase::first_wrong() const {
     return bits;
   };
   std::string wrong;
-  // Compares the heads of rows of one tensor, and forgets them.
+  // Compares the heads of rows of one tensor, and then removes them.
   const auto compare = [&](std::vector<std::uint16_t>* got, std::int64_t first, std::int64_t head,
                            const Tensor& given, const RowStrides& strides, const AppendedRow& row,
                            std::int64_t heads, std::int64_t dim, bool rotated, const char* name) {
@@ -211,7 +211,7 @@ std::string AppendCase::first_wrong() const {
   if (operands_.q != nullptr) {
     const Tensor& to = operands_.q == operands_.rotated_q ? q_ : rotated_q_;
     std::vector<std::uint16_t> got = to.bits;
-    // Rows that nobody wrote may not be read here either.
+    // Rows that were never written must not be read here either.
     for (const AppendedRow& row : rows_) {
       if (!row.rotates_q) continue;
       const RowStrides& strides = operands_.rotated_q_strides;

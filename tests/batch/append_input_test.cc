@@ -1,5 +1,5 @@
-// What appending does with input that is wrong: typed errors on the host, and on the device, where
-// nobody can throw, rows that are left out, a status, and all other rows as they should be.
+// Appending with wrong input. The host throws typed errors. The device cannot throw, so it leaves
+// out the wrong rows, reports a status, and handles all other rows correctly.
 
 #include <doctest/doctest.h>
 
@@ -42,7 +42,7 @@ AppendProblem problem_of(AppendPlace place) {
   return problem;
 }
 
-// Which rows lose their K and V, and which of them their Q as well.
+// The rows that lose their K and V, and those of them that also lose their Q.
 struct Harm {
   AppendRule rule = AppendRule::kNone;
   std::int64_t row = 0;
@@ -69,7 +69,7 @@ std::vector<AppendedRow> left_of(std::vector<AppendedRow> rows, const Harm& harm
   return rows;
 }
 
-// Eight rows at the slots 3 i, and something that is wrong with them.
+// Eight rows at the slots 3 i, with something wrong.
 struct SlotStep {
   std::vector<std::int64_t> slots;
   std::vector<std::int32_t> positions;
@@ -127,12 +127,12 @@ TEST_CASE("slots, positions and numbers of rows that are wrong harm their rows, 
       [](SlotStep* s) { s->positions[2] = -1; }, true);
 }
 
-// Four requests of two rows; the keys of request r are 12, 11, 10 and 9, in pages 5 to 0.
+// Four requests of two rows. The keys of request r are 12, 11, 10 and 9, in pages 5 to 0.
 struct RequestStep {
   std::vector<std::int32_t> q_begin = {0, 2, 4, 6, 8};
   std::vector<std::int32_t> k_length = {12, 11, 10, 9};
   std::vector<std::int32_t> ids;         // [4, 3]
-  std::vector<std::int32_t> begin = {};  // of them; empty: none
+  std::vector<std::int32_t> begin = {};  // the begins of the requests' ids; empty: none
   std::int32_t requests = 4;
 };
 void check_requests(const std::string& what, const Harm& harm,
@@ -187,8 +187,8 @@ TEST_CASE("lengths and pages that are wrong harm the rows of their requests, and
                  [](RequestStep* s) { s->ids[10] = 12; });
 }
 
-// Begins of which nothing is sure: rows may be left out or be rotated for another request's key,
-// but nothing outside is touched, and the status says so.
+// With invalid begins, rows may be left out or rotated for another request's key. But nothing
+// outside may be written, and the status must report it.
 TEST_CASE("begins that descend leave everything else alone") {
   const AppendProblem problem = problem_of(AppendPlace::kRequests);
   AppendCase made(device(), problem, {}, 12, {});
@@ -340,7 +340,7 @@ TEST_CASE("what the host can see is a typed error") {
        [](AppendOperands* o) { o->k_strides.row = std::int64_t{1} << 31; },
        [](AppendOperands* o) { o->q_strides.head += 1; },
        [](AppendOperands* o) { o->rotated_q_strides.head = 0; },
-       [](AppendOperands* o) { o->rotated_q_strides.row = 8; },  // rows overlap
+       [](AppendOperands* o) { o->rotated_q_strides.row = 8; },  // the rows overlap
        [](AppendOperands* o) { o->k_strides.row = 8; }, [](AppendOperands* o) { o->k_pages = -1; },
        [](AppendOperands* o) { o->slots = nullptr; },
        [](AppendOperands* o) { o->slots_32 = o->rows; },
@@ -348,7 +348,7 @@ TEST_CASE("what the host can see is a typed error") {
        [](AppendOperands* o) { o->cosines = o->q; },
        [](AppendOperands* o) { o->step.q_begin = o->rows; },
        [](AppendOperands* o) { o->status = reinterpret_cast<std::uint32_t*>(2); },
-       // What is written over something else.
+       // Operands that are written over other operands.
        [](AppendOperands* o) { o->rotated_q = const_cast<void*>(o->q); },
        [](AppendOperands* o) { o->rotated_q = const_cast<void*>(o->new_k); },
        [](AppendOperands* o) { o->v = o->k; },

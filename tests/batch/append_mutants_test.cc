@@ -1,5 +1,5 @@
-// Mutants of the kernel that appends: each mistake is a fault of the checked mode, or memory that
-// is not as it should be.
+// Mutants of the kernel that appends. Each mistake must cause a fault of the checked mode, or wrong
+// contents of memory.
 
 #include <doctest/doctest.h>
 
@@ -25,11 +25,11 @@ constexpr char kAppend[] = "kernels/batch/append_rows.cu";
 constexpr char kParams[] = "params/batch_params.h";
 constexpr char kRotary[] = "tile/rotary.cuh";
 
-// What is run: Mutant::variant.
+// The kind of run: Mutant::variant.
 enum : int { kBySlots = 0, kByRequests = 1, kOneSlotTwice = 2, kInterleaved = 3 };
 
 const std::set<std::string> kWrong = {"wrong answer"};
-// Where memory of nobody, or of others, is read or written as well.
+// The outcomes if memory of no request or of other requests may be accessed.
 const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read", "out of bounds",
                                           "global memory race"};
 const std::set<std::string> kEarly = {"wrong answer", "shared memory race", "uninitialised read"};
@@ -110,7 +110,7 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kByRequests},
-      // Waiting.
+      // Waits.
       {"no barrier before a row's place is read",
        {{kAppend, "if (threadIdx.x == 0) found = here;\n  }\n  __syncthreads();",
          "if (threadIdx.x == 0) found = here;\n  }"}},
@@ -168,7 +168,7 @@ bool by_slots(const Device& device, bool one_twice) {
   return is_right(device, problem, made, operands);
 }
 
-// Requests of 2, 0, 1 and 3 rows with 6, 3, 1 and 8 keys, on one rank or on one of several.
+// Requests of 2, 0, 1 and 3 rows with 6, 3, 1 and 8 keys, on one rank or on one rank of several.
 bool by_requests(const Device& device, const KeyInterleave& interleave) {
   AppendProblem problem = problem_of(AppendPlace::kRequests, RotaryOrder::kInterleaved);
   problem.interleave = interleave;

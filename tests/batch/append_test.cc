@@ -1,4 +1,4 @@
-// Appending new keys and values to pages, and rotating Q and K, against what memory must hold.
+// Appending new keys and values to pages, and rotating Q and K, compared with the expected memory.
 
 #include "annulus/batch.h"
 
@@ -39,7 +39,7 @@ AppendProblem problem_of(std::int64_t rows, RotaryOrder order) {
   return problem;
 }
 
-// Rows at drawn slots of a pool, no two at the same. Every fifth has slot -1.
+// Rows at random, distinct slots of a pool. Every fifth row has slot -1.
 struct Slots {
   std::vector<std::int64_t> slots;
   std::vector<AppendedRow> rows;
@@ -63,7 +63,7 @@ Slots draw_slots(const AppendProblem& problem, std::int64_t count, std::int64_t 
   return drawn;
 }
 
-// Appends by slots. The last rows of the bound are not there.
+// Appends by slots. The step has fewer rows than the bound.
 void check_slots(const AppendProblem& problem, const AppendLayout& layout, bool wide,
                  const std::vector<std::int64_t>& positions, const std::string& what) {
   CAPTURE(what);
@@ -150,8 +150,8 @@ TEST_CASE("heads and head dims of any number, all of a head rotated or some of i
   }
 }
 
-// fp16 has the most bits, so that a wrong angle shows. At these positions an fp32 product of
-// position and frequency is wrong by up to 60 radians.
+// fp16 has the most precise mantissa, so it shows a wrong angle. At these positions an fp32 product
+// of position and frequency has errors of up to 60 radians.
 TEST_CASE("angles are right at every position") {
   std::vector<std::int64_t> positions = {1 << 30, -(1 << 30), -1, 999'999, 1'000'003, 16'777'217};
   base::Random random(5);
@@ -183,15 +183,15 @@ TEST_CASE("cosines and sines come from tables") {
   }
 }
 
-// Requests as BatchPlan::prepare gets them.
+// Requests with the numbers that BatchPlan::prepare gets.
 struct Request {
   std::int64_t queries, keys, position;
 };
 struct Placing {
   bool listed = false;      // begins and ids instead of a table [R, width]
-  bool own_tables = false;  // V has a table, and pages, of its own
+  bool own_tables = false;  // V has separate pages and a separate table
   bool slabs = false;       // without pages: a slab for each request instead of k_begin
-  bool positions = false;   // of rows, instead of those of keys
+  bool positions = false;   // positions of rows are given, instead of positions of keys
 };
 
 void check_requests(AppendProblem problem, const std::vector<Request>& requests,
@@ -215,7 +215,7 @@ void check_requests(AppendProblem problem, const std::vector<Request>& requests,
   if (placing.slabs) pages = problem.most.requests * slab;
   const std::int64_t width = base::ceil_div(slab, std::max<std::int64_t>(page_rows, 1)) + 1;
 
-  // Pages, or rows, from the last one down; V's from the first one up.
+  // Pages or rows are used from the last one down, and V's from the first one up.
   std::vector<std::int32_t> q_begin = {1}, k_length, k_position, positions(1, kGarbage);
   std::vector<std::int32_t> ids, v_ids, begin, k_begin;
   std::vector<AppendedRow> appended;
@@ -237,11 +237,11 @@ void check_requests(AppendProblem problem, const std::vector<Request>& requests,
       AppendedRow row = {q_begin.back() + i, request.position + key, true, std::nullopt};
       if (placing.positions) row.position = 3 * row.row;
       positions.push_back(static_cast<std::int32_t>(row.position));
-      // Its number among the keys of this rank; another rank has it where the next key has the
-      // same.
+      // The number of the key among the keys of this rank. If the key is on another rank, the next
+      // key has the same number here.
       const std::int64_t number = key < 0 ? 0 : held_keys(problem.interleave, key);
       if (key < 0 || held_keys(problem.interleave, key + 1) == number) {
-        // K and V are left out.
+        // Another rank has the key, so K and V are left out.
       } else if (paged) {
         const auto entry = static_cast<std::size_t>(first_page + number / page_rows);
         row.k = KeyRow{ids[entry], number % page_rows};

@@ -1,4 +1,4 @@
-# The steps are the program's own.
+# The steps are the class that the program uses.
 add_library(annulus_test_batches STATIC batch/batch_case.cc
   ${PROJECT_SOURCE_DIR}/tools/program/input/batch_step.cc ${PROJECT_SOURCE_DIR}/tools/program/input/request.cc)
 target_include_directories(annulus_test_batches PUBLIC ${PROJECT_SOURCE_DIR}/tools)

@@ -12,8 +12,9 @@
 namespace annulus::test {
 namespace {
 
-// The keys of a request that some query sees, by their numbers among those at hand. Of more than
-// three runs all between the first and the last, as kernels read their pages.
+// The keys of a request that some query sees, by their numbers among the keys of the rank. If they
+// are more than three runs, all keys between the first and the last count, because kernels read
+// their pages.
 pattern::IntervalSet seen_keys(const BatchProblem& problem, const Request& request) {
   pattern::Evaluator evaluator(problem.pattern, {});
   const pattern::Interval keys = {request.position, request.position + request.keys};

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_BATCH_BATCH_CASE_H_
 #define ANNULUS_TESTS_BATCH_BATCH_CASE_H_
 
-// Steps of batches as the program makes them (program/input/batch_step.h), checked by doctest.
+// Steps of batches as in the program (program/input/batch_step.h), with doctest checks.
 
 #include <cstdint>
 #include <string>
@@ -21,28 +21,28 @@ class BatchCase : public program::BatchStep {
  public:
   using BatchStep::answers;
   using BatchStep::BatchStep;
-  // Checks that no row of nobody was written.
+  // Also checks that no row outside the requests was written.
   std::vector<Answer> answers() const;
 };
 
-// The device that the tests of a binary share.
+// The device that the tests of a program share.
 const Device& device();
 
-// Causal, `heads` query heads on 2 of K and V, head dim 64, bf16, pages of 16 rows and LSE, for
-// these requests exactly.
+// A problem with the exact bounds of these requests: causal, `heads` query heads on 2 heads of K
+// and V, head dim 64, bf16, pages of 16 rows, and LSE.
 BatchProblem problem_for(const std::vector<Request>& requests, std::int64_t heads);
-// Parts of 128 keys, so that short requests have several.
+// Options with parts of 128 keys, so that short requests have several parts.
 BatchOptions in_parts();
 
-// Where the pattern lets no query of a request see a key of a page, the page's entry becomes none:
-// an engine has given the page to somebody else.
+// Replaces the entry of each page by an invalid one if the pattern hides all keys of the page. An
+// engine may have given such a page to another request.
 void lose_unseen_pages(const BatchCase& step, const BatchProblem& problem,
                        const std::vector<Request>& requests);
 
-// Holds each request's answer against the oracle: what is wrong first, or nothing.
+// Compares each request's answer with the oracle. Returns the first error, or "".
 std::string first_wrong(const BatchProblem& problem, const std::vector<Request>& requests,
                         const std::vector<Answer>& answers);
-// The same with doctest's checks. `what` is said where one fails.
+// The same comparison with doctest's checks. `what` is printed if a check fails.
 void check_answers(const BatchProblem& problem, const std::vector<Request>& requests,
                    const std::vector<Answer>& answers, const std::string& what);
 

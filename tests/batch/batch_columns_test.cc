@@ -1,5 +1,5 @@
 // Batches whose heads see different keys: patterns that differ from head to head, and lists of the
-// blocks that each head of K and V looks at.
+// blocks that each head of K and V sees.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -21,7 +21,8 @@ using test::in_parts;
 using test::Placing;
 using test::Request;
 
-// Decoding, verifying some tokens, and chunks of prompts, some of them with no key or few.
+// Requests for decoding, for verifying a few tokens, and for chunks of prompts. Some have no keys
+// or few.
 const std::vector<Request> kRequests = {{1, 300, 0, 1}, {3, 260, 7, 2},  {40, 333, 0, 3},
                                         {1, 0, 0, 4},   {2, 1, 0, 5},    {90, 100, 300, 6},
                                         {0, 50, 0, 7},  {1, 129, 100, 8}};
@@ -104,7 +105,7 @@ TEST_CASE("the order of a list, pages and other requests change no bit") {
   }
 }
 
-// Entries of the step's lists, which are for the device to read.
+// Copies the step's lists from the device, where they are input.
 std::vector<std::int32_t> fetch(const BatchCase& step, std::size_t count) {
   std::vector<std::int32_t> entries(count);
   device().copy_to_host(entries.data(), step.metadata().blocks, count * 4);
@@ -154,7 +155,7 @@ TEST_CASE("a wrong list harms nobody, and the status names its request") {
   const std::vector<Answer> right = step.answers();
   const std::size_t lists = kRequests.size() * 2;
   const std::vector<std::int32_t> entries = fetch(step, lists * 10);
-  // What is put where an entry of request 2 was none: its blocks are 0 to 20.
+  // Wrong values for an unused entry of request 2, whose blocks are 0 to 20.
   for (const std::int32_t wrong : {-2, 21, 1 << 30, -(1 << 30)}) {
     std::vector<std::int32_t> spoilt = entries;
     const auto free = std::find(spoilt.begin() + 40, spoilt.begin() + 60, -1);
@@ -166,7 +167,7 @@ TEST_CASE("a wrong list harms nobody, and the status names its request") {
     CHECK(plan.status(step.workspace()).rule == BatchRule::kBlocks);
     CHECK(plan.status(step.workspace()).request == 2);
   }
-  // A block that is named twice counts once.
+  // A block that is listed twice counts once.
   std::vector<std::int32_t> twice = entries;
   const auto list = twice.begin() + 40;
   const auto free = std::find(list, list + 10, -1);
@@ -181,7 +182,7 @@ TEST_CASE("a wrong list harms nobody, and the status names its request") {
 }
 
 TEST_CASE("lists of requests that lost their keys take no room from those of others") {
-  // Two requests say more keys than all of the step may have, and are wrong otherwise as well.
+  // Two requests state more keys than the whole step may have, and have other errors too.
   const std::vector<Request> requests = {{1, 1500, 0, 1}, {1, 1500, 0, 2}, {2, 300, 0, 3}};
   BatchProblem problem = problem_for(requests);
   problem.block_keys = 16;

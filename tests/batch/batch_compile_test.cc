@@ -1,4 +1,5 @@
-// NVRTC and ptxas on the kernels of batches: none that ships spills or uses local memory.
+// Compiles the kernels of batches with NVRTC and ptxas. No shipped kernel may spill or use local
+// memory.
 
 #include <doctest/doctest.h>
 
@@ -21,12 +22,12 @@
 namespace annulus::batch {
 namespace {
 
-// A band of scaled scores, as engines have it.
+// A band of scaled scores, the most common case in engines.
 BatchFeatures plain(const attention::Dims& dims) {
   return {.attention = {.dims = dims, .mask = "m.causal(q, k)"}, .pages = kernels::Pages::k16};
 }
 
-// What takes the most registers.
+// The features that take the most registers.
 BatchFeatures all(const attention::Dims& dims) {
   return {.attention = {.dims = dims,
                         .dtype = Dtype::kFloat16,
@@ -44,7 +45,7 @@ BatchFeatures all(const attention::Dims& dims) {
           .row_limits = true};
 }
 
-// That a multiprocessor holds.
+// The number of threads that a multiprocessor holds.
 int threads_of(const KernelConfig& config) {
   const attention::CtaShape cta = attention::cta_shape(config);
   return cta.threads * cta.resident;
@@ -59,7 +60,7 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   struct Case {
     std::string text;
     jit::KernelSpec spec;
-    int threads;  // that a multiprocessor holds
+    int threads;  // threads that a multiprocessor holds
     std::string outcome = {};
   };
   std::vector<Case> cases;
@@ -75,7 +76,7 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   }
   cases.push_back({"combine_parts", combine_spec(all({256, 256}), ampere), 128});
   cases.push_back({"prepare_batch", prepare_spec(plain({128, 128}), hopper), 512});
-  // Every fifth with keys on other ranks in between.
+  // Every fifth configuration also has keys that are interleaved between ranks.
   int at = 0;
   for (const ShippedBatchConfig& shipped : shipped_batch_configs()) {
     if (at++ % 5 != 0) continue;
@@ -130,7 +131,8 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   recorded.finish();
 }
 
-// All of the space that is legal on an architecture, or --problems N of it, drawn by --seed.
+// Tests all configurations of the space that are legal on an architecture, or with --problems N a
+// sample of N, drawn by --seed.
 TEST_CASE("a configuration that is not said to spill does not, and has the memory it says") {
   struct Case {
     KernelConfig config;
@@ -167,7 +169,7 @@ TEST_CASE("a configuration that is not said to spill does not, and has the memor
     BatchFeatures features = all(one.dims);
     features.listed = kernel_of(one.config).takes_lists;
     const jit::ResourceUsage usage = recorded.of(rows_spec(one.config, features, one.arch));
-    // Some versions of ptxas count what the driver keeps of each CTA on sm_90.
+    // Some versions of ptxas include the memory of each CTA on sm_90 that the driver reserves.
     constexpr int kReserved = 1024;
     const auto most = kernel_of(one.config).static_bytes + (one.arch.number >= 90 ? kReserved : 0);
     if (!usage.known || usage.spill_store_bytes > 0 || usage.static_shared_bytes > most)
@@ -180,11 +182,12 @@ TEST_CASE("a configuration that is not said to spill does not, and has the memor
     CAPTURE(jit::to_string(one.arch));
     CHECK(one.outcome == "");
   }
-  // Other seeds draw other kernels.
+  // Other seeds draw other kernels, which are not recorded.
   if (test::options().seed == 1 && test::options().problems == 0) recorded.finish();
 }
 
-// What why_illegal refuses beside the end of the space and the memory of a device, no template has.
+// The templates reject the same configurations as why_illegal, apart from those outside the space
+// or too large for the device.
 TEST_CASE("templates refuse what is said to be illegal") {
   struct Case {
     BatchConfig config;

@@ -1,4 +1,5 @@
-// The configurations of the kernels of batches: texts, laws, and which one a batch gets.
+// The configurations of the kernels of batches: their texts, their rules, and the choice for a
+// batch.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -26,7 +27,7 @@ constexpr jit::Arch kAmpere = {80, '\0'}, kHopper = {90, 'a'};
 const attention::DeviceLimits kA100 = {kAmpere, 108, 163 * 1024};
 const attention::DeviceLimits kH100 = {kHopper, 132, 227 * 1024};
 
-// Requests of both classes.
+// A problem with requests of both classes.
 BatchProblem problem_of(const Dims& dims) {
   BatchProblem problem;
   problem.heads = 8;
@@ -90,7 +91,7 @@ TEST_CASE("each kernel has so many legal configurations") {
     Dims dims;
     int a100, a10, h100;  // on sm_80, sm_86 and sm_90a
   };
-  // docs/kernels.md has the same numbers.
+  // docs/kernels.md states the same numbers.
   constexpr Row kRows[] = {
       {"decode", {32, 32}, 42, 26, 46},      {"decode", {64, 64}, 26, 12, 34},
       {"decode", {96, 96}, 16, 4, 24},       {"decode", {128, 128}, 10, 2, 16},
@@ -204,7 +205,7 @@ TEST_CASE("what is chosen follows from head dims and device") {
     CHECK(configs_of(problem_of(row.dims), kA100) == row.a100);
     CHECK(configs_of(problem_of(row.dims), kH100) == row.h100);
   }
-  // No list of blocks goes to a kernel whose keys follow one another.
+  // Kernels for consecutive keys do not accept lists of blocks.
   BatchProblem listed = problem_of({64, 64});
   listed.block_keys = 16;
   listed.most_blocks = 20;
@@ -227,7 +228,7 @@ TEST_CASE("a class has the configuration that the caller names for it") {
   CHECK(plan.decisions.at(1).find("requested") == std::string::npos);
 }
 
-// The plan of problem_of(dims) where a kernel is withheld.
+// The plan of problem_of(dims) if a kernel is withheld.
 BatchPlanData plan_without(const char* kernel, const Dims& dims, attention::DeviceLimits limits,
                            const std::string& named = "") {
   const std::string arch = jit::to_string(limits.arch);

@@ -1,4 +1,4 @@
-// What the model predicts of batches, and the length of parts that follows from it.
+// The model's predictions for batches, and the length of parts that follows from them.
 
 #include "batch/batch_cost.h"
 
@@ -62,7 +62,7 @@ TEST_CASE("K and V of a step take what their bytes take") {
   const double bytes = 64.0 * 8192 * 8 * (128 + 128) * 2;
   CHECK(made.keys_micros ==
         doctest::Approx(bytes / device.memory_bytes / device.clock_hertz * 1e6));
-  // A device whose memory is faster takes less time, though not in proportion.
+  // A device with faster memory takes less time, but not in proportion.
   attention::PipeDevice faster = device;
   faster.memory_bytes *= 2;
   const StepPrediction other = predict(plan_of(64, 8192), alike(64, 8192), faster);
@@ -76,20 +76,20 @@ TEST_CASE("parts cost a launch and loads that wait, and serve few requests") {
   };
   CHECK(joined(1024).join_micros > joined(8192).join_micros);
   CHECK(joined(131072).join_micros == 0);
-  // Eight CTAs read all keys then, each for one head.
+  // Now eight CTAs read all keys, each CTA for one head.
   CHECK(joined(131072).predicted_micros > 4 * joined(8192).predicted_micros);
-  CHECK(joined(131072).busiest == doctest::Approx(1));  // of the eight that there are
+  CHECK(joined(131072).busiest == doctest::Approx(1));  // relative to the eight CTAs
 }
 
-// 32 threads join a row of 128 columns, so a CTA joins four rows at a time: the four heads of one
-// query. The rows of the three other queries follow.
+// 32 threads join a row of 128 columns, so a CTA joins four rows at once: the four heads of one
+// query. The rows of the three other queries come after them.
 TEST_CASE("joining takes as long as a CTA has rows one after another") {
   BatchPlanData plan = plan_of(8, 131072, 8192);
   REQUIRE(plan.classes.front().packing.tile_heads == 4);
   plan.classes.front().packing.tile_queries = 4;
   plan.classes.front().ctas = 64;  // one for each head of keys of each request
   attention::PipeDevice device = attention::pipe_device(kH200);
-  device.memory_bytes *= 1e6;  // bandwidth takes no time; dependent loads do
+  device.memory_bytes *= 1e6;  // bandwidth takes no time, but dependent loads do
   const auto joining = [&](std::int64_t queries) {
     return predict(plan, std::vector<StepRequest>(8, {queries, 131072}), device).join_micros;
   };
@@ -100,7 +100,7 @@ TEST_CASE("joining takes as long as a CTA has rows one after another") {
 TEST_CASE("requests of unlike lengths are dealt out as the device deals them") {
   const BatchPlanData plan = plan_of(64, 65536, 1024);
   REQUIRE(plan.classes.front().ctas == 264);
-  // 64 parts of full length for each of eight heads, and eight short ones: two parts for most CTAs.
+  // Each of eight heads has 64 parts of full length and a short part, so most CTAs have two parts.
   const StepPrediction made = predict(plan, {{1, 65536}, {1, 64}});
   CHECK(made.busiest == doctest::Approx(2 * 16 * 264 / (64.0 * 8 * 16 + 8)));
 }
@@ -109,7 +109,7 @@ TEST_CASE("rows of the states of parts are counted in 31 bits") {
   const std::int64_t keys = 1 << 20;
   CHECK(plan_of(4096, keys, 128).classes.front().lists.slots > 0);
   try {
-    plan_of(16384, keys, 128);  // 2^30 parts of tiles, of four rows each
+    plan_of(16384, keys, 128);  // 2^30 parts of tiles, with four rows each
     FAIL("a plan of 2^32 rows");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUnsupported);
@@ -135,7 +135,7 @@ TEST_CASE("the length of parts is what the model finds best within the bounds") 
       CHECK(chosen < 1.1 * predict(other, step).predicted_micros);
     }
   }
-  // Fewer requests than the bounds allow are not forgotten.
+  // Steps with fewer requests than the bounds must not be slow.
   const double alone = predict(plan_of(64, 8192), alike(1, 8192)).predicted_micros;
   CHECK(alone < 1.5 * predict(plan_of(1, 8192), alike(1, 8192)).predicted_micros);
 }

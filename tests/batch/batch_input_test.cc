@@ -1,5 +1,5 @@
-// What a batch does with input that is wrong: typed errors on the host, and on the device, where
-// nobody can throw, requests without rows or keys, a status, and right answers for all others.
+// Batches with wrong input. The host throws typed errors. The device cannot throw, so wrong
+// requests lose their rows or keys, a status is reported, and all other answers are right.
 
 #include <doctest/doctest.h>
 
@@ -35,7 +35,7 @@ void poke(const std::int32_t* array, std::int64_t index, std::int32_t value) {
   device().copy_to_device(const_cast<std::int32_t*>(array) + index, &value, sizeof(value));
 }
 
-// Runs the step again with something wrong in its metadata.
+// Runs the step again with an error in its metadata.
 void check_wrong(const std::string& what, BatchRule rule, std::int64_t request,
                  const std::vector<int>& harmed,
                  const std::function<void(BatchMetadata*, BatchOperands*)>& spoil,
@@ -60,7 +60,7 @@ void check_wrong(const std::string& what, BatchRule rule, std::int64_t request,
     CAPTURE(r);
     CHECK(answers[r] == right[r]);
   }
-  // A debugging run says so, if the rule shows before it.
+  // With check_status, the run throws an error if a rule is broken.
   BatchOptions options = in_parts();
   options.check_status = true;
   const BatchPlan checking = plan_batch(device(), problem_for(kRequests), options);
@@ -128,7 +128,7 @@ TEST_CASE("keys beyond the rows of K or V are not read, and their request is nam
   const BatchCase right(device(), plan, kRequests, placing);
   right.run();
   const auto rows = static_cast<std::int32_t>(right.operands().k_pages);
-  // Requests of few and of many queries: each class has kernels of its own.
+  // One request with few queries and one with many, because each class has separate kernels.
   for (const std::int64_t r : {1, 4}) {
     const auto keys = static_cast<std::int32_t>(kRequests[static_cast<std::size_t>(r)].keys);
     for (const std::int32_t begin :
@@ -181,7 +181,7 @@ TEST_CASE("the begin of a request without rows takes no rows from others") {
   problem.most.rows = 60;
   const BatchPlan plan = plan_batch(device(), problem, in_parts());
   const BatchCase step(device(), plan, requests, {});
-  // Request 1 begins at a row behind its end.
+  // Request 1 begins at a row after its end.
   poke(step.metadata().q_begin, 0, 50);
   poke(step.metadata().q_begin, 1, 50);
   step.run();
@@ -194,7 +194,8 @@ TEST_CASE("the begin of a request without rows takes no rows from others") {
 }
 
 TEST_CASE("keys of a page that is none are not seen") {
-  // All keys of the request but those of the page: the same as a request whose window hides them.
+  // The expected answer sees all keys of the request except those of the page, as with a window
+  // that hides them.
   const std::vector<Request> requests = {{1, 48, 0, 7}, {40, 48, 0, 7}};
   const BatchPlan plan = plan_batch(device(), problem_for(requests), in_parts());
   const BatchCase step(device(), plan, requests, {});
@@ -236,7 +237,7 @@ TEST_CASE("one captured graph serves every step within the bounds") {
   plan.run(stream.handle(), step.operands(), step.workspace());
   REQUIRE(table.stream_end_capture(stream.handle(), &graph) == 0);
   REQUIRE(table.graph_instantiate(&exec, graph, 0) == 0);
-  // Requests lose keys from step to step, and their last ones leave.
+  // Requests lose keys from step to step, and in each step the last request leaves.
   for (int replay = 0; replay < 4; ++replay) {
     std::vector<Request> requests(kRequests.begin(), kRequests.end() - replay);
     for (std::size_t r = 0; r < requests.size(); ++r) {
@@ -349,7 +350,7 @@ TEST_CASE("what the host can see is a typed error") {
   bad_prepare([](BatchMetadata* m) { m->k_pages.ids = nullptr; });
   bad_prepare([](BatchMetadata* m) { m->k_pages.width = 0; });
   bad_prepare([](BatchMetadata* m) { m->k_entries = -1; });
-  bad_prepare([](BatchMetadata* m) { m->k_entries = 4; });  // the table has no begins
+  bad_prepare([](BatchMetadata* m) { m->k_entries = 4; });  // the table has no `begin`
   bad_prepare([](BatchMetadata* m) { m->k_begin = m->k_length; });
   bad_prepare([](BatchMetadata* m) { m->blocks = m->k_length; });
   bad_prepare([](BatchMetadata* m) { m->row_end = m->k_length; });
@@ -363,7 +364,7 @@ TEST_CASE("what the host can see is a typed error") {
   bad_run([](BatchOperands* o) { o->o = nullptr; });
   bad_run([](BatchOperands* o) { o->lse = nullptr; });
   bad_run([](BatchOperands* o) { o->o_strides.head = 0; });
-  bad_run([](BatchOperands* o) { o->o_strides.row = o->o_strides.head; });  // rows overlap
+  bad_run([](BatchOperands* o) { o->o_strides.row = o->o_strides.head; });  // the rows overlap
   bad_run([](BatchOperands* o) { o->lse_strides = {.row = 1, .head = -1}; });
   bad_run([](BatchOperands* o) { o->lse_strides = {}; });
   bad_run([](BatchOperands* o) { o->k_strides.row += 4; });
@@ -371,11 +372,11 @@ TEST_CASE("what the host can see is a typed error") {
   bad_run([](BatchOperands* o) { o->k_strides.row = 0; });
   bad_run([](BatchOperands* o) { o->k_pages = -1; });
   if (plan.info().config.find("wgmma") != std::string::npos) {
-    // Keys of requests with many queries are copied by tensor maps.
+    // Tensor maps copy the keys of requests with many queries.
     bad_run([](BatchOperands* o) { o->k_strides.head = -o->k_strides.head; });
     bad_run([](BatchOperands* o) { o->v_strides.page = std::int64_t{1} << 39; });
     bad_run([](BatchOperands* o) { o->q_strides.head = 0; });
-    // Below 2^39, as from group to group it is not.
+    // The stride is below 2^39, but the stride from group to group is not.
     BatchOperands apart = step.operands();
     apart.q_strides.head = std::int64_t{1} << 38;
     CHECK_THROWS_WITH_AS(plan.run(nullptr, apart, step.workspace()),

@@ -1,5 +1,5 @@
-// Keys that are interleaved between ranks: the answers of all ranks over their keys, merged, are
-// the answer over all keys, whatever lengths, blocks and patterns.
+// Keys that are interleaved between ranks. The merged answers of all ranks must be the answer over
+// all keys, for any lengths, blocks and patterns.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -59,7 +59,7 @@ TEST_CASE("a rank holds the keys of its blocks") {
   CHECK(code_of({1 << 24, 2, 0}, 1) == ErrorCode::kUnsupported);
 }
 
-// What the kernels of a problem are compiled for; several problems share them.
+// The properties for which a problem's kernels are compiled. Several problems share them.
 BatchProblem draw_problem(base::Random& random) {
   static constexpr std::array<const char*, 10> kPatterns = {
       "causal",
@@ -87,7 +87,7 @@ BatchProblem draw_problem(base::Random& random) {
   problem.dtype = random.below(3) == 0 ? Dtype::kFloat16 : Dtype::kBfloat16;
   problem.pattern = Pattern::parse(any_of(kPatterns));
   problem.score = test::random_score(random, problem.score, problem.heads);
-  problem.score.sink_logit.clear();  // one for each rank would be too many
+  problem.score.sink_logit.clear();  // the sink logit would count once for each rank
   problem.want_lse = true;
   problem.lse_base = random.below(2) == 0 ? LseBase::kNatural : LseBase::kTwo;
   problem.row_limits = random.below(4) == 0;

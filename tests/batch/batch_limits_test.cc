@@ -1,4 +1,4 @@
-// Batches whose rows of Q have limits of their own: ends, and trees of drafts.
+// Batches whose rows of Q have separate limits: ends, and trees of drafts.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -20,7 +20,8 @@ using test::device;
 using test::in_parts;
 using test::Request;
 
-// Trees over few and over many keys, a chain of drafts, a chunk, and requests with no key or one.
+// Trees over few and over many keys, a chain of drafts, a chunk, and requests with no keys or one
+// key.
 const std::vector<Request> kRequests = {{7, 300, 0, 1}, {12, 12, 9, 2},  {1, 200, 0, 3},
                                         {5, 66, 0, 4},  {40, 90, 0, 5},  {1, 0, 0, 6},
                                         {1, 1, 0, 7},   {10, 150, 40, 8}};
@@ -121,7 +122,7 @@ TEST_CASE("a wrong end is that row's alone, and the status names its request") {
 
 TEST_CASE("pages that a window has left behind may be none, wherever rows end") {
   const std::vector<Request> requests = {{1, 300, 0, 1}, {40, 300, 0, 2}};
-  constexpr std::int32_t kEnd = 40;  // in front of the windows of all rows
+  constexpr std::int32_t kEnd = 40;  // before the windows of all rows
   BatchProblem problem = problem_for(requests);
   problem.pattern = Pattern::parse("causal & (window(15, 0) | sink(4))");
   const BatchPlan plan = plan_batch(device(), problem, in_parts());
@@ -129,7 +130,7 @@ TEST_CASE("pages that a window has left behind may be none, wherever rows end") 
   set(step, std::vector<std::int32_t>(41, kEnd));
   BatchMetadata metadata = step.metadata();
   metadata.tree_bits = nullptr;
-  // No query sees a key of pages 1 to 14.
+  // No query sees keys of pages 1 to 14.
   const std::vector<std::int32_t> none(14, -1);
   for (std::int64_t r = 0; r < 2; ++r) {
     device().copy_to_device(

@@ -1,5 +1,5 @@
-// Mutants of the kernels of batches: each mistake is a fault of the checked mode, or a wrong answer
-// of some request.
+// Mutants of the kernels of batches. Each mistake must cause a fault of the checked mode, or a
+// wrong answer of some request.
 
 #include <doctest/doctest.h>
 
@@ -58,7 +58,7 @@ std::vector<Mutant> mutants() {
       {"threads copy the row behind theirs",
        {{"tile/row_copier.cuh", "row_ % kUnit * row_bytes", "(row_ + 1) % kUnit * row_bytes"}},
        kElsewhere},
-      // Keys that are not there.
+      // Keys that do not exist.
       {"keys beyond the end are not hidden",
        {{kScores, "if (full && there.all()) return;", "if (full || there.all()) return;"}},
        kWrong},
@@ -73,7 +73,7 @@ std::vector<Mutant> mutants() {
       {"positions of the first query for all",
        {{kRow, "query = row / params.tile_heads;", "query = row / params.tile_heads * 0;"}},
        kElsewhere},
-      // Waiting.
+      // Waits.
       {"keys are not waited for",
        {{kDecode, "ptx::wait_copies<kStages - 2>();", "ptx::wait_copies<kStages - 1>();"}},
        kEarly},
@@ -139,8 +139,8 @@ std::vector<Mutant> mutants() {
   };
 }
 
-// Mistakes that only batches with lists of blocks and limits of rows, whose heads see different
-// keys, can notice.
+// Mistakes that only batches with lists of blocks and limits of rows can show, because their heads
+// see different keys.
 std::vector<Mutant> mutants_of_columns() {
   return {
       {"nothing is changed", {}, {"nothing"}},
@@ -184,7 +184,7 @@ std::vector<Mutant> mutants_of_columns() {
   };
 }
 
-// On one multiprocessor, so that works follow one another in a CTA.
+// Runs on one multiprocessor, so that one CTA computes the works one after another.
 void try_all(const std::vector<Mutant>& mutants, const BatchProblem& problem,
              const std::vector<Request>& requests, std::int64_t part_keys) {
   BatchOptions options;
@@ -200,7 +200,7 @@ BatchProblem problem_for(const std::vector<Request>& requests) {
   return problem;
 }
 
-// Long requests have several parts, and these several steps.
+// Long requests have several parts, and each part has several steps.
 TEST_CASE("mistakes in the kernels of batches are noticed") {
   const std::vector<Request> requests = {{1, 600, 0, 1}, {2, 60, 0, 2},   {1, 17, 0, 3},
                                          {3, 400, 5, 4}, {37, 130, 0, 5}, {1, 1, 0, 6}};

@@ -1,5 +1,5 @@
-// Random batches against the oracle: requests of any lengths, in pages of any size at any places,
-// under drawn orders of warps and moments of landing.
+// Random batches, compared with the oracle. Requests have any lengths, in pages of any size at any
+// places. The order of warps and the times at which copies complete are random too.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -25,8 +25,8 @@ using test::BatchCase;
 using test::Placing;
 using test::Request;
 
-// What kernels are compiled for. Each is tried with several batches, because compiling takes longer
-// than trying.
+// The properties for which kernels are compiled. Each structure is used by several batches, because
+// compiling takes longer than running.
 class Structure {
  public:
   explicit Structure(std::uint64_t seed) : random_(seed) {
@@ -72,7 +72,7 @@ class Structure {
     if (random_.below(4) == 0) problem_.block_keys = 16;
     problem_.row_limits = random_.below(4) == 0;
   }
-  // With pages of another size whose kernel is the same.
+  // A problem with pages of another size that has the same kernel.
   BatchProblem problem(base::Random& random) const {
     static constexpr std::int64_t kSizes[4][3] = {
         {0, 0, 0}, {1, 7, 19}, {16, 48, 80}, {64, 64, 128}};
@@ -156,13 +156,13 @@ TEST_CASE("random batches give the oracle's answers") {
         problem.row_limits ? ", rows with limits" : "",
         placing.nan ? ", NaN in between, pages lost" : "");
     test::check_answers(plan.problem(), requests, step.answers(), name);
-    // No entry of a page that nobody owns was taken for one.
+    // No entry outside the requests' pages was used.
     if (plan.status(step.workspace()).rule != BatchRule::kNone)
       FAIL_CHECK(name << ": a wrong rule");
   }
 }
 
-// Memory whose first and last numbers belong to nobody.
+// Memory whose first and last numbers belong to no request.
 class Fenced {
  public:
   Fenced(const Device& device, std::int64_t bytes)
@@ -201,7 +201,7 @@ TEST_CASE("hostile numbers in the device memory of a step reach nothing outside"
     problem.carry_in = problem.carry_out = false;
     const std::vector<Request> requests = draw.requests();
     Placing placing = draw.placing();
-    placing.nan = true;  // numbers may name rows that belong to nobody
+    placing.nan = true;  // numbers may refer to rows that belong to no request
     problem.most = test::bounds_of(requests);
     problem.most.rows += 2 * placing.gap;
     const BatchPlan plan = plan_batch(device, problem, draw.options());
@@ -216,7 +216,7 @@ TEST_CASE("hostile numbers in the device memory of a step reach nothing outside"
       operands.lse = static_cast<float*>(lse.data());
       operands.lse_strides = {problem.heads, 1};
     }
-    // What the device reads, and how many numbers each array has.
+    // The arrays that the device reads, with their lengths.
     const BatchMetadata& metadata = step.metadata();
     const std::int64_t most = problem.most.requests;
     const auto entries = [&](const PageTable& table, std::int64_t with_begin) {

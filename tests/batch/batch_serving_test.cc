@@ -1,5 +1,5 @@
-// Many steps by one plan and one captured graph: the answers are right, and no step compiles,
-// allocates, waits or reads device memory on the host.
+// Many steps with one plan and one captured graph. The answers must be right, and no step may
+// compile, allocate, wait or read device memory on the host.
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ using namespace annulus;
 using test::CountedCalls;
 
 TEST_CASE("one plan and one captured graph serve requests that come, grow and go") {
-  // The calls of a simulated device's driver are counted. A GPU is opened as by anybody.
+  // On a simulated device the driver's calls are counted. A GPU is opened in the usual way.
   const bool counted = test::on_simulator();
   const Device device =
       counted
@@ -39,11 +39,11 @@ TEST_CASE("one plan and one captured graph serve requests that come, grow and go
   }
   CHECK(serving.joined() >= steps / 40);
   CHECK(serving.moved() >= steps / 40);
-  CHECK(serving.longest() > 128);  // and so has several parts
+  CHECK(serving.longest() > 128);  // so it has several parts
   CHECK(device.metrics().compiles == compiles);
   if (!counted) return;
-  // Capturing the graph, replaying it, and launches by prepare() and run(): nothing else. That a
-  // context is current costs no driver more than a look at the thread.
+  // Only captures, replays and launches by prepare() and run() are made. cuCtxGetCurrent only reads
+  // a variable of the thread.
   const std::string called = CountedCalls::called();
   CAPTURE(called);
   CHECK(CountedCalls::calls("cuGraphLaunch") == steps - steps / 4);

@@ -1,4 +1,5 @@
-// Every configuration that is legal, shipped or not, against the oracle: a tuner may take any.
+// Every legal configuration, shipped or not, compared with the oracle, because a tuner may choose
+// any.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -25,8 +26,8 @@ using test::device;
 using test::Placing;
 using test::Request;
 
-// One of the legal configurations of each class, in an order drawn anew for each head dim, as often
-// as it takes to have all of them.
+// One legal configuration of each class. The order is random for each head dim, and there are as
+// many pairs as are needed to use all configurations.
 struct Pair {
   attention::Dims dims;
   KernelConfig few, many;
@@ -59,8 +60,8 @@ std::vector<Pair> all_pairs(base::Random* random) {
   return pairs;
 }
 
-// Pages of every kind, patterns that end within tiles, lists of blocks and rows with limits, by
-// turns.
+// A problem with one of several kinds of pages, patterns that end within tiles, lists of blocks,
+// and rows with limits, in turn.
 BatchProblem problem_of(const Pair& pair, const std::vector<Request>& requests, std::size_t turn) {
   static constexpr std::int64_t kPages[] = {16, 7, 0, 64};
   static constexpr const char* kPatterns[] = {"causal", "causal & (window(70, 0) | sink(9))",
@@ -68,7 +69,7 @@ BatchProblem problem_of(const Pair& pair, const std::vector<Request>& requests, 
   BatchProblem problem = test::problem_for(requests, 8);
   problem.dim_qk = pair.dims.qk;
   problem.dim_v = pair.dims.v;
-  problem.most.rows += 1;  // of nobody, in between
+  problem.most.rows += 1;  // a row between requests that belongs to no request
   problem.dtype = turn % 2 == 0 ? Dtype::kBfloat16 : Dtype::kFloat16;
   problem.page_rows = kPages[turn % 4];
   problem.pattern = Pattern::parse(kPatterns[turn % 3]);
@@ -80,7 +81,7 @@ BatchProblem problem_of(const Pair& pair, const std::vector<Request>& requests, 
   return problem;
 }
 
-// All with a --problems that is large enough, else so many, drawn by --seed.
+// Tests all pairs if --problems is large enough, or else a sample of that size, drawn by --seed.
 TEST_CASE("every legal configuration gives the oracle's answers") {
   base::Random random(test::seed_of(51));
   std::vector<Pair> pairs = all_pairs(&random);

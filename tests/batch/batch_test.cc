@@ -1,4 +1,4 @@
-// Batches of requests on a device, against the oracle.
+// Batches of requests on a device, compared with the oracle.
 
 #include <doctest/doctest.h>
 
@@ -126,7 +126,7 @@ TEST_CASE("requests may share all their keys") {
   const BatchPlan plan = plan_batch(device(), problem);
   const BatchCase step(device(), plan, requests, {.slabs = true});
   BatchOperands operands = step.operands();
-  // All have the last one's slab.
+  // All requests use the last request's slab.
   const auto last = [](const void* data, const BatchStrides& strides) {
     return static_cast<const std::uint16_t*>(data) + 2 * strides.page;
   };
@@ -147,7 +147,7 @@ TEST_CASE("head dims, dtypes and scores") {
       {1, 200, 0, 1}, {3, 50, 10, 2}, {1, 1, 0, 3}, {40, 150, 0, 4}};
   BatchOptions options;
   options.part_keys = 128;
-  // Both dtypes with each head dim is what the campaign draws.
+  // The campaign tests both dtypes with each head dim. Here they alternate.
   Dtype dtype = Dtype::kFloat16;
   for (const HeadDims& dims : supported_dims()) {
     BatchProblem problem = problem_of(4, 2, dims.qk, causal());

@@ -1,5 +1,5 @@
-// Mutants of the kernel that computes chunks of prompts on sm_90a: each mistake is a fault of the
-// checked mode, or a wrong answer of some request.
+// Mutants of the kernel that computes chunks of prompts on sm_90a. Each mistake must cause a fault
+// of the checked mode, or a wrong answer of some request.
 
 #include <doctest/doctest.h>
 
@@ -30,7 +30,7 @@ std::vector<Mutant> mutants() {
                                        "uninitialised read"};
   return {
       {"nothing is changed", {}, {"nothing"}},
-      // What is read, and what is zero.
+      // Reads, and zeros in place of missing keys.
       {"keys that are not there are read",
        {{kProducer, "load(maps.row, key, is_there ? origin.row + row : -1, page_of_unit(page));",
          "load(maps.row, key, origin.row + row, page_of_unit(page));"}},
@@ -51,7 +51,7 @@ std::vector<Mutant> mutants() {
          "next = find(tables, work.row.runs, tiles.key(i, 0));"}},
        kElsewhere},
       {"no step is masked", {{kProducer, "!(step.whole && full);", "0u;"}}, kWrong},
-      // Waiting and giving back.
+      // Waits and releases.
       {"keys are not waited for",
        {{kConsumer, "ptx::wait(barrier(place_, 0), place_.parity);\n      turns_.take();",
          "turns_.take();"}},
@@ -70,7 +70,7 @@ std::vector<Mutant> mutants() {
        {{kProducer, "memory_ + Layout::kWorks)[parity];", "memory_ + Layout::kWorks)[0];"},
         {kConsumer, "memory_ + Layout::kWorks)[parity]);", "memory_ + Layout::kWorks)[0]);"}},
        kLate},
-      // What leaves.
+      // Outputs.
       {"the lower rows leave as the upper ones",
        {{kConsumer, "const float first = lower ? others[i] : own;",
          "const float first = others[i];"}},
@@ -78,12 +78,12 @@ std::vector<Mutant> mutants() {
   };
 }
 
-// On one multiprocessor, so that works follow one another, with more steps than stages.
+// Runs on one multiprocessor, so that works follow one another, and with more steps than stages.
 TEST_CASE("mistakes in the kernel of chunks for sm_90a are noticed") {
   const std::vector<Request> requests = {{37, 550, 0, 1}, {45, 250, 5, 2}};
   BatchProblem problem = test::problem_for(requests, 6);
   problem.pattern = Pattern::parse("causal & window(450, 0)");
-  problem.most.rows += 2;  // rows of nobody
+  problem.most.rows += 2;  // rows that belong to no request
   BatchOptions options;
   options.max_multiprocessors = 1;
   test::try_steps(mutants(), "sim:sm_90a", problem, options, requests);

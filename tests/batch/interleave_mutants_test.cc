@@ -1,5 +1,5 @@
-// Mutants of what kernels of batches do about keys that are interleaved between ranks: with each
-// mistake some rank has a fault of the checked mode, or what all have found, merged, is wrong.
+// Mutants of the kernels of batches with keys that are interleaved between ranks. With each mistake
+// some rank must have a fault of the checked mode, or the merged answers must be wrong.
 
 #include <doctest/doctest.h>
 

@@ -12,7 +12,8 @@ InterleavedStep::InterleavedStep(const Device& device, const BatchProblem& probl
     BatchProblem of_rank = problem;
     of_rank.interleave.rank = rank;
     plans_.push_back(plan_batch(device_, of_rank, options));
-    // Other places of pages for each; the order of LSE, which follows from the seed, is the same.
+    // Each rank has other places of pages. The order of LSE depends on the parity of the seed, and
+    // stays the same.
     Placing other = placing;
     other.seed += 2 * static_cast<std::uint64_t>(rank);
     steps_.push_back(std::make_unique<BatchCase>(device_, plans_.back(), requests, other));
@@ -36,7 +37,7 @@ std::string InterleavedStep::first_wrong() {
                                                 .most_rows = problem_.most.rows});
     std::vector<MergeInput> inputs;
     for (const auto& step : steps_) inputs.push_back({step->operands().o, step->operands().lse});
-    // Over the answer of rank 0, from where a step takes answers apart.
+    // The merged answer overwrites the answer of rank 0, from where the step reads its answers.
     MergeOperands operands;
     operands.inputs = inputs;
     operands.input_o_strides = operands.o_strides = first.o_strides;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_BATCH_INTERLEAVED_STEP_H_
 #define ANNULUS_TESTS_BATCH_INTERLEAVED_STEP_H_
 
-// A step of a batch on all ranks between which its keys are interleaved, one after the other on one
-// device, each with a plan and a cache of its own.
+// A step of a batch on all ranks between which its keys are interleaved. The ranks run one after
+// another on one device. Each has a separate plan and a separate cache.
 
 #include <memory>
 #include <string>
@@ -14,14 +14,14 @@ namespace annulus::test {
 
 class InterleavedStep {
  public:
-  // `problem` is that of every rank but for the rank's number, and asks for LSE.
+  // `problem` is the problem of every rank, except for the rank's number. It requests LSE.
   InterleavedStep(const Device& device, const BatchProblem& problem, const BatchOptions& options,
                   const std::vector<Request>& requests, const Placing& placing);
 
-  // What a rank has found over its own keys.
+  // The answers of a rank over its own keys.
   std::vector<Answer> of_rank(int rank) const;
-  // Merges what all have found, in the order of the ranks, and holds it against the oracle: what is
-  // wrong first, or nothing. Called once.
+  // Merges the answers of all ranks in the order of the ranks, and compares the result with the
+  // oracle. Returns the first error, or "". May be called once.
   std::string first_wrong();
   // The first rule that a request of some rank breaks.
   BatchRule broken_rule() const;

@@ -20,7 +20,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-// The distance of numbers of a 16-bit dtype around a value.
+// The spacing of the numbers of a 16-bit dtype around a value.
 double spacing(Dtype dtype, double value) {
   const bool half = dtype == Dtype::kFloat16;
   const int exponent = value == 0 ? -1000 : std::ilogb(value);
@@ -55,7 +55,7 @@ MergeCase::MergeCase(const Device& device, const MergeProblem& problem, const Me
       }
       row.o.push_back(std::move(o));
     }
-    // Rows without a key: drawn inputs, all but one, all.
+    // Rows without keys, in random inputs, in all inputs but one, or in all inputs.
     const auto only = random.below(static_cast<std::uint32_t>(problem_.inputs));
     for (std::size_t input = 0; input < row.lse.size(); ++input) {
       const bool empty = i % 9 == 2   ? random.below(2) == 0
@@ -141,8 +141,8 @@ std::vector<std::uint16_t> MergeCase::o(std::int64_t row, std::int64_t head) con
   return bits;
 }
 
-// A row of one input that counts is that input's. Others are the exact value rounded once, but for
-// what fp32 loses before: 2^-20 of what was added up.
+// If only one input of a row counts, the result must be that input. Otherwise it must be the exact
+// value rounded once, apart from fp32 errors before: 2^-20 of the sum of magnitudes.
 std::string MergeCase::compare(const MergeRow& row, const std::uint16_t* o, float lse) const {
   const double unit = problem_.lse_base == LseBase::kNatural ? std::numbers::log2e : 1.0;
   double largest = -kInfinity, sum = 0;
@@ -185,7 +185,7 @@ std::string MergeCase::compare(const MergeRow& row, const std::uint16_t* o, floa
 
 std::string MergeCase::first_wrong() const {
   if (!layout_.in_place) {
-    // Rows are taken out of all memory, and what is left has to be as it was.
+    // The rows are removed from a copy of all memory. The rest must be unchanged.
     std::vector<std::uint16_t> o(o_elements_);
     std::vector<float> lse(lse_elements_);
     device_.copy_to_host(o.data(), operands_.o, o.size() * 2);

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_TESTS_BATCH_MERGE_CASE_H_
 #define ANNULUS_TESTS_BATCH_MERGE_CASE_H_
 
-// Inputs of a merge on a device, and what has to be in memory then, computed here in float64. What
-// a run has no business to read is never written, and what it has none to write holds a pattern.
+// The inputs of a merge on a device, and the expected contents of memory, computed here in float64.
+// Memory that a run must not read is never written, and memory that it must not write contains a
+// pattern.
 
 #include <cstdint>
 #include <string>
@@ -14,35 +15,35 @@ namespace annulus::test {
 
 struct MergeLayout {
   bool heads_first = false;  // O is [H, rows, Dv], LSE [H, rows]
-  bool in_place = false;     // the answer goes over the first input
+  bool in_place = false;     // the answer overwrites the first input
   bool want_lse = true;
-  // What the O of rows without a key hold; else it is never written.
+  // If true, O of rows without keys is NaN. If false, it is never written.
   bool nan_where_empty = false;
   std::uint64_t seed = 0;
 };
 
-// The rows of one head of the inputs, and of an answer.
+// The rows of one head in the inputs.
 struct MergeRow {
-  std::vector<std::vector<std::uint16_t>> o;  // of each input: [Dv]
-  std::vector<float> lse;                     // of each input
+  std::vector<std::vector<std::uint16_t>> o;  // [Dv] for each input
+  std::vector<float> lse;                     // one number for each input
 };
 
 class MergeCase {
  public:
-  // Draws the inputs: of a third of the rows of heads some inputs are empty, or all.
+  // Makes random inputs. For a third of the (row, head) pairs some inputs are empty, or all.
   MergeCase(const Device& device, const MergeProblem& problem, const MergeLayout& layout);
 
-  // Row `row` of head `head`, to be changed before upload().
+  // Row `row` of head `head`. It may be changed before upload().
   MergeRow& at(std::int64_t row, std::int64_t head) {
     return rows_[static_cast<std::size_t>(row * problem_.heads + head)];
   }
-  // Copies the inputs of the first `rows` rows to the device, and forgets what was written.
+  // Copies the inputs of the first `rows` rows to the device, and clears what was written.
   void upload(std::int64_t rows);
-  // Those of the case; no number of rows.
+  // The operands of the case, without a number of rows.
   MergeOperands operands() const;
-  // Waits, and compares all memory. What is wrong first, or nothing.
+  // Waits, and compares all memory. Returns the first error, or "".
   std::string first_wrong() const;
-  // The merged LSE and O of a row of a head, as the device has left them.
+  // The merged LSE and O of a row of a head, as they are on the device.
   float lse(std::int64_t row, std::int64_t head) const;
   std::vector<std::uint16_t> o(std::int64_t row, std::int64_t head) const;
 

@@ -1,5 +1,5 @@
-// Mutants of the kernel that merges: each mistake is a fault of the checked mode, or memory that is
-// not as it should be.
+// Mutants of the kernel that merges. Each mistake must cause a fault of the checked mode, or wrong
+// contents of memory.
 
 #include <doctest/doctest.h>
 
@@ -88,7 +88,7 @@ std::vector<Mutant> mutants_of_states() {
   };
 }
 
-// In place, or not; the last row of the bound is not there.
+// Merges in place or not. The step has one row less than the bound.
 bool is_right(const Device& device, bool in_place) {
   const MergeProblem problem = {.heads = 2, .dim_v = 72, .inputs = 2, .most_rows = 6};
   MergeCase made(device, problem, {.in_place = in_place, .seed = 3});

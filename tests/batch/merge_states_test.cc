@@ -1,4 +1,4 @@
-// Merging states, and attention sinks that count once, against float64.
+// Merging states, and attention sinks that count once, compared with float64.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -83,7 +83,7 @@ TEST_CASE("merged states are those of the host, and may go over the first") {
       for (int input = 0; input < 3; ++input) counted += partial.state(input).l[row] != 0;
       alone += counted == 1;
       if (counted == 0) {
-        // On the host it is any of them.
+        // If no input counts, m and acc are compared with those of an empty state.
         expected.m[row] = -kInfinity;
         std::fill_n(expected.acc.begin() + static_cast<std::int64_t>(row) * 72, 72, 0.0f);
       }
@@ -109,9 +109,9 @@ TEST_CASE("a NaN of a state stays in its row, and a row without keys has its sin
   const float nan = std::numeric_limits<float>::quiet_NaN(), none = 0;
   const StatePointers first = partial.operands().inputs[0].state;
   const StatePointers second = partial.operands().inputs[1].state;
-  device().copy_to_device(first.acc + 4 * 64 + 5, &nan, 4);  // of the row of head 1, row 1
+  device().copy_to_device(first.acc + 4 * 64 + 5, &nan, 4);  // the row of head 1, row 1
   device().copy_to_device(first.l + 4, &nan, 4);
-  device().copy_to_device(first.l + 2, &none, 4);  // of head 2, row 0: no key
+  device().copy_to_device(first.l + 2, &none, 4);  // head 2, row 0: no keys
   device().copy_to_device(second.l + 2, &none, 4);
   plan_merge(device(), problem).run(nullptr, partial.operands());
   const std::vector<float> lse = partial.merged_lse();

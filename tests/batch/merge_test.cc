@@ -1,4 +1,4 @@
-// Merging the answers over several sets of keys, against float64 and against states on the host.
+// Merging answers over several sets of keys, compared with float64 and with states on the host.
 
 #include "annulus/merge.h"
 #include "annulus/problem.h"
@@ -102,7 +102,7 @@ TEST_CASE("inputs are merged as states are on the host") {
   }
 }
 
-// Rows 0 to 6 of head 0 get LSE and O that are no ordinary numbers; all others are as they were.
+// Rows 0 to 6 of head 0 get special values of LSE and O. All other rows are unchanged.
 TEST_CASE("rows that are not ordinary stay in their rows") {
   const MergeProblem problem = problem_of(3);
   MergeCase made(device(), problem, {});
@@ -113,11 +113,11 @@ TEST_CASE("rows that are not ordinary stay in their rows") {
       std::fill(at.o[input].begin(), at.o[input].end(), base::float_to_bf16(o[input]));
     }
   };
-  give(0, {kInfinity, 3, kInfinity}, {1, 50, 2});  // both of the largest count as one
+  give(0, {kInfinity, 3, kInfinity}, {1, 50, 2});  // both inputs with the largest LSE count equally
   give(1, {kNan, 3, 2}, {1, 50, 2});
   give(2, {kNan, -kInfinity, -kInfinity}, {-0.0f, 50, 2});
   give(3, {1, kInfinity, -kInfinity}, {9, kNan, 2});
-  give(4, {-kInfinity, -0.0f, -kInfinity}, {7, -0.0f, 2});  // bits of one
+  give(4, {-kInfinity, -0.0f, -kInfinity}, {7, -0.0f, 2});  // the bits of one input
   give(5, {3e38f, 1, -3e38f}, {4, 50, 2});
   give(6, {0, 0, -kInfinity}, {kNan, 1, 2});
   made.upload(problem.most_rows);
@@ -131,7 +131,7 @@ TEST_CASE("rows that are not ordinary stay in their rows") {
   CHECK((made.lse(5, 0) == 3e38f && o(5) == 4));
   CHECK((std::abs(made.lse(6, 0) - std::numbers::ln2_v<float>) < 1e-6f && std::isnan(o(6))));
   for (std::int64_t row = 0; row < problem.most_rows; ++row) {
-    // Others, which first_wrong() checks in the first test, have no NaN.
+    // The other rows have no NaN. first_wrong() checks them in the first test.
     for (const std::uint16_t bits : made.o(row, 1)) CHECK((bits & 0x7fff) <= 0x7f80);
   }
 }
@@ -158,7 +158,7 @@ TEST_CASE("one captured graph merges every number of rows") {
     plan.run(stream.handle(), operands);
     REQUIRE(table.stream_end_capture(stream.handle(), &graph) == 0);
     REQUIRE(table.graph_instantiate(&exec, graph, 0) == 0);
-    // A negative number is none, and one beyond the bound is all.
+    // A negative number of rows means none, and a number beyond the bound means all.
     REQUIRE(table.graph_launch(exec, stream.handle()) == 0);
     stream.synchronize();
     const std::int32_t told = rows == problem.most_rows ? 1 << 30 : rows;
@@ -209,7 +209,7 @@ TEST_CASE("what the host can see is a typed error") {
       [](MergeOperands* o, auto*) { o->o = static_cast<std::byte*>(o->o) + 8; },
       [](MergeOperands* o, auto*) { o->o_strides.row = 0; },
       [](MergeOperands* o, auto*) { o->o_strides.head += 4; },
-      // Rows or heads that overlap.
+      // The rows or heads overlap.
       [](MergeOperands* o, auto*) { o->o_strides.row = o->o_strides.head; },
       [](MergeOperands* o, auto*) { o->o_strides.head = 8; },
       [](MergeOperands* o, auto*) { o->lse_strides = {.row = 1, .head = -1}; },
@@ -223,7 +223,7 @@ TEST_CASE("what the host can see is a typed error") {
       [](MergeOperands*, auto* inputs) { inputs->push_back((*inputs)[0]); },
       [](MergeOperands*, auto* inputs) { (*inputs)[1].o = nullptr; },
       [](MergeOperands*, auto* inputs) { (*inputs)[1].lse = nullptr; },
-      // What is written over something else.
+      // Operands that are written over other operands.
       [](MergeOperands* o, auto* inputs) { (*inputs)[1].o = o->o; },
       [](MergeOperands* o, auto* inputs) { (*inputs)[1].lse = o->lse; },
       [](MergeOperands* o, auto* inputs) { (*inputs)[0].o = o->o; },  // with other strides

@@ -66,7 +66,7 @@ PartialAnswers::PartialAnswers(const Device& device, const MergeProblem& problem
   }
   if (problem.sink_logits) {
     for (std::int64_t head = 0; head < problem.heads; ++head) sinks_.push_back(3 * random.normal());
-    // Some heads have none.
+    // Some heads have no sink.
     if (seed % 2 == 0) sinks_[seed / 2 % sinks_.size()] = -kEndless;
     operands_.sink_logits = static_cast<float*>(put(sinks_.data(), sinks_.size() * 4));
   }
@@ -109,8 +109,9 @@ std::vector<std::uint16_t> PartialAnswers::merged_o() const {
   return o;
 }
 
-// The exact value rounded once, but for what fp32 loses before: 2^-18 of what was added up, since a
-// reciprocal and powers of two are good to 2^-22 or so.
+// Checks that each value is the exact value rounded once, apart from fp32 errors before. These are
+// 2^-18 of the sum of magnitudes, because a reciprocal and powers of two have errors of about
+// 2^-22.
 std::string PartialAnswers::first_wrong() const {
   const std::vector<float> lse = merged_lse();
   const std::vector<std::uint16_t> o = merged_o();
@@ -119,7 +120,7 @@ std::string PartialAnswers::first_wrong() const {
   const double of_base = problem_.lse_base == LseBase::kNatural ? std::numbers::ln2 : 1;
   const double rounding = problem_.dtype == Dtype::kFloat16 ? 0x1p-11 : 0x1p-8;
   for (std::int64_t row = 0; row < problem_.most_rows * problem_.heads; ++row) {
-    // Weights to base 2, those of O and LSE from the LSE that was given.
+    // Weights in base 2. The weights for O and LSE come from the given LSE.
     double largest = -kEndless, sum = 0;
     std::vector<double> exponents;
     for (std::size_t input = 0; input < states_.size(); ++input) {

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_BATCH_PARTIAL_ANSWERS_H_
 #define ANNULUS_TESTS_BATCH_PARTIAL_ANSWERS_H_
 
-// Answers over disjoint sets of keys on a device, as states or as the O and LSE of states, with
-// sink logits where the problem has them, and what they come to in float64.
+// Answers over disjoint sets of keys on a device, as states or as O and LSE of states, with sink
+// logits if the problem has them. The expected merged answer is computed in float64.
 
 #include <string>
 #include <vector>
@@ -14,17 +14,17 @@ namespace annulus::test {
 
 class PartialAnswers {
  public:
-  // Draws them. Of a third of the rows of heads some inputs have seen no key, or all; what those
-  // hold is NaN.
+  // Makes random answers. For a third of the (row, head) pairs some inputs have seen no keys, or
+  // all inputs. Such inputs contain NaN.
   PartialAnswers(const Device& device, const MergeProblem& problem, std::uint64_t seed);
 
-  // All contiguous. The answer's memory holds NaN.
+  // Operands without gaps. The memory of the answer contains NaN.
   MergeOperands operands() const;
-  // State number `input`, [rows x H].
+  // The state of input `input`, [rows x H].
   const HostState& state(int input) const { return states_[static_cast<std::size_t>(input)]; }
   const std::vector<float>& sinks() const { return sinks_; }
 
-  // What is wrong with the merged O and LSE first, or nothing. Waits.
+  // Waits. Returns the first error in the merged O and LSE, or "".
   std::string first_wrong() const;
   std::vector<float> merged_lse() const;
   std::vector<std::uint16_t> merged_o() const;

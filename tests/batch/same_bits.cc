@@ -20,7 +20,7 @@ using program::RequestAnswer;
 
 constexpr std::int64_t kMostTogether = 16, kMostKeys = 400;
 
-// Few queries and, in one of eight, so many that the kernel of chunks computes them.
+// Requests with few queries. One in eight has so many that the kernel of chunks computes it.
 std::vector<Request> draw_requests(std::int64_t count, base::Random& random, std::uint64_t seed) {
   std::vector<Request> requests;
   for (std::int64_t i = 0; i < count; ++i) {

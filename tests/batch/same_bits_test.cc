@@ -1,4 +1,4 @@
-// The answer of a request is the same bits alone and in any batch, in pages of any size.
+// The answer of a request must have the same bits alone and in any batch, with pages of any size.
 
 #include <doctest/doctest.h>
 

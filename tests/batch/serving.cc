@@ -13,7 +13,7 @@ namespace annulus::test {
 namespace {
 
 constexpr std::int64_t kRequests = 6, kQueries = 3, kKeys = 300, kPageRows = 16;
-constexpr std::int64_t kPages = 60;  // fewer than all requests at their longest have
+constexpr std::int64_t kPages = 60;  // fewer than all requests would need at their greatest lengths
 constexpr std::int64_t kHeads = 4, kKvHeads = 2, kDim = 64;
 constexpr std::int64_t kWidth = (kKeys + kPageRows - 1) / kPageRows + 1;
 constexpr std::int64_t kRowElements = kKvHeads * kDim;
@@ -42,7 +42,7 @@ BatchOptions serving_options() {
   return options;
 }
 
-// The driver's calls of what is inside are counted.
+// Counts the driver's calls during its lifetime.
 class Counting {
  public:
   Counting() { CountedCalls::counting = true; }
@@ -125,7 +125,7 @@ void Serving::free_page(std::int32_t page) {
   free_.push_back(page);
 }
 
-// Gives a request that many keys more.
+// Gives a request `keys` more keys.
 void Serving::grow(Live* live, std::int64_t keys) {
   for (; keys > 0; --keys) {
     const std::int64_t key = live->request.keys++;
@@ -195,8 +195,8 @@ void Serving::change() {
   }
 }
 
-// What the step's work reads: rows of Q, lengths, pages. Entries behind a request's last page are
-// no pages.
+// Writes the data that the step's work reads: rows of Q, lengths and pages. Entries after a
+// request's last page are invalid.
 void Serving::write_step() {
   std::vector<std::int32_t> q_begin = {0}, k_length, table(kRequests * kWidth, -1);
   for (std::size_t r = 0; r < live_.size(); ++r) {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TESTS_BATCH_SERVING_H_
 #define ANNULUS_TESTS_BATCH_SERVING_H_
 
-// An engine in small: requests come, grow by one to three keys a step and go, and pages move, while
-// one plan and one captured graph compute every step. Pages that nobody owns are NaN. A benchmark
-// uses it as well.
+// A small serving engine. Requests come, grow by one to three keys per step, and go, and pages
+// move. One plan and one captured graph compute every step. Pages that no request owns are NaN. A
+// benchmark uses it too.
 
 #include <cstdint>
 #include <string>
@@ -18,27 +18,27 @@ namespace annulus::test {
 
 class Serving {
  public:
-  // The device may be one whose driver's calls are counted (support/counted_calls.h): they are
-  // counted from the capture of the graph on, except those by which the engine writes what is new
-  // and looks at answers.
+  // The device may count its driver's calls (support/counted_calls.h). They are counted from the
+  // capture of the graph on, except the calls with which the engine writes new data and reads
+  // answers.
   Serving(const Device& device, std::uint64_t seed);
   ~Serving();
   Serving(const Serving&) = delete;
   Serving& operator=(const Serving&) = delete;
 
-  // What happens between two steps, and the step: by the graph, or by prepare() and run().
+  // Makes the changes between two steps, and then the step, by the graph or by prepare() and run().
   void step(bool by_graph = true);
-  // Waits for the step, and holds the answers of all requests against the oracle: what is wrong
-  // first, or nothing.
+  // Waits for the step, and compares the answers of all requests with the oracle. Returns the first
+  // error, or "".
   std::string first_wrong();
 
-  std::int64_t joined() const { return joined_; }  // requests that came
-  std::int64_t moved() const { return moved_; }    // pages that moved
+  std::int64_t joined() const { return joined_; }  // the number of requests that came
+  std::int64_t moved() const { return moved_; }    // the number of pages that moved
   std::int64_t longest() const { return longest_; }
 
  private:
   struct Live {
-    program::Request request;  // of this step
+    program::Request request;  // as of this step
     program::RequestTensors tensors;
     std::vector<std::int32_t> pages;
   };

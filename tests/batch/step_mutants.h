@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_BATCH_STEP_MUTANTS_H_
 #define ANNULUS_TESTS_BATCH_STEP_MUTANTS_H_
 
-// Mutants of the kernels of batches: a step with each of them has a fault of the checked mode, or a
-// wrong answer of some request.
+// Mutants of the kernels of batches. A step with a mutant must have a fault of the checked mode, or
+// a wrong answer of some request.
 
 #include <set>
 #include <string>
@@ -13,16 +13,17 @@
 
 namespace annulus::test {
 
-// What a mistake may come out as: an answer is wrong; memory of nobody, or of others, is read as
-// well; something is read before it is there.
+// The possible outcomes of a mistake. kWrong: an answer is wrong. kElsewhere: also, memory of no
+// request or of other requests is accessed. kEarly: also, data are read before they arrive.
 inline const std::set<std::string> kWrong = {"wrong answer"};
 inline const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read",
                                                  "out of bounds", "global memory race"};
 inline const std::set<std::string> kEarly = {"wrong answer", "shared memory race",
                                              "uninitialised read", "access to bytes in flight"};
 
-// Runs the step with each of them on a simulated device; without NVRTC or a simulator nothing. A
-// row of nobody lies in front of the first request and one behind the last.
+// Runs the step with each of the mutants on a simulated device. Does nothing without NVRTC or a
+// simulator. There is a row that belongs to no request before the first request, and one after the
+// last.
 void try_steps(const std::vector<Mutant>& mutants, const std::string& device,
                const BatchProblem& problem, const BatchOptions& options,
                const std::vector<Request>& requests);

@@ -1,13 +1,13 @@
-// Sequences of calls of the C interface. Every function of the interface occurs, which the number
+// Sequences of calls of the C interface. They use every function of the interface, which the number
 // not_fuzzed of the test house_gates checks. Each byte of an input chooses a function, its handles
 // (live ones, released ones, ones of another kind, null, any number), sizes of structs, small
-// numbers, flags that cancel, and when the caller's allocator begins to refuse. Whatever the order,
-// each call returns a code that the header knows, with a text if it failed. A handle that does not
-// exist, or no longer, is refused.
+// numbers, cancellation flags, or the call from which the caller's allocator fails. In any order,
+// each call must return a code of the header, with a text if it failed. A handle that does not
+// exist, or no longer exists, must be refused.
 
 #include "fuzz/c_calls/program.h"
 
-// Compiles the kernels that the plans, the rings and the selections of inputs need.
+// Compiles the kernels for the plans, rings and selections of inputs.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const auto check = [](annulus_status status) {
     if (status != ANNULUS_OK) annulus::fuzz::wrong("{}", annulus_last_error());
@@ -43,7 +43,8 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
       check(annulus_ring_create(devices, 2, &problem, &sharded, &ring));
       annulus_ring_destroy(ring);
     }
-    const annulus_segment pieces[] = {{0, 20}, {20, 44}};  // uneven, not at multiples of tiles
+    // Uneven pieces that are not multiples of tiles.
+    const annulus_segment pieces[] = {{0, 20}, {20, 44}};
     const annulus_shard shards[] = {{&pieces[0], 1, &pieces[0], 1}, {&pieces[1], 1, &pieces[1], 1}};
     sharded.shards = shards;
     annulus_ring* uneven = nullptr;

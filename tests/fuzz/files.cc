@@ -1,9 +1,10 @@
-// Files that come from outside. An input is a letter that names the format, a byte of flags, sizes
-// that the caller asks for, and the rest: the file's bytes as they are, or choices of which a valid
-// file is made and then damaged. Digests are repaired behind that, unless a flag says no: a parser
-// that only a right digest lets in is reached by every damaged file.
+// Files from outside. An input is a letter that names the format, a byte of flags, sizes that the
+// caller requests, and the rest. The rest is the file's bytes, or choices from which a valid file
+// is made and then damaged. Afterwards digests are repaired, unless a flag prevents it. So damaged
+// files also reach parsers that require a right digest.
 //
-// What is read must be valid, and what is written of it must read as the same.
+// Results of reading must be valid. If they are written again, the written file must give the same
+// results.
 
 #include <algorithm>
 #include <cerrno>
@@ -43,7 +44,7 @@ std::string_view text_of(const File& file) {
   return {reinterpret_cast<const char*>(file.data()), file.size()};
 }
 
-// One file in memory, under any name.
+// One file in memory. Every name refers to it.
 class OneFile final : public base::FileSystem {
  public:
   explicit OneFile(File file = {}) : file_(std::move(file)) {}
@@ -82,10 +83,10 @@ class OneFile final : public base::FileSystem {
   std::size_t at_ = 0;
 };
 
-// A file that no path on this machine names.
+// A name that is not a path on this machine.
 const std::string kName = "fuzzed";
 
-// Overwrites, inserts and removes bytes at drawn places.
+// Overwrites, inserts and removes bytes at random places.
 void damage(Bytes& bytes, File* file) {
   for (std::int64_t i = bytes.below(5); i > 0; --i) {
     if (file->empty()) return;
@@ -129,7 +130,7 @@ BlockLayout layout_from(Bytes& bytes) {
   return bytes.below(2) == 0 ? layout : share_heads(layout);
 }
 
-// The same blocks and flags for each query head.
+// Checks that each query head has the same blocks and flags in both.
 void require_same(const BlockLayout& a, const BlockLayout& b, const char* what) {
   BlockLayout left = part_heads(a), right = part_heads(b);
   for (BlockLayout* layout : {&left, &right}) {
@@ -152,7 +153,7 @@ void write_and_read(const BlockLayout& layout, LayoutFormat format) {
   require_same(layout::read_exchange_file(file, kName, format, sizes), layout, to_string(format));
 }
 
-// Layouts in the formats of others and in the library's own.
+// Layouts in foreign formats and in the library's own.
 void check_exchange(Bytes& bytes, LayoutFormat format) {
   const std::uint8_t flags = bytes.byte();
   LayoutSizes sizes = {0, 0, 0, 0, 0};
@@ -210,7 +211,7 @@ void check_safetensors(Bytes& bytes) {
     damage(bytes, &file);
   } else {
     file = bytes_of(bytes.rest());
-    if ((flags & 2) != 0) {  // the length of a header that ends with its last brace
+    if ((flags & 2) != 0) {  // the length of a header that ends with the file's last brace
       const std::uint64_t length = text_of(file).rfind('}') + 1;
       const auto* first = reinterpret_cast<const std::byte*>(&length);
       file.insert(file.begin(), first, first + sizeof length);
@@ -223,7 +224,7 @@ void check_safetensors(Bytes& bytes) {
   }
   tensors.clear();
   for (const auto& [name, tensor] : read.tensors) tensors.push_back({name, tensor});
-  // Names that are no UTF-8 cannot come from JSON, so all that was read can be written.
+  // Names that are not UTF-8 cannot come from JSON, so everything that was read can be written.
   const base::Safetensors again =
       base::parse_safetensors(base::format_safetensors(tensors, read.metadata), kName);
   bool same = again.metadata == read.metadata && again.tensors.size() == read.tensors.size();
@@ -268,7 +269,7 @@ tuned::Entry entry_from(Bytes& bytes) {
   return entry;
 }
 
-// One of the kernels of batches.
+// A tuned entry for one of the kernels of batches.
 tuned::Entry batch_entry_from(Bytes& bytes) {
   tuned::Entry entry = entry_from(bytes);
   const bool few = bytes.below(2) == 0;
@@ -283,7 +284,7 @@ tuned::Entry batch_entry_from(Bytes& bytes) {
   return entry;
 }
 
-// The digest of what stands behind the first line, which begins with `magic`.
+// Sets the digest over the text after the first line, which begins with `magic`.
 File with_digest(const File& file, bool has_line, std::string_view magic) {
   const std::string_view text = text_of(file);
   const std::size_t line = has_line ? text.find('\n') : std::string_view::npos;
@@ -310,7 +311,7 @@ void check_tuned(Bytes& bytes, tuned::Entry (*made)(Bytes&)) {
     wrong("another tuned entry came back");
   }
   if (tuned::better(*entry, *entry)) wrong("a tuned entry is better than itself");
-  // What it says of its problem is for anybody to write.
+  // Anyone may write the description of the problem in an entry, so it may be wrong.
   refusal_of([&] { tuned::problem_of(*entry); });
   refusal_of([&] { tuned::selected_of(*entry); });
   refusal_of([&] { tuned::batch_of(*entry); });
@@ -344,7 +345,7 @@ void check_pack(Bytes& bytes) {
   }
 }
 
-// The line with the digest of what stands behind its own one, and behind `magic`.
+// Sets the digest in a line over the text after the digest itself and after `magic`.
 std::string with_line_digest(std::string_view line, std::string_view magic) {
   constexpr std::size_t kDigits = 32;
   if (!line.starts_with(magic)) magic = {};
@@ -352,7 +353,7 @@ std::string with_line_digest(std::string_view line, std::string_view magic) {
   return fmt::format("{}{} {}\n", magic, base::digest(line).hex(), line);
 }
 
-// Answers the same to everything.
+// A workbench that gives the same answer to everything.
 class SteadyBench final : public autotune::Workbench {
  public:
   explicit SteadyBench(bool exact) : exact_(exact) {}
@@ -435,7 +436,7 @@ void check_journal(Bytes& bytes) {
   }
 }
 
-// A log of what was planned, to which people may add.
+// A log of planned shapes, to which users may add lines.
 void check_shape_log(Bytes& bytes) {
   const std::uint8_t flags = bytes.byte();
   File file;
@@ -513,7 +514,7 @@ void check_kernel(Bytes& bytes) {
   }
 }
 
-// A cubin, of which only the sections are read.
+// A cubin. Only its sections are read.
 void check_cubin(Bytes& bytes) {
   const File file = bytes_of(bytes.rest());
   jit::resource_usage(file, "kernel", text_of(file));

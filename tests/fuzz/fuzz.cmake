@@ -1,6 +1,6 @@
-# Fuzz targets. Each is linked with libFuzzer as fuzz_NAME (-DANNULUS_FUZZ=ON, clang), which makes
-# inputs without an end, or with replay.cc as replay_NAME, which runs the inputs of NAME.corpus: the
-# regression of what campaigns have found.
+# Fuzz targets. Each is built as fuzz_NAME with libFuzzer (-DANNULUS_FUZZ=ON, clang), which makes
+# inputs endlessly, or as replay_NAME with replay.cc, which runs the inputs of NAME.corpus. The
+# latter is the regression test of what campaigns have found.
 #
 #   annulus_fuzz(NAME LIBRARIES target...)     the target is NAME.cc, with all files of the folder
 #                                              NAME if there is one; NAME_mutator.cc, if there is
@@ -17,7 +17,7 @@ if(NOT ANNULUS_FUZZ)
   target_compile_options(annulus_fuzz_replay PRIVATE ${ANNULUS_TEST_OPTIONS})
   annulus_warnings(annulus_fuzz_replay)
 
-  # replay.cc itself, and the campaigns that unpack a corpus for libFuzzer.
+  # Tests of replay.cc itself, and of the campaigns that unpack a corpus for libFuzzer.
   add_executable(replay_test fuzz/replay_test.cc)
   target_include_directories(replay_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(replay_test PRIVATE annulus_fuzz_replay)

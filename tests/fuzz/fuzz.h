@@ -1,12 +1,13 @@
 #ifndef ANNULUS_TESTS_FUZZ_FUZZ_H_
 #define ANNULUS_TESTS_FUZZ_FUZZ_H_
 
-// What the fuzz targets share. A target is one function, LLVMFuzzerTestOneInput, which libFuzzer
-// calls with inputs that it makes (-DANNULUS_FUZZ=ON), and replay.cc with the inputs of a corpus.
+// Functions that the fuzz targets share. A target is one function, LLVMFuzzerTestOneInput.
+// libFuzzer calls it with inputs that it makes (-DANNULUS_FUZZ=ON), and replay.cc calls it with the
+// inputs of a corpus.
 //
-// Whatever the bytes are, an execution ends in one of two ways: with a result that is right, or
-// with annulus::Error of a code other than kInternal. Everything else ends the process, which is
-// how libFuzzer learns of it: another exception, a wrong result, an unaligned read.
+// For any bytes, an execution must end with a right result, or with annulus::Error of a code other
+// than kInternal. Everything else (another exception, a wrong result, an unaligned read) ends the
+// process, so that libFuzzer notices it.
 
 #include <fmt/core.h>
 
@@ -22,12 +23,12 @@
 #include "annulus/types.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-// Called once before the first input, where a target has it.
+// Called once before the first input, if a target defines it.
 extern "C" __attribute__((weak)) int LLVMFuzzerInitialize(int* argc, char*** argv);
 
 namespace annulus::fuzz {
 
-// Ends the process with a line that says which rule was broken, and by what.
+// Ends the process with a line that names the broken rule and the values.
 template <typename... Arguments>
 [[noreturn]] void wrong(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
@@ -35,8 +36,8 @@ template <typename... Arguments>
   std::abort();
 }
 
-// Runs an action that may refuse what it is given: the code of its Error, or nothing. A defect of
-// the library and an Error without a word are wrong.
+// Runs an action that may refuse its input. Returns the code of its Error, or nothing. A defect of
+// the library, or an Error without a text, is reported as wrong.
 template <typename Action>
 std::optional<ErrorCode> refusal_of(Action&& action) {
   try {
@@ -49,7 +50,7 @@ std::optional<ErrorCode> refusal_of(Action&& action) {
   return std::nullopt;
 }
 
-// Numbers drawn from the front of an input; zeros when it is used up.
+// Numbers taken from the front of an input. They are 0 when the input is used up.
 class Bytes {
  public:
   Bytes(const std::uint8_t* data, std::size_t size)
@@ -73,7 +74,8 @@ class Bytes {
     for (int i = 0; i < 8; ++i) value = value << 8 | byte();
     return value;
   }
-  // Mostly a small number, sometimes one at an edge of what is allowed or of a type, sometimes any.
+  // Returns mostly a small number, sometimes a number at a limit or at the edge of a type, and
+  // sometimes any number.
   std::int64_t number() {
     static constexpr std::int64_t kEdges[] = {INT64_MIN,
                                               INT64_MIN + 1,

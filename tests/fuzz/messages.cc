@@ -1,11 +1,12 @@
-// What comes from sockets and files before ranks know each other, and after. The first byte says
-// what the others are: the file of a meeting, a hello, the contents of frames, an address, a
-// stream of frames that comes in pieces, whose sizes are drawn from its end, or what ranks say of
-// the next generation, in any order and not always the truth.
+// Data from sockets and files before and after ranks know each other. The first byte gives the kind
+// of the other bytes: the file of a meeting, a hello, the contents of frames, an address, a stream
+// of frames in pieces, whose sizes are drawn from its end, or messages of ranks about the next
+// generation, in any order and not always true.
 //
-// What is read must be written as what was read, a stream must give the same frames in pieces as
-// whole, and a reader must not keep more than it was allowed to. Whatever a rank hears, the members
-// that it knows only get fewer until it follows a decision, and it is one of them.
+// Data that are read must be written as the same bytes. A stream in pieces must give the same
+// frames as the whole stream, and a reader must not keep more than its limit. Whatever a rank
+// receives, its set of members may only shrink until it follows a decision, and must contain the
+// rank itself.
 
 #include <algorithm>
 #include <cstdint>
@@ -135,7 +136,7 @@ void check_stream(Content bytes) {
   }
 }
 
-// The ranks whose bits are set.
+// The ranks whose bits are set in `bits`.
 std::vector<int> list_of(std::uint32_t bits, int ranks) {
   std::vector<int> list;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -144,8 +145,8 @@ std::vector<int> list_of(std::uint32_t bits, int ranks) {
   return list;
 }
 
-// A rank that hears lists from others; the first bytes say how many ranks there are, which it is
-// and whom it leaves out, and each two that follow who says what.
+// A rank that receives lists from others. The first bytes are the number of ranks, the rank, and
+// the ranks that it leaves out. Each two further bytes are a sender and its list.
 void check_survivors(Content bytes) {
   if (bytes.size() < 3) return;
   const auto number = [&](std::size_t at) { return std::to_integer<std::uint32_t>(bytes[at]); };

@@ -1,9 +1,9 @@
-// Patterns. An input is text up to the first zero byte, which is parsed as it is, or, where its
-// first byte is above 127, bytes that a grammar turns into text, so that most of such inputs are
-// patterns. The bytes behind the text are lengths, positions and block sizes.
+// Patterns. An input is text up to the first zero byte, which is parsed as it is. If its first byte
+// is above 127, a grammar turns the bytes into text instead, so that most of such inputs are
+// patterns. The bytes after the text are lengths, positions and block sizes.
 //
-// A pattern that parses must print as text that parses to the same pattern, and its rows, its
-// blocks and its pairs must be those of the definition, Pattern::visible.
+// A pattern that parses must print as text that parses to the same pattern. Its rows, blocks and
+// pairs must agree with the definition, Pattern::visible.
 
 #include <algorithm>
 #include <string>
@@ -26,7 +26,7 @@ using pattern::Classifier;
 using pattern::Extent;
 using pattern::Interval;
 
-// The problem that a pattern is asked about.
+// The lengths and positions with which a pattern is tested.
 struct Question {
   Extent extent;
   PatternContext context;
@@ -35,7 +35,7 @@ struct Question {
   std::int64_t grain = 0;
 };
 
-// Lengths are so small that every pair can be asked, positions as far out as they may be.
+// The lengths are so small that every pair can be tested, and the positions reach the limits.
 Question question_of(Bytes& bytes) {
   Question question;
   const std::int64_t seq_q = bytes.between(0, 24);
@@ -61,7 +61,7 @@ bool has(const pattern::IntervalSet& set, std::int64_t key) {
   });
 }
 
-// All pairs of an extent by the definition, row by row.
+// All pairs of an extent by the definition, computed row by row.
 class Pairs {
  public:
   Pairs(const Pattern& pattern, const Question& question)
@@ -79,7 +79,8 @@ class Pairs {
     return seen_[static_cast<std::size_t>(i * columns_ + j)] != 0;
   }
   std::int64_t count() const { return std::count(seen_.begin(), seen_.end(), 1); }
-  // 0 none, 1 some, 2 all of rows [top, bottom) and columns [left, right).
+  // Returns 0, 1 or 2 if no, some or all pairs of rows [top, bottom) and columns [left, right) are
+  // visible.
   int class_of(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) const {
     bool any = false, all = true;
     for (std::int64_t i = top; i < bottom; ++i) {
@@ -151,7 +152,7 @@ void check(std::string_view text, Bytes& bytes) {
     wrong("text: {} prints as {}", text, printed);
   }
   Question question = question_of(bytes);
-  // A tree of many leaves takes its time for each pair.
+  // A tree with many leaves takes long for each pair.
   if (pattern.node().leaves > 64) {
     question.extent = Extent::whole(question.extent.seq_q % 7, question.extent.seq_k % 9);
   }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_FUZZ_PATTERN_GRAMMAR_H_
 #define ANNULUS_TESTS_FUZZ_PATTERN_GRAMMAR_H_
 
-// Texts of patterns made of the bytes of an input: most of them parse, and every leaf but blocks()
-// occurs.
+// Makes texts of patterns from the bytes of an input. Most of them parse, and all leaves except
+// blocks() occur.
 
 #include <string>
 
@@ -11,7 +11,7 @@
 
 namespace annulus::fuzz {
 
-// The grammar of docs/patterns.md, with a choice for each byte.
+// The grammar of docs/patterns.md. Each byte makes a choice.
 class PatternGrammar {
  public:
   explicit PatternGrammar(Bytes* bytes) : bytes_(*bytes) {}
@@ -49,7 +49,7 @@ class PatternGrammar {
     for (std::int64_t i = bytes_.below(4); i > 0; --i) text += ", " + set(depth - 1);
     return text;
   }
-  // Usually in [low, high], else any.
+  // Usually a number in [low, high], sometimes any number.
   std::string number(std::int64_t low, std::int64_t high) {
     if (bytes_.below(16) == 0) return std::to_string(bytes_.number());
     return std::to_string(bytes_.between(low, high));

@@ -1,7 +1,7 @@
-// PTX. An input is the text of a module up to the first zero byte; the bytes behind it choose how
-// its first kernels are launched. The text is loaded, decoded and run on the simulator, in checked
-// mode or not, in small grids with few steps. Whatever the text is, it is refused with a reason,
-// runs, or ends in a Fault; the simulator itself reads and writes nothing that is not its own.
+// PTX. An input is the text of a module up to the first zero byte. The bytes after it determine the
+// launches of its first kernels. The text is loaded, decoded and run on the simulator, in checked
+// mode or not, in small grids with few steps. Any text must be refused with a reason, run, or end
+// in a Fault. The simulator itself must read and write only its own memory.
 
 #include <algorithm>
 #include <array>
@@ -23,9 +23,9 @@ namespace {
 
 using namespace simulator;
 
-// Of a CTA. An instruction may be a matrix product of 64 x 256 x 16.
+// The limit of steps of a CTA. A step may be a matrix product of 64 x 256 x 16.
 constexpr std::uint64_t kSteps = 400;
-constexpr std::uint32_t kShared = 232448;  // of a CTA of sm_90
+constexpr std::uint32_t kShared = 232448;  // shared memory of a CTA of sm_90
 constexpr std::size_t kBufferBytes = 16384;
 
 struct Machine {
@@ -35,7 +35,7 @@ struct Machine {
   ChainPointer chain = std::make_shared<Chain>();
 };
 
-// Buffers that a kernel gets the addresses of: one with small numbers, and one that nothing wrote.
+// Buffers whose addresses a kernel gets: one with small numbers, and one that was never written.
 struct Buffers {
   GlobalMemory& memory;
   std::uint64_t in, out;
@@ -80,7 +80,8 @@ TensorMap map_of(Bytes& bytes, std::uint64_t address) {
   return map;
 }
 
-// Parameters of 8 bytes are addresses, of 4 numbers, of 128 tensor maps, as in kernels.
+// As in real kernels, parameters of 8 bytes are addresses, of 4 bytes numbers, and of 128 bytes
+// tensor maps.
 std::vector<std::byte> parameters_of(const KernelInfo& info, Bytes& bytes, const Buffers& buffers) {
   std::vector<std::byte> block(info.parameter_bytes);
   for (std::size_t i = 0; i < info.parameter_offsets.size(); ++i) {
@@ -100,7 +101,7 @@ std::vector<std::byte> parameters_of(const KernelInfo& info, Bytes& bytes, const
   return block;
 }
 
-// The names of the kernels, in the order of the text. A word behind .entry may be none.
+// The names of the kernels, in the order of the text. A word after .entry may not be a kernel.
 std::vector<std::string> entries_of(std::string_view text) {
   std::vector<std::string> names;
   constexpr std::string_view kEntry = ".entry";
@@ -113,7 +114,7 @@ std::vector<std::string> entries_of(std::string_view text) {
   return names;
 }
 
-// Runs a kernel, unless no device has room for it.
+// Runs a kernel, unless the device has no room for it.
 void launch(Machine& machine, const Program& program, Bytes bytes) {
   const KernelInfo& info = program.info;
   LaunchRequest request;

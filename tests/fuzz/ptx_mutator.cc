@@ -1,5 +1,5 @@
-// Changes PTX by lines and words: half of the inputs that libFuzzer makes of a module are changed
-// so, since a byte that is changed anywhere in a text mostly makes no PTX of it.
+// Changes PTX by lines and words. Half of the inputs that libFuzzer makes are changed in this way,
+// because changing a random byte rarely gives valid PTX.
 
 #include <algorithm>
 #include <cstddef>
@@ -126,7 +126,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The place and the length of a word of the text, which may be empty.
+// The place and the length of a word of the text. The word may be empty.
 std::pair<std::size_t, std::size_t> word_at(const std::string& text, std::size_t at) {
   while (at < text.size() && !in_word(text[at])) ++at;
   std::size_t begin = at, end = at;
@@ -159,7 +159,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
       std::swap(line, other);
       break;
     case 3:
-    case 4: {  // a part of an instruction's name becomes another, goes or comes
+    case 4: {  // replaces, removes or adds a part of an instruction's name
       std::size_t point = line.find('.', below(line.size() + 1));
       if (point == std::string::npos) point = line.find('.');
       if (point == std::string::npos) break;
@@ -169,7 +169,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
       line.replace(point, below(4) == 0 ? 0 : last - point, part);
       break;
     }
-    default: {  // a word becomes another of the text, or a number
+    default: {  // replaces a word by another word of the text, or by a number
       const auto [begin, length] = word_at(line, below(line.size() + 1));
       const auto [from, count] = word_at(text, below(text.size()));
       static constexpr const char* kNumbers[] = {"0",

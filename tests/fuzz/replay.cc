@@ -47,7 +47,7 @@ struct Input {
 
 std::string_view name_of_current;
 
-// Calls only functions that a handler of signals may call.
+// Calls only functions that are safe in a signal handler.
 void print_name(int signal) {
   (void)!write(STDERR_FILENO, name_of_current.data(), name_of_current.size());
   std::signal(signal, SIG_DFL);
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
   if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
   for (const Input& input : inputs) {
     name_of_current = input.name;
-    // Memory that ends with the input, so that a sanitizer sees a read beyond the input.
+    // The memory ends with the input, so that a sanitizer detects a read beyond it.
     const std::vector<std::uint8_t> bytes(input.bytes.begin(), input.bytes.end());
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }

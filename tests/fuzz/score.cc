@@ -1,9 +1,10 @@
-// Scores and score expressions. An input is text up to the first zero byte, or, where its first
-// byte is above 127, choices of which a grammar makes an expression. The bytes behind it are the
-// points at which the expression is evaluated.
+// Scores and score expressions. An input is text up to the first zero byte. If its first byte is
+// above 127, the bytes are choices from which a grammar makes an expression. The bytes after it are
+// the points at which the expression is evaluated.
 //
-// What parses must print as text that parses to the same, and the text that a kernel is compiled
-// of, with its numbers put in place of their slots, must have the values of the expression.
+// Text that parses must print as text that parses to the same expression. The text from which a
+// kernel is compiled, with its numbers in place of their slots, must have the values of the
+// expression.
 
 #include <algorithm>
 #include <bit>
@@ -23,7 +24,7 @@ namespace {
 using attention::ScoreCode;
 using attention::ScorePoint;
 
-// Expressions whose types are right, by the grammar of docs/patterns.md.
+// Makes expressions with valid types, by the grammar of docs/patterns.md.
 class Grammar {
  public:
   explicit Grammar(Bytes* bytes) : bytes_(*bytes) {}
@@ -129,8 +130,8 @@ class Grammar {
   Bytes& bytes_;
 };
 
-// The text of a kernel as an expression of the language: slots become their numbers, tables their
-// values.
+// Turns the text for a kernel into an expression of the language. Slots become their numbers, and
+// tables become their values.
 class Filled {
  public:
   explicit Filled(const ScoreCode& code) : code_(code) {}
@@ -174,7 +175,7 @@ class Filled {
       return name == "m.real" ? "(" + real(slot(first)) + ")"
                               : "(" + std::to_string(slot(first)) + ")";
     }
-    // A look-up. The commas of its own level tell how many indices it has.
+    // This is a look-up. The commas of its own level separate its indices.
     std::vector<std::string> indices;
     for (int depth = 0; text.at(at_) != ')' || depth > 0;) {
       if (depth == 0 && text.substr(at_).starts_with(", ")) {

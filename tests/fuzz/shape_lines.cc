@@ -1,7 +1,7 @@
-// Lines of files of shapes, as `annulus tune` and `annulus warm` read them. An input is a line, or,
-// where its first byte is above 127, bytes that choose words of such lines and numbers beside them.
+// Lines of files of shapes, as `annulus tune` and `annulus warm` read them. An input is a line. If
+// its first byte is above 127, the bytes choose words of such lines and numbers for them.
 //
-// What is read must be written, as the shape log writes it, as a line that is read as the same.
+// The shape log must write a shape that was read as a line that reads as the same shape.
 
 #include <string>
 #include <variant>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMaxWork = 1'000'000;
 
-// Words that begin a line, go on with it, or are wrong in it.
+// Words that begin a line, continue it, or are wrong in it.
 constexpr const char* kBegins[] = {
     "--heads 8 --kv-heads 2 --seq 4096 --dim 64 --pattern \"causal & (window(511,0) | "
     "global(16))\"",
@@ -101,7 +101,7 @@ std::string drawn(Bytes& bytes) {
   return line;
 }
 
-// What a line asks for, as lines.
+// The shapes of a line, written as lines.
 std::vector<std::string> written(const std::string& line) {
   WarmWork work;
   program::parse_warm_shape(line, kMaxWork, &work);
@@ -137,7 +137,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(drawn(bytes));
     return 0;
   }
-  // read_shape_lines() gives lines without these.
+  // read_shape_lines() passes lines without these bytes.
   const std::string_view text = bytes.rest();
   const std::string line(text.substr(0, text.find_first_of(std::string_view("\0\n", 2))));
   if (line.find_first_not_of(" \t\r") != line.npos) check(line);

@@ -1,8 +1,8 @@
-// Descriptions of problems. Every field of a problem and of the options of its plan is drawn, most
-// of them small, some at an edge of what is allowed or of a type. A description is refused with a
-// reason or planned within its limits of work and of memory, twice alike. Now and then a
-// description of a batch is planned too, and a small problem that needs one of a few kernels is run
-// and compared with the oracle.
+// Descriptions of problems. Every field of a problem and of the options of its plan is drawn. Most
+// are small, and some are at a limit or at the edge of a type. A description must be refused with a
+// reason or planned within its limits of work and memory, with the same result twice. Sometimes a
+// description of a batch is planned too. Sometimes a small problem that needs one of a few kernels
+// is run and compared with the oracle.
 
 #include <algorithm>
 #include <cmath>
@@ -38,7 +38,7 @@ const Device& device(bool hopper) {
   return hopper ? kHopper : kAmpere;
 }
 
-// Draws a number that is mostly in a range, and at times any.
+// Draws a number that is mostly in the given range, and sometimes any number.
 std::int64_t field(Bytes& bytes, std::int64_t low, std::int64_t high) {
   return bytes.below(32) == 0 ? bytes.number() : bytes.between(low, high);
 }
@@ -160,7 +160,7 @@ BatchOptions batch_options_from(Bytes& bytes) {
   return options;
 }
 
-// Without a device, as nothing is compiled for it.
+// Plans without a device, because nothing is compiled.
 void plan_batch(Bytes& bytes) {
   const BatchProblem problem = batch_from(bytes);
   const BatchOptions options = batch_options_from(bytes);
@@ -178,7 +178,7 @@ void plan_batch(Bytes& bytes) {
     if (of.part_keys < 128 || of.part_keys % 128 != 0) wrong("parts of {}", of.part_keys);
     if (of.ctas < 1) wrong("{} CTAs", of.ctas);
   }
-  // The forms say what single queries of the heads of a column see.
+  // The row forms must agree with what single queries of the heads of a column see.
   const batch::ClassPlan& of = plan.classes.front();
   const std::int64_t group = problem.heads / problem.kv_heads;
   for (int i = 0; i < 4; ++i) {
@@ -214,7 +214,7 @@ void plan_batch(Bytes& bytes) {
   }
 }
 
-// Small enough for the simulator, and one of the kernels that are there.
+// Runs a problem that is small enough for the simulator and uses one of the compiled kernels.
 void run(const Device& on, Bytes& bytes) {
   Problem problem;
   problem.heads = bytes.between(1, 2);
@@ -281,7 +281,7 @@ void check(Bytes& bytes) {
 }  // namespace
 }  // namespace annulus::fuzz
 
-// Compiles what run() needs, which takes a second or comes from the cache.
+// Compiles the kernels for run(). This takes a second, or reads them from the cache.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   using namespace annulus::fuzz;
   for (const char* pattern : kRunPatterns) {
