@@ -1,4 +1,4 @@
-// The step that is read from machine code, and what the cycle model says of kernels as they ship.
+// The step that is read from machine code, and the cycle model's results for shipped kernels.
 
 #include "sass.h"
 
@@ -40,15 +40,15 @@ Sass one_of(SassKind kind, std::int64_t target = -1) {
 TEST_CASE("branches are followed as a full tile takes them") {
   std::vector<Sass> code = {
       one_of(SassKind::kFloat),       // 0, before the loop
-      one_of(SassKind::kBranch, 3),   // 1, the loop begins: over a barrier, not taken
+      one_of(SassKind::kBranch, 3),   // 1, the loop begins: a branch over a barrier, not taken
       one_of(SassKind::kBarrier),     // 2
       one_of(SassKind::kLogic),       // 3, an inner loop begins
       one_of(SassKind::kProduct),     // 4
-      one_of(SassKind::kBranch, 3),   // 5, taken until there are products enough
-      one_of(SassKind::kBranch, 8),   // 6, over a mask: taken
+      one_of(SassKind::kBranch, 3),   // 5, taken until there are enough products
+      one_of(SassKind::kBranch, 8),   // 6, a branch over a mask, taken
       one_of(SassKind::kLogic),       // 7
       one_of(SassKind::kProduct),     // 8
-      one_of(SassKind::kBranch, 11),  // 9, out of the loop: not taken
+      one_of(SassKind::kBranch, 11),  // 9, a branch out of the loop, not taken
       one_of(SassKind::kBranch, 1),   // 10, the loop ends
       one_of(SassKind::kFloat),       // 11
   };

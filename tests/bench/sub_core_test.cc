@@ -1,4 +1,4 @@
-// Short lists of instructions for which the cycle model has to give known times.
+// Short lists of instructions with known times in the cycle model.
 
 #include "sub_core.h"
 
@@ -154,14 +154,14 @@ TEST_CASE("products of a warpgroup take half a cycle for each column and run bes
     CHECK(model(alone, 1, assumptions).step_cycles ==
           doctest::Approx(8 * 64 + assumptions.product_latency + 1));
     CHECK(model(alone, 2, assumptions).use(Pipe::kTensor) == doctest::Approx(1).epsilon(0.01));
-    // What a warp computes under products, as long as its queue is not empty.
+    // A warp can compute this under its products, as long as its queue is not empty.
     const List beside = group + 1 * wait_of_products(1) + 50 * instruction(SassKind::kLogic);
     CHECK(model(beside, 1, assumptions).use(Pipe::kTensor) == doctest::Approx(1).epsilon(0.01));
   }
 }
 
 TEST_CASE("operands in shared memory slow products, and copies take their part of it") {
-  // 64 rows and 64 columns of 32 bytes in 32 cycles are all that shared memory moves.
+  // 64 rows and 64 columns of 32 bytes in 32 cycles are the maximum of shared memory.
   const List list = 8 * product(64, false, true) + 1 * wait_of_products(4);
   const CoreReport plain = model(list, 2);
   CHECK(plain.step_cycles == doctest::Approx(2 * 8 * 32).epsilon(0.01));
@@ -170,7 +170,7 @@ TEST_CASE("operands in shared memory slow products, and copies take their part o
       model_core({.step = list, .warps = 2, .copied_bytes = 128 * 128}, assumed());
   CHECK(copied.step_cycles == doctest::Approx(2 * 8 * 32 + 128).epsilon(0.03));
   CHECK(copied.use(Pipe::kShared) == doctest::Approx(1).epsilon(0.03));
-  // A in registers leaves half of it.
+  // With A in registers, half of it is used.
   CHECK(model(8 * product(64, true, true) + 1 * wait_of_products(4), 2).use(Pipe::kShared) ==
         doctest::Approx(0.5).epsilon(0.01));
 }
@@ -182,7 +182,7 @@ TEST_CASE("copies that come late are waited for") {
   const CoreReport there = model(list);
   const CoreReport late = model_core({.step = list, .stages = 2, .copy_latency = 1000}, assumed());
   CHECK(there.step_cycles < 50);
-  CHECK(late.step_cycles == doctest::Approx(500).epsilon(0.05));  // two buffers are under way
+  CHECK(late.step_cycles == doctest::Approx(500).epsilon(0.05));  // two buffers are being filled
 }
 
 TEST_CASE("warps that wait for one another for ever are an error") {

@@ -1,5 +1,5 @@
-// What tools/gpu_check starts on a lent GPU, with steps that do what a GPU may make them do: hang,
-// crash, print without end, leave processes behind, find no room on the disk.
+// The program that tools/gpu_check starts on a GPU, with steps that behave as a GPU may make them
+// behave: they hang, crash, print without end, leave processes behind, or find the disk full.
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ Clock::time_point in_seconds(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// The lines of a call that are whole, by the member that they have.
+// The complete lines of a call that have the given member.
 std::vector<Json> lines_with(const std::string& folder, const char* member) {
   std::vector<Json> found;
   std::ifstream file(folder + "/right.jsonl");
@@ -82,7 +82,7 @@ TEST_CASE("whatever a step does, the others have their results") {
   CHECK(outcome_of(folder, "last") == "pass");
   int objects = 0;
   for (const Json& line : lines_with(folder, "of")) objects += line["of"] != "prints without end";
-  CHECK(objects == 5);  // a, b, c, and those that two wrote before they hung
+  CHECK(objects == 5);  // a, b, c, and two objects that steps wrote before they hung
   CHECK(fs::file_size(folder + "/right.jsonl") < 4 << 20);
   std::ifstream failures(folder + "/failures.txt");
   const std::string text{std::istreambuf_iterator<char>(failures), {}};
@@ -103,7 +103,7 @@ TEST_CASE("a deadline ends what runs, and the same command goes on from there") 
     CHECK(tally.not_begun == 2);
     CHECK(outcome_of(folder, "long") == "out of time");
   }
-  // As if the process had been killed in the middle of a line.
+  // Simulates a process that was killed in the middle of a line.
   std::ofstream(folder + "/right.jsonl", std::ios::app) << R"({"step": "lat)";
   Results results(folder, "right");
   Group again = group;
@@ -112,7 +112,7 @@ TEST_CASE("a deadline ends what runs, and the same command goes on from there") 
   CHECK(tally.earlier == 1);
   CHECK(tally.passed == 2);
   CHECK(outcome_of(folder, "later") == "pass");
-  CHECK(fs::file_size(mark) == 2);  // not begun again
+  CHECK(fs::file_size(mark) == 2);  // it did not run again
   again.steps[0].always = true;
   CHECK(run_groups({again}, in_seconds(20), results).earlier == 2);
   CHECK(fs::file_size(mark) == 4);
@@ -193,7 +193,7 @@ TEST_CASE("whenever the process is killed, finished steps are readable and none 
     usleep(static_cast<useconds_t>(5'000 + 17'000 * round));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    // A step whose end is there has what it said there before.
+    // If a step's end is recorded, its earlier output must be there too.
     std::size_t said = 0;
     for (const Json& line : lines_with(folder, "of")) said += line["says"]["n"].is_number();
     CHECK(said >= lines_with(folder, "step").size());

@@ -125,7 +125,7 @@ class GpuReport(unittest.TestCase):
         with (folder / "right.jsonl").open("a") as file:
             file.write(json.dumps(step) + "\n" + json.dumps({"of": "x", "says": call}) + "\n")
         (folder / "failures.txt").write_text("/srv/annulus/tests/ring/ring_test.cc:34:\n(/opt/kit)\n")
-        for _ in range(2):  # the second time it finds what it has kept
+        for _ in range(2):  # the second run finds the results that the first run kept
             self.expect(1, [folder])
         (kept,) = self.kept.glob("*/*")
         self.assertEqual((kept / "failures.txt").read_text(), "tests/ring/ring_test.cc:34:\n(kit)\n")
@@ -144,7 +144,7 @@ class GpuReport(unittest.TestCase):
         self.expect(1, [folder], "fast.jsonl ends in the middle of line 12")
         kept = self.kept / H100 / "2026-12-01-0123456789ab"
         self.assertEqual((kept / "fast.jsonl").read_bytes(), whole[:-30])
-        (folder / "fast.jsonl").write_bytes(whole)  # the call went on
+        (folder / "fast.jsonl").write_bytes(whole)  # the call continued
         self.expect(0, [folder])
         self.assertEqual((kept / "fast.jsonl").read_bytes(), whole)
         self.change(folder / "fast.jsonl", "3.5", "3.45")
@@ -280,7 +280,7 @@ class GpuReport(unittest.TestCase):
                         "mov.b", "--json", made], check=True, stdout=subprocess.DEVNULL)
         report = json.loads(made.read_text())
         programs = {each["name"]: each for each in report["programs"]}
-        # A GPU has a result where the simulator says that it does not model the program.
+        # A GPU has a result for a program that the simulator does not model.
         programs["mov.b32 expression"].update(status="ok", words=["0000000000000001"])
         folder = self.folder()
         (folder / "golden_device.json.gz").write_bytes(packed(report))

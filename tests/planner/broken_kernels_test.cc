@@ -1,4 +1,4 @@
-// Kernels that NVRTC refuses: which other one a plan takes then, and what it says.
+// Kernels that NVRTC rejects: the kernel that a plan uses instead, and the message.
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,7 @@ const Problem& problem() {
   return of;
 }
 
-// The configuration that the heuristic takes.
+// The configuration that the heuristic chooses.
 std::string chosen(const Planner& planner) {
   return attention::to_string(attention::choose_config(problem(), planner.limits).config);
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_PLANNER_BROKEN_PLANNER_H_
 #define ANNULUS_TESTS_PLANNER_BROKEN_PLANNER_H_
 
-// Planners on a simulated device, for which some kernels do not compile.
+// Planners on a simulated device for which some kernels do not compile.
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@
 
 namespace annulus::test {
 
-// The templates, of which the mma family does not compile where `broken` holds of its Shape.
+// The templates, changed so that the mma family does not compile if `broken` is true for its Shape.
 inline std::shared_ptr<const jit::TemplateSet> templates_without(const std::string& broken) {
   std::map<std::string, std::string> files = jit::TemplateSet::embedded()->files();
   std::string& kernel = files.at("kernels/mma/mma_forward.cu");
@@ -33,7 +33,7 @@ struct OpenedPlanner {
   planner::Planner planner;
 };
 
-// Null without NVRTC.
+// Returns null without NVRTC.
 inline std::unique_ptr<OpenedPlanner> open_planner(const std::string& broken) {
   const auto library = nvrtc();
   if (library == nullptr) return nullptr;
@@ -55,7 +55,7 @@ inline std::unique_ptr<OpenedPlanner> open_planner(const std::string& broken) {
   return device;
 }
 
-// For open_planner(): all kernels of that tile but general ones.
+// A condition for open_planner(): all kernels with that tile, except general kernels.
 inline std::string shape_is(int rows, int columns) {
   return "Shape::kTileRows == " + std::to_string(rows) +
          " && Shape::kTileColumns == " + std::to_string(columns) + " && !tile::General<Shape>::kIs";

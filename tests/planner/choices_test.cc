@@ -1,4 +1,4 @@
-// What planning chooses among, without a device.
+// The candidates among which planning chooses, without a device.
 
 #include "planner/choices.h"
 
@@ -19,7 +19,7 @@ using test::tuned_store;
 
 constexpr attention::DeviceLimits kA100 = {{80, '\0'}, 108, 166912};
 constexpr attention::DeviceLimits kH100 = {{90, 'a'}, 132, 232448};
-// Legal on every device, and no heuristic's choice for planned_problem().
+// Legal on every device. The heuristic does not choose it for planned_problem().
 constexpr const char* kTuned = "mma m64 n32 w4 s2";
 
 bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
@@ -172,7 +172,7 @@ TEST_CASE("a tuned configuration that does not work gives way, once, with a note
                                    return attention::to_string(choice.config);
                                  });
   };
-  // What any configuration would meet is no reason to try another.
+  // An error that any configuration would cause is not a reason to try another one.
   message_of(ErrorCode::kOutOfMemory, [&] { run(ErrorCode::kOutOfMemory); });
   CHECK(notes.empty());
   CHECK(run(ErrorCode::kCompile) ==

@@ -1,4 +1,4 @@
-// Plans that learn of results which are found after they were made.
+// Plans that receive tuned results found after the plans were made.
 
 #include "planner/late/followers.h"
 
@@ -21,7 +21,7 @@ using test::open_planner;
 using test::OpenedPlanner;
 using test::planned_problem;
 
-// No heuristic's choice for the problems below.
+// The heuristic does not choose these for the problems below.
 constexpr const char* kBetter = "mma m64 n32 w4 s2";
 constexpr const char* kOther = "mma m64 n64 w4 s1";
 
@@ -29,7 +29,7 @@ std::string heuristic(const OpenedPlanner& device, const Problem& problem) {
   return attention::to_string(attention::choose_config(problem, device.planner.limits).config);
 }
 
-// A plan that was made before anything was tuned, and asked to follow.
+// A plan that was made before any tuning, and that follows later results.
 struct Following {
   explicit Following(Problem of, PlanState state = PlanState::kReady)
       : problem(std::move(of)), plan(std::make_shared<LateKernel>(Swap::kWhenReady, state)) {
@@ -47,7 +47,7 @@ struct Following {
   std::shared_ptr<LateKernel> plan;
 };
 
-// What an update of all has said.
+// The outcome of updating all followers.
 struct Updated {
   bool again = false;
   std::vector<std::string> errors;
@@ -69,13 +69,13 @@ TEST_CASE("a plan that cannot be made ready drops none of those before and after
   const attention::KernelConfig config =
       attention::choose_config(unlucky, whole->planner.limits).config;
   const auto device = open_planner(test::shape_is(config.tile_rows, config.tile_columns));
-  device->planner.own_templates = true;  // nothing takes the place of what does not compile
+  device->planner.own_templates = true;  // no other kernel replaces one that does not compile
   Followers followers;
   Following first(planned_problem("causal", 300)), broken(unlucky),
       last(planned_problem("causal", 400));
   broken.options.wait = false;
   first.add_to(followers, *device);
-  broken.add_to(followers, *device, kOther);  // the heuristic's choice is another one
+  broken.add_to(followers, *device, kOther);  // the heuristic chooses another configuration
   last.add_to(followers, *device);
   keep_tuned(*device->planner.tuned, first.problem, kBetter);
   keep_tuned(*device->planner.tuned, last.problem, kBetter);
@@ -87,7 +87,7 @@ TEST_CASE("a plan that cannot be made ready drops none of those before and after
   CHECK(broken.plan->config().empty());
   CHECK(last.plan->config() == kBetter);
   CHECK(last.plan->own() != nullptr);
-  // What did not work is not tried again, and another one is.
+  // A result that failed is not tried again, but another result is.
   CHECK(update(followers, *device).errors.empty());
   keep_tuned(*device->planner.tuned, broken.problem, kBetter);
   CHECK(update(followers, *device).errors.empty());
@@ -122,7 +122,7 @@ TEST_CASE("a plan gets what was stored while it was made") {
   }
   waits.add_to(followers, *device);
   CHECK(waits.plan->config() == kBetter);
-  // One that does not wait for kernels is not made to wait for that one.
+  // A plan that does not wait for kernels does not wait for this one either.
   later.options.wait = false;
   later.add_to(followers, *device);
   CHECK(later.plan->config().empty());

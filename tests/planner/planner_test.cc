@@ -1,4 +1,4 @@
-// Planning on a device, below the facade: a plan, a plan with a selection, a ring and prefetch take
+// Planning on a device, below the API. A plan, a plan with a selection, a ring and prefetch take
 // the same steps.
 
 #include "planner/planner.h"
@@ -19,7 +19,7 @@ namespace {
 using test::keep_tuned;
 using test::planned_problem;
 
-// A device as Device::open makes it, with tuned results and kernels in memory alone.
+// A device like the one of Device::open, with tuned results and kernels only in memory.
 std::optional<Planner> open(const std::string& name, const jit::Arch& arch) {
   const auto nvrtc = test::nvrtc();
   if (nvrtc == nullptr) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<Planner> open(const std::string& name, const jit::Arch& arch) {
   planner.limits = {arch, info.multiprocessors, info.shared_bytes_per_block_optin};
   const auto compiler = std::make_shared<const jit::Compiler>(nvrtc, jit::TemplateSet::embedded(),
                                                               jit::ImageKind::kPtx);
-  // The folder of the tests' own cache, so that kernels are compiled once.
+  // The folder of the tests' cache, so that kernels are compiled only once.
   const auto disk = std::make_shared<jit::DiskCache>(
       jit::DiskCacheOptions{.folder = base::default_cache_dir(base::read_environment())});
   planner.kernels = std::make_shared<jit::KernelCache>(planner.context, compiler, disk);
@@ -44,7 +44,7 @@ std::optional<Planner> open(const std::string& name, const jit::Arch& arch) {
 std::optional<Planner> hopper() { return open("sim:sm_90a", {90, 'a'}); }
 std::optional<Planner> ampere() { return open("sim:sm_80", {80, '\0'}); }
 
-// One planner on every rank.
+// Plans a ring with the same planner on every rank.
 RingInfo ring_info(const Planner& planner, const Problem& problem, int ranks,
                    const PlanOptions& options = {}) {
   const ShardMap shards = make_shards(Sharding::kZigzag, ranks, problem.seq_q, problem.seq_k);
@@ -121,7 +121,7 @@ TEST_CASE("a ring names the kernel that its configuration runs") {
   const RingInfo asked = ring_info(*planner, problem, 2, options);
   CHECK(asked.config == options.config);
   CHECK(asked.kernel == "mma_forward");
-  // Nothing is launched: the name is that of what would be.
+  // Nothing is launched. The name is the kernel that would be launched.
   Problem nothing = problem;
   nothing.batch = 0;
   const RingInfo idle = ring_info(*planner, nothing, 2);
@@ -163,7 +163,8 @@ TEST_CASE("options out of their range are refused by rings as by plans") {
                        doctest::Contains("max_multiprocessors is -1"), Error);
 }
 
-// Contiguous, but K and V are broadcast over heads, which no tensor map takes.
+// Strides without gaps, except that K and V are broadcast over heads, which tensor maps do not
+// support.
 OperandStrides broadcast_strides(std::int64_t rows) {
   OperandStrides strides = {Strides::bshd(rows, 2, 64), Strides::bshd(rows, 2, 64),
                             Strides::bshd(rows, 2, 64), Strides::bshd(rows, 2, 64)};
@@ -180,7 +181,7 @@ TEST_CASE("a ring follows the strides and the multiprocessors of its options, of
   RingOptions options;
   options.strides = broadcast_strides(256);
   CHECK(ring_info(*planner, problem, 2, options).kernel == "mma_forward");
-  // One rank's strides decide for all.
+  // The strides of one rank decide for all ranks.
   const ShardMap shards = make_shards(Sharding::kZigzag, 2, 512, 512);
   const RingOptions plain;
   const RankRequest requests[] = {{*planner, &problem, &shards, &plain},

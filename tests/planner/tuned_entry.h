@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_PLANNER_TUNED_ENTRY_H_
 #define ANNULUS_TESTS_PLANNER_TUNED_ENTRY_H_
 
-// Problems and tuned results for tests of planning: nothing was measured for them.
+// Problems and tuned results for tests of planning. The results were not measured.
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ inline Problem planned_problem(const char* pattern = "causal", std::int64_t seq 
   return problem;
 }
 
-// A store that lives in memory.
+// A store in memory only.
 inline tuned::TunedStore tuned_store(const attention::DeviceLimits& limits) {
   tuned::StoreOptions options;
   options.device.identity = "a device";
@@ -34,7 +34,7 @@ inline tuned::TunedStore tuned_store(const attention::DeviceLimits& limits) {
   return tuned::TunedStore(options);
 }
 
-// An entry that says `config` was tuned for a problem, by a prediction.
+// An entry that states, by a prediction, that `config` was tuned for a problem.
 inline tuned::Entry entry_for(const Problem& problem, const std::string& config) {
   tuned::Entry entry;
   entry.shape = tuned::shape_key(problem);
@@ -48,7 +48,7 @@ inline tuned::Entry entry_for(const Problem& problem, const std::string& config)
   return entry;
 }
 
-// Keeps `config` as what was tuned for a problem.
+// Stores `config` as the tuned result for a problem.
 inline void keep_tuned(tuned::TunedStore& store, const Problem& problem,
                        const std::string& config) {
   const tuned::Entry entry = entry_for(problem, config);

@@ -1,5 +1,5 @@
-// Kernels that are withheld: what is chosen in their place, what is said of it, and what a caller
-// who names them gets.
+// Kernels that are withheld: the choice in their place, the messages, and the result if a caller
+// names them.
 
 #include "attention/kernels/withheld.h"
 
@@ -54,7 +54,7 @@ std::string refusal_of(const Body& body) {
   return {};
 }
 
-// Why a row of the table withholds nothing, or cannot be shown to users; empty: nothing is wrong.
+// Why a row of the table withholds nothing, or cannot be shown to users. Empty if the row is right.
 std::string flaw_of(const Withheld& row) {
   const attention::ConfigFamily* family = tuned::find_config_family(row.kernel);
   if (family == nullptr) return "no kernel has that name";
@@ -105,7 +105,7 @@ std::ptrdiff_t count_told(const Choice& choice, const std::string& reason) {
   return std::ranges::count(choice.rejected, reason, &attention::Rejected::reason);
 }
 
-// Holds what is chosen without one family against what is chosen with all of them.
+// Compares the choice without one family with the choice among all families.
 void check_without(const attention::Family& family, const Subject& subject,
                    const DeviceLimits& limits) {
   const std::string arch = jit::to_string(limits.arch);
@@ -132,7 +132,7 @@ void check_without(const attention::Family& family, const Subject& subject,
 TEST_CASE("each family gives way where it is withheld, whatever is planned") {
   Selection narrow;
   narrow.block_rows = 64;
-  narrow.block_columns = 48;  // families make configurations for such blocks
+  narrow.block_columns = 48;  // families make configurations for blocks of this size
   narrow.max_blocks = 4;
   attention::Segments segments;
   segments.add_q({{0, 64}, {128, 64}});

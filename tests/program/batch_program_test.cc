@@ -1,4 +1,4 @@
-// annulus run and explain of batches of requests.
+// annulus run and explain for batches of requests.
 
 #include <doctest/doctest.h>
 
@@ -118,7 +118,7 @@ TEST_CASE("explain tells what a batch was given and why") {
   CHECK(annulus_with("explain --brief" + batch).out.find("\nwhy\n") == std::string::npos);
   CHECK(annulus_with("explain --source" + batch)
             .out.find("#include \"kernels/batch/decode_forward.cu\"") != std::string::npos);
-  // Nothing is allocated, so that bounds of any size can be asked about.
+  // Nothing is allocated, so bounds of any size can be explained.
   CHECK(json_of("explain --json --requests '1/131072 x 256' -H 64 --kv-heads 8" +
                 on_device())["problem"]["keys"] == 256 * 131072);
 }
@@ -167,7 +167,7 @@ TEST_CASE("options that batches do not have are refused with a reason") {
           "no kernel 'mma' for batches, but decode, chunk_wgmma and chunk");
   refused("explain --requests 1/2 --config 'decode m16 n96 w4 s2'" + on_device(), 2,
           "is not possible here: 96 columns");
-  // What the library has no kernel for.
+  // Options for which the library has no kernel.
   refused("run --requests 1/2 --dtype e4m3", 2,
           "(e4m3) of Q, K, V and O has no kernel for batches");
   refused("run --requests 1/2 --kv-dtype e4m3", 2, "--kv-dtype is e4m3");

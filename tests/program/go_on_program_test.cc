@@ -1,5 +1,5 @@
-// annulus run --go-on: a process of a rank is killed while it runs, and the ranks that are left
-// give the bits of a ring that never had it.
+// annulus run --go-on: the process of a rank is killed during a run, and the remaining ranks give
+// the same bits as a ring without that rank.
 #include <signal.h>
 
 #include <chrono>
@@ -19,10 +19,10 @@ using test::read;
 
 const std::string kAttention =
     "run --json --no-check --heads 2 --seq 300 --dim 64 --pattern 'causal & window(70,0)'";
-// Seconds of runs, of which the first ones end soon.
+// Runs that take seconds together. The first of them end early.
 const std::string kManyRuns = kAttention + " --repeat 60 --deadline 20000 --go-on --verbose";
 
-// Waits until a file has a text, for as long as a machine with much to do may take.
+// Waits until a file contains a text, long enough for a busy machine.
 bool has_come(const std::string& file, const std::string& text) {
   for (int i = 0; i < 6000; ++i) {
     if (read(file).find(text) != std::string::npos) return true;
@@ -31,7 +31,7 @@ bool has_come(const std::string& file, const std::string& text) {
   return false;
 }
 
-// The process whose command line holds a text; 0: there is none.
+// The process whose command line contains a text, or 0.
 pid_t process_with(const std::string& text) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
@@ -43,7 +43,7 @@ pid_t process_with(const std::string& text) {
   return 0;
 }
 
-// What two ranks by themselves save.
+// The output that two ranks save when they run alone.
 std::string bits_of_two() {
   const test::ScratchFolder folder;
   const Outcome fresh = test::annulus_with(kAttention + on_device() + " --ranks 2 --processes -o " +
@@ -120,7 +120,7 @@ TEST_CASE("a rank that was started is killed, and the program goes on") {
                                 " --ranks 3 --processes -o " + output);
   });
   const bool began = has_come(folder / "err", "rank 1 of a ring of 3");
-  // Words end with zeros there.
+  // Words of a command line in /proc end with zero bytes.
   const pid_t process = process_with(output + std::string(1, '\0') + "--seat=1:");
   if (process > 0) kill(process, SIGKILL);
   thread.join();

@@ -1,4 +1,4 @@
-// Help and errors as a user meets them.
+// Help and errors as a user sees them.
 
 #include <doctest/doctest.h>
 
@@ -36,8 +36,8 @@ std::vector<std::string> examples_of(const std::string& verb) {
   return examples;
 }
 
-// The verbs that the help of `verb` lists, and theirs: "run", "tune", "tune report", "tuned list",
-// ... One that does nothing without a verb below it has no example.
+// The verbs below `verb` in its help, and the verbs below these: "run", "tune", "tune report",
+// "tuned list" and so on. A verb that does nothing without a subcommand has no example.
 std::vector<std::string> verbs_below(const std::string& verb = {}) {
   std::vector<std::string> verbs;
   bool inside = false;
@@ -71,7 +71,7 @@ TEST_CASE("help says of each verb what --help says") {
   refused("help run run", 2, "annulus run has no verb 'run'");
 }
 
-// The options that help of a verb lists, by their long names.
+// The long names of the options that the help of a verb lists.
 std::set<std::string> options_of(const std::string& verb) {
   std::set<std::string> options;
   const std::regex line_of_option("^  (-[^ ]+).*");
@@ -110,7 +110,7 @@ TEST_CASE("the man page has every verb with all its options, and roff takes it")
       CHECK(section.find("    " + example + "\n") != std::string::npos);
     }
   }
-  // The variables that docs/embedding.md lists are those that the page explains.
+  // docs/embedding.md must list the same variables that the page explains.
   std::set<std::string> variables;
   for (const std::string& line : lines_of(test::read(ANNULUS_TEMPLATES "/../docs/embedding.md"))) {
     if (line.starts_with("| `ANNULUS_")) variables.insert(line.substr(3, line.find('`', 3) - 3));
@@ -137,7 +137,7 @@ TEST_CASE("the completion for bash offers what the parser takes") {
     const Outcome checked = test::run_command("shellcheck -s bash " + path);
     CHECK_MESSAGE(checked.out.empty(), checked.out);
   }
-  // What is offered for the last of these words.
+  // The completions for the last of these words.
   const auto offered = [&](const std::string& words) {
     std::ofstream(folder / "ask") << "source " << path << "\nCOMP_WORDS=(annulus " << words
                                   << ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_annulus\n"
@@ -151,7 +151,7 @@ TEST_CASE("the completion for bash offers what the parser takes") {
   };
   for (const std::string& verb : verbs_below()) {
     CAPTURE(verb);
-    // The verb help has options of its own, not those of the verb that it is asked about.
+    // The verb `help` has its own options, not the options of the verb that is its argument.
     CHECK(offered(verb + " --") == options_of(verb));
   }
   CHECK(offered("--") == options_of(""));
@@ -164,15 +164,15 @@ TEST_CASE("the completion for bash offers what the parser takes") {
   CHECK(offered("run --mode =") == Words{"checked", "fast"});
   CHECK(offered("pattern export --to f") == Words{"flex", "flashinfer"});
   CHECK(offered("explain --device s") == Words{"sim:sm_80", "sim:sm_90a"});
-  // What the shell takes for two words is replaced from the ':' on.
+  // The shell splits a word at ':', so only the part after it is completed.
   CHECK(offered("explain --device sim : sm_8") == Words{"sm_80"});
   CHECK(offered("run --seq 1").empty());
   std::filesystem::create_directory(folder / "below");
   CHECK(offered("run --templates be") == Words{"below"});
-  CHECK(offered("run --output ''").empty());  // files are the shell's
+  CHECK(offered("run --output ''").empty());  // the shell itself completes files
 }
 
-// What completions for zsh and fish have in common: `offered` says what there is for a command
+// Checks that completions for zsh and fish share. `offered` returns the completions of a command
 // line.
 void check_offers(const std::function<Words(const std::string& line)>& offered) {
   for (const std::string& verb : verbs_below()) {
@@ -196,7 +196,7 @@ TEST_CASE("the completion for zsh offers what the parser takes") {
   const std::string path = folder / "_annulus";
   std::ofstream(path) << annulus_with("help --as zsh").out;
   CHECK(test::run_command("zsh -n " + path).code == 0);
-  // The shell's own functions, as far as they are called: they tell what they would offer.
+  // Replacements of the shell's functions that are called. They print what they would offer.
   const auto offered = [&](const std::string& line) {
     std::ofstream(folder / "ask")
         << "_describe() { local each; for each in ${(P)argv[-1]}; do print -r -- ${each%%:*}; done "
@@ -225,7 +225,7 @@ TEST_CASE("the completion for zsh offers what the parser takes") {
   CHECK(offered("run --templates ") == Words{"FILES -/"});
   CHECK(offered("run --output ") == Words{"FILES"});
   CHECK(offered("tuned import ") == Words{"FILES"});
-  CHECK(offered("run -") != options_of("run"));  // short ones too
+  CHECK(offered("run -") != options_of("run"));  // it lists short options too
 }
 
 TEST_CASE("the completion for fish offers what the parser takes") {
@@ -252,7 +252,7 @@ TEST_CASE("the completion for fish offers what the parser takes") {
   CHECK(offered("tuned import ann") == Words{"annulus.fish"});
 }
 
-// The program takes its words: nothing that it refuses as usage, and no defect.
+// The program must accept the words of each example, without a usage error and without a defect.
 TEST_CASE("examples of help are command lines that work") {
   const test::ScratchFolder folder;
   for (const std::string& verb : verbs_below()) {
@@ -262,21 +262,21 @@ TEST_CASE("examples of help are command lines that work") {
     for (const std::string& example : examples) {
       CAPTURE(example);
       REQUIRE(example.starts_with("annulus " + verb));
-      // Tuning for ten minutes and compiling for as long are for those who want the results.
+      // Tuning and compiling for ten minutes is left out.
       const bool planned = verb == "tune" && example.find("--dry-run") == std::string::npos;
       if (verb == "warm") continue;
       const Outcome outcome = test::run_command(
           "cd " + folder.path() + " && ANNULUS_TUNED=" + (folder / "tuned") + " " +
           std::string(ANNULUS_PROGRAM) + example.substr(std::string("annulus").size()) +
           (planned ? " --dry-run" : ""));
-      // The folder has none of the files that the examples read, and nothing to remove.
+      // The folder lacks the files that the examples read, and has nothing to remove.
       if (outcome.code == 2) {
         const std::string none =
             verb == "tuned export" ? ": there is no tuned result" : ": 0 tuned results have";
         CHECK_MESSAGE(outcome.err.find(none) != std::string::npos, outcome.err);
         continue;
       }
-      // `tuned verify` finds nothing that it could compare.
+      // `tuned verify` finds nothing to compare.
       const int expected = verb == "tuned verify" ? 3 : 0;
       CHECK_MESSAGE((outcome.code == expected || outcome.code == 5), outcome.err);
     }
@@ -289,7 +289,7 @@ TEST_CASE("help says what numbers are where they are not given") {
     const std::vector<std::string> lines = lines_of(annulus_with("help " + verb).out);
     for (std::size_t i = 0; i < lines.size(); ++i) {
       if (!std::regex_match(lines[i], number)) continue;
-      // A long option has its words on the next line.
+      // The help of a long option is on the next line.
       const std::string said = lines[i] + (i + 1 < lines.size() ? lines[i + 1] : "");
       CAPTURE(verb);
       CAPTURE(said);
@@ -312,7 +312,7 @@ TEST_CASE("an error of a text shows the place in it") {
   const test::ScratchFolder folder;
   std::ofstream(folder / "pattern") << "causal\n& windw(3, 4)";
   CHECK(shown("explain -p @" + (folder / "pattern")) == "  causal & windw(3, 4)\n           ^\n");
-  // A long one is cut on both sides, and the caret is below the place.
+  // A long pattern is cut on both sides, and the caret is below the place.
   std::string starts = "0";
   for (int i = 1; i < 20000; ++i) starts += "," + std::to_string(i) + (i == 9000 ? "x" : "");
   std::ofstream(folder / "long") << "documents([" << starts << "])";
@@ -322,7 +322,7 @@ TEST_CASE("an error of a text shows the place in it") {
   CHECK(lines[0].ends_with(" ..."));
   CHECK(lines[0].size() < 84);
   CHECK(lines[0][lines[1].find('^')] == 'x');
-  // A sentence about the whole has no place.
+  // An error about the whole text has no place.
   CHECK(shown("explain -H 3 --kv-heads 2").empty());
 }
 

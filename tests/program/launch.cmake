@@ -1,5 +1,6 @@
-# Starts a program once for each rank, all at a time, with the variables that torchrun sets. Each has
-# to end with 0, and what it prints to begin with its number, "rank 2 of 3", and to match PATTERN.
+# Starts a program once for each rank, all at once, with the variables that torchrun sets. Each
+# process must exit with 0, and its output must begin with its rank, "rank 2 of 3", and match
+# PATTERN.
 #
 #   cmake -DPROGRAM=example_ring_rank -DRANKS=3 -DPATTERN=... -DWORK=folder -P launch.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -7,7 +8,7 @@ math(EXPR last "${RANKS} - 1")
 file(MAKE_DIRECTORY ${WORK})
 foreach(attempt RANGE 4)
   string(RANDOM LENGTH 4 ALPHABET 0123456789 port)
-  # A pipeline, as whose parts CMake starts them together; what they print goes to files.
+  # CMake starts the parts of a pipeline together. Their output goes to files.
   set(commands "")
   foreach(rank RANGE ${last})
     list(APPEND commands COMMAND ${CMAKE_COMMAND} -E env RANK=${rank} LOCAL_RANK=${rank} WORLD_SIZE=${RANKS}
@@ -16,7 +17,7 @@ foreach(attempt RANGE 4)
   endforeach()
   execute_process(${commands} RESULTS_VARIABLE codes ERROR_VARIABLE errors TIMEOUT 120)
   if(NOT errors MATCHES "cannot listen on")
-    break()  # else another program has the port
+    break()  # otherwise another program has the port
   endif()
 endforeach()
 set(wrong "")

@@ -1,5 +1,5 @@
-// annulus run --ranks env: processes with the variables of each launcher, which agree with ranks
-// that the program starts itself.
+// annulus run --ranks env: processes with the variables of each launcher must give the same results
+// as ranks that the program starts itself.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ using test::read;
 
 constexpr int kRanks = 3;
 
-// No variable of a launcher that runs the tests reaches the program.
+// Removes the variables of a launcher that may run the tests.
 constexpr const char* kClean =
     "env -u RANK -u WORLD_SIZE -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT -u TORCHELASTIC_RUN_ID "
     "-u OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_SIZE -u OMPI_COMM_WORLD_LOCAL_RANK "
@@ -34,7 +34,7 @@ Outcome launched(const std::string& variables, const std::string& options) {
   return test::run_command(kClean + variables + " " + ANNULUS_PROGRAM + " " + options);
 }
 
-// A port that nobody listens on now.
+// A port on which no program listens now.
 int free_port() {
   const int socket_number = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
@@ -47,7 +47,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// Every "{}" becomes the number.
+// Replaces every "{}" by the rank.
 std::string with_rank(std::string text, int rank) {
   for (std::size_t at; (at = text.find("{}")) != std::string::npos;) {
     text.replace(at, 2, std::to_string(rank));
@@ -100,7 +100,7 @@ TEST_CASE("a rank under a launcher computes what --processes does, and rank 0 te
        "SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_JOB_ID=" +
            std::to_string(getpid()),
        ""},
-      // srun --mpi=pmi2 sets some of another launcher's.
+      // srun --mpi=pmi2 sets some variables of another launcher too.
       {"Slurm with PMI",
        "PMI_RANK={} PMI_SIZE=3 SLURM_PROCID={} SLURM_NTASKS=3 SLURM_LOCALID={} SLURM_JOB_ID=1",
        " --rendezvous file:" + (folder / "third")},
@@ -195,8 +195,8 @@ TEST_CASE("variables that are missing or contradict each other are named") {
     CHECK_MESSAGE(outcome.err.find(one.part) != std::string::npos, outcome.err);
   }
   test::refused("run -S 64 --ranks 2 --rendezvous file:x" + on_device(), 2,
-                "--rendezvous needs --ranks env");
-  // Before operands are made, for which no machine has the memory.
+                "--rendezvous goes with --ranks env alone");
+  // The error comes before operands are made, for which no machine has enough memory.
   test::refused("run -H 4096 -S 100000000 --dtype e4m3 --ranks 2" + on_device(), 2,
                 "a ring has no scales");
   test::refused("run -S 64 --ranks two" + on_device(), 2,

@@ -1,4 +1,4 @@
-// annulus pattern as a user meets it.
+// annulus pattern as a user sees it.
 
 #include <doctest/doctest.h>
 
@@ -65,9 +65,8 @@ TEST_CASE("layouts go out in every format and come back") {
   CHECK(annulus_with("pattern export " + other + " -p causal -S 80 --block 16x16").code == 0);
   const test::Outcome apart = annulus_with("pattern diff --lines 1 " + own + " " + other);
   CHECK(apart.code == 0);
-  CHECK(apart.out ==
-        "head 0 row 2: ~0\n2 more rows\n0 blocks removed, 3 added, 3 with another flag\n");
-  // As a leaf of a pattern it is the same again.
+  CHECK(apart.out == "head 0 row 2: ~0\n2 more rows\n0 blocks gone, 3 come, 3 with another flag\n");
+  // As a leaf of a pattern the layout gives the same statistics.
   const base::Json again =
       json_of("pattern stats --json -S 80 --block 16x16 -p 'blocks(\"" + own + "\")'");
   CHECK(again["kept"] == 12);
@@ -105,13 +104,13 @@ TEST_CASE("heads that differ are drawn, counted and written, each under its own 
   CHECK(json_of("pattern export --json " + file + two)["layout"]["heads"] == 2);
   CHECK(load_layout(file) ==
         make_layout(Pattern::parse("heads(dense, causal)"), {64, 64, 256, 256, 2}));
-  // As documented of this preset, whose heads see other residues.
+  // This preset's heads see different residues, as its documentation states.
   const base::Json dilated = json_of("pattern stats --json -p 'preset(dilated)' -S 4096");
   const base::Json twelve = json_of("pattern stats --json -H 12 -p 'preset(dilated)' -S 4096");
   CHECK(dilated["density"] == twelve["density"]);
   CHECK(dilated["kept"] == twelve["kept"]);
   CHECK(dilated["density"] == doctest::Approx(0.1485).epsilon(1e-3));
-  // As many rows as were asked for, none as well.
+  // The number of rows is the given one, even if it is 0.
   CHECK(json_of("pattern stats --json -p causal -S 0")["layout"]["seq_q"] == 0);
 }
 

@@ -1,6 +1,6 @@
 if(TARGET annulus_program)
-  # Linked as a stranger links: what is not public is not there for it. tests/house/includes.cmake
-  # holds the same of what it includes.
+  # The program is linked like a program of a user, so it can use only public functions.
+  # tests/house/includes.cmake checks its includes in the same way.
   foreach(case "annulus_program|annulus_program_input;annulus_program_report;annulus::annulus"
           "annulus_program_input|annulus_base" "annulus_program_report|annulus_base")
     string(REGEX MATCH "^[^|]+" target "${case}")
@@ -29,8 +29,8 @@ if(TARGET annulus_program)
     ANNULUS_USELESS_NVRTC_FOLDER="$<TARGET_FILE_DIR:fake_nvrtc_toolkit>")
   add_dependencies(test_program annulus_program fake_nvrtc_toolkit)
 
-  # A kernel of each family behind the simulator's libcuda.so.1, as on a GPU: tensor maps, mbarriers,
-  # clusters (two heads that share K and V), and the oracle at the end.
+  # Runs a kernel of each family with the simulator's libcuda.so.1, in the way of a GPU. This covers
+  # tensor maps, mbarriers, clusters (two heads that share K and V), and the oracle at the end.
   foreach(case "mma|mma m64 n64 w4 s2|bf16" "wgmma|wgmma m128 n64 w8 s2|bf16"
           "wgmma_cluster|wgmma m128 n64 w8 s2 c2|bf16" "wgmma8|wgmma8 m128 n64 w8 s2|e4m3")
     string(REPLACE "|" ";" case "${case}")
@@ -46,7 +46,7 @@ if(TARGET annulus_program)
       "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
   endforeach()
 
-  # A ring takes the GPUs that there are, in one process and in processes of their own.
+  # A ring uses the available GPUs, in one process and in several.
   foreach(case "ring" "ring_of_processes|--processes")
     string(REPLACE "|" ";" case "${case}")
     list(POP_FRONT case name)

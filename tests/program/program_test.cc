@@ -1,4 +1,4 @@
-// The program as a user meets it: exit codes, one line for an error, JSON, files.
+// The program as a user sees it: exit codes, one line for an error, JSON, files.
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -89,7 +89,7 @@ TEST_CASE("--max-work bounds what a pattern may take") {
   CHECK(refused.err.find("the limit of the call") + refused.err.find("of the call's") !=
         2 * std::string::npos);
   CHECK(refused.err.find("--max-work") != std::string::npos);
-  // A plan that is cheap although counting its pairs is not tells everything else.
+  // If a plan is cheap but counting its pairs is not, everything except the density is printed.
   const base::Json told = json_of(
       "explain --json -S 65536 -H 1 -D 64 -p 'strided(7, 2, 1)' --max-work 3000000" + on_device());
   CHECK(told["density"].is_null());
@@ -133,7 +133,7 @@ TEST_CASE("explain knows what GPUs that are not here would be given") {
   CHECK(json["kernel"].get<std::string>().starts_with("wgmma"));
   CHECK(json["registers"].is_null());
   CHECK(json["predicted_micros"] > 0);  // null if it is infinite
-  // All GPUs of an architecture: the same kernel, and each its own time.
+  // All GPUs of an architecture have the same kernel, and each has its own predicted time.
   const base::Json plans =
       json_of("explain --json -S 4096 -D 128 -p causal --device sm_89")["plans"];
   REQUIRE(plans.size() == 3);
@@ -165,7 +165,8 @@ TEST_CASE("doctor says what would be used") {
   CHECK(broken.out.find("does not open") != std::string::npos);
 }
 
-// q of `rows` rows in q_batch batches, k and v of `k_rows` rows in one, 2 heads of 32; BSHD.
+// Writes q with `rows` rows in q_batch batches, and k and v with `k_rows` rows in one batch. There
+// are 2 heads of 32, in the order BSHD.
 void write_tensors(const std::string& path, base::TensorType type, std::int64_t rows,
                    std::int64_t k_rows, const char* q_name = "q", std::int64_t q_batch = 1) {
   const std::size_t size = base::size_in_bytes(type);
@@ -218,7 +219,7 @@ TEST_CASE("tensors come from a file in any of three types, and O goes to one") {
   }
   const base::Json forced = json_of("run --json --dtype fp16 -i " + input + on_device());
   CHECK(forced["problem"]["dtype"] == "fp16");
-  // Read as [B, H, S, D]: 20 heads of 2 rows against 30.
+  // Read as [B, H, S, D], Q has 20 heads of 2 rows, and K has 30.
   refused("run --layout bhsd -i " + input + on_device(), 2, "20 query heads");
 }
 
@@ -226,7 +227,7 @@ TEST_CASE("a NaN in the input is said, and the rows it cannot reach are still ch
   const test::ScratchFolder folder;
   const std::string input = folder / "in.safetensors";
   write_tensors(input, base::TensorType::kF16, 300, 300);
-  // The header's length, then the header, then k: its last value.
+  // The file has the header's length, the header, and k. The changed byte is in k's last value.
   std::string bytes = read(input);
   const std::size_t data = bytes.size() - 3 * 300 * 64 * 2;
   bytes[data + 300 * 64 * 2 - 1] = '\x7e';
@@ -250,7 +251,7 @@ TEST_CASE("where nothing could be compared, that is said, and is no success") {
   CHECK(json["compared_nothing"] == true);
   CHECK(json["within_tolerance"].is_null());
   CHECK(json["checked_rows"] == 0);
-  // Without rows there is nothing to compare, and nothing is wrong.
+  // Without rows there is nothing to compare, and that is not an error.
   CHECK(json_of("run --json -S 0 -H 1 -D 32" + on_device())["compared_nothing"] == false);
 
   // 100000 is finite in F32 and in BF16, and not in fp16.
@@ -309,10 +310,11 @@ TEST_CASE("folders named from where one stands are those folders") {
       test::run_command(there + ANNULUS_PROGRAM +
                         " run --json -S 40 -H 1 -D 32 --cache-dir kernels --tuned t" + on_device());
   CHECK(outcome.code == 0);
-  // No note of the library; where kernels take seconds, there are lines of progress.
+  // There is no message of the library. If kernels take seconds to compile, there are lines of
+  // progress.
   CHECK(outcome.err.find("annulus:") == std::string::npos);
   CHECK(std::filesystem::is_directory(folder / "kernels"));
-  // The option's own word, from the environment.
+  // The same word as for the option, given by the environment.
   const Outcome none = test::run_command(std::string("env ANNULUS_TUNED=none ") + ANNULUS_PROGRAM +
                                          " run -S 40 -H 1 -D 32" + on_device());
   CHECK(none.code == 0);
@@ -352,7 +354,7 @@ TEST_CASE("arrays of NumPy are called so, and orders and dtypes that are odd are
   };
   CHECK(told("").find("K has 2 heads of 1 rows") != std::string::npos);
   CHECK(told(" --layout bshd").find("--layout") == std::string::npos);
-  // Each of a type of its own.
+  // The tensors have different types.
   const std::vector<std::byte> zeros(4 * 64 * 4);
   std::vector<base::NamedTensor> mixed(3);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -399,11 +401,11 @@ TEST_CASE("one batch of K and V serves every batch of Q, made up or from a file"
     CHECK(json["checked_rows"] == 3 * 2 * 70);
     CHECK(json["input"] == "random, seed 0, one batch of K and V");
   }
-  // With as many batches of K and V as of Q the input is the usual one.
+  // With as many batches of K and V as of Q, the input is the usual one.
   CHECK(json_of(shape + "--kv-batch 3" + on_device())["input"] == "random, seed 0");
   refused(shape + "--kv-batch 2" + on_device(), 2, "--kv-batch is 2, but Q has 3 batches");
   CHECK(json_of(shape + "--kv-batch 1 --ranks 2 --device sim:sm_80")["within_law"] == true);
-  // Tensor maps have no stride of 0, and e4m3 has no kernel without them.
+  // Tensor maps do not support a stride of 0, and all kernels of e4m3 use tensor maps.
   refused("run -B 2 -S 64 -D 64 --dtype e4m3 --kv-batch 1 --device sim:sm_90a", 2,
           "the batch stride of K is 0");
 
@@ -529,7 +531,7 @@ TEST_CASE("templates of the user's: what is wrong with them is named by file and
   std::ofstream(kernel) << whole << "\nnonsense\n";
   refused(command, 1, "/annulus/kernels/mma/mma_forward.cu(");
   if (!test::on_simulator()) return;
-  // Without its barriers the kernel reads what other warps have not copied yet.
+  // Without its barriers, the kernel reads data that other warps have not copied yet.
   std::string racy = whole;
   for (std::size_t at = 0; (at = racy.find("__syncthreads();", at)) != std::string::npos;) {
     racy.replace(at, 16, ";");
@@ -559,7 +561,7 @@ TEST_CASE("results that cannot be written are no success, and devices are not wr
       CHECK(read(folder / "err").find("cannot write to standard output") != std::string::npos);
     }
   }
-  // Asked before anything is computed, so before a device is.
+  // Output files are checked before anything is computed, and so before a device is opened.
   refused("run -S 10 -H 1 -D 32 --device cuda:99 -o " + (folder / "none/o"), 5, "none/o");
   REQUIRE(std::system(("mkfifo " + (folder / "pipe")).c_str()) == 0);
   refused("run -S 10 -H 1 -D 32 --no-check -o " + (folder / "pipe") + on_device(), 5,
@@ -583,7 +585,8 @@ TEST_CASE("a limit on the size of files costs the cache and nothing else") {
   CHECK(json["source"] == "compiled");
 }
 
-// One rank has clusters whose CTAs take neighbouring rows, which rows that a ring places may not.
+// A plan for one rank uses clusters whose CTAs take neighbouring rows. A ring may place other rows
+// next to each other, so it uses another configuration.
 TEST_CASE("run names the kernel of the ring beside the ring's configuration") {
   const std::string problem =
       " --json --device sim:sm_90a --seq 768 --heads 2 --kv-heads 2 --dim 256 "
@@ -680,19 +683,19 @@ TEST_CASE("ranks in processes of their own give the bits of ranks in one, and sa
   CHECK(read(folder / "apart.safetensors") == read(folder / "together.safetensors"));
   refused(common + " --processes --deadline -1", 2, "--deadline");
   refused(common + " --deadline 5", 2, "--processes");
-  // The object of an error is for the process that started the ranks to print.
+  // The process that started the ranks prints the JSON object of an error.
   const Outcome seated = annulus_with(common + " --seat x");
   CHECK(seated.code == 2);
   CHECK(seated.out.empty());
   CHECK(seated.err.find("--seat") != std::string::npos);
-  // More ranks than there are devices.
+  // There are more ranks than devices.
   const Outcome many = annulus_with("run --no-check -S 64 --ranks 9 --processes" + on_device());
   CHECK(many.code == 4);
   CHECK(many.err.find(":8") != std::string::npos);
   CHECK(many.err.find("rank 8 has failed") != std::string::npos);
 }
 
-// The names of the spans in a trace, behind "host" or "device".
+// The names of the spans in a trace, after "host" or "device".
 std::set<std::string> spans_in(const std::string& file) {
   std::set<std::string> names;
   const base::Json trace = base::parse_json(read(file), "a trace");
@@ -715,8 +718,8 @@ TEST_CASE("--trace writes what was done, also where the verb fails") {
   }
   CHECK(annulus_with(small + file + " --config none").code == 2);
   CHECK(spans_in(file) == std::set<std::string>{"host open", "host plan"});
-  // Where both fail, the verb's error is told. With a limit of 0 a file can be made, but not
-  // written.
+  // If both the verb and the trace fail, the verb's error is printed. With a file size limit of 0 a
+  // file can be made, but not written.
   const Outcome both =
       test::run_command("{ (trap '' XFSZ; ulimit -f 0; " + std::string(ANNULUS_PROGRAM) + " " +
                         small + file + " --config none) 2>&1 | cat; }");

@@ -1,4 +1,4 @@
-// The page of a report: it holds the numbers of its document, whole and escaped.
+// The page of a report must contain the numbers of its document, complete and escaped.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -26,8 +26,8 @@ using namespace annulus;
 using base::Json;
 namespace report = program::report;
 
-// A search among 32 configurations. A fourth of them were dropped and an eighth were not tried; the
-// first one is the default and the eleventh, which is the fastest, the winner.
+// A search among 32 configurations. A fourth of them were dropped, and an eighth were not tried.
+// The first is the default, and the eleventh is the fastest and the winner.
 struct Sample {
   bool predicted = false;
   std::string device = "a GPU, sm_80";
@@ -127,11 +127,11 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-// A reader of XML that knows as much as a page may use: elements, attributes in double quotes, and
-// the references that an escaped text has.
+// A reader of XML that supports only what a page may use: elements, attributes in double quotes,
+// and the references of escaped text.
 class Reader {
  public:
-  // What is wrong with the page, or nothing.
+  // The error in the page, or "".
   std::string why_malformed(const std::string& page) {
     text_ = page;
     try {
@@ -158,7 +158,7 @@ class Reader {
     text_.remove_prefix(end);
     return name;
   }
-  // Up to one of the ends, with every reference known and no bare '<' or '>'.
+  // Reads text up to one of the ends. It must have only known references, and no bare '<' or '>'.
   std::string take_text(std::string_view ends) {
     const std::size_t end = std::min(text_.find_first_of(ends), text_.size());
     const std::string text(text_.substr(0, end));
@@ -213,7 +213,8 @@ class Reader {
   std::string_view text_;
 };
 
-// A page is well-formed, links lead somewhere, and nothing runs or is loaded.
+// Checks that a page is well-formed, that its links have targets, and that it runs and loads
+// nothing.
 void check_page(const std::string& html) {
   Reader reader;
   const std::string why = reader.why_malformed(html);
@@ -254,8 +255,8 @@ TEST_CASE("text of files is escaped") {
   CHECK(report::escaped("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
         "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
   const std::string unknown = "\xef\xbf\xbd";
-  // A control, a byte that begins nothing, a long form of '<', half of a character, a surrogate, a
-  // turn of the direction, and what is no character.
+  // A control character, an invalid first byte, a long form of '<', an incomplete character, a
+  // surrogate, a direction mark, and a code point that is not a character.
   CHECK(report::escaped(std::string("\0", 1)) == unknown);
   CHECK(report::escaped("\x80") == unknown);
   CHECK(report::escaped("\xc0\xbc") == unknown + unknown);
@@ -297,7 +298,7 @@ TEST_CASE("the rank correlation of what rises and falls together") {
   CHECK(*report::rank_correlation(Pairs{{1, 2}, {2, 30}, {5, 31}}) == doctest::Approx(1));
   CHECK(*report::rank_correlation(Pairs{{1, 9}, {2, 3}, {5, 1}}) == doctest::Approx(-1));
   CHECK(*report::rank_correlation(Pairs{{1, 1}, {2, 3}, {3, 2}, {4, 4}}) == doctest::Approx(0.8));
-  // Ties share a rank: 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
+  // Tied values share a rank: 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
   CHECK(*report::rank_correlation(Pairs{{1, 1}, {2, 2}, {2, 3}, {3, 4}}) ==
         doctest::Approx(0.948683));
   CHECK_FALSE(report::rank_correlation(Pairs{{1, 1}, {2, 2}}));
@@ -567,14 +568,14 @@ TEST_CASE("a page keeps the parts that matter most, and neither makes nor holds 
   CHECK(kept(*whole) == Kept{4, 3, 0});
   whole->shrink(0);
   CHECK(kept(*whole) == Kept{0, 0, 0});
-  // Rank 0 of 100 searches takes the place of what the first ones had beside it.
+  // The parts of rank 0 of 100 searches replace parts of higher ranks of the first searches.
   const auto [most, written] = made(100, 10, 1005);
   CHECK(kept(*most) == Kept{100, 0, 0});
   CHECK(written < 220);
   const auto [few, few_written] = made(100, 10, 55);
   CHECK(kept(*few) == Kept{5, 0, 0});
   CHECK(few_written < 15);
-  // What lost its place leaves it to none that matters as little.
+  // The place of a removed part is not given to parts of the same rank.
   report::PageParts uneven(100);
   const auto add = [&](std::size_t search, std::size_t rank, std::size_t bytes) {
     uneven.add(search, rank, [&] { return std::string(bytes, 'a'); });
@@ -605,7 +606,8 @@ TEST_CASE("a page is no larger than it may be, whatever its document says") {
     CHECK(page.entries > 0);
     REQUIRE(page.left_out.size() >= 30 - static_cast<std::size_t>(page.searches));
     CHECK(page.left_out.front() == "'/a.journal': a report has no room for a further search");
-    // Two lines of the lists may be begun, and the list of what is left out comes on top.
+    // Each of two lists may be exceeded by one line, and the list of what is left out is not
+    // counted.
     const std::size_t list = page.html.find("<h2>Left out</h2>");
     REQUIRE(list != page.html.npos);
     CHECK(list < bytes + 20'000);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_PROGRAM_RUN_PROGRAM_H_
 #define ANNULUS_TESTS_PROGRAM_RUN_PROGRAM_H_
 
-// Runs the program as a user does, and takes what it prints.
+// Runs the program as a user does, and captures its output.
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ inline std::string read(const std::string& path) {
   return text.str();
 }
 
-// What a shell runs.
+// Runs a command in a shell.
 inline Outcome run_command(const std::string& words) {
   const ScratchFolder folder;
   const std::string command =
@@ -54,15 +54,15 @@ inline base::Json json_of(const std::string& arguments) {
   return base::parse_json(outcome.out, "the program's output");
 }
 
-// An error is one line on stderr that holds `part`, below which indented lines may show where it
-// is. On stdout there is nothing, or with --json an object of the same words.
+// Checks that an error is one line on stderr that contains `part`. Indented lines below it may show
+// the place. stdout must be empty, or with --json have an object with the same text.
 inline void refused(const std::string& arguments, int code, const std::string& part) {
   CAPTURE(arguments);
   const Outcome outcome = annulus_with(arguments);
   CHECK(outcome.code == code);
   std::istringstream lines(outcome.err);
   std::string first;
-  // What takes longer than a second says so before.
+  // An action that takes longer than a second prints this line first.
   while (std::getline(lines, first) && first.starts_with("planning and compiling: ")) continue;
   CHECK(first.starts_with("annulus"));
   CHECK_MESSAGE(first.find(part) != std::string::npos, outcome.err);

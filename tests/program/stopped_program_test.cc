@@ -1,6 +1,6 @@
-// annulus run --ranks env: a rank is stopped or killed at a drawn moment, from its start to its
-// end. The others end within the deadline and name it.
-//   test_program --test-case="*stopped*" --kills 200    so many ranks; a few in the ordinary run
+// annulus run --ranks env: a rank is stopped or killed at a random moment between its start and its
+// end. The other ranks must end within the deadline and name it.
+//   test_program --test-case="*stopped*" --kills 200    that number of ranks; by default a few
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -29,13 +29,13 @@ using std::chrono::milliseconds;
 
 constexpr int kMembers = 3;
 constexpr milliseconds kLongestWait(2000);
-constexpr milliseconds kMore(1000);  // beyond the deadline, for whoever waits
+constexpr milliseconds kMore(1000);  // additional time of the waiting ranks beyond the deadline
 
 milliseconds since(Clock::time_point begin) {
   return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
 }
 
-// The processes of a ring's ranks, as a launcher starts them.
+// The processes of a ring's ranks, started as by a launcher.
 class Launched {
  public:
   Launched() : begin_(Clock::now()) {
@@ -53,7 +53,8 @@ class Launched {
 
   Clock::time_point begin() const { return begin_; }
   void signal(int rank, int number) const { kill(at(rank), number); }
-  // Waits for the ranks but one, or for all with -1; false: some have not ended by then.
+  // Waits for all ranks except `but`, or for all with -1. Returns false if some have not ended in
+  // time.
   bool wait(int but, Clock::time_point end) {
     while (true) {
       bool all = true;
@@ -114,7 +115,8 @@ class Launched {
   std::array<pid_t, kMembers> processes_{};
 };
 
-// Whether a text speaks of "rank 2 of 3", "ranks 0 and 2 of 3" or the like, beyond its speaker.
+// Whether a text names the rank, as in "rank 2 of 3" or "ranks 0 and 2 of 3", apart from the text's
+// author.
 bool names(const std::string& text, int rank) {
   const std::string number = std::to_string(rank);
   return std::ranges::any_of(
@@ -126,7 +128,7 @@ bool names(const std::string& text, int rank) {
 TEST_CASE("a rank that is stopped or killed at any moment keeps nobody beyond the deadline") {
   if (!test::on_simulator()) return;
   milliseconds whole{};
-  for (int i = 0; i < 2; ++i) {  // the first one compiles
+  for (int i = 0; i < 2; ++i) {  // the first run compiles
     Launched ring;
     REQUIRE(ring.wait(-1, ring.begin() + std::chrono::seconds(120)));
     for (int rank = 0; rank < kMembers; ++rank) {
@@ -150,7 +152,7 @@ TEST_CASE("a rank that is stopped or killed at any moment keeps nobody beyond th
     std::this_thread::sleep_until(ring.begin() + moment);
     ring.signal(victim, stops ? SIGSTOP : SIGKILL);
     const Clock::time_point stopped = Clock::now();
-    // What the others have to do themselves takes them no longer than a whole run.
+    // The other ranks' own work takes no longer than a whole run.
     CHECK(ring.wait(victim, stopped + kLongestWait + kMore + whole));
     longest = std::max(longest, since(stopped));
     for (int rank = 0; rank < kMembers; ++rank) {

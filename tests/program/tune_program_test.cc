@@ -1,4 +1,4 @@
-// annulus tune and annulus tuned as a user meets them.
+// annulus tune and annulus tuned as a user sees them.
 
 #include <doctest/doctest.h>
 #include <fmt/core.h>
@@ -47,14 +47,14 @@ TEST_CASE("tune report writes a page of searches and results") {
   CHECK(html.find("<td>" + found["config"].get<std::string>() + "</td>") != std::string::npos);
   CHECK((html.find("<td>predicted, not measured</td>") != std::string::npos) ==
         test::on_simulator());
-  // The same files by another way make the same page.
+  // The same files, named in another way, give the same page.
   const std::string journal = found["journal"].get<std::string>();
   CHECK(annulus_with("tune report -o " + page + " " + (folder / "tuned")).code == 0);
   CHECK(test::read(page) == html);
   const Outcome told = annulus_with("tune report -o " + page + " " + journal);
   CHECK(told.code == 0);
   CHECK(told.out.find("searches   1\n") != std::string::npos);
-  // A document makes the same page, without the journals.
+  // The document gives the same page without the journals.
   const Outcome printed = annulus_with("tune report --json" + tuned);
   CHECK(printed.code == 0);
   CHECK(base::parse_json(printed.out, "the document")["searches"].size() == 1);
@@ -68,7 +68,7 @@ TEST_CASE("tune report writes a page of searches and results") {
   refused("tune report -o " + document + " --from " + document, 2, "would be lost");
   refused("tune report --json --from " + document, 2, "--from requires --output");
   refused("tune report -o " + page + " --from " + document + " " + journal, 2, "excludes");
-  // What folders hold and is damaged is left out, and what is named is an error.
+  // Damaged files in folders are left out. A damaged file that is named is an error.
   std::ofstream(folder / "tuned/x.pack") << "annulus-tuned-pack 4 x\n";
   const Outcome partial = annulus_with("tune report -o " + page + tuned);
   CHECK(partial.code == 3);
@@ -83,7 +83,7 @@ TEST_CASE("tune report writes a page of searches and results") {
   CHECK(test::read(journal).starts_with("annulus-journal "));
 }
 
-// The text with other words in place of some, in a journal whose digests agree all the same.
+// Writes a journal in which some words are replaced. Its digests are still right.
 void write_journal(const std::string& path, std::string line, const std::string& from,
                    const std::string& to) {
   const std::size_t at = line.find(from);
@@ -185,7 +185,7 @@ TEST_CASE("tune finds, keeps and tells; run, explain, list, show and doctor know
   CHECK(doctor["tuned"]["entries"] == 1);
   CHECK(doctor["tuned"]["ignored"].empty());
 
-  // Again: nothing is run.
+  // The second time, nothing is measured.
   const base::Json again = json_of("tune --json" + std::string(kShape) + with(folder));
   CHECK(again["results"][0]["status"] == "there already");
   CHECK(again["results"][0]["config"] == result["config"]);
@@ -221,13 +221,13 @@ TEST_CASE("doctor, list and show say which results serve this device, and why ot
   CHECK(told.out.find("1 not used here: it is of ") != std::string::npos);
   CHECK(told.out.find("not used here: made for compute_80") != std::string::npos);
 
-  // As the problem was, not in steps of logarithms.
+  // The list shows the problem itself, without rounding to steps of logarithms.
   const Outcome list = annulus_with("tuned list" + tuned);
   CHECK(list.out.find("B1 H1 Hkv1 Sq64 Sk64, D32 bf16, dense") != std::string::npos);
   CHECK(list.out.find("queries ") == std::string::npos);
   CHECK(annulus_with("tuned show" + tuned).out.find("B1 H1 Hkv1 Sq64 Sk64") != std::string::npos);
 
-  // A folder that others may write to is not read, and doctor says so.
+  // A folder to which other users may write is not read, and doctor reports it.
   std::filesystem::permissions(folder / "tuned", std::filesystem::perms::group_write,
                                std::filesystem::perm_options::add);
   const Outcome open = annulus_with("doctor --device sim:sm_80" + tuned);
@@ -254,7 +254,7 @@ TEST_CASE("results travel in packs, and why says which is used") {
   CHECK(same.out.find("none") != std::string::npos);
   const Outcome fewer = annulus_with("tuned diff " + pack + " /");
   CHECK(fewer.out.find("first only") != std::string::npos);
-  // The pack as an element of the path.
+  // The pack is an element of the search path.
   const base::Json run = json_of("run --json --no-check" + device + shape + " --tuned " + pack);
   CHECK(run["tuned"] == pack);
   const base::Json doctor = json_of("doctor --json" + device + " --tuned " + pack);
@@ -292,7 +292,7 @@ TEST_CASE("a search that is cut short keeps the complete result that was there")
   const base::Json whole = json_of("tune --json" + shape + with(folder));
   REQUIRE(whole["results"][0]["status"] == "tuned");
   const base::Json before = json_of("tuned list --json --tuned " + (folder / "tuned"));
-  // Long enough for several candidates, whose kernels are compiled anew, however slow the machine.
+  // The time limit is raised until several candidates are tried, whose kernels are compiled again.
   for (int seconds = 2, tried = 0; tried <= 1; seconds *= 2) {
     const Outcome cut = annulus_with(
         fmt::format("tune --json --force --exhaustive --cache-dir none --time-limit {}s{}{}",
@@ -317,7 +317,7 @@ TEST_CASE("a sum is tuned as a whole, and runs of it take the result") {
   CHECK(run["within_tolerance"] == true);
   CHECK(run["tuned"] == tuned["path"]);
   CHECK(run["config"] == tuned["config"]);
-  // Its branches alone are other problems.
+  // The branches alone are other problems.
   CHECK(json_of("run --json -H 1 -S 128 -D 32 --pattern causal" + with(folder))["tuned"] == "");
 }
 
@@ -394,7 +394,7 @@ TEST_CASE("batches of a file of shapes are tuned as one that is typed is") {
   CHECK(json["results"][2]["shape"].get<std::string>().find("many queries") != std::string::npos);
   CHECK(json["results"][2]["batch"]["requests"] == 0);
   CHECK(json["results"][2]["batch"]["most"]["queries"] == 600);
-  // What the file's batches have found, a batch that is typed has.
+  // The results of the file's batches also serve a batch on the command line.
   CHECK(json_of("tune --json " + typed + with(folder))["results"][0]["status"] == "there already");
   const Outcome again = annulus_with("tune " + bounds + with(folder));
   CHECK(again.code == 0);
@@ -406,7 +406,7 @@ TEST_CASE("batches of a file of shapes are tuned as one that is typed is") {
       json_of("warm --json --shapes " + path + " --device sim:sm_80 --into " + (folder / "k"));
   CHECK(warmed["failures"].empty());
   CHECK(warmed["kernels"] >= 3);
-  // Beside bounds, requests are the step that is measured.
+  // Requests together with bounds are the step that is measured.
   const base::Json step =
       json_of("tune --dry-run --force --json --requests '150/300' " + bounds + with(folder));
   REQUIRE(step["results"].size() == 1);
@@ -447,7 +447,7 @@ TEST_CASE("tuned why and tuned verify answer for batches and selections") {
         tuned[0]["shape"].get<std::string>() + "; " + tuned[1]["shape"].get<std::string>());
   REQUIRE(why["notes"].size() == 2);
   for (const base::Json& note : why["notes"]) CHECK(note["verdict"] == "used");
-  // A step's requests have bounds of their own, which may be near.
+  // The requests of a step have separate bounds, which may be near those of the result.
   const Outcome near = annulus_with(
       "tuned why --requests '1/300 x 4' -H 4 --kv-heads 2 -D 64 -p "
       "causal" +
@@ -470,7 +470,7 @@ TEST_CASE("tuned why and tuned verify answer for batches and selections") {
           "--selected-blocks");
 }
 
-// What a program writes to a terminal that is so many columns wide, as its standard error.
+// The output that a command writes to standard error on a terminal with `columns` columns.
 std::string on_terminal(unsigned short columns, const std::string& words) {
   const struct winsize size = {24, columns, 0, 0};
   int master = -1, slave = -1;
@@ -484,7 +484,7 @@ std::string on_terminal(unsigned short columns, const std::string& words) {
     }
   });
   const int status = std::system((words + " >/dev/null 2>" + name + " </dev/null").c_str());
-  close(slave);  // the last one, which ends the reader
+  close(slave);  // the last descriptor, so the reader ends
   reader.join();
   close(master);
   CHECK(WIFEXITED(status));
@@ -512,7 +512,7 @@ TEST_CASE("the line of progress is renewed in place, however narrow the terminal
     }
     CHECK(lines > 2);
     CHECK(text.find("tried") != text.npos);
-    // How long it may go on is in what a terminal of 80 columns shows, and within the limit.
+    // A terminal of 80 columns shows the remaining time, which is within the limit.
     const std::size_t most = text.find(", at most ");
     CHECK((most != text.npos) == (columns == 80));
     if (most != text.npos) CHECK(std::stoi(text.substr(most + 10)) <= 3);
@@ -540,7 +540,7 @@ TEST_CASE("damaged entries are named once and cost nothing else") {
   const Outcome list = annulus_with("tuned list --tuned " + (folder / "tuned"));
   CHECK(list.code == 0);
   CHECK(list.out.find("digest does not agree") != std::string::npos);
-  // Tuning replaces it.
+  // Tuning replaces the damaged result.
   CHECK(json_of("tune --json" + std::string(kShape) + with(folder))["results"][0]["status"] ==
         "tuned");
   CHECK(annulus_with("run --json --no-check" + std::string(kShape) + with(folder)).err.empty());
@@ -622,7 +622,7 @@ TEST_CASE("what was planned is tuned and compiled ahead, the most frequent first
       json_of("warm --json --shapes '" + log + "' --device sim:sm_80 --into " + (folder / "k"));
   CHECK(warmed["kernels"] >= 4);
   CHECK(warmed["failures"].empty());
-  // A file of another kind stays, and the program's work is none the worse.
+  // A file of another kind is not changed, and the program still works.
   std::ofstream(folder / "notes") << "of mine\n";
   const Outcome other = annulus_with("run --no-check --dim 32 --heads 1 --seq 70 --shape-log " +
                                      (folder / "notes") + with(folder));
@@ -680,8 +680,8 @@ TEST_CASE("a limit and Ctrl-C keep the best, and the exit code says that more wa
   CHECK(json["results"][1]["status"] == "not begun");
 
   if (!test::on_simulator()) return;
-  // Compiling the whole space anew takes longer than the signals, and most of them come while NVRTC
-  // compiles, which has a handler of its own then.
+  // Compiling the whole space takes longer than the delay of the signals. Most of them arrive while
+  // NVRTC compiles, which then has its own signal handler.
   const test::ScratchFolder out;
   for (const char* when : {"INT 0.8", "TERM 1.2", "INT 2"}) {
     CAPTURE(when);
@@ -697,10 +697,10 @@ TEST_CASE("a limit and Ctrl-C keep the best, and the exit code says that more wa
     CHECK(result["status"] == "partial");
     CHECK(result["tried"] < result["candidates"]);
     CHECK(result["ratio"] <= 1.0);
-    // One line for every ten seconds at most, since nobody watches.
+    // Without a terminal there is at most one line every ten seconds.
     CHECK(test::read(out / "err").find('\r') == std::string::npos);
   }
-  // Two at a time are one.
+  // Two signals at once count as one.
   const std::string tune =
       std::string(ANNULUS_PROGRAM) +
       " tune --exhaustive --force --cache-dir none -S 300 -H 1 -D 64 -p causal" + with(folder) +
@@ -730,7 +730,7 @@ TEST_CASE("what was found before an error that ends a list is told") {
                                "\n";
   const base::Json first = json_of("tune --json --seq 64" + of_one + with(folder));
   const std::string path = first["results"][0]["path"].get<std::string>();
-  // Results are read, and none can be written.
+  // Results can be read, but not written.
   const std::string lock = path.substr(0, path.rfind('/')) + "/tuned.lock";
   std::filesystem::remove(lock);
   std::filesystem::create_directory(lock);
@@ -747,7 +747,7 @@ TEST_CASE("what was found before an error that ends a list is told") {
 
 TEST_CASE("a result that no file took is printed with all of its lines") {
   const test::ScratchFolder folder;
-  // No file may be longer than 512 or 1024 bytes, as the shell counts.
+  // The limit is 512 or 1024 bytes per file, depending on the shell's unit.
   const Outcome outcome =
       test::run_command(std::string("sh -c '(ulimit -f 1; \"$0\" \"$@\"; echo code $?) | cat' ") +
                         ANNULUS_PROGRAM + " tune --heads 1 -S 64 --dim 32" + with(folder));
@@ -786,14 +786,14 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
   refused("tuned export", 2, "annulus tuned export: pack is required");
   refused("tuned show nothing-like-it --tuned " + (folder / "x"), 2, "nothing-like-it");
   std::ofstream(folder / "file") << "x";
-  // Said when the folder is to be read, and when it turns out that nothing could be kept.
+  // The error is printed when the folder is read, and when the result cannot be stored.
   const Outcome outcome =
       annulus_with("tune" + std::string(kShape) + " --tuned " + (folder / "file") + on_device());
   CHECK(outcome.code == 5);
   CHECK(outcome.out.empty());
   CHECK(outcome.err.find("annulus tune: tuned results cannot be stored: ") != std::string::npos);
   CHECK(outcome.err.find(folder / "file") != std::string::npos);
-  // Before anything is searched: in a container without a home nothing could be kept.
+  // The error comes before the search: in a container without a home, no result could be stored.
   const Outcome homeless =
       test::run_command(std::string("env -u HOME -u XDG_CACHE_HOME -u ANNULUS_TUNED ") +
                         ANNULUS_PROGRAM + " tune --exhaustive" + kShape + on_device());
@@ -803,7 +803,7 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
   CHECK(annulus_with("tuned --help").out.find("list") != std::string::npos);
 }
 
-// --kills N for more of them.
+// --kills N kills more of them.
 TEST_CASE("a search whose program is killed goes on where it was, and decides as an unbroken one") {
   if (!test::on_simulator()) return;
   const test::ScratchFolder folder;
@@ -812,7 +812,7 @@ TEST_CASE("a search whose program is killed goes on where it was, and decides as
                                    (folder / "whole") + on_device())["results"][0];
   const int kills = test::options().kills > 0 ? test::options().kills : 8;
   base::Random random(test::options().seed);
-  // Kernels are compiled by now, so a search takes about a second.
+  // The kernels are already compiled, so a search takes about a second.
   int killed = 0, ended = 0, resumed = 0, damaged = 0;
   while (killed < kills) {
     const std::string seconds = std::to_string(0.02 + 0.3 * random.uniform());
@@ -841,7 +841,7 @@ TEST_CASE("a search whose program is killed goes on where it was, and decides as
   CHECK(damaged == 0);
 }
 
-// --kills N for more of them.
+// --kills N kills more of them.
 TEST_CASE("a program killed while it tunes leaves no entry that is damaged") {
   if (!test::on_simulator()) return;
   const test::ScratchFolder folder;
@@ -849,7 +849,7 @@ TEST_CASE("a program killed while it tunes leaves no entry that is damaged") {
   std::ofstream shapes(path);
   for (int i = 0; i < 40; ++i) shapes << "--heads 1 --dim 32 --seq " << 20 + 7 * i << "\n";
   shapes.close();
-  // Kernels are compiled once, so that storing is what most of the time is spent near.
+  // The kernels are compiled once, so most of the time is spent near storing results.
   const std::string tune = std::string(ANNULUS_PROGRAM) + " tune --force --shapes " + path +
                            " --sim-threads 1" + with(folder) + " >/dev/null 2>&1";
   const int kills = test::options().kills > 0 ? test::options().kills : 5;

@@ -1,4 +1,5 @@
-// annulus warm and annulus cache: kernels compiled ahead, shipped, and run where nothing compiles.
+// annulus warm and annulus cache: kernels are compiled ahead, shipped, and run where nothing
+// compiles.
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -63,7 +64,7 @@ TEST_CASE("what was compiled ahead for a file of shapes runs where nothing compi
   CHECK(first["failures"].empty());
   CHECK(first["bytes"] > 10'000);
   CHECK(kernels_in(into) == first["kernels"]);
-  // Others may read it, and none write.
+  // Other users may read the folder, but not write to it.
   struct stat status;
   REQUIRE(stat(into.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777u) == 0755);
@@ -71,7 +72,7 @@ TEST_CASE("what was compiled ahead for a file of shapes runs where nothing compi
     REQUIRE(stat(each.path().c_str(), &status) == 0);
     CHECK((status.st_mode & 0777u) == 0644);
   }
-  // Once more there is nothing to do.
+  // The second time there is nothing to compile.
   const base::Json second = json_of(warm + on_device());
   CHECK(second["compiled"] == 0);
   CHECK(second["there"] == first["kernels"]);
@@ -87,17 +88,19 @@ TEST_CASE("what was compiled ahead for a file of shapes runs where nothing compi
     CHECK_MESSAGE(ran.code == 0, ran.err);
     CHECK(ran.out.find("within tolerance") != std::string::npos);
   }
-  // By the environment too, and other numbers of heads and lengths have the same kernel.
+  // The folder also works through the environment. Other numbers of heads and other lengths have
+  // the same kernel.
   const Outcome other =
       run_command("ANNULUS_KERNELS=" + into + " " + never +
                   "run --heads 3 --seq 200 --dim 32 --pattern causal" + on_device());
   CHECK_MESSAGE(other.code == 0, other.err);
   CHECK(other.out.find("disk, ") != std::string::npos);
-  // A folder that is read alone stays as it is.
+  // A folder that is only read is not changed.
   CHECK(kernels_in(into) == first["kernels"]);
 }
 
-// Each of these fails for want of a kernel, and what the error says of it makes it run.
+// Each of these commands fails because a kernel is missing. The fix in the error text must make it
+// run.
 TEST_CASE("the line of a missing kernel's error compiles it ahead") {
   const test::ScratchFolder folder;
   const std::string into = folder / "kernels";
@@ -167,7 +170,7 @@ TEST_CASE("kernels are compiled for GPUs that are not here") {
   CHECK(origins.find("sm_80, image cubin") != std::string::npos);
   CHECK(origins.find("compute_80, image ptx") != std::string::npos);
   CHECK(origins.find("sm_90a, image cubin") != std::string::npos);
-  // Kernels of GPUs serve no device here; the simulated one's stays.
+  // Kernels for GPUs serve no device here, so only the simulated device's kernel stays.
   const base::Json pruned = json_of("cache prune --json --useless --dry-run --cache-dir " + into);
   CHECK(pruned["left"] == 1);
   CHECK(kernels_in(into) == made["kernels"]);
@@ -201,15 +204,15 @@ TEST_CASE("what a device has kept is compiled for another one of its architectur
   std::size_t kernels = 0;
   for (const auto& each : fs::directory_iterator(kept))
     kernels += each.path().extension() == ".kernel";
-  REQUIRE(kernels >= 3);  // the ring has one that packs rows, of which no shape speaks
+  REQUIRE(kernels >= 3);  // the ring's kernel that packs rows belongs to no shape
   std::ofstream(fs::path(kept) / "damaged.kernel") << "ANNULUSK";
   const std::string warm = "warm --json --from " + kept + " --into " + into;
   const base::Json made = json_of(warm + " --device a100");
   CHECK(made["compiled"] == kernels);
   CHECK(made["failures"].empty());
-  // Those of another architecture are none of its.
+  // Kernels of another architecture are not included.
   CHECK(json_of(warm + " --device h100")["kernels"] == 0);
-  // The same text is wanted as by a device that plans, so the folder serves one.
+  // A kernel needs the same text as on a device that plans, so one folder serves both.
   const base::Json again =
       json_of("warm --json --shapes " +
               shapes_file(folder, "--heads 1 --seq 64 --dim 32 --pattern causal\n") + " --into " +
@@ -244,7 +247,7 @@ TEST_CASE("warm refuses what it cannot use") {
 TEST_CASE("an interrupted warm keeps what is done, and goes on from there") {
   const test::ScratchFolder folder;
   const std::string into = folder / "kernels";
-  // Masks are text of the kernel, so each of these has one of its own.
+  // Masks are part of a kernel's text, so each of these patterns has a separate kernel.
   std::string lines;
   std::string pattern = "causal";
   for (int part = 1; part <= 40; ++part) {
@@ -254,7 +257,7 @@ TEST_CASE("an interrupted warm keeps what is done, and goes on from there") {
   const std::string warm = std::string(ANNULUS_PROGRAM) + " warm --threads 1 --shapes " +
                            shapes_file(folder, lines) + " --into " + into + on_device();
   const std::string out = folder / "out";
-  // Interrupted once the first kernels are there.
+  // The process is interrupted once the first kernels exist.
   const Outcome outcome = run_command(
       "sh -c '" + warm + " > " + out + " & p=$!; i=0; while [ $(ls " + into +
       " 2>/dev/null | wc -l) -lt 2 ] && [ $i -lt 1200 ]; do i=$((i+1)); sleep 0.05; done; "
@@ -301,7 +304,7 @@ TEST_CASE(
   refused("cache verify --cache-dir " + (folder / "nothing"), 5, "there is no folder");
   refused("cache list --cache-dir", 2, "--cache-dir");
   CHECK(json_of("cache prune --json --older-than 1d" + at)["removed"] == 0);
-  // A day older than the other.
+  // One file is a day older than the other.
   fs::last_write_time(files[1], fs::last_write_time(files[2]) - std::chrono::hours(25));
   CHECK(json_of("cache prune --json --older-than 1d --dry-run" + at)["removed"] == 1);
   CHECK(json_of("cache prune --json --max-bytes 1G" + at)["removed"] == 0);
@@ -315,7 +318,7 @@ TEST_CASE(
   CHECK(text.out.find("1 kernels") != std::string::npos);
 }
 
-// The folder of the toolkit is covered by an empty one, in a name space of its own.
+// An empty folder covers the toolkit's folder, in a separate mount namespace.
 TEST_CASE("on a machine without NVRTC the program runs what was compiled ahead") {
   const test::ScratchFolder folder;
   fs::create_directory(folder / "empty");

@@ -56,7 +56,7 @@ TEST_CASE("of two entries for a shape the place decides, then the search, the dr
   CHECK(index.nearest(shape).kept == nullptr);
 }
 
-// The rule of entry_index.h, looked up in all entries.
+// The rule of entry_index.h, applied to all entries one by one.
 const Kept* nearest_of_all(const std::vector<Kept>& all, const ShapeKey& shape) {
   const Kept* nearest = nullptr;
   const auto rank = [&](const Kept& each) {

@@ -83,7 +83,7 @@ TEST_CASE("what an entry says of its problem is checked before anything is made 
   CHECK(refusal(entry_for(problem)) == ErrorCode::kUnsupported);
 }
 
-// What an entry's file holds of its origin.
+// The entry after it was written to a file's text and read again.
 Entry read_back(const Entry& entry) {
   std::string device, why;
   const auto back = decode_entry(encode_entry(entry, "a device"), &device, &why);
@@ -205,7 +205,7 @@ TEST_CASE("a batch and its step come back from their entry") {
   CHECK(wrong([](Entry& e) { e.origin.requests->step[0] = 1 << 20; }) == ErrorCode::kInvalidFile);
   CHECK(wrong([](Entry& e) { e.shape.requests = Requests::kFewQueries; }) ==
         ErrorCode::kInvalidFile);
-  // A step of too many kinds is left out.
+  // A step with too many kinds of requests is left out.
   for (std::int64_t i = 0; i < 40; ++i) target.step.push_back({200, 900 + i});
   entry.origin.requests.reset();
   state_batch(target, &entry.origin);

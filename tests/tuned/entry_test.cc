@@ -33,7 +33,7 @@ std::optional<Entry> read(const std::string& text, std::string* why = nullptr) {
 
 std::string body_of(const std::string& text) { return text.substr(text.find('\n') + 1); }
 
-// A file whose digest agrees, whatever its body is.
+// A file with a right digest for any body.
 std::string with_digest(const std::string& body,
                         const std::string& schema = std::to_string(kEntrySchema)) {
   return "annulus-tuned " + schema + " " + base::digest(body).hex() + "\n" + body;
@@ -184,7 +184,7 @@ TEST_CASE("an entry of chosen blocks has their size") {
   CHECK(read(text) == entry);
   CHECK_FALSE(read(with_digest(replaced(body, "\"block_rows\": 64", "\"block_rows\": 0"))));
   CHECK_FALSE(read(with_digest(replaced(body, "\"block_columns\": 128", "\"other\": 128"))));
-  entry.shape.branches = 2;  // which no selection takes
+  entry.shape.branches = 2;  // no selection has branches
   CHECK_FALSE(read(entry_text(entry)));
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("an entry of requests has their class, their pages and a kernel of bat
       replaced(body, "\"requests\": \"few queries\"", "\"requests\": \"no requests\""))));
   CHECK_FALSE(read(with_digest(
       replaced(body, "\"request_pattern\": \"dense\"", "\"request_pattern\": \"sum\""))));
-  // A kernel serves what it computes.
+  // A kernel serves only problems that it can compute.
   const attention::DeviceLimits limits = test::limits_of_gpu(80);
   CHECK_FALSE(why_outside(entry.config, entry.shape, limits));
   CHECK(why_outside(entry.default_config, entry.shape, limits));
@@ -237,7 +237,7 @@ TEST_CASE("members that are not known are left alone") {
                                   "\"later\": [1], \"shape\": {\"new\": 2, "))) == sample_entry(1));
 }
 
-// The fields are those that every configuration had before each family had its own.
+// The fields are those that every configuration had before each family had separate fields.
 TEST_CASE("entries of before stay readable") {
   const std::string body = body_of(entry_text(sample_entry(1)));
   CHECK(read(with_digest(replaced(body, "\"family\": \"mma\"",
@@ -281,7 +281,7 @@ TEST_CASE("random bytes under a right digest are never taken for an entry") {
     }
     const auto found = read(with_digest(damaged));
     if (!found) continue;
-    ++taken;  // a digit became another one, or a blank a blank: all ranges hold
+    ++taken;  // a digit became another digit, or a blank stayed a blank; all ranges are still right
     CHECK(found->config.tile_rows >= 1);
     CHECK(found->config.tile_rows <= 1024);
     CHECK(found->rounds >= 1);

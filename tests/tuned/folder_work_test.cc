@@ -1,4 +1,4 @@
-// What people do with folders of entries: look at them, bring packs in, remove single files.
+// Work with folders of entries: listing them, importing packs, and removing single files.
 
 #include "tuned/folder_work.h"
 
@@ -46,7 +46,7 @@ std::string refusal(ErrorCode code, Call call) {
   return {};
 }
 
-// A file of this schema whose digest agrees, with `from` replaced in its JSON.
+// A file of this schema with a right digest, in which `from` is replaced in the JSON.
 std::string changed(const Entry& entry, const std::string& from, const std::string& to) {
   const std::string text = text_of(entry);
   const std::size_t line = text.find('\n') + 1;
@@ -70,7 +70,7 @@ TEST_CASE("a file is useless where it was read and no newer build reads it eithe
       {whole.substr(0, whole.size() - 1), true},
       {whole.substr(1), true},
       {"", true},
-      {whole, true},  // its name is another's
+      {whole, true},  // its name belongs to another entry
   };
   for (const auto& each : cases) {
     CAPTURE(each.text);
@@ -178,10 +178,11 @@ TEST_CASE("a folder gets no more entries than are read from it, and none of a pa
   CHECK(why.find("10001 tuned results, more than the 10000") != std::string::npos);
   CHECK(why.find("use the pack itself") != std::string::npos);
   CHECK(list_entries(files, {scratch / "t"}).entries.size() == 1);  // nothing of the first device
-  // As many as are read; one that is there is no more.
+  // The limit of entries is reached. An entry that already exists does not count again.
   CHECK(bring({1, 2}).size() == 3);
   CHECK(list_entries(files, {scratch / "t"}).entries.size() == 3);
-  // With one more nothing of the folder is used, but it can still be listed, to be pruned.
+  // With one entry more, nothing in the folder is used. But it can still be listed, so that it can
+  // be pruned.
   test::write(folder_of(scratch / "t", full) + "/1.tuned", "");
   CHECK(list_entries(files, {scratch / "t"}).entries.size() == 1);
   const Listing crowded = list_entries(files, {scratch / "t"}, Crowded::kListed);

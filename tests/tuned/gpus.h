@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_TUNED_GPUS_H_
 #define ANNULUS_TESTS_TUNED_GPUS_H_
 
-// GPUs that are not here, for tests of what is searched on them.
+// GPUs that are not in this machine, for tests of searches for them.
 
 #include "attention/kernels/device_limits.h"
 #include "attention/kernels/kernel_config.h"
@@ -9,7 +9,7 @@
 
 namespace annulus::test {
 
-// As the drivers of an A100, an A40 and an H200 describe them.
+// The properties of an A100, an A40 or an H200 as their drivers report them.
 inline device::DeviceInfo gpu(int number) {
   device::DeviceInfo info;
   info.major = number / 10;

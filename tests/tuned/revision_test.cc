@@ -1,7 +1,7 @@
-// A tuned result names a family's revision and not its sources, so a change of the sources that may
-// change a speed must raise the revision. Here it cannot be forgotten: a sample of each family's
-// kernels is compiled, and what NVRTC makes of it is compared with what was recorded for the
-// revision (revisions.txt).
+// A tuned result names a family's revision and not its sources. So a change of the sources that may
+// change the speed must raise the revision. This test detects a forgotten change: it compiles a
+// sample of each family's kernels, and compares NVRTC's output with the record for the revision
+// (revisions.txt).
 
 #include <doctest/doctest.h>
 
@@ -46,7 +46,7 @@ KernelFeatures carried() {
   return features;
 }
 
-// A mask that reads memory, for positions of two segments or of rows, and scores with a cap.
+// A mask that reads memory, positions of two segments or by row, and scores with a cap.
 KernelFeatures listed() {
   return {.dims = {},
           .score = Score::kSoftcap,
@@ -67,7 +67,8 @@ KernelFeatures modified(bool costly) {
   return features;
 }
 
-// Requests in pages with an output of states, and requests that list blocks with rows of limits.
+// Requests in pages with an output of states, and requests that list blocks and have limits of
+// rows.
 BatchFeatures paged() { return {.attention = carried(), .pages = Pages::k16}; }
 BatchFeatures chosen() {
   BatchFeatures features;
@@ -108,7 +109,7 @@ jit::KernelSpec batch_kernel(std::int64_t dim, const char* text, BatchFeatures f
   return batch::rows_spec(legal(text, features.attention.dims, arch), features, arch);
 }
 
-// The samples by family: between them they have each form that a kernel can have.
+// The samples by family. Together they have each form that a kernel can have.
 std::map<std::string, std::vector<jit::KernelSpec>> samples() {
   return {{"mma",
            {problem_kernel(128, "mma m128 n64 w8 s2", causal()),
@@ -138,8 +139,7 @@ std::map<std::string, std::vector<jit::KernelSpec>> samples() {
             batch_kernel(64, "chunk_wgmma m128 n64 w8 s2", chosen())}}};
 }
 
-// Returns the instructions of PTX, without comments, lines of the source and sections for
-// debuggers.
+// Returns the instructions of PTX, without comments, source lines and debug sections.
 std::string normalised(const std::string& ptx) {
   std::istringstream lines(ptx);
   std::string text;

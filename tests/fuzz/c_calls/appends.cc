@@ -32,7 +32,8 @@ Sized<annulus_append_problem> Program::drawn_append(bool any) {
   return drawn;
 }
 
-// Slots and pages are different ones, as the caller of the library has to see to, or none.
+// All slots and pages are different, which the caller of the library must ensure, or there are
+// none.
 void Program::run_append() {
   auto* const plan = pick<annulus_append_plan>(Kind::kAppend);
   struct {
@@ -69,7 +70,7 @@ void Program::run_append() {
   given->q_strides = given->rotated_q_strides = {2 * kSide, kSide};
   given->new_k_strides = given->new_v_strides = {2 * kSide, kSide};
   given->k = place<void>(10), given->v = memory[11];
-  // A page, or a slab without pages, has room for 64 rows.
+  // A page, or a slab if there are no pages, has room for 64 rows.
   given->k_strides = given->v_strides = {128 * kSide, 2 * kSide, kSide};
   given->k_pages = given->v_pages = paged ? 16 : 256;
   if (needed(appended_.place == ANNULUS_APPEND_SLOTS)) {

@@ -4,8 +4,8 @@
 
 namespace annulus::fuzz {
 
-// Other patterns, dtypes and scores need other kernels. There is no time to compile them, so that
-// only validation gets them.
+// Other patterns, dtypes and scores need other kernels. There is no time to compile them, so they
+// are only validated.
 annulus_batch_problem Program::batch_problem() {
   annulus_batch_problem made = ANNULUS_BATCH_PROBLEM_INIT;
   made.dim_qk = made.dim_v = kSide;
@@ -52,8 +52,8 @@ void Program::create_batch() {
        plan, Kind::kBatch, "annulus_batch_plan_create");
 }
 
-// Lengths, positions and page numbers are in device memory, where a step may have any. Their arrays
-// have the sizes that the call states.
+// Lengths, positions and page numbers are in device memory, and a step may have any values there.
+// Their arrays have the sizes that the call states.
 void Program::run_batch() {
   auto* const plan = pick<annulus_batch_plan>(Kind::kBatch);
   std::int32_t step[40];

@@ -1,4 +1,4 @@
-// Calls on devices, with their counters, traces, metrics and caches, and of the installation.
+// Calls about devices, with their counters, traces, metrics and caches, and about the installation.
 
 #include <string>
 
@@ -107,7 +107,8 @@ void Program::call_metrics() {
     }
     case 3: {
       std::int64_t spans = bytes_.below(4) == 0 ? bytes_.number() : bytes_.byte();
-      if (spans > 256 && spans <= 1 << 24) spans = 256;  // memory is taken for all spans
+      // The caller allocates memory for all spans.
+      if (spans > 256 && spans <= 1 << 24) spans = 256;
       if (spans == 0) spans = 1;
       traced_ = returned(annulus_trace_start(spans), "annulus_trace_start") || traced_;
       return;
@@ -225,7 +226,7 @@ void Program::call_rest() {
                "annulus_plan_prefetch");
       return;
     }
-    default:  // the allocator of the second device runs out
+    default:  // limits the allocations that the allocator of the second device permits
       setting().allocator.left = bytes_.below(4);
       setting().allocator.by_null = bytes_.below(2) == 0;
       if (bytes_.below(2) == 0) annulus_device_trim(setting().limited, 0, nullptr);

@@ -69,7 +69,7 @@ Sized<annulus_plan_options> Program::plan_options() {
   made->config = kConfig;
   made->kv_splits = 1;
   made->cancel = flag();
-  made->max_work = 3'000'000;  // the mask of causal takes two million, and nothing else is planned
+  made->max_work = 3'000'000;  // the mask of causal takes two million, and only causal is planned
   made->block_rows = small(128);
   made->block_columns = small(128);
   return made;

@@ -1,5 +1,5 @@
-// Calls that join answers over several sets of keys: on one device, over ranks, and the slices of
-// ranks. Memory of communicators is here too.
+// Calls that join answers over several sets of keys, on one device or over ranks, with the slices
+// of ranks. Calls about the memory of communicators are here too.
 
 #include "fuzz/c_calls/program.h"
 
@@ -198,7 +198,7 @@ void Program::call_gather() {
       if (returned(annulus_gather_plan_workspace_bytes(plan, &bytes),
                    "annulus_gather_plan_workspace_bytes") &&
           bytes > Setting::kBytes) {
-        return;  // the problem has any number of rows
+        return;  // the problem may have any number of rows
       }
       Sized<annulus_gather_operands> given(ANNULUS_GATHER_OPERANDS_INIT, bytes_);
       given->rows = bytes_.below(65);

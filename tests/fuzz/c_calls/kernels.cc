@@ -1,5 +1,5 @@
-// Calls that compile kernels ahead, or read folders of compiled kernels. Nothing is compiled: each
-// call that could is cancelled before it begins.
+// Calls that compile kernels ahead, or read folders of compiled kernels. No kernel is compiled,
+// because each call that could compile is cancelled before it begins.
 
 #include <fstream>
 #include <string>
@@ -50,7 +50,7 @@ void Program::warm() {
   const std::string folder = kernel_folder();
   static constexpr const char* kDevices[] = {
       "sim:sm_80", "h100,sim:sm_90a", "a100", "nothing", "sim:", ",", "", nullptr};
-  // Whole, since an older caller has no flag.
+  // The struct has its full size, because an older caller's struct has no flag.
   annulus_warm_options options = ANNULUS_WARM_OPTIONS_INIT;
   options.folder = bytes_.below(8) == 0 ? "relative" : folder.c_str();
   options.devices = kDevices[bytes_.below(8)];

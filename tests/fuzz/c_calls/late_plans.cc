@@ -1,5 +1,5 @@
 // Calls on plans that do not wait for their kernel, on tasks of the library, and on tuning in the
-// background. Nothing is measured: the caller never lets a measurement begin.
+// background. Nothing is measured, because the caller never permits a measurement.
 
 #include <limits>
 
@@ -11,7 +11,7 @@ void Program::create_late_plan() {
   auto* const device = pick<annulus_device>(Kind::kDevice);
   auto described = problem(true);
   auto options = plan_options();
-  // Kernels that no other call needs, so that they are rarely in memory.
+  // No other call needs these kernels, so they are rarely in memory.
   static constexpr const char* kConfigs[] = {"mma m64 n64 w4 s3", "mma m64 n32 w4 s2",
                                              "mma m128 n64 w4 s2"};
   static constexpr const char* kPatterns[] = {"causal", "dense", "causal & window(5, 3)"};
@@ -40,7 +40,7 @@ void Program::keep_tasks() {
 }
 
 void Program::run_task() {
-  // A task of a tuning ends only with the tuning.
+  // A task of a tuning ends only when the tuning ends.
   for (const Held& held : held_) {
     if (held.live && held.kind == Kind::kBackgroundTuning) {
       annulus_background_tuning_cancel(static_cast<annulus_background_tuning*>(held.handle));
@@ -99,7 +99,7 @@ void Program::call_late_plan() {
 }
 
 annulus_background_tuning_options Program::background_options() {
-  // Whole, since an older caller would have measurements begin.
+  // The struct has its full size, because with an older caller's struct measurements would begin.
   annulus_background_tuning_options made = ANNULUS_BACKGROUND_TUNING_OPTIONS_INIT;
   made.may_measure = [](void*) -> std::int32_t { return 0; };
   made.measured = [](void*) { wrong("a measurement was made"); };

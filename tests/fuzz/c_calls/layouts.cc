@@ -37,7 +37,7 @@ void Program::call_pattern() {
       pairs->q_count = bytes_.between(0, 8), pairs->k_count = bytes_.between(0, 8);
       pairs->total_k = small(40);
       pairs->batch = small(3);
-      if (pairs->batch > 0) --pairs->batch;  // 0 is what most patterns take
+      if (pairs->batch > 0) --pairs->batch;  // most patterns have only batch 0
       std::vector<std::uint8_t> visible(64);
       returned(annulus_pattern_visible(pattern(), nullptr, pairs.get(), visible.data()),
                "annulus_pattern_visible");
@@ -161,7 +161,7 @@ void Program::call_layout() {
       annulus_layout* from = one();
       const bool good = good_;
       annulus_layout* within = one();
-      if (within == nullptr) good_ = good;  // no bound
+      if (within == nullptr) good_ = good;  // without a bound
       return keep(annulus_layout_with_density(from, density, within, &layout),
                   "annulus_layout_with_density");
     }

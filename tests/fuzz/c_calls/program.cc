@@ -1,4 +1,4 @@
-// Which calls an input makes, with which handles, and what every result has to be.
+// The calls and handles that an input chooses, and the requirements on every result.
 
 #include <iterator>
 
@@ -50,7 +50,7 @@ static_assert(std::size(kDestroy) == kKinds);
 
 Program::~Program() {
   keep_tasks();
-  // Plans and layouts may be destroyed before the handles that they were made of.
+  // Plans and layouts may be destroyed before the handles from which they were made.
   for (const Held& held : held_) {
     if (held.live && held.kind != Kind::kDevice) destroy(held.kind, held.handle);
   }
@@ -305,7 +305,7 @@ void* Program::provide(Kind kind) {
       handle = tuning;
       break;
     }
-    default:  // texts, references, devices and tasks
+    default:  // texts, references, devices and tasks are not made here
       break;
   }
   if (handle != nullptr) held_.push_back({handle, kind, true});
@@ -339,7 +339,7 @@ void Program::give_back(Kind kind) {
   }
 }
 
-// Each range of choices keeps its meaning, and with it the inputs of the corpus.
+// Each range of choices keeps its meaning, so that the inputs of the corpus keep theirs.
 void Program::call() {
   good_ = true;
   const std::uint8_t choice = bytes_.byte();

@@ -21,7 +21,7 @@
 
 namespace annulus::fuzz {
 
-// A flag that cancels.
+// A flag that cancels a call.
 inline const volatile std::int32_t kCancel = 1;
 
 enum class Kind {
@@ -54,11 +54,11 @@ enum class Kind {
   kTuningReport,
   kTask
 };
-// Without an argument give_back() draws a kind up to this one, so that older inputs of the corpus
-// keep their meaning. Handles of each later kind are destroyed by the calls of their subject.
+// Without an argument, give_back() draws a kind up to this one. So older inputs of the corpus keep
+// their meaning. Handles of later kinds are destroyed by the calls of their subject.
 constexpr Kind kLastDrawn = Kind::kTunedReport;
 
-// A struct of the interface with room behind it, for callers that are newer than the library.
+// A struct of the interface with additional bytes, for callers that are newer than the library.
 template <typename T>
 struct Sized {
   T value;
@@ -88,7 +88,7 @@ struct Sized {
   T* get() { return &value; }
 };
 
-// A scope of work around calls that take no limit: a hundredth of a second.
+// A scope of work around calls without a limit. It lasts a hundredth of a second.
 struct Bounded {
   Bounded() {
     annulus_work_limit limit = ANNULUS_WORK_LIMIT_INIT;
@@ -122,20 +122,20 @@ class Program {
 
   // ---- Handles and results
 
-  // A handle that is meant to be of a kind; `good_` becomes false if it is not.
+  // A handle that should be of the given kind. `good_` becomes false if it is not.
   template <typename T>
   T* pick(Kind kind) {
     return static_cast<T*>(pick_any(kind));
   }
   void* pick_any(Kind kind);
   bool is_live(Kind kind, const void* handle) const;
-  // A new handle of a kind of which there is none, so that calls find more than null. Null if the
-  // second device is out of memory, and for kinds that inputs have to make themselves.
+  // Makes a handle of a kind that has no live handle, so that calls get more than null. Returns
+  // null if the second device is out of memory, and for kinds that inputs have to make themselves.
   void* provide(Kind kind);
-  // Checks the result of a call. True if it succeeded.
+  // Checks the result of a call. Returns true if the call succeeded.
   bool returned(annulus_status status, const char* function);
-  // Checks the result of a call that makes a handle, and keeps the handle. It is read after the
-  // call has stored it.
+  // Checks the result of a call that makes a handle, and keeps the handle. The handle is read after
+  // the call has stored it.
   template <typename T>
   void made(annulus_status status, T* const& handle, Kind kind, const char* function) {
     if (!returned(status, function)) {
@@ -146,7 +146,7 @@ class Program {
     held_.push_back({handle, kind, true});
   }
   static annulus_status destroy(Kind kind, void* handle);
-  // Any kind but devices, which only an input that opened one closes.
+  // Destroys a handle of any kind except devices, which only an input that opened one closes.
   void give_back();
   void give_back(Kind kind);
 
@@ -155,24 +155,23 @@ class Program {
   std::int64_t small(std::int64_t most);
   int tiny(std::int64_t most) { return static_cast<int>(small(most)); }
   std::size_t count(std::int64_t below) { return static_cast<std::size_t>(bytes_.below(below)); }
-  // A flag of cancellation.
+  // A pointer to a cancellation flag.
   const volatile std::int32_t* flag();
   const char* pattern();
-  // A path, or null. Two of them can be written to.
+  // A path, or null. Two of the paths are writable.
   const char* path();
   Sized<annulus_layout_sizes> sizes();
-  // One that the kernels of plans are compiled for, or anything.
+  // A problem for which the kernels of plans are compiled, or any problem.
   Sized<annulus_problem> problem(bool planned);
   Sized<annulus_problem> problem_with_lse();
   Sized<annulus_plan_options> plan_options();
   static annulus_operands whole_operands();
-  // With `host_too`, Q, K, V and O may also be host memory, which runs of plans find out and
-  // refuse.
+  // With `host_too`, Q, K, V and O may be host memory, which runs of plans detect and refuse.
   Sized<annulus_operands> operands(bool host_too = true);
   Sized<annulus_operands> operands_with_lse(bool host_too);
-  // Memory for a workspace: mostly large enough for every plan here.
+  // Memory for a workspace. It is mostly large enough for every plan here.
   void* scratch();
-  // One of the memories of the setting, null, or an address that is not a multiple of 4.
+  // A memory of the setting, null, or an address that is not a multiple of 4.
   template <typename T>
   T* place(int index) {
     const std::int64_t choice = bytes_.below(24);
@@ -180,28 +179,28 @@ class Program {
     return reinterpret_cast<T*>(choice == 0 ? nullptr : choice == 1 ? bytes + 2 : bytes);
   }
   Sized<annulus_selection> selection(std::int32_t rule);
-  // Lists of block columns with any numbers, in device memory.
+  // Lists of block columns with any values, in device memory.
   const std::int32_t* listed();
   static annulus_batch_problem batch_problem();
   static annulus_append_problem append_problem();
-  // One that can be planned, or anything.
+  // A problem that can be planned, or any problem.
   Sized<annulus_append_problem> drawn_append(bool any);
-  // Mostly what the problem that was planned last needs.
+  // Mostly returns whether the last planned problem needs something, and sometimes the opposite.
   bool needed(bool is_needed) { return bytes_.below(16) == 0 ? !is_needed : is_needed; }
   static annulus_rendezvous_options alone_options();
   static annulus_merge_problem merge_problem();
   static annulus_join_problem join_problem();
-  // Three memories of the setting, from one on.
+  // Three memories of the setting, beginning with the given one.
   annulus_state state_at(int first);
-  // One that can be planned, or anything.
+  // A problem that can be planned, or any problem.
   Sized<annulus_join_problem> drawn_join(bool any);
-  // A folder of kernels with a damaged one, or a path of path(). Never null, which would be the
-  // folder of the user.
+  // A folder of kernels, of which one is damaged, or a path of path(). It is never null, because
+  // null means the user's folder.
   std::string kernel_folder();
 
-  // Launches are by far the slowest part of an input. True if one more is in the budget.
+  // Launches are by far the slowest part of an input. Returns true if another launch is permitted.
   bool may_launch() { return launches_++ < 1; }
-  // Waiting for ranks that do not come takes milliseconds, once in an input.
+  // Waiting for absent ranks takes milliseconds, so an input does it once.
   bool may_wait() { return waits_++ < 1; }
 
   // ---- Calls
@@ -252,26 +251,26 @@ class Program {
   void warm();
   void call_kernels();
   void create_late_plan();
-  // Tasks that the library has handed out become handles of the input.
+  // Turns tasks that the library has passed to the caller into handles of the input.
   void keep_tasks();
   void run_task();
   void call_late_plan();
-  // No measurement begins, and the task is kept.
+  // Options with which no measurement begins and the task is kept.
   static annulus_background_tuning_options background_options();
   void create_background_tuning();
   void call_background_tuning();
 
-  annulus_append_problem appended_ = append_problem();  // those that were planned last
+  annulus_append_problem appended_ = append_problem();  // the problem that was planned last
   annulus_merge_problem merged_ = merge_problem();
   annulus_join_problem joined_ = join_problem();
   Bytes& bytes_;
   std::vector<Held> held_;
   int launches_ = 0;
   int waits_ = 0;
-  int planned_ = 0;  // handles that were provided and took a plan
+  int planned_ = 0;  // handles that were provided and needed a plan
   bool traced_ = false;
-  bool examined_ = false;  // looking at an installation takes milliseconds
-  bool good_ = true;       // all handles of the current call are what they should be
+  bool examined_ = false;  // examining an installation takes milliseconds
+  bool good_ = true;       // whether all handles of the current call are right
 };
 
 }  // namespace annulus::fuzz

@@ -1,5 +1,5 @@
-// Calls on rendezvous, communicators and plans of one rank. This process is all ranks, or the
-// others do not come.
+// Calls on rendezvous, communicators and plans of one rank. This process is the only rank, or the
+// other ranks never arrive.
 
 #include <cstring>
 #include <string>
@@ -18,7 +18,7 @@ void Program::create_rendezvous() {
   annulus_rendezvous* rendezvous = nullptr;
   Sized<annulus_rendezvous_options> options(alone_options(), bytes_);
   if (bytes_.below(4) == 0 && may_wait()) {
-    // Whole, since an older caller's deadline would be half a minute.
+    // The struct has its full size, because an older caller's default deadline is half a minute.
     annulus_rendezvous_options others = alone_options();
     const std::string file = "file:" + setting().folder + "/meeting";
     const char* const addresses[] = {file.c_str(), "tcp:127.0.0.1:1", "tcp:[::1", "file:", "",
@@ -127,7 +127,7 @@ void Program::create_communicator() {
       return made(annulus_communicator_meet(device, rendezvous, options.get(), &communicator),
                   communicator, Kind::kCommunicator, "annulus_communicator_meet");
     }
-    case 1:  // any other address would be NCCL's to follow
+    case 1:  // NCCL would try to connect to any other address
       return made(
           annulus_communicator_borrow(device, nullptr, nullptr, options.get(), &communicator),
           communicator, Kind::kCommunicator, "annulus_communicator_borrow");
@@ -185,7 +185,7 @@ void Program::call_communicator() {
       return;
     }
     case 3: {
-      // A rank alone has no peer.
+      // The only rank has no peer.
       const annulus_sent_bytes sent = {setting().memory[0], 4, small(2)};
       const annulus_received_bytes received = {setting().memory[1], 4, small(2)};
       auto* const communicator = pick<annulus_communicator>(Kind::kCommunicator);

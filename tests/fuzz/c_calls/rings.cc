@@ -28,7 +28,7 @@ void Program::create_ring() {
     case 0:
       options->config = "mma m64";
       break;
-    case 1:  // both have a configuration
+    case 1:  // sets a configuration in both
       options->config = kConfig;
       break;
     case 2:
@@ -47,13 +47,13 @@ void Program::create_ring() {
   if (bytes_.below(8) == 0) shards[bytes_.below(3)].q = &pieces[3];
   if (bytes_.below(8) == 0) shards[bytes_.below(3)].k_count = count(3);
   for (annulus_shard& shard : shards) {
-    // A count beyond its array would break the contract.
+    // A count beyond its array would violate the contract.
     if (shard.k_count == 2 && shard.k != &pieces[0]) shard.k = &pieces[0];
     if (shard.k == nullptr && shard.k_count > 0 && bytes_.below(2) == 0) shard.k_count = 0;
   }
   if (tiny(3) == 3) {
     Sized<annulus_problem> step(ANNULUS_PROBLEM_INIT, bytes_);
-    const bool good = std::exchange(good_, true);  // it takes no handle
+    const bool good = std::exchange(good_, true);  // this call takes no handle
     returned(annulus_ring_get_step(ranks, described.get(), options.get(), step.get()),
              "annulus_ring_get_step");
     good_ = good;
@@ -67,7 +67,7 @@ void Program::run_ring() {
   annulus_ring* ring = pick<annulus_ring>(Kind::kRing);
   constexpr std::size_t kMost = 4;
   constexpr std::size_t kEach = Setting::kBytes / kMost;
-  // Elements lie at the distance of their struct_size.
+  // Elements of an array are struct_size bytes apart.
   std::size_t size = sizeof(annulus_ring_call);
   if (bytes_.below(8) == 0) size = count(9) * 8;
   alignas(16) std::byte calls[kMost * 64 + 64] = {};

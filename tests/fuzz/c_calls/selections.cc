@@ -7,8 +7,8 @@
 
 namespace annulus::fuzz {
 
-// Sizes of blocks are part of the kernels, so that sizes other than 16 are given only if they are
-// refused.
+// The sizes of blocks are compiled into the kernels. So sizes other than 16 are given only if they
+// are refused.
 Sized<annulus_selection> Program::selection(std::int32_t rule) {
   static constexpr std::int64_t kSizes[] = {0, -1, INT64_MIN, INT64_MAX};
   Sized<annulus_selection> made(ANNULUS_SELECTION_INIT, bytes_);
@@ -63,7 +63,7 @@ void Program::call_selected() {
       Sized<annulus_selection_buffers> buffers(ANNULUS_SELECTION_BUFFERS_INIT, bytes_);
       if (bytes_.below(2) == 0) buffers->given = listed();
       if (bytes_.below(2) == 0) buffers->chosen = place<std::int32_t>(7);
-      // At most 4 rows of blocks, whose entries fit into the memory.
+      // At most 4 rows of blocks are chosen, whose entries fit into the memory.
       buffers->max_chosen = bytes_.between(-1, 20);
       void* const workspace = scratch();
       if (!may_launch()) return;

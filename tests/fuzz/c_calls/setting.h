@@ -14,28 +14,29 @@
 namespace annulus::fuzz {
 
 constexpr const char* kConfig = "mma m64 n64 w4 s2";
-// Lengths and head dim of what is planned are at most this, so 16 KiB hold any operand.
+// Lengths and head dims of planned problems are at most this, so 16 KiB hold any operand.
 constexpr std::int64_t kSide = 64;
 
-// The caller's device memory. The memory can run out.
+// The caller's device memory, which can run out.
 struct Allocator {
   int (*allocate)(unsigned long long* address, std::size_t bytes) = nullptr;  // cuMemAlloc_v2
   int (*release)(unsigned long long address) = nullptr;                       // cuMemFree_v2
-  std::int64_t left = INT64_MAX;  // allocations until it refuses
-  bool by_null = false;           // refuses by a null address, else by its return value
+  std::int64_t left = INT64_MAX;  // allocations until it fails
+  bool by_null = false;           // fails by a null address; otherwise by its return value
 
   static int take(void* user, std::size_t bytes, std::size_t alignment, void** address);
   static void give(void* user, void* address, std::size_t bytes);
 };
 
-// The caller's thread for tasks of the library. It keeps them until an input runs or drops them.
+// The caller's thread for tasks of the library. It keeps the tasks until an input runs or drops
+// them.
 class TaskQueue {
  public:
   // An annulus_execute_callback; `user` is the queue.
   static int keep(void* user, annulus_task* task);
-  // The kept tasks, which are the caller's from now on.
+  // Returns the kept tasks, which then belong to the caller.
   std::vector<annulus_task*> take();
-  // From now on keep() refuses each task.
+  // Sets whether keep() refuses tasks from now on.
   void refuse(bool refuses);
 
  private:
@@ -44,7 +45,7 @@ class TaskQueue {
   bool refuses_ = false;
 };
 
-// Two devices, memory for operands, and a folder. The second device has the caller's allocator,
+// Two devices, memory for operands, and a folder. The second device uses the caller's allocator,
 // log, thread for tasks and file of shapes.
 struct Setting {
   annulus_device* device = nullptr;
@@ -61,7 +62,7 @@ struct Setting {
   Setting& operator=(const Setting&) = delete;
 };
 
-// Made by the first call.
+// The first call makes it.
 Setting& setting();
 
 }  // namespace annulus::fuzz

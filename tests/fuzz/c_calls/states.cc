@@ -9,7 +9,7 @@ namespace annulus::fuzz {
 
 namespace {
 
-// A state in host memory with a few small numbers, which add up exactly.
+// A state in host memory with a few small numbers, whose sums are exact.
 struct HostState {
   static constexpr int kRows = 4, kDim = 3;
   float acc[kRows * kDim] = {}, m[kRows] = {}, l[kRows] = {};
@@ -26,7 +26,7 @@ struct HostState {
     state->dim_v = bytes.below(16) == 0 ? bytes.between(-1, kDim - 1) : kDim;
     if (bytes.below(24) == 0) state->version = bytes.number();
   }
-  // After the object has its place.
+  // Call it only when the object no longer moves.
   annulus_host_state* get(Bytes& bytes) {
     state->acc = bytes.below(24) == 0 ? nullptr : acc;
     state->m = bytes.below(24) == 0 ? nullptr : m;
@@ -118,7 +118,7 @@ void Program::call_states() {
       inputs->q = inputs->k = operand;
       inputs->v = bytes_.below(8) == 0 ? nullptr : operand;
       inputs->q_strides = inputs->k_strides = inputs->v_strides = {64 * 64, 64 * 64, 64};
-      const bool whole = bytes_.below(2) == 0;  // a tile that kernels have
+      const bool whole = bytes_.below(2) == 0;  // a tile size that kernels have
       const std::int64_t rows = whole ? 64 : small(64), columns = whole ? 64 : small(64);
       returned(annulus_problem_reached_rows(described.get(), inputs.get(), rows, columns, reached),
                "annulus_problem_reached_rows");

@@ -30,7 +30,7 @@ void Program::tune_batch(annulus_device* device, const annulus_tune_options& opt
 void Program::call_tuning() {
   switch (bytes_.below(7)) {
     case 0:
-    case 1: {  // nothing that runs a candidate, which takes seconds
+    case 1: {  // runs no candidate, because that takes seconds
       annulus_device* device = pick<annulus_device>(Kind::kDevice);
       auto described = problem(true);
       if (bytes_.below(4) == 0) described->pattern = pattern();
@@ -92,7 +92,7 @@ void Program::call_tuning() {
   }
 }
 
-// Packs of tuned results, of which the folder holds damaged ones. Nothing is measured.
+// Packs of tuned results. Some of those in the folder are damaged. Nothing is measured.
 void Program::call_packs() {
   const std::string& folder = setting().folder;
   const char* packs[3] = {path(), path(), path()};
