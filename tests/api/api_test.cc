@@ -32,7 +32,7 @@ TEST_CASE("every counter of a simulated device has its name in Device::counters"
   };
   REQUIRE(counters.size() == names.size());
   for (std::size_t i = 0; i < names.size(); ++i) CHECK(counters[i].first == names[i]);
-  // The struct of the driver and nothing more or less: two words before the totals.
+  // The struct has the driver's counters and nothing else: two words before the totals.
   CHECK(sizeof(annulus_simulator_counters) == sizeof(std::uint64_t) * (1 + names.size()));
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("a device says what it is, and notes reach the caller") {
   CHECK(plan.problem().dim_v == 64);
 }
 
-// A problem with operands of zeros on a device.
+// A problem with operands that are zeros, on a device.
 struct Zeros {
   explicit Zeros(const std::string& name, Dtype dtype = Dtype::kBfloat16, bool check = false)
       : device([&] {
@@ -177,14 +177,14 @@ TEST_CASE("forgotten strides are one error on every family") {
     texts.push_back(refusal(ErrorCode::kInvalidArgument,
                             [&] { plan.run(nullptr, zeros.operands, workspace.data()); }));
     CHECK(texts.back() == texts.front());
-    // Told when planning, it is the same error.
+    // If the strides are given at planning, the error is the same.
     options.strides = OperandStrides{good.q_strides, {}, good.v_strides, good.o_strides};
     CHECK(refusal(ErrorCode::kInvalidArgument,
                   [&] { zeros.device.plan(zeros.problem, options); }) == texts.front());
   }
   CHECK(texts.front().find("the strides of K are 0, 0 and 0") != std::string::npos);
   CHECK(texts.front().find("broadcast_rows") != std::string::npos);
-  // With the word it runs, where the family's copies can.
+  // With broadcast_rows it runs, if the family's copies support that.
   Zeros zeros("sim:sm_80");
   zeros.operands.k_strides = zeros.operands.v_strides = {};
   zeros.operands.broadcast_rows = true;
@@ -206,7 +206,7 @@ TEST_CASE("memory of the host is found before a kernel faults on it, where that 
   CHECK(text.starts_with("V at 0x"));
   CHECK(text.find("not memory of the device") != std::string::npos);
   CHECK_THROWS_AS(plan.bind(zeros.operands, workspace.data()), Error);
-  zeros.device.synchronize();  // nothing faulted
+  zeros.device.synchronize();  // no fault occurred
 }
 
 TEST_CASE("the child of a fork is told that it was forked, not that its tensors are wrong") {
@@ -273,7 +273,7 @@ TEST_CASE("memory of no bytes has no address") {
   CHECK_THROWS_AS(device.allocate(std::size_t{1} << 60), Error);
 }
 
-// From the driver to the answer, on a table whose calls can fail.
+// A whole flow, from opening the driver to the answer, on a table whose calls can fail.
 bool whole_flow(const abi::CudaTable& table, const std::string& cache_dir) {
   const api::DeviceName name = api::parse_device_name("sim:sm_80");
   DeviceOptions options;
@@ -320,7 +320,8 @@ TEST_CASE("every driver call of a plan and its run may fail: a typed error, and 
       FailingTable::fail_at(index, code);
       bool thrown = false;
       try {
-        const bool right = whole_flow(table, cache.path());  // what a destructor cannot say
+        // An error that a destructor cannot report.
+        const bool right = whole_flow(table, cache.path());
         CHECK(right);
       } catch (const Error& error) {
         thrown = true;
@@ -328,7 +329,7 @@ TEST_CASE("every driver call of a plan and its run may fail: a typed error, and 
               (code == abi::kCudaOutOfMemory ? ErrorCode::kOutOfMemory : ErrorCode::kDevice));
       }
       CHECK(FailingTable::failed());
-      // A kernel from disk that the driver rejects is compiled anew.
+      // If the driver rejects a kernel from disk, the kernel is compiled again.
       const bool rejected = code == abi::kCudaInvalidHandle && FailingTable::failed_in_a_module();
       if (!rejected) FailingTable::check_heard(thrown);
       FailingTable::fail_at(-1, 0);

@@ -1,4 +1,4 @@
-// What kernels are compiled for, by what the device, its driver and NVRTC can.
+// The architecture for which kernels are compiled depends on the device, its driver and NVRTC.
 
 #include <doctest/doctest.h>
 
@@ -62,7 +62,7 @@ TEST_CASE("a driver that makes no tensor maps leaves the mma family") {
   CHECK(device.plan(hopper_problem()).info().kernel == "mma_forward");
 }
 
-// A driver by its number under which an image does not load.
+// A device whose driver has this version. Images of newer versions do not load there.
 template <int kVersion>
 Device old_driver() {
   abi::CudaTable table = test::simulator_table();

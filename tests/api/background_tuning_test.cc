@@ -1,4 +1,4 @@
-// Tuning beside a host that goes on working.
+// Tuning while the host program continues its work.
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -32,7 +32,7 @@ using test::Case;
 using test::DeviceAnswer;
 using test::DeviceCase;
 
-// On a simulated sm_80 the heuristic's choice for it is not the best.
+// On a simulated sm_80 the heuristic's choice for this problem is not the best.
 Problem problem_of(std::int64_t length = 96) {
   Problem problem;
   problem.heads = problem.kv_heads = 2;
@@ -80,7 +80,7 @@ BackgroundTuningOptions of(std::vector<Problem> problems) {
   return options;
 }
 
-// Who has the device: requests or the tuning, never both.
+// Checks that the device is used either by requests or by the tuning, and never by both.
 struct Turn {
   std::mutex mutex;
   std::atomic<bool> measuring{false};
@@ -158,14 +158,14 @@ TEST_CASE("requests are answered while the library tunes, and swap to the result
   CHECK(turn.granted >= results[0].tried);
   CHECK(told == results[0].tried + results[0].dropped);
 
-  // What exists takes the result where it was to, and what is made now does anyway.
+  // An existing plan takes the result if it was allowed to, and a new plan always does.
   CHECK(plan.can_swap());
   CHECK(plan.info().config == before);
   plan.swap();
   CHECK_FALSE(plan.can_swap());
   CHECK(plan.ready());
   CHECK(plan.info().config == results[0].config);
-  CHECK(first->config == before);  // what was given stays
+  CHECK(first->config == before);  // information that was returned before does not change
   CHECK(at_once.info().config == results[0].config);
   CHECK(never.info().config == before);
   CHECK(plain.info().config == before);
@@ -231,7 +231,7 @@ TEST_CASE("a pause waits for the measurement under way, and none begins in it") 
   CHECK(began == ended);
 }
 
-// Otherwise their counters would mix, and a device of the host's would stay in checked mode.
+// Otherwise their counters would mix, and the host's device would stay in checked mode.
 TEST_CASE("two tunings of one device measure one after another") {
   Opened opened;
   const Device::Impl& device = api::inside(opened.device);
@@ -366,7 +366,7 @@ TEST_CASE("batches that are planned are tuned in the moments that the host allow
   REQUIRE(shapes.size() == 2);
   CHECK(shapes[0].find("few queries") != std::string::npos);
   CHECK(shapes[1].find("many queries") != std::string::npos);
-  // The plan that exists keeps its kernels, and the next one has what was found.
+  // The existing plan keeps its kernels, and the next plan has the new result.
   CHECK(before.info().tuned.empty());
   const BatchInfo after = plan_batch(device, batch_of_two()).info();
   CHECK(after.tuned.find(", ") != std::string::npos);
@@ -403,7 +403,7 @@ TEST_CASE("what was planned before a tuning lived is none of its problems") {
     const BackgroundTuning tuning(opened.device, first);
     opened.device.plan(problem_of());
   }
-  // The host still has the task of the one that is gone.
+  // The host still holds the task of the destroyed tuning.
   opened.device.plan(problem_of(50));
   const BackgroundTuning tuning(opened.device, {});
   CHECK(tuning.wait());
@@ -482,7 +482,7 @@ TEST_CASE("a host lends a thread, or drops the task") {
     CHECK(tuning.status().last_error.find("dropped") != std::string::npos);
   }
   { const BackgroundTuning tuning(opened.device, options); }
-  task();  // it is gone
+  task();  // the tuning no longer exists
   options.executor = [](std::function<void()>) { throw std::runtime_error("no threads"); };
   CHECK_THROWS_WITH(BackgroundTuning(opened.device, options), "no threads");
 }

@@ -1,4 +1,5 @@
-// Bound calls give the bits of Plan::run, for every kind of plan, and refuse what it refuses.
+// Bound calls must give the same bits as Plan::run for every kind of plan, and refuse the same
+// calls.
 
 #include <doctest/doctest.h>
 
@@ -25,7 +26,7 @@ Problem small_problem(const char* pattern) {
   return problem;
 }
 
-// Operands of one call, filled, and what was written.
+// The operands of one call, filled, and their outputs.
 class Memory {
  public:
   Memory(const Device& device, const Problem& problem, std::uint64_t seed)
@@ -46,7 +47,7 @@ class Memory {
     base::Random random(seed);
     std::vector<std::uint16_t> bits(bytes_ / 2);
     for (const DeviceMemory* each : {&q_, &k_, &v_}) {
-      // bf16 from about -2 to 2
+      // bf16 values from about -2 to 2
       for (std::uint16_t& value : bits) {
         value = static_cast<std::uint16_t>(0x3f00 + random.below(0x100) + 0x8000 * random.below(2));
       }
@@ -54,7 +55,7 @@ class Memory {
     }
   }
 
-  // O, then LSE, and other bits in their place.
+  // Returns O followed by LSE, and overwrites both with other bits.
   std::vector<std::byte> take() {
     device_.synchronize();
     std::vector<std::byte> all(bytes_ + lse_.bytes());
@@ -74,7 +75,8 @@ class Memory {
   DeviceMemory q_, k_, v_, o_, lse_;
 };
 
-// One plan, two sets of operands, each bound once and run twice with other contents between.
+// Uses one plan with two sets of operands. Each is bound once and run twice, with different
+// contents.
 void check_bound(const Device& device, const Plan& plan) {
   Memory first(device, plan.problem(), 1);
   Memory second(device, plan.problem(), 2);
@@ -90,7 +92,7 @@ void check_bound(const Device& device, const Plan& plan) {
       calls[i].run(nullptr);
       const std::vector<std::byte> bound = memory.take();
       CHECK(bound == expected);
-      CHECK(memory.take() != expected);  // the mark is another answer
+      CHECK(memory.take() != expected);  // the overwritten memory differs from the answer
     }
   }
 }

@@ -1,4 +1,4 @@
-// The caller's allocator and the caller's log, in C++: what goes through them, and what happens
+// The caller's allocator and the caller's log in C++: the calls that they get, and the behaviour
 // when they fail.
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace annulus;
 
-// Counts what is asked of the driver for memory.
+// Counts the driver's calls that allocate memory.
 struct CountedTable {
   static inline abi::CudaTable real;
   static inline int allocations = 0;
@@ -35,7 +35,7 @@ struct CountedTable {
   }
 };
 
-// A pool over a share of its own in the same device's context.
+// A pool over separate memory in the same device's context.
 struct Pool {
   explicit Pool(const std::string& name) {
     const api::DeviceName parsed = api::parse_device_name(name);
@@ -69,7 +69,7 @@ Problem small_problem() {
   Problem problem;
   problem.seq_q = problem.seq_k = 40;
   problem.dim_qk = problem.dim_v = 32;
-  problem.pattern = causal() | strided(2, 0, 8);  // has a list: some memory is its plan's
+  problem.pattern = causal() | strided(2, 0, 8);  // it has a list, so the plan holds some memory
   return problem;
 }
 
@@ -98,14 +98,14 @@ TEST_CASE("all device memory of the library comes from the caller's allocator") 
     const std::vector<std::uint16_t> ones(40 * 32, 0x3f80);
     const DeviceMemory tensor = device.allocate(ones.size() * 2);
     DeviceMemory o = device.allocate(ones.size() * 2);
-    CHECK(pool.asked == 1);  // for a slab, which all three share
+    CHECK(pool.asked == 1);  // one slab, which all three share
     device.copy_to_device(tensor.data(), ones.data(), tensor.bytes());
     plan.run(nullptr, operands_of(tensor, o));
     std::vector<std::uint16_t> answer(ones.size());
     device.copy_to_host(answer.data(), o.data(), o.bytes());
     CHECK(answer == ones);
-    // A block of a slab of its own, given back while the work is pending: the release comes after
-    // it (Pool looks).
+    // A block in a separate slab is released while work is pending. The slab must be released after
+    // the work, which Pool checks.
     o = device.allocate(std::size_t{20} << 20);
     CHECK(pool.asked == 2);
     plan.run(nullptr, operands_of(tensor, o));
@@ -127,7 +127,7 @@ TEST_CASE("an allocator gets its memory back also after the context was lost") {
     const DeviceMemory tensor = device.allocate(40 * 32 * 2);
     const DeviceMemory o = device.allocate(40 * 32 * 2);
     Operands operands = operands_of(tensor, o);
-    operands.q = reinterpret_cast<void*>(0x1000);  // where nothing is
+    operands.q = reinterpret_cast<void*>(0x1000);  // an address without memory
     plan.run(nullptr, operands);
     try {
       device.synchronize();

@@ -1,4 +1,4 @@
-// Streams and events of the caller's own, made by functions of the driver that the device uses.
+// The caller's own streams and events, made with functions of the device's driver.
 
 #include <doctest/doctest.h>
 
@@ -101,7 +101,8 @@ TEST_CASE("what the simulator has to say comes through the log of the device") {
   std::vector<std::string> lines;
   DeviceOptions options;
   options.name = "sim:sm_80:4";
-  options.log_level = LogLevel::kInfo;  // what failed is in the error; the log has the details
+  // The error describes the failure, and the log has the details.
+  options.log_level = LogLevel::kInfo;
   options.log = [&](LogLevel level, std::string_view text) {
     CHECK(level == LogLevel::kInfo);
     if (text.find("PTX") != std::string_view::npos) lines.emplace_back(text);
@@ -115,7 +116,7 @@ TEST_CASE("what the simulator has to say comes through the log of the device") {
     REQUIRE(lines.size() == 1);
     CHECK(lines[0].find("PTX") != std::string::npos);
   }
-  // The device is closed, its callback forgotten; the driver below is still there.
+  // The device is closed and its callback removed. The driver still exists.
   const device::DriverPointer driver = test::simulator_driver();
   const auto context = device::Context::retain(driver, 4);
   const device::ContextScope scope(*context);

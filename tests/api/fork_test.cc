@@ -1,5 +1,5 @@
-// A child of fork has one thread of its parent: a lock that another thread held stays held. So the
-// functions of a device refuse a child before they take any.
+// A child of fork has only one thread of its parent. A lock that another thread held stays locked.
+// So the functions of a device refuse a child before they take a lock.
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace annulus;
 
-// A child that hangs is ended by its alarm, and then does not exit with 0.
+// An alarm ends a child that hangs, so it does not exit with 0.
 template <typename Body>
 bool passes_in_child(const Body& body) {
   const pid_t child = fork();
@@ -51,8 +51,8 @@ Problem small_problem() {
 }
 
 TEST_CASE("a child of the process that opened a device is refused, whatever its parent was doing") {
-  // A thread of the parent stays in the look-up of tuned results, whose lock it holds, while the
-  // process forks: its log does not return.
+  // While the process forks, a thread of the parent is in the look-up of tuned results and holds
+  // its lock, because its log callback does not return.
   std::atomic<bool> inside{false}, go_on{false};
   DeviceOptions options;
   options.name = "sim:sm_80";

@@ -49,7 +49,7 @@ TEST_CASE("handles are distinct, odd, and gone when they were given back") {
   for (const std::uintptr_t handle : handles) CHECK(Table::Pin(table, handle)->alive);
   for (const std::uintptr_t handle : handles) table.erase(handle);
   CHECK(live == 0);
-  // Places are used again; old handles stay old.
+  // Places are reused, but old handles stay invalid.
   const std::uintptr_t again = table.insert(std::make_unique<Counted>(&live));
   for (const std::uintptr_t handle : handles) refused(table, handle, "given back already");
   CHECK(Table::Pin(table, again)->alive);
@@ -62,9 +62,9 @@ TEST_CASE("what is no handle is refused without being followed") {
   Table other("other", 0x53);
   const std::uintptr_t handle = table.insert(std::make_unique<Counted>(&live));
   refused(table, 0, "the thing is null");
-  refused(other, handle, "is not a handle of type other");
-  refused(table, reinterpret_cast<std::uintptr_t>(&live), "is not a handle of type thing");
-  refused(table, 0x51, "given back already");  // generation 0 was never given out
+  refused(other, handle, "is no other");
+  refused(table, reinterpret_cast<std::uintptr_t>(&live), "is no thing");
+  refused(table, 0x51, "given back already");  // generation 0 is never used
   for (int bit = 0; bit < 64; ++bit) {
     const std::uintptr_t wrong = handle ^ (std::uintptr_t{1} << bit);
     refused(table, wrong, "");
@@ -87,8 +87,8 @@ TEST_CASE("an object stays for as long as somebody uses it") {
   CHECK(live == 0);
 }
 
-// Threads use handles that others make and erase: an object is never seen dead, none is lost, and
-// each is erased once.
+// Threads use handles that other threads make and erase. No object may be used after its
+// destruction, none may be lost, and each must be erased once.
 TEST_CASE("making, using and erasing from many threads") {
   constexpr int kThreads = 4;
   constexpr int kRounds = 3000;
@@ -116,7 +116,7 @@ TEST_CASE("making, using and erasing from many threads") {
           }
         }
       } catch (const Error&) {
-        // Another thread was first.
+        // Another thread erased it first.
       }
     }
   };

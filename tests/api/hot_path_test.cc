@@ -1,6 +1,6 @@
-// Running a plan allocates nothing and takes no lock, in C++ and in C: this program stands before
-// malloc and before the locks of pthread, and counts. The driver below does nothing, so that what
-// is counted is ours.
+// Running a plan must allocate nothing and take no lock, in C++ and in C. This program replaces
+// malloc and the locks of pthread, and counts their calls. The driver does nothing, so only the
+// library's calls are counted.
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -52,7 +52,7 @@ using namespace annulus;
 using test::allocations;
 using test::IdleLaunches;
 
-// What `run` costs in allocations and locks, a thousand times.
+// Checks that `run` makes no allocations and takes no locks, a thousand times.
 template <typename Run>
 void costs_nothing(const Run& run, int launches_each = 1) {
   run();
@@ -87,7 +87,7 @@ Device open_idle(const char* name = "sim:sm_80") {
                       api::parse_device_name(name), {}, base::read_environment());
 }
 
-// With tensor maps, which a run makes and a bound call has.
+// With tensor maps. A run encodes them, and a bound call already has them.
 TEST_CASE("running a plan or a bound call on sm_90a allocates nothing and takes no lock") {
   const Device device = open_idle("sim:sm_90a");
   Problem problem;
@@ -140,7 +140,7 @@ TEST_CASE("a step of a batch and appending allocate nothing and take no lock") {
   append.most = problem.most;
   const AppendPlan appending = plan_append(device, append);
   const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
-  std::vector<DeviceMemory> memory;  // Q, new K, new V, the pages of K and V, numbers
+  std::vector<DeviceMemory> memory;  // Q, new K, new V, the pages of K and V, and numbers
   for (int i = 0; i < 6; ++i) memory.push_back(device.allocate(1 << 16));
 
   AppendOperands rows;
@@ -219,7 +219,7 @@ TEST_CASE("running a plan allocates nothing and takes no lock") {
     annulus_status status = ANNULUS_OK;
     costs_nothing([&] { status = annulus_plan_run(handle, nullptr, &c, nullptr); });
     CHECK(status == ANNULUS_OK);
-    // Pool, score and choose, coarse and fine; count, order and list; write out; attend.
+    // Launches: pool, score and choose, coarse and fine; count, order and list; write out; attend.
     costs_nothing([&] { choosing.run(nullptr, operands, workspace.data(), buffers); }, 11);
     costs_nothing([&] { bound.run(nullptr); }, 11);
   }
@@ -252,7 +252,7 @@ TEST_CASE("running a ring allocates nothing and takes no lock") {
   for (const RingRankInfo& rank : ring.info().ranks) launches += rank.launches;
   CHECK(launches == 15);  // its own keys, and two halves of each other shard
   IdleLaunches::idle = true;
-  costs_nothing([&] { ring.run(calls); }, launches + 3);  // and one packs each rank's rows
+  costs_nothing([&] { ring.run(calls); }, launches + 3);  // one more launch packs each rank's rows
   IdleLaunches::idle = false;
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("running a rank of a ring, and joining, allocate nothing of their own 
   call.operands.o = o.data();
   call.operands.q_strides = call.operands.k_strides = call.operands.v_strides =
       call.operands.o_strides = Strides::bshd(128, 1, 64);
-  // One rank of three, whose messages go nowhere: what NCCL itself does is not counted.
+  // One rank of three, whose messages are dropped. NCCL's own work is not counted.
   const JoinProblem joined = {
       .heads = 4, .dim_v = 64, .most_rows = 32, .slices = JoinedSlices::kHeads};
   const Device::Impl& inside = api::inside(device);

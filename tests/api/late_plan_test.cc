@@ -36,7 +36,7 @@ Problem problem_of(const Pattern& pattern) {
   return problem;
 }
 
-// A host that runs tasks when it is told to.
+// A host that runs tasks when the test requests it.
 class Host {
  public:
   std::function<void(std::function<void()>)> executor() {
@@ -102,9 +102,9 @@ TEST_CASE("a plan answers with a general kernel until its own is compiled") {
   CHECK(plan.wait());
   CHECK(told == std::vector{PlanState::kReady});
   CHECK_FALSE(plan.info().general);
-  CHECK(before->general);  // what was given stays
+  CHECK(before->general);  // information that was returned before does not change
   CHECK(answer_of(device, plan, c) == test::run_case(device, c));
-  // The kernel is in memory now, so that the next plan has it at once.
+  // The kernel is in memory now, so the next plan has it at once.
   const Plan next = device.plan(c.problem, options);
   CHECK(next.ready());
   CHECK(host.waiting() == 0);
@@ -119,7 +119,7 @@ TEST_CASE("the host chooses the moment of the swap, or forbids it") {
   const Device device = Device::open(device_options(&host));
   const Case c = test::make_case(problem_of(window(40, 10)), 2);
   const Plan plan = device.plan(c.problem, not_waiting(Swap::kWhenAsked));
-  CHECK_THROWS_AS(plan.swap(), Error);  // still being compiled
+  CHECK_THROWS_AS(plan.swap(), Error);  // it is still being compiled
   host.run_all();
   CHECK(plan.state() == PlanState::kCompiled);
   CHECK(plan.info().general);
@@ -149,7 +149,7 @@ TEST_CASE("what no general kernel serves is waited for, and said") {
   CHECK(host.waiting() == 0);
   CHECK_THROWS_AS(device.plan(problem, not_waiting(Swap::kNever)), Error);
 
-  Pattern deep = window(1, 1) & sink(1);  // no program holds it
+  Pattern deep = window(1, 1) & sink(1);  // a mask program cannot hold it
   for (int level = 0; level < 4; ++level) {
     const Pattern again = deep;
     deep = level % 2 == 0 ? deep | again : deep & again;
@@ -183,7 +183,7 @@ TEST_CASE(
   }
 }
 
-// The general kernel of one head dim alone, made by a device that compiles.
+// Only the general kernel of one head dim is shipped. A device that compiles makes it.
 TEST_CASE("with general kernels that were shipped a plan answers where nothing can be compiled") {
   const test::ScratchFolder folder;
   const Case c = test::make_case(problem_of(causal() & window(29, 5)), 9);
@@ -252,7 +252,7 @@ TEST_CASE("a host that refuses or drops the task keeps the general kernel and is
     CHECK(log.size() == 1);
     const Plan again = device.plan(c.problem, asked);
     host.drop_all();
-    CHECK(log.size() == 1);  // said once
+    CHECK(log.size() == 1);  // it is logged once
     answer_of(device, again, c);
   }
 }
@@ -269,7 +269,7 @@ TEST_CASE("a plan that is destroyed compiles nothing") {
   CHECK(device.metrics().compiles + device.metrics().kernels_from_disk == before);
 }
 
-// An allocator of the host, which takes memory from the driver by a device of its own.
+// An allocator of the host. It takes memory from the driver through a separate device.
 class CountedPool {
  public:
   explicit CountedPool(std::function<void()> on_call) : on_call_(std::move(on_call)) {}
@@ -293,7 +293,7 @@ class CountedPool {
   int slabs() const { return slabs_; }
 
  private:
-  const Device device_ = Device::open(device_options());  // keeps the context
+  const Device device_ = Device::open(device_options());  // keeps the context alive
   int (*allocate_)(void**, std::size_t) =
       reinterpret_cast<int (*)(void**, std::size_t)>(device_.driver_entry("cuMemAlloc"));
   int (*release_)(void*) = reinterpret_cast<int (*)(void*)>(device_.driver_entry("cuMemFree"));
@@ -301,7 +301,7 @@ class CountedPool {
   mutable std::atomic<int> slabs_{0};
 };
 
-// The host takes its log and its allocator away as soon as the device and the plan are gone.
+// The host removes its log and its allocator as soon as the device and the plan are destroyed.
 TEST_CASE("nothing of the host is called once the device and its plans are gone") {
   for (int delay = 0; delay < 12; ++delay) {
     CAPTURE(delay);

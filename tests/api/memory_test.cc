@@ -1,5 +1,5 @@
-// The device memory that planning takes: how often the driver is asked, and what is given up before
-// an error.
+// The device memory that planning takes: how often the driver allocates, and what is released
+// before an error.
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,8 @@ namespace {
 
 using namespace annulus;
 
-// Counts the calls that allocate, free or wait for more than a copy of the library's own.
+// Counts the calls that allocate, that free, or that wait for more than one of the library's
+// copies.
 struct CountedTable {
   static inline abi::CudaTable real;
   static inline int allocations = 0, waits = 0, copies = 0;
@@ -37,7 +38,7 @@ struct CountedTable {
       ++allocations;
       return real.mem_alloc_host(pointer, bytes);
     };
-    // These wait for the device, or may.
+    // These calls wait for the device, or may wait.
     table.mem_free = [](abi::CUdeviceptr pointer) -> abi::CUresult {
       ++waits;
       return real.mem_free(pointer);
@@ -89,7 +90,7 @@ TEST_CASE("a decode that grows by a token for a thousand steps allocates and wai
     const Pattern pattern = Pattern::parse(text);
     const DeviceMemory memory = device.allocate(1300 * 2 * 64 * 2);
     const DeviceMemory workspace = device.allocate(std::size_t{900} << 10);
-    // The first plan compiles, and that of a list makes what uploads need.
+    // The first plan compiles, and the first plan with a list makes the memory for uploads.
     device.plan(decode(200, strided(2, 0, 8)));
     std::optional<Plan> plan = device.plan(decode(200, pattern));
     const int allocations = CountedTable::allocations;
@@ -112,13 +113,14 @@ TEST_CASE("a decode that grows by a token for a thousand steps allocates and wai
     CHECK(test::IdleLaunches::launches >= 1000);
     CHECK(CountedTable::allocations - allocations == 0);
     CHECK(CountedTable::waits - waits == 0);
-    // One for each list that is new, and one for its parts: every 16 tokens at most.
+    // One copy for each new list, and one for its parts. There is a new list at most every 16
+    // tokens.
     CHECK(CountedTable::copies - copies <= 2 * 1000 / 16);
     CHECK(device.memory_statistics().slabs_taken == 1);
   }
 }
 
-// Each step of such a decode sees other blocks, so that each has a list of its own.
+// Each step of this decode sees other blocks, so it has a different list.
 TEST_CASE("a decode whose every step has its own list waits for its copies alone") {
   DeviceOptions options;
   options.device_lists.entries = 16;
@@ -164,7 +166,7 @@ TEST_CASE("what a plan needs is known before, and what it shares") {
   CHECK(now.used_bytes >= needed.device_bytes);
 }
 
-// A pool with room for so many bytes, over the simulator's memory.
+// A pool with room for a number of bytes, over the simulator's memory.
 struct Pool {
   explicit Pool(std::int64_t bytes) : room(bytes) {}
   AllocatorCallbacks callbacks() {
@@ -209,7 +211,7 @@ TEST_CASE("a plan does not fail for memory that only the cache of lists holds") 
       CHECK_NOTHROW(device.plan(listed(4000, 2)));
     }
     CHECK(device.list_counters().device.evictions >= 4);
-    // Lists that plans hold stay, and then there is no room.
+    // Lists that plans hold stay, and then there is no more room.
     const Plan plan = device.plan(listed(4000, 1));
     try {
       device.plan(listed(4000, 2));
@@ -240,7 +242,7 @@ TEST_CASE("no plan fails while the library holds a slab that nobody uses") {
     } catch (const Error& error) {
       REQUIRE(error.code() == ErrorCode::kOutOfMemory);
       ++failed;
-      // All that is held has blocks of plans in it, that of the plan that failed among them.
+      // All slabs contain blocks of plans, including the blocks of the plan that failed.
       const MemoryStatistics now = device.memory_statistics();
       if (held.empty() || now.waiting_bytes > 0) ++with_empty;
       CHECK(now.slabs <= now.blocks);
@@ -263,7 +265,7 @@ TEST_CASE("trim gives back what nobody uses, and keeps what plans use") {
   CHECK(now.peak_used_bytes > std::int64_t{30} << 20);
   CHECK(device.trim() >= std::size_t{30} << 20);
   now = device.memory_statistics();
-  CHECK(now.used_bytes >= plan.info().device_bytes);  // with what aligns its arrays
+  CHECK(now.used_bytes >= plan.info().device_bytes);  // including the alignment of its arrays
   CHECK(now.used_bytes < plan.info().device_bytes + 4096);
   CHECK(now.slabs == 1);
   CHECK(device.list_counters().device.entries == 1);

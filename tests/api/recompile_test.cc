@@ -1,4 +1,4 @@
-// What makes a new kernel and what does not.
+// The changes of a problem that need a new kernel, and those that do not.
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 namespace annulus {
 namespace {
 
-// Kernels that plans took from the compiler, of `count` plans.
+// The number of plans, of `count` plans, whose kernel was compiled.
 int compiled(const Device& device, int count, const auto& problem_of) {
   int compiled = 0;
   for (int i = 0; i < count; ++i) {
@@ -40,7 +40,7 @@ TEST_CASE("windows, documents and lengths change a thousand times and compile no
   CHECK(compiled(device, 1, changed) == 1);
   CHECK(compiled(device, 1000, changed) == 0);
 
-  // Decoding does not compile again either, here with a window beside keys that all queries see.
+  // Decoding does not compile again either, here with a window and keys that all queries see.
   const auto decoded = [&](int i) {
     problem.pattern = causal() & (window(1 + i % 389, 0) | global(1 + i % 41));
     problem.seq_q = 1;

@@ -1,5 +1,5 @@
-// A plan on streams of the caller: in whatever order the streams allow, and captured in a graph,
-// the answer has the same bits.
+// A plan on the caller's streams. In any order that the streams permit, and captured in a graph,
+// the answer must have the same bits.
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ std::vector<std::uint16_t> random_tensor(std::uint64_t seed) {
   return values;
 }
 
-// The keys in two halves, the second launch starting from the state of the first.
+// The keys in two halves. The second launch starts from the state of the first.
 struct TwoHops {
   Device device = [] {
     DeviceOptions options;
@@ -81,7 +81,7 @@ struct TwoHops {
     return operands;
   }
 
-  // Nothing of an earlier run may look like an answer.
+  // Clears the outputs, so that results of an earlier run cannot pass as an answer.
   void forget() const {
     for (const DeviceMemory* memory : {&o, &acc, &m, &l}) {
       device::fill_bytes_async(*context, address(*memory), 0xff, memory->bytes(), nullptr);
@@ -92,7 +92,7 @@ struct TwoHops {
     return reinterpret_cast<std::uintptr_t>(memory.data());
   }
 
-  // The second hop on another stream, after an event.
+  // Runs the second hop on another stream, after an event.
   void run(const device::Stream& one, const device::Stream& other, const device::Event& event,
            const device::Event& back) const {
     first.run(one.handle(), operands(0));
@@ -147,7 +147,7 @@ TEST_CASE("runs can be captured in a graph and replayed") {
   const device::ContextScope scope(*hops.context);
   abi::CUgraph graph = nullptr;
   abi::CUgraphExec exec = nullptr;
-  // In global mode every call that allocates or waits is refused.
+  // In global capture mode every call that allocates or waits fails.
   REQUIRE(cuda.stream_begin_capture(one.handle(), abi::kCaptureGlobal) == abi::kCudaSuccess);
   hops.run(one, other, event, back);
   REQUIRE(cuda.stream_end_capture(one.handle(), &graph) == abi::kCudaSuccess);

@@ -1,4 +1,4 @@
-// The limits of work and the flags of every public call that can take long.
+// The limits of work and the cancel flags of every public call that can take long.
 #include "annulus/types.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ Device device_of(const char* name) {
   return Device::open(options);
 }
 
-// Its list takes seconds to make.
+// A problem whose list takes seconds to make.
 Problem long_problem() {
   Problem problem;
   problem.batch = 1;
@@ -54,7 +54,7 @@ ErrorCode code_of(const std::function<void()>& call) {
   return ErrorCode{0};
 }
 
-// What each call does with a limit.
+// A call that takes a limit.
 struct Call {
   const char* name;
   std::function<void(const WorkLimit&)> run;
@@ -147,11 +147,11 @@ TEST_CASE("a plan says what it took, and the same the next time") {
   const std::int64_t steps = device.plan(short_problem(), options).info().work_steps;
   CHECK(steps > 0);
   CHECK(steps < kDefaultWorkSteps / 10);
-  // On a device without lists and kernels in its caches it is the same, and a limit of so much
-  // holds.
+  // A device with empty caches for lists and kernels takes the same number of steps, and this
+  // number suffices as a limit.
   options.work.steps = steps;
   CHECK(device_of("sim:sm_80:1").plan(short_problem(), options).info().work_steps == steps);
-  // Steps of earlier calls in a scope are not the plan's.
+  // Steps of earlier calls in a scope do not count for the plan.
   const WorkScope scope({.steps = 0});
   make_layout(causal(), {16, 16, 1 << 14, 1 << 14, 1});
   CHECK(scope.steps() > 0);
@@ -159,7 +159,7 @@ TEST_CASE("a plan says what it took, and the same the next time") {
 }
 
 TEST_CASE("a thread that waits for a list outlives the cancelling of the one that makes it") {
-  // Both plan the same; the first is cancelled, the second is not.
+  // Both threads plan the same problem. Only the first is cancelled.
   const Device device = device_of("sim:sm_80");
   Problem problem = long_problem();
   problem.seq_q = problem.seq_k = 1 << 20;

@@ -1,4 +1,4 @@
-# The tuner: its parts alone, and whole on a device.
+# Tests of the tuner, of its parts alone and of the whole on a device.
 annulus_test(autotune LABEL unit LIBRARIES annulus_autotune annulus_test_problems SOURCES
   autotune/journal_test.cc autotune/report_test.cc autotune/search_test.cc autotune/space_test.cc
   autotune/stand_in_test.cc autotune/statistics_test.cc autotune/surrogate_test.cc

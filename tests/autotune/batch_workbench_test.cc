@@ -1,4 +1,4 @@
-// Workbenches of batches: what they verify, measure and predict.
+// Workbenches of batches: they verify, measure and predict.
 
 #include "autotune/batch_workbench.h"
 
@@ -25,7 +25,7 @@ using attention::Dims;
 using attention::KernelConfig;
 using batch::RequestClass;
 
-// On the simulator both architectures whose kernels differ.
+// On the simulator, the two architectures with different kernels.
 std::vector<std::string> devices_of_batches() {
   if (!test::on_simulator()) return {test::device_name()};
   return {"sim:sm_80", "sim:sm_90a"};
@@ -81,7 +81,8 @@ std::vector<KernelConfig> shipped_for(RequestClass requests, const BatchProblem&
   return configs;
 }
 
-// Checks that all of them pass, for both classes, and that the simulator counts what they do.
+// Checks that all shipped configurations pass for both classes, and that the simulator counts their
+// work.
 void check_shipped(const BatchProblem& problem) {
   for (const std::string& name : devices_of_batches()) {
     const Device device = counting_device(name);
@@ -168,7 +169,7 @@ TEST_CASE("a small step has the kernels of the whole") {
 }
 
 TEST_CASE("the step that nobody gives fills the bounds") {
-  BatchProblem problem = batch_of({64, 64}, "causal");  // up to 16 few queries
+  BatchProblem problem = batch_of({64, 64}, "causal");  // up to 16 requests with few queries
   problem.most = {.requests = 8, .rows = 1000, .rows_of_one = 300, .keys_of_one = 4000};
   problem.most.keys = 12000;
   const auto few = default_step(problem, RequestClass::kFewQueries);
@@ -186,7 +187,7 @@ TEST_CASE("the step that nobody gives fills the bounds") {
   CHECK(five.front().queries == 1);
   CHECK(five.front().keys == 2400);
   problem.most.rows = 40;
-  problem.most.rows_of_one = 4;  // drafts, and no prompts
+  problem.most.rows_of_one = 4;  // drafts, but no prompts
   const auto drafts = default_step(problem, RequestClass::kFewQueries);
   CHECK(drafts.size() == 8);
   CHECK(drafts.front().queries == 4);
@@ -334,7 +335,7 @@ TEST_CASE("predictions of batches are the same twice, and grow with the step") {
   BatchProblem problem = batch_of({64, 64}, "causal");
   problem.page_rows = 16;
   problem.most.keys_of_one = 50000;
-  problem.most.requests = 60;  // enough that their keys take the time
+  problem.most.requests = 60;  // enough requests that reading their keys takes most of the time
   for (const RequestClass requests : {RequestClass::kFewQueries, RequestClass::kManyQueries}) {
     const std::vector<KernelConfig> configs = shipped_for(requests, problem, limits);
     const auto predict = [&](std::int64_t keys) {

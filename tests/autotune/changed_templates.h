@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_AUTOTUNE_CHANGED_TEMPLATES_H_
 #define ANNULUS_TESTS_AUTOTUNE_CHANGED_TEMPLATES_H_
 
-// Kernel templates with a planted error, for tests of what becomes of such candidates.
+// Kernel templates with a planted error, for tests of how the tuner handles such candidates.
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 
 namespace annulus::test {
 
-// Writes the templates to `folder` with one piece of the text of `file` replaced by another.
+// Writes the templates to `folder`. In `file`, one piece of text is replaced.
 inline void write_templates(const std::string& folder, const std::string& file,
                             const std::string& from, const std::string& to) {
   std::filesystem::copy(ANNULUS_TEMPLATES, folder, std::filesystem::copy_options::recursive);

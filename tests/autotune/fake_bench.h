@@ -18,7 +18,7 @@ namespace annulus::test {
 
 using attention::KernelConfig;
 
-// A device made of a function: what each configuration truly takes, with noise of a given size.
+// A device defined by a function: the true time of each configuration, with noise of a given size.
 class FakeBench : public autotune::Workbench {
  public:
   using Truth = std::function<double(const KernelConfig&)>;
@@ -36,8 +36,8 @@ class FakeBench : public autotune::Workbench {
     if (planning) planning();
     std::vector<std::vector<double>> times(configs.size());
     for (int round = 0; round < rounds; ++round) {
-      // What all of a round have in common, such as a clock that drifts, is not noise. A bench that
-      // is exact has none.
+      // Deviations that all measurements of a round share, such as a drifting clock rate, are not
+      // noise. An exact bench has none.
       const double drift = exact() ? 1 : 1 + 0.3 * std::sin(0.7 * clock_++);
       for (std::size_t i = 0; i < configs.size(); ++i) {
         const double spike = random_.below(20) == 0 ? 1 + 10 * noise_ : 1;
@@ -52,11 +52,11 @@ class FakeBench : public autotune::Workbench {
   bool exact() const override { return noise_ == 0; }
 
   std::map<std::string, std::string> dropped;
-  ErrorCode code = ErrorCode::kInternal;  // of those
+  ErrorCode code = ErrorCode::kInternal;  // the error code of the dropped candidates
   std::vector<std::string> prepared;
   int measured = 0;
   std::function<void()> planning;  // called before each measurement
-  Truth cold;                      // with L2 cold; empty: as warm
+  Truth cold;                      // times with L2 cold; empty: the same as with L2 warm
 
  private:
   Truth truth_;
@@ -65,7 +65,7 @@ class FakeBench : public autotune::Workbench {
   double clock_ = 0;
 };
 
-// A space of 64 configurations whose static predictions are off by up to `error`.
+// A space of 64 configurations. Their static predictions have errors of up to `error`.
 inline std::vector<tuned::Trial> trials(const FakeBench::Truth& truth, double error = 0.2,
                                         std::uint64_t seed = 4) {
   std::vector<tuned::Trial> made;
@@ -83,13 +83,13 @@ inline std::vector<tuned::Trial> trials(const FakeBench::Truth& truth, double er
   return made;
 }
 
-// Smooth, with one best: 8 warps, 80 columns, 3 stages.
+// A smooth function with one minimum: 8 warps, 80 columns, 3 stages.
 inline double smooth(const KernelConfig& config) {
   return 100 + 0.02 * std::pow(config.tile_columns - 80, 2) +
          5 * std::abs(attention::cta_shape(config).stages - 3) +
          (attention::cta_shape(config).warps == 4 ? 10 : 0);
 }
-// Everything within the noise of everything else.
+// A function whose values all differ by less than the noise.
 inline double flat(const KernelConfig& config) { return 100 + 0.001 * config.tile_columns; }
 
 inline const KernelConfig kDefault = attention::MmaConfig{64, 64, 4, 2, false, 1};

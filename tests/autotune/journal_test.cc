@@ -1,4 +1,4 @@
-// Journals of searches: they hold what a search found, whatever becomes of its process.
+// Journals of searches must keep what a search found, however its process ends.
 
 #include "autotune/journal_file.h"
 
@@ -50,7 +50,7 @@ SearchResult run(Workbench& bench, const tuned::SearchOptions& options = {}) {
   return search(std::move(all), at, bench, options);
 }
 
-// A whole search, and the lines that it leaves.
+// A whole search, and the lines of its journal.
 struct Told {
   explicit Told(double noise) : bench(smooth, noise) {
     for (const tuned::Trial& trial : test::trials(smooth)) {
@@ -113,7 +113,7 @@ TEST_CASE("a search goes on from a journal cut anywhere, and measures nothing ag
     base::Random random(test::options().seed);
     std::size_t begin = told.lines.front().size();
     for (std::size_t whole = 1; whole < told.lines.size(); ++whole) {
-      // All lines up to one, and a part of that.
+      // All lines up to one, and a part of the next.
       const auto part = random.below(static_cast<std::uint32_t>(told.lines[whole].size()));
       std::string why;
       const auto journal = tuned::decode_journal(all.substr(0, begin + part), &why);
@@ -146,7 +146,7 @@ TEST_CASE("a journal that was cut short gives what the search would have kept") 
   for (std::size_t i = 0; i < told.lines.size() / 2; ++i) half += told.lines[i];
   const SearchResult result = replay(*tuned::decode_journal(half, &why));
   CHECK_FALSE(result.complete);
-  // Each candidate has one line where it was dropped, and one or more where it was tried.
+  // A dropped candidate has one line, and a tried candidate has one or more.
   CHECK(result.tried + result.dropped < static_cast<int>(told.lines.size() / 2));
   CHECK(result.tried > 1);
   for (std::size_t i = 0; i < result.trials.size(); ++i) {
@@ -186,7 +186,7 @@ std::string line_with(const std::string& text) {
   return base::digest(text).hex() + " " + text + "\n";
 }
 
-// Anybody can write a digest: such a line is as one that is damaged.
+// Anyone can write a digest. So such a line is treated like a damaged line.
 TEST_CASE("lines that no search writes end what is used of a journal") {
   const std::string standard = to_string(test::kDefault);
   const std::string other = to_string(test::trials(smooth).front().config);
@@ -248,7 +248,7 @@ TEST_CASE("a reason that is no UTF-8 is kept, with a sign for what is none") {
   CHECK(journal->findings[0].dropped == "says \xef\xbf\xbd");
 }
 
-// The journals of a folder.
+// The journals in a folder.
 std::vector<std::string> journals_in(const std::string& folder) {
   std::vector<std::string> paths;
   for (const auto& each : std::filesystem::directory_iterator(folder)) {
@@ -292,14 +292,14 @@ TEST_CASE("a damaged end is cut off with one note, and other journals are passed
     CHECK(file.path() != path);
     CHECK(file.before().findings.empty());
     REQUIRE(notes.size() == 1);
-    CHECK(notes[0].first == base::LogLevel::kInfo);  // nobody has to do anything
+    CHECK(notes[0].first == base::LogLevel::kInfo);  // no user needs to act
     CHECK(notes[0].second.find("its driver is 13000, not 13010") != std::string::npos);
     file.end(false);
   }
   CHECK(journals_in(folder) == std::vector<std::string>{path});
   std::ofstream(path, std::ios::app) << told.lines.back().substr(0, 30);
   {
-    // As a writer leaves it that was killed in the middle of a line: nobody has to do anything.
+    // A writer that is killed in the middle of a line leaves such a file. No user needs to act.
     Notes notes;
     JournalFile file(files, notes.log(), folder, shape(), subject(false));
     CHECK(file.before().findings.size() == findings - 1);
@@ -307,7 +307,7 @@ TEST_CASE("a damaged end is cut off with one note, and other journals are passed
     CHECK(notes.lines.empty());
     file.end(true);
   }
-  // Kept for people, and no search goes on from it.
+  // The journal is kept for people, but no search continues from it.
   Notes notes;
   JournalFile again(files, notes.log(), folder, shape(), subject(false));
   CHECK(again.path() != path);
@@ -317,7 +317,7 @@ TEST_CASE("a damaged end is cut off with one note, and other journals are passed
   CHECK(why == fmt::format("it is of another schema than {}", tuned::kJournalSchema));
 }
 
-// The subject of a search whose kernels were of these revisions.
+// The subject of a search whose kernels had these revisions.
 base::Json subject_with(const base::Json& families) {
   base::Json with = subject(false);
   with["families"] = families;
@@ -350,7 +350,7 @@ TEST_CASE("a journal is stale where neither this build nor a newer one goes on f
   CHECK(tuned::why_stale("") != "");
   CHECK(tuned::why_stale(going.substr(0, going.size() - 1)) != "");
   CHECK(tuned::why_stale(going.substr(0, going.size() - 2) + "\n") != "");
-  // It is whole, and holds what this build does not know.
+  // The line is complete, but this build does not know its contents.
   const std::string object = R"({"candidates":"of another kind"})";
   const std::string unknown = base::digest(object).hex() + " " + object + "\n";
   const auto schema = [](int number) { return fmt::format("annulus-journal {} ", number); };
@@ -358,7 +358,7 @@ TEST_CASE("a journal is stale where neither this build nor a newer one goes on f
   CHECK(tuned::why_stale(schema(tuned::kJournalSchema - 1) + unknown) != "");
 }
 
-// Every file of a folder, by name.
+// The names of all files in a folder.
 std::set<std::string> names_in(const std::string& folder) {
   std::set<std::string> names;
   for (const auto& each : std::filesystem::directory_iterator(folder)) {
@@ -482,7 +482,7 @@ TEST_CASE("a search whose journal somebody removed leaves that of another search
   CHECK(journals_in(scratch / "t") == std::vector<std::string>{path});
   second.end(false);
   CHECK(journals_in(scratch / "t").empty());
-  // One that was to be kept is missed.
+  // A journal that was to be kept is missing.
   JournalFile third(files, notes.log(), scratch / "t", shape(), subject(false));
   std::filesystem::remove(third.path());
   third.end(true);
@@ -501,7 +501,7 @@ TEST_CASE("a journal that is given up leaves its space and says so") {
   CHECK(file.path().empty());
   REQUIRE(notes.lines.size() == 1);
   CHECK(notes.lines[0].find(path) != std::string::npos);
-  // Nothing is written or removed after it, and it is told once.
+  // Nothing is written or removed after the failure, and it is logged once.
   file.add({.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}});
   file.give_up();
   file.end(true);
@@ -517,7 +517,7 @@ TEST_CASE("a journal whose first line no build reads is an error") {
   CHECK_THROWS_AS(JournalFile(files, {}, scratch / "t", shape(), about), Error);
 }
 
-// A disk with room for some bytes more.
+// A disk with room for a few more bytes.
 class SmallDisk final : public base::FileSystem {
  public:
   explicit SmallDisk(std::size_t left) : left_(left) {}
@@ -555,7 +555,7 @@ TEST_CASE("a full disk gets the space of a line back that it had no room for") {
   }
 }
 
-// Tells whether the first call that failed made, wrote to or removed a journal.
+// Records whether the first call that failed made, wrote or removed a journal.
 class JournalFaults final : public test::FaultyFiles {
  public:
   bool of_journal = false;
@@ -597,7 +597,7 @@ TEST_CASE("a search goes on without a journal whichever call of files fails") {
         file.add({.configs = {to_string(test::kDefault)}, .dropped = {}, .times = {{1.0}}});
         file.end(false);
       }
-      // Where each call fails, a journal that cannot be written cannot be removed either.
+      // If all calls fail, a journal that cannot be written cannot be removed either.
       CHECK(notes.lines.size() <= (persistent ? 2 : 1));
       if (files.of_journal) CHECK(notes.lines.size() >= 1);
       of_journal += files.of_journal;
@@ -605,14 +605,14 @@ TEST_CASE("a search goes on without a journal whichever call of files fails") {
       reached = files.calls() > at;
     }
   }
-  // It is made, gets two lines and is removed.
+  // The journal is made, gets two lines and is removed.
   CHECK(of_journal == 8);
 }
 
-// --kills N for more of them. A child tells through a pipe of each line that it has written; what
-// it told of must be in the journal however it ends. A kill may come in the middle of a call of
-// write(), which then has written the pages before: the last line is cut, and nobody was told of
-// it.
+// --kills N kills more of them. A child reports each line that it has written through a pipe. The
+// journal must contain every reported line, however the child ends. A kill may come in the middle
+// of a call of write(), after some of its pages were written. Then the last line is cut, and it was
+// not reported.
 TEST_CASE("killed searches lose nothing that was finished, and go on to the same winner") {
   const int kills = test::options().kills > 0 ? test::options().kills : 60;
   base::Random random(test::options().seed);
@@ -670,7 +670,7 @@ TEST_CASE("killed searches lose nothing that was finished, and go on to the same
       std::string why;
       const auto journal =
           tuned::decode_journal({reinterpret_cast<const char*>(read.data()), read.size()}, &why);
-      if (!journal) {  // killed before its first line was there
+      if (!journal) {  // it was killed before its first line existed
         damaged += !finished.empty();
         continue;
       }

@@ -1,4 +1,4 @@
-// The problems of published models: what results of them serve.
+// The problems of published models, and the problems that their results serve.
 
 #include "annulus/kernels.h"
 
@@ -16,8 +16,8 @@
 namespace annulus::autotune {
 namespace {
 
-// Whether a length is looked at: all that are short, those around the ends of blocks, and some of
-// the others.
+// Whether a length is tested: all short lengths, the lengths around the ends of blocks, and some
+// others.
 bool is_tried(std::int64_t length) {
   const std::int64_t in_block = length % 128;
   return length < 1024 || in_block <= 1 || in_block == 127 || length % 19 == 0;

@@ -32,7 +32,8 @@ double pairs(const Problem& part) {
   return tiles * 128 * 128;
 }
 
-// Its rows and keys lie in the whole, at their own positions and on tile edges.
+// Checks that the rows and keys of the part lie in the whole, at their own positions and on tile
+// edges.
 void check_inside(const Problem& part, const Problem& whole) {
   validate(part);
   const std::int64_t first_row = part.q_position() - whole.q_position();
@@ -64,7 +65,7 @@ TEST_CASE("parts of a problem whose batches differ have one batch of each kind")
   Problem two = whole;
   two.batch = 2;
   CHECK(choose_parts(two, 8e6, 1).front().batch == 2);
-  // Strips of long ones reach as far as the batch that sees furthest.
+  // Strips of long problems reach as far as the batch that sees furthest.
   const Problem longer = problem(4096, 4096, batches({window(3, 0), window(3, 900)}));
   for (const Problem& part : choose_parts(longer, 4e6, 1)) {
     check_inside(part, longer);
@@ -112,7 +113,7 @@ TEST_CASE("a long one is its first and last rows and some between, within the pa
           check_inside(part, whole);
           all += pairs(part);
         }
-        // Two blocks of keys are the least; above that it is what was allowed.
+        // Two blocks of keys are the minimum. Larger parts use the permitted amount.
         CHECK(all <= std::max(most, 4.0 * 256 * 3 * 128) * 1.2);
         const std::int64_t first = parts.front().q_position() - whole.q_position();
         const std::int64_t last =

@@ -1,4 +1,4 @@
-// Journals and results of a report, and the document that is made of them.
+// Journals and results of a report, and the document that is made from them.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ using test::sample_entry;
 using test::ScratchFolder;
 using test::smooth;
 
-// What a journal is made of.
+// The input from which a journal is made.
 struct ReportInput {
   double noise = 0.002;  // 0: the times are predicted
   std::string device = test::sample_device().identity;
@@ -222,7 +222,7 @@ TEST_CASE("results without a journal are in the document, and a search has its s
   CHECK(document.searches == 2);
   CHECK(document.entries == 2);
   const base::Json json = parsed(document);
-  // Of several results of a search the last one is with each of its journals.
+  // If a search has several results, the last one is shown with each of its journals.
   for (const base::Json& search : json["searches"]) {
     CHECK(search["stored"]["when"] == with.origin.when);
     CHECK(search["stored"]["path"] == folder / "z.pack");
@@ -240,7 +240,7 @@ TEST_CASE("results without a journal are in the document, and a search has its s
   CHECK(result["ratio"][2] == 0.91);
   CHECK(result["complete"] == true);
   CHECK(result["when"] == packed.origin.when);
-  // Each of them named alone.
+  // Each of them is named alone.
   CHECK(document_of({folder / "b.pack"}).entries == 1);
   CHECK(document_of({folder / "device"}).searches == 2);
   CHECK(document_of({folder / ("device/" + tuned::entry_name(without) + ".tuned")}).entries == 1);
@@ -327,7 +327,7 @@ TEST_CASE("a document has no more bytes, searches and results than it may, and s
   const report::Document few = document_of({folder.path()}, {.searches = 3, .entries = 4});
   CHECK(few.searches == 3);
   CHECK(few.entries == 4);
-  // The list of what was left out is bounded too.
+  // The list of what was left out is limited too.
   report::Gathered gathered;
   gathered.left_out.assign(300, std::string(10'000, '\x01'));
   base::FileSystem files;
@@ -356,7 +356,7 @@ TEST_CASE("searches are decided again as long as that takes no more than it may"
   REQUIRE(two.left_out.size() == 1);
   CHECK(two.left_out[0].starts_with(fmt::format("'{}': ", folder / "c.journal")));
   CHECK(told(bytes + steps - 1).searches == 0);
-  // Whoever is not told is not read, once there is no room for anything.
+  // Once there is no room for anything, journals that would be left out are not read.
   test::FaultyFiles files;
   report::Gathered gathered = gathered_of(files, {folder.path()});
   const std::int64_t before = files.bytes_read();
@@ -377,7 +377,7 @@ TEST_CASE("what a search takes to be decided again grows with what it looks at")
   CHECK(steps(2000, 10, true) == 22'000);
   CHECK(steps(1000, 1'000'000, false) > steps(1000, 1'000'000, true));
   CHECK(steps(1000, 100, false) < steps(1000, 1000, false));
-  // The largest journal that is read.
+  // The largest journal that is accepted.
   CHECK(steps(8192, 1'000'000, false) < report::DocumentLimits().work);
 }
 
@@ -448,7 +448,7 @@ TEST_CASE("an empty folder makes an empty document, and what cannot be read is a
   refused(folder / "a.tuned", ErrorCode::kInvalidFile);
   test::write(folder / "a.pack", "annulus-tuned-pack 4 torn");
   refused(folder / "a.pack", ErrorCode::kInvalidFile);
-  // In a folder they are left out.
+  // In a folder, such files are left out.
   const report::Document rest = document_of({folder.path()});
   CHECK(rest.left_out.size() == 3);
   base::FileSystem files;

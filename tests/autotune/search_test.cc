@@ -46,7 +46,7 @@ TEST_CASE("without noise the search finds what the whole space holds, with fewer
   CHECK(best.tried == 64);
   CHECK(best.trials[best.winner].config ==
         KernelConfig(attention::MmaConfig{128, 80, 8, 3, false, 1}));
-  // The better the predictions, the fewer candidates are tried; configurations are 5 % apart.
+  // Better predictions mean fewer tried candidates. The configurations are 5 % apart.
   double tried_before = 0;
   for (const double error : {0.02, 0.1, 0.2}) {
     double tried = 0, lost = 0;
@@ -84,8 +84,8 @@ TEST_CASE("the default is prepared first and stays where nothing is better") {
   CHECK(result.complete);
 }
 
-// 200 searches among equals: whatever noise shows, nothing may be taken for a gain; and where there
-// is a gain it is found.
+// 200 searches among equal candidates. Noise must never be taken for a gain, and a real gain must
+// be found.
 TEST_CASE("noise is never taken for a gain, and a gain is found through noise") {
   int changed = 0, found = 0;
   double worst = 0;
@@ -208,7 +208,7 @@ TEST_CASE("stopped anywhere, the best so far stays and is never worse than the d
         ended = run(bench, smooth, options);
       } catch (const Error& error) {
         CHECK(error.code() == ErrorCode::kCancelled);
-        CHECK(bench.prepared.size() == 1);  // nothing is known of the default
+        CHECK(bench.prepared.size() == 1);  // the default was not measured
         continue;
       }
       const SearchResult& result = *ended;
@@ -236,7 +236,7 @@ TEST_CASE("a stop while something is planned ends the search with the best so fa
       result = run(bench, smooth, options);
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::kCancelled);
-      CHECK(bench.prepared.size() == 1);  // nothing is known of the default
+      CHECK(bench.prepared.size() == 1);  // the default was not measured
       continue;
     }
     ++ended;
@@ -253,7 +253,7 @@ TEST_CASE("a stop while something is planned ends the search with the best so fa
   CHECK(ended > 18);
 }
 
-// A problem of long launches would go on for minutes after a stop.
+// Otherwise a problem with long launches would continue for minutes after a stop.
 TEST_CASE("a stop is asked for before every measurement, the finalists' too") {
   FakeBench whole(smooth, 0.02);
   int all = 0;
@@ -269,7 +269,8 @@ TEST_CASE("a stop is asked for before every measurement, the finalists' too") {
     CAPTURE(stop_at);
     CHECK(measurements == stop_at);
     CHECK_FALSE(result.complete);
-    // The fastest of those that are surely faster, by what was measured last.
+    // The winner is the fastest candidate among those that are surely faster, by the last
+    // measurements.
     const tuned::Trial& winner = result.trials[result.winner];
     for (const tuned::Trial& trial : result.trials) {
       if (!trial.other_ratio || trial.ratio.high >= 0.99) continue;
@@ -298,7 +299,7 @@ TEST_CASE("what was nominated is tried first, in its order") {
   FakeBench bench(smooth);
   tuned::SearchOptions options;
   options.nominated = {attention::MmaConfig{128, 16, 8, 4, false, 1},
-                       attention::MmaConfig{64, 128, 4, 1, true, 1},  // no candidate
+                       attention::MmaConfig{64, 128, 4, 1, true, 1},  // not a candidate
                        kDefault, attention::MmaConfig{64, 16, 4, 1, false, 1}};
   const SearchResult result = run(bench, smooth, options);
   REQUIRE(bench.prepared.size() > 3);
@@ -322,11 +323,11 @@ TEST_CASE("a workbench learns which candidates come next") {
   run(bench, smooth);
   int known = 0;
   for (const std::string& config : bench.prepared) known += bench.foreseen.contains(config);
-  CHECK(known + 1 == std::ssize(bench.prepared));  // all but the default
+  CHECK(known + 1 == std::ssize(bench.prepared));  // all candidates except the default
 }
 
 TEST_CASE("a search leaves most of a large space alone, as far as its share allows") {
-  // Predictions that say nothing: every candidate is expected to take the same.
+  // The predictions contain no information: the same time is predicted for every candidate.
   FakeBench bench(smooth);
   std::vector<tuned::Trial> all = trials(smooth);
   for (tuned::Trial& trial : all) trial.predicted = 100;
@@ -362,7 +363,7 @@ TEST_CASE("a configuration that is slower with L2 in its other state replaces no
   for (const tuned::CacheState l2 : {tuned::CacheState::kWarm, tuned::CacheState::kCold}) {
     FakeBench bench(
         l2 == tuned::CacheState::kWarm ? FakeBench::Truth(smooth) : FakeBench::Truth(flat), 0.01);
-    // The faster a configuration is in the one state, the slower it is in the other.
+    // Configurations that are fast in one state of L2 are slow in the other.
     const auto inverse = [](const KernelConfig& config) { return 1e4 / smooth(config); };
     bench.cold =
         l2 == tuned::CacheState::kWarm ? FakeBench::Truth(inverse) : FakeBench::Truth(smooth);
@@ -378,7 +379,7 @@ TEST_CASE("a configuration that is slower with L2 in its other state replaces no
   }
 }
 
-// A device that is throttled from round `from` on, until it rests for the third time.
+// A device that is throttled from round `from` on, until its third rest.
 class Throttled : public FakeBench {
  public:
   explicit Throttled(int from, bool for_good = false)
@@ -390,7 +391,7 @@ class Throttled : public FakeBench {
       for (int r = 0; r < rounds; ++r) {
         double& time = times[i][static_cast<std::size_t>(r)];
         time = smooth(configs[i]) * (1 + 0.001 * r);
-        // What is bound by memory, here the default, does not slow down like the others.
+        // A kernel that is bound by memory, here the default, slows down less than the others.
         if (round_ + r >= from_ && (for_good_ || rests < 3)) {
           time *= configs[i] == kDefault ? 1.2 : 1.5;
         }
@@ -421,9 +422,9 @@ TEST_CASE("rounds of a device that is throttled are repeated once it has come to
   CHECK(found.repeated >= 3);
   CHECK_FALSE(found.slowed);
   CHECK(found.winner == undisturbed.winner);
-  // One that stays slow is taken as it is, and the search ends all the same.
+  // If the device stays slow, its times are used as they are, and the search ends.
   const SearchResult slow = run(for_good, smooth);
-  CHECK(for_good.rests <= 8);  // with L2 warm, and with L2 cold
+  CHECK(for_good.rests <= 8);  // with L2 warm and with L2 cold
   CHECK(slow.slowed);
   CHECK(slow.complete);
 }

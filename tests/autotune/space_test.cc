@@ -56,7 +56,8 @@ TEST_CASE("what ships lies in the space wherever it is legal") {
       CAPTURE(name);
       CAPTURE(of.arch.number);
       CHECK_FALSE(tuned::why_outside(shipped.config, shipped.dims, dtype, of));
-      if (shipped.config.family == &attention::mma_family) continue;  // others may stand for it
+      // Other families may be used instead.
+      if (shipped.config.family == &attention::mma_family) continue;
       ++wgmma;
       const tuned::Space space =
           tuned::enumerate(shipped.dims, dtype, of, attention::pipe_device(gpu(90)), false);
@@ -98,7 +99,7 @@ TEST_CASE("heads and rows share a CTA or a cluster only where the problem lets t
     problem.pattern = pattern;
     const auto made = candidates_of(target_of(problem, hopper), hopper,
                                     attention::pipe_device(gpu(90)), true, [] { return false; });
-    std::set<std::pair<int, int>> shared;  // heads of a CTA, CTAs of a cluster
+    std::set<std::pair<int, int>> shared;  // heads of a CTA, and CTAs of a cluster
     for (const tuned::Trial& trial : made->trials) {
       const attention::CtaShape cta = attention::cta_shape(trial.config);
       shared.insert({cta.heads, cta.cluster});
@@ -108,14 +109,14 @@ TEST_CASE("heads and rows share a CTA or a cluster only where the problem lets t
   };
   using Shared = std::set<std::pair<int, int>>;
   CHECK(candidates(8, causal()) == Shared{{1, 1}});
-  CHECK(candidates(8, dense()) == Shared{{1, 1}, {1, 2}});  // rows share what they see
+  CHECK(candidates(8, dense()) == Shared{{1, 1}, {1, 2}});  // rows see the same keys
   CHECK(candidates(4, causal()) == Shared{{1, 1}, {1, 2}, {2, 1}});
   CHECK(candidates(2, causal()) == Shared{{1, 1}, {1, 2}, {2, 1}, {2, 2}});
   CHECK(candidates(4, heads({causal(), window(63, 0)})) == Shared{{1, 1}});
 }
 
-// A part with one query head would drop every candidate that packs heads, and where the heuristic's
-// choice is one of them, nothing could be tuned.
+// A part with one query head would drop every candidate that packs heads. If the heuristic's choice
+// is one of these, nothing could be tuned.
 TEST_CASE("every candidate has a plan for every part of a long problem with grouped heads") {
   attention::DeviceLimits hopper = limits(90);
   hopper.arch.feature = 'a';
@@ -193,7 +194,7 @@ TEST_CASE("what may spill is tried on real devices, and never chosen without") {
       CHECK_FALSE(may_spill(attention::choose_config(problem, limits(80)).config));
     }
   }
-  // The tiles of FlashAttention-2 at head dim 128.
+  // FlashAttention-2 uses these tiles at head dim 128.
   const tuned::Space space = space_of({128, 128}, 80);
   const KernelConfig wide = attention::MmaConfig{128, 64, 4, 1, false, 2};
   CHECK(std::ranges::count(space.candidates, wide) == 1);

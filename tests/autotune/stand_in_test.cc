@@ -33,7 +33,7 @@ Selection selection(std::int64_t most, std::int64_t rows = 128, std::int64_t col
   return made;
 }
 
-// As long as the problem lives; null: its pattern has none.
+// Valid as long as the problem. Null if its pattern has no layout.
 const BlockLayout* layout_of(const Problem& problem) {
   const BlockLayout* layout = nullptr;
   pattern::any_leaf(problem.pattern.node(), [&](const pattern::leaves::Structure& leaf) {
@@ -63,7 +63,7 @@ TEST_CASE("a stand-in keeps what a run always keeps, and as many blocks as a row
       rows.insert({kept.begin(), kept.end()});
     }
   }
-  CHECK(rows.size() > 60);  // of 128 rows
+  CHECK(rows.size() > 60);  // most of the 128 rows differ
   CHECK(stand_in(whole, chosen, 7).pattern == made.pattern);
   CHECK(stand_in(whole, chosen, 8).pattern != made.pattern);
 
@@ -77,7 +77,7 @@ TEST_CASE("a stand-in keeps what a run always keeps, and as many blocks as a row
   CHECK(layout_of(alike)->heads == 16);
   many.pattern = heads({window(100, 0), causal(), causal()});
   const Problem unlike = stand_in(many, chosen, 7);
-  CHECK(layout_of(unlike)->heads == 18);  // each of the three six times
+  CHECK(layout_of(unlike)->heads == 18);  // each of the three layouts six times
 }
 
 TEST_CASE("a stand-in of many small blocks takes time and memory for those that it keeps") {
@@ -91,7 +91,7 @@ TEST_CASE("a stand-in of many small blocks takes time and memory for those that 
   CHECK(layout->row(3, 0).size() == 1);
   CHECK(layout->row(3, 5).size() == 6);
   CHECK(layout->row(3, 2047).size() == 8);
-  // All blocks of all rows of sixteen heads would be 2^25.
+  // All blocks of all rows of sixteen heads would be 2^25 blocks.
   const Problem all = stand_in(whole, selection(4096, 16, 16), 7);
   CHECK(layout_of(all)->heads == 4);
   CHECK(layout_of(all)->row(3, 2047).size() == 2048);
@@ -121,7 +121,7 @@ TEST_CASE("the key of chosen blocks has their size, and the share that rows may 
     CHECK(digest(other) != digest(key));
     CHECK(to_string(other) != to_string(key));
   }
-  // A look-up does not classify all rows of a plan. It would take seconds here.
+  // A look-up must not classify all rows of a plan, which would take seconds here.
   Problem longest = problem();
   longest.heads = longest.kv_heads = 32;
   longest.seq_q = longest.seq_k = 1 << 20;
@@ -131,7 +131,7 @@ TEST_CASE("the key of chosen blocks has their size, and the share that rows may 
   CHECK(tuned::shape_key(longest, selection(4, 8, 64)).density == 24);
   longest.pattern = causal();
   CHECK(tuned::shape_key(longest, selection(1 << 20, 64, 64)).density == 2);
-  // A row keeps no more than it sees.
+  // A row keeps no more blocks than it sees.
   CHECK(tuned::shape_key(problem(), selection(1000)).density == 2);
 }
 

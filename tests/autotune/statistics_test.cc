@@ -24,8 +24,8 @@ TEST_CASE("an interval needs six values, and ends at values of the sample") {
     CHECK(std::isinf(none.low));
     CHECK(std::isinf(none.high));
   }
-  // With six or seven values only the outermost reach 95 % (1 - 2 / 2^6), from 25 on the 8th from
-  // either end: P(fewer than 8 heads of 25) is 0.022, fewer than 9 0.054.
+  // With six or seven values only the outermost values give 95 % (1 - 2 / 2^6). With 25 values the
+  // 8th from either end does: P(fewer than 8 heads of 25) is 0.022, and P(fewer than 9) is 0.054.
   const tuned::Interval seven = median_interval({7, 1, 6, 2, 5, 3, 4});
   CHECK(seven.low == 1);
   CHECK(seven.middle == 4);

@@ -42,14 +42,15 @@ TEST_CASE(
   CHECK(surrogate.forecast(5).log_ratio == doctest::Approx(0).epsilon(1e-9));
   const double before = surrogate.forecast(9).deviation;
   surrogate.observe(8, 0.2, 0);
-  // It is known now, a neighbour is believed to be much like it, and one that is far away less.
+  // Its ratio is known now. A neighbour's forecast is close to it, and a distant configuration's
+  // forecast is less so.
   CHECK(surrogate.forecast(8).log_ratio == doctest::Approx(0.2).epsilon(0.01));
   CHECK(surrogate.forecast(9).log_ratio > 0.04);
   CHECK(surrogate.forecast(9).log_ratio < 0.2);
   CHECK(surrogate.forecast(15).log_ratio < surrogate.forecast(9).log_ratio);
   CHECK(surrogate.forecast(8).deviation < 0.01);
   CHECK(surrogate.forecast(9).deviation > 0);
-  // The error that was seen says that predictions are worse than was believed.
+  // The observed error shows that predictions are less accurate than assumed.
   CHECK(surrogate.forecast(1).deviation > before);
 }
 
@@ -69,7 +70,7 @@ TEST_CASE("expected gains follow the forecast, and nothing is expected of what c
   predicted[3] = 90;
   predicted[4] = 300;
   predicted[5] = std::numeric_limits<double>::infinity();
-  predicted[6] = -5;  // as a file may say that somebody has written
+  predicted[6] = -5;  // a file may contain such values
   predicted[7] = 0;
   Surrogate surrogate(configs, predicted, 0);
   CHECK(surrogate.expected_gain(6, 0) == 0);
@@ -81,17 +82,18 @@ TEST_CASE("expected gains follow the forecast, and nothing is expected of what c
   CHECK(surrogate.expected_gain(5, 0) == 0);
   surrogate.observe(5, 0.1, 0);  // ignored
   CHECK(surrogate.forecast(3).log_ratio == doctest::Approx(std::log(0.9)));
-  // A gain over a better best is smaller.
+  // A gain relative to a better best is smaller.
   CHECK(surrogate.expected_gain(3, -0.2) < surrogate.expected_gain(3, 0));
 }
 
-// The error of the model is smooth in the configuration: it is learnt from a few of many.
+// The error of the model is a smooth function of the configuration. So a few observations suffice
+// to learn it.
 TEST_CASE("forecasts become better than predictions") {
   std::vector<KernelConfig> configs;
   std::vector<double> predicted, truth;
   for (const tuned::Trial& trial : test::trials(test::smooth)) {
     configs.push_back(trial.config);
-    predicted.push_back(100);  // says nothing
+    predicted.push_back(100);  // contains no information
     truth.push_back(std::log(test::smooth(trial.config) / test::smooth(configs.front())));
   }
   Surrogate surrogate(configs, predicted, 0);

@@ -1,4 +1,4 @@
-// Tuning as a program meets it: through the facade, on a device.
+// Tuning through the public interface, on a device.
 
 #include "annulus/tune.h"
 
@@ -100,12 +100,12 @@ TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
     CHECK(opened.device.plan(problem()).info().tuned == result.path);
     CHECK(opened.notes.empty());
   }
-  // Another one finds it, and its answers are right.
+  // Another device object finds the result, and its answers are right.
   Opened opened(path);
   const Plan plan = opened.device.plan(problem());
   CHECK(plan.info().tuned == result.path);
   CHECK(plan.info().config == result.config);
-  CHECK(plan.info().source == "disk");  // the search has compiled it
+  CHECK(plan.info().source == "disk");  // the search has compiled the kernel
   CHECK(says(plan.info().decisions, "tuned"));
   if (result.config != result.default_config) {
     CHECK(says(plan.info().rejected, result.default_config + ": the heuristic's choice"));
@@ -116,7 +116,7 @@ TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
       annulus::compare(problem(), attention::reference(problem(), host.inputs(), pool),
                        test::run_case(opened.device, host).result());
   CHECK(comparison.within_tolerance);
-  // Plans that it is not for do not use it.
+  // Plans for which the result is not valid do not use it.
   PlanOptions forced;
   forced.config = result.default_config;
   CHECK(opened.device.plan(problem(), forced).info().tuned.empty());
@@ -129,7 +129,7 @@ TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
   nothing.seq_q = 0;
   CHECK(opened.device.plan(nothing).info().tuned.empty());
 
-  // A second call measures nothing, nor does one in between for a problem of the same kind.
+  // A second call measures nothing. Neither does a call for a problem of the same kind.
   const std::uint64_t before = launches(opened.device);
   const TuneResult again = tune(opened.device, problem(290));
   CHECK(again.status == TuneStatus::kAlreadyThere);
@@ -170,7 +170,7 @@ TEST_CASE("a limit or the caller ends a search; the best so far stays and a late
   CHECK(none.path.empty());
   CHECK(opened.device.plan(problem()).info().tuned.empty());
 
-  // To look at the rows of this one takes minutes.
+  // Classifying the rows of this problem takes minutes.
   Problem longest = problem(1 << 30);
   longest.pattern = causal() & Pattern::parse("random(64, 0, 64)");
   const TuneResult unknown = tune(opened.device, longest, options);
@@ -191,7 +191,7 @@ TEST_CASE("a limit or the caller ends a search; the best so far stays and a late
   CHECK(fs::exists(partial.path));
   CHECK(opened.device.plan(problem()).info().tuned == partial.path);
 
-  // A call that tries nothing names what is stored, which plans use.
+  // A call that measures nothing names the stored result, which plans use.
   for (const bool dry_run : {false, true}) {
     options.dry_run = dry_run;
     const TuneResult kept = tune(opened.device, problem(), options);
@@ -273,7 +273,7 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
   source.insert(source.find(anchor), "static_assert(kColumns != 128, \"not here\");\n  ");
   std::ofstream(kernel) << source;
 
-  // Entries that name such a kernel, for this device and these templates.
+  // Entries that name a kernel that does not compile, for this device and these templates.
   const Problem around_problem = problem(600);
   const ShardMap around_shards = make_shards(Sharding::kContiguous, 2, 600, 600);
   tuned::Entry entry;
@@ -293,7 +293,7 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
     entry.shape = tuned::shape_key(ring_step(around_problem, around_shards));
     REQUIRE(store.store(entry, false).outcome == tuned::TunedStore::Outcome::kStored);
   }
-  // With the library's own templates the entry is another device's: nothing is even said of it.
+  // With the library's own templates the entry belongs to another device, and is not mentioned.
   Opened own(scratch / "tuned");
   const Plan heuristic = own.device.plan(problem());
   CHECK(heuristic.info().tuned.empty());
@@ -307,7 +307,7 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
   }
   REQUIRE(opened.notes.size() == 1);
   CHECK(opened.notes[0].find("mma m64 n128 w4 s2 x2 does not work here") != std::string::npos);
-  // A ring does without it likewise.
+  // A ring does not use it either.
   Opened around(scratch / "tuned", scratch / "t");
   const std::vector<Device> devices(2, around.device);
   const RingInfo info = plan_ring(devices, around_problem, around_shards).info();
@@ -345,7 +345,7 @@ TEST_CASE("candidates that are wrong or fault are dropped, and the others are tu
   CHECK(opened.device.plan(problem()).info().tuned == result.path);
 }
 
-// tools/bench/tune_bench measures the figure over ten shapes.
+// tools/bench/tune_bench measures this for more shapes.
 TEST_CASE("the search comes within 3 % of the whole space") {
   if (!test::on_simulator()) return;
   Opened opened("");
@@ -369,7 +369,7 @@ TEST_CASE("a ring uses what was tuned for its step, and no other's result") {
   const std::vector<Device> devices(2, opened.device);
   CHECK(plan_ring(devices, whole, shards).info().tuned.empty());
   Problem alone = whole;
-  alone.seq_q = alone.seq_k = 344;  // pieces begin at multiples of 128 rows
+  alone.seq_q = alone.seq_k = 344;  // segments begin at multiples of 128 rows
   tune(opened.device, alone);
   CHECK(plan_ring(devices, whole, shards).info().tuned.empty());
   const Problem step = ring_step(whole, shards);
@@ -402,7 +402,7 @@ TEST_CASE("plans with a selection use what was tuned for it") {
   CHECK(result.tried > 2);
   for (const TuneCandidate& trial : result.trials) {
     if (trial.outcome == "tried" || trial.outcome == "not tried") continue;
-    // A GPU's search drops what ptxas makes spill. A simulated device assembles nothing.
+    // On a GPU the search drops kernels that spill. A simulated device does not run ptxas.
     const bool spills = trial.outcome.find(" registers, spills ") != std::string::npos;
     CHECK_MESSAGE((spills && !test::on_simulator()), trial.config, ": ", trial.outcome);
   }
@@ -411,7 +411,8 @@ TEST_CASE("plans with a selection use what was tuned for it") {
   CHECK(info.tuned == result.path);
   CHECK(info.config == result.config);
   CHECK(tune(opened.device, whole, selection).status == TuneStatus::kAlreadyThere);
-  // Others do not: without a selection, of other blocks, of many more.
+  // Other plans do not use it: plans without a selection, with other blocks, or with many more
+  // blocks.
   CHECK(opened.device.plan(whole).info().tuned.empty());
   Selection other = selection;
   other.block_columns = 32;
@@ -458,7 +459,8 @@ TEST_CASE("kernels of a batch are tuned, kept, and used by batches with about th
   CHECK(info.tuned == few.path);
   CHECK(info.config == few.config);
   CHECK(tune_batch(opened.device, problem)[0].status == TuneStatus::kAlreadyThere);
-  // Another process reads it; another page, another class and a name have nothing of it.
+  // Another process reads the result. It does not apply to another page size, another class, or a
+  // named configuration.
   const Opened again(scratch / "tuned");
   CHECK(plan_batch(again.device, problem).info().tuned == few.path);
   CHECK(again.notes.empty());
@@ -469,7 +471,7 @@ TEST_CASE("kernels of a batch are tuned, kept, and used by batches with about th
   other.most.keys_of_one = 65536;
   CHECK(plan_batch(again.device, other).info().tuned.empty());
   CHECK(plan_batch(again.device, problem, {.config = few.default_config}).info().tuned.empty());
-  Problem alone;  // as large, and no batch
+  Problem alone;  // of the same size, but not a batch
   alone.batch = 8;
   alone.heads = 4;
   alone.kv_heads = 2;
@@ -551,7 +553,7 @@ TEST_CASE("the listing tells what was kept") {
   CHECK(entry.kv_heads == 2);
   CHECK(entry.library_version == ANNULUS_VERSION);
   CHECK(entry.time == doctest::Approx(result.time));
-  // What was measured can be measured again.
+  // The measured problem can be measured again.
   const auto kept = api::inside(opened.device).tuned->find_exact(tuned::shape_key(problem()));
   REQUIRE(kept);
   CHECK(tuned::problem_of(kept->entry).pattern == problem().pattern);

@@ -1,4 +1,4 @@
-// Searching in turns.
+// Searches that take turns with other uses of the device.
 
 #include "autotune/turns.h"
 
@@ -31,10 +31,10 @@ struct CountedTurns : Turns {
   }
   bool inside = false;
   int turns = 0;
-  int left = -1;  // negative: any number
+  int left = -1;  // negative: unlimited
 };
 
-// A bench that checks whose turn it is.
+// A bench that checks that it has the turn.
 class WatchedBench : public test::FakeBench {
  public:
   WatchedBench(CountedTurns& turns, double noise)

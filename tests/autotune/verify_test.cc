@@ -77,7 +77,7 @@ TEST_CASE("what is counted of parts stands for the whole") {
   if (!test::on_simulator()) return;
   const Device device = Device::open(test::device_name());
   const Device::Impl& impl = api::inside(device);
-  // The whole is small enough to be counted too.
+  // The whole problem is small enough that its kernel can be counted too.
   Problem whole = problem();
   whole.seq_q = whole.seq_k = 2000;
   whole.pattern = causal();
@@ -151,7 +151,7 @@ TEST_CASE("kernels that spill or are serialised are not wanted") {
   usage.spill_store_bytes = 8;
   CHECK(why_costly(usage, false)->find("spill") != std::string::npos);
   CHECK_FALSE(why_costly(usage, true));
-  // Stores and loads count together.
+  // Stores and loads are added.
   usage.local_bytes = 80;
   usage.spill_store_bytes = 80;
   usage.spill_load_bytes = 120;
@@ -167,8 +167,8 @@ TEST_CASE("kernels that spill or are serialised are not wanted") {
   CHECK(why_costly(usage, true)->find("C7510") != std::string::npos);
 }
 
-// The clock of a simulated device is this machine's; that it is read in the right places shows all
-// the same.
+// The clock of a simulated device is the host's clock. The test still shows that it is read in the
+// right places.
 TEST_CASE("times are taken of every configuration in every round") {
   const Device device = Device::open(test::device_name());
   const Device::Impl& impl = api::inside(device);

@@ -210,7 +210,7 @@ void EngineCall::check_tree(const std::vector<std::uint64_t>& bits) {
   metadata.tree_bits = put_as(bits);
   problem.row_limits = true;
   const BatchPlan plan = plan_batch(device, problem, options);
-  // The oracle has the pairs that the tree hides as a pattern.
+  // The oracle gets the pairs that the tree hides as a pattern.
   problem.row_limits = false;
   const Request& drafts = requests_.front();
   const std::int64_t first = drafts.keys - drafts.queries;
@@ -265,7 +265,7 @@ void EngineCall::run(const BatchPlan& plan) {
 void EngineCall::check(const BatchPlan& plan) {
   run(plan);
   if (problem.carry_out) return;
-  BatchProblem alone = problem;  // what came in is of keys of the request, too
+  BatchProblem alone = problem;  // the incoming state covers keys of the request too
   alone.carry_in = false;
   check_answers(alone);
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kPage = 16;
 constexpr std::int64_t kPool = EngineCall::kPool;
 
-// kv_indptr and kv_indices of all requests.
+// Passes kv_indptr and kv_indices of all requests.
 void give_indices(EngineCall& call) {
   std::vector<std::int32_t> indices;
   for (std::size_t r = 0; r < call.requests().size(); ++r) {
@@ -24,7 +24,7 @@ void give_indices(EngineCall& call) {
   call.metadata.k_pages = {call.put(indices), call.put(indptr), 0};
 }
 
-// One tensor [max_num_pages, 2, page_size, num_kv_heads, head_dim] (NHD).
+// Passes one tensor [max_num_pages, 2, page_size, num_kv_heads, head_dim] (NHD).
 void give_nhd(EngineCall& call, std::int64_t page_size) {
   Tensor cache({kPool, 2, page_size, 2, 64});
   call.write_k(&cache, [&](std::size_t r, std::int64_t key, std::int64_t head) {
@@ -102,7 +102,7 @@ TEST_CASE("FlashInfer: paged_kv_cache, one tensor, HND") {
 TEST_CASE("FlashInfer: paged_kv_cache, (k_cache, v_cache)") {
   EngineCall call(kMixed, kPage);
   give_step(call);
-  Tensor k({kPool, kPage, 2, 64}), v({kPool, 2, kPage, 64});  // one NHD, the other HND
+  Tensor k({kPool, kPage, 2, 64}), v({kPool, 2, kPage, 64});  // one is NHD, the other is HND
   call.write_k(&k, [&](std::size_t r, std::int64_t key, std::int64_t head) {
     return k.offset({call.page(r, key), call.slot(key), head});
   });
@@ -128,7 +128,7 @@ TEST_CASE("FlashInfer: num_qo_heads, num_kv_heads, head_dim") {
   EngineCall call(kDecoding, kPage);
   give_step(call);
   call.check();
-  call.problem.heads = 3;  // no multiple of num_kv_heads
+  call.problem.heads = 3;  // not a multiple of num_kv_heads
   CHECK(call.refused() == ErrorCode::kInvalidArgument);
   call.problem.heads = 4;
   call.problem.dim_qk = call.problem.dim_v = 512;
@@ -136,7 +136,7 @@ TEST_CASE("FlashInfer: num_qo_heads, num_kv_heads, head_dim") {
 }
 
 TEST_CASE("FlashInfer: qo_indptr") {
-  // A chunk of 40 queries is another kernel's than those of 20 and 1.
+  // A chunk of 40 queries uses another kernel than chunks of 20 and 1.
   EngineCall call({{40, 50, 0, 1}, {1, 30, 0, 2}, {20, 60, 0, 3}}, kPage);
   give_step(call);
   call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 40, 41, 61});
@@ -179,7 +179,7 @@ TEST_CASE("FlashInfer: sm_scale, logits_soft_cap") {
 }
 
 TEST_CASE("FlashInfer: pos_encoding_mode") {
-  EngineCall call(kDecoding, kPage);  // ALIBI, with the slopes of 4 heads
+  EngineCall call(kDecoding, kPage);  // ALIBI with the slopes of 4 heads
   give_step(call);
   call.problem.score = all_scores();
   call.check();
@@ -195,8 +195,8 @@ TEST_CASE("FlashInfer: sinks") {
 TEST_CASE("FlashInfer: custom_mask, packed_custom_mask") {
   EngineCall call(kDrafts, kPage);
   give_step(call);
-  // packed_custom_mask: the bits of [rows, keys] of each request behind one another, from the
-  // lowest bit of a byte on; each request begins a byte.
+  // packed_custom_mask contains the bits [rows, keys] of each request, one request after another.
+  // Bits begin at the lowest bit of a byte, and each request begins at a byte.
   std::vector<std::uint64_t> tree_bits;
   for (std::size_t r = 0; r < kDrafts.size(); ++r) {
     const std::int64_t keys = kDrafts[r].keys;
@@ -221,7 +221,7 @@ TEST_CASE("FlashInfer: custom_mask, packed_custom_mask") {
 
 TEST_CASE("FlashInfer: custom_mask of any pairs") {
   EngineCall call(kMixed, kPage);
-  call.problem.pattern = Pattern::parse("causal & every(3, 0)");  // keys that are no few runs
+  call.problem.pattern = Pattern::parse("causal & every(3, 0)");  // the keys are not a few runs
   CHECK(call.refused() == ErrorCode::kUnsupported);
 }
 
@@ -240,12 +240,12 @@ TEST_CASE("FlashInfer: kv_data_type, k_scale, v_scale") {
 TEST_CASE("FlashInfer: fixed_split_size, disable_split_kv") {
   EngineCall call({{1, 300, 0, 1}, {1, 70, 0, 2}}, kPage);
   give_step(call);
-  call.options.part_keys = 8 * kPage;  // fixed_split_size 8
+  call.options.part_keys = 8 * kPage;  // the value 8 of fixed_split_size
   const BatchPlan parts = plan_batch(call.device, call.problem, call.options);
   CHECK(parts.info().part_keys == 128);
   CHECK(parts.info().launches == 2);
   call.check(parts);
-  call.options.part_keys = 384;  // disable_split_kv: no request has more keys
+  call.options.part_keys = 384;  // disable_split_kv: no request has more keys than this
   const BatchPlan whole = plan_batch(call.device, call.problem, call.options);
   CHECK(whole.info().launches == 1);
   call.check(whole);
@@ -265,7 +265,7 @@ TEST_CASE("FlashInfer: float_workspace_buffer, int_workspace_buffer") {
 TEST_CASE("FlashInfer: use_cuda_graph, paged_kv_indptr_buffer, paged_kv_indices_buffer") {
   EngineCall call(kDecoding, kPage);
   give_step(call);
-  // A plan for more than the step has, and buffers that a later step finds refilled.
+  // The plan permits more than the step has. A later step refills its buffers.
   call.problem.most = {.requests = 8, .rows = 8, .rows_of_one = 1, .keys_of_one = 200, .keys = 600};
   std::int32_t* const number = call.put_as<std::int32_t>({1});
   call.metadata.requests = number;
@@ -293,7 +293,7 @@ TEST_CASE("FlashInfer: append_paged_kv_cache") {
   call.write_v(&cache, at(1));
   std::uint16_t* const base = call.put(cache);
   call.metadata.q_begin = call.put(call.q_begins());
-  // batch_indices and positions follow from the step.
+  // The step determines batch_indices and positions.
   AppendOperands where;
   where.step = call.metadata;
   call.append(append_key, append_value, base, base + cache.stride(1), AppendPlace::kRequests,
@@ -301,8 +301,8 @@ TEST_CASE("FlashInfer: append_paged_kv_cache") {
   call.check();
 }
 
-// BatchAttention and the cascade wrappers join what calls over parts of the keys have found: O and
-// LSE of all parts in [rows, parts, H, D] and [rows, parts, H] (merge_states).
+// BatchAttention and the cascade wrappers join the answers of calls over parts of the keys. O and
+// LSE of all parts are in [rows, parts, H, D] and [rows, parts, H] (merge_states).
 TEST_CASE("FlashInfer: merge_state, merge_states") {
   EngineCall call({{4, 60, 0, 1}, {1, 50, 0, 2}}, kPage);
   give_step(call);
@@ -321,7 +321,7 @@ TEST_CASE("FlashInfer: merge_state, merge_states") {
   call.problem.lse_base = LseBase::kTwo;
   call.operands.o_strides = {v.stride(0), v.stride(2)};
   call.operands.lse_strides = {2 * 4, 1};
-  // The first 32 keys of each request, then the others.
+  // The first part has the first 32 keys of each request, and the second part has the others.
   const auto indptr = call.begins([&](std::size_t r) { return std::ssize(call.pages(r)); });
   const BatchProblem whole = call.problem;
   call.problem.pattern = dense();

@@ -10,15 +10,16 @@
 namespace annulus::test::ggml {
 namespace {
 
-// Shapes are written outermost first, ggml's ne[] from the innermost on. Two streams (ne[3]) of 3
-// tokens each, in a cache with room for 128, of which the graph sees 64 (n_kv).
+// Shapes are written with the outermost dimension first. ggml's ne[] begins with the innermost.
+// There are two streams (ne[3]) of 3 tokens each. The cache has room for 128 tokens, and the graph
+// uses 64 of them (n_kv).
 constexpr std::int64_t kTokens = 3;
 constexpr std::int64_t kRoom = 128;
 
 std::vector<Request> streams() { return {{kTokens, 40, 0, 1}, {kTokens, 33, 0, 2}}; }
 
-// A layer's cache is [streams, room, Hkv * D]; k and v are views of it with ne {D, n_kv, Hkv,
-// streams}, whose nb[1], nb[2] and nb[3] are bytes from row to row, head to head and stream to
+// A layer's cache is [streams, room, Hkv * D]. k and v are views of it with ne {D, n_kv, Hkv,
+// streams}. Their nb[1], nb[2] and nb[3] are the bytes from row to row, head to head, and stream to
 // stream.
 void give_cache(EngineCall& call) {
   Tensor k({2, kRoom, 2, 64}), v({2, kRoom, 2, 64});
@@ -38,13 +39,13 @@ void give_cache(EngineCall& call) {
 TEST_CASE("ggml: q") {
   EngineCall call(streams(), 0);
   give_cache(call);
-  // ne {D, tokens, H, streams}, a view of [streams, tokens, H, D].
+  // The shape ne {D, tokens, H, streams} is a view of [streams, tokens, H, D].
   Tensor q({2, kTokens, 4, 64});
   call.write_q(&q, [&](std::size_t r, std::int64_t row, std::int64_t head) {
     return q.offset({static_cast<std::int64_t>(r), row, head});
   });
   const std::int64_t nb1 = q.stride(1) * 2, nb2 = q.stride(2) * 2, nb3 = q.stride(0) * 2;
-  CHECK(nb3 == kTokens * nb1);  // rows of streams follow one another
+  CHECK(nb3 == kTokens * nb1);  // the rows of streams are consecutive
   call.operands.q = call.put(q);
   call.operands.q_strides = {nb1 / 2, nb2 / 2};
   call.check();
@@ -63,7 +64,7 @@ TEST_CASE("ggml: k, v of a quantised type") {
 }
 
 TEST_CASE("ggml: mask, causal, padded") {
-  // Cells in the order of their positions; those behind the last are masked, up to n_kv.
+  // The cells are in the order of their positions. Cells after the last are masked, up to n_kv.
   EngineCall call(streams(), 0);
   give_cache(call);
   call.problem.most.keys_of_one = 64;  // n_kv
@@ -95,7 +96,7 @@ TEST_CASE("ggml: max_bias") {
   EngineCall call(streams(), 0);
   give_cache(call);
   call.problem.score = all_scores();
-  // With max_bias 8 and 4 heads: head h has the slope 2^(-8 (h + 1) / 4).
+  // With max_bias 8 and 4 heads, head h has the slope 2^(-8 (h + 1) / 4).
   call.problem.score.alibi.clear();
   for (int head = 0; head < 4; ++head) {
     call.problem.score.alibi.push_back(std::exp2(-8.0 * (head + 1) / 4));

@@ -33,7 +33,8 @@ void give_present(EngineCall& call) {
 TEST_CASE("ONNX Runtime: GQA query, output") {
   EngineCall call(tokens(), 0);
   give_present(call);
-  // [batch, sequence_length, hidden_size] is packed rows, as all sequences have one length.
+  // [batch, sequence_length, hidden_size] equals packed rows, because all sequences have the same
+  // length.
   call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 2, 4, 6});
   call.check();
 }
@@ -75,7 +76,7 @@ TEST_CASE("ONNX Runtime: GQA total_sequence_length") {
 }
 
 TEST_CASE("ONNX Runtime: GQA prompts of unlike lengths") {
-  // Rows behind the end of a prompt are requests of their own, without keys: O is 0 there.
+  // Rows after the end of a prompt are separate requests without keys, whose O is 0.
   constexpr std::int64_t kRows = 20;
   EngineCall call({{12, 12, 0, 1}, {8, 0, 0, 0}, {20, 20, 0, 2}, {0, 0, 0, 0}}, 0);
   Tensor k({2, 2, kMost, 64}), v({2, 2, kMost, 64});
@@ -88,7 +89,8 @@ TEST_CASE("ONNX Runtime: GQA prompts of unlike lengths") {
   call.operands.v = call.put(v);
   call.operands.k_strides = {0, k.stride(2), k.stride(1)};
   call.operands.v_strides = call.operands.k_strides;
-  const auto begin = static_cast<std::int32_t>(k.stride(0) / k.stride(2));  // in rows
+  // The begin, counted in rows.
+  const auto begin = static_cast<std::int32_t>(k.stride(0) / k.stride(2));
   call.metadata.k_begin = call.put(std::vector<std::int32_t>{0, 0, begin, begin});
   call.metadata.k_length = call.put(std::vector<std::int32_t>{12, 0, 20, 0});
   call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 12, kRows, 2 * kRows, 2 * kRows});
@@ -119,12 +121,12 @@ TEST_CASE("ONNX Runtime: GQA head_sink, smooth_softmax") {
 TEST_CASE("ONNX Runtime: GQA attention_bias") {
   EngineCall call(tokens(), 0);
   give_present(call);
-  // What depends on the distance alone is a table of the score.
+  // A bias that depends only on the distance is a table of the score.
   call.problem.score.bias = {{-1, 0.5, 0.25, 0, -0.5}};
   call.check();
 }
 
-// Q and K turned by pi at every position: the products stay, and one without the other would not.
+// Q and K are rotated by pi at every position. The products stay the same only if both are rotated.
 TEST_CASE("ONNX Runtime: GQA key, value, cos_cache, sin_cache, do_rotary, position_ids") {
   EngineCall call(tokens(), 0);
   give_present(call);
@@ -139,7 +141,8 @@ TEST_CASE("ONNX Runtime: GQA key, value, cos_cache, sin_cache, do_rotary, positi
   });
   call.write_k(&present_k, at);
   call.write_v(&present_v, at);
-  for (std::uint16_t& bits : present_k.bits) bits ^= 0x8000;  // turned when they were new
+  // They were rotated when they were new.
+  for (std::uint16_t& bits : present_k.bits) bits ^= 0x8000;
   Tensor cos_cache({kMost, 32}), sin_cache({kMost, 32});
   std::ranges::fill(cos_cache.bits, std::uint16_t{0xbf80});  // -1
   std::ranges::fill(sin_cache.bits, std::uint16_t{0});
@@ -178,7 +181,7 @@ TEST_CASE("ONNX Runtime: GQA key, value, cos_cache, sin_cache, do_rotary, positi
 }
 
 TEST_CASE("ONNX Runtime: GQA sliding_window_cache") {
-  // Past and present hold the last 32 tokens alone: the first of them has a later position.
+  // Past and present contain only the last 32 tokens, so the first of them has a later position.
   EngineCall call({{1, 40, 0, 1}, {1, 17, 0, 2}}, 0);
   call.problem.pattern = Pattern::parse("causal & window(20, 0)");
   Tensor k({2, 2, 32, 64}), v({2, 2, 32, 64});
@@ -207,7 +210,7 @@ TEST_CASE("ONNX Runtime: GQA k_quant_type, v_quant_type, kv_cache_bit_width") {
 
 constexpr std::int64_t kBlock = 16;
 
-// key_cache and value_cache: [num_blocks, block_size, kv_num_heads, head_size] each.
+// key_cache and value_cache, each [num_blocks, block_size, kv_num_heads, head_size].
 void give_blocks(EngineCall& call) {
   Tensor k({EngineCall::kPool, kBlock, 2, 64}), v({EngineCall::kPool, kBlock, 2, 64});
   const auto at = [&](std::size_t r, std::int64_t key, std::int64_t head) {
@@ -261,7 +264,7 @@ TEST_CASE("ONNX Runtime: PagedAttention key, value, slot_mapping") {
   give_blocks(call);
   Tensor key({call.rows(), 2, 64}), value({call.rows(), 2, 64});
   call.write_new(&key, &value);
-  // The first request's new keys are in the cache already, and its slots are -1.
+  // The first request's new keys are already in the cache, so its slots are -1.
   Tensor k({EngineCall::kPool, kBlock, 2, 64}), v({EngineCall::kPool, kBlock, 2, 64});
   const EngineCall::At all = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
     return k.offset({call.page(r, of_request), call.slot(of_request), head});

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kPage = 16;
 
-// key and value are [T_k, H_kv, D], packed as the queries are.
+// Passes key and value as [T_k, H_kv, D], packed like the queries.
 void give_packed(EngineCall& call) {
   const auto cu_seq_k = call.begins([&](std::size_t r) { return call.requests()[r].keys; });
   Tensor key({cu_seq_k.back(), 2, 64}), value({cu_seq_k.back(), 2, 64});
@@ -27,7 +27,7 @@ void give_packed(EngineCall& call) {
   call.metadata.k_length = call.put(call.lengths());
 }
 
-// key and value are [total_pages, page_size, H_kv, D].
+// Passes key and value as [total_pages, page_size, H_kv, D].
 void give_pages(EngineCall& call) {
   Tensor key({EngineCall::kPool, kPage, 2, 64}), value({EngineCall::kPool, kPage, 2, 64});
   const auto at = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
@@ -71,7 +71,7 @@ TEST_CASE("PyTorch: max_q, max_k") {
 }
 
 TEST_CASE("PyTorch: seqused_k") {
-  // Room for 64 keys each, of which as many are used as the requests have.
+  // There is room for 64 keys each, of which each request uses its number of keys.
   EngineCall call(kMixed, 0);
   give_packed(call);
   Tensor key({3 * 64, 2, 64}), value({3 * 64, 2, 64});
@@ -140,7 +140,7 @@ TEST_CASE("PyTorch: varlen_attn_out, out") {
     return ((begin[r] + row) * 4 + head) * 64;
   };
   call.write_q(&query, at);
-  call.expect_o(query, at);  // over Q, in place
+  call.expect_o(query, at);  // O overwrites Q in place
   call.operands.q = call.operands.o;
   call.operands.q_strides = call.operands.o_strides = {query.stride(0), query.stride(1)};
   call.check();

@@ -11,13 +11,13 @@
 namespace annulus::test::sglang {
 namespace {
 
-// Pages of one row: page_size 1. A row's number is that of its token in the pool, and row 0 is the
-// one that padded tokens are written to.
+// Pages have one row (page_size 1). The number of a row is the number of its token in the pool.
+// Padded tokens are written to row 0.
 constexpr std::int64_t kTokens = 400;
 
 std::vector<Request> few() { return {{1, 14, 0, 1}, {1, 5, 0, 2}, {2, 17, 0, 3}}; }
 
-// k_buffer and v_buffer of a layer: [size + page_size, head_num, head_dim] each.
+// k_buffer and v_buffer of a layer, each [size + page_size, head_num, head_dim].
 void give_buffers(EngineCall& call) {
   Tensor k({kTokens, 2, 64}), v({kTokens, 2, 64});
   const auto at = [&](std::size_t r, std::int64_t key, std::int64_t head) {
@@ -32,7 +32,7 @@ void give_buffers(EngineCall& call) {
   call.operands.k_pages = call.operands.v_pages = kTokens / call.problem.page_rows;
 }
 
-// kv_indptr and kv_indices, of the tokens from each request's `first` on.
+// Passes kv_indptr and kv_indices for the tokens from `first` of each request on.
 void give_indices(EngineCall& call, const std::vector<std::int64_t>& first) {
   std::vector<std::int32_t> kv_indices;
   for (std::size_t r = 0; r < call.requests().size(); ++r) {
@@ -42,7 +42,7 @@ void give_indices(EngineCall& call, const std::vector<std::int64_t>& first) {
   }
   const auto kv_indptr =
       call.begins([&](std::size_t r) { return call.requests()[r].keys - first[r]; });
-  // The buffer of indices is longer than what this step has of it.
+  // The buffer of indices is longer than this step needs.
   kv_indices.resize(kv_indices.size() + 9, -1);
   call.metadata.k_pages = {call.put(kv_indices), call.put(kv_indptr), 0};
 }
@@ -62,8 +62,8 @@ TEST_CASE("SGLang: kv_indptr, kv_indices") {
 TEST_CASE("SGLang: req_to_token, req_pool_indices") {
   EngineCall call(few(), 1);
   give_step(call);
-  // [max_running_requests, max_context_len], of which this step has the rows 5, 0 and 2 in this
-  // order: they are copied into a table of the step's.
+  // The table is [max_running_requests, max_context_len]. This step uses its rows 5, 0 and 2, in
+  // this order. They are copied into a table of the step.
   constexpr std::int64_t kContext = 32;
   const std::vector<std::int64_t> req_pool_indices = {5, 0, 2};
   std::vector<std::int32_t> req_to_token(6 * kContext, 0);
@@ -130,7 +130,7 @@ TEST_CASE("SGLang: out_cache_loc") {
 }
 
 TEST_CASE("SGLang: window_kv_indptr, window_kv_indices") {
-  // Of each request the indices of the last 8 keys and no others: key 0 has a later position.
+  // Only the indices of the last 8 keys of each request are given, so key 0 has a later position.
   EngineCall call({{1, 14, 0, 1}, {1, 5, 0, 2}, {1, 17, 0, 3}}, 1);
   give_step(call);
   give_indices(call, {6, 0, 9});
@@ -153,7 +153,7 @@ TEST_CASE("SGLang: scaling, logit_cap, sliding_window_size, sinks") {
 TEST_CASE("SGLang: custom_mask, mask_indptr") {
   EngineCall call(kDrafts, 1);
   give_step(call);
-  // A byte for each pair, [rows, keys] of each request from mask_indptr on.
+  // A byte for each pair: [rows, keys] of each request from mask_indptr on.
   std::vector<std::uint8_t> custom_mask;
   std::vector<std::size_t> mask_indptr = {0};
   for (std::size_t r = 0; r < kDrafts.size(); ++r) {

@@ -11,11 +11,11 @@ constexpr std::int64_t kTokens = 16;  // tokens_per_block
 constexpr std::int64_t kMostBlocks = 9;
 constexpr std::int64_t kLayers = 3;
 
-// The pool of primary blocks: [blocks, layers, K and V, Hkv, tokens, D]. An offset of the table is
-// a number of [Hkv, tokens, D], counted from the layer's first: block * 2 * layers, + 1 for V.
+// The pool of primary blocks is [blocks, layers, K and V, Hkv, tokens, D]. An offset in the table
+// counts units of [Hkv, tokens, D] from the layer's first: block * 2 * layers, and 1 more for V.
 Tensor pool_of() { return Tensor({EngineCall::kPool, kLayers, 2, 2, kTokens, 64}); }
 
-// block_offsets [batch, beam width, 2, blocks], of one beam.
+// block_offsets [batch, beam width, 2, blocks] with one beam.
 std::vector<std::int32_t> offsets_of(const EngineCall& call) {
   std::vector<std::int32_t> offsets(static_cast<std::size_t>(call.count() * 2 * kMostBlocks),
                                     -123456);
@@ -39,7 +39,7 @@ void give_pool(EngineCall& call, std::int64_t layer) {
   };
   call.write_k(&pool, at(0));
   call.write_v(&pool, at(1));
-  // V's offsets are one more than K's, so that both begin at the layer's first block.
+  // V's offsets are one larger than K's, so both begin at the layer's first block.
   call.operands.k = call.operands.v = call.put(pool) + pool.offset({0, layer});
   const BatchStrides strides = {pool.stride(2), pool.stride(4), pool.stride(3)};
   call.operands.k_strides = call.operands.v_strides = strides;
@@ -57,7 +57,7 @@ void give_step(EngineCall& call) {
 TEST_CASE("TensorRT-LLM: input_tensor") {
   EngineCall call(kMixed, kTokens);
   give_step(call);
-  // Q, K and V of a token behind one another: [num_tokens, (H + 2 Hkv) * D].
+  // Q, K and V of a token are consecutive: [num_tokens, (H + 2 Hkv) * D].
   Tensor input({call.rows(), 4 + 2 + 2, 64});
   const auto begin = call.q_begins();
   call.write_q(&input, [&](std::size_t r, std::int64_t query, std::int64_t head) {
@@ -93,7 +93,7 @@ TEST_CASE("TensorRT-LLM: host_past_key_value_lengths, max_context_length") {
 }
 
 TEST_CASE("TensorRT-LLM: host_request_types") {
-  // Contexts first, then requests that generate: one call for both.
+  // Contexts come first, and then requests that generate. One call serves both.
   EngineCall call({{40, 40, 0, 1}, {20, 60, 0, 2}, {1, 50, 0, 3}, {1, 9, 0, 4}}, kTokens);
   give_step(call);
   call.check();
@@ -139,8 +139,8 @@ TEST_CASE("TensorRT-LLM: past_key_value_pool") {
 }
 
 TEST_CASE("TensorRT-LLM: cache_indir, beam_width") {
-  // Two beams of a request share all blocks but the last: they are two requests, whose tables name
-  // the same blocks.
+  // Two beams of a request share all blocks except the last. They are two requests, whose tables
+  // name the same blocks.
   EngineCall call({{1, 40, 0, 9}, {1, 47, 0, 9}}, kTokens);
   give_step(call);
   auto offsets = offsets_of(call);
@@ -157,8 +157,8 @@ TEST_CASE("TensorRT-LLM: cache_indir, beam_width") {
 }
 
 TEST_CASE("TensorRT-LLM: host_max_attention_window_sizes") {
-  // A cyclic cache of 32 tokens: key i is in place i mod 32. A decoding query sees all of them, in
-  // whatever order.
+  // A cyclic cache of 32 tokens: key i is at place i mod 32. A decoding query sees all of them, in
+  // any order.
   EngineCall call({{1, 45, 0, 1}, {1, 20, 0, 2}}, kTokens);
   give_step(call);
   Tensor pool = pool_of();
@@ -174,7 +174,8 @@ TEST_CASE("TensorRT-LLM: host_max_attention_window_sizes") {
   call.metadata.k_length = call.put(std::vector<std::int32_t>{32, 20});
   call.problem.pattern = Pattern::parse("window(31, 0)");
   const Pattern seen = call.problem.pattern;
-  // The oracle has the keys in their order, the batch has those of the window in any.
+  // The oracle gets the keys in their order, and the batch gets the keys of the window in any
+  // order.
   call.problem.pattern = dense();
   const BatchPlan plan = plan_batch(call.device, call.problem, call.options);
   call.problem.pattern = seen;
@@ -184,7 +185,7 @@ TEST_CASE("TensorRT-LLM: host_max_attention_window_sizes") {
 TEST_CASE("TensorRT-LLM: spec_decoding_packed_mask") {
   EngineCall call(kDrafts, kTokens);
   give_step(call);
-  // [rows, ceil(most drafts / 32)]: bit j of a row says that it sees draft j.
+  // [rows, ceil(most drafts / 32)]: bit j of a row states whether the row sees draft j.
   std::vector<std::uint64_t> tree_bits;
   for (std::size_t r = 0; r < kDrafts.size(); ++r) {
     const std::int64_t drafts = kDrafts[r].queries;
@@ -224,11 +225,11 @@ TEST_CASE("TensorRT-LLM: kv_cache_quantization_scale, kv_cache_dequantization_sc
   CHECK(call.refused() == ErrorCode::kUnsupported);
 }
 
-// The kernels trtllm-gen, as FlashInfer offers them.
+// The trtllm-gen kernels, with FlashInfer's interface.
 TEST_CASE("TensorRT-LLM: block_tables, uses_shared_paged_kv_idx") {
   EngineCall call(kMixed, kTokens);
   give_step(call);
-  // [batch_size, 2, max_num_pages_per_seq]: pages of K, then of V, in a tensor of both.
+  // [batch_size, 2, max_num_pages_per_seq]: the pages of K, and then of V, in a tensor of both.
   Tensor cache({EngineCall::kPool, 2, 2, kTokens, 64});
   std::vector<std::int32_t> block_tables(static_cast<std::size_t>(call.count() * 2 * kMostBlocks));
   for (std::size_t r = 0; r < call.requests().size(); ++r) {
@@ -255,8 +256,8 @@ TEST_CASE("TensorRT-LLM: block_tables, uses_shared_paged_kv_idx") {
 }
 
 TEST_CASE("TensorRT-LLM: enable_block_sparse_attention") {
-  // For each head of K and V the pages that it looks at. Here they are numbers of the request's own
-  // pages, and the table has all of them.
+  // The pages that each head of K and V sees. Here they are numbers of the request's own pages, and
+  // the table has all pages.
   EngineCall call({{1, 90, 0, 1}, {1, 17, 0, 2}, {1, 70, 0, 3}}, kTokens);
   give_step(call);
   call.problem.block_keys = kTokens;

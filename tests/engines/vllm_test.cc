@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t kBlock = 16;
 constexpr std::int64_t kBlocks = EngineCall::kPool;
 
-// K and V in a tensor whose dimensions have these numbers; `layer` is that of a tensor of layers.
+// The numbers of the dimensions of a tensor with K and V. `layer` is used for a tensor of all
+// layers.
 struct Dims {
   std::size_t kv, block, slot, head;
 };
@@ -35,8 +36,8 @@ void give_cache(EngineCall& call, Tensor cache, const Dims& dims, std::int64_t l
 }
 constexpr Dims kTwoFirst = {0, 1, 2, 3};
 
-// A step whose cache is [2, num_blocks, block_size, num_kv_heads, head_size], and whose table has
-// blocks of requests that have left in its unused entries.
+// Passes a cache [2, num_blocks, block_size, num_kv_heads, head_size], and a table whose unused
+// entries are blocks of former requests.
 void give_step(EngineCall& call) {
   give_cache(call, Tensor({2, kBlocks, kBlock, 2, 64}), kTwoFirst, 0);
   call.metadata.k_length = call.put(call.lengths());
@@ -58,13 +59,12 @@ TEST_CASE("vLLM: seq_lens") {
 }
 
 TEST_CASE("vLLM: num_reqs") {
-  // A graph of 6 requests: those that are not there start where the last one ends, and have no
-  // keys.
+  // A graph for 6 requests. Absent requests start where the last one ends, and have no keys.
   EngineCall call({{1, 40, 0, 1}, {1, 17, 0, 2}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, kBlock);
   give_step(call);
   call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 1, 2, 2, 2, 2, 2});
   call.check();
-  // Or their number is told, and what is behind them is never read.
+  // Alternatively the number of requests is given, and entries after them are never read.
   call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 1, 2, -7, -7, -7, -7});
   call.metadata.k_length = call.put(std::vector<std::int32_t>{40, 17, -7, -7, -7, -7});
   call.metadata.requests = call.put(std::vector<std::int32_t>{2});
@@ -72,7 +72,7 @@ TEST_CASE("vLLM: num_reqs") {
 }
 
 TEST_CASE("vLLM: num_actual_tokens") {
-  // Q and O are padded to 8 rows; the last 5 are nobody's.
+  // Q and O are padded to 8 rows. The last 5 rows belong to no request.
   EngineCall call(kDecoding, kBlock);
   give_step(call);
   Tensor q({8, 4, 64});
@@ -113,7 +113,8 @@ TEST_CASE("vLLM: kv_cache, NHD") {
   EngineCall call(kMixed, kBlock);
   give_step(call);
   call.check();
-  give_cache(call, Tensor({kBlocks, 2, kBlock, 2, 64}), {1, 0, 2, 3}, 0);  // blocks first
+  // Blocks are the first dimension.
+  give_cache(call, Tensor({kBlocks, 2, kBlock, 2, 64}), {1, 0, 2, 3}, 0);
   call.check();
 }
 
@@ -144,7 +145,7 @@ TEST_CASE("vLLM: kv_cache, all layers, HND") {
 TEST_CASE("vLLM: slot_mapping") {
   EngineCall call(kMixed, kBlock);
   give_step(call);
-  // Two rows more than there are tokens, whose slot is PAD_SLOT_ID.
+  // There are two more rows than tokens. Their slot is PAD_SLOT_ID.
   const std::int64_t rows = call.rows() + 2;
   Tensor key({rows, 2, 64}), value({rows, 2, 64});
   call.write_new(&key, &value);
@@ -193,7 +194,7 @@ TEST_CASE("vLLM: softmax_lse") {
 }
 
 TEST_CASE("vLLM: common_prefix_len, use_cascade") {
-  // Two blocks of keys that all requests have.
+  // All requests share two blocks of keys.
   EngineCall call({{1, 40, 0, 9}, {1, 60, 0, 9}, {1, 33, 0, 9}}, kBlock);
   give_step(call);
   const BatchProblem suffix = call.problem;
@@ -213,14 +214,14 @@ TEST_CASE("vLLM: common_prefix_len, use_cascade") {
   call.metadata = metadata;
   call.metadata.k_length = call.put(std::vector<std::int32_t>{8, 28, 1});
   call.metadata.k_position = call.put(std::vector<std::int32_t>{32, 32, 32});
-  call.metadata.k_pages.ids += 2;  // of each row the entries behind the prefix
+  call.metadata.k_pages.ids += 2;  // the entries of each row after the prefix
   call.operands.state_out = {};
   call.operands.state_in = state;
   call.check();
 }
 
 TEST_CASE("vLLM: dcp_local_seq_lens") {
-  // Two ranks, of which each has every second key. The first request verifies two drafts.
+  // There are two ranks, and each holds every second key. The first request verifies two drafts.
   EngineCall call({{3, 41, 0, 1}, {1, 17, 0, 2}}, kBlock);
   call.problem.pattern = dense();
   call.problem.row_limits = true;
@@ -257,7 +258,7 @@ TEST_CASE("vLLM: dcp_local_seq_lens") {
     call.run();
     ranks.push_back({call.operands.o, call.operands.lse});
   }
-  BatchProblem whole = call.problem;  // the oracle sees all keys in one place
+  BatchProblem whole = call.problem;  // the oracle gets all keys of the request
   whole.pattern = causal();
   whole.row_limits = false;
   MergeOperands merged;
@@ -267,8 +268,8 @@ TEST_CASE("vLLM: dcp_local_seq_lens") {
   call.check_merged(whole, merged);
 }
 
-// Two sets of keys, the first of which is the first 16 keys of each request; LSE is
-// [num_heads, num_tokens].
+// Two sets of keys. The first set is the first 16 keys of each request. LSE is [num_heads,
+// num_tokens].
 TEST_CASE("vLLM: merge_attn_states") {
   EngineCall call(kMixed, kBlock);
   give_step(call);

@@ -1,4 +1,4 @@
-// Appending to pages and rotating, with public means alone.
+// Appending to pages and rotating, through the public interface only.
 #include "annulus/batch.h"
 
 #include <cmath>
@@ -59,7 +59,7 @@ TEST_CASE("a key that was appended and the query at its position have the produc
   CHECK(found.row == 0);
   CHECK(std::string(to_string(found.rule)) == "a slot that does not exist");
 
-  // Row 0 again, where there is a page for it.
+  // Appends row 0 again, and has no places for the others.
   const std::vector<std::int32_t> first = {1, -1, -1};
   device.copy_to_device(const_cast<std::int32_t*>(operands.slots_32), first.data(), 12);
   device.copy_to_device(q.data(), rows.data(), q.bytes());

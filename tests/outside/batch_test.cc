@@ -1,4 +1,4 @@
-// Batches of requests as an engine has them, with public means alone.
+// Batches of requests as an engine has them, through the public interface only.
 #include "annulus/batch.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 using namespace annulus;
 using test::Tensors;
 
-// Two requests of three queries and fifty keys, whose K and V lie in pages of ten.
+// Two requests of three queries and fifty keys. Their K and V lie in pages of ten rows.
 constexpr std::int64_t kQueries = 3, kKeys = 50, kPage = 10, kHeads = 4, kKvHeads = 2, kDim = 64;
 constexpr std::int64_t kPageElements = kPage * kKvHeads * kDim;
 const std::vector<std::int32_t> kPlaces = {7, 2, 9, 4, 0, 5, 8, 1, 3, 6};
@@ -39,7 +39,7 @@ BatchProblem batch_problem() {
   return problem;
 }
 
-// The rows of a tensor of keys as pages at kPlaces.
+// Arranges the rows of a tensor of keys as pages at kPlaces.
 std::vector<std::uint16_t> in_pages(const std::vector<std::uint16_t>& rows) {
   std::vector<std::uint16_t> pool(rows.size());
   for (std::size_t page = 0; page < kPlaces.size(); ++page) {
@@ -60,7 +60,7 @@ TEST_CASE("requests of a batch have the answers of the oracle") {
   CHECK(plan.info().launches >= 1);
   CHECK(plan.info().part_keys % 128 == 0);
   CHECK(plan.info().registers > 0);
-  // What is told can be asked for.
+  // The reported configuration can be requested by its name.
   const BatchInfo named = plan_batch(device, problem, {.config = plan.info().config}).info();
   CHECK(named.config == plan.info().config);
 
@@ -95,7 +95,7 @@ TEST_CASE("requests of a batch have the answers of the oracle") {
   CHECK(plan.status(workspace.data()).rule == BatchRule::kNone);
 
   tensors.read_back(device);
-  std::vector<float> lse;  // [B, H, Sq] of [B, Sq, H]
+  std::vector<float> lse;  // [B, H, Sq] from [B, Sq, H]
   for (std::int64_t b = 0; b < 2; ++b) {
     for (std::int64_t h = 0; h < kHeads; ++h) {
       for (std::int64_t row = 0; row < kQueries; ++row) {
@@ -110,7 +110,7 @@ TEST_CASE("requests of a batch have the answers of the oracle") {
   CHECK_MESSAGE(made.within_tolerance, made.first_wrong);
   CHECK(made.checked_rows == 2 * kHeads * kQueries);
 
-  // What only the device sees is told by the status, and what the host sees by an error.
+  // Wrong input on the device is reported by the status, and wrong input on the host by an error.
   const DeviceMemory too_long = numbers({kKeys, 61});
   step.k_length = static_cast<const std::int32_t*>(too_long.data());
   plan.prepare(nullptr, step, workspace.data());

@@ -1,4 +1,4 @@
-// Ranks on threads, with public means alone.
+// Ranks on threads, through the public interface only.
 #include "annulus/communicator.h"
 
 #include <barrier>
@@ -62,7 +62,7 @@ TEST_CASE("of three ranks one ends: the others say so, regroup and go on") {
       expect(ranks.generation() == 1 && ranks.members().size() == 3, "generation 1");
       const ExchangeMemory memory = Communicator::open(device, ranks).allocate(1024);
       expect(memory.bytes() == 1024, "the memory");
-      // A message to each other rank and one from it.
+      // A message to each other rank, and one message from each.
       const auto exchange = [&](const Communicator& communicator) {
         std::vector<SentBytes> sent;
         std::vector<ReceivedBytes> received;

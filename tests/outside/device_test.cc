@@ -1,4 +1,5 @@
-// A problem from its description to an answer that the oracle has checked, with public means alone.
+// A problem, from its description to an answer compared with the oracle, through the public
+// interface only.
 #include <unistd.h>
 
 #include <filesystem>
@@ -86,7 +87,7 @@ TEST_CASE("an embedder verifies an answer, and a wrong one is found") {
   const Comparison bad = compare(problem, expected, result_of(tensors));
   CHECK_FALSE(bad.within_tolerance);
   CHECK(bad.wrong_rows == 1);
-  // Row 1234 / (2 x 64) of head 1: [Sq, H, Dv] is the order of these tensors.
+  // Element 1234 is in row 1234 / (2 x 64) of head 1, because these tensors are [Sq, H, Dv].
   CHECK(bad.first_wrong.find("head 1 row 9:") != std::string::npos);
   CHECK(compare(problem, expected, result_of(tensors), [](std::int64_t row) {
           return row == 200 + 9;
@@ -260,7 +261,8 @@ TEST_CASE("a ring of two ranks gives the answer of one") {
     Operands& operands = calls[static_cast<std::size_t>(rank)].operands;
     operands = tensors.operands;
     operands.q = static_cast<const std::uint16_t*>(operands.q) + skipped;
-    operands.k = static_cast<const std::uint16_t*>(operands.k) + skipped / 2;  // one head for two
+    // One key head for two query heads.
+    operands.k = static_cast<const std::uint16_t*>(operands.k) + skipped / 2;
     operands.v = static_cast<const std::uint16_t*>(operands.v) + skipped / 2;
     operands.o = static_cast<std::uint16_t*>(operands.o) + skipped;
     operands.lse = static_cast<float*>(lse[rank].data());

@@ -1,4 +1,4 @@
-// What is installed and what would be opened, asked before any device is.
+// The installed files, and the libraries that would be opened, queried before any device is open.
 #include "annulus/kernels.h"
 
 #include "outside/outside.h"
@@ -22,9 +22,9 @@ TEST_CASE("libraries: what is used, or what is wrong and where it was looked for
       CHECK_FALSE(attempt.outcome.empty());
       named = named || attempt.where == "/nonexistent/folder";
     }
-    CHECK((named || each == &found.simulator));  // which lies beside libannulus.so
+    CHECK((named || each == &found.simulator));  // the simulator lies next to libannulus.so
   }
-  // Those that the other tests of this program need.
+  // The other tests of this program need these.
   CHECK(found.simulator.usable());
   CHECK(found.simulator.simulated);
   CHECK(found.nvrtc.usable());
@@ -36,7 +36,7 @@ TEST_CASE("devices are listed as they are once they are open") {
   const DeviceListing here = list_devices();
   CHECK(here.devices.empty() == !here.problem.empty());
 
-  // The simulator as libcuda.so.1 stands in for a driver with devices.
+  // The simulator's libcuda.so.1 acts as a driver with devices.
   const Variable path("ANNULUS_LIBRARY_PATH", ANNULUS_LIBCUDA_FOLDER);
   CHECK(find_libraries().cuda.simulated);
   const DeviceListing listing = list_devices();

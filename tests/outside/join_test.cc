@@ -1,4 +1,4 @@
-// Gathering the queries of two ranks, and joining their answers, with public means alone.
+// Gathering the queries of two ranks, and joining their answers, through the public interface only.
 #include "annulus/join.h"
 
 #include <thread>
@@ -22,7 +22,7 @@ TEST_CASE("two ranks get the mean of answers of equal weight, each its head") {
           .heads = 2, .dim_v = 8, .most_rows = 1, .slices = JoinedSlices::kHeads};
       validate(problem);
       const JoinPlan plan = plan_join(device, communicator, problem);
-      // 1 and 2 in bf16, whose mean is 1.5.
+      // The values 1 and 2 in bf16, whose mean is 1.5.
       const std::vector<std::uint16_t> ones(16, rank == 0 ? 0x3f80 : 0x4000);
       const DeviceMemory o = test::upload(device, ones);
       const DeviceMemory lse = test::upload(device, std::vector<float>{3, 3});
@@ -38,7 +38,7 @@ TEST_CASE("two ranks get the mean of answers of equal weight, each its head") {
       operands.joined_o_strides = {8, 8};
       plan.run(nullptr, operands, workspace.data());
       device.synchronize();
-      // Each rank has a head of a query.
+      // Each rank has one head of a query.
       const GatherProblem queries = {.heads = 2, .dim = 8, .most_rows = 1};
       validate(queries);
       const GatherPlan gather = plan_gather(device, communicator, queries);

@@ -1,4 +1,4 @@
-// Kernels that are compiled ahead, and devices that compile none.
+// Kernels that are compiled ahead, and devices that do not compile.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -33,7 +33,7 @@ struct Notes {
   }
 };
 
-// A folder with the kernels of problems, made by planning them with it as the cache.
+// Fills a folder with the kernels of problems, by planning them with the folder as the cache.
 void fill(const std::string& folder, const std::vector<Problem>& problems) {
   DeviceOptions options;
   options.name = "sim:sm_80";
@@ -82,8 +82,8 @@ TEST_CASE("a device that compiles nothing runs what was compiled ahead") {
   CHECK(metrics.compiles == 0);
   CHECK(metrics.kernels_from_disk == 1);
   CHECK(metrics.kernels_compiled_ahead == 1);
-  CHECK(notes.lines.empty());  // it was asked for
-  // A folder that is only read stays as it is.
+  CHECK(notes.lines.empty());  // it was requested
+  // A folder that is only read is not changed.
   for (const auto& each : fs::directory_iterator(folder)) {
     CHECK(each.path().extension() == ".kernel");
   }
@@ -113,7 +113,7 @@ TEST_CASE("the folder goes before the compiler, and its path may be the environm
   CHECK(listed[0].sets[0].origin == device.info().kernel_origin);
   CHECK(listed[0].sets[0].bytes == listed[0].bytes);
   CHECK(listed[0].sets[0].oldest > 1'700'000'000);
-  // The program's words for no folder at all.
+  // The program's word for "no folder".
   const Variable none("ANNULUS_KERNELS", "none");
   CHECK(Device::open(options).info().kernels_path.empty());
   options.kernels_path = "none";
@@ -148,7 +148,7 @@ TEST_CASE("a kernel that is missing is named with the line that compiles it ahea
   says("--heads 2 --kv-heads 1", [&] { device.prefetch(problem, options); });
   CHECK(device.metrics().plans_failed >= 5);
   CHECK(device.metrics().kernels_failed >= 5);
-  // What was there still runs.
+  // Existing kernels still run.
   CHECK(device.plan(problem_of(causal())).info().source == "disk");
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("without a usable NVRTC a device opens with one warning and runs what 
   CHECK(notes.lines[0].find("only kernels that are compiled already") != std::string::npos);
   CHECK(device.info().nvrtc_version.empty());
   CHECK(device.info().compile_problem == find_libraries().nvrtc.problem);
-  // The cache serves, whoever compiled its kernels.
+  // The cache is used, whoever compiled its kernels.
   CHECK(device.plan(problem).info().source == "disk");
   CHECK(device.metrics().kernels_compiled_ahead == 0);
   test::check_fails(ErrorCode::kLibrary, "pip install nvidia-cuda-nvrtc",
@@ -241,10 +241,10 @@ TEST_CASE("warm compiles what plans, selections and batches will ask for") {
   device.plan(problem_of(causal()), selection);
   plan_batch(device, batch);
   CHECK(device.metrics().compiles == 0);
-  // Nothing was compiled that nobody asked for, but what serves a plan that must need less memory.
+  // Only requested kernels were compiled, and perhaps a kernel for plans that must use less memory.
   CHECK(device.metrics().kernels_compiled_ahead >= made.kernels - 1);
 
-  // A flag that is set ends it before the first kernel.
+  // A set flag ends the call before the first kernel.
   const std::atomic<bool> cancel{true};
   options.cancel = &cancel;
   options.progress = {};
@@ -266,7 +266,8 @@ TEST_CASE("GPUs that are known by name have kernels without being here") {
   for (const KnownGpu& gpu : known_gpus()) {
     CHECK_FALSE(gpu.description.empty());
     architectures.push_back(gpu.architecture);
-    if (std::ranges::count(architectures, gpu.architecture) > 1) continue;  // one of each
+    // One of each architecture.
+    if (std::ranges::count(architectures, gpu.architecture) > 1) continue;
     WarmOptions options;
     options.folder = scratch.path(gpu.name);
     options.devices = {gpu.name};
@@ -276,7 +277,7 @@ TEST_CASE("GPUs that are known by name have kernels without being here") {
     const KernelListing listed = list_kernels(options.folder);
     REQUIRE(listed.sets.size() == 1);
     CHECK(listed.sets[0].origin.starts_with(gpu.architecture + ", image cubin"));
-    // They are no simulated device's.
+    // They do not serve a simulated device.
     CHECK(why_unused(listed.sets[0], test::device().info(), true).starts_with("made for sm_"));
   }
   CHECK(std::ranges::count(architectures, "sm_80") == 2);
@@ -306,7 +307,7 @@ TEST_CASE("a plan is decided for a GPU that is not here") {
   CHECK(made.info.ctas == real.ctas);
   CHECK(made.info.threads == real.threads);
   CHECK(made.info.shared_bytes == real.shared_bytes);
-  on.name = "sm_90";  // without tensor maps
+  on.name = "sm_90";  // an architecture without tensor maps
   for (const PlanPreview& each : preview_plan(on, problem)) {
     CHECK(each.info.kernel.starts_with("mma"));
   }
@@ -326,7 +327,7 @@ TEST_CASE("a set of kernels says why it does not serve a device") {
   const std::size_t nvrtc = set.origin.find("nvrtc ") + 6;
   set.origin.replace(nvrtc, set.origin.find(", ", nvrtc) - nvrtc, "11.4 (another)");
   CHECK(why_unused(set, info, false).find("nvrtc 11.4 (another), not nvrtc") != std::string::npos);
-  CHECK(why_unused(set, info, true).empty());  // put there on purpose
+  CHECK(why_unused(set, info, true).empty());  // the folder was given on purpose
   set.origin = "no kernel of this version of the library";
   CHECK(why_unused(set, info, true) == set.origin);
 }

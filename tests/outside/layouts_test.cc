@@ -1,4 +1,4 @@
-// Block layouts from outside: what is done with them, and every format there and back.
+// Block layouts through the public interface: all operations, and every format in both directions.
 #include "annulus/layout.h"
 #include "annulus/types.h"
 #include "outside/outside.h"
@@ -43,7 +43,7 @@ TEST_CASE("layouts of a pattern: on the host, on the device, from the cache, in 
 }
 
 TEST_CASE("a scope bounds calls that take no limit") {
-  // One row of 2^24 columns, of which none is kept: its transpose has 2^24 rows.
+  // One row of 2^24 columns with no kept blocks. Its transpose has 2^24 rows.
   const BlockLayout wide = {.block_rows = 16,
                             .block_columns = 16,
                             .seq_q = 16,
@@ -68,7 +68,7 @@ TEST_CASE("layouts have an algebra") {
   CHECK(reblock(lower, 64, 64).rows() == 4);
   const Segment half[] = {{0, 128}};
   CHECK(slice(lower, half, half).seq_q == 128);
-  // 64 blocks: a quarter of them are 16, a fifth and a half of one 13.3, rounded to 13.
+  // There are 64 blocks. A quarter of them is 16. With 0.2 the result is 13.3, rounded to 13.
   CHECK(block_density(with_density(lower, {0.25})).value == 0.25);
   CHECK(block_density(with_density(near, {0.2}, lower)).value == 13.0 / 64);
   CHECK(reachability(near, 8).back() == doctest::Approx(1.0));

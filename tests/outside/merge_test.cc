@@ -1,4 +1,4 @@
-// Merging two answers, with public means alone.
+// Merging two answers, through the public interface only.
 #include "annulus/merge.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ TEST_CASE("two answers of equal weight become their mean, over the first") {
   CHECK(plan.info().registers > 0);
   CHECK(plan.info().specialised_source.find("merge_outputs") != std::string::npos);
 
-  // 1 and 2 in bf16; the second row has no key in the first set.
+  // The values 1 and 2 in bf16. The second row has no keys in the first set.
   const std::vector<std::uint16_t> ones(128, 0x3f80), twos(128, 0x4000);
   const std::vector<float> lse = {3, -std::numeric_limits<float>::infinity()}, other_lse = {3, 5};
   const DeviceMemory o = test::upload(device, ones), other = test::upload(device, twos);

@@ -1,5 +1,5 @@
-// What an engine can ask about what the library did: metrics, times of runs, traces, ranges of a
-// profiler.
+// Information about the library's work for engines: metrics, times of runs, traces, and ranges for
+// a profiler.
 #include "annulus/observe.h"
 
 #include <dlfcn.h>
@@ -99,7 +99,7 @@ TEST_CASE("a device counts what it did, and what it could not do") {
   TuneOptions few;
   few.time_limit_seconds = 1e-9;
   CHECK_NOTHROW(tune(device, problem, few));
-  CHECK(device.metrics().tunes == 0);  // it had no time to search
+  CHECK(device.metrics().tunes == 0);  // there was no time to search
 }
 
 TEST_CASE("threads that run side by side are all counted") {
@@ -172,7 +172,7 @@ TEST_CASE("memory that was found only by giving unused memory back is counted") 
   DeviceOptions options = quiet_options();
   options.max_device_bytes = 5 << 20;
   const Device device = Device::open(options);
-  // What was retired waits for the device, so that the second block needs a third of the slabs.
+  // Retired memory waits for the device, so the second block needs a third slab.
   { const DeviceMemory large = device.allocate(4 << 20); }
   CHECK(device.metrics().recovered_memory == 0);
   const DeviceMemory larger = device.allocate(5 << 20);
@@ -199,7 +199,7 @@ TEST_CASE("the text is what monitoring systems read: names, types, units, meanin
     CHECK_MESSAGE(text.find(lines) != std::string::npos, lines);
   }
   CHECK(metrics_text(metrics).find("\nannulus_plans_total 3\n") != std::string::npos);
-  // Each metric once, under a name of its own, in lines that begin as the format says.
+  // Each metric occurs once, with a unique name, in lines that begin as the format requires.
   std::set<std::string> names;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -234,7 +234,7 @@ TEST_CASE("every second run is timed, but none under capture") {
   CHECK(now.longest_run_micros > 0);
 
   const BoundCall bound = other.bind(tensors.operands);
-  bound.run(nullptr);  // the sixth of the device
+  bound.run(nullptr);  // the sixth run of the device
   bound.run(nullptr);
   device.synchronize();
   CHECK(other.times().runs == 1);
@@ -259,7 +259,7 @@ TEST_CASE("every second run is timed, but none under capture") {
   REQUIRE(entry<int (*)(void*, int)>(device, "cuStreamBeginCapture_v2")(stream, 0) == 0);
   plan.run(stream, tensors.operands);
   plan.run(stream, tensors.operands);
-  // Asking for times spoils no capture, although events are asked.
+  // Querying times does not break a capture, although it queries events.
   CHECK(other.times().runs == 1);
   CHECK(device.metrics().untimed_runs == 2);
   CHECK(entry<int (*)(void*, void**)>(device, "cuStreamEndCapture")(stream, &graph) == 0);
@@ -346,7 +346,7 @@ TEST_CASE("a trace has what the process did, span in span, and the runs of the d
   CHECK(on_device.at("args").at("detail") == plan.info().config);
   CHECK(on_device.at("tid") != planned.at("tid"));
   CHECK(on_device.at("dur").get<double>() > 0);
-  // Both clocks stand together: the device began within the host's call, or behind it.
+  // The clocks agree: the device began during the host's call or after it.
   CHECK(on_device.at("ts").get<double>() >= span_named(spans, "run").at("ts").get<double>());
   CHECK(on_device.at("ts").get<double>() <= planned.at("ts").get<double>() + 60e6);
   bool has_track = false;
@@ -392,7 +392,7 @@ TEST_CASE("a child of fork has no trace, and its spans wait for nobody") {
       refused = error.code() == ErrorCode::kDevice;
     }
     const bool fresh = !trace_state().recording && trace_state().spans == 0;
-    // A pattern needs no device; what it does would be recorded.
+    // A pattern needs no device. If recording were on, its work would be recorded.
     _exit(refused && fresh ? 0 : 1);
   }
   int status = 0;
@@ -407,7 +407,7 @@ TEST_CASE("a profiler that takes NVTX ranges sees the same spans") {
   const auto log = reinterpret_cast<const char* (*)()>(dlsym(profiler, "profiler_log"));
   REQUIRE((log != nullptr));
   std::string text;
-  // On a thread of its own, whose ranges are its own too.
+  // On a separate thread, which has separate ranges.
   std::thread([&] {
     const Device device = Device::open(quiet_options());
     const Problem problem = small_problem();

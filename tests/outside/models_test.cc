@@ -1,4 +1,4 @@
-// Published models, as a program of another project tunes for them.
+// Published models, as another project's program tunes for them.
 
 #include "annulus/kernels.h"
 
@@ -44,8 +44,8 @@ TEST_CASE("a model's problems have its window and its soft-cap") {
   const auto some = find_model("gemma-2-9b"), all = find_model("mistral-7b-v0.1");
   REQUIRE(some);
   REQUIRE(all);
-  // A window that holds the whole sequence is none, and nothing is without one where all layers
-  // have it.
+  // A window that holds the whole sequence counts as no window. If all layers have a window, no
+  // problem is without one.
   const auto count = [](const Model& model, bool windowed, auto is_length) {
     return std::ranges::count_if(problems_of(model), [&](const Problem& problem) {
       const std::string text = problem.pattern.to_string();

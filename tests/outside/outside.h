@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TESTS_OUTSIDE_OUTSIDE_H_
 #define ANNULUS_TESTS_OUTSIDE_OUTSIDE_H_
 
-// The library as a stranger has it: these tests include public headers and link libannulus.so, and
-// nothing else of the tree. Together they call every public function, which
-// tests/house/called.cmake holds.
+// These tests use the library as a user's program does. They include public headers, link
+// libannulus.so, and use nothing else of the tree. Together they call every public function, which
+// tests/house/called.cmake checks.
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@
 
 namespace annulus::test {
 
-// A folder of the test's own, removed with it.
+// A temporary folder, which the destructor removes.
 class ScratchFolder {
  public:
   ScratchFolder();
@@ -42,17 +42,17 @@ void check_fails(ErrorCode code, const std::string& part, Call&& call) {
   }
 }
 
-// The one simulated device of these tests.
+// The simulated device that these tests share.
 const Device& device();
 
 // Q, K and V of a bf16 problem, each [B, S, H, D], filled from a seed, on the host and the device,
-// and room for O and LSE.
+// with memory for O and LSE.
 struct Tensors {
   Tensors(const Device& device, const Problem& problem, std::uint32_t seed);
 
   std::vector<std::uint16_t> q, k, v, o;
   std::vector<float> lse;
-  DeviceMemory on_device[5];  // of q, k, v, o, lse
+  DeviceMemory on_device[5];  // memory of q, k, v, o and lse
   Operands operands;
 
   void read_back(const Device& device);

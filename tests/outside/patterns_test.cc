@@ -1,4 +1,5 @@
-// Patterns and scores from outside: each constructor means what its text means.
+// Patterns and scores through the public interface. Each constructor must mean the same as its
+// text.
 #include <array>
 
 #include "annulus/pattern.h"

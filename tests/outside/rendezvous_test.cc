@@ -1,4 +1,4 @@
-// Ranks that meet, with public means alone.
+// Ranks that meet, through the public interface only.
 #include "annulus/communicator.h"
 
 #include <unistd.h>

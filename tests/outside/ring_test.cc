@@ -1,4 +1,4 @@
-// Ranks of a ring that are planned and run apart, with public means alone.
+// Ranks of a ring that are planned and run separately, through the public interface only.
 #include "annulus/ring.h"
 
 #include <thread>
@@ -25,7 +25,8 @@ TEST_CASE("two ranks on threads attend over the keys of both") {
       const RingRankPlan plan = plan_ring(device, communicator, problem, shards);
       if (plan.rank() != number || plan.ranks() != 2 || plan.info().rounds != 1) return;
       const Problem& own = plan.rank_problem();
-      // Every value of V is the rank's number in bf16, so that every output is their mean.
+      // Every value of V is the rank's number in bf16, so every output is the mean of these
+      // numbers.
       const std::size_t count = static_cast<std::size_t>(own.seq_q * own.dim_qk);
       const DeviceMemory q = test::upload(device, std::vector<std::uint16_t>(count, 0));
       const DeviceMemory k = test::upload(device, std::vector<std::uint16_t>(count, 0));

@@ -1,4 +1,4 @@
-// Tuned results that travel, as a program of another project moves them.
+// Tuned results that are copied between machines, as another project's program does it.
 
 #include "annulus/tune.h"
 
@@ -60,7 +60,7 @@ TEST_CASE("a search that was cut short goes on, and its journal decides again wi
   CHECK(report.json.find("\"stored\":") == std::string::npos);
   CHECK(tuning_report({}, of.scratch.path("tuned")).json.find("\"stored\":") != std::string::npos);
   CHECK_THROWS_AS(tuning_report({of.scratch.path("missing")}), Error);
-  // Nobody goes on from it.
+  // No search continues from this journal.
   for (const bool dry_run : {true, false}) {
     const TunedReport pruned = prune_tuned(of.scratch.path("tuned"), {}, dry_run);
     REQUIRE(pruned.notes.size() == 1);
@@ -70,7 +70,7 @@ TEST_CASE("a search that was cut short goes on, and its journal decides again wi
     CHECK(pruned.left_out.empty());
     CHECK(std::ifstream(whole.journal).good() == dry_run);
   }
-  // Without being asked to keep it, a search that ends leaves none.
+  // If keeping is not requested, a search that ends leaves no journal.
   options.keep_journal = false;
   CHECK(tune(of.device, of.problem, options).journal.empty());
 }
@@ -88,7 +88,7 @@ TEST_CASE("results are exported, merged, compared, brought in and used from a pa
   test::check_fails(ErrorCode::kFile, "nothing is at '" + of.scratch.path("nowhere") + "'",
                     [&] { diff_tuned(of.scratch.path("nowhere"), pack); });
   std::filesystem::create_directory(of.scratch.path("empty"));
-  // Nothing takes the place of the pack.
+  // The existing pack is not replaced.
   test::check_fails(ErrorCode::kInvalidArgument, "there is no tuned result",
                     [&] { export_tuned(pack, {}, of.scratch.path("empty")); });
   test::check_fails(ErrorCode::kInvalidArgument, "the filter leaves none of the 1 tuned results",
@@ -165,7 +165,7 @@ TEST_CASE("results are verified, also by measuring, pruned and removed") {
   CHECK(pruned.notes[0].entry.path == damaged);
   CHECK(pruned.notes[0].verdict == TunedVerdict::kRemoved);
   CHECK(prune_tuned(path).notes.empty());
-  CHECK(prune_tuned(path).left_out.size() == 1);  // a newer library's, which stays
+  CHECK(prune_tuned(path).left_out.size() == 1);  // a newer library's file, which stays
   CHECK(prune_tuned(path, of.device.info().tuned_key).notes.empty());
   CHECK(prune_tuned(path, other.info().tuned_key, true).notes.size() == 1);
   test::check_fails(ErrorCode::kInvalidArgument, "0 tuned results",
@@ -222,7 +222,8 @@ TEST_CASE("selections and batches are explained and measured again as problems a
   }
   CHECK(of_batch.notes[2].entry.path == chosen.path);
   CHECK(of_batch.notes[2].verdict == TunedVerdict::kUnused);
-  // A name goes before a result, and a batch of longer requests takes it from a distance.
+  // A named configuration takes precedence over a result. A batch with longer requests takes the
+  // result from a distance.
   const TunedReport named = why_tuned(device, batch, {.config = classes[0].default_config});
   CHECK(named.config.find(classes[0].default_config) == 0);
   CHECK(named.reason.find("the caller names a configuration; tuned, ") == 0);

@@ -7,7 +7,7 @@
 
 namespace annulus::test {
 
-// An environment variable that is another one while this lives.
+// Sets an environment variable to another value during its lifetime.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {

@@ -184,7 +184,7 @@ std::string digest_of(const std::vector<jit::KernelSpec>& sample,
   return base::digest(all).hex();
 }
 
-// A line of the record: "mma 2 13.0 (65be0db3) <digest>", the NVRTC in the middle.
+// A line of the record: "mma 2 13.0 (65be0db3) <digest>", with the NVRTC in the middle.
 std::string line_of(const attention::ConfigFamily& family, const std::string& nvrtc,
                     const std::string& digest) {
   return std::string(family.name) + " " + std::to_string(family.revision) + " " + nvrtc + " " +
@@ -200,7 +200,7 @@ std::vector<std::string> recorded() {
   return lines;
 }
 
-// Replaces the lines of this NVRTC and leaves those of others.
+// Replaces the lines of this NVRTC, and keeps the lines of others.
 void record(const std::string& nvrtc, const std::vector<std::string>& now) {
   std::vector<std::string> lines = recorded();
   std::erase_if(lines,
@@ -247,7 +247,7 @@ TEST_CASE("a family's kernels are those of its revision") {
   }
 }
 
-// The template with one of its texts replaced.
+// The templates with one piece of text replaced.
 std::shared_ptr<const jit::TemplateSet> edited(const std::string& name, const std::string& from,
                                                const std::string& to) {
   auto files = jit::TemplateSet::embedded()->files();

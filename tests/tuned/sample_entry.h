@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_TUNED_SAMPLE_ENTRY_H_
 #define ANNULUS_TESTS_TUNED_SAMPLE_ENTRY_H_
 
-// Entries and a device for tests of the store: nothing was measured for them.
+// Entries and a device for tests of the store. The entries were not measured.
 
 #include <fstream>
 #include <string>
@@ -24,7 +24,7 @@ inline tuned::DeviceKey sample_device(const std::string& name = "a GPU", bool si
   return tuned::device_key(info, "sm_80");
 }
 
-// An entry of its own shape for each number below 50.
+// An entry. Each number below 50 has a different shape.
 inline tuned::Entry sample_entry(int number) {
   tuned::Entry entry;
   entry.shape.dim_qk = entry.shape.dim_v = 64;
@@ -70,7 +70,7 @@ inline tuned::StoreOptions store_options(const std::vector<std::string>& folders
   return options;
 }
 
-// Collects what would be logged.
+// Collects the log.
 struct Notes {
   std::vector<std::string> lines;
   base::Log log() {
@@ -78,7 +78,8 @@ struct Notes {
   }
 };
 
-// Where a store below the folder `above` keeps the entries of a device, and one of them.
+// The folder below `above` where a store keeps the entries of a device. path_of() is the file of an
+// entry.
 inline std::string folder_of(const std::string& above,
                              const tuned::DeviceKey& device = sample_device()) {
   return above + "/" + device.folder;
@@ -88,19 +89,19 @@ inline std::string path_of(const std::string& above, int number) {
   return folder_of(above) + "/" + tuned::entry_name(sample_entry(number)) + ".tuned";
 }
 
-// The contents of any file.
+// Writes a file.
 inline void write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// The file of an entry.
+// The text of an entry's file.
 inline std::string text_of(const tuned::Entry& entry,
                            const std::string& device = sample_device().identity) {
   const auto bytes = tuned::encode_entry(entry, device);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Whether a new store finds that entry there.
+// Whether a new store finds that entry.
 inline bool has(const std::string& above, int number) {
   tuned::TunedStore store(store_options({above}));
   const auto found = store.find_exact(sample_entry(number).shape);

@@ -36,7 +36,7 @@ TEST_CASE("problems that differ little share a key, others do not") {
   other.want_lse = true;
   other.q0 = 17;
   other.k0 = 17;
-  CHECK(shape_key(other) == key);  // what is no matter of speed
+  CHECK(shape_key(other) == key);  // properties that do not affect the speed
 
   std::vector<Problem> all(11, problem(4096));
   all[0].dim_qk = all[0].dim_v = 128;
@@ -119,8 +119,8 @@ TEST_CASE("a sum has a key of its own, by what its branches are together") {
     CHECK(digest(other) != digest(key));
     CHECK_FALSE(length_distance(key, other));
   }
-  CHECK(why_other_kind(alone, key) == "a pattern that is not a sum, not a sum of 2");
-  // What entries of other patterns are kept under stays.
+  CHECK(why_other_kind(alone, key) == "a pattern that is no sum, not a sum of 2");
+  // The keys of entries for other patterns are unchanged.
   CHECK(digest(shape_key(problem(4096))).hex() == "e83f0b9a30ce1993599e0f95731b81f8");
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("requests of batches have keys of their own, by the bounds alone") {
         "requests of many queries, pages of a multiple of 16, not requests of few queries, pages "
         "of a multiple of 16");
   BatchProblem other = batch;
-  other.most.keys = 16 * 1024;  // a pool that holds less
+  other.most.keys = 16 * 1024;  // a pool with less room
   CHECK(shape_key(other, RequestClass::kFewQueries).keys == 20);
   other = batch;
   other.page_rows = 128;

@@ -1,4 +1,4 @@
-// Folders that a store cannot trust, cannot write to, or that fail under it.
+// Folders that a store cannot trust or write to, or whose calls fail.
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ TEST_CASE("a folder that others could fill is not read and not written, with one
     CHECK_FALSE(store.writable_folder(&problem));
     CHECK_MESSAGE(problem.find(part) != std::string::npos, problem);
     CHECK(store.store(sample_entry(1), false).outcome == TunedStore::Outcome::kFailed);
-    CHECK(store.find_exact(sample_entry(1).shape));  // this process knows what it has found
+    CHECK(store.find_exact(sample_entry(1).shape));  // the result is still known in this process
   };
   TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
   for (const unsigned mode : {0777u, 0770u, 0702u}) {
@@ -132,13 +132,14 @@ TEST_CASE("a full disk is tried once more after its owner has made room") {
       CHECK(asked == (is_full ? 1 : 0));
       CHECK((stored.outcome == TunedStore::Outcome::kStored) == (is_full && has_room));
       CHECK(has(scratch / "t", 2) == (is_full && has_room));
-      // Nobody is told of a result kept in memory only that is on the disk.
+      // Nothing is logged about a result that is on the disk.
       CHECK(notes.lines.size() == (is_full && has_room ? 0 : 1));
     }
   }
 }
 
-// A folder with more results is not read at all, so one too many would cost all the others.
+// A folder with too many results is not read at all, so one further result would make all the
+// others useless.
 TEST_CASE("a folder gets no more results than are read from it") {
   ScratchFolder scratch;
   const auto stored = [&](int number) {
@@ -150,7 +151,7 @@ TEST_CASE("a folder gets no more results than are read from it") {
     write(folder_of(scratch / "t") + "/" + std::to_string(i) + ".tuned", "");
   }
   CHECK(stored(2).path.starts_with(scratch / "t"));
-  CHECK(stored(1).path.starts_with(scratch / "t"));  // in its old place
+  CHECK(stored(1).path.starts_with(scratch / "t"));  // at its old place
   CHECK(stored(3).path.starts_with(scratch / "second"));
   TunedStore store(store_options({scratch / "t"}));
   CHECK(store.find_exact(sample_entry(1).shape));
@@ -161,12 +162,13 @@ TEST_CASE("a folder gets no more results than are read from it") {
   CHECK_FALSE(kept.file.empty());
 }
 
-// Read, store anew, read again: every system call in turn fails, once or from then on.
+// Reads, stores and reads again. Every system call in turn fails, once or together with all later
+// calls.
 TEST_CASE("a fault at any system call leaves whole entries and no open file") {
   int faults = 0;
   for (const int code : {ENOSPC, EIO, EINTR, EACCES, ESTALE}) {
     for (const bool persistent : {false, true}) {
-      if (code == EINTR && persistent) continue;  // no kernel interrupts without end
+      if (code == EINTR && persistent) continue;  // the kernel does not interrupt endlessly
       for (int n = 0;; ++n) {
         ScratchFolder scratch;
         TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
@@ -189,7 +191,7 @@ TEST_CASE("a fault at any system call leaves whole entries and no open file") {
         CHECK(after.find_exact(sample_entry(1).shape)->entry == sample_entry(1));
         CHECK(notes.lines.empty());
         ++faults;
-        if (files->calls() <= n) break;  // n was beyond the last call
+        if (files->calls() <= n) break;  // there are fewer than n calls
         if (n > 2000) FAIL("the calls do not end");
       }
     }
@@ -223,7 +225,7 @@ TEST_CASE("an entry that somebody else put into the folder is not believed") {
     return found;
   };
   CHECK(believed(me, 0600));
-  CHECK(believed(0, 0644));  // an administrator's
+  CHECK(believed(0, 0644));  // a file of an administrator
   CHECK_FALSE(believed(me + 1, 0600));
   CHECK_FALSE(believed(me, 0620));
   CHECK_FALSE(believed(me, 0666));
@@ -251,7 +253,7 @@ TEST_CASE("a folder that takes nothing leaves the result to the next one of the 
   for (const char* name : {"a", "b"}) {
     TunedStore(store_options({scratch / name})).store(sample_entry(1), false);
   }
-  // Writing fails below the first folder alone, which could be opened and locked.
+  // Writes fail only below the first folder, which can still be opened and locked.
   class FullFolder : public base::FileSystem {
    public:
     explicit FullFolder(std::string path) : path_(std::move(path)) {}

@@ -1,4 +1,4 @@
-// Packs on a search path, results of relatives and of other revisions.
+// Packs on a search path, and results of related chips and of other revisions.
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ PackedEntry packed(int number, std::int64_t time = 1000,
   return made;
 }
 
-// A file that only its owner may write, as every file here.
+// Writes a file that only its owner may write, as all files here.
 void write_pack(const std::string& path, std::vector<PackedEntry> entries) {
   write(path, encode_pack(merged(std::move(entries))));
   REQUIRE(chmod(path.c_str(), 0644) == 0);
@@ -64,7 +64,7 @@ TEST_CASE("a pack is read where it lies, behind the single files of its folder")
   CHECK(time_of(store, 4) == 3000);  // the path names one pack of that folder
   CHECK(time_of(store, 5) == -1);
   CHECK(notes.lines.empty());
-  // What is stored goes into the first folder, and a pack is none.
+  // Results are stored in the first folder, and a pack is not a folder.
   TunedStore behind(store_options({scratch / "site/c.pack", scratch / "user"}));
   CHECK(behind.store(sample_entry(6), false).path == path_of(scratch / "user", 6));
   CHECK(time_of(behind, 2) == 3000);
@@ -138,7 +138,7 @@ TEST_CASE("a pack that cannot be trusted or read is ignored with one line") {
   ignored("a.pack");
 }
 
-// The device of a relative and a store of the other.
+// The device of a related chip, and a store of the other chip.
 struct Relatives {
   Relatives() {
     info.name = "NVIDIA A100-SXM4-40GB";
@@ -179,10 +179,10 @@ TEST_CASE("a relative's results stand in where the device has none of its own") 
     CHECK(found->relative == "NVIDIA A100-SXM4-40GB");
     CHECK(found->entry == exact);
     CHECK(found->distance == 0);
-    CHECK_FALSE(store.find_exact(exact.shape));  // nothing of its own
-    CHECK_FALSE(store.find(foreign.shape));      // PCIe has another clock under load
+    CHECK_FALSE(store.find_exact(exact.shape));  // none of its own
+    CHECK_FALSE(store.find(foreign.shape));      // PCIe has another clock rate under load
     CHECK(store.find(longer.shape)->distance == 2);
-    // Its own goes first, also where the relative's is nearer.
+    // A chip's own result is preferred, even if the related chip's result is nearer.
     store.store(longer, false);
     CHECK(store.find(longer.shape)->relative.empty());
     CHECK(store.find(exact.shape)->entry == longer);
@@ -215,7 +215,7 @@ TEST_CASE("results of other revisions are left alone, and none of them is overwr
   CHECK(store.store(sample_entry(1), false).outcome == TunedStore::Outcome::kStored);
   CHECK(fs::exists(of_before));
   CHECK(has(above, 1));
-  // One compared with the choice of another family, which has changed.
+  // An entry that was compared with the choice of another family, whose revision has changed.
   Entry of_two = sample_entry(3);
   of_two.default_config = *attention::parse_config("wgmma m64 n64 w4 s2 q b2");
   of_two.default_revision = 1;

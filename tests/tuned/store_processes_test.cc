@@ -1,5 +1,5 @@
-// Several processes on one folder of tuned results: they are killed while they write, and they
-// write at the same time.
+// Several processes that use one folder of tuned results. They are killed while they write, and
+// they write at the same time.
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ using test::store_options;
 
 constexpr int kShapes = 3;
 
-// --kills N for more of them.
+// --kills N kills more of them.
 TEST_CASE("killed writers leave no entry that is damaged, and no lock that stays") {
   ScratchFolder scratch;
   const int rounds = test::options().kills > 0 ? test::options().kills : 100;
@@ -45,8 +45,8 @@ TEST_CASE("killed writers leave no entry that is damaged, and no lock that stays
         if (i == round && ::write(stored[1], "x", 1) != 1) _exit(2);
       }
     });
-    // Half of the writers die in their first file or even before; the others have stored one, on
-    // however slow a machine.
+    // Half of the writers die in their first file or even before. The others have stored one file,
+    // however slow the machine is.
     char byte;
     if (round % 2 == 0) REQUIRE(::read(stored[0], &byte, 1) == 1);
     std::this_thread::sleep_for(std::chrono::microseconds(100 + random.below(3000)));
@@ -94,7 +94,7 @@ TEST_CASE("processes that store into one folder at the same time lose nothing") 
       children.push_back(start([&] {
         TunedStore store(store_options({scratch / "t"}), {},
                          locks ? nullptr : std::make_shared<NoLocks>());
-        // A shape of its own, and one that all of them have found something about.
+        // A shape that only this process has, and a shape for which all processes have a result.
         const auto stored = store.store(sample_entry(child), false);
         if (stored.outcome != TunedStore::Outcome::kStored) _exit(3);
         for (int i = 0; i < 5; ++i) {
@@ -120,7 +120,7 @@ TEST_CASE("processes that store into one folder at the same time lose nothing") 
       CHECK(found->entry == sample_entry(number));
     }
     CHECK(notes.lines.empty());
-    // With locks every comparison counts, and the best of all is what stays.
+    // With locks every comparison counts, and the best result stays.
     const auto common = after.find_exact(sample_entry(45).shape);
     REQUIRE(common);
     if (locks) CHECK(common->entry.ratio_high_ppm == 900'000);

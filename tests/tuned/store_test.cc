@@ -49,7 +49,7 @@ TEST_CASE("the chip is in the folder's name, and no driver, clock or NVRTC is") 
   const std::string whole = device_key(info, "sm_80").folder;
   info.clock_kilohertz = info.memory_clock_kilohertz = 1000;
   CHECK(device_key(info, "sm_80").folder == whole);
-  info.memory_bytes -= 900 << 20;  // what another driver reserves
+  info.memory_bytes -= 900 << 20;  // another driver may reserve memory
   CHECK(device_key(info, "sm_80").folder == whole);
   CHECK(device_key(info, "sm_80", base::digest("own")).folder != whole);
   CHECK(device_key(info, "sm_80", base::digest("own"))
@@ -68,7 +68,7 @@ TEST_CASE("why a result is of another device names what differs") {
   info.l2_bytes = std::int64_t{50} << 20;
   CHECK(why_other(device_key(info, "sm_80").identity, here) ==
         "it is of another device: 40 GB, not 80 GB; L2 50 MB, not L2 40 MB");
-  // One of them states no memory.
+  // One of the two states no memory size.
   CHECK(why_other(sample_device("a GPU", true).identity, here)
             .starts_with("it is of another device"));
 }
@@ -144,8 +144,8 @@ TEST_CASE("the nearest length serves where there is no exact one, and nothing el
   CHECK(nearest(10, 20) == std::pair(10, 20));
   CHECK(nearest(12, 20) == std::pair(10, 20));
   CHECK(nearest(14, 20) == std::pair(16, 20));
-  CHECK(nearest(13, 20) == std::pair(16, 20));  // as far as 10: the longer
-  CHECK(nearest(10, 23) == std::pair(10, 26));  // likewise
+  CHECK(nearest(13, 20) == std::pair(16, 20));  // as far as 10, so the longer one
+  CHECK(nearest(10, 23) == std::pair(10, 26));  // the same in the other dimension
   CHECK(nearest(12, 22) == std::pair(10, 20));
   CHECK(nearest(11, 24) == std::pair(10, 26));
   CHECK(nearest(20, 20) == std::pair(16, 20));
