@@ -1,5 +1,5 @@
-// Appending: rows that go to slots and to the keys of requests, a quarter turn of a table, and what
-// is refused.
+// Appending: rows that go to slots and to the keys of requests, a rotation by a quarter turn with
+// tables, and rejected input.
 
 #include <annulus/c_batch.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void clear(const sample_append* append) {
   free(zeros);
 }
 
-// The page of each row: the pages lie in the order 4, 3, 2, 1, 0.
+// The page of each row. The pages lie in the order 4, 3, 2, 1, 0.
 static int slot_of(int row) { return (kPages - 1 - row / kPageRows) * kPageRows + row % kPageRows; }
 
 static void make(sample_append* append, const sample* made) {
@@ -55,7 +55,7 @@ static void make(sample_append* append, const sample* made) {
     slots[i] = i == kLeftOut ? -1 : slot_of(i);
     positions[i] = i % 2;
   }
-  // Position 0 is no turn, and position 1 a quarter turn.
+  // Position 0 is not rotated, and position 1 is rotated by a quarter turn.
   for (i = 0; i < kDim / 2; ++i) {
     tables[i] = tables[kDim + kDim / 2 + i] = 1.0f;
     tables[kDim / 2 + i] = tables[kDim + i] = 0.0f;
@@ -102,8 +102,8 @@ static uint16_t bits_of(float value) {
   return (uint16_t)(bits >> 16);
 }
 
-// Elements of `count` heads that differ from those of row `row` of `given`, turned by a quarter or
-// not. A negative row stands for zeros.
+// The number of elements of `count` heads that differ from row `row` of `given`, rotated by a
+// quarter turn or not. A negative row stands for zeros.
 static int differences(const uint16_t* got, const float* given, int row, int count, int turned) {
   int differ = 0, h = 0, d = 0;
   for (h = 0; h < count; ++h) {
@@ -160,7 +160,7 @@ static void by_slots(const sample_append* append) {
   check_status_is(append, ANNULUS_APPEND_RULE_NONE, 0);
 }
 
-// The last rows of one request are all of them.
+// One request, whose last rows are all its rows.
 static void by_requests(const sample_append* append) {
   static const int32_t q_begin[] = {0, kRows};
   static const int32_t k_length[] = {kRows};

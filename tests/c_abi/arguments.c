@@ -1,4 +1,5 @@
-// Values that no C type refuses: garbage enums, numbers that are none, strides, texts, arrays.
+// Values that C types permit but the library rejects: invalid enums, special numbers, strides,
+// texts, arrays.
 
 #define _POSIX_C_SOURCE 200112L  // for setenv
 
@@ -134,7 +135,7 @@ static void wrong_operands(void) {
   REFUSED(v_strides.row, INT64_MIN, "is beyond the address space");
   REFUSED(state_in.acc, (float*)operands.o, "nothing is carried in");
 #undef REFUSED
-  {  // strides that were never set
+  {  // strides that were not set
     const annulus_strides none = {0, 0, 0};
     operands.k_strides = operands.v_strides = none;
     CHECK_FAILS(annulus_plan_run(plan, NULL, &operands, NULL), ANNULUS_INVALID_ARGUMENT,
@@ -147,7 +148,7 @@ static void wrong_operands(void) {
   CHECK_OK(annulus_plan_destroy(plan));
 }
 
-// Errors name what C has.
+// Errors use the names of the C interface.
 static void words_of_c(void) {
   annulus_problem problem = the_sample->problem;
   uint8_t seen = 0;

@@ -1,4 +1,4 @@
-// Answers: patterns as text and as arrays, LSE, a carried state, O over Q.
+// Answers for patterns as text and as arrays, LSE, a carried state, and O over Q.
 
 #include <annulus/c.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 static int window(int q, int k) { return k <= q && (q - k <= 7 || k < 3); }
 
-// Blocks of 10 x 8: each row of blocks keeps column block (row + 1) % 5 and the last.
+// Blocks of 10 x 8. Each row of blocks keeps the column blocks (row + 1) % 5 and 4.
 static int block_kept(int q, int k) { return k / 8 == (q / 10 + 1) % 5 || k / 8 == 4; }
 static int block_and_causal(int q, int k) { return q == k || (k <= q && block_kept(q, k)); }
 
@@ -40,7 +40,7 @@ static void patterns(const sample* made) {
   CHECK_OK(
       annulus_device_copy_to_host(made->device, lse, device_lse, kHeads * kRows * sizeof *lse));
   CHECK(sample_error(made, window, lse) < 1e-2);
-  CHECK(sample_error(made, sample_causal, lse) > 1e-2);  // or else nothing was tested
+  CHECK(sample_error(made, sample_causal, lse) > 1e-2);  // otherwise the test would prove nothing
   CHECK_OK(annulus_plan_destroy(plan));
   CHECK_OK(annulus_device_release(made->device, device_lse));
   free(lse);
@@ -70,11 +70,12 @@ static void layouts(const sample* made) {
   CHECK_OK(annulus_problem_validate(&problem, NULL));
 }
 
-// Blocks of 20 x 16: the first distinct head keeps the diagonal, the second the last column.
+// Blocks of 20 x 16. The first distinct head keeps the diagonal, and the second keeps the last
+// column.
 static int near_kept(int q, int k) { return k / 16 == q / 20; }
 static int last_kept(int q, int k) { return q >= 0 && k / 16 == 2; }
 
-// Query heads share distinct heads in any order, across the groups that share K and V.
+// Query heads share distinct heads in any order, across groups that share K and V.
 static void head_map(const sample* made) {
   const int64_t indptr[] = {0, 1, 2, 3, 4};
   const int32_t indices[] = {0, 1, 2, 2};
@@ -102,7 +103,7 @@ static void head_map(const sample* made) {
   }
 }
 
-// The keys in two halves, the second run starting from the state of the first.
+// The keys in two halves. The second run starts from the state of the first.
 static void carried_state(const sample* made) {
   const int half = kRows / 2;
   annulus_problem problem = made->problem;
@@ -146,7 +147,7 @@ static void in_place(const sample* made) {
   annulus_problem problem = made->problem;
   problem.pattern = "causal";
   operands.q = operands.o;
-  // Q into the memory of O.
+  // Copies Q into the memory of O.
   {
     const size_t bytes = kRows * kHeads * kDim * 2;
     void* q = malloc(bytes);
@@ -170,7 +171,7 @@ static void nothing_to_do(const sample* made) {
   CHECK_OK(annulus_plan_destroy(plan));
 }
 
-// A bound call has the answer of a run, and stays when its plan is given back.
+// A bound call gives the same answer as a run, and stays valid after its plan is destroyed.
 static void bound(sample* made) {
   annulus_problem problem = made->problem;
   annulus_operands wrong = made->operands;
@@ -200,7 +201,8 @@ static void bound(sample* made) {
   CHECK_FAILS(annulus_bound_destroy(NULL), ANNULUS_INVALID_ARGUMENT, "null");
 }
 
-// A kernel that reads where nothing is: the device is lost, said by a code, and can be closed.
+// A kernel reads an invalid address. The device is lost, which a code reports, and it can still be
+// closed.
 static void fault(void) {
   annulus_device_options options = sample_options();
   annulus_device_info info = ANNULUS_DEVICE_INFO_INIT;

@@ -1,5 +1,5 @@
 // Batches of requests: the answer of one sequence whose rows are two requests over the same pages,
-// and what is refused.
+// and rejected input.
 
 #include <annulus/c_batch.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 enum { kPageRows = 8, kPages = kRows / kPageRows, kCut = 20 };
 
-// Rows 0 to 20 of the sample are a request over the keys before row 20, the others one over all
-// keys: together causal attention of the whole sample.
+// Rows 0 to 20 of the sample are a request over the keys before row 20. The other rows are a
+// request over all keys. Together they are causal attention of the whole sample.
 typedef struct sample_batch {
   const sample* made;
   annulus_batch_problem problem;
@@ -31,7 +31,7 @@ static int32_t* put(const sample* made, const int32_t* numbers, size_t count) {
 static void make(sample_batch* batch, const sample* made) {
   static const int32_t q_begin[] = {0, kCut, kRows};
   static const int32_t k_length[] = {kCut, kRows};
-  // The first request has three pages, and its other entries are nobody's.
+  // The first request has three pages. Its other entries belong to no request.
   static const int32_t ids[2 * kPages] = {0, 1, 2, 1 << 30, -1, 0, 1, 2, 3, 4};
   const annulus_batch_problem problem = ANNULUS_BATCH_PROBLEM_INIT;
   const annulus_batch_metadata metadata = ANNULUS_BATCH_METADATA_INIT;
@@ -94,7 +94,7 @@ static void answers(const sample_batch* batch) {
   CHECK(strlen(info.config) > 4 && strstr(info.decisions, "\n") != NULL);
   CHECK(strstr(info.specialised_source, "decode_forward") != NULL);
   CHECK(info.most.rows_of_one == kRows && info.most.keys == 2 * kRows);
-  // One for requests with few queries, one for those with many.
+  // One launch for requests with few queries, and one for requests with many.
   CHECK(info.launches == 2 && info.ctas > 0 && info.threads >= 32 && info.part_keys >= 128);
   CHECK(info.registers > 0);
   CHECK(info.shared_bytes > 0);
@@ -108,7 +108,7 @@ static void answers(const sample_batch* batch) {
   check_status_is(batch, ANNULUS_RULE_NONE, 0);
 }
 
-// O over Q.
+// O overwrites Q.
 static void in_place(const sample_batch* batch) {
   const size_t bytes = kRows * kHeads * kDim * 2;
   annulus_batch_operands operands = batch->operands;
@@ -121,7 +121,7 @@ static void in_place(const sample_batch* batch) {
   check_answer(batch);
 }
 
-// The same keys without pages, and the scale by itself. Then keys that begin beyond K.
+// The same keys without pages, and the default scale. Then keys that begin after the end of K.
 static void without_pages(sample_batch* batch) {
   static const int32_t k_begin[] = {0, 0};
   static const int32_t beyond[] = {0, 1000000000};
@@ -161,7 +161,7 @@ static void without_pages(sample_batch* batch) {
   CHECK_FAILS(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace),
               ANNULUS_INVALID_ARGUMENT, "k_pages.ids is given");
 
-  // With check_status a run looks at the step first.
+  // With check_status a run checks the step first.
   metadata.k_pages.ids = NULL;
   metadata.k_length = put(batch->made, too_long, 2);
   CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
@@ -170,7 +170,8 @@ static void without_pages(sample_batch* batch) {
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 
-// Every block of 16 keys is listed, in any order, so that the answer is the same; then one twice.
+// Every block of 16 keys is listed, in any order, so the answer is the same. Then one block is
+// listed twice.
 static void with_blocks(const sample_batch* batch) {
   static const int32_t blocks[2 * kKvHeads * 4] = {1, -1, 0, -1, 0, 1, -1, -1,
                                                    2, 0,  1, -1, 2, 1, -1, 0};
@@ -209,7 +210,7 @@ static void with_blocks(const sample_batch* batch) {
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 
-// Ends that hide nothing, then one beyond the request's keys.
+// Ends that hide nothing, and then an end after the request's keys.
 static void with_limits(const sample_batch* batch) {
   int32_t row_end[kRows];
   annulus_batch_problem problem = batch->problem;
@@ -240,7 +241,7 @@ static void with_limits(const sample_batch* batch) {
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 
-// The first of two ranks has all keys where blocks are longer than any request.
+// If blocks are longer than any request, the first of two ranks has all keys.
 static void with_interleave(const sample_batch* batch) {
   annulus_batch_problem problem = batch->problem;
   annulus_batch_plan* plan = NULL;
@@ -251,7 +252,7 @@ static void with_interleave(const sample_batch* batch) {
   problem.interleave.ranks = 3;
   problem.interleave.rank = 1;
   CHECK_OK(annulus_interleave_held_keys(&problem.interleave, 9, &held));
-  CHECK(held == 3);  // keys 2, 3 and 8
+  CHECK(held == 3);  // the keys 2, 3 and 8
   CHECK_FAILS(annulus_interleave_held_keys(&problem.interleave, -1, &held),
               ANNULUS_INVALID_ARGUMENT, "keys is -1");
   CHECK_FAILS(annulus_interleave_held_keys(NULL, 9, &held), ANNULUS_INVALID_ARGUMENT,
@@ -273,7 +274,7 @@ static void with_interleave(const sample_batch* batch) {
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 
-// Numbers that only the device sees.
+// Wrong numbers in device memory.
 static void broken_rules(sample_batch* batch) {
   static const int32_t too_long[] = {kCut, kRows + 1};
   static const int32_t no_page[2 * kPages] = {0, 1, kPages, 0, 0, 0, 1, 2, 3, 4};

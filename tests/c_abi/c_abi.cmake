@@ -1,4 +1,4 @@
-# The C interface from C: programs of strict C99 that see annulus/c.h and libannulus.so alone.
+# The C interface from C: programs in strict C99 that use only annulus/c.h and libannulus.so.
 function(c_abi_program name)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
@@ -16,7 +16,7 @@ target_link_libraries(test_c_abi PRIVATE Threads::Threads m)
 add_test(NAME c_abi COMMAND test_c_abi)
 set_tests_properties(c_abi PROPERTIES LABELS unit TIMEOUT 900
   ENVIRONMENT "ANNULUS_CACHE_DIR=${ANNULUS_TEST_CACHE};ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
-# A person who starts it by hand reads what it lacks.
+# If a user starts the program by hand, it prints what it lacks.
 add_test(NAME c_abi_environment COMMAND test_c_abi)
 set_tests_properties(c_abi_environment PROPERTIES LABELS unit
   ENVIRONMENT_MODIFICATION "ANNULUS_CACHE_DIR=unset:;ANNULUS_TUNED=set:here"
@@ -27,7 +27,7 @@ annulus_quick(TESTS c_abi c_abi_environment TARGETS test_c_abi)
 
 annulus_test(c_header LABEL unit LIBRARIES annulus SOURCES c_abi/header_test.cc)
 
-# With a CUDA driver of the program's own: the simulator behind libcuda.so.1.
+# A program with its own CUDA driver: the simulator's libcuda.so.1.
 c_abi_program(c_abi_driver c_abi/driver.c)
 target_link_libraries(c_abi_driver PRIVATE ${CMAKE_DL_LIBS})
 add_dependencies(c_abi_driver annulus_libcuda)

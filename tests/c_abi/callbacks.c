@@ -1,4 +1,4 @@
-// The caller's log and the caller's memory, and both going wrong.
+// The caller's log and the caller's memory, and failures of both.
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +39,15 @@ static void logs(void) {
   free(made);
 }
 
-// An engine's pool: memory of another device handle of the same device.
+// An engine's pool. It takes memory through another handle of the same device.
 typedef struct pool {
   annulus_device* device;
   int asked;
   int live;
   size_t live_bytes;
-  int refuse;   // requests from this number on, counted from 0
-  int nothing;  // ... are answered with success and null
-  int crooked;  // the request with this number is answered with an address that is not aligned
+  int refuse;   // requests from this number on fail, counted from 0
+  int nothing;  // these requests return success and null instead
+  int crooked;  // the request with this number returns a misaligned address
 } pool;
 
 static int pool_allocate(void* user, size_t bytes, size_t alignment, void** address) {
@@ -75,7 +75,8 @@ static void pool_release(void* user, void* address, size_t bytes) {
   CHECK_OK(annulus_device_release(to->device, address));
 }
 
-// Everything that takes device memory, up to the first failure. Returns the code of that.
+// Makes all calls that take device memory, up to the first failure. Returns the code of the
+// failure.
 static annulus_status flow(pool* from) {
   annulus_device_options options = sample_options();
   annulus_device* device = NULL;
@@ -89,7 +90,7 @@ static annulus_status flow(pool* from) {
   options.allocator_user = from;
   problem.seq_q = problem.seq_k = kRows;
   problem.dim_qk = problem.dim_v = kDim;
-  problem.pattern = "causal | strided(2, 0, 8)";  // its tiles are listed in memory
+  problem.pattern = "causal | strided(2, 0, 8)";  // its tiles are listed in device memory
   CHECK_OK(annulus_device_open(&options, &device));
   status = annulus_device_allocate(device, kRows * kDim * 2, &memory);
   if (status == ANNULUS_OK) status = annulus_plan_create(device, &problem, NULL, &plan);
@@ -116,7 +117,7 @@ static annulus_status flow(pool* from) {
   return status;
 }
 
-// A ring of three ranks on one device, up to the first failure.
+// A ring of three ranks on one device, up to the first failure. Returns its code.
 static annulus_status ring_flow(pool* from) {
   annulus_device_options options = sample_options();
   annulus_device* ranks[3] = {NULL, NULL, NULL};
@@ -128,7 +129,7 @@ static annulus_status ring_flow(pool* from) {
   options.allocator_user = from;
   problem.seq_q = problem.seq_k = kRows;
   problem.dim_qk = problem.dim_v = kDim;
-  problem.pattern = "causal | strided(2, 0, 8)";  // its tiles are listed in memory
+  problem.pattern = "causal | strided(2, 0, 8)";  // its tiles are listed in device memory
   CHECK_OK(annulus_device_open(&options, &ranks[0]));
   ranks[1] = ranks[2] = ranks[0];
   status = annulus_ring_create(ranks, 3, &problem, NULL, &ring);
@@ -178,5 +179,5 @@ static void allocators(annulus_status (*flow)(pool*), int least_requests) {
 void test_callbacks(void) {
   logs();
   allocators(flow, 1);       // one slab for two tensors and the lists of the plan
-  allocators(ring_flow, 1);  // the lists of all launches
+  allocators(ring_flow, 1);  // one slab for the lists of all launches
 }

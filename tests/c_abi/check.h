@@ -1,14 +1,14 @@
 #ifndef ANNULUS_TESTS_C_ABI_CHECK_H_
 #define ANNULUS_TESTS_C_ABI_CHECK_H_
 
-// What a C99 program needs to test with: conditions, and calls that must succeed or fail in a
-// certain way. Failures are counted and printed; the program goes on.
+// The checks of these C99 programs: conditions, and calls that must succeed or fail in a certain
+// way. Failures are counted and printed, and the program continues.
 
 #include <annulus/c.h>
 #include <stddef.h>
 
 void check_condition(const char* file, int line, const char* text, int holds);
-// The code is `expected` and, for an error, annulus_last_error() contains `part`.
+// Checks that the code is `expected`. For an error, annulus_last_error() must contain `part`.
 void check_status(const char* file, int line, const char* text, annulus_status status,
                   annulus_status expected, const char* part);
 int check_failures(void);

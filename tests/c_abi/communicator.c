@@ -1,4 +1,4 @@
-// Ranks that exchange bytes, and one rank of a ring over them.
+// Ranks that exchange bytes, and one rank of a ring that uses such ranks.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -64,7 +64,7 @@ static void wrong_messages(annulus_communicator* ranks, int rank, void* memory) 
   CHECK_OK(annulus_communicator_exchange(ranks, NULL, NULL, 0, NULL, 0, NULL));
 }
 
-// After two runs.
+// Checks the states of two runs.
 static void states(annulus_communicator* ranks) {
   int64_t runs = 0;
   int32_t state = 0;
@@ -124,7 +124,7 @@ static void exchange(annulus_communicator* ranks, annulus_device* device, int ra
   exchange_memory(ranks);
 }
 
-// The kinds of events up to the last one, as letters of their texts.
+// Appends a letter of the text of each event, up to the last event, to `letters`.
 static void events_of(annulus_communicator* ranks, char* letters, size_t most) {
   annulus_communicator_event event = ANNULUS_COMMUNICATOR_EVENT_INIT;
   size_t count = 0;
@@ -151,7 +151,7 @@ static void given_up(annulus_communicator* ranks, int rank) {
               "annulus_communicator_failure is null");
   CHECK_FAILS(annulus_communicator_next_event(ranks, 0, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_communicator_event is null");
-  // Without a rendezvous nothing is known of the other rank.
+  // Without a rendezvous, the communicator has no information about the other rank.
   CHECK_FAILS(annulus_communicator_get_peer(ranks, 1 - rank, &peer), ANNULUS_INVALID_ARGUMENT,
               "not one of the 0 other ranks");
   CHECK_OK(annulus_communicator_give_up(ranks, "enough"));
@@ -164,7 +164,7 @@ static void given_up(annulus_communicator* ranks, int rank) {
   CHECK_FAILS(annulus_communicator_exchange(ranks, NULL, NULL, 0, NULL, 0, NULL),
               ANNULUS_COMMUNICATION, "was given up: enough");
   events_of(ranks, events, sizeof events);
-  CHECK(strcmp(events, "og") == 0);  // opened, given up
+  CHECK(strcmp(events, "og") == 0);  // opened, and given up
   CHECK(strcmp(annulus_communicator_event_text(99), "?") == 0);
 }
 
@@ -186,7 +186,7 @@ static void bytes_by_id(int rank) {
   CHECK_OK(annulus_device_close(device));
 }
 
-// By a rendezvous, which ends before the communicator; and blocking.
+// Uses a rendezvous, which ends before the communicator. The communicator is blocking.
 static void bytes_by_meeting(int rank) {
   annulus_device* device = ranks_open(rank);
   annulus_rendezvous* meeting = ranks_meet("bytes", rank, 2);
@@ -209,7 +209,7 @@ static void bytes_by_meeting(int rank) {
   CHECK_OK(annulus_device_close(device));
 }
 
-// Rank 1 does not come to a group, and rank 0 says so by the deadline.
+// Rank 1 does not join a group of messages, and rank 0 reports that by the deadline.
 static pthread_barrier_t late;
 
 static void one_is_late(int rank) {
@@ -236,7 +236,7 @@ static void one_is_late(int rank) {
   CHECK_OK(annulus_device_close(device));
 }
 
-// A handle is given back while another thread is inside a call with it.
+// A handle is destroyed while another thread is inside a call with it.
 typedef struct inside {
   annulus_communicator* ranks;
   annulus_sent_bytes sent;
@@ -332,7 +332,7 @@ static void wrong_communicators(void) {
 static const annulus_segment kHalves[2] = {{0, 13}, {13, kRows - 13}};
 
 typedef struct ring_of_two {
-  sample* made;  // of this rank's device
+  sample* made;  // on this rank's device
   annulus_shard shards[2];
   annulus_ring_options options;
   annulus_problem problem;
@@ -391,7 +391,7 @@ static void told(annulus_ring_rank_plan* plan, int rank) {
               "annulus_ring_rank is null");
 }
 
-// What is refused on all ranks before any of them has queued a message.
+// Input that all ranks reject before any of them has queued a message.
 static void wrong_plans(annulus_device* device, annulus_communicator* ranks, ring_of_two* ring,
                         int rank) {
   annulus_ring_rank_plan* none = NULL;
@@ -406,7 +406,7 @@ static void wrong_plans(annulus_device* device, annulus_communicator* ranks, rin
   CHECK_FAILS(annulus_ring_rank_plan_create(device, ranks, &problem, &ring->options, &none),
               ANNULUS_INVALID_ARGUMENT, "route is 9");
   ring->options.route = ANNULUS_ROUTE_AUTO;
-  // One rank differs, and both say so.
+  // One rank differs, and both ranks report it.
   if (rank == 1) problem.pattern = "dense";
   CHECK_FAILS(annulus_ring_rank_plan_create(device, ranks, &problem, &ring->options, &none),
               ANNULUS_INVALID_ARGUMENT, "rank 1");
@@ -436,7 +436,7 @@ static void rank_of_two(int rank) {
   CHECK_OK(annulus_communicator_open(device, &the_id, 2, rank, NULL, &ranks));
   wrong_plans(device, ranks, ring, rank);
   CHECK_OK(annulus_ring_rank_plan_create(device, ranks, &ring->problem, &ring->options, &plan));
-  // The plan keeps both.
+  // The plan keeps the device and the communicator alive.
   CHECK_OK(annulus_communicator_destroy(ranks));
   told(plan, rank);
   CHECK_OK(annulus_ring_rank_plan_get_rank(plan, &own));
@@ -460,7 +460,7 @@ static void rank_of_two(int rank) {
                                        ring->operands.o, (size_t)kHalves[rank].length * row * 2));
   pthread_barrier_wait(&answered);
   if (rank == 0) {
-    // Both halves on one device, against the definition.
+    // Both halves are copied to one device and compared with the definition.
     CHECK_OK(annulus_device_copy_to_device(device, made->operands.o, whole_o, sizeof whole_o));
     CHECK(sample_error(made, sample_causal, NULL) < 1e-2);
   }

@@ -1,5 +1,5 @@
-// An engine in C that has the CUDA driver for itself: its stream, its memory pool, its graphs. It
-// opens libcuda.so.1 as its own, and Annulus finds the same one.
+// An engine in C that uses the CUDA driver directly: its stream, its memory pool, its graphs. It
+// opens libcuda.so.1 itself, and Annulus finds the same library.
 //
 //   c_abi_driver PATH-OF-LIBCUDA
 
@@ -32,12 +32,12 @@ static void require(int holds, const char* what) {
   exit(1);
 }
 
-// A function of the driver, called by its name.
+// Calls a function of the driver by its name.
 #define DRIVER(name, types, arguments) require(((int(*) types)find(name))arguments == 0, name)
 
 enum { kRows = 70, kDim = 64, kBytes = kRows * kDim * 2 };
 
-// cuMemAlloc and a count stand for the engine's pool.
+// cuMemAlloc and a counter take the place of the engine's pool.
 static int allocate(void* live, size_t bytes, size_t alignment, void** address) {
   unsigned long long pointer = 0;
   const int code = ((int (*)(unsigned long long*, size_t))find("cuMemAlloc_v2"))(&pointer, bytes);
@@ -91,13 +91,13 @@ int main(int argc, char** argv) {
   require(annulus_device_allocate(device, kBytes, &tensor) == ANNULUS_OK, "allocate");
   require(annulus_device_allocate(device, kBytes, &o) == ANNULUS_OK, "allocate");
   require(live == 1, "small tensors are in the same slab");
-  for (i = 0; i < kRows * kDim; ++i) host[i] = 0x3f80;  // 1.0: an average of ones is one
+  for (i = 0; i < kRows * kDim; ++i) host[i] = 0x3f80;  // 1.0 in bf16, whose average is 1.0
   require(annulus_device_copy_to_device(device, tensor, host, kBytes) == ANNULUS_OK, "copy");
   operands.q = operands.k = operands.v = tensor;
   operands.o = o;
   operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides = strides;
 
-  // Once by hand, once into a graph, twice from it.
+  // The plan runs once directly, once into a graph, and twice from the graph.
   for (run = 0; run < 4; ++run) {
     memset(answer, 0xff, kBytes);
     DRIVER("cuMemcpyHtoD_v2", (unsigned long long, const void*, size_t),

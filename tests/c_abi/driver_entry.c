@@ -1,5 +1,5 @@
-/* Streams and events of the caller's own on a simulated device, made by functions of the driver
- * that the device uses: the program links and opens no driver. */
+/* The caller's streams and events on a simulated device. They are made with functions of the
+ * device's driver, so the program neither links nor opens a driver. */
 
 #include <stdint.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static annulus_device* device = NULL;
 
 typedef void (*any_function)(void);
 
-/* The address of data as C99 lets it become a function. */
+/* Converts an address of data to a function in a way that C99 permits. */
 static any_function entry(const char* name) {
   void* found = NULL;
   any_function function = NULL;
@@ -72,7 +72,7 @@ void test_driver_entry(void) {
   DRIVER("cuStreamDestroy_v2", (void*), (stream));
   DRIVER("cuCtxSetCurrent", (void*), (NULL));
   DRIVER("cuDevicePrimaryCtxRelease_v2", (int), ((int)info.ordinal));
-  /* What only a simulated driver has comes the same way. */
+  /* Functions that only a simulated driver has are found in the same way. */
   CHECK(entry("annulusSimulatorCounters") != NULL);
 
   CHECK_OK(annulus_device_driver_entry(device, "cuNoSuchThing", &found));

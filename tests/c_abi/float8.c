@@ -1,5 +1,4 @@
-// e4m3 with scales, and split rows, on a simulated device of sm_90a: what is refused and what is
-// NaN.
+// e4m3 with scales, and split rows, on a simulated device of sm_90a: rejected input, and NaN.
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +96,8 @@ static void runs(void) {
   CHECK_OK(annulus_plan_run(plan, NULL, &given, workspace));
   CHECK_OK(annulus_device_copy_to_host(the_device, o, given.o, sizeof o));
   CHECK(o[0] == 0x3f80 && o[kQueries * kColumns - 1] == 0x3f80);  // an average of ones
-  // A scale that is not allowed makes NaN of what reads it: here the scale of the second block of
-  // keys, which every query sees.
+  // An invalid scale turns the rows that read it into NaN. Here it is the scale of the second block
+  // of keys, which every query sees.
   CHECK_OK(annulus_device_copy_to_device(the_device, scale + 1, &negative, sizeof negative));
   CHECK_OK(annulus_plan_run(plan, NULL, &given, workspace));
   CHECK_OK(annulus_device_copy_to_host(the_device, o, given.o, sizeof o));

@@ -1,4 +1,4 @@
-// Handles that are null, stale, made up or of another kind; outputs that are missing.
+// Handles that are null, stale, invented or of another kind, and missing outputs.
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ static void device_memory(annulus_device* device) {
               "bytes are free");
 }
 
-// What is open at the same time, beyond what the table has in one piece.
+// More plans are open at once than one block of the handle table holds.
 static void many_plans(const sample* made) {
   enum { kMany = 200 };
   annulus_plan* plans[kMany];
@@ -124,7 +124,7 @@ void test_handles(void) {
   CHECK(strcmp(plan_info.tuned, "") == 0);
   CHECK(plan_info.launches == 1 && plan_info.ctas >= kHeads && plan_info.threads >= 32);
   CHECK(plan_info.block_density > 0.99);
-  CHECK(plan_info.device_bytes == 0);  // which tiles a row has follows from its number
+  CHECK(plan_info.device_bytes == 0);  // a row's tiles are computed from its number
   CHECK_OK(annulus_plan_workspace_bytes(plan, &bytes));
   CHECK(bytes != 77);
 
@@ -134,17 +134,17 @@ void test_handles(void) {
 
   refused_device(NULL, "the device is null");
   refused_plan(NULL, made, "the plan is null");
-  refused_device((annulus_device*)plan, "is not a handle of type device");
-  refused_plan((annulus_plan*)device, made, "is not a handle of type plan");
-  // Addresses of memory that is there, of memory that is not, and noise.
-  refused_device((annulus_device*)text, "is not a handle of type device");
-  refused_plan((annulus_plan*)(uintptr_t)0x10, made, "is not a handle of type plan");
-  refused_plan((annulus_plan*)(uintptr_t)-1, made, "is not a handle of type plan");
+  refused_device((annulus_device*)plan, "is no device");
+  refused_plan((annulus_plan*)device, made, "is no plan");
+  // Addresses with memory and without, and random numbers.
+  refused_device((annulus_device*)text, "is no device");
+  refused_plan((annulus_plan*)(uintptr_t)0x10, made, "is no plan");
+  refused_plan((annulus_plan*)(uintptr_t)-1, made, "is no plan");
   refused_plan((annulus_plan*)((uintptr_t)plan + ((uintptr_t)1 << 32)), made, "given back already");
   refused_plan((annulus_plan*)((uintptr_t)plan | 0xffffff00u), made,
                "is not a handle of type plan");
 
-  // A plan outlives its device's handle, and is gone after its own.
+  // A plan outlives its device's handle, and becomes invalid when its own handle is destroyed.
   CHECK_OK(annulus_device_open(&options, &other));
   CHECK_OK(annulus_plan_create(other, &made->problem, NULL, &next));
   CHECK_OK(annulus_device_close(other));
@@ -154,7 +154,7 @@ void test_handles(void) {
   CHECK(sample_error(made, sample_all, NULL) < 1e-2);
   CHECK_OK(annulus_plan_destroy(next));
   refused_plan(next, made, "the plan was given back already");
-  // The place is used again, the old handle is not.
+  // The place in the table is reused, but the old handle stays invalid.
   CHECK_OK(annulus_plan_destroy(plan));
   CHECK_OK(annulus_plan_create(device, &made->problem, NULL, &plan));
   refused_plan(next, made, "the plan was given back already");

@@ -1,4 +1,4 @@
-// annulus/c.h in C++: every initialiser is one, and the C++ interface may stand beside it.
+// annulus/c.h in C++: every initialiser is valid, and the C++ interface can be included with it.
 
 #include "annulus/c.h"
 #include "annulus/c_batch.h"

@@ -1,4 +1,4 @@
-// What can be asked: head dims, a problem's faults, predictions, counters, and how to simulate.
+// Queries: head dims, errors in a problem, predictions, counters, and the options of the simulator.
 
 #include <annulus/c.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ static void counters(const sample* made) {
   CHECK_OK(annulus_plan_destroy(plan));
 }
 
-// Plans of one irregular pattern share a list, unless the device is told to keep none.
+// Plans of one irregular pattern share a list, unless the device keeps no lists.
 static void lists(const sample* made, int keeps) {
   annulus_cache_counters host = ANNULUS_CACHE_COUNTERS_INIT;
   annulus_cache_counters device = ANNULUS_CACHE_COUNTERS_INIT;

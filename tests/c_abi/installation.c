@@ -1,5 +1,5 @@
-/* What is installed, in C: the libraries, the devices of the driver, the default and the kernels on
- * disk. */
+/* Queries about the installation in C: the libraries, the devices of the driver, the default device
+ * and the kernels on disk. */
 
 #include <annulus/c.h>
 #include <annulus/c_tools.h>

@@ -19,7 +19,8 @@ static void* put(annulus_device* device, const void* data, size_t bytes) {
   return memory;
 }
 
-// O of the ranks are 1 and 2, of equal weight, and the sink of head 1 has the weight of both.
+// O of the two ranks is 1 and 2 with equal weights. The sink of head 1 has the weight of both
+// together.
 static void joins(annulus_device* device, annulus_communicator* ranks, int rank) {
   annulus_join_problem problem = ANNULUS_JOIN_PROBLEM_INIT;
   annulus_join_plan_info info = ANNULUS_JOIN_PLAN_INFO_INIT;
@@ -59,7 +60,7 @@ static void joins(annulus_device* device, annulus_communicator* ranks, int rank)
   CHECK_OK(annulus_join_plan_run(plan, NULL, &operands, workspace));
   CHECK_OK(annulus_device_synchronize(device));
   CHECK_OK(annulus_device_copy_to_host(device, got, operands.joined_o, sizeof got));
-  // 1.5, of which the sink leaves half.
+  // The mean is 1.5, and the sink halves it.
   for (i = 0; i < kJoinedDim; ++i) differ += got[i] != (rank == 0 ? 0x3fc0 : 0x3f40);
   CHECK(differ == 0);
   CHECK_OK(annulus_join_plan_destroy(plan));
@@ -103,7 +104,7 @@ static void gathers(annulus_device* device, annulus_communicator* ranks, int ran
   CHECK_OK(annulus_gather_plan_destroy(plan));
 }
 
-// Two states of acc 2 and 6 with l 1 and 3 are acc 8 and l 4.
+// Two states with acc 2 and 6 and l 1 and 3 give acc 8 and l 4.
 static void merges_states(annulus_device* device) {
   annulus_merge_problem problem = ANNULUS_MERGE_PROBLEM_INIT;
   annulus_merge_operands operands = ANNULUS_MERGE_OPERANDS_INIT;

@@ -1,4 +1,4 @@
-// Kernels compiled ahead, and devices that compile none.
+// Kernels compiled ahead, and devices that do not compile.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -13,7 +13,7 @@
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 
-// Removes what is in a folder, and the folder.
+// Removes the files in a folder, and the folder.
 static void remove_folder(const char* path) {
   DIR* folder = opendir(path);
   struct dirent* entry = NULL;
@@ -27,7 +27,7 @@ static void remove_folder(const char* path) {
   rmdir(path);
 }
 
-// Whether a text holds a part. Gives the text back.
+// Whether a text contains a part. Destroys the text.
 static int told(annulus_text* text, const char* part) {
   const char* characters = NULL;
   size_t count = 0;
@@ -60,7 +60,7 @@ static annulus_problem problem_of(const char* pattern) {
   return problem;
 }
 
-// Compiles a plan's kernels, and those of a selection and of a batch.
+// Compiles the kernels of a plan, of a selection and of a batch.
 static void warm(const char* folder, const annulus_problem* problem) {
   annulus_warm_work* work = NULL;
   annulus_warm_options options = ANNULUS_WARM_OPTIONS_INIT;
@@ -106,7 +106,7 @@ static void warm(const char* folder, const annulus_problem* problem) {
   CHECK(seen.calls == (int)result.kernels && result.bytes > 1000 && result.seconds > 0);
   CHECK_FAILS(annulus_warm_work_get_failure(work, 0, &failure), ANNULUS_INVALID_ARGUMENT,
               "failure 0 of 0");
-  // One of two devices does not know such operands.
+  // One of two devices does not support such operands.
   wrong.dim_qk = wrong.dim_v = 64;
   wrong.dtype = ANNULUS_FLOAT8_E4M3;
   CHECK_OK(annulus_warm_work_add(work, &wrong, NULL, NULL));
@@ -125,7 +125,7 @@ static void stop(void* user, const annulus_warm_progress* progress) {
   if (progress->done > 0) seen->cancel = 1;
 }
 
-// General kernels are known without a problem; the first of them is enough here.
+// General kernels need no problem. Here the first of them is enough.
 static void warm_general(const char* folder) {
   annulus_warm_work* work = NULL;
   annulus_warm_options options = ANNULUS_WARM_OPTIONS_INIT;
@@ -145,7 +145,7 @@ static void warm_general(const char* folder) {
   CHECK_OK(annulus_warm_work_destroy(work));
 }
 
-// What a device plans is counted in a file of shapes.
+// A file of shapes counts what a device plans.
 static void logged(const char* folder, const annulus_problem* problem) {
   annulus_device_options options = sample_options();
   annulus_metrics metrics = ANNULUS_METRICS_INIT;
@@ -178,7 +178,7 @@ static void logged(const char* folder, const annulus_problem* problem) {
   remove(lock);
 }
 
-// What was compiled runs on a device that compiles nothing, and nothing else does.
+// The compiled kernels run on a device that does not compile, and no other kernels do.
 static void never(const char* folder, const annulus_problem* problem) {
   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
   annulus_device_info info = ANNULUS_DEVICE_INFO_INIT;
@@ -231,7 +231,7 @@ static void care(const char* folder) {
               "/nonexistent/kernels");
   CHECK_FAILS(annulus_kernels_verify(folder, 2, &verified, NULL), ANNULUS_INVALID_ARGUMENT,
               "remove");
-  // Kernels of the GPU serve nothing here.
+  // Kernels for a GPU serve no device here.
   options.folder = folder;
   options.useless = 1;
   CHECK_OK(annulus_kernels_prune(&options, &pruned, &text));

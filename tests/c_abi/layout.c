@@ -1,4 +1,4 @@
-// Layouts: made on the host and on a device, lent to a problem, and made from each other.
+// Layouts made on the host and on a device, used by a problem, and made from each other.
 
 #include <annulus/c.h>
 #include <annulus/c_layout.h>
@@ -30,7 +30,7 @@ static annulus_block_layout arrays_of(annulus_layout* layout) {
   return arrays;
 }
 
-// Blocks that one keeps and the other does not. Gives `other` back.
+// The number of blocks that only one of the two keeps. Destroys `other`.
 static int64_t differing(annulus_layout* layout, annulus_layout* other) {
   annulus_layout_difference found = ANNULUS_LAYOUT_DIFFERENCE_INIT;
   CHECK_OK(annulus_layout_compare(layout, other, 0, &found, NULL));
@@ -39,7 +39,8 @@ static int64_t differing(annulus_layout* layout, annulus_layout* other) {
   return found.only_first + found.only_second;
 }
 
-// A scope of work: its calls count together, the oracle's among them, and it is the thread's own.
+// A scope of work. Its calls are counted together, including the oracle's, and it belongs to its
+// thread.
 static void in_a_scope(void) {
   annulus_work_limit limit = ANNULUS_WORK_LIMIT_INIT;
   const annulus_layout_sizes sizes = sizes_of(64, 4096, 1);
@@ -66,7 +67,7 @@ static void in_a_scope(void) {
   CHECK_OK(annulus_layout_destroy(layout));
 }
 
-// max_work and cancel of the options, in all calls that have them.
+// The options max_work and cancel, in all calls that have them.
 static void limited(const sample* made) {
   const annulus_layout_sizes sizes = sizes_of(16, 1048576, 1);
   const char* const pattern = "causal & strided(8, 4, 64)";
@@ -120,7 +121,7 @@ static void made_and_lent(const sample* made) {
   options.device = made->device;
   CHECK_OK(annulus_layout_make("causal", NULL, &sizes, &options, &again));
   CHECK(differing(layout, again) == 0);
-  // A layout of its own arrays, and blocks() of them in a text.
+  // A layout from arrays, and a text with blocks() for the same arrays.
   CHECK_OK(annulus_layout_create(&arrays, &again));
   CHECK(differing(layout, again) == 0);
   CHECK_OK(annulus_layout_make("blocks() & causal", &arrays, &sizes, NULL, &again));

@@ -1,4 +1,4 @@
-// Layouts there and back: as the arrays of each format, in files, and from the cache.
+// Layouts in both directions: as the arrays of each format, in files, and from the cache.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -19,7 +19,7 @@ static annulus_layout* make(const char* pattern) {
   return layout;
 }
 
-// Whether two layouts are one, flags included; gives `other` back.
+// Whether two layouts are equal, including flags. Destroys `other`.
 static int same(annulus_layout* layout, annulus_layout* other) {
   annulus_layout_difference found = ANNULUS_LAYOUT_DIFFERENCE_INIT;
   CHECK_OK(annulus_layout_compare(layout, other, 0, &found, NULL));
@@ -58,7 +58,7 @@ static void formats(void) {
   CHECK_OK(annulus_layout_destroy(layout));
 }
 
-// FlashInfer has one head; a mask of pairs becomes smaller blocks.
+// FlashInfer's format has one head. A mask of pairs becomes a layout with smaller blocks.
 static void flashinfer(void) {
   annulus_layout_sizes sizes = {sizeof sizes, 2, 2, 4, 4, 1};
   const int32_t indptr[] = {0, 1, 2};
@@ -195,7 +195,7 @@ static void cache(void) {
   CHECK_OK(annulus_layout_cache_get(kept, query, 1, 251, NULL, &second, &position));
   CHECK_OK(annulus_layout_get(first, &a));
   CHECK_OK(annulus_layout_get(second, &b));
-  CHECK(a.indices == b.indices);  // shared
+  CHECK(a.indices == b.indices);  // the memory is shared
   CHECK_OK(annulus_layout_cache_get_counters(kept, &counters));
   CHECK(counters.hits == 1 && counters.misses == 1 && counters.entries == 1);
   CHECK_OK(annulus_layout_cache_clear(kept));
@@ -209,7 +209,7 @@ static void cache(void) {
   CHECK_FAILS(annulus_layout_cache_get(kept, query, 200000, 200000, &few, &first, &position),
               ANNULUS_LIMIT, "the call's 3");
   CHECK_OK(annulus_layout_cache_destroy(kept));
-  CHECK(a.indices[0] >= 0);  // stays without the cache
+  CHECK(a.indices[0] >= 0);  // valid without the cache
   CHECK_OK(annulus_layout_destroy(first));
   CHECK_OK(annulus_layout_destroy(second));
   CHECK_FAILS(annulus_layout_cache_get(kept, query, 1, 250, NULL, &first, &position),

@@ -1,5 +1,5 @@
-// The C interface as a C99 program uses it: this program includes its headers alone and links
-// libannulus.so alone.
+// The C interface as a C99 program uses it. This program includes only its headers and links only
+// libannulus.so.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 static int conditions = 0;
 static int failures = 0;
-static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;  // ranks are threads
+static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;  // needed because ranks are threads
 
 static void count(int holds) {
   pthread_mutex_lock(&counting);
@@ -52,7 +52,7 @@ static void test_versions(void) {
   CHECK(strcmp(annulus_status_text(-1), "unknown error") == 0);
 }
 
-// Without them the tests would fill the folders of whoever runs them.
+// Without these variables the tests would fill the user's folders.
 static int is_set(const char* name) {
   const char* value = getenv(name);
   if (value != NULL && value[0] == '/') return 1;

@@ -1,4 +1,4 @@
-// What the library holds on a device, what a plan would need, and what is given back.
+// The memory that the library holds on a device, that a plan would need, and that can be released.
 
 #include <string.h>
 

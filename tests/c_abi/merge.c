@@ -1,5 +1,4 @@
-// Merging the answers over halves of the keys: three inputs of which one is empty, and what is
-// refused.
+// Merging the answers over halves of the keys: three inputs, one of them empty, and rejected input.
 
 #include <annulus/c_batch.h>
 #include <math.h>
@@ -32,8 +31,8 @@ static void* put(annulus_device* device, const void* data, size_t bytes) {
   return memory;
 }
 
-// O of the inputs are 1, 3 and 100, their LSE in base 2 are 1, 1 and -inf, but in the last head of
-// the last row 1, -inf and -inf.
+// O of the inputs is 1, 3 and 100. Their LSE in base 2 is 1, 1 and -inf. In the last head of the
+// last row it is 1, -inf and -inf.
 static void make(sample_merge* merge, annulus_device* device) {
   static const uint16_t values[3] = {0x3f80, 0x4040, 0x42c8};
   const annulus_merge_problem problem = ANNULUS_MERGE_PROBLEM_INIT;
@@ -79,7 +78,7 @@ static void check_merged(const sample_merge* merge) {
   CHECK(info.ctas == 1 && info.threads >= 32 && info.registers > 0 && info.compile_ms > 0);
   operands.o = put(merge->device, o, sizeof o);
   operands.lse = put(merge->device, lse, sizeof lse);
-  // The first row alone, and then all.
+  // Runs the first row only, and then all rows.
   operands.rows = put(merge->device, &one, sizeof one);
   CHECK_OK(annulus_merge_plan_run(merge->plan, NULL, &operands));
   CHECK_OK(annulus_device_copy_to_host(merge->device, o, operands.o, sizeof o));

@@ -1,4 +1,4 @@
-// What a device has done, how long runs took, and what the process did.
+// The metrics of a device, the times of runs, and a trace of the process.
 
 #include <annulus/c.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ void test_metrics(void) {
   CHECK_FAILS(annulus_trace_read_state(NULL), ANNULUS_INVALID_ARGUMENT, "annulus_trace_state");
   CHECK_FAILS(annulus_trace_json(NULL), ANNULUS_INVALID_ARGUMENT, "text");
   CHECK_FAILS(annulus_trace_write(NULL), ANNULUS_INVALID_ARGUMENT, "path");
-  // A caller that knows fewer metrics gets those.
+  // A caller whose struct has fewer metrics gets only those.
   now.struct_size = sizeof(size_t) + sizeof(int64_t);
   now.runs = 77;
   CHECK_OK(annulus_device_metrics(device, &now));

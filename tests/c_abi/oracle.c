@@ -1,4 +1,4 @@
-// Answers held against the oracle, and states that are merged and finished on the host.
+// Answers compared with the oracle, and states that are merged and finished on the host.
 
 #include <annulus/c_tools.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { kAllRows = kHeads * kRows, kQuery = kRows * kHeads * kDim, kKey = kRows * kKvHeads * kDim };
 
-// The tensors of a sample in host memory, as bits, and an answer.
+// The tensors of a sample in host memory as bits, and an answer.
 typedef struct host {
   const sample* made;
   annulus_problem problem;
@@ -170,7 +170,8 @@ static void refused(host* of) {
   CHECK_FAILS(annulus_tolerance_get(99, &tolerance), ANNULUS_INVALID_ARGUMENT, "dtype is 99");
 }
 
-// Two rows of two values: one that both know, and one that `b` alone saw keys of.
+// Two rows of two values. Both states have seen keys of the first row, and only `b` has seen keys
+// of the second.
 static void states(void) {
   float acc_a[] = {1, 2, 0, 0};
   float m_a[] = {3, -HUGE_VALF};
@@ -217,7 +218,7 @@ static void states(void) {
               "o is null");
 }
 
-// A state that a run carries out of the first half of the keys, held against the oracle.
+// A run's state after the first half of the keys, compared with the oracle.
 static void carried(host* of) {
   annulus_problem problem = of->problem;
   annulus_host_state state = ANNULUS_HOST_STATE_INIT;
@@ -255,7 +256,7 @@ static void carried(host* of) {
   CHECK_OK(annulus_reference_compare(reference, &result, &made));
   CHECK(made.within_tolerance == 0 && made.wrong_rows == 1);
   CHECK_OK(annulus_reference_destroy(reference));
-  // The state comes in again: of no more keys, O is that of the run.
+  // The state is the input of a run without further keys, whose O is the same.
   state.l[77] /= 2;
   problem = of->problem;
   problem.carry_in = 1;

@@ -1,4 +1,4 @@
-// Patterns as texts: their one spelling, what they see, presets and MInference's lists.
+// Patterns as texts: their normal form, the pairs that they see, presets, and MInference's lists.
 
 #include <annulus/c.h>
 #include <annulus/c_layout.h>
@@ -7,7 +7,7 @@
 #include <annulus/c_tools.h>
 #include "c_abi/check.h"
 
-// Whether a text is `expected`; gives it back.
+// Whether a text is `expected`. Destroys the text.
 static int is_text(annulus_text* text, const char* expected) {
   const char* characters = NULL;
   size_t length = 0;
@@ -56,7 +56,8 @@ static void facts(void) {
 }
 
 static void pairs(void) {
-  // Head 1 of a layout of its own: queries 0 and 1 see keys 2 and 3, the others keys 0 and 1.
+  // In head 1 of a separate layout, queries 0 and 1 see keys 2 and 3, and the others see keys 0 and
+  // 1.
   const int64_t indptr[] = {0, 1, 2, 3, 4};
   const int32_t indices[] = {0, 1, 1, 0};
   annulus_block_layout layout = ANNULUS_BLOCK_LAYOUT_INIT;
@@ -182,7 +183,7 @@ static void vertical_slash(void) {
               "is not vertical_slash()");
 }
 
-// Texts of somebody else: no files, no more than a limit, and a flag.
+// Texts from untrusted sources: no files, a limit of work, and a flag.
 static void texts_of_others(void) {
   annulus_work_limit limit = ANNULUS_WORK_LIMIT_INIT;
   const volatile int32_t set = 1, not_set = 0;

@@ -1,4 +1,4 @@
-// One of three ranks ends: the others say which, regroup without it and go on.
+// One of three ranks ends. The others name it, regroup without it, and continue.
 
 #include <annulus/c_ring.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 enum { kAll = 3 };
 
-// A message to each other rank and one from it.
+// Sends a message to each other rank, and receives one from each.
 static annulus_status exchange(annulus_communicator* communicator, void* memory, int64_t* run) {
   annulus_communicator_info info = ANNULUS_COMMUNICATOR_INFO_INIT;
   annulus_sent_bytes sends[kAll];
@@ -36,7 +36,7 @@ static void goes_well(annulus_communicator* communicator, void* memory) {
   CHECK(run == 0 && state == ANNULUS_RUN_GOOD);
 }
 
-// The run is refused, or its messages never come.
+// Checks that the run is refused, or that its messages never arrive.
 static void goes_wrong(annulus_communicator* communicator, annulus_device* device, void* memory) {
   annulus_communicator_failure failure = ANNULUS_COMMUNICATOR_FAILURE_INIT;
   annulus_communicator_event event = ANNULUS_COMMUNICATOR_EVENT_INIT;
@@ -60,7 +60,7 @@ static void goes_wrong(annulus_communicator* communicator, annulus_device* devic
 static void peers(annulus_communicator* communicator, int rank) {
   annulus_rank_state state = ANNULUS_RANK_STATE_INIT;
   CHECK_OK(annulus_communicator_get_peer(communicator, 2 - rank, &state));
-  // It may have ended its communicator by now, to regroup, and may do so already.
+  // It may already have ended its communicator in order to regroup.
   if (state.gone) {
     CHECK(strcmp(state.reason, "it has ended its communicator") == 0 ||
           strcmp(state.reason, "it continues with others") == 0);
@@ -101,7 +101,7 @@ static void wrong_options(annulus_rendezvous* ranks) {
   CHECK(none == NULL);
 }
 
-// The two that are left, as ranks 0 and 1.
+// The two remaining ranks, as ranks 0 and 1.
 static void go_on(annulus_rendezvous* ranks, annulus_device* device, void* memory, int rank) {
   const int32_t without = 1;
   annulus_regroup_options options = ANNULUS_REGROUP_OPTIONS_INIT;

@@ -1,4 +1,4 @@
-// Ranks that meet: by a file, by an all-gather of the caller's, and who is refused.
+// Ranks that meet through a file or through the caller's all-gather, and rejected ranks.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -28,7 +28,7 @@ static annulus_rendezvous_options options_of(int rank, int ranks) {
   return options;
 }
 
-// Every rank brings as many bytes as its number, and one more.
+// Rank r contributes r + 1 bytes.
 static void gather_all(annulus_rendezvous* meeting, int rank) {
   const char own[] = {'a', 'b', 'c'};
   char all[kThree][kMost];
@@ -46,28 +46,28 @@ static void gather_all(annulus_rendezvous* meeting, int rank) {
   for (other = 0; other < kThree; ++other) {
     CHECK(counts[other] == 2 && arrivals[other] == ANNULUS_CAME);
   }
-  // Without counts all bring what there is room for.
+  // Without counts, all ranks contribute the full size.
   memset(all, '.', sizeof all);
   CHECK_OK(annulus_rendezvous_all_gather(meeting, own, 3, 60000, all, 3, NULL));
   CHECK(memcmp(all, "abcabcabc.", 10) == 0);
   CHECK_OK(annulus_rendezvous_all_gather(meeting, NULL, 0, 60000, NULL, 0, NULL));
 }
 
-// Calls that fail on all ranks alike, so that their numbers stay the same.
+// Calls that fail on all ranks in the same way, so that their numbers of calls stay equal.
 static void refused_gathers(annulus_rendezvous* meeting, int rank) {
   static const char bytes[ANNULUS_MOST_GATHERED_BYTES + 1];
   char all[kThree][kMost];
   size_t counts[kThree] = {9, 9, 9};
   int32_t arrivals[kThree] = {7, 7, 7};
   const size_t most = ANNULUS_MOST_GATHERED_BYTES;
-  // They came, and do not fit.
+  // The bytes arrived, but there is not enough room.
   CHECK_FAILS(
       annulus_rendezvous_all_gather(meeting, bytes, rank == 1 ? 5 : 4, 60000, all, 4, counts),
       ANNULUS_INVALID_ARGUMENT, "rank 1 of 3 brought 5 bytes; there is room for 4");
   CHECK_FAILS(annulus_rendezvous_all_gather(meeting, bytes, rank == 2 ? 3 : 4, 60000, all, 4, NULL),
               ANNULUS_INVALID_ARGUMENT, "rank 2 of 3 brought 3 bytes; there is room for 4, and");
   CHECK(counts[0] == 9);
-  // Nothing is sent.
+  // These calls send nothing.
   CHECK_FAILS(annulus_rendezvous_all_gather(meeting, NULL, 4, 60000, all, 4, NULL),
               ANNULUS_INVALID_ARGUMENT, "own is null");
   CHECK_FAILS(annulus_rendezvous_all_gather(meeting, bytes, 4, 60000, NULL, 4, NULL),
@@ -80,7 +80,7 @@ static void refused_gathers(annulus_rendezvous* meeting, int rank) {
               ANNULUS_INVALID_ARGUMENT, "counts");
   CHECK_FAILS(annulus_rendezvous_gather(meeting, bytes, 4, 60000, all, 4, counts, NULL),
               ANNULUS_INVALID_ARGUMENT, "arrivals");
-  // These count.
+  // These calls count.
   CHECK_FAILS(annulus_rendezvous_all_gather(meeting, bytes, most + 1, 60000, all, 4, counts),
               ANNULUS_INVALID_ARGUMENT, "65537");
   CHECK_FAILS(annulus_rendezvous_gather(meeting, bytes, 4, 0, all, 4, counts, arrivals),
@@ -110,7 +110,7 @@ static void positions(annulus_rendezvous* meeting, int rank) {
               "annulus_rank_state is null");
 }
 
-// The last rank leaves, and the others say so.
+// The last rank leaves, and the others report it.
 static void left_alone(annulus_rendezvous* meeting, int rank) {
   char all[kThree][kMost];
   size_t counts[kThree] = {0};
@@ -243,7 +243,7 @@ static void wrong_options(void) {
               ANNULUS_INVALID_ARGUMENT, "annulus_rendezvous_options is null");
   CHECK_FAILS(annulus_rendezvous_over(gather_by_memory, &self, &options, NULL),
               ANNULUS_INVALID_ARGUMENT, "rendezvous (where the handle goes)");
-  // Nobody else comes.
+  // No other rank arrives.
   options.deadline_ms = 20;
   refused(&options, ANNULUS_COMMUNICATION, "rank 1");
   CHECK(none == NULL);

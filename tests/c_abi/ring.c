@@ -1,4 +1,4 @@
-// Rings of ranks in this process: the answer of one device, and what is refused.
+// Rings of ranks in this process: the answer of one device, and rejected input.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -13,7 +13,7 @@
 
 enum { kRanks = 3 };
 
-// Uneven pieces of the sample: what a rank holds is a piece of the whole tensor.
+// Uneven pieces of the sample. Each rank holds a piece of the whole tensor.
 static const annulus_segment kPieces[kRanks] = {{0, 7}, {7, 20}, {27, 13}};
 
 typedef struct sample_ring {
@@ -53,10 +53,10 @@ static void make(sample_ring* ring, const sample* made) {
     CHECK(info.rows_q == kPieces[rank].length && info.rows_k == kPieces[rank].length);
     CHECK(info.shard.q_count == 1 && info.shard.q[0].start == kPieces[rank].start);
     CHECK(info.shard.k_count == 1 && info.shard.k[0].length == kPieces[rank].length);
-    CHECK(info.launches == (rank > 0 ? 2 : 1));  // causal: its own keys and those before
+    CHECK(info.launches == (rank > 0 ? 2 : 1));  // causal: its own keys and the keys before
     CHECK(strlen(info.device) > 4);
     CHECK(info.predicted_micros > 0);
-    // Which tiles a row has follows from its number; a list says which rows are packed.
+    // A row's tiles are computed from its number. A list describes the packed rows.
     CHECK(info.device_bytes == (rank < kRanks - 1 ? 8 : 0));
     *operands = made->operands;
     operands->q = (const char*)operands->q + q_offset;
@@ -84,7 +84,7 @@ static void answers(sample_ring* ring) {
   CHECK(sample_error(ring->made, sample_causal, NULL) < 1e-2);
 }
 
-// Each rank's O over its Q.
+// O of each rank overwrites its Q.
 static void in_place(sample_ring* ring) {
   annulus_operands operands[kRanks];
   annulus_ring_call calls[kRanks];
@@ -104,7 +104,7 @@ static void in_place(sample_ring* ring) {
   CHECK(sample_error(ring->made, sample_causal, NULL) < 1e-2);
 }
 
-// A call as a later version might have it.
+// A call struct as a later version might define it.
 typedef struct newer_call {
   annulus_ring_call known;
   int64_t added;
@@ -130,7 +130,7 @@ static void call_sizes(sample_ring* ring) {
   newer[1].added = 5;
   CHECK_FAILS(annulus_ring_run(ring->ring, &newer[0].known, kRanks), ANNULUS_UNSUPPORTED,
               "of annulus_ring_call is set");
-  // The workspace is what the older version lacks.
+  // The older version lacks the workspace.
   CHECK_FAILS(annulus_ring_run(ring->ring, (const annulus_ring_call*)(const void*)older, kRanks),
               ANNULUS_INVALID_ARGUMENT, "rank 0: the workspace at 0x0");
   calls[2].struct_size = 8;
@@ -220,7 +220,7 @@ static void wrong_handle(annulus_ring* handle, const sample_ring* ring, const ch
   CHECK_FAILS(annulus_ring_destroy(handle), ANNULUS_INVALID_ARGUMENT, part);
 }
 
-// Each call works or is refused because another thread is inside.
+// Each call succeeds, or is refused because another thread is inside.
 static void* run_often(void* argument) {
   sample_ring* ring = argument;
   int run = 0;
@@ -264,7 +264,7 @@ static void zigzag(const sample_ring* ring) {
   CHECK_OK(annulus_ring_destroy(made));
 }
 
-// What is tuned for a ring: a launch with the most rows of a rank.
+// The problem that is tuned for a ring: a launch with the most rows of a rank.
 static void step_of(const sample_ring* ring) {
   annulus_ring_options options = ANNULUS_RING_OPTIONS_INIT;
   annulus_problem step = ANNULUS_PROBLEM_INIT;
@@ -284,7 +284,7 @@ static void step_of(const sample_ring* ring) {
               "annulus_problem is null");
 }
 
-// Options of the plans that a ring is made of, and its picture.
+// Options for the plans in a ring, and its picture.
 static void planned_and_drawn(const sample_ring* ring) {
   annulus_ring_options options = ANNULUS_RING_OPTIONS_INIT;
   annulus_plan_options plans = ANNULUS_PLAN_OPTIONS_INIT;

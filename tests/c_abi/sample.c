@@ -32,7 +32,7 @@ annulus_device* sample_open(void) {
   return device;
 }
 
-// Numbers in (-1, 1), as bf16 on the device and as float in `host`.
+// Random numbers in (-1, 1), as bf16 on the device and as float in `host`.
 static void* random_tensor(annulus_device* device, float* host, size_t count, uint32_t seed) {
   uint16_t* bits = malloc(count * 2);
   void* memory = NULL;
@@ -80,7 +80,7 @@ void sample_clear(const sample* made) {
 int sample_causal(int q, int k) { return k <= q; }
 int sample_all(int q, int k) { return q >= 0 && k >= 0; }
 
-// NaN is a difference too.
+// The larger of two numbers. NaN counts as infinitely large.
 static double larger(double a, double b) { return a >= b ? a : (isnan(b) ? HUGE_VAL : b); }
 
 static double row_error(const sample* made, sample_visible visible, int head, int q,
@@ -113,7 +113,7 @@ static double row_error(const sample* made, sample_visible visible, int head, in
   return error;
 }
 
-// The largest difference over heads [first, last).
+// The largest difference over the heads [first, last).
 static double heads_error(const sample* made, int first, int last, sample_visible visible,
                           const float* lse) {
   uint16_t* o = malloc(kRows * kHeads * kDim * 2);

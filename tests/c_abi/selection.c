@@ -1,4 +1,4 @@
-// Blocks chosen on the device, how much of the attention they hold, and blocks that change.
+// Blocks chosen on the device, the share of attention that they hold, and blocks that change.
 
 #include <annulus/c.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { kBlock = 8, kBlocks = kRows / kBlock, kMax = 2, kRecalls = kHeads * kRows };
 
-// A problem with LSEs, and the memory of runs.
+// A problem with LSEs, and the memory for runs.
 typedef struct run {
   const sample* made;
   annulus_problem problem;
@@ -99,8 +99,8 @@ static void chooses(run* of) {
   CHECK_OK(annulus_device_release(of->made->device, workspace));
 }
 
-// Measures the recall of the sparse run, whose LSEs still stand in memory: some rows saw all, none
-// saw nothing.
+// Measures the recall of the sparse run, whose LSEs are still in memory. Some rows saw all of the
+// attention, and none saw nothing.
 static void recall(run* of) {
   float recalls[kRecalls];
   float* memory = allocate(of, sizeof recalls);
@@ -114,7 +114,7 @@ static void recall(run* of) {
   workspace = allocate(of, bytes);
   CHECK_OK(annulus_recall_meter_run(meter, NULL, &of->operands, memory, workspace));
   CHECK_OK(annulus_device_copy_to_host(of->made->device, recalls, memory, sizeof recalls));
-  CHECK(fabs((double)recalls[2 * kBlock - 1] - 1) < 1e-3);  // two blocks are all that it sees
+  CHECK(fabs((double)recalls[2 * kBlock - 1] - 1) < 1e-3);  // it sees only two blocks
   CHECK(recalls[kRows - 1] > 0 && recalls[kRows - 1] < 0.9);
   CHECK_OK(annulus_recall_summarise(recalls, kRecalls, &mean, &least));
   CHECK(least > 0 && least < mean && mean < 1);
@@ -133,7 +133,7 @@ static void recall(run* of) {
   of->problem.want_lse = 1;
 }
 
-// Rows that list nothing get the best block outside at the first update.
+// Rows with empty lists get the best block outside at the first update.
 static void importance(run* of) {
   annulus_selection_buffers buffers = ANNULUS_SELECTION_BUFFERS_INIT;
   annulus_tracker_options options = ANNULUS_TRACKER_OPTIONS_INIT;
@@ -164,11 +164,11 @@ static void importance(run* of) {
   CHECK_OK(
       annulus_importance_tracker_measure(tracker, NULL, &of->operands, of->chosen, state, scratch));
   CHECK_OK(annulus_device_copy_to_host(of->made->device, zeros, state, state_bytes));
-  CHECK(((const uint64_t*)zeros)[0] > 0);  // the first block sees itself alone
+  CHECK(((const uint64_t*)zeros)[0] > 0);  // the first block sees only itself
   CHECK_OK(
       annulus_importance_tracker_update(tracker, NULL, &of->operands, of->chosen, state, scratch));
   CHECK_OK(annulus_device_copy_to_host(of->made->device, listed, of->chosen, sizeof listed));
-  CHECK(listed[0] == -1);  // sees nothing but what is always kept
+  CHECK(listed[0] == -1);  // it sees only blocks that are always kept
   CHECK(listed[(kBlocks - 1) * kMax] > 0 && listed[(kBlocks - 1) * kMax] < kBlocks - 1);
   CHECK_FAILS(
       annulus_importance_tracker_measure(tracker, NULL, &of->operands, NULL, state, scratch),

@@ -1,4 +1,4 @@
-// struct_size: of an older caller, of a newer one, and of none.
+// struct_size of an older caller, of a newer caller, and unset.
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 
-// A struct as a later version might have it.
+// A struct as a later version might define it.
 typedef struct newer_problem {
   annulus_problem known;
   int64_t added[4];
@@ -57,8 +57,8 @@ static void wrong_sizes(sample* made) {
   CHECK_OK(annulus_plan_destroy(plan));
 }
 
-// Every size that an older version may have had, in memory of just that size: what is missing has
-// its default, and nothing behind the end is read.
+// Every size that an older version may have had, in memory of exactly that size. Missing fields
+// have their defaults, and nothing after the end is read.
 static void older_callers(const sample* made) {
   size_t size = 0;
   for (size = offsetof(annulus_problem, pattern); size <= sizeof made->problem; size += 8) {

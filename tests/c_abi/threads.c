@@ -1,5 +1,5 @@
-// One plan on several threads, plans that are destroyed while others run them, and errors that
-// belong to their thread.
+// One plan on several threads, plans that are destroyed while other threads run them, and errors
+// that belong to their thread.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -16,12 +16,12 @@ typedef struct worker {
   pthread_t thread;
   const sample* made;
   annulus_plan* plan;
-  void* o;  // of its own
+  void* o;  // separate for each worker
   int wrong;
   int gone;
 } worker;
 
-// CHECK is for the main thread; workers count.
+// CHECK may be used only on the main thread, so workers count errors.
 static void* run_often(void* argument) {
   worker* self = argument;
   annulus_operands operands = self->made->operands;
@@ -60,7 +60,7 @@ static void one_plan(const sample* made) {
   CHECK_OK(annulus_plan_destroy(plan));
 }
 
-// Runs until the plan is gone: every call either works or is refused.
+// Runs until the plan is destroyed. Every call must succeed or be refused.
 static void* run_until_gone(void* argument) {
   worker* self = argument;
   annulus_operands operands = self->made->operands;
@@ -69,7 +69,7 @@ static void* run_until_gone(void* argument) {
   while (status == ANNULUS_OK) status = annulus_plan_run(self->plan, NULL, &operands, NULL);
   self->gone = status == ANNULUS_INVALID_ARGUMENT &&
                strstr(annulus_last_error(), "given back already") != NULL;
-  // Only one of those who destroy it succeeds.
+  // Only one of the threads that destroy it succeeds.
   self->wrong += annulus_plan_destroy(self->plan) == ANNULUS_OK;
   return NULL;
 }

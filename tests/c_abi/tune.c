@@ -1,4 +1,5 @@
-// Tuning: what would be tried, a search that is cut short, one that ends, and what is listed.
+// Tuning: the planned candidates, a search that is cut short, one that ends, and the listed
+// results.
 
 #define _DEFAULT_SOURCE
 
@@ -59,7 +60,7 @@ static void planned(annulus_device* device, const annulus_problem* problem) {
   CHECK_FAILS(annulus_tuning_get(tuning, &result), ANNULUS_INVALID_ARGUMENT, "the tuning was");
 }
 
-// Plans with a selection have results of their own.
+// Plans with a selection have separate results.
 static void selected(annulus_device* device, const annulus_problem* problem) {
   annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
   annulus_selection selection = ANNULUS_SELECTION_INIT;
@@ -120,7 +121,7 @@ static int keep_task(void* user, annulus_task* task) {
   return 0;
 }
 
-// A host that never lets it measure, and a thread that waits for it.
+// A host that never permits a measurement, and a thread that waits for the tuning.
 static int32_t never(void* user) {
   __atomic_add_fetch((int*)user, 1, __ATOMIC_RELAXED);
   return 0;
@@ -154,7 +155,7 @@ static void destroyed_while_waited_for(annulus_device* device, const annulus_pro
   CHECK(__atomic_load_n(&asked, __ATOMIC_RELAXED) == last);
 }
 
-// The library tunes beside its caller, and a plan takes what it finds.
+// The library tunes while its caller continues, and a plan uses the results.
 static void in_background(annulus_device* device) {
   annulus_problem problem = ANNULUS_PROBLEM_INIT;
   const annulus_problem* problems[1];
@@ -208,10 +209,10 @@ static void in_background(annulus_device* device) {
   CHECK(strcmp(info.config, told.config) == 0);
   CHECK_OK(annulus_plan_destroy(plan));
 
-  problem.seq_q = problem.seq_k = 333;  // which has no result
+  problem.seq_q = problem.seq_k = 333;  // it has no result
   destroyed_while_waited_for(device, problems);
 
-  // On a thread of the host's, which drops the task.
+  // The tuning runs on a thread of the host, which drops the task.
   options.execute = keep_task;
   CHECK_OK(annulus_background_tuning_create(device, &options, &tuning));
   CHECK_OK(annulus_background_tuning_wait(tuning, 0, &done));
@@ -242,7 +243,7 @@ static annulus_batch_problem batch_of_two(void) {
   return batch;
 }
 
-// Each class of a batch's requests has a result, which a plan of it uses.
+// Each class of a batch's requests has a result, which a plan of the batch uses.
 static void of_batch(annulus_device* device) {
   static const annulus_step_requests few[] = {{2, 1, 64}};
   const annulus_batch_problem batch = batch_of_two();
@@ -278,7 +279,7 @@ static void of_batch(annulus_device* device) {
   CHECK_OK(annulus_batch_plan_get_info(plan, &info));
   CHECK(strcmp(info.tuned, result.path) == 0);
   CHECK(strncmp(info.config, result.config, strlen(result.config)) == 0);
-  // A caller of before the field.
+  // A caller that was compiled before the field existed.
   memset(&older, 0x55, sizeof older);
   older.struct_size = before;
   CHECK_OK(annulus_batch_plan_get_info(plan, &older));
@@ -287,7 +288,7 @@ static void of_batch(annulus_device* device) {
   CHECK(memcmp(&older.tuned, &info.tuned, sizeof older.tuned) == 0);
   CHECK_OK(annulus_batch_plan_destroy(plan));
   CHECK_OK(annulus_tuning_destroy(tunings[0]));
-  // Its search is over at the first candidate.
+  // Its search ends at the first candidate.
   told.cancel = 0;
   options.cancel = &told.cancel;
   options.force = 1;
@@ -321,7 +322,7 @@ static void batch_in_background(annulus_device* device) {
               "batches");
 }
 
-// A search path of packs alone takes no new result.
+// A search path that has only packs accepts no new result.
 static void nowhere_to_keep(const annulus_problem* problem) {
   annulus_device_options options = sample_options();
   annulus_device* device = NULL;
@@ -333,7 +334,7 @@ static void nowhere_to_keep(const annulus_problem* problem) {
   CHECK_OK(annulus_device_close(device));
 }
 
-// A host that closes the device where it must not.
+// A host that closes the device in a callback, which is not permitted.
 typedef struct closing {
   annulus_device* device;
   int calls;
@@ -353,7 +354,7 @@ static void closed_in_a_callback(annulus_device* device, const annulus_problem* 
   annulus_background_tuning* tuning = NULL;
   annulus_problem another = *problem;
   closing at = {device, 0};
-  another.seq_q = another.seq_k = 3 * kRows;  // which has no result
+  another.seq_q = another.seq_k = 3 * kRows;  // it has no result
   problems[0] = &another;
   options.problems = problems;
   options.problem_count = 1;
@@ -396,7 +397,7 @@ static void refused_batches(annulus_device* device) {
   CHECK(tunings[0] == NULL && count == 7);
 }
 
-// The journal of a search decides again as the search did.
+// The journal of a search leads to the same decision as the search.
 static void replayed(const annulus_tune_result* result) {
   annulus_tune_result again = ANNULUS_TUNE_RESULT_INIT;
   annulus_tuning* tuning = NULL;
@@ -416,7 +417,7 @@ static void replayed(const annulus_tune_result* result) {
               "journal");
 }
 
-// A document has the search of a journal, and the results of a search path.
+// A document contains the search of a journal, and the results of a search path.
 static void reported(const annulus_tune_result* result, const char* folder) {
   annulus_tuning_report_info info = ANNULUS_TUNING_REPORT_INFO_INIT;
   annulus_tuning_report* report = NULL;
@@ -520,7 +521,7 @@ static void refused(annulus_device* device, const annulus_problem* problem) {
   CHECK_FAILS(annulus_tuned_list_read(NULL, NULL), ANNULUS_INVALID_ARGUMENT, "list");
 }
 
-// A folder and the folders and files in it.
+// Removes a folder with its folders and files.
 static void remove_folder(const char* path) {
   DIR* folder = opendir(path);
   struct dirent* each = NULL;

@@ -1,4 +1,4 @@
-// Packs of tuned results: written, brought in, merged, compared, verified, explained, removed.
+// Packs of tuned results: exported, imported, merged, compared, verified, explained, removed.
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -23,7 +23,7 @@ static annulus_tuned_report_info info_of(annulus_tuned_report* report) {
   return info;
 }
 
-// Whether a report has one note with that verdict, and gives it back.
+// Whether a report has exactly one note, with that verdict. Destroys the report.
 static int is_one(annulus_tuned_report* report, annulus_tuned_verdict verdict) {
   annulus_tuned_note note = ANNULUS_TUNED_NOTE_INIT;
   annulus_tuned_entry entry = ANNULUS_TUNED_ENTRY_INIT;
@@ -66,7 +66,7 @@ static void travelled(annulus_device* device, const annulus_problem* problem, co
   CHECK(is_one(report, ANNULUS_TUNED_ADDED));
   CHECK_OK(annulus_tuned_import(packs, 1, NULL, at->other, &report));
   CHECK(is_one(report, ANNULUS_TUNED_KEPT));
-  // Predictions are left out where measurements are asked for.
+  // Predictions are left out if measurements are requested.
   filter.measured_only = 1;
   CHECK_FAILS(annulus_tuned_export(at->copy, &filter, at->folder, &report),
               ANNULUS_INVALID_ARGUMENT, "the filter leaves none of the 1 tuned results");
@@ -99,7 +99,7 @@ static void travelled(annulus_device* device, const annulus_problem* problem, co
               "0 tuned results");
 }
 
-// Others than problems are explained too; the one result is for none of them.
+// Selections and batches are explained too. The one result applies to none of them.
 static void explained(annulus_device* device, const annulus_problem* problem) {
   annulus_selection selection = ANNULUS_SELECTION_INIT;
   annulus_batch_problem batch = ANNULUS_BATCH_PROBLEM_INIT;
@@ -124,7 +124,7 @@ static void explained(annulus_device* device, const annulus_problem* problem) {
   CHECK(strcmp(info_of(report).config, options.config) == 0);
   CHECK(strstr(info_of(report).reason, "names a configuration") != NULL);
   CHECK(is_one(report, ANNULUS_TUNED_UNUSED));
-  // What no plan takes has no answer.
+  // Options that no plan accepts cannot be explained.
   options.config = NULL;
   options.part_keys = 100;
   CHECK_FAILS(annulus_tuned_why_batch(device, &batch, &options, &report), ANNULUS_INVALID_ARGUMENT,

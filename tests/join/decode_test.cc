@@ -1,5 +1,5 @@
-// Decoding over ranks that share out a cache key by key: each step appends a key, and the answers
-// of all ranks are joined, by plans that were made before the first step.
+// Decoding over ranks that hold the keys of a cache in turn. Each step appends a key and joins the
+// answers of all ranks. The plans are made before the first step.
 
 #include <doctest/doctest.h>
 
@@ -46,7 +46,7 @@ struct Joined {
   friend bool operator==(const Joined&, const Joined&) = default;
 };
 
-// A rank's cache, and what a step of it takes.
+// A rank's cache, and the memory for its steps.
 class Decoder {
  public:
   Decoder(const Device& device, const Communicator& ranks, std::int64_t block, std::int64_t queries)
@@ -87,7 +87,7 @@ class Decoder {
     }
   }
 
-  // The step by which each request r has lengths[r] keys, the last `queries` of which are new.
+  // The step after which request r has lengths[r] keys. The last `queries` of them are new.
   void append(const std::vector<std::int32_t>& lengths) {
     device_.copy_to_device(k_length_.data(), lengths.data(), lengths.size() * 4);
     for (std::size_t r = 0; r < lengths.size(); ++r) {
@@ -112,7 +112,7 @@ class Decoder {
     append_.run(nullptr, operands);
   }
 
-  // The step's joined answer, by these plans.
+  // The step's joined answer with these plans.
   Joined attend(const BatchPlan& batch, const JoinPlan& join) const {
     const DeviceMemory workspace = device_.allocate(batch.workspace_bytes());
     const DeviceMemory scratch = device_.allocate(join.workspace_bytes());
@@ -150,7 +150,7 @@ class Decoder {
                      {.heads = kHeads, .dim_v = kDim, .most_rows = kRequests * queries_});
   }
 
-  // What is wrong with a joined answer by the oracle of all keys; empty: nothing.
+  // The first error of a joined answer, compared with the oracle over all keys, or "".
   std::string wrong(const Joined& answer, const std::vector<std::int32_t>& lengths) const {
     BatchProblem whole = problem_;
     whole.interleave = {};
@@ -211,7 +211,7 @@ void decode(int ranks, std::int64_t block, std::int64_t queries, int steps) {
     const JoinPlan join = decoder.plan_of_join();
     if (join.info().exchanges != (ranks > 1 ? 1 : 0)) note(-1, join.info().reason);
     const std::int64_t compiles = on.metrics().compiles + on.metrics().kernels_from_disk;
-    // The second request has some keys already when the first one begins.
+    // The second request already has some keys when the first request begins.
     std::vector<std::int32_t> lengths(kRequests, 0);
     for (int step = 0; step < 5; ++step) {
       lengths[1] += static_cast<std::int32_t>(queries);

@@ -1,5 +1,5 @@
-// Joining partial answers over ranks: every slice has the bits of one merge of all of them, whoever
-// computes it, and what ranks have not seen counts for nothing.
+// Joining partial answers over ranks. Every slice must have the bits of one merge of all answers,
+// whichever rank computes it. Ranks that have seen no keys must not affect the answer.
 
 #include <doctest/doctest.h>
 
@@ -26,8 +26,8 @@ struct Case {
   int ranks = 2;
   std::int64_t rows = 1;
   JoinProblem problem;
-  bool heads_first = false;  // of LSE
-  std::uint32_t empty = 0;   // percent of the rows of heads of a rank
+  bool heads_first = false;  // the order of LSE
+  std::uint32_t empty = 0;   // percentage of a rank's (row, head) pairs without keys
   bool nan_where_empty = false;
 
   RowStrides o_strides() const { return {problem.heads * problem.dim_v, problem.dim_v}; }
@@ -38,8 +38,8 @@ struct Case {
 
 struct Partial {
   Bits o;                  // [rows, H, Dv]
-  std::vector<float> lse;  // as the case has it
-  HostState state;         // where the case has states in place of both
+  std::vector<float> lse;  // in the order of the case
+  HostState state;         // used instead of both if the case has states
 };
 
 Case draw_case(std::uint64_t seed) {
@@ -110,7 +110,7 @@ std::vector<T> download(const Device& device, const DeviceMemory& memory) {
   return values;
 }
 
-// A partial answer, or memory for a joined one, on a device.
+// A partial answer on a device, or memory for a joined one.
 struct OnDevice {
   DeviceMemory o, lse, acc, m, l;
   StatePointers state() const {
@@ -129,7 +129,7 @@ OnDevice allocate(const Device& device, std::int64_t rows, std::int64_t dim) {
   return {memory(rows * dim * 2), memory(rows * 4), memory(rows * dim * 4), memory(rows * 4),
           memory(rows * 4)};
 }
-// Fetches what the problem writes; the other tensors stay empty.
+// Copies the outputs of the problem to the host. The other tensors stay empty.
 Partial download(const Device& device, const JoinProblem& problem, const OnDevice& memory) {
   Partial got;
   if (problem.carry_out) {
@@ -143,8 +143,8 @@ Partial download(const Device& device, const JoinProblem& problem, const OnDevic
   return got;
 }
 
-// The answer [rows, H] of one merge of all partial answers on one device. One alone is merged with
-// one that has seen no key.
+// The answer [rows, H] of one merge of all partial answers on one device. A single partial answer
+// is merged with one that has seen no keys.
 Partial merged(const Case& of, std::vector<Partial> partials, const std::vector<float>& sinks) {
   if (of.ranks == 1) {
     partials.push_back(partials[0]);
@@ -192,7 +192,7 @@ Partial merged(const Case& of, std::vector<Partial> partials, const std::vector<
   return download(device, of.problem, out);
 }
 
-// What is wrong with the answer of a rank; empty: nothing.
+// The first error in the answer of a rank, or "".
 std::string wrong(const Case& of, const Partial& want, const Communicator& rank,
                   const JoinPlan& plan, const Device& on, const Partial& mine,
                   const std::vector<float>& sinks) {
@@ -225,7 +225,7 @@ std::string wrong(const Case& of, const Partial& want, const Communicator& rank,
   operands.joined_o_strides = {width * dim, dim};
   operands.joined_lse_strides = {width, 1};
   std::string first;
-  // Rows of heads of what was got are those of what is wanted, bit for bit.
+  // Compares rows of heads of the result with the expected rows, bit by bit.
   const auto compare = [&](const char* what, const auto& got, const auto& all,
                            std::int64_t of_row) {
     for (std::int64_t i = 0; i < count * width && !got.empty() && first.empty(); ++i) {
@@ -343,7 +343,7 @@ TEST_CASE("every rank gets the queries of all heads") {
     test::on_ranks(ranks, {}, [&](const Communicator& rank, const Device& on) {
       const SliceRange own = slice_of(problem.heads, ranks, rank.rank());
       const std::int64_t heads = own.end - own.begin;
-      // Rows of these heads alone, in either order.
+      // Rows of these heads only, in either order.
       const RowStrides strides = heads_first ? RowStrides{problem.dim, rows * problem.dim}
                                              : RowStrides{heads * problem.dim, problem.dim};
       Bits mine(static_cast<std::size_t>(rows * heads * problem.dim));
@@ -361,7 +361,7 @@ TEST_CASE("every rank gets the queries of all heads") {
       operands.q = heads > 0 ? q.data() : nullptr;
       operands.gathered = gathered.data();
       operands.q_strides = strides;
-      operands.gathered_strides = {problem.dim, problem.dim};  // rows overlap
+      operands.gathered_strides = {problem.dim, problem.dim};  // the rows overlap
       if (rows > 1 && problem.heads > 1) {
         CHECK_THROWS_WITH_AS(plan.run(nullptr, operands, workspace.data()),
                              doctest::Contains("elements would overlap; give at least"), Error);

@@ -1,5 +1,5 @@
-// Registers, turns, and what CTAs of a cluster hand to each other: buffers that they fill, and
-// works that one of them draws.
+// Registers, turns, and data that CTAs of a cluster exchange: buffers that they fill for each
+// other, and works that one of them draws for all.
 
 #include <utility>
 
@@ -28,9 +28,9 @@ PairOutcome run_pair(const Bench& bench, int turns, int lag, std::vector<std::st
   return {bench.download<unsigned>(wrong), bench.download<long long>(clocks)};
 }
 
-// Lets the clusters of `grid` CTAs draw `count` works, in an order that is not that of their
-// numbers. Returns how many works were not seen once by each reader of both CTAs. Consumers of rank
-// 1 wait `lag` clocks in each work.
+// Lets the clusters of `grid` CTAs draw `count` works, in an order that differs from the order of
+// their numbers. Returns the number of works that some reader of a CTA did not see exactly once.
+// Consumers of rank 1 wait `lag` clocks in each work.
 int draw(const Bench& bench, unsigned grid, int count, int lag) {
   constexpr unsigned kConsumers = 2;
   std::vector<int> order(static_cast<std::size_t>(count));
@@ -49,7 +49,7 @@ int draw(const Bench& bench, unsigned grid, int count, int lag) {
           "barriers.cu", "draw_works",
           {Constant::type("Element", "tile::Bfloat16"), Constant::integer("kConsumers", kConsumers),
            Constant::integer("kCluster", 2), Constant::boolean("kDrawsWork", true),
-           // The layout of shared memory follows from these.
+           // These determine the layout of shared memory.
            Constant::integer("kDimQk", 64), Constant::integer("kDimV", 64),
            Constant::integer("kColumns", 64), Constant::integer("kStages", 1),
            Constant::boolean("kOutputApart", false), Constant::integer("kPromoteSteps", 0)}),
@@ -82,7 +82,7 @@ Result drawn_works(const Bench& bench) {
 Result registers_and_turns(const Bench& bench) {
   Result result;
   const int turns = bench.simulated() ? 100 : 100'000;
-  // The registers of wgmma_forward, and those of chunk_wgmma_forward (40 and 232).
+  // The registers of wgmma_forward, and the registers of chunk_wgmma_forward (40 and 232).
   struct Split {
     unsigned consumers, gives, takes;
   };

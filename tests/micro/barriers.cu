@@ -1,5 +1,5 @@
-// Kernels of warps that wait for each other: registers that move between warpgroups, turns by named
-// barriers, buffers that two CTAs fill for each other, works that one CTA draws for two.
+// Kernels of warps that wait for each other: registers that move between warpgroups, turns with
+// named barriers, buffers that two CTAs fill for each other, and works that one CTA draws for two.
 
 #include "kernels/wgmma/tile_scheduler.cuh"
 #include "params/wgmma_params.h"
@@ -11,8 +11,9 @@
 
 namespace annulus::kernels {
 
-// kConsumers warpgroups take kConsumerRegisters each and pass a turn to each other `turns` times,
-// after the producer's warps have given theirs up and exited. out[consumer] = turns that it had.
+// kConsumers warpgroups take kConsumerRegisters each and pass a turn to each other `turns` times.
+// Before, the producer's warps have released their registers and exited. out[consumer] is the
+// number of its turns.
 template <typename Shape>
 __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
     take_turns(int turns, unsigned* out) {
@@ -38,9 +39,9 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
 }
 
 // Each of two CTAs copies half of every tile for both, and waits until the readers of both have
-// freed the buffer. Rank 1 lets `lag` clocks pass before it says how many bytes it expects.
-// out[rank] = words that differ from `truth`; clocks[rank] = clocks that one warp spent on
-// arrivals.
+// freed the buffer. Rank 1 waits `lag` clocks before it announces the expected bytes. out[rank] is
+// the number of words that differ from `truth`. clocks[rank] is the number of clocks that one warp
+// spent on arrivals.
 __global__ void __cluster_dims__(2) __launch_bounds__(128, 1)
     copy_for_pair(const __grid_constant__ TensorMap map, const unsigned* truth, int turns, int lag,
                   unsigned* out, long long* clocks) {
@@ -92,9 +93,9 @@ __global__ void __cluster_dims__(2) __launch_bounds__(128, 1)
   ptx::sync_cluster();
 }
 
-// The works that the CTAs of a cluster draw by the tile scheduler of wgmma_forward. Each reader of
-// a number adds 1 to seen[rank][work]: the producer of each CTA, and each warp of its consumers.
-// The consumers of rank 1 wait `lag` clocks in each work.
+// The works that the CTAs of a cluster draw with the tile scheduler of wgmma_forward. Each reader
+// of a number adds 1 to seen[rank][work]. The readers are the producer of each CTA, and each warp
+// of its consumers. The consumers of rank 1 wait `lag` clocks in each work.
 template <typename Shape>
 __global__ void __cluster_dims__(Shape::kCluster) __launch_bounds__((Shape::kConsumers + 1) * 128)
     draw_works(const __grid_constant__ WorkParams work, int lag, unsigned* seen) {

@@ -7,7 +7,7 @@
 #include "device/stream.h"
 #include "planner/planner.h"
 
-// Made by tools/cmake/embed_files.cmake from the .cu files of this folder.
+// tools/cmake/embed_files.cmake generates this function from the .cu files of this folder.
 namespace annulus::jit {
 std::span<const EmbeddedFile> embedded_micro();
 }

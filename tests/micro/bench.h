@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_MICRO_BENCH_H_
 #define ANNULUS_TESTS_MICRO_BENCH_H_
 
-// What a micro test needs: a device, kernels of tests/micro compiled for it, and memory.
+// The equipment of a micro test: a device, kernels of tests/micro compiled for it, and memory.
 
 #include <cstdint>
 #include <initializer_list>
@@ -23,7 +23,7 @@ namespace annulus::micro {
 
 using Json = nlohmann::ordered_json;
 
-// The arguments of a kernel launch besides the kernel's parameters.
+// The arguments of a kernel launch, apart from the kernel's parameters.
 struct Launch {
   unsigned grid = 1;
   unsigned threads = 128;
@@ -32,22 +32,22 @@ struct Launch {
 
 class Bench {
  public:
-  // With `ahead` no kernel runs: those that would run are added to it, and what they would have
-  // written stays zero.
+  // With `ahead`, no kernel runs. Kernels that would run are added to `ahead`, and their outputs
+  // stay zero.
   explicit Bench(const std::string& device_name, bench::AheadKernels* ahead = nullptr);
 
   const Device& device() const { return device_; }
   const device::ContextPointer& context() const { return context_; }
-  // Whether the kernels are for a simulated device, which needs fewer turns of a loop.
+  // Whether the kernels are for a simulated device, on which loops are shorter.
   bool simulated() const { return ahead_ ? ahead_->simulated() : device_.info().simulated; }
 
-  // A kernel of tests/micro: "products.cu", "score_product", with its Shape if it has one. It is
-  // got as the library gets kernels: from the cache, from folders of kernels compiled ahead, or
-  // from NVRTC. Waits of the kernel that take too long trap.
+  // A kernel of tests/micro, such as "products.cu", "score_product", with its Shape if it has one.
+  // It comes from the same places as the library's kernels: the cache, folders of kernels compiled
+  // ahead, or NVRTC. Waits of the kernel that take too long trap.
   jit::KernelRequest kernel(const std::string& file, const std::string& entry,
                             std::vector<jit::Constant> shape = {},
                             std::vector<std::string> defines = {}) const;
-  // Registers of a thread, as the driver reports them.
+  // The registers of a thread, as the driver reports them.
   int registers(const jit::KernelRequest& kernel) const;
 
   template <typename T>
@@ -64,12 +64,12 @@ class Bench {
     device::copy_to_host(*context_, values.data(), buffer.address(), buffer.bytes());
     return values;
   }
-  // The tensor map of a whole matrix that is alone in its buffer.
+  // The tensor map of a matrix that fills its whole buffer.
   abi::CUtensorMap map(const device::Buffer& buffer, std::int64_t rows, std::int64_t columns,
                        std::uint32_t box_rows, std::int64_t element_bytes = 2,
                        std::int64_t box_row_bytes = 128) const;
 
-  // Runs the kernel and waits. Throws the error that the device reports.
+  // Runs the kernel and waits. Throws the error of the device.
   void run(const jit::KernelRequest& kernel, const Launch& launch,
            std::initializer_list<const void*> parameters) const;
   // Plans the problem with a kernel of the library, runs the plan and waits.
@@ -105,7 +105,7 @@ struct Result {
 
 struct MicroCase {
   const char* name;
-  const char* tells;  // what a failure means; docs/gpu-backlog.md says what changes then
+  const char* tells;  // the meaning of a failure; docs/gpu-backlog.md describes the consequences
   Result (*run)(const Bench& bench);
 };
 

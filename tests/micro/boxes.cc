@@ -1,4 +1,4 @@
-// Where shared memory begins, copies of boxes in and out.
+// The begin of shared memory, and copies of boxes into and out of it.
 
 #include "attention/oracle/reference.h"
 #include "base/thread_pool.h"
@@ -30,7 +30,7 @@ int wrong_in_box(const std::vector<std::uint16_t>& box, const std::vector<std::u
 
 Result load_and_base(const Bench& bench) {
   Result result;
-  const unsigned bytes = 232448;  // the most that a CTA of sm_90 may have
+  const unsigned bytes = 232448;  // the largest shared memory of a CTA of sm_90
   for (const bool cluster : {false, true}) {
     const jit::KernelRequest kernel =
         bench.kernel("boxes.cu", cluster ? "shared_base_of_cluster" : "shared_base");

@@ -1,4 +1,4 @@
-// Copies of single boxes, and where shared memory begins.
+// Copies of single boxes, and the begin of shared memory.
 
 #include "params/wgmma_params.h"
 #include "ptx/cluster.cuh"
@@ -11,8 +11,8 @@
 
 namespace annulus::kernels {
 
-// out[CTA] = how far the dynamic shared memory starts behind a multiple of 1024. Its last word is
-// written and read, which shows that all of it exists.
+// out[CTA] is the distance from a multiple of 1024 to the begin of dynamic shared memory. The last
+// word is written and read, which shows that all of it exists.
 __device__ __forceinline__ void write_base(unsigned bytes, unsigned* out) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   const unsigned base = ptx::shared_address(shared_memory);
@@ -27,7 +27,7 @@ __global__ void __cluster_dims__(2) __launch_bounds__(32, 1)
   if (threadIdx.x == 0) write_base(bytes, out);
 }
 
-// out = the box of 64 rows at (row, head, batch), in the order that it has in shared memory.
+// out is the box of 64 rows at (row, head, batch), in its order in shared memory.
 __global__ void __launch_bounds__(128, 1) copy_box(const __grid_constant__ TensorMap map, int row,
                                                    int head, int batch, ptx::Words4* out) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(128, 1) copy_box(const __grid_constant__ Tenso
   for (unsigned i = threadIdx.x; i < 512; i += 128) out[i] = ptx::load_shared_16(box + i * 16);
 }
 
-// Stores 64 x 128 elements whose bits are 128 row + column + 1 in boxes of 64 columns, waits until
-// they have been read, overwrites them in shared memory and exits.
+// Stores 64 x 128 elements whose bits are 128 row + column + 1 in boxes of 64 columns. Waits until
+// they have been read, overwrites them in shared memory, and exits.
 __global__ void __launch_bounds__(128, 1) store_box(const __grid_constant__ TensorMap map) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   using Panels = tile::Panels<64, 128>;
@@ -80,9 +80,9 @@ __global__ void __launch_bounds__(128, 1) store_box(const __grid_constant__ Tens
   }
 }
 
-// Copies rows into a tile of 64 rows and 128 columns as chunk_wgmma_forward does: lane i of a warp
-// starts boxes i, i + 32, ... of `box_rows` rows, one after the other, in both panels. `at` has
-// the row, head and batch of each box. Rows that no box reaches keep bits of 1. out = the tile by
+// Copies rows into a tile of 64 rows and 128 columns as chunk_wgmma_forward does. Lane i of a warp
+// starts the boxes i, i + 32, ... of `box_rows` rows, one after the other, in both panels. `at` has
+// the row, head and batch of each box. Rows that no box covers keep bits of 1. out is the tile by
 // rows.
 __global__ void __launch_bounds__(128, 1) copy_rows(const __grid_constant__ TensorMap map,
                                                     int box_rows, const int* at, ptx::Words4* out) {
@@ -121,9 +121,10 @@ __global__ void __launch_bounds__(128, 1) copy_rows(const __grid_constant__ Tens
   }
 }
 
-// Each CTA copies `steps` tiles of 128 rows and 128 columns, two under way at a time, in boxes of
-// `box_rows` rows by the lanes of one warp. clocks[CTA] = those until the first tile is there, and
-// those of the other steps. wrong[CTA] = words of the last two tiles that differ from `truth`.
+// Each CTA copies `steps` tiles of 128 rows and 128 columns, with two copies in flight, in boxes of
+// `box_rows` rows that the lanes of one warp start. clocks[CTA] has the clocks until the first tile
+// has arrived, and the clocks of the other steps. wrong[CTA] is the number of words of the last two
+// tiles that differ from `truth`.
 __global__ void __launch_bounds__(32, 1)
     copy_steps(const __grid_constant__ TensorMap map, int box_rows, int prefetch, int steps,
                int tiles, const unsigned* truth, long long* clocks, unsigned* wrong) {
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(32, 1)
     if (prefetch != 0) ptx::prefetch_map(&map);
   }
   __syncwarp();
-  // Longer than a prefetch takes.
+  // This is longer than a prefetch takes.
   const long long begin = clock64() + 4000;
   while (clock64() < begin) {
   }

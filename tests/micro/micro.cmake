@@ -1,5 +1,5 @@
-# The first kernels for a GPU, which tools/gpu_check runs one by one; here all of them on a
-# simulated one.
+# The first kernels for a GPU. tools/gpu_check runs them one by one. Here all of them run on a
+# simulated GPU.
 file(GLOB micro_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/micro/*.cu)
 annulus_embed(OUTPUT micro_embedded NAME micro ROOT ${CMAKE_CURRENT_SOURCE_DIR}/micro
   FILES ${micro_kernels})
@@ -12,14 +12,14 @@ target_link_libraries(micro_tests PRIVATE annulus_test_problems annulus_api nloh
 target_link_options(micro_tests PRIVATE ${ANNULUS_PORTABLE_LINK})
 annulus_warnings(micro_tests)
 annulus_unity(micro_tests)
-# Other programs that are compiled with -O2 take these. What the program annulus has is of -Og, and g++
-# needs the same option.
+# Other programs that are compiled with -O2 share this precompiled header. The program annulus is
+# compiled with -Og, and g++ needs the same option for sharing.
 annulus_precompile(micro_tests HEADERS ${ANNULUS_COMMON_HEADERS} <nlohmann/json.hpp>)
 annulus_opens_simulator(micro_tests)
 if(NOT ANNULUS_SIMULATOR)
   return()
 endif()
-# As a GPU without NVRTC has it: kernels that were compiled ahead, and none that is compiled.
+# Simulates a GPU without NVRTC: all kernels were compiled ahead, and none is compiled at run time.
 set(micro_folder ${PROJECT_BINARY_DIR}/micro_kernels)
 add_test(NAME micro_ahead
   COMMAND micro_tests --compile-into ${micro_folder} --device sim:sm_90a)

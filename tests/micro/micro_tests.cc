@@ -1,17 +1,18 @@
-// The first kernels that a GPU of sm_90a should run. Each tests one thing that the kernels of the
-// wgmma family rely on, and says what follows if the GPU does otherwise.
+// The first kernels that a GPU of sm_90a should run. Each tests one property on which the kernels
+// of the wgmma family rely, and prints the consequence if the GPU behaves otherwise.
 //
 //   micro_tests --list
 //   micro_tests [--device cuda:0] [--case NAME]
 //   micro_tests --compile-into DIR [--arch sm_90a] [--case NAME]
 //
-// The second form runs no kernel. It compiles those of the cases into DIR, and ANNULUS_KERNELS=DIR
-// lets a machine without NVRTC take them from there. --arch sm_90a makes cubins; without --arch it
-// is PTX for the simulated device that --device names.
+// The last form runs no kernel. It compiles the kernels of the cases into DIR. ANNULUS_KERNELS=DIR
+// lets a machine without NVRTC load them from there. --arch sm_90a makes cubins. Without --arch it
+// makes PTX for the simulated device of --device.
 //
-// The first form writes one line of JSON for each case. A kernel that hangs ends only with the
-// process, so on a GPU each case needs a process and a time limit (tools/gpu_check does that).
-// Exits 0 where all passed or were skipped, 1 where one failed, 2 on wrong usage.
+// The second form writes one line of JSON for each case. A kernel that hangs can be stopped only
+// with its process. So on a GPU each case needs a separate process and a time limit
+// (tools/gpu_check does that). Exits 0 if all cases passed or were skipped, 1 if one failed, and 2
+// on wrong usage.
 
 #include <cstdio>
 #include <exception>

@@ -1,4 +1,4 @@
-// Products of one tile, which are exact.
+// Products of one tile. They are exact.
 
 #include "attention/kernels/wgmma/config.h"
 #include "micro/bench.h"
@@ -8,7 +8,7 @@ namespace {
 
 using jit::Constant;
 
-constexpr int kRows = 64;  // of a warpgroup
+constexpr int kRows = 64;  // the rows of a warpgroup
 
 std::size_t panel_bytes(int rows, int columns, int element_bytes, int row_bytes = 128) {
   const int of_panel = row_bytes / element_bytes;
@@ -16,7 +16,7 @@ std::size_t panel_bytes(int rows, int columns, int element_bytes, int row_bytes 
          static_cast<std::size_t>((columns + of_panel - 1) / of_panel);
 }
 
-// Counts the wrong elements of a 64 x columns answer, and those of them in columns from 64 on.
+// The number of wrong elements of a 64 x columns answer, and of those in columns from 64 on.
 struct Wrong {
   int all = 0, from_64 = 0;
 };
@@ -40,7 +40,7 @@ void note(Result& result, const std::string& what, const Wrong& wrong) {
 }
 
 Wrong score_product(const Bench& bench, int columns, int dim, bool by_rows) {
-  constexpr int kMissing = 5;  // rows of K beyond the end: zeros
+  constexpr int kMissing = 5;  // rows of K after the end, which are zeros
   const Matrix q = random_matrix(kRows, dim, 3, 1);
   const Matrix k = random_matrix(columns - kMissing, dim, 3, 2);
   const device::Buffer q_memory = bench.upload(to_bf16(q));
@@ -68,8 +68,8 @@ int weight(int row, int key, int one_hot) {
   return (row + 3 * key) % 5 - 2;
 }
 
-// How V lies in shared memory. kHalfPanel: 16-bit elements in panels of 64 columns, though the head
-// dim fills the last of them by half.
+// The layout of V in shared memory. kHalfPanel: 16-bit elements in panels of 64 columns, where the
+// head dim fills only half of the last panel.
 enum class Values { kBytes, kShipped, kHalfPanel };
 
 Wrong value_product(const Bench& bench, int keys, int dim, Values values, int one_hot) {

@@ -20,7 +20,7 @@ __device__ __forceinline__ void load_tile(unsigned to, const TensorMap& map, uns
   }
 }
 
-// The lanes of a warp load a tile row by row, each its own rows.
+// The lanes of a warp load a tile row by row. Each lane loads separate rows.
 template <typename Panels, int kRows>
 __device__ __forceinline__ void load_rows(unsigned to, const TensorMap& map, unsigned full) {
   if (threadIdx.x == 0) ptx::arrive_expecting(full, Panels::kBytes);
@@ -43,7 +43,7 @@ __device__ __forceinline__ void begin_barrier(unsigned barrier, unsigned arrival
   __syncthreads();
 }
 
-// The lane's first row. Its other row is 8 further on.
+// The lane's first row. Its other row is 8 rows further.
 __device__ __forceinline__ int lane_row() {
   return static_cast<int>(threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
 }
@@ -60,7 +60,7 @@ __device__ __forceinline__ void write_out(const float (&d)[kPieces][4], float* o
   }
 }
 
-// out[64][kColumns] = Q K^T. With kByRows the map of K is that of boxes of one row.
+// out[64][kColumns] = Q K^T. With kByRows, the map of K has boxes of one row.
 template <typename Shape>
 __global__ void __launch_bounds__(128, 1)
     score_product(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(128, 1)
   write_out(scores, out);
 }
 
-// The weight of a key in a row: a pattern of small integers, or one key alone.
+// The weight of a key in a row: a pattern of small integers, or a single key.
 __device__ __forceinline__ float weight(int row, int key, int one_hot) {
   if (one_hot != 0) return key == (row * 5 + one_hot) % 64 ? 1.0f : 0.0f;
   return static_cast<float>((row + 3 * key) % 5 - 2);
@@ -102,7 +102,7 @@ template <int kKeys, int kDim, int kBytes>
 struct PanelsOfValues<true, kKeys, kDim, kBytes> : tile::Panels<kKeys, kDim, kBytes> {};
 
 // out[64][kDim] = P V with the weights above. With kHalfPanel the columns of V are a part of the
-// last panel of 64; otherwise V is as wgmma_forward has it.
+// last panel of 64. Otherwise V has the layout of wgmma_forward.
 template <typename Shape>
 __global__ void __launch_bounds__(128, 1)
     value_product(const __grid_constant__ TensorMap v, int one_hot, float* out) {

@@ -1,4 +1,4 @@
-// Copies of boxes of a few rows, as chunk_wgmma_forward makes them of queries and keys.
+// Copies of boxes of a few rows, as chunk_wgmma_forward makes for queries and keys.
 
 #include <algorithm>
 #include <array>
@@ -15,13 +15,13 @@ constexpr std::int64_t kEndless = std::numeric_limits<std::int32_t>::max();
 // The row, head and batch of a box.
 using Place = std::array<int, 3>;
 
-// A tensor with other strides than those of its memory, all in elements.
+// A tensor whose strides differ from the strides of its memory. All are in elements.
 struct Shape {
   std::int64_t rows, heads, batches;
   std::int64_t row_stride, head_stride, batch_stride;
 };
 
-// 64 ki elements of which no two neighbouring rows have equal ones.
+// 64 Ki elements, in which neighbouring rows differ.
 std::vector<std::uint16_t> contents() {
   std::vector<std::uint16_t> values(1 << 16);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -30,8 +30,8 @@ std::vector<std::uint16_t> contents() {
   return values;
 }
 
-// Copies a tile of boxes of `box_rows` rows, the place of each by `place_of`, and returns how many
-// of its elements are wrong.
+// Copies a tile in boxes of `box_rows` rows, whose places `place_of` returns. Returns the number of
+// wrong elements.
 template <typename PlaceOf>
 int wrong_elements(const Bench& bench, const Shape& shape, int box_rows, const PlaceOf& place_of) {
   const std::vector<std::uint16_t> values = contents();
@@ -92,7 +92,7 @@ std::string boxes_of(int rows) {
 
 Result boxes_of_rows(const Bench& bench) {
   Result result;
-  // Pages of 32 keys, two heads within a row, as batches have K and V.
+  // Pages of 32 keys with two heads in each row, as batches store K and V.
   const Shape pages = {32, 2, 8, 2 * kColumns, kColumns, 32 * 2 * kColumns};
   for (const int rows : {1, 2, 8, 16}) {
     note_elements(result, boxes_of(rows) + " of pages",
@@ -100,7 +100,7 @@ Result boxes_of_rows(const Bench& bench) {
                     return Place{(box * 5 + 3) % (32 / rows) * rows, box % 2, box % 7};
                   }));
   }
-  // Q: the rows of a box are heads of a group, of which the last box of a query may have fewer.
+  // Q: the rows of a box are the heads of a group. The last box of a query may have fewer heads.
   const Shape queries = {6, 2, 40, kColumns, 6 * kColumns, 12 * kColumns};
   for (const int heads : {1, 3, 4, 5, 6}) {
     note_elements(
@@ -144,7 +144,7 @@ Result boxes_outside(const Bench& bench) {
     const Shape shape = {ends ? 40 : kEndless, 2, 2, 2 * kColumns, kColumns, 40 * 2 * kColumns};
     const std::string name = ends ? "40 rows, " : "rows without an end, ";
     for (const int rows : {1, 16, 64}) {
-      // All boxes outside, then every other one.
+      // All boxes are outside, and then every second box is.
       for (const int step : {1, 2}) {
         if (step == 2 && rows == 64) continue;
         const std::string of = name + boxes_of(rows) + (step == 1 ? ", all " : ", every other ");

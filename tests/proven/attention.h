@@ -9,11 +9,11 @@ struct Attention {
   bool causal;  // aligned to the bottom right
 
   double scale() const { return 1 / std::sqrt(double(dim)); }
-  // How many keys row `i` of the queries sees.
+  // The number of keys that row `i` of the queries sees.
   int visible(int i) const { return causal ? std::clamp(i + 1 + keys - queries, 0, keys) : keys; }
 };
 
-// Compares `out`, and where it is given the [B, H, Sq] logarithms of sums, with float64.
+// Compares `out`, and the [B, H, Sq] logarithms of sums if they are given, with float64.
 template <typename Operand, typename Out>
 int compare(const Attention& p, const std::vector<Operand>& q, const std::vector<Operand>& k,
             const std::vector<Operand>& v, const std::vector<Out>& out,

@@ -1,8 +1,9 @@
 // CUB, libcu++ and cooperative groups of the CUDA toolkit.
 //
-// VARIANT 0 (sm_80) and 1 (sm_90): scan with decoupled look-back, reduction and radix sort over the
-// whole device, block primitives, and groups of a warp and a block; 2 (sm_80) and 3 (sm_90a):
-// cuda::pipeline and cuda::barrier with memcpy_async, which are cp.async or bulk copies.
+// VARIANT 0 (sm_80) and 1 (sm_90) are scan with decoupled look-back, reduction and radix sort over
+// the whole device, block primitives, and groups of a warp and a block. VARIANT 2 (sm_80) and 3
+// (sm_90a) are cuda::pipeline and cuda::barrier with memcpy_async, which use cp.async or bulk
+// copies.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
@@ -43,7 +44,7 @@ __global__ void blocks(const int* in, int* sorted, int* sums, float* totals) {
   if (threadIdx.x == 0) atomicAdd(&totals[blockIdx.x], float(total & 1023));
 }
 
-// Sums of windows of a stream that comes through shared memory in stages.
+// Sums of windows of a stream. The stream passes through shared memory in stages.
 __global__ void through_pipeline(const float* in, float* out, int tiles) {
   constexpr int kStages = 3;
   __shared__ alignas(16) float stage[kStages][kThreads * 4];
@@ -66,7 +67,7 @@ __global__ void through_pipeline(const float* in, float* out, int tiles) {
   }
 }
 
-// The same by a barrier and one copy at a time.
+// The same with a barrier and one copy at a time.
 __global__ void through_barrier(const float* in, float* out, int tiles) {
   __shared__ alignas(128) float stage[kThreads * 4];
   using Barrier = cuda::barrier<cuda::thread_scope_block>;

@@ -1,5 +1,5 @@
-// CUB's selection of the largest numbers of each row, by clusters that add to histograms of one
-// CTA's shared memory, of a release that the toolkit does not have yet.
+// CUB's selection of the largest numbers of each row. Clusters add to histograms in the shared
+// memory of one CTA. The release is newer than the toolkit's.
 #include <cub/device/device_batched_topk.cuh>
 #include <cuda/execution>
 #include <cuda/iterator>

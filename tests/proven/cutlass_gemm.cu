@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
         sum += double(float(a.host[size_t(i) * k + l])) * float(b.host[size_t(j) * k + l]);
       answer.add(float(d.host[size_t(j) * m + i]), sum);
     }
-  // tf32 keeps 10 bits of each operand's fraction; a product of 544 such terms is off by less.
+  // tf32 keeps 10 bits of each operand's fraction. A product of 544 such terms has a smaller error.
   // An accumulator of f16 loses 11 bits at each of its 34 steps.
   return answer.finish(VARIANT == 6 ? 0.05 : proven::kBoundF16);
 }

@@ -1,7 +1,7 @@
 // FlashAttention-2's forward kernel for sm_80: cp.async, ldmatrix, mma.sync.
 //
-// VARIANT 0: bf16, head dim 128, causal, grouped heads; 1: bf16, head dim 64, lengths that fill no
-// tile; 2: the same in f16.
+// VARIANT 0: bf16, head dim 128, causal, grouped heads; 1: bf16, head dim 64, lengths that are not
+// multiples of a tile; 2: the same in f16.
 #include <cutlass/numeric_types.h>
 
 #include "attention.h"
@@ -47,7 +47,7 @@ int main() {
   params.num_splits = 1;
   params.is_seqlens_k_cumulative = true;
 
-  constexpr int kBlockK = kDim == 128 ? 64 : 128;  // as its host code chooses for an A100
+  constexpr int kBlockK = kDim == 128 ? 64 : 128;  // the choice of its host code for an A100
   using Traits = Flash_fwd_kernel_traits<kDim, 128, kBlockK, 4, false, false, Element>;
   run_flash_fwd<Traits, false, kCausal>(params, nullptr);
   proven::finish_launch("flash_fwd_kernel");

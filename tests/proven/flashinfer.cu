@@ -1,5 +1,5 @@
-// FlashInfer's kernels for sm_80, head dim 128, planned by its own host code: cp.async, ldmatrix,
-// mma.sync.
+// FlashInfer's kernels for sm_80, head dim 128, planned by its own host code. They use cp.async,
+// ldmatrix and mma.sync.
 //
 // VARIANT 0: prefill of one sequence, f16, causal, grouped heads; 1: prefill of sequences of
 // various lengths, bf16; 2: the same in pages, f16, keys cut into parts that a second kernel
@@ -10,7 +10,7 @@
 
 #include "sequences.h"
 
-// One size of tile is compiled instead of all: the one that the host code chooses for these shapes.
+// Only one size of tile is compiled: the size that the host code chooses for these shapes.
 #undef DISPATCH_CTA_TILE_Q
 #define DISPATCH_CTA_TILE_Q(chosen, CTA_TILE_Q, ...)       \
   {                                                        \
@@ -51,7 +51,7 @@ constexpr auto kMask = kCausal ? MaskMode::kCausal : MaskMode::kNone;
 using Element = std::conditional_t<VARIANT == 0 || VARIANT == 2, half, nv_bfloat16>;
 using Variant = DefaultAttention<false, false, false, false>;
 
-// Memory in which a plan says what each CTA does, and for the parts that are merged.
+// Memory for a plan, which describes the work of each CTA, and for the parts that are merged.
 struct Workspace {
   proven::Array<char> floats{size_t(8) << 20}, ints{size_t(1) << 20};
   void* page_locked = nullptr;
@@ -64,12 +64,12 @@ static proven::Array<int>& to_device(proven::Array<int>& array, const std::vecto
   return array;
 }
 
-// Gives a batch of prefills what its plan says.
+// Plans a batch of prefills and stores the plan in `params`.
 template <typename Params>
 PrefillPlanInfo plan(const proven::Sequences& p, Params& params, Workspace& space) {
   PrefillPlanInfo info;
   std::vector<int> queries = p.query_starts(), keys = p.page ? p.page_starts() : p.key_starts();
-  // Parts of 8 pages where there are any.
+  // With pages, keys are cut into parts of 8 pages.
   CHECK(PrefillPlan(space.floats.device, space.floats.bytes(), space.ints.device, space.page_locked,
                     space.ints.bytes(), info, queries.data(), keys.data(), p.query_rows(),
                     p.count(), p.heads, p.kv_heads, kDim, kDim, p.page ? p.page : 1, false,

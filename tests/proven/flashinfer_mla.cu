@@ -1,6 +1,6 @@
 // FlashInfer's attention with a latent cache, 512 and 64 dimensions, in pages, planned by its own
-// host code: keys are cut into parts, and the CTAs of a cooperative grid meet before they merge
-// them.
+// host code. Keys are cut into parts. The CTAs of a cooperative grid synchronise before they merge
+// the parts.
 //
 // VARIANT 0: for sm_80, bf16: cp.async, mma.sync; 1: for sm_90a, f16: cp.async, wgmma, warpgroups
 // that hand over through named barriers and mbarriers.
@@ -87,7 +87,7 @@ int main() {
   std::vector<double> row;
   for (int b = 0; b < kBatch; ++b) {
     auto place = [&](int j) { return table.host[page_starts[b] + j / kPage] * kPage + j % kPage; };
-    std::vector<std::vector<float>> joined;  // both parts of each key
+    std::vector<std::vector<float>> joined;  // both parts of each key, joined
     for (int j = 0; j < keys[b]; ++j) {
       std::vector<float> key(&ckv.host[size_t(place(j)) * kDim],
                              &ckv.host[size_t(place(j)) * kDim] + kDim);

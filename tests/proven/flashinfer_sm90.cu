@@ -32,7 +32,7 @@ using Params = std::conditional_t<
                        SinglePrefillParams<Element, Element, Out>>>;
 
 #if VARIANT == 3
-// The parameters that FlashInfer's generator writes for this kernel.
+// The parameters that FlashInfer's generator makes for this kernel.
 struct Fp8Params : Params {
   struct AdditionalParams {
     float *maybe_scale_q, *maybe_scale_k, *maybe_scale_v;

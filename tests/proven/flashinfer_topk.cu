@@ -1,8 +1,8 @@
-// FlashInfer's selections of the largest numbers of each row, by CTAs that tell each other counts.
+// FlashInfer's selections of the largest numbers of each row, by CTAs that exchange counts.
 //
-// VARIANT 0: several CTAs take a row and meet by counters in global memory, released and acquired;
-// 1: a cluster takes a row, reads histograms of its other CTAs and adds to a counter of one of
-// them.
+// VARIANT 0: several CTAs take a row and synchronise by counters in global memory, with release and
+// acquire; 1: a cluster takes a row, reads histograms of its other CTAs, and adds to a counter of
+// one of them.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -58,7 +58,8 @@ int main() {
                                                              values.device, nullptr, kRows, kMost,
                                                              kCount, states.device, false)));
 #else
-  proven::Array<int> more(kRows * kCtas * 4 * kCount);  // what does not fit into shared memory
+  // The numbers that do not fit into shared memory.
+  proven::Array<int> more(kRows * kCtas * 4 * kCount);
   flashinfer::sampling::launch_fast_topk_clusters_exact<float>(
       numbers.device, indices.device, values.device, kCount, nullptr, more.device, kCount, kRows,
       kCount, kMost, kKept, kCtas, false, kMost, nullptr);

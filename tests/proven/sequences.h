@@ -1,17 +1,17 @@
-// Attention of several sequences that lie one behind another, or whose keys lie in pages.
+// Attention of several sequences that are consecutive, or whose keys are in pages.
 #pragma once
 #include "attention.h"
 
 namespace proven {
 
 struct Sequences {
-  std::vector<int> queries, keys;  // of each sequence
+  std::vector<int> queries, keys;  // for each sequence
   int heads, kv_heads, dim;
   bool causal;   // aligned to the bottom right
-  int page = 0;  // rows of a page of K and V; 0: sequences lie one behind another
+  int page = 0;  // rows of a page of K and V; 0: sequences are consecutive
 
   int count() const { return int(queries.size()); }
-  // Where each sequence begins, and behind the last one the sum.
+  // The begin of each sequence, followed by the sum of all lengths.
   static std::vector<int> starts(const std::vector<int>& lengths) {
     std::vector<int> sums{0};
     for (int length : lengths) sums.push_back(sums.back() + length);
@@ -21,14 +21,14 @@ struct Sequences {
   std::vector<int> key_starts() const { return starts(keys); }
   int query_rows() const { return query_starts().back(); }
 
-  // Pages of each sequence, and where its pages begin in table().
+  // The number of pages of each sequence, and the begin of its pages in table().
   std::vector<int> page_counts() const {
     std::vector<int> counts;
     for (int length : keys) counts.push_back((length + page - 1) / page);
     return counts;
   }
   std::vector<int> page_starts() const { return starts(page_counts()); }
-  // The place in memory of each page: 7 is prime to most counts, so that few stay in place.
+  // The place in memory of each page. 7 is coprime to most counts, so few pages stay in place.
   std::vector<int> table() const {
     const int count = page_starts().back();
     std::vector<int> places;
@@ -38,7 +38,7 @@ struct Sequences {
   int key_rows() const { return page ? page_starts().back() * page : key_starts().back(); }
 };
 
-// Compares `out`, rows of all heads in the order of the sequences, with float64.
+// Compares `out`, which has rows of all heads in the order of the sequences, with float64.
 template <typename Query, typename Key, typename Out>
 int compare(const Sequences& p, const std::vector<Query>& q, const std::vector<Key>& k,
             const std::vector<Key>& v, const std::vector<Out>& out, double bound) {

@@ -1,15 +1,15 @@
-// What the mains of tests/proven share: the device, inputs, the answer in float64, and one line of
-// verdict that tools/proven reads.
+// Functions that the mains of tests/proven share: the device, inputs, the answer in float64, and
+// one line of verdict for tools/proven.
 //
-// A main includes a library's kernel, fills its arguments, runs it by the library's own host code
-// where there is some, and compares. It prints one of
+// A main includes a library's kernel, fills its arguments, runs it with the library's own host code
+// if there is any, and compares the answer. It prints one of
 //
 //   ANSWER right ERROR of BOUND
 //   ANSWER wrong ERROR of BOUND
-//   FAULT {...}                    the simulator's account of what ended the launch
+//   FAULT {...}                    the simulator's description of the fault that ended the launch
 //
-// and exits with 0, 1 or 2. Nothing here knows the simulator but `fault`, which asks the loaded
-// driver whether it has the entry; on a GPU the same program runs and says which call failed.
+// and exits with 0, 1 or 2. Only `fault` knows the simulator: it checks whether the loaded driver
+// has the entry. On a GPU the same program runs and names the call that failed.
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -25,7 +25,8 @@
 
 namespace proven {
 
-// The driver's number of the device: asked for in time, because a thread that exits has no context.
+// The driver's number of the device. It must be queried in time, because a thread that exits has no
+// context.
 inline int& driver_device() {
   static int device = 0;
   return device;
@@ -50,10 +51,10 @@ inline void check(int code, const char* what) {
          cudaGetErrorString(static_cast<cudaError_t>(code)));
   print_fault();
   fflush(stdout);
-  _Exit(2);  // The context is lost: destructors of a library would only fail again.
+  _Exit(2);  // the context is lost, so destructors of a library would only fail again
 }
 
-// Makes the first device of compute capability `major`.x the current one, whatever number it has.
+// Makes the first device of compute capability `major`.x current, whatever its number.
 inline void use_device(int major) {
   int count = 0;
   check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
@@ -65,14 +66,15 @@ inline void use_device(int major) {
     check(cudaSetDevice(device), "cudaSetDevice");
     check(cudaFree(nullptr), "cudaFree");
     check(cuCtxGetDevice(&driver_device()), "cuCtxGetDevice");
-    atexit(print_fault);  // a library may end the program itself where a call fails
+    atexit(print_fault);  // a library may end the program itself if a call fails
     return;
   }
   printf("FAILED no device of compute capability %d.x\n", major);
   exit(2);
 }
 
-// Numbers that every run has alike: splitmix64, of which the top 24 bits are a uniform fraction.
+// Random numbers that are the same in every run: splitmix64, whose top 24 bits are a uniform
+// fraction.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) { state_ = bits(); }
@@ -83,7 +85,7 @@ class Random {
     return z ^ (z >> 31);
   }
   float uniform() { return float(bits() >> 40) * 0x1p-23f - 1; }  // [-1, 1)
-  float normal() {  // Irwin-Hall: near enough to a normal number for scores of attention
+  float normal() {  // Irwin-Hall: close enough to a normal number for scores of attention
     float sum = 0;
     for (int i = 0; i < 12; ++i) sum += uniform();
     return sum * 0.5f;
@@ -111,7 +113,7 @@ struct Array {
   void download() {
     check(cudaMemcpy(host.data(), device, bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy to host");
   }
-  // Fills with normal numbers, converted to T, and uploads.
+  // Fills the array with normal numbers, converted to T, and uploads it.
   Array& normal(uint64_t seed, float scale = 1) {
     Random random(seed);
     for (T& value : host) value = T(random.normal() * scale);
@@ -125,14 +127,14 @@ struct Array {
   }
 };
 
-// Waits for the device, and ends the program where a kernel failed.
+// Waits for the device, and ends the program if a kernel failed.
 inline void finish_launch(const char* what) {
   check(cudaGetLastError(), what);
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
-// Gathers how far answers are off: the largest difference of one number, over the root mean square
-// of what was expected. NaN counts as infinitely far.
+// Collects the errors of answers: the largest difference of one number, divided by the root mean
+// square of the expected numbers. NaN counts as an infinite error.
 class Answer {
  public:
   void add(double got, double expected) {
@@ -152,12 +154,12 @@ class Answer {
   double worst_ = 0, squares_ = 0, count_ = 0;
 };
 
-// A bound for results rounded to bf16 (2^-8 of a number that may be 6 times the root mean square)
-// and for ones rounded to f16.
+// A bound for results rounded to bf16 (2^-8 of a number that may be 6 times the root mean square),
+// and a bound for results rounded to f16.
 constexpr double kBoundBf16 = 0.03, kBoundF16 = 0.006;
 
-// A row of attention in float64: query `q` over `count` keys, `key(j)` and `value(j)` giving rows.
-// `out` has `dv` numbers; returns the natural logarithm of the sum of exponentials.
+// A row of attention in float64: query `q` over `count` keys, where `key(j)` and `value(j)` return
+// rows. `out` gets `dv` numbers. Returns the natural logarithm of the sum of exponentials.
 template <typename Query, typename Key, typename Value>
 double attention_row(const Query& q, int d, int dv, int count, double scale, const Key& key,
                      const Value& value, std::vector<double>& out) {
@@ -181,7 +183,7 @@ double attention_row(const Query& q, int d, int dv, int count, double scale, con
   return count ? most + std::log(sum) : -INFINITY;
 }
 
-// The value of `--name=NUMBER` among the arguments, or `otherwise`.
+// The value of `--name=NUMBER` among the arguments, or `otherwise` if it is absent.
 inline int argument(int argc, char** argv, const char* name, int otherwise) {
   const size_t length = strlen(name);
   for (int i = 1; i < argc; ++i)

@@ -1,4 +1,4 @@
-// Tensor maps of two dimensions, made by the driver's function wherever the runtime finds it.
+// Tensor maps of two dimensions, made with the driver's function as the runtime finds it.
 #pragma once
 #include <cudaTypedefs.h>
 
@@ -18,9 +18,9 @@ inline PFN_cuTensorMapEncodeTiled_v12000 encode_tiled() {
   return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
 }
 
-// A box of `box_inner` x `box_outer` elements of a matrix with `outer` rows of `inner` elements,
-// `stride` elements apart; `swizzle` in bytes. The type is floating point by its size: 4 bytes
-// f32, 2 bytes bf16, 1 byte plain bytes.
+// A box of `box_inner` x `box_outer` elements of a matrix with `outer` rows of `inner` elements.
+// Rows are `stride` elements apart, and `swizzle` is in bytes. The size of T determines the element
+// type: 4 bytes are f32, 2 bytes bf16, and 1 byte plain bytes.
 template <typename T>
 CUtensorMap tensor_map_2d(T* data, uint64_t inner, uint64_t outer, uint64_t stride,
                           uint32_t box_inner, uint32_t box_outer, int swizzle) {

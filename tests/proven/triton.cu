@@ -1,4 +1,5 @@
-// Launches what triton_kernels.py compiled, by the driver: PTX file, and which program it is.
+// Launches the kernels that triton_kernels.py compiled, with the driver. The arguments are the PTX
+// file and the program.
 #include <cuda_bf16.h>
 
 #include <fstream>
@@ -34,7 +35,7 @@ struct Kernel {
         "cuFuncSetAttribute");
   }
 
-  // Behind its own arguments a kernel takes two pointers to scratch memory, of which it asks none.
+  // After its own arguments a kernel takes two pointers to scratch memory, which it does not use.
   void run(unsigned grid, unsigned grid_y, std::vector<void*> arguments) {
     CUdeviceptr none = 0;
     arguments.insert(arguments.end(), {&none, &none});
@@ -70,7 +71,7 @@ static int run_matmul(Kernel& kernel, bool persistent) {
   int m = 200, n = 272, k = 304, grid = 3;
   proven::Array<Element> a(size_t(m) * k), b(size_t(n) * k), c(size_t(m) * n);
   a.normal(1), b.normal(2);
-  if (persistent) {  // B is [N, K] here; a map is followed by the tensor's sizes and strides
+  if (persistent) {  // B is [N, K] here, and a map is followed by the tensor's sizes and strides
     struct Map {
       CUtensorMap map;
       int sizes[2];

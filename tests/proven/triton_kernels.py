@@ -123,7 +123,7 @@ def main():
         if architecture not in of.split():
             continue
         signature = dict(arguments, **{key: "constexpr" for key in constants})
-        # Pointers and leading dimensions divide by 16, as those of a framework's tensors do.
+        # Pointers and leading dimensions are multiples of 16, as in the tensors of a framework.
         aligned = {(index,): [["tt.divisibility", 16]] for index, key in enumerate(signature)
                    if signature[key].startswith("*") or key in ("N", "K", "S")}
         source = ASTSource(fn=function, signature=signature, constexprs=constants, attrs=aligned)
@@ -132,7 +132,7 @@ def main():
         data = done.metadata
         head = (f"// entry {data.name} threads {32 * getattr(data, 'num_warps', warps)} "
                 f"shared {data.shared}\n")
-        # triton.cu makes the maps of tensors as these say, and has no other memory to give.
+        # triton.cu makes maps of tensors of this kind only, and has no other memory for kernels.
         assert not getattr(data, "global_scratch_size", 0)
         assert all(map["swizzle"] == 3 and map["elem_size"] == 2 for map in data.tensordesc_meta)
         (folder / f"{name}.ptx").write_text(head + done.asm["ptx"])

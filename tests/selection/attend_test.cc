@@ -1,4 +1,4 @@
-// Blocks that the device chooses, and attention over them, against the oracles of both.
+// Blocks that the device chooses, and attention over them, compared with the oracles of both.
 
 #include <doctest/doctest.h>
 
@@ -54,7 +54,7 @@ bool has_blocks(const Pattern& pattern) {
   return pattern.to_string().find("blocks(\"") != std::string::npos;
 }
 
-// A problem that a selection takes.
+// A random problem that supports selections.
 Case choosable_case(std::uint64_t index) {
   for (std::uint64_t turn = 0;; ++turn) {
     const Case c = test::random_case(test::options().seed + 77, index * 100 + turn);
@@ -100,7 +100,7 @@ TEST_CASE("the device chooses the oracle's blocks, and attention is exact over t
       }
     }
     if (c.problem.batch > 1) continue;
-    // The list that a host makes of the same blocks gives the same bits, with the same tiles.
+    // A list of the same blocks that the host makes gives the same bits with the same tiles.
     PlanOptions options;
     options.config = device().plan(c.problem, selection).info().config;
     Case listed = c;
@@ -166,7 +166,7 @@ TEST_CASE("equal scores are decided by index") {
   selection.max_blocks = 3;
   ChosenAnswer ran = test::run_chosen(device(), c, selection);
   CHECK(ran.chosen == std::vector<std::int32_t>{0, 1, 2, -1, -1, -1, -1, -1, -1, -1});
-  // Ten blocks have equal masses: 0.45 of them are five.
+  // Ten blocks have equal masses, so a mass of 0.45 needs five of them.
   selection.rule = SelectionRule::kTopP;
   selection.mass = 0.45;
   selection.max_blocks = 0;
@@ -286,7 +286,7 @@ TEST_CASE("what cannot be chosen is refused with a typed error") {
   turning.batch = 1;
   CHECK_NOTHROW(device().plan(turning, with([](Selection&) {})));
 
-  // Maps of blocks that no host could keep.
+  // Maps of blocks that are too large for any host.
   for (const std::int64_t length : {std::int64_t{1} << 20, kMaxPosition}) {
     refused(problem_of(length, length, 64, 64, causal()),
             with([](Selection& s) { s.block_rows = s.block_columns = 1; }),

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SELECTION_CHOOSING_H_
 #define ANNULUS_TESTS_SELECTION_CHOOSING_H_
 
-// Runs a case with blocks chosen on the device, and what the oracle says of both.
+// Runs a case with blocks chosen on the device, and the results of both oracles.
 
 #include <cstdint>
 #include <vector>
@@ -13,10 +13,10 @@ namespace annulus::test {
 
 struct ChosenAnswer {
   DeviceAnswer answer;
-  std::vector<std::int32_t> chosen;  // [B, H, rows, columns], -1 where there are no more
+  std::vector<std::int32_t> chosen;  // [B, H, rows, columns], followed by -1
 };
 
-// With room for all blocks of a row in `chosen`. `given` as in SelectionBuffers, or empty.
+// `chosen` has room for all blocks of a row. `given` is as in SelectionBuffers, or empty.
 inline ChosenAnswer run_chosen(const Device& on, const Case& c, const Selection& selection,
                                const std::vector<std::int32_t>& given = {},
                                const PlanOptions& options = {}) {
@@ -42,7 +42,7 @@ inline ChosenAnswer run_chosen(const Device& on, const Case& c, const Selection&
   return result;
 }
 
-// The oracle's blocks as a run writes them.
+// The oracle's blocks in the form that a run writes.
 inline std::vector<std::int32_t> indices_of(const selection::HostBlocks& blocks) {
   std::vector<std::int32_t> indices;
   for (std::int64_t line = 0; line < blocks.batch * blocks.heads * blocks.rows; ++line) {
@@ -58,7 +58,7 @@ inline std::vector<std::int32_t> indices_of(const selection::HostBlocks& blocks)
   return indices;
 }
 
-// Holds a batch of an answer against float64 over the chosen blocks. Requires default positions and
+// Compares a batch of an answer with float64 over the chosen blocks. Requires default positions and
 // no carried state.
 inline void check_batch(const Case& c, const Selection& selection,
                         const selection::HostBlocks& blocks, const DeviceAnswer& answer,

@@ -1,4 +1,4 @@
-// Layouts that kernels build against those of the host: the same arrays for random expressions.
+// Layouts that kernels build, compared with the host's: the same arrays for random expressions.
 
 #include "annulus/layout.h"
 
@@ -70,7 +70,7 @@ TEST_CASE("leaves that ranges decide, and those that pairs decide") {
         "documents([0, 40, 100, 333])", "segment(64, 2)", "axial(20, 30)", "natten(20, 30, 5)",
         "vertical_slash([3, 90], [0, 17, 200])", "hierarchical([(1, 2, 16), (4, -1, 32)])",
         "heads(causal, dense, window(3, 3))",
-        // Parts that are alike but for their numbers.
+        // The parts differ only in their numbers.
         "heads(window(1, 1), window(2, 9), window(3, 0), window(4, 0), "
         "window(5, 1), window(60, 0), window(7, 0), window(8, 0), window(9, 2))",
         "keys(0, 9) | keys(9, 40) | keys(50, 60) | keys(61, 62) | keys(70, 300) "
@@ -93,7 +93,8 @@ TEST_CASE("what a device has no layout for is refused") {
     }
   };
   refused(sum({causal(), sink(4)}), sizes, ErrorCode::kUnsupported);
-  refused(batches({causal(), sink(4)}), sizes, ErrorCode::kInvalidArgument);  // which of them?
+  // It is unclear which batch is meant.
+  refused(batches({causal(), sink(4)}), sizes, ErrorCode::kInvalidArgument);
   refused(blocks(make_layout(causal(), sizes)), sizes, ErrorCode::kUnsupported);
   refused(causal(), {0, 32, 100, 100, 1}, ErrorCode::kInvalidArgument);
   refused(causal(), {32, 32, std::int64_t{1} << 31, 100, 1}, ErrorCode::kUnsupported);

@@ -1,4 +1,5 @@
-// Recall, and blocks that change little by little, against what the host makes of the same numbers.
+// Recall, and blocks that change gradually, compared with results of the host from the same
+// numbers.
 
 #include <doctest/doctest.h>
 
@@ -39,7 +40,8 @@ double lse_of(const Reference& oracle, std::size_t row) {
   return (oracle.m[row] + std::log2(oracle.l[row])) * std::numbers::ln2;
 }
 
-// float64, over the pattern of the problem and, where given, the chosen blocks of its one batch.
+// The float64 oracle over the problem's pattern and, if they are given, the chosen blocks of its
+// only batch.
 Reference oracle_of(const Case& c, const Selection& selection,
                     const selection::HostBlocks* blocks) {
   Problem problem = c.problem;
@@ -70,7 +72,7 @@ TEST_CASE("recall is the share of attention that the chosen blocks have") {
     plan.run(nullptr, memory.operands(), workspace.data());
     meter.run(nullptr, memory.operands(), static_cast<float*>(recall.data()), workspace.data());
     const std::vector<float> measured = fetch<float>(recall);
-    // The blocks of the oracle, without its attention: positions are not the default ones.
+    // The blocks of the oracle without its attention, because positions are not the default ones.
     const selection::HostBlocks blocks = selection::reference(problem, selection, c.inputs());
     const Reference all = oracle_of(c, selection, nullptr);
     const double scale = problem.effective_scale();
@@ -102,7 +104,7 @@ TEST_CASE("recall is the share of attention that the chosen blocks have") {
   }
 }
 
-// What the kernels read in a row of blocks.
+// The input of the kernels for a row of blocks.
 struct Row {
   const float* scores;
   const std::uint8_t* visible;
@@ -110,7 +112,7 @@ struct Row {
   std::int64_t columns;
 };
 
-float power(float x) {  // as templates/tile/exact_math.cuh
+float power(float x) {  // as in templates/tile/exact_math.cuh
   if (!(x >= -125.0f)) return 0.0f;
   const float whole = std::nearbyint(x);
   float sum = 1.5403530e-4f;
@@ -122,7 +124,8 @@ float power(float x) {  // as templates/tile/exact_math.cuh
                               (static_cast<std::int32_t>(whole) << 23));
 }
 
-// The rule of annulus/selection.h. `kept` has what was given, `forced` what stays anyway.
+// The rule of annulus/selection.h. `kept` has the given blocks, and `forced` the blocks that always
+// stay.
 void update(const Row& row, std::int64_t most, const TrackerOptions& options,
             const std::vector<bool>& forced, std::vector<bool>* kept) {
   float peak = -std::numeric_limits<float>::max();
@@ -195,7 +198,8 @@ TEST_CASE("masses are the attention of each block, and updates change few blocks
       device().allocate(std::max(plan.workspace_bytes(), tracker.workspace_bytes()));
   const DeviceMemory state = store(std::vector<std::byte>(tracker.state_bytes()));
   std::vector<std::int32_t> given(static_cast<std::size_t>(4 * rows * 4), -1);
-  for (std::size_t i = 0; i < given.size(); ++i) {  // even rows begin full, odd ones with a block
+  // Even rows begin full, and odd rows begin with one block.
+  for (std::size_t i = 0; i < given.size(); ++i) {
     const std::size_t steps[] = {0, 2, 5, 7};
     if (i % 4 == 0 || i / 4 % 2 == 0) {
       given[i] = static_cast<std::int32_t>((i / 4 + steps[i % 4]) % 10);
@@ -222,7 +226,7 @@ TEST_CASE("masses are the attention of each block, and updates change few blocks
     const selection::HostBlocks forced =
         selection::reference(problem, selection, c.inputs(), none.data());
 
-    // Masses against float64: every query has 1 in all.
+    // The masses are compared with float64. The masses of every query add up to 1.
     const Reference oracle = oracle_of(c, selection, &kept);
     for (std::int64_t head = 0; head < 4; ++head) {
       for (std::int64_t row = 0; row < rows; ++row) {
@@ -288,7 +292,8 @@ TEST_CASE("masses are the attention of each block, and updates change few blocks
 }
 
 TEST_CASE("a mass is that of its own block") {
-  // One head, dense, and keys that are zero but for one block: its share is known.
+  // There is one dense head, and the keys are zero except for one block, so the block's share is
+  // known.
   Problem problem = problem_of(64, 256, 64, 64, dense());
   Case c = test::make_case(problem, 33);
   std::fill(c.k.bits.begin(), c.k.bits.end(), std::uint16_t{0});
@@ -320,7 +325,7 @@ TEST_CASE("a mass is that of its own block") {
 }
 
 TEST_CASE("rows that see no key have no mass") {
-  // The first 64 queries come before all keys, and are a tile row without tiles.
+  // The first 64 queries come before all keys. They are a tile row without tiles.
   Problem problem = problem_of(192, 256, 64, 64, causal());
   problem.q0 = -64;
   const Case c = test::make_case(problem, 34);

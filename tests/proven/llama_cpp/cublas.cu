@@ -1,6 +1,6 @@
-// The products of cuBLAS that ggml's CUDA backend calls, by a kernel of one thread for each
-// element: NVIDIA's library is machine code, which no simulated device runs. Sums are fp32 and k
-// ascends.
+// The matrix products of cuBLAS that ggml's CUDA backend calls, as a kernel with one thread for
+// each element. NVIDIA's library is machine code, which simulated devices cannot run. Sums are in
+// fp32, in ascending order of k.
 
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
@@ -12,7 +12,7 @@ struct cublasContext {
 
 namespace {
 
-// The matrices of a batch: one after another, or each by a pointer of its own.
+// The matrices of a batch, which are consecutive or given by pointers.
 template <typename Pointer>
 struct Operand {
   Pointer first;
@@ -180,7 +180,7 @@ cublasStatus_t cublasSgemmBatched(cublasHandle_t handle, cublasOperation_t of_a,
                              CUDA_R_32F, ldc, batch, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 
-// Only SOLVE_TRI of large matrices needs it.
+// Only SOLVE_TRI of large matrices uses it.
 cublasStatus_t cublasStrsmBatched(cublasHandle_t, cublasSideMode_t, cublasFillMode_t,
                                   cublasOperation_t, cublasDiagType_t, int, int, const float*,
                                   const float* const[], int, float* const[], int, int) {

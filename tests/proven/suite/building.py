@@ -80,7 +80,7 @@ class Builder:
                 mutation.write(program, None, self.edits["edit"][name], 0, part, case.table.get("entry", ""))
             except mutation.NoPlace as error:
                 raise Failed(f"{case.name}: the repair does not fit: {error}") from None
-            program = part.rename(repaired)  # which another call may be running
+            program = part.rename(repaired)  # another call may be running the old program
         return program, None
 
     def compile(self, name, table):
@@ -133,5 +133,5 @@ class Builder:
             stamp.write_text(key)
         ptx = folder / f"{table['function']}.ptx"
         case.arguments = [str(ptx), table["function"], table["architecture"][0]]
-        launcher = dict(main=table["main"], architecture="90a")  # holds no kernel of its own
+        launcher = dict(main=table["main"], architecture="90a")  # the launcher contains no kernel
         return self.compile("triton", launcher), ptx

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from . import building, engine, fatbin, forms, mutation, running, sources
 
-# A mutant is tried in the checked mode first, and where nothing names it in the fast mode too, where
-# only its answer can tell.
+# A mutant is first tried in the checked mode. If no fault is reported there, it is also tried in
+# the fast mode, where only the answer can show the mistake.
 MUTANT_CHECKED = [dict(checked=1, reading="proven", seed=s, landing=l, quantum=q)
                   for s, l, q in ((1, 2, 0), (2, 1, 0), (3, 0, 1), (4, 2, 3))]
-ENGINE_SECONDS = 1200  # that one call of an engine's program may take
+ENGINE_SECONDS = 1200  # the longest time of one call of an engine's program
 MUTANT_FAST = [dict(options, checked=0) for options in MUTANT_CHECKED]
 
 
@@ -86,7 +86,7 @@ class Campaign:
         keys = self.edits.get("mutants", {}).get(case.name, [])
         whole = self.runner.each(program, case.arguments, MUTANT_CHECKED) if keys else []
         if any(outcome.verdict != "right" for outcome in whole):
-            # A fault of the whole program would pass for one of each mutant.
+            # A fault of the unchanged program would be taken for a fault of each mutant.
             self.keep(case, mutants=[])
             print(f"{case.name}: mutants are not judged, as the whole program is not silent", flush=True)
             return 1
@@ -121,7 +121,8 @@ class Campaign:
                 outcomes += self.runner.each(to_run, arguments, MUTANT_FAST)
                 verdict = mutation.judge(outcomes)
             if verdict == "missed":
-                # Where a trap in that place goes unnoticed, this problem never comes there.
+                # If a trap at that place is not noticed either, this problem never reaches the
+                # place.
                 mutation.write(program, ptx, dict(self.edits["edit"][name], put=r"trap;\n\g<0>"), place,
                                target, case.table.get("entry", ""))
                 if self.runner.run(to_run, arguments, MUTANT_CHECKED[0]).verdict == "right":

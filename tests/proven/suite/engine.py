@@ -19,11 +19,12 @@ from pathlib import Path
 
 from . import building
 
-# The types of K and V that attention may have, and those compiled for both, as ggml's build defines.
+# The types of K and V that attention may have, and the types that are compiled for both, as in
+# ggml's build.
 TYPES = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "BF16", "F16")
 COMPILED = ("F16", "BF16", "Q4_0", "Q8_0")
 
-LINE = re.compile(r"\b([A-Z0-9_]+\(.*?\)): (.*)$")  # the error stands in front, if there is one
+LINE = re.compile(r"\b([A-Z0-9_]+\(.*?\)): (.*)$")  # an error is before the name, if there is one
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -56,7 +57,7 @@ def commands(builder, case):
 
 
 def key_of(path, command):
-    own = path.read_bytes() if path.is_relative_to(building.HERE) else b""  # others are pinned
+    own = path.read_bytes() if path.is_relative_to(building.HERE) else b""  # other files are pinned
     return hashlib.sha256("\0".join(command).encode() + own).hexdigest()
 
 
@@ -98,7 +99,7 @@ class Tests:
 
     def __init__(self, program, environment, seconds):
         self.program, self.environment, self.seconds = program, environment, seconds
-        self.cases = collections.defaultdict(dict)  # by operator, in the program's order, once each
+        self.cases = collections.defaultdict(dict)  # by operator, in the program's order, each once
         for row in csv.DictReader(io.StringIO(self.start(["support", "--output", "csv"])[0])):
             if row["supported"] == "1":
                 self.cases[row["op_name"]][f"{row['op_name']}({row['op_params']})"] = None

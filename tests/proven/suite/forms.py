@@ -2,8 +2,8 @@
 
 import re
 
-# What is counted: instructions that move data asynchronously, synchronise, multiply matrices or
-# reach beyond the thread. Arithmetic is as good on a GPU as its definition, and tests compare it.
+# The counted instructions: those that move data asynchronously, synchronise, multiply matrices, or
+# affect other threads. Arithmetic has the same definition on a GPU, and tests compare it.
 FAMILIES = re.compile(
     r"(wgmma|mma|ldmatrix|stmatrix|cp\.async|cp\.reduce|mbarrier|fence|membar|bar|barrier|elect|"
     r"setmaxnreg|mapa|getctarank|griddepcontrol|shfl|vote|match|redux|atom|red|prefetch|"
@@ -13,18 +13,18 @@ FAMILIES = re.compile(
 INSTRUCTION = re.compile(r"(?:^|[;{}])\s*(?:@!?%?\w+\s+)?([a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_:]+)+)\s*([^;{}]*"
                          r"(?:\{[^{}]*\}[^;{}]*)*);", re.M)
 
-# Opcodes whose N, or register count, is one of many that are alike.
+# Opcodes whose N or register count is one of many similar ones.
 ALIKE = ((re.compile(r"(wgmma\.mma_async\.sync\.aligned\.m64n)\d+"), r"\1N"),
          (re.compile(r"(setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32)"), r"\1"))
 
 CAST = {"shared::cta": "shared"}  # two names of one state space
-# What may be left out, or said in another order, and means the same: the default mode of a bulk
-# tensor copy, a hint about caches, the shape of matrices in front of their number.
+# Modifiers that may be left out, or be in another order, without a change of meaning: the default
+# mode of a bulk tensor copy, a hint about caches, and the shape of matrices before their number.
 DROPPED = {"tile", "L2::cache_hint", "L2::128B", "L2::256B"}
 ORDER = {"m8n8": 0, "x1": 1, "x2": 1, "x4": 1, "trans": 2}
 MEMORY = {"relaxed": 0, "acquire": 0, "release": 0, "acq_rel": 0, "volatile": 0, "cta": 1, "cluster": 1,
-          "gpu": 1, "sys": 1, "global": 2, "shared": 2, "shared::cluster": 2}  # others behind these
-# What is meant where nothing is said.
+          "gpu": 1, "sys": 1, "global": 2, "shared": 2, "shared::cluster": 2}  # others come after these
+# The defaults of modifiers that are left out.
 DEFAULTS = {("atom", "red"): {"relaxed", "gpu"}, ("mbarrier",): {"release", "acquire", "cta"}}
 CLUSTER_BARRIER = {"arrive": "release", "wait": "acquire"}
 
@@ -34,7 +34,8 @@ def operand_form(opcode, operands):
     if opcode.startswith("wgmma.mma_async"):
         tail = re.sub(r"\{[^}]*\}", "REGISTERS", operands).split(",")
         source = " A in registers" if tail[1:2] and "REGISTERS" in tail[1] else " A in shared memory"
-        # Behind D, A, B and whether D is added to: two signs, then which operands are transposed.
+        # After D, A, B and the flag that adds D, there are two signs, and then the flags of
+        # transposed operands.
         flags = [word.strip() for word in tail[4:] if word.strip() in ("0", "1", "-1")]
         if ".bf16.bf16" in opcode or opcode.endswith(".f16.f16"):
             transposed = flags[2:]
@@ -51,7 +52,7 @@ def operand_form(opcode, operands):
 def normal(opcode):
     parts = [CAST.get(part, part) for part in opcode.split(".") if part not in DROPPED]
     if parts[0] in ("ldmatrix", "stmatrix"):
-        parts[3:] = sorted(parts[3:], key=lambda part: ORDER.get(part, 3))  # behind .sync.aligned
+        parts[3:] = sorted(parts[3:], key=lambda part: ORDER.get(part, 3))  # after .sync.aligned
     if parts[0] in ("ld", "st", "atom", "red"):
         parts[1:] = sorted(parts[1:], key=lambda part: MEMORY.get(part, 3))
     for opcodes, unsaid in DEFAULTS.items():
@@ -82,7 +83,7 @@ def forms(text):
     return counts
 
 
-# Protocols: the forms that a text must have together. They are read from the text, not from a run.
+# Protocols: forms that a text must contain together. They are found in the text, not in a run.
 PROTOCOLS = {
     "TMA load: bytes expected, mbarrier waited for by parity":
         (r"cp\.async\.bulk\.tensor\.\dd\.shared", r"mbarrier\.arrive\.expect_tx", r"mbarrier\.try_wait\.parity"),

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-# Seeds with the landing of asynchronous effects and the turns of warps: 0 drawn, 1 as early as may
-# be, 2 as late. A quantum of 1 gives another warp its turn behind each instruction.
+# Seeds, with the time at which asynchronous effects become visible (0: random, 1: as early as
+# possible, 2: as late as possible) and the turns of warps. With a quantum of 1, another warp gets
+# its turn after each instruction.
 ORDERS = [(0, 0, 0), (1, 1, 0), (2, 2, 0), (3, 0, 1), (4, 1, 7), (5, 2, 1), (6, 0, 0), (7, 2, 0)]
 STRICT_ORDERS = ORDERS[:4]
 
@@ -28,7 +29,7 @@ def text_of(options):
 @dataclass
 class Outcome:
     verdict: str  # right, wrong, fault, refused (at load), timeout, failed
-    kind: str = ""  # of the fault
+    kind: str = ""  # the kind of a fault
     detail: str = ""
 
     def row(self):

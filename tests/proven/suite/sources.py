@@ -11,9 +11,9 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-# pip runs the build of an archive to learn its name: FlashAttention's setup.py, which needs PyTorch and
-# others, and llama-cpp-python's scikit_build_core. What is fetched here needs none of it. These stand for
-# them.
+# pip runs the build of an archive to find its name: FlashAttention's setup.py, which needs PyTorch
+# and other packages, and llama-cpp-python's scikit_build_core. The files fetched here need none of
+# them, so these stand-ins replace them.
 STAND_INS = {
     "torch/__init__.py": "class version:\n    cuda = '13.0'\n__version__ = '2.8.0'\n",
     "torch/utils/__init__.py": "",
@@ -85,7 +85,7 @@ def unpack(archive, target, wanted):
             for info in file.infolist():
                 if info.filename.startswith(tuple(wanted)):
                     written = Path(file.extract(info, part))
-                    if info.external_attr >> 16 & 0o100:  # which extract does not restore
+                    if info.external_attr >> 16 & 0o100:  # extract() does not restore this bit
                         written.chmod(0o755)
     else:
         with tarfile.open(archive) as file:

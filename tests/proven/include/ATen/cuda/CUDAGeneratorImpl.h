@@ -1,5 +1,5 @@
-// Stands for PyTorch's header of this name: FlashAttention-2 keeps the state of its dropout, which
-// nothing here uses, in a member of this type.
+// Replaces PyTorch's header of this name. FlashAttention-2 keeps the state of its dropout in a
+// member of this type, but dropout is not used here.
 #pragma once
 #include <cstdint>
 #include <tuple>

@@ -1,4 +1,4 @@
-// Stands for PyTorch's header of this name, of which FlashAttention-2 uses two macros.
+// Replaces PyTorch's header of this name. FlashAttention-2 uses two of its macros.
 #pragma once
 #include "support.h"
 

@@ -1,2 +1,2 @@
-// Stands for TVM's header, of which kernels for sm_90 use nothing.
+// Replaces TVM's header. The kernels for sm_90 use nothing of it.
 #pragma once

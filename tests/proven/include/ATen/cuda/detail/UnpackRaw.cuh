@@ -1,3 +1,3 @@
-// Stands for PyTorch's header of this name; what it declares is there.
+// Replaces PyTorch's header of this name. The header included below declares its contents.
 #pragma once
 #include <ATen/cuda/CUDAGeneratorImpl.h>
