@@ -1,4 +1,4 @@
-# Drivers that are whole, too old or incomplete, in folders as an installation would have them.
+# Drivers that are complete, too old or incomplete, in folders like those of an installation.
 set(ANNULUS_FAKES ${CMAKE_CURRENT_BINARY_DIR}/fakes)
 function(annulus_fake target source folder output)
   add_library(${target} MODULE ${CMAKE_CURRENT_SOURCE_DIR}/abi/${source})
@@ -10,7 +10,7 @@ endfunction()
 annulus_fake(fake_driver_whole fake_driver.c whole libcuda.so.1 PLAIN)
 annulus_fake(fake_driver_old fake_driver.c old libcuda.so.1 OLD)
 annulus_fake(fake_driver_lacking fake_driver.c lacking libcuda.so.1 LACKING)
-# Copies: to ninja, a target's file may not be called what another target's is.
+# These are copies, because ninja does not permit two targets whose files have the same name.
 foreach(fake simulator_newer:VERSION=99 simulator_empty:VERSION=ANNULUS_SIMULATOR_VERSION simulator_none:PLAIN)
   string(REGEX REPLACE ":.*" "" folder ${fake})
   string(REGEX REPLACE ".*:" "" definition ${fake})

@@ -11,7 +11,7 @@
 namespace annulus::abi {
 namespace {
 
-// A table in which the functions that check() itself calls answer.
+// A table with the functions that check() itself calls.
 CudaTable table_with_names() {
   CudaTable table;
   table.get_error_name = [](CUresult, const char** name) {

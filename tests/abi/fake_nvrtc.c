@@ -1,4 +1,4 @@
-/* An NVRTC that knows its version and nothing else. */
+/* An NVRTC that only reports its version. */
 #ifndef MAJOR
 #define MAJOR 12
 #endif

@@ -1,5 +1,5 @@
-/* A simulator's library as an installation may have it by mistake: of another version of the
- * interface, without what a driver needs, or without what makes it a simulator. */
+/* Wrong libraries in the place of the simulator: with another version of the interface, without the
+ * functions of a driver, or without the functions of a simulator. */
 #include "annulus/simulator.h"
 
 #ifdef VERSION

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A search that sees nothing but `folder`.
+// A search in `folder` only.
 LibrarySearch only(const std::string& folder) {
   LibrarySearch search;
   search.first = {folder};
@@ -47,7 +47,7 @@ TEST_CASE("a driver with every symbol is opened and its optional symbols may be 
   CHECK((cuda.table.launch_kernel != nullptr));
   CHECK((cuda.table.graph_launch == nullptr));
   CHECK((cuda.table.simulator_version == nullptr));
-  // Capture and graphs, tensor maps, an event, and not the simulator's own.
+  // Capture and graphs, tensor maps and an event are absent, but not the simulator's own functions.
   CHECK(cuda.report.absent.size() == 10);
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a driver that lacks a required symbol is refused by that symbol's nam
   CHECK(message.find(fake("lacking") + "/libcuda.so.1") != message.npos);
   const CudaLibrary found = find_cuda(only(fake("lacking")));
   CHECK_FALSE(found.report.usable());
-  CHECK((found.table.init == nullptr));  // no half table
+  CHECK((found.table.init == nullptr));  // the table is not filled partially
 }
 
 TEST_CASE("a driver that is too old is refused with both versions") {
@@ -106,7 +106,8 @@ TEST_CASE("toolkits and wheels are searched after the named folders") {
   search.site_packages = {std::string(ANNULUS_FAKE_DRIVERS) + "/site-packages"};
   const NvrtcLibrary wheel = find_nvrtc(search);
   CHECK(wheel.report.path.find("nvidia/cuda_nvrtc/lib/libnvrtc.so.12") != std::string::npos);
-  // Its second half can be opened by its bare name now, as NVRTC does; no path leads there.
+  // The second library can be opened by its bare name now, as NVRTC does, although no path leads
+  // there.
   void* builtins = dlopen("libnvrtc-builtins.so.12.8", RTLD_NOW | RTLD_NOLOAD);
   CHECK(builtins != nullptr);
   if (builtins) dlclose(builtins);
@@ -118,7 +119,7 @@ TEST_CASE("an NVRTC that is not newer than the driver comes before those that ar
   CHECK(find_nvrtc(search).report.version == 13080);
   CHECK(find_nvrtc(search, 13000).report.version == 13080);
   CHECK(find_nvrtc(search, 12040).report.version == 12080);
-  search.toolkits.clear();  // where there is no other, the newer one is better than none
+  search.toolkits.clear();  // if there is no other, a newer one is better than none
   CHECK(find_nvrtc(search, 12040).report.version == 13080);
   CHECK(find_nvrtc(search, 9000).report.version == 13080);
 }
@@ -158,7 +159,7 @@ TEST_CASE("of the wheels of several Pythons those of the newest come first") {
   CHECK(search.site_packages[0] == home / ".local/lib/python3.11/site-packages");
   CHECK(search.site_packages[1] == home / ".local/lib/python3.10/site-packages");
   CHECK(search.site_packages[2] == home / ".local/lib/python3.9/site-packages");
-  // A virtual environment goes before them.
+  // The folders of a virtual environment come first.
   const test::ScratchFolder environment;
   fs::create_directories(environment / "lib/python3.12/site-packages/nvidia");
   const LibrarySearch inside =
@@ -167,7 +168,7 @@ TEST_CASE("of the wheels of several Pythons those of the newest come first") {
   CHECK(inside.site_packages[0] == environment / "lib/python3.12/site-packages");
 }
 
-// The search runs while a device is opened, where an allocation that fails must be an error.
+// The search runs while a device is opened, and there a failed allocation must be an error.
 TEST_CASE("an allocation that fails while folders are listed is bad_alloc") {
   int failures = 0;
   for (int n = 0;; ++n) {

@@ -1,4 +1,4 @@
-// The simulator's library: where it is looked for, and what is refused with which words.
+// The simulator's library: where it is searched, and the errors for wrong libraries.
 
 #include <doctest/doctest.h>
 
@@ -71,7 +71,7 @@ TEST_CASE("what lies beside the library comes before ANNULUS_LIBRARY_PATH") {
   LibrarySearch search = only(fake("simulator_newer"));
   search.first = {fake("simulator_none")};
   holds(refusal(search), fake("simulator_newer"));
-  search.beside = {fake("whole")};  // has none
+  search.beside = {fake("whole")};  // it has no version
   holds(refusal(search), fake("simulator_none"));
 }
 

@@ -17,7 +17,7 @@ TEST_CASE("the cache folder is the variable, else the XDG folder, else below hom
   CHECK(default_cache_dir({.cache_dir = "/c", .home = "/h", .xdg_cache = "/x"}) == "/c");
   CHECK(default_cache_dir({.home = "/h", .xdg_cache = "/x"}) == "/x/annulus");
   CHECK(default_cache_dir({.home = "/h"}) == "/h/.cache/annulus");
-  // Relative folders are ignored: a cache must not depend on the working directory.
+  // Relative folders are ignored, because a cache must not depend on the working directory.
   CHECK(default_cache_dir({.home = "/h", .xdg_cache = "x"}) == "/h/.cache/annulus");
   CHECK(default_cache_dir({.home = "h"}).empty());
   CHECK(default_cache_dir({}).empty());
@@ -28,7 +28,7 @@ TEST_CASE("tuned results lie where the variable says, else beside the cache") {
   CHECK(default_tuned_path({.cache_dir = "/c", .xdg_cache = "/x"}) == "/x/annulus/tuned");
   CHECK(default_tuned_path({.home = "/h", .xdg_cache = "x"}) == "/h/.cache/annulus/tuned");
   CHECK(default_tuned_path({.home = "h"}).empty());
-  // The program's word for no folder.
+  // "none" is the program's word for no folder.
   CHECK(default_tuned_path({.tuned = "none", .home = "/h"}).empty());
   CHECK(default_cache_dir({.cache_dir = "none", .home = "/h"}).empty());
 }
@@ -51,7 +51,7 @@ TEST_CASE("the environment is read by name") {
   unsetenv("ANNULUS_DEVICE");
 }
 
-// Run by the next test alone, in a program of another user's rights.
+// The next test runs only this test, in a program with another user's rights.
 TEST_CASE("the environment is empty" * doctest::skip()) {
   const Environment read = read_environment();
   CHECK(read.library_path.empty());
@@ -59,7 +59,7 @@ TEST_CASE("the environment is empty" * doctest::skip()) {
   CHECK(read.home.empty());
 }
 
-// A sanitizer's search for leaks fails in a program of other rights.
+// A sanitizer's search for leaks fails in a program with other rights.
 TEST_CASE("a program with rights that its caller lacks reads nothing of the environment" *
           doctest::skip(test::kSanitized)) {
   constexpr uid_t kNobody = 65534;

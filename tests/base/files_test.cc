@@ -88,7 +88,7 @@ TEST_CASE("a fault at any call leaves the old file or the new one and nothing el
           failed = true;
         }
         CHECK(read_file(real, folder / "file", kMax) == (failed ? before : after));
-        // A file system that refuses everything also refuses to remove the temporary.
+        // If every call fails, removing the temporary file fails too.
         if (!persistent) CHECK(folder.entries() == 1);
         CHECK(files.opened() == 0);
       }
@@ -110,7 +110,7 @@ TEST_CASE("what is no file of the allowed size is refused with its reason") {
   CHECK(code_for("/dev/zero", kMax) == ErrorCode::kInvalidFile);
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK(code_for(folder / "pipe", kMax) == ErrorCode::kInvalidFile);
-  // A sparse file of a terabyte is refused by its size, not read.
+  // A sparse file of a terabyte is rejected by its size, without reading it.
   const int sparse = ::open((folder / "sparse").c_str(), O_WRONLY | O_CREAT, 0600);
   REQUIRE(ftruncate(sparse, std::int64_t{1} << 40) == 0);
   ::close(sparse);
@@ -162,7 +162,7 @@ TEST_CASE("whether a file could be written is known before it is, and nothing is
   CHECK(code("") == ErrorCode::kInvalidFile);
   CHECK(code(folder / "new/") == ErrorCode::kInvalidFile);
   FaultyFiles full;
-  full.fail_at = 1;  // 0 is the look at what is there
+  full.fail_at = 1;  // call 0 examines the existing file
   full.code = EROFS;
   CHECK(code_of([&] { check_can_write(full, folder / "new"); }) == ErrorCode::kFile);
   CHECK(folder.entries() == 1);
@@ -210,7 +210,7 @@ TEST_CASE("a lock excludes another descriptor and goes with its file") {
   files.close(second);
 }
 
-// A child has the same open file, and closing it here alone leaves the lock to the child.
+// A child has the same open file. If only this process closes it, the child keeps the lock.
 TEST_CASE("a lock ends with its scope although a child of fork has the file open") {
   const ScratchFolder folder;
   FileSystem files;
@@ -228,7 +228,7 @@ TEST_CASE("a lock ends with its scope although a child of fork has the file open
     CHECK(wait_for_lock(files, other.file, milliseconds(20)) == LockOutcome::kBusy);
     child = fork();
     if (child == 0) {
-      pause();  // until it is killed
+      pause();  // waits until it is killed
       _exit(0);
     }
     REQUIRE(child > 0);

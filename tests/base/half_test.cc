@@ -35,7 +35,8 @@ TEST_CASE("every e4m3 value survives the way to fp32 and back, and none is out o
       const float before = e4m3_to_float(static_cast<std::uint8_t>(bits - 1));
       const float value = e4m3_to_float(byte);
       CHECK(before < value);
-      // Half-way goes to the even one, and to either side of that to the nearer.
+      // A half-way value rounds to the even number, and values on either side of it to the nearer
+      // number.
       const float middle = (before + value) / 2;
       CHECK(float_to_e4m3(middle) == (bits % 2 == 0 ? bits : bits - 1));
       CHECK(float_to_e4m3(std::nextafter(middle, 1000.0f)) == bits);

@@ -7,7 +7,8 @@
 namespace annulus::base {
 namespace {
 
-// XXH3-128 of the specification's implementation (xxhsum -H2), in canonical order.
+// The values come from the specification's implementation of XXH3-128 (xxhsum -H2), in canonical
+// order.
 TEST_CASE("digests are the published function, in canonical order") {
   CHECK(digest("").hex() == "99aa06d3014798d86001c324468d497f");
   CHECK(digest("a").hex() == "a96faf705af16834e6c632b61e964e1f");

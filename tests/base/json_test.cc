@@ -10,7 +10,7 @@
 namespace annulus::base {
 namespace {
 
-// The message of the error, or "" where the text is accepted.
+// The message of the error, or "" if the text is accepted.
 std::string refusal(const std::string& text, const JsonLimits& limits = {}) {
   try {
     parse_json(text, "test", limits);
@@ -27,7 +27,7 @@ std::string nested(char open, char close, int depth) {
   return text + std::string(static_cast<std::size_t>(depth), close);
 }
 
-// The destructor allocates, and an error that left it would end the process.
+// The destructor allocates. An error that left it would end the process.
 TEST_CASE("a document can be destroyed if no memory is left") {
   std::string text;
   for (std::size_t i = 0; i < JsonLimits{}.keys; ++i) {

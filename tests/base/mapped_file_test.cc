@@ -28,7 +28,7 @@ TEST_CASE("a mapped file has the bytes of the file") {
     const MappedFile file(files, folder / "x", 12);
     REQUIRE(file.bytes().size() == 12);
     CHECK(std::memcmp(file.bytes().data(), text.data(), 12) == 0);
-    // What replaces the file has pages of its own.
+    // A file that replaces this file has separate pages.
     write_file_atomically(files, folder / "x", {});
     CHECK(std::memcmp(file.bytes().data(), text.data(), 12) == 0);
     CHECK(files.mapped() == 1);
@@ -57,7 +57,7 @@ TEST_CASE("every call of a mapping may fail, and nothing stays open") {
     CHECK(files.opened() == 0);
     CHECK(files.mapped() == 0);
   }
-  CHECK(failed == 3);  // open, examine, map; closing what was mapped may fail unseen
+  CHECK(failed == 3);  // open, examine, map; an error of closing the mapped file may go unnoticed
 }
 
 }  // namespace

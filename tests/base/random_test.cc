@@ -10,7 +10,7 @@ namespace {
 
 using Words = std::array<std::uint32_t, 4>;
 
-// The known answers that the authors publish (Random123, kat_vectors, philox4x32 with 10 rounds).
+// The known answers of the authors (Random123, kat_vectors, philox4x32 with 10 rounds).
 TEST_CASE("philox gives the published answers") {
   CHECK(philox({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}) ==

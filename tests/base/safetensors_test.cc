@@ -39,7 +39,7 @@ void refused(std::vector<std::byte> bytes, const std::string& part) {
   }
 }
 
-// One tensor "x" with these words as its entry.
+// A file with one tensor "x" and this text as its entry must be refused.
 void refused_entry(const std::string& entry, std::size_t data_bytes, const std::string& part) {
   refused(file_of("{\"x\":" + entry + "}", data_bytes), part);
 }
@@ -258,7 +258,7 @@ TEST_CASE("files that cannot be read or are too large") {
   CHECK(code_of_read(path, 8) == ErrorCode::kInvalidFile);
   CHECK(code_of_read(folder / "missing", 1 << 20) == ErrorCode::kFile);
   CHECK(code_of_read("/dev", 1 << 20) != ErrorCode{0});
-  // Nothing but a hole: its size costs the writer nothing.
+  // The file is one hole, so its size costs the writer nothing.
   std::error_code refused_size;
   std::filesystem::resize_file(path, std::uintmax_t{1} << 42, refused_size);
   if (!refused_size) CHECK(code_of_read(path, INT64_MAX) == ErrorCode::kInvalidFile);

@@ -98,14 +98,15 @@ TEST_CASE("what was used longest ago goes first, and what is too large is not ke
     return *cache.get(
         std::to_string(value), [&] { return std::make_shared<const int>(value); }, kBytes);
   };
-  for (const int value : {1, 2, 3, 1, 4}) CHECK(of(value) == value);  // 2 goes: three entries
+  // 2 is evicted: the limit is three entries.
+  for (const int value : {1, 2, 3, 1, 4}) CHECK(of(value) == value);
   CHECK(cache.counters().evictions == 1);
   CHECK(cache.counters().bytes == 8);
-  of(2);  // 3 goes: it was used before 1 and 4
+  of(2);  // 3 is evicted, because it was used before 1 and 4
   CHECK(cache.counters().misses == 5);
   of(1);
   CHECK(cache.counters().misses == 5);
-  of(6);  // 4 goes, and nine bytes stay
+  of(6);  // 4 is evicted, and nine bytes stay
   CHECK(cache.counters().evictions == 3);
   CHECK(cache.counters().entries == 3);
   CHECK(of(11) == 11);
@@ -116,7 +117,7 @@ TEST_CASE("what was used longest ago goes first, and what is too large is not ke
   CHECK(cache.counters().bytes == 0);
 }
 
-// A cache of one entry drops the old value whenever it keeps a new one.
+// A cache of one entry drops the old value when it keeps a new one.
 TEST_CASE("an allocation that fails leaves a cache whole, wherever it fails") {
   Cache cache({.entries = 1});
   const auto get = [&](const std::string& key, int value) {
@@ -127,7 +128,7 @@ TEST_CASE("an allocation that fails leaves a cache whole, wherever it fails") {
                                "another key that is longer than any string holds in itself"};
   get(names[0], 1);
   int failures = 0;
-  int next = 1;  // the name that is not in the cache
+  int next = 1;  // the key that is not in the cache
   for (int n = 0;; ++n) {
     REQUIRE(n < 100);
     bool thrown = false;
@@ -139,7 +140,7 @@ TEST_CASE("an allocation that fails leaves a cache whole, wherever it fails") {
       }
     });
     CHECK(thrown == failed);
-    // Both keys again: one is a hit or a miss, and each drops the other one.
+    // Gets both keys again. The first get is a hit or a miss, and each get drops the other key.
     CHECK(get(names[1 - next], 2 - next) == 2 - next);
     CHECK(get(names[next], next + 1) == next + 1);
     next = 1 - next;
@@ -163,7 +164,7 @@ TEST_CASE("what nobody holds can be dropped, and nothing else is") {
   const Cache::Pointer held = of(2);
   for (const int value : {1, 3, 4}) of(value);
   CHECK(cache.has("3"));
-  // A value that is being made stays as well.
+  // A value that is being made is not dropped either.
   cache.get(
       "5",
       [&] {

@@ -25,7 +25,7 @@ std::vector<Json> events() {
   return found;
 }
 
-// The names of the tracks by their numbers.
+// The names of the tracks, by their numbers.
 std::map<int, std::string> track_names() {
   std::map<int, std::string> names;
   const Json trace = Json::parse(trace_json());
@@ -51,8 +51,8 @@ TEST_CASE("clocks of devices that share a track are placed apart") {
   start_recording(10);
   const int first = new_device_clock(), second = new_device_clock();
   CHECK(first != second);
-  // A device that was opened, closed and opened again ten milliseconds later, whose clock began
-  // anew.
+  // A device that was opened, closed, and opened again ten milliseconds later. Its clock started
+  // again.
   record(run_on("sim:sm_80", first, 1'000'000, 0, 2000));
   record(run_on("sim:sm_80", second, 11'000'000, 0, 3000));
   record(run_on("sim:sm_80", second, 12'000'000, 1'005'000, 4000));
@@ -70,7 +70,7 @@ TEST_CASE("clocks of devices that share a track are placed apart") {
 TEST_CASE("runs that overlap on a device have tracks of their own") {
   start_recording(10);
   const int clock = new_device_clock();
-  // Two streams, as they are read: in the order in which the runs were queued.
+  // Two streams. The runs are read in the order in which they were queued.
   record(run_on("cuda:0", clock, 0, 0, 100'000));
   record(run_on("cuda:0", clock, 0, 50'000, 100'000));
   record(run_on("cuda:0", clock, 0, 100'000, 20'000));

@@ -34,7 +34,7 @@ TEST_CASE("every index is visited once, by a worker of the pool") {
 
 TEST_CASE("an exception stops the loop, comes out, and leaves the pool usable") {
   ThreadPool pool(3);
-  // A loop that no machine finishes: it ends because it is stopped, whatever thread is slow.
+  // The loop is too long for any machine. It ends because it is stopped, whichever thread is slow.
   constexpr std::int64_t kForever = std::int64_t{1} << 60;
   for (int round = 0; round < 20; ++round) {
     std::atomic<std::int64_t> visited{0};
@@ -75,16 +75,16 @@ TEST_CASE("loops of several threads run one after another") {
 }
 
 TEST_CASE("a pool makes do with the threads it gets" * doctest::skip(test::kSanitized)) {
-  // In a process of its own: address space that was given up may not come back.
+  // In a child process, because released address space may not come back.
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    std::size_t pages = 0;  // of address space in use
+    std::size_t pages = 0;  // pages of address space in use
     std::ifstream("/proc/self/statm") >> pages;
     const rlim_t little = pages * static_cast<std::size_t>(getpagesize()) + (std::size_t{64} << 20);
     const rlimit limit{little, little};
     if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
-    ThreadPool pool(1000);  // stacks of 8 MB
+    ThreadPool pool(1000);  // each thread has a stack of 8 MB
     std::atomic<int> visited{0};
     pool.parallel_for(100, [&](std::int64_t, int) { ++visited; });
     _exit(visited == 100 && pool.threads() >= 1 && pool.threads() < 1000 ? 0 : 3);

@@ -13,7 +13,7 @@
 namespace annulus::base {
 namespace {
 
-// The error of a call, or "" where there is none.
+// The error of a call, or "" if there is none.
 template <typename Call>
 std::string error_of(ErrorCode code, const Call& call) {
   try {
@@ -47,7 +47,7 @@ TEST_CASE("a call that needs more steps than its limit is refused, and one that 
   }
   CHECK(current_work() == nullptr);
   const Work work({.steps = 0}, "planning");
-  charge_often(3, std::int64_t{1} << 62);  // no limit, and no overflow that would be one
+  charge_often(3, std::int64_t{1} << 62);  // neither a limit nor an overflow ends the work
   CHECK(steps_done() == INT64_MAX);
 }
 
@@ -106,13 +106,13 @@ TEST_CASE("threads of a pool share the caller's limit and count exactly") {
       pool.parallel_for(1000, [](std::int64_t, int) { charge_often(10, 100); });
       CHECK(work.steps() == 1'000'000);
     }
-    // One step more is refused whichever thread takes it.
+    // One step more is refused, whichever thread makes it.
     const Work work({.steps = 999'999}, "a loop");
     CHECK(error_of(ErrorCode::kLimit, [&] {
             pool.parallel_for(1000, [](std::int64_t, int) { charge_often(10, 100); });
           }) != "");
   }
-  // The pool's threads have no limit after that.
+  // Afterwards the pool's threads have no limit.
   ThreadPool pool(3);
   pool.parallel_for(100, [](std::int64_t, int) { CHECK(current_work() == nullptr); });
 }

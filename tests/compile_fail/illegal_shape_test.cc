@@ -1,4 +1,4 @@
-// Template arguments that make no sense do not compile, and the compiler says why.
+// Invalid template arguments must not compile, and the compiler must print the reason.
 
 #include <doctest/doctest.h>
 

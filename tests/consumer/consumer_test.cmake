@@ -1,11 +1,11 @@
-# Installs the build tree into a folder of its own, moves that folder, and builds and runs the
-# consumer project against it, by find_package and (where it is installed) by pkg-config.
+# Installs the build tree into a separate folder and moves that folder. Then builds and runs the
+# consumer project with it, through find_package and (if it is installed) through pkg-config.
 #
 #   cmake -DBUILD=build tree -DWORK=scratch folder -DCC=compiler -DCXX=compiler
 #     [-DC_FLAGS=... -DCXX_FLAGS=...] -DEXAMPLE=docs/examples/window.c
 #     [-DSIMULATOR_EXAMPLE=docs/examples/simulator.c] -P consumer_test.cmake
 #
-# The flags are those of the build tree: a sanitizer wants to be in the program as well.
+# The flags are those of the build tree, because the program needs the same sanitizer.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
   if(NOT code EQUAL 0)
@@ -32,7 +32,7 @@ if(NOT output MATCHES "causal.*nonsense")
   message(FATAL_ERROR "the consumer printed: ${output}")
 endif()
 
-# Whether this finds a simulator: the library in the moved folder, never the one of the build tree.
+# The program must find the simulator in the moved folder, and never in the build tree.
 set(window ${CMAKE_COMMAND} -E env --unset=ANNULUS_LIBRARY_PATH ANNULUS_DEVICE=sim:sm_80
   ANNULUS_CACHE_DIR=${CACHE} ${WORK}/build/window)
 if(SIMULATOR_EXAMPLE)
@@ -46,7 +46,7 @@ if(SIMULATOR_EXAMPLE)
   endif()
 endif()
 
-# The installed program finds the simulator in the folder lib beside its own.
+# The installed program must find the simulator in the folder lib next to its own folder.
 file(GLOB program ${WORK}/moved/bin/annulus)
 if(SIMULATOR_EXAMPLE AND program)
   run(${CMAKE_COMMAND} -E env --unset=ANNULUS_LIBRARY_PATH ${program} doctor --device sim:sm_80 --json)
@@ -55,7 +55,8 @@ if(SIMULATOR_EXAMPLE AND program)
   endif()
 endif()
 
-# It finds a pack that was installed with it, behind the folders of the path, and `none` does not.
+# The program must find a pack that was installed with it, after the folders of the search path.
+# With `none` it must not.
 if(program)
   get_filename_component(tests ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
   set(pack ${WORK}/moved/share/annulus/tuned/x.pack)
@@ -74,8 +75,8 @@ if(program)
   file(REMOVE_RECURSE ${WORK}/moved/share/annulus)
 endif()
 
-# Without the component, everything else is whole, and asking for a simulated device says what is
-# missing and where it was looked for.
+# Without the component everything else must work. Requesting a simulated device must report what is
+# missing, and where it was searched.
 file(GLOB_RECURSE simulators ${WORK}/moved/*annulus_simulator* ${WORK}/moved/*annulus-simulator*)
 foreach(file IN LISTS simulators)
   file(RENAME ${file} ${file}.away)
@@ -91,7 +92,8 @@ foreach(file IN LISTS simulators)
   file(RENAME ${file}.away ${file})
 endforeach()
 
-# A program asking for another version must be refused; before 1.0 each minor one is another.
+# A program that requests another version must be refused. Before 1.0 each minor version is another
+# version.
 foreach(version 99 0.2 0.9 0.0)
   file(REMOVE_RECURSE ${WORK}/wrong)
   file(WRITE ${WORK}/wrong/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(wrong NONE)\n"
@@ -105,7 +107,7 @@ foreach(version 99 0.2 0.9 0.0)
   endif()
 endforeach()
 
-# What the headers point to lies where they say, below the folder of documents.
+# The documents to which headers refer must be in the installed folder of documents.
 foreach(file docs/patterns.md docs/embedding.md docs/examples/attention.cc README.md LICENSE)
   file(GLOB_RECURSE there ${WORK}/moved/share/doc/annulus/${file})
   if(NOT there)
@@ -113,12 +115,12 @@ foreach(file docs/patterns.md docs/embedding.md docs/examples/attention.cc READM
   endif()
 endforeach()
 
-# The man page is where man looks.
+# The man page must be in the folder that man searches.
 if(program AND NOT EXISTS ${WORK}/moved/share/man/man1/annulus.1)
   message(FATAL_ERROR "no man page is installed")
 endif()
 
-# Completions are where their shells look.
+# Completions must be in the folders that their shells search.
 if(program)
   foreach(file zsh/site-functions/_annulus fish/vendor_completions.d/annulus.fish)
     if(NOT EXISTS ${WORK}/moved/share/${file})
@@ -127,7 +129,7 @@ if(program)
   endforeach()
 endif()
 
-# The completion offers verbs, verbs of verbs, and options.
+# The completion must offer verbs, subcommands and options.
 find_program(BASH bash)
 if(BASH AND program)
   function(completes line expected)

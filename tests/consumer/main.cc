@@ -1,4 +1,4 @@
-// Uses the installed headers and library as a stranger would: patterns, an error, the version.
+// Uses the installed headers and library like a user's program: patterns, an error, the version.
 
 #include <annulus/pattern.h>
 #include <annulus/types.h>
@@ -15,7 +15,7 @@ int main() {
     annulus::Pattern::parse("causal & nonsense");
     return 1;
   } catch (const annulus::Error& error) {
-    // An exception of the library is caught by its type across the shared library's edge.
+    // An exception of the library is caught by its type across the boundary of the shared library.
     std::printf("%s: %s: %s\n", pattern.to_string().c_str(), annulus::to_string(error.code()),
                 error.what());
     return 0;

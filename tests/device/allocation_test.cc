@@ -1,5 +1,5 @@
-// Launches and asynchronous copies take no memory of the host: this program counts every
-// operator new. Under them lies a table of functions that do nothing.
+// Launches and asynchronous copies must allocate no host memory. This program counts every operator
+// new. The functions of the driver do nothing.
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace annulus::device {
 namespace {
 
-// Success and nothing else, for every function of the table.
+// Makes a function of the table return success without doing anything.
 template <typename... Parameters>
 void succeed(abi::CUresult (*&slot)(Parameters...)) {
   slot = [](Parameters...) -> abi::CUresult { return abi::kCudaSuccess; };

@@ -1,5 +1,5 @@
-// The arena: who gets which memory when, on the simulator, which names work that still uses what
-// the arena takes back (annulusSimulatorRemoveBlock).
+// The arena: which allocation gets which memory, and when. The tests use the simulator, which names
+// work that still uses memory which the arena has taken back (annulusSimulatorRemoveBlock).
 
 #include "device/arena.h"
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t kSlab = std::size_t{2} << 20;
 
-// Counts the calls that allocate, free and wait. There is one at a time.
+// Counts the calls that allocate, free and wait. Only one such table exists at a time.
 struct CountedTable {
   static inline abi::CudaTable real;
   static inline std::atomic<int> allocations{0}, frees{0}, waits{0}, markers{0};
@@ -64,7 +64,7 @@ ContextPointer open(const abi::CudaTable& table, AllocatorCallbacks allocator = 
       driver, test::number_of_simulated(*driver, "sm_80", 6), std::move(allocator), limits);
   abi::SimulatorOptions options;
   options.checked = 1;
-  options.streams = 1;  // work runs when something waits for it
+  options.streams = 1;  // work runs when a call waits for it
   options.seed = seed;
   set_simulator_options(*context, options);
   return context;
@@ -123,7 +123,7 @@ TEST_CASE("memory is not handed out while work of any stream may use it") {
       scale(function, value, 3, stream.handle());
       if (i % 16 == 15) stream.synchronize();
     }
-    // The same few blocks come again and again behind events, and no call waited for the device.
+    // The same few blocks are reused after events, and no call waits for the device.
     CHECK(CountedTable::waits == 0);
     CHECK(CountedTable::frees == 0);
     CHECK(CountedTable::markers > 0);
@@ -185,7 +185,7 @@ TEST_CASE("a driver without events of a context is waited for when much memory w
   for (int i = 0; i < 1000; ++i) {
     const Buffer value(context, std::size_t{256} << 10);
   }
-  // 250 MiB went through it.
+  // 250 MiB were allocated in total.
   CHECK(CountedTable::waits >= 5);
   CHECK(CountedTable::waits <= 10);
   CHECK(statistics(context).peak_held_bytes <= std::size_t{40} << 20);
@@ -216,7 +216,7 @@ TEST_CASE("what is beyond a block, and what nobody wrote since it was handed out
   CHECK(fault_of(before).find("uninit") != std::string::npos);
 }
 
-// Memory for `room` bytes, in a context of its own.
+// A pool of `room` bytes in a separate context.
 struct Pool {
   explicit Pool(std::size_t bytes) : context(open(test::simulator_table())), room(bytes) {}
   AllocatorCallbacks callbacks() {

@@ -67,7 +67,8 @@ TEST_CASE("bytes survive the way to the device and back") {
   CHECK(std::memcmp(back.data(), values.data(), back.bytes()) == 0);
 }
 
-// Copies go in steps of 256 KiB; the parts begin, end and leave gaps on both sides of their ends.
+// Copies are made in steps of 256 KiB. The parts begin and end, and leave gaps, on both sides of
+// the ends of steps.
 TEST_CASE("parts of an upload lie where they belong, and zeros between them") {
   constexpr std::size_t kStep = std::size_t{256} << 10;
   const ContextPointer context = open_context();
@@ -257,7 +258,7 @@ TEST_CASE("everything may outlive the variables it was made from") {
 }
 
 TEST_CASE("a fault surfaces at the synchronisation, sticks, and says where") {
-  if (!test::on_simulator()) return;  // it would end the real context of this process
+  if (!test::on_simulator()) return;  // it would end this process's real context
   const ContextPointer context = open_context();
   const Function stray = Module::load(context, test::kKernels)->function("stray");
   const abi::CUdeviceptr nowhere = 0x10;

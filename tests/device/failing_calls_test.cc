@@ -1,5 +1,5 @@
-// Every call that a flow makes may fail: the error is right, nothing leaks, and the device is as
-// good as before.
+// Every call of a flow may fail. The error must be right, nothing may leak, and the device must
+// still work.
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using test::FailingTable;
 
-// Everything a run does, from the driver to the answer.
+// A whole run, from the driver to the answer.
 float whole_flow(const abi::CudaTable& table) {
   const auto driver = std::make_shared<Driver>(table, "the failing simulator");
   const ContextPointer context = Context::retain(driver, 0);
@@ -44,7 +44,7 @@ float whole_flow(const abi::CudaTable& table) {
   const double millis = elapsed_millis(*context, start, end);
   CHECK(millis >= 0);
   float result = 0;
-  // There and back through a peer.
+  // Copies there and back through a peer.
   const ContextPointer peer = Context::retain(driver, 1);
   if (!enable_peer_access(*context, *peer)) return 0;
   const Buffer there(peer, sizeof(float));
@@ -71,8 +71,8 @@ TEST_CASE("the n-th call fails, for every n") {
     FailingTable::fail_at(index, abi::kCudaInvalidHandle);
     bool thrown = false;
     try {
-      // What fails in a destructor has nobody to tell: the answer is there all the same.
-      const float result = whole_flow(table);  // CHECK would swallow what is thrown
+      // A failure in a destructor cannot be reported, and the answer is still right.
+      const float result = whole_flow(table);  // not inside CHECK, which would catch the exception
       CHECK(result == 15);
     } catch (const Error& error) {
       thrown = true;

@@ -1,4 +1,5 @@
-// Two devices of one machine: copies between them, events across, and access to a peer's memory.
+// Two devices of one machine: copies between them, events across them, and access to a peer's
+// memory.
 
 #include <doctest/doctest.h>
 
@@ -20,7 +21,7 @@ struct Two {
   ContextPointer second;
 };
 
-// Nothing where the machine has one GPU only.
+// Returns nothing if the machine has only one GPU.
 std::optional<Two> open_two() {
   const ContextPointer first = test::open_context();
   if (test::on_simulator()) {
@@ -114,7 +115,7 @@ TEST_CASE("a kernel writes to a peer that it may access") {
   if (!two) return;
   const auto& [from, to] = *two;
   if (!enable_peer_access(*from, *to)) return;
-  CHECK(enable_peer_access(*from, *to));  // once more is no error
+  CHECK(enable_peer_access(*from, *to));  // enabling it again is not an error
   const std::vector<float> values = {4};
   const Buffer target = upload<float>(to, values);
   const ModulePointer module = Module::load(from, test::kKernels);

@@ -12,7 +12,7 @@
 namespace annulus::device {
 namespace {
 
-// What the next calls about events return, where it is no success.
+// The results of the next calls about events, if they are not success.
 abi::CUresult query_code = abi::kCudaSuccess;
 abi::CUresult elapsed_code = abi::kCudaSuccess;
 
@@ -87,7 +87,7 @@ TEST_CASE("two timers of a device, as of one that is opened twice, have clocks o
     const base::Json first = trace.at("traceEvents").at(2);
     REQUIRE(first.at("ph") == "X");
     if (i == 0) {
-      // The second begins later than all of this ends.
+      // The second run begins after the end of all of this.
       CHECK(first.at("ts").get<double>() * 1e3 >= static_cast<double>(before));
       CHECK(first.at("ts").get<double>() * 1e3 <= static_cast<double>(after));
       continue;

@@ -1,4 +1,4 @@
-// What cuTensorMapEncodeTiled is given: a table of functions that keep it.
+// The arguments of cuTensorMapEncodeTiled. The functions of the table record them.
 
 #include "device/tensor_map.h"
 
@@ -33,7 +33,7 @@ ContextPointer recording() {
   return Context::retain(std::make_shared<Driver>(table, "recording"), 0);
 }
 
-// 96 columns of 16 bits; strides in elements.
+// A tensor of 96 columns of 16 bits. Strides are in elements.
 BoxedTensor tensor(std::array<std::int64_t, 3> extents, std::array<std::int64_t, 3> strides) {
   return {.columns = 96,
           .rows = extents[0],
@@ -47,22 +47,22 @@ BoxedTensor tensor(std::array<std::int64_t, 3> extents, std::array<std::int64_t,
 
 using Strides = std::array<std::uint64_t, 3>;
 
-// No driver may find a stride below the bytes of what it steps over.
+// A driver must never get a stride that is smaller than the extent in bytes that it steps over.
 TEST_CASE("dimensions of one entry get the stride that a dense tensor would have") {
   const ContextPointer context = recording();
   const auto strides_of = [&](const BoxedTensor& of) {
     encode_tensor_map(*context, of);
     return given.strides;
   };
-  const std::int64_t kAny = -7;  // what is not stepped along
+  const std::int64_t kAny = -7;  // a stride that is never used
   CHECK(strides_of(tensor({40, 3, 2}, {300, 100, 12000})) == Strides{600, 200, 24000});
   CHECK(strides_of(tensor({40, 1, 1}, {96, kAny, kAny})) == Strides{192, 192 * 40, 192 * 40});
   CHECK(strides_of(tensor({40, 1, 2}, {96, kAny, 4000})) == Strides{192, 192 * 40, 8000});
   CHECK(strides_of(tensor({1, 3, 1}, {0, 104, 8})) == Strides{192, 208, 624});
   CHECK(strides_of(tensor({0, 1, 1}, {kAny, kAny, kAny})) == Strides{192, 192, 192});
-  // Heads within rows: what lies behind both are the rows.
+  // The heads are within rows, so the next larger dimension of both is the row.
   CHECK(strides_of(tensor({40, 3, 1}, {300, 96, kAny})) == Strides{600, 192, 24000});
-  // Strides stay below 2^40 and multiples of 16.
+  // Strides stay below 2^40, and are multiples of 16.
   constexpr std::int64_t kLarge = (std::int64_t{1} << 39) - 8;
   const Strides large = strides_of(tensor({4, 1, 1}, {kLarge, kAny, kAny}));
   CHECK(large[1] == (std::uint64_t{1} << 40) - 16);

@@ -1,5 +1,5 @@
-// Several processes on one cache folder: they are killed while they write, and they start cold at
-// the same moment.
+// Several processes that use one cache folder. They are killed while they write, and they start
+// with an empty cache at the same moment.
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ using test::sample_key;
 using test::ScratchFolder;
 using test::start;
 
-// Large enough that a write is often cut by the signal.
+// so large that the signal often cuts a write
 constexpr std::size_t kImageBytes = 200'000;
 constexpr int kKeys = 3;
 
@@ -50,8 +50,8 @@ TEST_CASE("killed writers never leave a kernel that is read wrong, nor a lock th
         if (i == round && write(stored[1], "x", 1) != 1) _exit(2);
       }
     });
-    // Half of the writers die in their first file or even before; the others have stored one, on
-    // however slow a machine.
+    // Half of the writers die in their first file or even before. The others have stored one file,
+    // however slow the machine is.
     char byte;
     if (round % 2 == 0) REQUIRE(read(stored[0], &byte, 1) == 1);
     std::this_thread::sleep_for(std::chrono::microseconds(200 + random.below(4000)));
@@ -73,7 +73,7 @@ TEST_CASE("killed writers never leave a kernel that is read wrong, nor a lock th
   CHECK(hits > 100);
   CHECK(wrong == 0);
   CHECK(damaged == 0);
-  // The locks went with their holders.
+  // The locks ended with their holders.
   const auto begin = std::chrono::steady_clock::now();
   for (int number = 0; number < kKeys; ++number) {
     const DiskCache::Lock lock = reader.lock(sample_key(number));

@@ -21,7 +21,7 @@ std::optional<CompiledKernel> decode(const std::vector<std::byte>& file, int key
   return std::move(found->kernel);
 }
 
-// Makes the digest fit again, as a writer with bad intentions would.
+// Makes the digest right again, as a malicious writer would.
 void sign(std::vector<std::byte>& file) {
   std::memset(file.data() + 40, 0, 16);
   const base::Digest digest = base::digest(file);
@@ -42,7 +42,7 @@ TEST_CASE("the origin of a kernel is the part of its key that devices share") {
     CHECK_FALSE(origin_of_file(std::span(file).first(bytes)));
   }
   CHECK_FALSE(kernel_origin("something else", "13.0 (b)"));
-  // Without a compiler it is what kernels of all of them have in common.
+  // Without a compiler, the origin has the properties that the kernels of all compilers share.
   const KernelOrigin any = *kernel_origin(head, "");
   CHECK(to_string(any) == "sm_90a, image cubin, any nvrtc, templates 0a, schema 1");
   CHECK(serves(origin, any));
@@ -66,7 +66,8 @@ TEST_CASE("files of one kernel by two compilers lie beside each other") {
   CHECK(name != other);
   CHECK(name.substr(0, 33) == other.substr(0, 33));
   CHECK(name.substr(0, 32) != kernel_file_name(sample_key(2)).substr(0, 32));
-  // A key without a compiler takes the kernel of any, and one with another takes none.
+  // A key without a compiler accepts a kernel of any compiler. A key with another compiler accepts
+  // none.
   const auto file = encode_kernel_file(sample_key(1), sample_kernel(1));
   std::string why;
   REQUIRE(decode_kernel_file(file, sample_key(1, ""), &why));
@@ -133,8 +134,8 @@ TEST_CASE("sizes that lie do not lead outside of the file") {
     std::string why;
     accepted += decode_kernel_file(damaged, sample_key(1), &why).has_value();
   }
-  // With a fitting digest a changed image is a different image; all that counts is that nothing
-  // is read that is not there, which the sanitizers watch.
+  // With a right digest, a changed image is just a different image. The test only shows that
+  // nothing is read outside the file, which the sanitizers check.
   CHECK(accepted > 0);
   CHECK(accepted < 20000);
 }

@@ -16,7 +16,7 @@ namespace {
 
 using test::nvrtc;
 
-// A small kernel with a template of its own, in the form that all kernels have.
+// A small kernel with its own template, in the form of all kernels.
 std::shared_ptr<const TemplateSet> sample_templates() {
   return std::make_shared<const TemplateSet>(std::map<std::string, std::string>{
       {"tile/scale.cuh",
@@ -96,7 +96,7 @@ TEST_CASE("a cubin comes with registers, local and shared memory") {
   CHECK(lean.usage.spill_store_bytes == 0);
   CHECK(lean.usage.static_shared_bytes == 1200);
   CHECK(lean.usage.notes.empty());
-  // The array is indexed by what is read, so it cannot live in registers.
+  // The index of the array is read from memory, so the array cannot be in registers.
   const CompiledKernel heavy = compiler.compile(sample_spec(100));
   CHECK(heavy.usage.local_bytes == 400);
   const std::optional<CubinUsage> stated = read_cubin(heavy.image, heavy.symbol);
@@ -110,7 +110,7 @@ TEST_CASE("a cubin comes with registers, local and shared memory") {
 TEST_CASE("what ptxas remarks about wgmma comes with the kernel") {
   const auto library = nvrtc();
   if (!library) return;
-  // Reads the accumulators before the wait, so ptxas puts a wait of its own in front.
+  // The kernel reads the accumulators before the wait, so ptxas adds another wait before the read.
   const Compiler compiler(
       library,
       std::make_shared<const TemplateSet>(std::map<std::string, std::string>{
@@ -154,7 +154,7 @@ TEST_CASE("the image depends on neither folder, process nor thread") {
     std::filesystem::current_path(before);
     CHECK(here == first);
     CHECK(there == first);
-    // Internal names would hold the process id.
+    // Internal names would contain the process id.
     CHECK(text_of(first).find(std::to_string(getpid()) + "7annulus") == std::string::npos);
   }
 }
@@ -226,7 +226,7 @@ TEST_CASE("everything that decides the image is in the key") {
   for (const std::string& text : {key.wanted, key.compiler}) {
     CHECK(text.find(library->report.path) == std::string::npos);
   }
-  // Without NVRTC the same is wanted.
+  // Without NVRTC the wanted text is the same.
   auto none = std::make_shared<abi::NvrtcLibrary>();
   none->report.problem = "there is no NVRTC; install it";
   const Compiler preparing(none, sample_templates(), ImageKind::kPtx);

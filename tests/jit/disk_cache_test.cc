@@ -22,7 +22,7 @@ using test::sample_kernel;
 using test::sample_key;
 using test::ScratchFolder;
 
-// Collects what would be logged.
+// Collects the log.
 struct Notes {
   std::vector<std::string> lines;
   base::Log log() {
@@ -34,7 +34,7 @@ std::string path_of(const ScratchFolder& folder, int number) {
   return folder / kernel_file_name(sample_key(number));
 }
 
-// Gets kernel `number` through the cache; true where it had to be built.
+// Gets kernel `number` through the cache. Returns true if it had to be built.
 bool built(DiskCache& disk, int number, CompiledKernel* result = nullptr) {
   bool called = false;
   const ObtainedKernel obtained = obtain_kernel(disk, sample_key(number), [&] {
@@ -171,7 +171,8 @@ TEST_CASE("a folder that others could fill is not used, with one warning") {
     DiskCache readable({.folder = scratch / "real"});
     CHECK(readable.usable());
   }
-  REQUIRE(chmod((scratch / "real").c_str(), 0755) == 0);  // others may read: it is no secret
+  // Other users may read it, because it is not secret.
+  REQUIRE(chmod((scratch / "real").c_str(), 0755) == 0);
   DiskCache readable({.folder = scratch / "real"});
   CHECK(readable.usable());
 }
@@ -201,7 +202,7 @@ TEST_CASE("a folder that can only be read serves what it holds and takes nothing
     CHECK(built(disk, 2));
     CHECK(built(disk, 2));
     CHECK(built(disk, 3));
-    CHECK(notes.lines.size() == 1);  // said once, not for every kernel
+    CHECK(notes.lines.size() == 1);  // it is logged once, and not for every kernel
   }
   if (geteuid() != 0) {
     REQUIRE(chmod((scratch / "cache").c_str(), 0500) == 0);
@@ -212,12 +213,13 @@ TEST_CASE("a folder that can only be read serves what it holds and takes nothing
   }
 }
 
-// Cold call, warm call, damaged file: every system call in turn fails, once or from then on.
+// A call without the file, a call with it, and a damaged file. Every system call in turn fails,
+// once or together with all later calls.
 TEST_CASE("a fault at any system call never changes the result and leaves no half file") {
   int faults = 0;
   for (int code : {ENOSPC, EIO, EINTR, EACCES, ESTALE, EBUSY}) {
     for (bool persistent : {false, true}) {
-      if (code == EINTR && persistent) continue;  // no kernel interrupts without end
+      if (code == EINTR && persistent) continue;  // the kernel does not interrupt endlessly
       for (int n = 0;; ++n) {
         ScratchFolder scratch;
         const auto files = std::make_shared<FaultyFiles>();
@@ -236,7 +238,8 @@ TEST_CASE("a fault at any system call never changes the result and leaves no hal
           built(disk, 1);
         }
         CHECK(files->opened() == 0);
-        // What is there afterwards is whole, and no temporary stays unless removing it failed too.
+        // The files afterwards are complete, and no temporary file stays unless removing it failed
+        // too.
         if (fs::exists(scratch / "cache")) {
           Notes notes;
           DiskCache after({.folder = scratch / "cache"}, notes.log());
@@ -244,7 +247,7 @@ TEST_CASE("a fault at any system call never changes the result and leaves no hal
           if (!persistent) CHECK(temporaries(scratch / "cache") == 0);
         }
         ++faults;
-        if (files->calls() <= n) break;  // n was beyond the last call
+        if (files->calls() <= n) break;  // there are fewer than n calls
         if (n > 2000) FAIL("the calls do not end");
       }
     }
@@ -299,7 +302,7 @@ TEST_CASE("beyond its size the oldest kernels go; what killed writers left goes 
   aged(".annulus-old.tmp", 4000);
   aged("somebody's.txt", 4000);
   DiskCache small({.folder = folder, .max_bytes = 10000});
-  CHECK(built(small, 100));  // the first file that is stored starts a sweep
+  CHECK(built(small, 100));  // the first stored file starts a sweep
   CHECK(bytes_of(small) <= 10000);
   CHECK(small.list().size() > 5);
   CHECK_FALSE(built(small, 100));
@@ -320,7 +323,7 @@ TEST_CASE("what build throws passes through, and nothing is stored") {
   CHECK(built(disk, 1));
 }
 
-// The folder is private now, but was not always.
+// The folder is private now, but it was not always.
 TEST_CASE("a kernel file that somebody else put into the folder is not believed, but replaced") {
   struct Case {
     unsigned owner;
@@ -350,10 +353,10 @@ TEST_CASE("a kernel file that somebody else put into the folder is not believed,
   const std::string path = scratch / ("cache/" + kernel_file_name(sample_key(1)));
   REQUIRE(chmod(path.c_str(), 0666) == 0);
   CHECK(built(disk, 1));
-  CHECK_FALSE(built(disk, 1));  // the file that was written over it is the caller's own
+  CHECK_FALSE(built(disk, 1));  // the file that replaced it belongs to the caller
 }
 
-// The server of the folder keeps the time of its files, and this machine's clock is hours ahead.
+// The folder's server sets the times of its files, and this machine's clock is hours ahead.
 TEST_CASE("a clock that is ahead removes no temporary that another process writes") {
   class EarlierFiles : public base::FileSystem {
     int status(int file, Status* status) override {

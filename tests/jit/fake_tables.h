@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_JIT_FAKE_TABLES_H_
 #define ANNULUS_TESTS_JIT_FAKE_TABLES_H_
 
-// An NVRTC and a driver that do nothing but count and, where told, refuse. Their functions have no
-// object, so what they count is static; a test clears it first.
+// An NVRTC and a driver that only count calls and fail on request. Their functions have no object,
+// so the counts are static, and a test clears them first.
 
 #include <atomic>
 #include <cstring>
@@ -15,13 +15,13 @@
 namespace annulus::test {
 
 struct FakeCounts {
-  std::atomic<int> compiled{0};  // programs compiled, also in vain
+  std::atomic<int> compiled{0};  // programs that were compiled, or failed to compile
   std::atomic<int> loaded{0};
   std::atomic<int> unloaded{0};
-  std::atomic<int> refuse_loads{0};        // that many loads fail with "invalid image"
-  std::atomic<bool> old_compiler{false};   // knows no option that starts with --f or --no
-  std::atomic<bool> broken_source{false};  // every source is in error
-  std::atomic<bool> no_memory{false};      // as NVRTC says it: by its log alone
+  std::atomic<int> refuse_loads{0};        // the number of loads that fail with "invalid image"
+  std::atomic<bool> old_compiler{false};   // supports no option that starts with --f or --no
+  std::atomic<bool> broken_source{false};  // every source has an error
+  std::atomic<bool> no_memory{false};      // reported as by NVRTC, only in its log
   static FakeCounts& get() {
     static FakeCounts counts;
     return counts;

@@ -65,7 +65,7 @@ TEST_CASE("a kernel is compiled, then found in memory, then by the next process 
   CHECK(found.compile_ms == 0);
   CHECK(found.load_ms > 0);
   CHECK(FakeCounts::get().compiled == 2);
-  // A cubin of the same spec is another kernel.
+  // A cubin of the same spec is a different kernel.
   KernelCache cubins(test::fake_context(), compiler(ImageKind::kCubin), disk(scratch / "cache"));
   CHECK(cubins.get(spec(1)).origin == Origin::kCompiled);
 }
@@ -112,7 +112,8 @@ TEST_CASE("a kernel on disk that the driver refuses is compiled anew") {
   KernelCache cache(test::fake_context(), compiler(), kernels);
   CHECK(cache.get(spec(1)).origin == Origin::kCompiled);
   CHECK(FakeCounts::get().compiled == 2);
-  // Fresh from the compiler a refusal is an error, and the next call tries again.
+  // If the driver rejects a kernel that was just compiled, that is an error, and the next call
+  // tries again.
   KernelCache other(test::fake_context(), compiler(), disk(""));
   FakeCounts::get().refuse_loads = 1;
   CHECK_THROWS_AS(other.get(spec(1)), Error);
@@ -169,7 +170,8 @@ std::shared_ptr<const Compiler> no_compiler() {
   return std::make_shared<const Compiler>(missing, templates(), ImageKind::kPtx);
 }
 
-// Puts a kernel of spec(1) by some compiler into a folder; its symbol tells who made it.
+// Puts a kernel of spec(1), made by the given compiler, into a folder. Its symbol names the
+// compiler.
 void ship(const std::string& folder, const std::string& made_by) {
   DiskCache to({.folder = folder});
   const KernelKey key(compiler()->prepare(spec(1)).key.wanted, made_by);
@@ -192,12 +194,12 @@ TEST_CASE("a kernel comes from the cache, then from folders, then from the compi
   };
   const std::string compiled = "_Zannulus::kernels::sample<annulus::kernels::Shape>";
   CHECK(symbol(compiler(), "") == compiled);
-  // One of any compiler goes before compiling, as it was put there on purpose; the newest that the
-  // driver, which is of 13.0, takes.
+  // A kernel of any compiler is preferred to compiling, because the user put it there. The newest
+  // kernel that the driver (13.0) accepts is used.
   for (const char* by : {"12.9 (a)", "13.0 (b)", "14.0 (c)"}) ship(scratch / "ahead", by);
   CHECK(symbol(compiler(), "") == "13.0 (b)");
   CHECK(symbol(no_compiler(), "") == "13.0 (b)");
-  // The one of this very compiler goes before these.
+  // A kernel of exactly this compiler is preferred to these.
   ship(scratch / "ahead", own);
   CHECK(symbol(compiler(), "") == own);
   ship(scratch / "cache", own);
@@ -216,7 +218,7 @@ TEST_CASE("without a compiler the cache serves what another one has made") {
     CHECK(found.kernel->symbol == "12.9 (a)");
     CHECK_FALSE(found.compiled_ahead);
   }
-  // With one it does not: the compiler may have been changed to get other kernels.
+  // With a compiler it does not: the compiler may have been changed to get other kernels.
   KernelCache kernels(test::fake_context(), compiler(), disk(scratch / "cache"));
   CHECK(kernels.get(spec(1)).origin == Origin::kCompiled);
   CHECK(FakeCounts::get().compiled == 1);
@@ -283,8 +285,8 @@ TEST_CASE("a kernel that is nowhere and cannot be compiled is told with all that
         std::string("annulus warm --shapes")}) {
     has(text, part);
   }
-  CHECK(message(2).find("wanted for") == std::string::npos);  // nobody said
-  // What cannot be described is left out.
+  CHECK(message(2).find("wanted for") == std::string::npos);  // the caller did not describe it
+  // If the description cannot be made, it is left out.
   const KernelsFor broken([]() -> std::string { throw std::bad_alloc(); });
   CHECK(message(2).find("wanted for") == std::string::npos);
   FakeCounts::get().refuse_loads = 1;

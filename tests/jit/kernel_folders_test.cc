@@ -1,4 +1,4 @@
-// Folders of kernels that were compiled ahead: what is taken from them, and what never is.
+// Folders of kernels that were compiled ahead: the kernels that are used, and those that never are.
 #include "jit/kernel_folders.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
              static_cast<std::streamsize>(bytes.size()));
 }
 
-// Puts kernel `number` by a compiler into a folder, which is made; its image tells who made it.
+// Puts kernel `number` of a compiler into a folder, which is made. The image names the compiler.
 void put(const std::string& folder, int number, const std::string& compiler) {
   fs::create_directories(folder);
   const KernelKey key = sample_key(number, compiler);
@@ -63,7 +63,7 @@ TEST_CASE("a kernel of the very compiler comes from the first folder of the path
   CHECK(folders.find(sample_key(1, "13.0 (a)"))->path.starts_with(first));
   CHECK(folders.find(sample_key(2, "13.0 (a)"))->path.starts_with(second));
   CHECK_FALSE(folders.find(sample_key(3, "13.0 (a)")));
-  // Without a compiler there is no very one.
+  // Without a compiler there is no kernel of exactly that compiler.
   CHECK_FALSE(folders.find(sample_key(1, "")));
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("a folder is listed once, and again as soon as a file has come") {
   put(folder, 1, "13.0 (a)");
   struct Counting : base::FileSystem {
     int listed = 0;
-    std::int64_t age = 0;  // by which folders seem to be older
+    std::int64_t age = 0;  // the time by which folders appear older
     int list(int file, std::vector<std::string>* names) override {
       ++listed;
       return FileSystem::list(file, names);
@@ -103,7 +103,7 @@ TEST_CASE("a folder is listed once, and again as soon as a file has come") {
   };
   const auto files = std::make_shared<Counting>();
   KernelFolders folders({folder}, {}, files);
-  // A change within the second of the last one may leave the folder's time as it is.
+  // A change within the same second may not change the folder's time.
   for (int number : {1, 2, 3}) {
     put(folder, number, "13.0 (a)");
     CHECK(folders.of_others(sample_key(number, ""), 0).size() == 1);
@@ -116,12 +116,12 @@ TEST_CASE("a folder is listed once, and again as soon as a file has come") {
   put(folder, 4, "13.0 (a)");
   CHECK(folders.of_others(sample_key(4, ""), 0).size() == 1);
   CHECK(files->listed == 1);
-  // A look-up by the very name lists nothing.
+  // A look-up by the exact name does not list the folder.
   files->listed = 0;
   CHECK(folders.find(sample_key(4, "13.0 (a)")));
   CHECK_FALSE(folders.find(sample_key(5, "13.0 (a)")));
   CHECK(files->listed == 0);
-  // A folder in the place of another is found by its name.
+  // A folder that replaces another is still found by its name.
   put(scratch / "newer", 6, "13.0 (a)");
   fs::rename(folder, scratch / "older");
   fs::rename(scratch / "newer", folder);
@@ -144,7 +144,7 @@ TEST_CASE("a folder that others could fill is not used, and one of root's is") {
       any = any || folders.find(sample_key(1)) || !folders.of_others(sample_key(1, ""), 0).empty();
     }
     if (!reason.empty()) {
-      REQUIRE(lines.lines.size() == 1);  // however often it is asked
+      REQUIRE(lines.lines.size() == 1);  // logged once, however often it is used
       CHECK(lines.lines[0].find(reason) != std::string::npos);
       CHECK(folders.describe()[0].problem.find(reason) != std::string::npos);
     } else {
@@ -168,10 +168,10 @@ TEST_CASE("a folder that others could fill is not used, and one of root's is") {
   CHECK_FALSE(taken("relative/kernels", "absolute"));
   write_bytes(scratch / "file", {});
   CHECK_FALSE(taken(scratch / "file", "it is a file"));
-  // It is never made.
+  // The folder is never made.
   CHECK_FALSE(taken(scratch / "missing", ""));
   CHECK_FALSE(fs::exists(scratch / "missing"));
-  // Nor is a file taken that is another's, or that others may write to.
+  // A file that belongs to another user, or that others may write, is not used either.
   Lines lines;
   KernelFolders others({folder}, lines.log(),
                        std::make_shared<test::OthersRegularFiles>(geteuid() + 1, 0644));
@@ -211,7 +211,7 @@ TEST_CASE("a file that is damaged in any byte, or cut anywhere, is never taken")
   try_damage(longer);
   CHECK(damages > 1000);
   CHECK(taken == 0);
-  CHECK(lines.lines.size() == 2 * damages);  // a line for each look-up
+  CHECK(lines.lines.size() == 2 * damages);  // one line for each look-up
   write_bytes(path, whole);
   CHECK(folders.find(sample_key(1)));
 }
@@ -223,7 +223,7 @@ TEST_CASE("a kernel under another one's name is never taken") {
   const auto file = encode_kernel_file(sample_key(2), sample_kernel(2));
   Lines lines;
   KernelFolders folders({folder}, lines.log());
-  // The file of another spec, then one of this spec by another compiler.
+  // The file contains another spec, and then this spec compiled by another compiler.
   write_bytes(folder + "/" + kernel_file_name(sample_key(1)), file);
   CHECK_FALSE(folders.find(sample_key(1)));
   CHECK(folders.of_others(sample_key(1, ""), 0).empty());
@@ -244,7 +244,7 @@ TEST_CASE("10,000 files of anything beside a kernel do not hide it, and none is 
   for (int i = 0; i < 10'000; ++i) {
     std::string name;
     for (int c = 0; c < 32; ++c) name += "0123456789abcdef"[random.below(16)];
-    // Some say that they are for the kernel that is looked for.
+    // Some have the name of the wanted kernel.
     if (i % 100 == 0) name = wanted;
     name += "-" + std::to_string(i) + (i % 3 == 0 ? "" : ".kernel");
     std::vector<std::byte> bytes(random.below(200));
@@ -259,7 +259,7 @@ TEST_CASE("10,000 files of anything beside a kernel do not hide it, and none is 
   CHECK(folders.of_others(sample_key(1, ""), 0).size() == 1);
   CHECK_FALSE(folders.find(sample_key(2)));
   CHECK(folders.of_others(sample_key(2, ""), 0).empty());
-  CHECK(lines.lines.size() <= 16);  // so many claimants are looked at and no more
+  CHECK(lines.lines.size() <= 16);  // at most this number of candidates is examined
   const auto described = folders.describe();
   REQUIRE(described.size() == 1);
   CHECK(described[0].kernels.size() > 6000);
@@ -316,7 +316,7 @@ TEST_CASE("processes that read a folder while it is replaced get whole kernels o
       _exit(found > 0 ? 0 : 4);
     }));
   }
-  // Whole folders in the place of one another, and files written over.
+  // Whole folders replace one another, and files are overwritten.
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
   for (int round = 0; std::chrono::steady_clock::now() < end; ++round) {
     const std::string next = scratch / (round % 2 == 0 ? "a" : "b");

@@ -60,7 +60,7 @@ TEST_CASE("what is no cubin states nothing") {
   for (int round = 0; round < 2000; ++round) {
     std::vector<std::byte> bytes(random.below(400));
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
-    // Past the magic, so that the headers are random rather than refused at once.
+    // The magic number is right, so that the random headers are not rejected at once.
     const unsigned char magic[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
     for (std::size_t i = 0; i < sizeof(magic) && i < bytes.size(); ++i) {
       bytes[i] = static_cast<std::byte>(magic[i]);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_JIT_SAMPLE_KERNEL_H_
 #define ANNULUS_TESTS_JIT_SAMPLE_KERNEL_H_
 
-// Kernels for tests of the cache: no compiler makes them, and each tells which key it is for.
+// Kernels for tests of the cache. No compiler makes them, and each contains its key.
 
 #include <cstddef>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace annulus::test {
 
-// `compiler` is an identity as that of NVRTC.
+// `compiler` is an identity like NVRTC's.
 inline jit::KernelKey sample_key(int number, std::string compiler = "13.0 (sample)") {
   return jit::KernelKey("annulus kernel\nsource\nkernel number " + std::to_string(number) + "\n",
                         std::move(compiler));

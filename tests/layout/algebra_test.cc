@@ -11,7 +11,7 @@ using test::between;
 using test::code_of;
 using test::state_at;
 
-// Every pair, block by block, against a rule over what the operands say of it.
+// Compares every pair, block by block, with a rule on the states of the operands.
 template <typename Rule>
 void check_pairs(const BlockLayout& result, std::int64_t heads, const Rule& rule) {
   result.validate();
@@ -99,7 +99,8 @@ TEST_CASE("flags of results are never full where a pair is hidden") {
     const auto layout_of = [&](const Pattern& of) {
       return pattern::make_layout(of, extent, rows, columns);
     };
-    // Safe: nothing that is visible is missing, nothing partial is called full.
+    // Checks that the result is safe: no visible pair is missing, and no partial block is marked
+    // full.
     const auto safe = [](const BlockLayout& made, const BlockLayout& exact) {
       CHECK(subtract(exact, made).indices.empty());
       for (std::int64_t row = 0; row < made.rows(); ++row) {
@@ -116,7 +117,7 @@ TEST_CASE("flags of results are never full where a pair is hidden") {
   }
 }
 
-// What slice and reblock must give, pair by pair.
+// Checks the result of slice and reblock, pair by pair.
 void check_resampled(const BlockLayout& from, const BlockLayout& to,
                      const std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& keys) {
   to.validate();
@@ -179,14 +180,14 @@ TEST_CASE("another block size keeps every pair and adds none that its blocks do 
     for (std::int64_t key = 0; key < from.seq_k; ++key) keys.push_back(key);
     const std::int64_t r = between(&random, 1, 30), c = between(&random, 1, 30);
     check_resampled(from, reblock(from, r, c), rows, keys);
-    // Finer blocks hold the same pairs, so that the way back is exact.
+    // Finer blocks contain the same pairs, so the conversion back is exact.
     const BlockLayout fine = reblock(from, 1, 1);
     CHECK(reblock(fine, from.block_rows, from.block_columns).indices == from.indices);
   }
 }
 
 TEST_CASE("slices of all shards hold the layout, whatever the shards are") {
-  // A shard's own classification is exact where the slice's is, or finer.
+  // A shard's own classification is as exact as the slice's, or finer.
   const Pattern pattern = causal() & (window(20, 0) | sink(4));
   const BlockLayout whole = pattern::make_layout(pattern, pattern::Extent::whole(96, 96), 8, 8);
   for (const std::int64_t ranks : {1, 2, 3}) {

@@ -38,7 +38,7 @@ TEST_CASE("every format gives back what it was given") {
     const FlexArrays flex = to_flex(layout);
     CHECK(from_flex(sizes, flex.kv_num_blocks, flex.kv_indices, flex.full_kv_num_blocks,
                     flex.full_kv_indices) == layout);
-    // Coordinates come in any order.
+    // The coordinates may have any order.
     CooArrays coo = to_coo(layout);
     for (std::size_t at = coo.rows.size(); at > 1; --at) {
       const std::size_t other = random.below(static_cast<std::uint32_t>(at));
@@ -85,10 +85,10 @@ TEST_CASE("arrays are those that other libraries expect") {
   const TopKArrays topk = to_topk(from_mask(kSmall, std::vector<std::uint8_t>{1, 1, 1, 0, 1, 0}));
   CHECK(topk.k == 3);
   CHECK(topk.indices == Ints{0, 1, 2, 1, -1, -1});
-  // Without full_kv_* every block has its pairs looked at.
+  // Without full_kv_* every block counts as partial.
   CHECK(from_flex(kSmall, Ints{2, 0}, Ints{2, 0, 1, 0, 0, 0}) ==
         from_mask(kSmall, std::vector<std::uint8_t>{2, 0, 2, 0, 0, 0}));
-  // A list may be narrower than the columns, and a chosen block stand anywhere in it.
+  // A list may be narrower than the number of columns, and the chosen blocks may be anywhere in it.
   CHECK(from_topk(kSmall, 2, Ints{-1, 2, 1, 0}) ==
         from_mask(kSmall, std::vector<std::uint8_t>{0, 0, 1, 1, 1, 0}));
 }
@@ -152,7 +152,7 @@ TEST_CASE("sizes that no array can have fail before memory is taken") {
   CHECK(to_csr(wide).indices.empty());
 }
 
-// A random mask of the pairs of kept blocks, built of cells of r x c.
+// A random mask of the pairs of kept blocks, made of cells of r x c.
 std::vector<std::uint8_t> random_pairs(Random* random, const BlockLayout& layout, std::int64_t r,
                                        std::int64_t c) {
   std::vector<std::uint8_t> mask;
@@ -189,7 +189,7 @@ TEST_CASE("FlashInfer's rows keep the mask of each pair") {
     const FlashInferArrays again = to_flashinfer(back.layout, back.mask);
     CHECK(again.indptr == arrays.indptr);
     CHECK(again.mask == arrays.mask);
-    // As a layout of smaller blocks it sees exactly the pairs of the mask.
+    // The layout with smaller blocks sees exactly the pairs of the mask.
     const BlockLayout exact = exact_layout(back.layout, back.mask);
     exact.validate();
     CHECK(exact.block_rows % r == 0);
@@ -242,7 +242,7 @@ constexpr LayoutFormat kFormats[] = {
     LayoutFormat::kCsr,    LayoutFormat::kCoo,  LayoutFormat::kBitset,
     LayoutFormat::kTopK,   LayoutFormat::kFlex, LayoutFormat::kFlashInfer};
 
-// FlashInfer's format is of one head and whole blocks.
+// FlashInfer's format has only one head and full blocks.
 BlockLayout fit(LayoutFormat format, BlockLayout layout) {
   if (format != LayoutFormat::kFlashInfer) return layout;
   layout = head_of(layout, 0);
@@ -263,11 +263,11 @@ TEST_CASE("files of every format give back what they were given") {
       export_layout(layout, path, format);
       const bool bare = format == LayoutFormat::kRaw || format == LayoutFormat::kNpy;
       LayoutSizes sizes = sizes_of(layout);
-      // A length of 0 cannot be asked for: it means that the file says it.
+      // A length of 0 cannot be requested, because it means that the file gives the length.
       if (bare && layout.seq_q * layout.seq_k == 0) continue;
       if (!bare) sizes = {0, 0, 0, 0, 0};
       CHECK(import_layout(path, format, sizes) == layout);
-      // What the file says and what is asked for must agree.
+      // The file and the request must agree.
       if (layout.block_rows > 1 && !bare) {
         CHECK(code_of([&] {
                 import_layout(path, format, {1, 0, 0, 0, 0});
@@ -283,7 +283,7 @@ TEST_CASE("files of every format give back what they were given") {
 
 TEST_CASE("damaged files of every format are refused or read as another layout") {
   test::ScratchFolder folder;
-  test::FaultyFiles files;  // writes without waiting for the disk
+  test::FaultyFiles files;  // writes without syncing the disk
   const std::string path = folder / "x";
   Random random(65);
   for (const LayoutFormat format : kFormats) {
@@ -311,7 +311,8 @@ TEST_CASE("damaged files of every format are refused or read as another layout")
       base::write_file_atomically(files, path, bytes);
       BlockLayout found;
       const ErrorCode code = code_of([&] { found = import_layout(path, format, sizes); });
-      // Only the layout's own file has a digest; what the others say is at least valid.
+      // Only the library's own format has a digest. The other formats must at least give a valid
+      // layout.
       if (code == ErrorCode{0}) {
         found.validate();
         if (format == LayoutFormat::kLayout) CHECK(found == layout);
@@ -347,7 +348,7 @@ TEST_CASE("npy files are NumPy's, and others are refused") {
     write(good + "   \n", 6, version);
     CHECK(import_layout(path, LayoutFormat::kNpy, {8, 8, 0, 0, 0}).indices.size() == 6);
   }
-  // The last block may be cut off, which only the caller knows.
+  // The last block may be cut off. Only the caller can state that.
   CHECK(import_layout(path, LayoutFormat::kNpy, {8, 8, 13, 0, 0}).seq_q == 13);
   CHECK(code_of([&] {
           import_layout(path, LayoutFormat::kNpy, {8, 8, 17, 0, 0});

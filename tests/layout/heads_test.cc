@@ -10,7 +10,7 @@ using test::between;
 using test::code_of;
 using test::state_at;
 
-// A layout whose query heads share what they have.
+// A layout whose query heads share stored heads.
 BlockLayout random_shared(Random* random) {
   const std::int64_t distinct = between(random, 1, 3);
   BlockLayout layout = test::random_blocks(random, test::random_sizes(random, 60), distinct);
@@ -22,7 +22,7 @@ BlockLayout random_shared(Random* random) {
   return layout;
 }
 
-// Query head by query head the same blocks and flags.
+// Whether each query head has the same blocks and flags in both.
 bool same_blocks(const BlockLayout& a, const BlockLayout& b) {
   return difference(a, b).text.empty();
 }

@@ -1,5 +1,6 @@
-// Files whose size is not what they claim or what is asked for are refused by their heads alone. A
-// sparse file of many GiB costs its writer nothing, so its reader must not pay for it either.
+// Files whose size disagrees with their headers or with the request are rejected by their headers
+// alone. A sparse file of many GiB costs its writer nothing, so it must cost its reader nothing
+// either.
 
 #include <doctest/doctest.h>
 
@@ -33,7 +34,7 @@ BlockLayout two_heads(base::Random* random) {
 
 class SparseFile {
  public:
-  // False where the file system does not hold a file of this size.
+  // Returns false if the file system does not support a file of this size.
   bool make(std::span<const std::byte> head, std::int64_t bytes = kHuge) {
     base::write_file_atomically(writer_, path, head);
     std::error_code refused;
@@ -45,7 +46,8 @@ class SparseFile {
     return make(std::as_bytes(std::span(head)), bytes);
   }
 
-  // Reads it, expects a refusal that has every one of `parts`, and at most `most` bytes read.
+  // Reads the file. It must be rejected with a message that has all `parts`, after at most `most`
+  // bytes were read.
   void refused(LayoutFormat format, const LayoutSizes& sizes, std::int64_t most,
                const std::vector<std::string>& parts) {
     test::FaultyFiles files;
@@ -61,7 +63,7 @@ class SparseFile {
 
  private:
   test::ScratchFolder folder_;
-  test::FaultyFiles writer_;  // does not wait for the disk
+  test::FaultyFiles writer_;  // does not sync the disk
 
  public:
   const std::string path = folder_ / "x";
@@ -80,7 +82,7 @@ std::string safetensors(const std::string& header, std::uint64_t claimed = 0) {
   return std::string(reinterpret_cast<const char*>(&claimed), 8) + header;
 }
 
-// The header of one tensor of bytes that fills the file but for its header.
+// The header of a tensor of bytes that fills the rest of the file.
 std::string filling(const std::string& name, const std::string& metadata) {
   const std::string begin =
       "{\"__metadata__\":{" + metadata + "},\"" + name + "\":{\"dtype\":\"U8\",";
@@ -103,7 +105,7 @@ TEST_CASE("an npy file is refused by its header") {
   if (!file.make(good)) return;
   const auto size = static_cast<std::int64_t>(good.size());
   file.refused(LayoutFormat::kNpy, kAsked, size, {std::to_string(kHuge - size), "needs 144"});
-  // What it claims is there, but was not asked for.
+  // The claimed data exist, but were not requested.
   const std::string wide = npy("1, 65536, 655360");
   REQUIRE(file.make(wide, kHuge + static_cast<std::int64_t>(wide.size())));
   file.refused(LayoutFormat::kNpy, {8, 8, 64, 72, 1}, static_cast<std::int64_t>(wide.size()),
@@ -134,7 +136,7 @@ TEST_CASE("a layout is refused by its header") {
 TEST_CASE("files of tensors are refused by their headers") {
   SparseFile file;
   const std::string sizes = R"("R":"8","C":"8","Sq":"64","Sk":"72","heads":"2")";
-  // It ends behind the only tensor.
+  // The file ends after its only tensor.
   if (!file.make(safetensors(R"({"kept":{"dtype":"I32","shape":[1],"data_offsets":[0,4]}})"))) {
     return;
   }
@@ -144,7 +146,7 @@ TEST_CASE("files of tensors are refused by their headers") {
   REQUIRE(file.make(safetensors("{}", std::uint64_t{1} << 50)));
   file.refused(LayoutFormat::kCsr, kAsked, 8,
                {std::to_string(std::uint64_t{1} << 50), std::to_string(kHuge - 8)});
-  // The file and its header agree, and disagree with what was asked for.
+  // The file agrees with its header, but not with the request.
   REQUIRE(file.make(filling("kept", sizes)));
   file.refused(LayoutFormat::kBitset, {8, 16, 64, 72, 2}, 520,
                {"C is 8, but the caller expects 16"});
@@ -168,7 +170,7 @@ TEST_CASE("a fault anywhere in an import is an error of the file and closes it")
     whole.cut_short = true;
     CHECK(read_exchange_file(whole, path, format, kAsked) == layout);
     CHECK(whole.bytes_read() == static_cast<std::int64_t>(std::filesystem::file_size(path)));
-    for (int i = 0; i < whole.calls() - 1; ++i) {  // the last one closes the file
+    for (int i = 0; i < whole.calls() - 1; ++i) {  // the last call closes the file
       test::FaultyFiles files;
       files.cut_short = true;
       files.fail_at = i;

@@ -132,7 +132,7 @@ TEST_CASE("every parameter is in the key") {
   for (const Pattern& pattern : patterns) {
     for (const auto& [rows, columns] : {std::pair{8, 8}, {8, 16}, {16, 8}}) {
       const LayoutQuery query(pattern, rows, columns);
-      // Grids that differ in columns, in rows, and in where the rows begin.
+      // The grids differ in columns, in rows, and in the begin of the rows.
       for (const auto& [seq_q, seq_k] : {std::pair{64, 64}, {64, 96}, {32, 64}, {48, 64}}) {
         ++keys[query.key(seq_q, seq_k)];
         ++count;
@@ -144,14 +144,13 @@ TEST_CASE("every parameter is in the key") {
   CHECK(LayoutQuery(blocks(two), 8, 8, 2).key(64, 64) !=
         LayoutQuery(blocks(some), 8, 8).key(64, 64));
   CHECK(LayoutQuery(causal(), 8, 8, 4).key(64, 64) != LayoutQuery(causal(), 8, 8).key(64, 64));
-  // Layers and the number of blocks to choose from matter where something is chosen, and only
-  // there.
+  // The layer and the number of candidate blocks matter only if blocks are chosen.
   const Pattern chosen = annulus::random(2, 7, 32);
   CHECK(LayoutQuery(chosen, 64, 64, 1, 1).key(1, 64) != LayoutQuery(chosen, 64, 64).key(1, 64));
   CHECK(LayoutQuery(chosen, 64, 64).key(1, 32) != LayoutQuery(chosen, 64, 64).key(1, 33));
   CHECK(LayoutQuery(chosen, 64, 64).key(1, 33) == LayoutQuery(chosen, 64, 64).key(1, 64));
   CHECK(LayoutQuery(causal(), 64, 64, 1, 1).key(1, 32) == LayoutQuery(causal(), 64, 64).key(1, 33));
-  // Lengths of one grid share a key.
+  // Lengths with the same grid share a key.
   CHECK(LayoutQuery(causal(), 8, 8).key(1, 57) == LayoutQuery(causal(), 8, 8).key(1, 64));
   CHECK(LayoutQuery(causal(), 8, 8).key(57, 57) == LayoutQuery(causal(), 8, 8).key(64, 64));
 }
@@ -161,7 +160,7 @@ TEST_CASE("the cache keeps within its limits and drops what was used longest ago
   LayoutCache cache({std::int64_t{1} << 30, 3});
   const auto length = [](int i) { return std::int64_t{16} * (i + 1); };
   for (int i = 0; i < 3; ++i) cache.get(query, length(i), length(i));
-  cache.get(query, length(0), length(0));  // used again: 1 is the oldest
+  cache.get(query, length(0), length(0));  // it is used again, so 1 is the oldest
   cache.get(query, length(3), length(3));
   LayoutCacheCounters counters = cache.counters();
   CHECK(counters.misses == 4);
@@ -185,7 +184,7 @@ TEST_CASE("the cache keeps within its limits and drops what was used longest ago
   }
   CHECK(small.counters().evictions > 0);
   CHECK(small.counters().entries > 0);
-  // What is larger than all of it is given out and not kept.
+  // A layout that is larger than the whole cache is returned but not kept.
   const auto large = small.get(query, 65536, 65536);
   CHECK(large->layout.rows() == 4096);
   CHECK(small.counters().too_large == 1);
@@ -225,7 +224,7 @@ TEST_CASE("what cannot be made is an error for each call, and nothing stays") {
 }
 
 TEST_CASE("a decode that grows token by token finds its layouts") {
-  // 32 layers, each with one of three patterns, 10,000 steps.
+  // There are 32 layers with one of three patterns each, and 10,000 steps.
   const LayoutQuery queries[] = {LayoutQuery(causal() & (window(4095, 0) | sink(4)), 128, 128),
                                  LayoutQuery(causal() & (window(1023, 0) | global(256)), 128, 128),
                                  LayoutQuery(causal(), 128, 128)};
@@ -234,7 +233,7 @@ TEST_CASE("a decode that grows token by token finds its layouts") {
     for (int layer = 0; layer < 32; ++layer) cache.get(queries[layer % 3], 1, 20000 + step);
   }
   const LayoutCacheCounters counters = cache.counters();
-  CHECK(counters.misses == 3 * 79);  // blocks that those positions lie in, for each pattern
+  CHECK(counters.misses == 3 * 79);  // the blocks that contain these positions, for each pattern
   CHECK(static_cast<double>(counters.hits) / (32.0 * 10000) > 0.999);
   CHECK(counters.bytes <= std::int64_t{256} << 20);
 }

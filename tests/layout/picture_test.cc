@@ -52,9 +52,10 @@ TEST_CASE("an SVG has a rectangle for each run of one shade") {
        at = svg.find("<rect ", at + 1)) {
     ++count;
   }
-  // No two neighbours in a row are of one class. Besides: the page, the grid and the legend.
+  // No two neighbours in a row have the same class. The other rectangles are the page, the grid and
+  // the legend.
   CHECK(count == 12 + 2 + 3);
-  // SVG 1.1 has no hsl(), which some readers draw black.
+  // SVG 1.1 has no hsl(), and some viewers draw it black.
   CHECK(svg.find("hsl") == std::string::npos);
   CHECK(svg.find("fill=\"#") != std::string::npos);
   for (const char* words : {">queries<", ">keys, from the first on<", ">full blocks<"}) {
@@ -64,7 +65,7 @@ TEST_CASE("an SVG has a rectangle for each run of one shade") {
   CHECK(svg.starts_with("<svg "));
   CHECK(svg.ends_with("</svg>\n"));
   CHECK(svg.find("head 0: 12 of 5 x 5 blocks of 16 x 16") != std::string::npos);
-  // However large the grid, a picture stays small.
+  // For any size of the grid, a picture stays small.
   const BlockLayout large = make_layout(causal(), {8, 8, 65536, 65536});
   CHECK(svg_picture(large).size() < 100000);
   CHECK(text_picture(large).size() < 64 * 65 + 100);

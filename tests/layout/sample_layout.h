@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_LAYOUT_SAMPLE_LAYOUT_H_
 #define ANNULUS_TESTS_LAYOUT_SAMPLE_LAYOUT_H_
 
-// Random layouts, and what a layout says about single pairs.
+// Random layouts, and the state of single pairs in a layout.
 
 #include <algorithm>
 #include <string>
@@ -12,7 +12,8 @@
 
 namespace annulus::test {
 
-// Blocks of another one's sizes, kept with some probability and partial with another.
+// Random blocks with the sizes of `like`. Each is kept with some probability, and partial with
+// another.
 inline BlockLayout random_blocks(base::Random* random, BlockLayout like, std::int64_t heads) {
   like.heads = heads;
   like.indptr = {0};
@@ -32,7 +33,7 @@ inline BlockLayout random_blocks(base::Random* random, BlockLayout like, std::in
   return like;
 }
 
-// Sizes of 0 to `most` and blocks of 1 to 20.
+// Random lengths from 0 to `most`, and blocks of 1 to 20.
 inline BlockLayout random_sizes(base::Random* random, std::int64_t most = 120) {
   BlockLayout layout;
   layout.block_rows = between(random, 1, 20);
@@ -42,7 +43,7 @@ inline BlockLayout random_sizes(base::Random* random, std::int64_t most = 120) {
   return layout;
 }
 
-// 0 not kept, 1 full, 2 partial; by row and column of the layout.
+// The state of a block by its row and column: 0 not kept, 1 full, 2 partial.
 inline int state_at(const LayoutView& layout, std::int64_t head, std::int64_t row,
                     std::int64_t column) {
   head = layout.heads == 1 ? 0 : head;

@@ -27,7 +27,7 @@ TEST_CASE("statistics of a causal layout are those of a triangle") {
   CHECK(found.empty_rows == 0);
   CHECK(found.row_imbalance == doctest::Approx(8 / 4.5));
   CHECK(found.column_imbalance == doctest::Approx(8 / 4.5));
-  // Block (i, j) is 16 (i - j) - 15 tokens below the diagonal: 7 of 1, 6 of 17, ...
+  // Block (i, j) is 16 (i - j) - 15 tokens below the diagonal: 7 blocks at 1, 6 at 17, and so on.
   CHECK(found.mean_distance ==
         doctest::Approx((7 * 1 + 6 * 17 + 5 * 33 + 4 * 49 + 3 * 65 + 2 * 81 + 97) / 36.0));
   CHECK(found.bytes == 9 * 8 + 36 * 4 + 36);
@@ -82,7 +82,7 @@ TEST_CASE("blocks claim more than pairs") {
 }
 
 TEST_CASE("information travels as far as windows add up") {
-  // Each layer sees its own block and the one before it.
+  // In each layer a block sees itself and the block before it.
   const BlockLayout layout =
       pattern::make_layout(causal() & window(16, 0), pattern::Extent::whole(160, 160), 16, 16);
   const std::vector<double> shares = reachability(layout, 12);
@@ -101,7 +101,7 @@ TEST_CASE("reachability agrees with a tile_order over blocks") {
         test::random_blocks(&random, test::random_sizes(&random, 60), between(&random, 1, 2));
     const std::int64_t rows = layout.rows(), columns = layout.columns();
     const std::int64_t shift = layout.seq_k - layout.seq_q;
-    // meets[r][c]: some row of block r stands where a key of column block c does.
+    // meets[r][c]: some row of block r has the same position as a key of column block c.
     const auto meets = [&](std::int64_t row, std::int64_t column) {
       for (std::int64_t q = row * layout.block_rows;
            q < std::min((row + 1) * layout.block_rows, layout.seq_q); ++q) {

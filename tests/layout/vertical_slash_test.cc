@@ -13,7 +13,7 @@ using test::between;
 using test::code_of;
 using Ints = std::vector<std::int32_t>;
 
-// Distinct entries and padding, in any order.
+// Distinct entries and padding in random order.
 Ints random_lists(Random* random, std::int64_t heads, std::int64_t width) {
   Ints lists;
   for (std::int64_t head = 0; head < heads; ++head) {

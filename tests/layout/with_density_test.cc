@@ -56,7 +56,7 @@ TEST_CASE("a wanted density is met to the block, and diagonal and sink stay") {
         }
       }
     }
-    // It only adds or only removes, and the same again.
+    // The call either only adds or only removes blocks, and is deterministic.
     const LayoutDifference change = difference(from, to);
     if (from.heads == 1) CHECK((change.only_first == 0 || change.only_second == 0));
     CHECK(with_density(from, Density{d}) == to);
@@ -82,7 +82,7 @@ TEST_CASE("in a row the nearest come and the farthest go, ties by index") {
   layout.indices = {0, 1, 2, 3, 4, 5, 6, 7};
   CHECK(row(2) == Columns{0, 7});
   CHECK(row(4) == Columns{0, 5, 6, 7});
-  // In the middle of the keys both sides are equally near: the lower one comes first.
+  // In the middle of the keys both sides are equally near, and the lower side comes first.
   BlockLayout middle{.block_rows = 8,
                      .block_columns = 8,
                      .seq_q = 40,
@@ -102,7 +102,7 @@ TEST_CASE("rows lose in proportion to what they have") {
   const BlockLayout half = with_density(causal_blocks, Density{0.25});
   CHECK(half.indices.size() == 1024);
   for (std::int64_t row = 2; row < 64; ++row) {
-    // 2,080 blocks, 127 of them on the diagonal or in column 0.
+    // There are 2,080 blocks. 127 of them are on the diagonal or in column 0.
     const double share = 2 + static_cast<double>(row - 1) * (1024.0 - 127) / (2080 - 127);
     CHECK(std::abs(static_cast<double>(half.row(0, row).size()) - share) <= 1);
   }
@@ -120,7 +120,7 @@ TEST_CASE("what comes can be held within another layout") {
   CHECK(code_of([&] { with_density(narrow, Density{0.6}, within); }, &message) ==
         ErrorCode::kInvalidArgument);
   CHECK_MESSAGE(message.find("room for 105 more; 154 are wanted") != std::string::npos, message);
-  // The one layout of all heads becomes one for each.
+  // The single layout of all heads becomes a separate layout for each head.
   Random random(22);
   const BlockLayout many = unite(within, test::random_blocks(&random, within, 3));
   const BlockLayout three = with_density(narrow, Density{0.3}, many);

@@ -1,5 +1,5 @@
-// Operations whose result, or whose loop, can be much larger than the layout that they are given:
-// each ends at the limit of its scope, and soon after it is cancelled.
+// Operations whose result or loop can be much larger than their input. Each must end at the limit
+// of its scope, and soon after it is cancelled.
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ using test::code_of;
 
 constexpr std::int64_t kMany = std::int64_t{1} << 24;
 
-// A row of so many columns, none of which is kept.
+// A row of `columns` columns, with no kept blocks.
 BlockLayout wide(std::int64_t columns) {
   return {.block_rows = 16,
           .block_columns = 16,
@@ -31,8 +31,8 @@ BlockLayout wide(std::int64_t columns) {
           .partial = {}};
 }
 
-// `distinct` heads of 512 rows, which keep a block each, for `query_heads` heads; head h has the
-// blocks of head_of(h). The first row of each keeps `first` blocks.
+// `distinct` heads of 512 rows for `query_heads` query heads. Each row keeps one block, and the
+// first row keeps `first` blocks. Query head h has the blocks of head_of(h).
 BlockLayout mapped(std::int64_t distinct, std::int64_t query_heads, std::int64_t first,
                    const std::function<std::int64_t(std::int64_t)>& head_of) {
   constexpr std::int64_t kRows = 512;
@@ -57,7 +57,7 @@ BlockLayout mapped(std::int64_t distinct, std::int64_t query_heads, std::int64_t
   return layout;
 }
 
-// Each row of blocks sees itself and the one before, so that information walks through all of them.
+// Each row of blocks sees itself and the row before it, so information passes through all rows.
 BlockLayout chain(std::int64_t rows) {
   BlockLayout layout{.block_rows = 16,
                      .block_columns = 16,
@@ -75,7 +75,7 @@ BlockLayout chain(std::int64_t rows) {
   return layout;
 }
 
-// One block that holds everything.
+// A layout with one block that contains everything.
 BlockLayout whole(std::int64_t size) {
   return {.block_rows = size,
           .block_columns = size,
@@ -90,11 +90,12 @@ BlockLayout whole(std::int64_t size) {
 struct Call {
   std::string name;
   std::function<void()> run;
-  bool cancellable = true;  // false: its time is that of one array, which is not interrupted
+  // False: most of its time goes into one array operation, which cannot be interrupted.
+  bool cancellable = true;
 };
 
-// Each takes between a million steps and more than a machine has; the layouts are a few kilobytes
-// to a few megabytes.
+// Each call takes between a million steps and more than any machine can make. The layouts have a
+// few kilobytes to a few megabytes.
 std::vector<Call> calls() {
   const BlockLayout shared = mapped(1, 4096, 64, [](std::int64_t) { return 0; });
   const BlockLayout some_shared = mapped(1, 64, 64, [](std::int64_t) { return 0; });
@@ -179,7 +180,7 @@ TEST_CASE("a scope counts its calls together, and takes the place of their own l
   CHECK(code_of([&] {
           for (int i = 0; i < 10; ++i) transpose(layout);
         }) == ErrorCode::kLimit);
-  // The limit of the call is not asked, and a scope inside of another is none.
+  // The limit of the call is not used, and a scope inside another scope has no effect.
   const LayoutSizes sizes = {16, 16, 1 << 16, 1 << 16, 1};
   CHECK(code_of([&] { make_layout(causal(), sizes, {.work = {.steps = 0}}); }) ==
         ErrorCode::kLimit);
@@ -190,7 +191,7 @@ TEST_CASE("a scope counts its calls together, and takes the place of their own l
 TEST_CASE("a scope of a wrong limit, or of a call that is cancelled, is refused") {
   CHECK(code_of([] { WorkScope({.steps = -1}); }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([] { WorkScope({.cancelled = [] { return true; }}); }) == ErrorCode::kCancelled);
-  CHECK(transpose(wide(8)).rows() == 8);  // and leaves none behind
+  CHECK(transpose(wide(8)).rows() == 8);  // no scope is left
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// batches(...): the definition, the trees of single batches, and what is refused.
+// batches(...): the definition, the trees of single batches, and rejected expressions.
 
 #include "pattern/batches.h"
 
@@ -16,7 +16,7 @@ using base::Random;
 using test::between;
 using test::code_of;
 
-// A random tree that has batches(...) at places where a tree may stand, in each other too.
+// A random tree with batches(...) wherever a tree is permitted, even inside each other.
 Pattern random_batches(Random* random, int depth,
                        const std::shared_ptr<const BlockLayout>& layout) {
   const auto inner = [&] {
@@ -64,14 +64,14 @@ TEST_CASE("batches take turns, and stand where heads may") {
   CHECK(batches({heads({causal(), dense()}), sink(1)}).of_batch(2) == heads({causal(), dense()}));
   CHECK(sum({turns, sink(4)}).of_batch(1) == sum({dense(), sink(4)}));
   CHECK(causal().of_batch(-7) == causal());
-  // Those that stand together come back after 6, those in each other look at the same batch.
+  // Two batches() next to each other repeat after 6 batches. Nested ones select by the same batch.
   const Pattern both = batches({causal(), dense()}) & turns;
   CHECK(both.batches() == 6);
   CHECK(both.of_batch(5) == (dense() & sink(2)));
   const Pattern nested = batches({batches({causal(), sink(1)}), dense()});
   CHECK(nested.batches() == 2);
   CHECK(nested.of_batch(2) == causal());  // never sink(1): batches 0, 2, ... are even
-  // A chain goes on where the child of a batch is one.
+  // If a batch's child is a chain of the same operator, it becomes a part of the chain.
   CHECK((batches({causal() & sink(3), dense()}) & window(1, 1)).of_batch(0) ==
         (causal() & sink(3) & window(1, 1)));
 }
@@ -122,8 +122,8 @@ TEST_CASE("wrong batches are refused with a reason") {
   std::string message;
   CHECK(code_of([] { batches(std::span<const Pattern>()); }, &message) ==
         ErrorCode::kInvalidArgument);
-  CHECK(message.find("batches() has no arguments") != std::string::npos);
-  // 61 x 67 = 4087 batches are told apart, 64 x 67 no more.
+  CHECK(message.find("batches() of nothing") != std::string::npos);
+  // 61 x 67 = 4087 batches can be distinguished, but 64 x 67 cannot.
   const auto of = [](int count) {
     return batches(std::vector<Pattern>(static_cast<std::size_t>(count), causal()));
   };
@@ -199,7 +199,7 @@ TEST_CASE("batches that see the same are found") {
   CHECK(seen.patterns == std::vector<Pattern>{causal(), sink(3)});
   CHECK(seen.of_batch == std::vector<std::int32_t>{0, 1, 0, 0});
   CHECK(batch_patterns(turns, 2).of_batch == std::vector<std::int32_t>{0, 1});
-  // A problem without batches still has one pattern to make lists for.
+  // A problem without batches still has one pattern, for which lists are made.
   CHECK(batch_patterns(turns, 0).patterns == std::vector<Pattern>{causal()});
   CHECK(batch_patterns(causal(), 5).of_batch == std::vector<std::int32_t>{0});
   CHECK(for_batches(turns, 1) == causal());

@@ -14,7 +14,7 @@ using test::between;
 using test::code_of;
 using test::random_pattern;
 
-// Element by element: 0 empty, 1 partial, 2 full.
+// The class found element by element: 0 empty, 1 partial, 2 full.
 int class_of(const Pattern& pattern, std::int64_t head, const PatternContext& context,
              const Interval& queries, const Interval& keys) {
   bool seen = false;
@@ -166,7 +166,7 @@ TEST_CASE("leaves have no doubt, and one query has none whatever the tree") {
     const bool one = i % 2 == 0;
     const Pattern pattern =
         one ? random_pattern(&random, 4, layout) : test::random_leaf(&random, layout);
-    if (!one && pattern.node().kind == Kind::kHierarchical) continue;  // an | in itself
+    if (!one && pattern.node().kind == Kind::kHierarchical) continue;  // it contains an |
     Evaluator evaluator(pattern, {.seq_k = 90});
     const std::int64_t first = between(&random, -80, 120);
     const Interval queries = {first, first + (one ? 1 : between(&random, 1, 40))};
@@ -226,7 +226,7 @@ TEST_CASE("classes of random trees are exact, with ragged edges and negative pos
   CHECK(repeated > 100);
 }
 
-// Positions of the rows of a tensor that is a shard.
+// The positions of the rows of a tensor that is a shard.
 std::vector<std::int64_t> positions_of(const std::vector<Segment>& segments) {
   std::vector<std::int64_t> positions;
   for (const Segment& segment : segments) {
@@ -305,10 +305,10 @@ TEST_CASE("rows in one row of blocks repeat, and others do not") {
   };
   using Rows = std::vector<std::int64_t>;
   CHECK(repeating(blocks(layout), Extent::whole(64, 64)) == Rows{1, 3, 5, 7});
-  CHECK(repeating(blocks(layout), Extent::whole(61, 64)) == Rows{7});  // which is cut off
+  CHECK(repeating(blocks(layout), Extent::whole(61, 64)) == Rows{7});  // this row is cut off
   CHECK(repeating(blocks(layout) & documents({0, 32}), Extent::whole(64, 64)).empty());
   CHECK(repeating(blocks(layout) & causal(), Extent::whole(64, 64)).empty());
-  // Rows beside the layout see nothing.
+  // Rows outside the layout see nothing.
   CHECK(repeating(blocks(layout), {72, 64, -4, 0}).empty());
   CHECK(repeating(blocks(layout), {36, 64, 0, 0}) == Rows{1, 3});
   CHECK(repeating(dense(), Extent::whole(40, 64)) == Rows{1, 2, 3, 4});
@@ -319,7 +319,7 @@ TEST_CASE("layouts of a million tokens cost by the blocks kept") {
   const Pattern local = causal() & (window(4095, 0) | sink(128));
   const BlockLayout layout = make_layout(local, Extent::whole(million, million), 128, 128);
   layout.validate();
-  // Row i: blocks i - 32 to i as far as they exist, and block 0.
+  // Row i sees the blocks i - 32 to i, if they exist, and block 0.
   CHECK(layout.indices.size() == 528 + 33 + 8159 * 34);
   CHECK(layout.row(0, 8191).size() == 34);
   CHECK(layout.row(0, 8191)[0] == 0);
@@ -345,7 +345,7 @@ TEST_CASE("a layout keeps the classes, and as an expression sees at least as muc
       }
     }
     CHECK(kept == layout.indices.size());
-    // Keeping blocks only adds pairs; taking the expression as well gives it back.
+    // Keeping blocks only adds pairs. The intersection with the expression removes them again.
     const Pattern both = pattern & blocks(layout);
     CHECK(visible_pairs(both, 0, extent) == visible_pairs(pattern, 0, extent));
   }

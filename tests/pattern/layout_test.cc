@@ -14,7 +14,7 @@ namespace {
 using base::Random;
 using test::code_of;
 
-// 3 x 4 blocks of 2 x 3 over 5 x 10, one head.
+// A layout of 3 x 4 blocks of 2 x 3 over 5 x 10, with one head.
 BlockLayout small() {
   return {.block_rows = 2,
           .block_columns = 3,
@@ -89,7 +89,7 @@ TEST_CASE("heads may share their blocks") {
   CHECK(pattern.visible(2, 7, 4));
   CHECK(code_of([&] { pattern.visible(3, 5, 0); }) == ErrorCode::kInvalidArgument);
   BlockLayout one = small();
-  one.head_map = {0};  // one query head, or any number of them
+  one.head_map = {0};  // for one query head, or for any number
   CHECK(one.query_heads() == 1);
   CHECK(blocks(one).visible(7, 5, 0));
 }
@@ -162,7 +162,7 @@ TEST_CASE("layouts survive their file") {
   CHECK(code_of([&] { load_layout(folder / "missing"); }) == ErrorCode::kFile);
 }
 
-// The header of a file with some numbers changed, and its digest made to fit.
+// The header of a file with some changed numbers and a right digest.
 std::vector<std::byte> forged(std::vector<std::byte> bytes,
                               const std::function<void(std::int64_t*)>& change) {
   std::int64_t words[16];
@@ -188,7 +188,8 @@ TEST_CASE("a file that was made to harm is refused, and the first fault is named
     CHECK_MESSAGE(message.find(part) != std::string::npos, message);
   };
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  // Words by offset: 16 R, 24 C, 32 Sq, 40 Sk, 48 heads, 56 map, 64 kept, 72 flags, 80 bytes.
+  // Words by their offsets: 16 R, 24 C, 32 Sq, 40 Sk, 48 heads, 56 map, 64 kept, 72 flags, 80
+  // bytes.
   refused_file("ANNULAYT", [](auto* word) { word[0] ^= 1; });
   refused_file("version 2", [](auto* word) { word[1] += 1; });
   refused_file("bytes of header", [](auto* word) { word[1] += std::int64_t{64} << 32; });

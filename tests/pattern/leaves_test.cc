@@ -1,5 +1,6 @@
-// Every leaf of the language, at its edges: classes of blocks and counts of pairs against single
-// elements, for lengths from 0 on, with offsets, and blocks that divide nothing.
+// Every leaf of the language at its edges. Classes of blocks and counts of pairs are compared with
+// single elements, for lengths from 0 on, with offsets, and for blocks that do not divide the
+// lengths.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -18,8 +19,7 @@
 namespace annulus::pattern {
 namespace {
 
-// A leaf that lacks a verb, or whose structure leaves out a fact that must be stated, does not
-// compile.
+// A leaf that lacks a verb, or whose structure does not state a required fact, must not compile.
 struct NeverChanges : leaves::Keys {
   std::int64_t next_form(std::int64_t) const = delete;
 };
@@ -101,7 +101,7 @@ const char* const kLeaves[] = {
     "~dense",
 };
 
-// Adds the indices in leaves.def of a pattern's leaves.
+// Adds the indices in leaves.def of the pattern's leaves to `noted`.
 void note_leaves(const Pattern& pattern, std::set<std::size_t>* noted) {
   each_leaf(pattern.node(), [&](const leaves::Leaf& leaf) { noted->insert(leaf.index()); });
 }
@@ -127,9 +127,9 @@ TEST_CASE("random patterns draw every leaf, and the texts above have every leaf 
 }
 
 struct Truth {
-  std::vector<std::int32_t> kept;  // block columns, row after row, head after head
+  std::vector<std::int32_t> kept;  // block columns, by head and row
   std::vector<std::uint8_t> partial;
-  std::int64_t pairs = 0;  // of all heads
+  std::int64_t pairs = 0;  // over all heads
 };
 
 Truth look(const Pattern& pattern, const Extent& extent, std::int64_t heads, std::int64_t rows,

@@ -10,7 +10,8 @@
 #include "pattern/node.h"
 #include "pattern/random_pattern.h"
 
-// The device's own functions, compiled for the host. They join bools without branches on purpose.
+// The device's own functions are compiled for the host. They intentionally join bools without
+// branches.
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wbitwise-instead-of-logical"
 #endif
@@ -31,7 +32,7 @@ using test::random_pattern;
 constexpr int kColumns = 32;
 using Context = tile::MaskContext<kColumns>;
 
-// Evaluates the text of a MaskCode with the precedence of C++, calling the real functions.
+// Evaluates the text of a MaskCode with the precedence of C++, and calls the real functions.
 class Reader {
  public:
   Reader(const std::string& text, const Context& context, int q, int k)
@@ -83,8 +84,8 @@ class Reader {
     REQUIRE(accept("q, k)"));
     return leaf(name);
   }
-  // The rest of m.all_of(table, width, count, [&](const auto& m) { return text; }), and of the
-  // others
+  // Reads the rest of m.all_of(table, width, count, [&](const auto& m) { return text; }), and of
+  // the similar functions.
   bool shared(const std::string& word) {
     const int table = number();
     REQUIRE(accept(", "));
@@ -106,7 +107,7 @@ class Reader {
     return word == "all_of" ? context_.all_of(table, width, row, of_row)
                             : context_.any_of(table, width, row, of_row);
   }
-  // m.turn(n), m.group(slot, n) or m.batch_turn(n)
+  // Reads m.turn(n), m.group(slot, n) or m.batch_turn(n).
   int turn() {
     const bool grouped = accept("m.group(");
     const bool of_batch = !grouped && accept("m.batch_turn(");
@@ -123,7 +124,7 @@ class Reader {
     return text_.compare(at_, 7, "m.turn(") == 0 || text_.compare(at_, 8, "m.group(") == 0 ||
            text_.compare(at_, 13, "m.batch_turn(") == 0;
   }
-  // m.turn(n) == i ? this : the rest
+  // Reads m.turn(n) == i ? this : the rest.
   bool choice() {
     if (!is_turn()) return one();
     const int turn_of = turn();
@@ -185,7 +186,7 @@ MaskCode emit_all(const Pattern& pattern) {
   return emit(pattern, static_cast<std::size_t>(kernels::kMaskNumbers), kScope);
 }
 
-// Draws pairs and compares; the code says the same for every head.
+// Compares random pairs. The code must give the same result for every head.
 void check_pairs(const Pattern& pattern, const MaskCode& code, int draws, Random* random) {
   const kernels::MaskParams params = params_of(code);
   for (int draw = 0; draw < draws; ++draw) {
@@ -239,7 +240,7 @@ TEST_CASE("numbers beyond the parameter block continue in the lists") {
     }
     check_pairs(pattern, emit_all(pattern), 400, &random);
   }
-  // Six times eight windows need 96 numbers, and the text has no other.
+  // Six times eight windows need 96 numbers, and the text has no other numbers.
   Pattern many;
   for (int i = 1; i <= 6; ++i) {
     Pattern some = window(i, i);
@@ -293,7 +294,8 @@ TEST_CASE("many parts that are alike but for their numbers share one text") {
   std::vector<Pattern> groups;
   for (int i = 0; i < 12; ++i) groups.push_back(Pattern::parse(window_of(i)));
   shares(head_groups(2, groups), 1);
-  // In between others, in any order, and with numbers beyond the parameter block before and behind.
+  // The groups are among other expressions, in any order, with numbers beyond the parameter block
+  // before and after them.
   std::string mixed;
   for (int i = 0; i < 40; ++i) {
     mixed += (i > 0 ? " | " : "") + window_of(i) + " & " + not_dilated(i);
@@ -301,10 +303,10 @@ TEST_CASE("many parts that are alike but for their numbers share one text") {
     if (i % 6 == 0) mixed += " | causal & " + documents_of(i);
   }
   shares(Pattern::parse(mixed), 2 + 1 + 7 * 2);
-  // Nothing to choose from where the parts have no numbers.
+  // If the parts have no numbers, there is nothing to choose.
   CHECK(emit_all(joined("heads", 20, [](int) { return std::string("causal"); })).text ==
         "m.causal(q, k)");
-  // Random trees, each of them many times with other numbers.
+  // Random trees, each repeated many times with other numbers.
   for (int i = 0; i < 200; ++i) {
     std::vector<Pattern> parts;
     for (int j = 0; j < 12; ++j) parts.push_back(random_pattern(&random, 2, nullptr));
@@ -371,8 +373,8 @@ TEST_CASE("what a device cannot hold is refused") {
   CHECK_FALSE(emit_all(a | dense()).uses_blocks);
   CHECK(code(a & b) == ErrorCode::kUnsupported);
   CHECK(code(dilated((std::int64_t{1} << 30) + 1)) == ErrorCode::kUnsupported);
-  // As many choices as 2^30 rows of one need fit no list; and without Sk there is nothing to
-  // choose.
+  // The choices of 2^30 rows with one choice each fit into no list. Without Sk there is nothing
+  // from which to choose.
   const auto emit_in = [](const MaskScope& scope) {
     return code_of([&] { emit(annulus::random(2, 3, 1), 32, scope); });
   };
@@ -380,7 +382,7 @@ TEST_CASE("what a device cannot hold is refused") {
   CHECK(emit_in({1, {0, 10}, {}}) == ErrorCode::kInvalidArgument);
 }
 
-// All of RangeMask's answers for a block, against each pair of it.
+// Compares all answers of RangeMask for a block with each of its pairs.
 void check_ranges(const Pattern& pattern,
                   const std::function<tile::Possible(const tile::RangeMask&)>& answer) {
   CAPTURE(pattern.to_string());
@@ -442,7 +444,7 @@ TEST_CASE("queries outside the rows of a random list see nothing") {
 TEST_CASE("blocks reads the tile's state or its bits") {
   kernels::MaskParams params{};
   const unsigned words[] = {0xffffffffu, 0x0000a5c3u};
-  // A tile of 8 x 32 in granules of 2 x 8: 4 x 4 bits in one word.
+  // A tile of 8 x 32 in granules of 2 x 8: its 4 x 4 bits are in one word.
   const auto context = [&](int state) {
     return Context{params, words, state, -6, 100, 1, 3, 0, 0};
   };

@@ -44,7 +44,7 @@ TEST_CASE("presets are expressions: they print, parse, and get sparser as the se
   CHECK(test::code_of([] { preset("dense"); }) == ErrorCode::kInvalidArgument);
 }
 
-// A bar would end the cell.
+// A bar would end the cell of the table.
 std::string in_table(std::string_view expression) {
   std::string text;
   for (const char c : expression) text += c == '|' ? "\\|" : std::string(1, c);
@@ -77,7 +77,7 @@ TEST_CASE("the document's table of leaves is of the words that there are") {
   for (std::string line; std::getline(document, line);) {
     if (line.starts_with("## ")) inside = line == "## Leaves";
     if (!inside || !line.starts_with("| `")) continue;
-    // A row may have two words: `sink(n)`, `prefix(n)`.
+    // A row may list two words: `sink(n)`, `prefix(n)`.
     const std::string cell = line.substr(0, line.find(" | "));
     for (std::size_t at = cell.find('`'); at != std::string::npos; at = cell.find('`', at + 1)) {
       const std::size_t end = cell.find('`', at + 1);
@@ -89,14 +89,14 @@ TEST_CASE("the document's table of leaves is of the words that there are") {
   for (const PatternWord& word : pattern_words()) {
     CAPTURE(word.name);
     CHECK(word.form.starts_with(word.name));
-    // These two have sections of their own.
+    // These two words have separate sections.
     if (word.name == "sum" || word.name == "preset") continue;
     CHECK(listed.erase(std::string(word.name)) == 1);
   }
   CHECK(listed.empty());
 }
 
-// Adds the words of lower-case letters and underscores that a text has.
+// Adds the words of lower-case letters and underscores in a text.
 void note_words(const std::string& text, std::set<std::string>* words) {
   constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz_";
   for (std::size_t at = text.find_first_of(kLetters); at != text.npos;) {
@@ -122,7 +122,7 @@ TEST_CASE("the dictionary of the fuzz target has every word, and its grammar mak
   for (const PatternWord& word : pattern_words()) {
     CAPTURE(word.name);
     CHECK(listed.contains(std::string(word.name)));
-    // prefix() is another name of sink(), and blocks() needs a layout.
+    // prefix() is another name for sink(), and blocks() needs a layout.
     if (word.name == "prefix" || word.name == "blocks") continue;
     CHECK(made.contains(std::string(word.name)));
   }

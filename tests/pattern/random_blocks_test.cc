@@ -22,8 +22,8 @@ std::vector<std::int64_t> choose(std::int64_t c, std::int64_t seed, std::int64_t
 
 using List = std::vector<std::int64_t>;
 
-// The authors' known answer for a counter and a key of zeros begins 6627e8d5 e169c58d: the first
-// draw of seed 0, layer 0, head 0 and row 0 is 0xe169c58d6627e8d5 of 2^64.
+// The authors' known answer for a counter and a key of zeros begins with 6627e8d5 e169c58d. So the
+// first draw of seed 0, layer 0, head 0 and row 0 is 0xe169c58d6627e8d5 of 2^64.
 TEST_CASE("the first draw is the known answer of the generator") {
   const double share = 0xe169c58d6627e8d5p-64;
   for (const std::int64_t columns : {2, 10, 64, 1000, 1 << 20}) {
@@ -32,7 +32,7 @@ TEST_CASE("the first draw is the known answer of the generator") {
   }
 }
 
-// From a second implementation, in Python.
+// The values come from a second implementation, in Python.
 TEST_CASE("golden choices, the same on every machine") {
   CHECK(choose(3, 0, 0, 0, 0, 64) == List{20, 22, 54});
   CHECK(choose(3, 0, 0, 0, 1, 64) == List{33, 56, 62});
@@ -57,13 +57,13 @@ TEST_CASE("choices are distinct, in range and as many as there can be, and all c
       ++times[static_cast<std::size_t>(column)];
     }
   }
-  // 6000 draws: 150 each, give or take 6 standard deviations of 12.
+  // 6000 draws give 150 each, within 6 standard deviations of 12.
   for (const int count : times) CHECK(std::abs(count - 150) < 72);
   CHECK(choose(9, 3, 0, 0, 0, 4) == List{0, 1, 2, 3});
   CHECK(choose(9, 3, 0, 0, 0, 0).empty());
 }
 
-// Floyd's algorithm as the header writes it.
+// Floyd's algorithm, as the header describes it.
 List chosen_by_the_book(std::int64_t c, std::uint32_t row, std::int64_t columns) {
   std::set<std::int64_t> taken;
   for (std::int64_t d = 0; d < c; ++d) {
@@ -100,7 +100,7 @@ TEST_CASE("a pattern chooses by the whole sequence, whatever part of it is asked
   CHECK(seen == 32);
   CHECK_FALSE(pattern.visible(3, 40, 208, whole));
   CHECK_FALSE(pattern.visible(3, 40, -1, whole));
-  CHECK(pattern.visible(3, 40, 207, whole) == has_last);  // a block goes on behind the end
+  CHECK(pattern.visible(3, 40, 207, whole) == has_last);  // a block continues after the end
   std::string message;
   CHECK(test::code_of([&] { pattern.visible(0, 0, 0); }, &message) == ErrorCode::kInvalidArgument);
   CHECK(message.find("the number of its keys") != std::string::npos);

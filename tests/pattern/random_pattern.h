@@ -54,8 +54,8 @@ inline std::vector<HierarchyLevel> random_levels(base::Random* random) {
   return levels;
 }
 
-// Leaves that came later, made of the two numbers in [-1, 40] that were drawn for a window before:
-// what a seed gives besides them is as it was.
+// Leaves that were added later. They are made from the two numbers in [-1, 40] that are drawn for a
+// window. So a seed still gives the same pattern in all other respects.
 inline Pattern newer_leaf(std::int64_t a, std::int64_t b) {
   const std::int64_t low = std::min(a, b), high = std::max(a, b);
   switch ((3 * a + b + 4) % 6) {
@@ -74,7 +74,7 @@ inline Pattern newer_leaf(std::int64_t a, std::int64_t b) {
   }
 }
 
-// Any leaf of the language; `layout` null: no blocks().
+// Any leaf of the language. If `layout` is null, blocks() is left out.
 inline Pattern random_leaf(base::Random* random, const std::shared_ptr<const BlockLayout>& layout) {
   const auto in = [&](std::int64_t low, std::int64_t high) { return between(random, low, high); };
   switch (random->below(layout == nullptr ? 18 : 20)) {
@@ -134,7 +134,7 @@ inline Pattern random_pattern(base::Random* random, int depth,
   return random_leaf(random, layout);
 }
 
-// What an action throws: its code, and its message where `message` is given.
+// The code of the error that an action throws. Stores the message if `message` is not null.
 inline ErrorCode code_of(const std::function<void()>& action, std::string* message = nullptr) {
   try {
     action();

@@ -1,4 +1,5 @@
-// Counting pairs by rows that go on in the same way, against counting them one by one.
+// Counts pairs by groups of rows that continue in the same way, and compares with counting one by
+// one.
 
 #include <doctest/doctest.h>
 
@@ -174,7 +175,7 @@ TEST_CASE("a billion rows cost what a thousand do") {
   CHECK(visible_pairs(causal(), 0, extent) == triangle(kBillion));
   CHECK(visible_pairs(causal() & window(4095, 0), 0, extent) ==
         triangle(4096) + (kBillion - 4096) * 4096);
-  // Rows q >= 4096 see 128 keys more, as far as the window does not hold them already.
+  // Rows q >= 4096 see 128 more keys, unless the window already contains them.
   CHECK(visible_pairs(causal() & (window(4095, 0) | sink(128)), 0, extent) ==
         triangle(4096) + (kBillion - 4096) * 4096 + triangle(127) + (kBillion - 4096 - 127) * 128);
   CHECK(visible_pairs(global(16), 0, extent) ==

@@ -1,5 +1,5 @@
-// How much work patterns may take: hostile ones are refused within the limit, and a count is the
-// same whoever counts.
+// The limit of work for patterns. Hostile patterns must be refused within the limit, and a count
+// must not depend on the way of counting.
 #include "base/work.h"
 
 #include <doctest/doctest.h>
@@ -65,7 +65,7 @@ TEST_CASE("the layout of a hostile pattern ends within the limit") {
     const base::Work work({.steps = 3'000'000}, "making a layout");
     const auto code = code_of([&] { make_layout(pattern, Extent::whole(kSeq, kSeq), 1, 1, 300); });
     CHECK(code == ErrorCode::kLimit);
-    // Nothing that is not counted can be long: what a single charge adds is part of the bound.
+    // No uncounted part may be long. The bound includes one charge.
     CHECK(work.steps() < 100'000'000);
   }
 }
@@ -97,7 +97,7 @@ TEST_CASE("a layout takes the same steps with any number of threads") {
   }
   CHECK(counts.size() == 1);
   CHECK(steps > 10'000);
-  // The limit is exact: so many steps pass, and half of them do not.
+  // The limit is exact: this number of steps is permitted, and half of it is not.
   const auto within = [&](std::int64_t limit) {
     base::ThreadPool pool(4);
     const base::Work work({.steps = limit}, "making a layout");
@@ -134,7 +134,7 @@ TEST_CASE("a text of somebody else names no file, and is no longer than its limi
   const ParseOptions stranger = {.allow_files = false};
   CHECK(Pattern::parse("causal & window(3, 0)", stranger) ==
         Pattern::parse("causal & window(3, 0)"));
-  // Refused before anything is looked for: the file is not there.
+  // It is refused before any file is opened, because the file does not exist.
   fails("causal & blocks(\"/no/such/file\")", stranger, ErrorCode::kParse, "column 10: blocks(");
   fails("blocks(\"/no/such/file\")", {}, ErrorCode::kFile, "/no/such/file");
   fails(std::string(100'000, ' ') + "causal", {.work = {.steps = 50'000}}, ErrorCode::kLimit,
@@ -150,7 +150,7 @@ TEST_CASE("a text of somebody else names no file, and is no longer than its limi
 }
 
 TEST_CASE("many random blocks are those of the definition") {
-  // Floyd's algorithm with a set, as leaves/random.h words it.
+  // Floyd's algorithm with a set, as leaves/random.h describes it.
   constexpr std::int64_t kBlocks = 5000, kChosen = 3000, kSeed = 9;
   const Pattern pattern = random(kChosen, kSeed, 1);
   for (const std::int64_t row : {0, 1, 4999}) {

@@ -1,4 +1,4 @@
-// Which shapes were planned how often, in memory and in a file that several processes write.
+// The planned shapes with their counts, in memory and in a file that several processes write.
 
 #include "shape_log/shape_log.h"
 
@@ -49,7 +49,7 @@ std::int64_t count_of(const std::string& path, const Problem& problem) {
   return found == shapes->counts.end() ? 0 : found->second;
 }
 
-// A log that writes when it is told to, and at its end.
+// A log that writes on request, and at its end.
 struct Made {
   explicit Made(const std::string& path, std::shared_ptr<base::FileSystem> files = nullptr,
                 std::chrono::milliseconds wait = std::chrono::hours(1)) {
@@ -84,7 +84,7 @@ TEST_CASE("a shape is counted by what it is, not by which object says so") {
   ShapeCounts counts;
   const Problem problem = problem_of(100, causal());
   for (int i = 0; i < 5; ++i) CHECK(counts.add(problem, {}));
-  // Another tree of the same text, in memory where the last one may have been.
+  // Another tree with the same text. It may be at the memory address of the previous one.
   for (int i = 0; i < 5; ++i) CHECK(counts.add(problem_of(100, Pattern::parse("causal")), {}));
   for (int i = 0; i < 50; ++i) {
     counts.add(problem_of(100, i % 2 == 0 ? window(i, 0) : window(0, i)), {});
@@ -192,7 +192,7 @@ TEST_CASE("a batch is counted by its bounds, and everything that its line states
   for (int round = 0; round < 3; ++round) {
     for (const auto& [batch, options] : all) CHECK(counts.add(batch, options));
   }
-  // Bounds that were left to others are those that they are.
+  // Bounds with default values are written as the values that they stand for.
   BatchProblem written_out = batch_of(8);
   written_out.most.rows_of_one = 8;
   written_out.most.keys = 8 * 500;
@@ -309,7 +309,7 @@ TEST_CASE("a file is in the order of counts, then of lines, and reads as it was 
   REQUIRE(again);
   CHECK(again->counts == shapes.counts);
   CHECK(again->left_out == 12);
-  // What people do to a file.
+  // Changes that users may make to a file.
   const auto edited = parse_shape_log(
       "# annulus shapes 1\n\n  --heads 9\n# mine\nrubbish\n"
       "--count x --heads 1\n--count -4 --heads 1\n"
@@ -324,7 +324,7 @@ TEST_CASE("a file is in the order of counts, then of lines, and reads as it was 
                             "# annulus shapes 3: what was planned\n", "# annulus shapes 1.5\n"}) {
     CHECK_FALSE(parse_shape_log(later));
   }
-  // Where there are too many, the most frequent stay.
+  // If there are too many shapes, the most frequent ones stay.
   LoggedShapes many;
   for (std::size_t i = 0; i < kMostShapes + 5; ++i) {
     many.counts["--seq " + std::to_string(i)] = static_cast<std::int64_t>(i);
@@ -366,7 +366,7 @@ TEST_CASE("logs of one file add up, and the file is its user's alone") {
     first.log->write();
     second.log->write();
     CHECK(count_of(path, often) == 7);
-    first.log->write();  // nothing is new
+    first.log->write();  // there is nothing new
     CHECK(count_of(path, often) == 7);
     first.add(often, 2);
   }
@@ -375,7 +375,7 @@ TEST_CASE("logs of one file add up, and the file is its user's alone") {
   struct stat found;
   REQUIRE(stat(path.c_str(), &found) == 0);
   CHECK((found.st_mode & 0777) == 0600);
-  CHECK(folder.entries() == 2);  // and the lock
+  CHECK(folder.entries() == 2);  // the file and its lock
 }
 
 TEST_CASE("temporaries of killed writers go with the first write") {
@@ -390,10 +390,10 @@ TEST_CASE("temporaries of killed writers go with the first write") {
   log.add(problem_of(50));
   log.log->write();
   CHECK_FALSE(std::filesystem::exists(old));
-  CHECK(std::filesystem::exists(fresh));  // perhaps of a writer that is at work
+  CHECK(std::filesystem::exists(fresh));  // it may belong to a writer that is still running
 }
 
-// A file without room, whose lines have so many plans each.
+// A full file. Each of its lines has `plans` plans.
 void write_full(const std::string& path, std::int64_t plans) {
   LoggedShapes full;
   for (std::size_t i = 0; i < kMostShapes; ++i) {
@@ -425,18 +425,19 @@ TEST_CASE("what is planned often gets into a full file, however seldom between t
   }
   plan(3);
   CHECK(count_of(path, problem) == 12);
-  CHECK(shapes_of(path).left_out == 10);  // of the line that it replaced
+  CHECK(shapes_of(path).left_out == 10);  // the plans of the line that it replaced
   CHECK(shapes_of(path).counts.size() == kMostShapes);
   plan(1);
   CHECK(count_of(path, problem) == 13);
   CHECK(shapes_of(path).left_out == 10);
-  // Another writer takes its place and its plans; this one cannot know, and counts from there.
+  // Another writer replaces the line and its plans. This writer cannot know that, and counts from
+  // there.
   write_full(path, 20);
   plan(5);
   plan(5);
   CHECK(count_of(path, problem) == 0);
   CHECK(shapes_of(path).left_out == 10);
-  // Whoever begins the file anew begins with no plans.
+  // A writer that starts a new file starts with no plans.
   std::filesystem::remove(path);
   plan(1);
   CHECK(count_of(path, problem) == 1);
@@ -494,7 +495,7 @@ TEST_CASE("whatever call fails, the counts wait for a better time, and a line is
     CHECK(made.failures == (failed ? 1 : 0));
     CHECK(files->opened() == 0);
     const int calls = files->calls();
-    made.log->write();  // at a better time
+    made.log->write();  // now the call succeeds
     CHECK(made.notes.empty());
     return calls;
   };
@@ -575,7 +576,7 @@ TEST_CASE("threads plan and write at the same time, and no plan is lost") {
   CHECK(count_of(path, problem) == kThreads * kPlans);
 }
 
-// --kills N for more of them.
+// --kills N kills more of them.
 TEST_CASE("killed writers leave a whole file, and writers side by side lose nothing") {
   const ScratchFolder folder;
   const std::string path = folder / "shapes";
@@ -614,7 +615,7 @@ TEST_CASE("killed writers leave a whole file, and writers side by side lose noth
         made.add(problem_of(10));
         try {
           made.log->write();
-        } catch (const Error&) {  // the others held the lock for long
+        } catch (const Error&) {  // the others held the lock for a long time
         }
       }
       made.log.reset();

@@ -1,5 +1,5 @@
-# Builds libannulus.so for an Arm host with a GPU (GH200, GB200), which takes minutes: everything but
-# the simulator, whose interpreter is written for x86. Nothing is run.
+# Builds libannulus.so for an Arm host with a GPU (GH200, GB200), which takes minutes. The simulator
+# is left out, because its interpreter is written for x86. Nothing is run.
 #
 #   cmake -DANNULUS=repository -DWORK=scratch folder -DCC=aarch64 compiler -DCXX=aarch64 compiler
 #     -DFMT=folder of fmt/ -DJSON=folder of nlohmann/ -DXXHASH=folder of xxhash.h [-DLAUNCHER=ccache]
@@ -11,8 +11,8 @@ function(run)
   endif()
 endfunction()
 
-# The headers that the library needs lie in a folder of their own: the one that they come from holds
-# this machine's C library as well.
+# The headers that the library needs are linked into a separate folder, because their original
+# folder also has this machine's C library.
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK}/include)
 file(CREATE_LINK ${FMT}/fmt ${WORK}/include/fmt SYMBOLIC)

@@ -1,5 +1,6 @@
-# Configures a project that holds annulus by add_subdirectory; it fails where annulus changed what
-# is that project's. With MAKE=1 it builds and runs a program of that project too, which takes minutes.
+# Configures a project that contains annulus by add_subdirectory. It fails if annulus changed
+# settings of that project. With MAKE=1 it also builds and runs a program of that project, which
+# takes minutes.
 #
 #   cmake -DANNULUS=repository -DWORK=scratch folder -DCC=compiler -DCXX=compiler
 #     [-DLAUNCHER=ccache] [-DMAKE=1] -P subproject_test.cmake
@@ -12,7 +13,7 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
-# No build type: that is the holding project's choice, and stays unmade.
+# No build type is set: that is the containing project's choice, and must stay unset.
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK} -G Ninja -DANNULUS=${ANNULUS}
     -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX}
     -DCMAKE_C_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
