@@ -222,7 +222,7 @@ def main():
     if not arguments.rehearse and not torch.cuda.is_available():
         print(f"gpu_peers: PyTorch {torch.__version__} sees no GPU", file=sys.stderr)
         return 3
-    torch.set_grad_enabled(False)  # as in the library: nothing is kept for a backward pass
+    torch.set_grad_enabled(False)  # the library too keeps nothing for a backward pass
     peer = Peer(arguments.backend, Rehearsal() if arguments.rehearse else Gpu(arguments.device))
     version = f"torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"
     if arguments.rehearse:

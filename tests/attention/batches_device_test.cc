@@ -134,7 +134,7 @@ TEST_CASE("tiles that a batch does not see are skipped for it") {
   first.pattern = dense();
   second.pattern = sink(64);
   PlanOptions alike;
-  alike.config = plan.info().config;  // for a single batch another configuration may be chosen
+  alike.config = plan.info().config;  // a single batch may get another configuration
   CHECK(plan.info().block_density.value ==
         doctest::Approx((device().plan(first, alike).info().block_density.value +
                          device().plan(second, alike).info().block_density.value) /

@@ -146,7 +146,7 @@ TEST_CASE("every shipped configuration with every family of features") {
   for (const attention::ShippedConfig& shipped : configs_to_try()) {
     PlanOptions options;
     options.config = attention::to_string(shipped.config);
-    options.max_multiprocessors = 1;  // with persistent CTAs, one CTA takes all tiles
+    options.max_multiprocessors = 1;  // one persistent CTA then takes all tiles
     CAPTURE(options.config);
     CAPTURE(shipped.dims.qk);
     // On a simulator each configuration has one kind, because compiling takes longer than
@@ -179,7 +179,7 @@ TEST_CASE("scores beyond fp32 give NaN and never a row that seems empty") {
   Problem problem;
   problem.seq_q = problem.seq_k = 70;
   problem.dim_qk = problem.dim_v = 32;
-  problem.pattern = causal() & ~window(4, 4);  // so that the first five rows are empty
+  problem.pattern = causal() & ~window(4, 4);  // leaves the first five rows empty
   problem.score.scale = 1024;
   problem.want_lse = true;
   test::Case c = test::make_case(problem, 1);

@@ -132,7 +132,7 @@ TEST_CASE("scale and soft-cap choose the score and its numbers") {
   CHECK(score_numbers(problem).scale == doctest::Approx(-0.5 * std::log2(std::exp(1.0))));
   problem.score.scale = 0.0;
   CHECK(score() == kernels::Score::kAnyScale);
-  problem.score.scale = 1e10;  // with these scores no probability would be left
+  problem.score.scale = 1e10;  // such scores would leave no probability
   CHECK(score() == kernels::Score::kAnyScale);
   problem.score.scale = 1e-300;  // 0 as fp32
   CHECK(score() == kernels::Score::kAnyScale);

@@ -219,7 +219,7 @@ Case small_case(Dtype dtype, LseBase base) {
   problem.batch = 2;
   problem.heads = problem.kv_heads = 2;
   problem.seq_q = 20;
-  problem.seq_k = 12;  // with causal, the first 8 rows are empty
+  problem.seq_k = 12;  // causal leaves the first 8 rows empty
   problem.dim_qk = problem.dim_v = 32;
   problem.dtype = dtype;
   problem.pattern = causal();

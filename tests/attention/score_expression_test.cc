@@ -192,7 +192,7 @@ TEST_CASE("the text of the kernel depends on the structure alone") {
   const ScoreCode spilled = code(many);
   CHECK(spilled.numbers.size() == kernels::kScoreNumbers);
   REQUIRE(spilled.words.size() == 32 - kernels::kScoreNumbers + 2);
-  CHECK(spilled.numbers[0] == 32 - kernels::kScoreNumbers);  // where the table begins
+  CHECK(spilled.numbers[0] == 32 - kernels::kScoreNumbers);  // the index at which the table begins
   CHECK(spilled.words.back() == 8);
   // A table that is read twice is stored once.
   const auto [score, b, h, q, k] = score_variables();

@@ -151,7 +151,7 @@ TEST_CASE("the document of a measured search has its numbers") {
     CHECK(step["best"] == story.steps[i].best);
     CHECK(step.contains("ratio") == !story.steps[i].dropped);
   }
-  // The same files make the same document.
+  // A journal that is given twice counts once.
   CHECK(document_of({folder / "a.journal", folder / "a.journal"}).json == document.json);
 }
 

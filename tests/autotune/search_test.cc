@@ -424,7 +424,7 @@ TEST_CASE("rounds of a device that is throttled are repeated once it has come to
   CHECK(found.winner == undisturbed.winner);
   // If the device stays slow, its times are used as they are, and the search ends.
   const SearchResult slow = run(for_good, smooth);
-  CHECK(for_good.rests <= 8);  // with L2 warm and with L2 cold
+  CHECK(for_good.rests <= 8);  // rests both with L2 warm and with L2 cold
   CHECK(slow.slowed);
   CHECK(slow.complete);
 }

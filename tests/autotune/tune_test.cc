@@ -471,7 +471,7 @@ TEST_CASE("kernels of a batch are tuned, kept, and used by batches with about th
   other.most.keys_of_one = 65536;
   CHECK(plan_batch(again.device, other).info().tuned.empty());
   CHECK(plan_batch(again.device, problem, {.config = few.default_config}).info().tuned.empty());
-  Problem alone;  // of the same size, but not a batch
+  Problem alone;  // the size of the batch, as one problem
   alone.batch = 8;
   alone.heads = 4;
   alone.kv_heads = 2;

@@ -25,7 +25,7 @@ struct AppendedRow {
   std::int64_t row = 0;
   std::int64_t position = 0;
   bool rotates_q = true;
-  std::optional<KeyRow> k;  // where its K and V go; V goes to K's place if `v` is empty
+  std::optional<KeyRow> k;  // the row for its K and V; V gets the same row number if `v` is empty
   std::optional<KeyRow> v = std::nullopt;
 };
 

@@ -135,7 +135,7 @@ TEST_CASE("with every block listed the bits are those without lists") {
   step.run();
   const auto answers = step.answers();
   const auto right = answers_of(whole, kRequests, {});
-  // A device may have another kernel for many queries where there are no lists.
+  // If there are no lists, a device may have another kernel for many queries.
   const bool same_kernels =
       plan_batch(device(), whole, in_parts()).info().config == plan.info().config;
   for (std::size_t r = 0; r < kRequests.size(); ++r) {

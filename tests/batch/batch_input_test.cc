@@ -194,8 +194,8 @@ TEST_CASE("the begin of a request without rows takes no rows from others") {
 }
 
 TEST_CASE("keys of a page that is none are not seen") {
-  // The expected answer sees all keys of the request except those of the page, as with a window
-  // that hides them.
+  // In the expected answer, the keys of that page are hidden as if by a window, and all other keys
+  // of the request are visible.
   const std::vector<Request> requests = {{1, 48, 0, 7}, {40, 48, 0, 7}};
   const BatchPlan plan = plan_batch(device(), problem_for(requests), in_parts());
   const BatchCase step(device(), plan, requests, {});

@@ -39,7 +39,7 @@ TEST_CASE("one plan and one captured graph serve requests that come, grow and go
   }
   CHECK(serving.joined() >= steps / 40);
   CHECK(serving.moved() >= steps / 40);
-  CHECK(serving.longest() > 128);  // so it has several parts
+  CHECK(serving.longest() > 128);  // a request with several parts
   CHECK(device.metrics().compiles == compiles);
   if (!counted) return;
   // Only captures, replays and launches by prepare() and run() are made. cuCtxGetCurrent only reads

@@ -226,7 +226,8 @@ TEST_CASE("what the host can see is a typed error") {
       // Operands that are written over other operands.
       [](MergeOperands* o, auto* inputs) { (*inputs)[1].o = o->o; },
       [](MergeOperands* o, auto* inputs) { (*inputs)[1].lse = o->lse; },
-      [](MergeOperands* o, auto* inputs) { (*inputs)[0].o = o->o; },  // with other strides
+      // O has other strides than the input.
+      [](MergeOperands* o, auto* inputs) { (*inputs)[0].o = o->o; },
       [](MergeOperands* o, auto* inputs) { (*inputs)[0].lse = o->lse; },
       [](MergeOperands* o, auto*) { o->lse = static_cast<float*>(o->o); },
       [](MergeOperands* o, auto*) { o->rows = reinterpret_cast<std::int32_t*>(o->lse); }};

@@ -38,7 +38,7 @@ class Serving {
 
  private:
   struct Live {
-    program::Request request;  // as of this step
+    program::Request request;  // the request in this step
     program::RequestTensors tensors;
     std::vector<std::int32_t> pages;
   };

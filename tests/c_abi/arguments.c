@@ -1,7 +1,7 @@
 // Values that C types permit but the library rejects: invalid enums, special numbers, strides,
 // texts, arrays.
 
-#define _POSIX_C_SOURCE 200112L  // for setenv
+#define _POSIX_C_SOURCE 200112L  // declares setenv
 
 #include <math.h>
 #include <stdlib.h>

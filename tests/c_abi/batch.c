@@ -121,7 +121,8 @@ static void in_place(const sample_batch* batch) {
   check_answer(batch);
 }
 
-// The same keys without pages, and the default scale. Then keys that begin after the end of K.
+// A batch over the same keys without pages, with the default scale. Then keys that begin after the
+// end of K.
 static void without_pages(sample_batch* batch) {
   static const int32_t k_begin[] = {0, 0};
   static const int32_t beyond[] = {0, 1000000000};

@@ -31,7 +31,7 @@ int sample_all(int q, int k);
 // `lse` is given, it includes the natural LSE. Waits for the device.
 double sample_error(const sample* made, sample_visible visible, const float* lse);
 
-// The same for one head, and for O only.
+// Like sample_error(), for one head and for O only.
 double sample_head_error(const sample* made, int head, sample_visible visible);
 
 // Clears the answer.

@@ -138,7 +138,7 @@ class EngineCall {
   void append(const Tensor& k, const Tensor& v, std::uint16_t* to_k, std::uint16_t* to_v,
               AppendPlace place, AppendOperands step);
 
-  // Sets where O and LSE are expected, by (request, query, head).
+  // Sets the place of each expected row of O and of LSE, by (request, query, head).
   void expect_o(Tensor tensor, const At& at);
   void expect_lse(std::int64_t floats, const At& at);
 
@@ -147,9 +147,9 @@ class EngineCall {
   // Plans, prepares and runs, and compares the answer of each request with the oracle. Makes Q and
   // O if they were not made before.
   void check();
-  // The same with an existing plan. The oracle gets `problem`.
+  // Does what check() does, with an existing plan. The oracle gets `problem`.
   void check(const BatchPlan& plan);
-  // The same for kDrafts with these BatchMetadata::tree_bits.
+  // Does what check() does, for kDrafts with these BatchMetadata::tree_bits.
   void check_tree(const std::vector<std::uint64_t>& bits);
   // Merges inputs with the strides of `merged`, in the base of the problem, to O [rows, H, D] and
   // LSE [H, rows]. Compares the answer of each request with the oracle of `whole`.

@@ -16,7 +16,7 @@ DeviceOptions options_of(const Folders& folders) {
   options.name = "sim:sm_80";
   options.cache_dir = folders.cache;
   options.tuned_path = folders.tuned;
-  options.simulation.threads = 1;  // so that stacks are visited in the same order in each pass
+  options.simulation.threads = 1;  // gives each pass the same order of stacks
   return options;
 }
 

@@ -23,9 +23,9 @@ struct Answer {
   bool operator==(const Answer& other) const { return values == other.values; }
 };
 
-// The folders where a flow may keep files.
+// Folders in which a flow may keep files.
 struct Folders {
-  std::string cache;  // for kernels and other files of the flow
+  std::string cache;  // kernels and other files of the flow
   std::string tuned;  // empty: tuned results are kept in memory
 };
 

@@ -41,7 +41,7 @@ namespace fs = std::filesystem;
 
 struct Input {
   std::string bytes;
-  // What is printed if this input ends the process.
+  // A text that is printed if this input ends the process.
   std::string name;
 };
 

@@ -75,7 +75,7 @@ TEST_CASE("a layout is made from one that covers its lengths") {
   };
   refused([&] { make_layout(blocks(layout), {8, 8, 101, 101}); });
   refused([&] { statistics(causal() & blocks(layout), {8, 8, 101, 101}); });
-  // Its grid of blocks equals that of 104 x 104, but the lengths matter.
+  // The grid of blocks is the same for 104 x 104, but the lengths differ.
   LayoutCache cache;
   CHECK(cache.get(LayoutQuery(blocks(layout), 8, 8), 100, 100)->layout.rows() == 13);
   refused([&] { cache.get(LayoutQuery(blocks(layout), 8, 8), 101, 101); });

@@ -185,7 +185,7 @@ TEST_CASE("without a usable NVRTC a device opens with one warning and runs what 
   CHECK(notes.lines[0].find("only kernels that are compiled already") != std::string::npos);
   CHECK(device.info().nvrtc_version.empty());
   CHECK(device.info().compile_problem == find_libraries().nvrtc.problem);
-  // The cache is used, whoever compiled its kernels.
+  // The cache is used, no matter which program compiled its kernels.
   CHECK(device.plan(problem).info().source == "disk");
   CHECK(device.metrics().kernels_compiled_ahead == 0);
   test::check_fails(ErrorCode::kLibrary, "pip install nvidia-cuda-nvrtc",

@@ -1,5 +1,5 @@
-// A profiler as NVTX version 3 knows it, for the tests: it takes ranges of domains and writes them
-// down, in the order in which they end. The ids are those of NVTX's header nvtxTypes.h.
+// A profiler for NVTX version 3, for the tests. It takes ranges of domains and writes them down in
+// the order in which they end. The ids are defined by NVTX's header nvtxTypes.h.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,7 +57,7 @@ int InitializeInjectionNvtx2(const void* (*export_table)(uint32_t)) {
   function** slots = NULL;
   unsigned count = 0;
   if (table == NULL || table->bytes < sizeof *table) return 0;
-  // As real profilers do, it asks for every module and writes into its last slot, which must exist.
+  // Real profilers too request every module and write into its last slot, which must exist.
   for (unsigned module = 1; module <= 6; ++module) {
     if (!table->module_functions(module, &slots, &count) || count == 0) return 0;
     if (slots[0] != NULL || slots[count] != NULL || slots[count - 1] == NULL) return 0;
@@ -70,6 +70,6 @@ int InitializeInjectionNvtx2(const void* (*export_table)(uint32_t)) {
   return 1;
 }
 
-// What the calling thread has ended so far: a line "DEPTH TEXT" for each range.
+// A log of the ranges that the calling thread has ended: a line "DEPTH TEXT" for each range.
 EXPORTED const char* profiler_log(void);
 const char* profiler_log(void) { return log_text; }

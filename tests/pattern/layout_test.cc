@@ -89,7 +89,7 @@ TEST_CASE("heads may share their blocks") {
   CHECK(pattern.visible(2, 7, 4));
   CHECK(code_of([&] { pattern.visible(3, 5, 0); }) == ErrorCode::kInvalidArgument);
   BlockLayout one = small();
-  one.head_map = {0};  // for one query head, or for any number
+  one.head_map = {0};  // one query head, or any number of them
   CHECK(one.query_heads() == 1);
   CHECK(blocks(one).visible(7, 5, 0));
 }

@@ -66,7 +66,7 @@ TEST_CASE("layouts go out in every format and come back") {
   const test::Outcome apart = annulus_with("pattern diff --lines 1 " + own + " " + other);
   CHECK(apart.code == 0);
   CHECK(apart.out == "head 0 row 2: ~0\n2 more rows\n0 blocks gone, 3 come, 3 with another flag\n");
-  // As a leaf of a pattern the layout gives the same statistics.
+  // If the layout is a leaf of a pattern, it gives the same statistics.
   const base::Json again =
       json_of("pattern stats --json -S 80 --block 16x16 -p 'blocks(\"" + own + "\")'");
   CHECK(again["kept"] == 12);

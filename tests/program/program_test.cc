@@ -314,7 +314,7 @@ TEST_CASE("folders named from where one stands are those folders") {
   // progress.
   CHECK(outcome.err.find("annulus:") == std::string::npos);
   CHECK(std::filesystem::is_directory(folder / "kernels"));
-  // The same word as for the option, given by the environment.
+  // An environment variable accepts the same word as the option.
   const Outcome none = test::run_command(std::string("env ANNULUS_TUNED=none ") + ANNULUS_PROGRAM +
                                          " run -S 40 -H 1 -D 32" + on_device());
   CHECK(none.code == 0);

@@ -47,7 +47,7 @@ TEST_CASE("tune report writes a page of searches and results") {
   CHECK(html.find("<td>" + found["config"].get<std::string>() + "</td>") != std::string::npos);
   CHECK((html.find("<td>predicted, not measured</td>") != std::string::npos) ==
         test::on_simulator());
-  // The same files, named in another way, give the same page.
+  // Other names of the same files give the same page.
   const std::string journal = found["journal"].get<std::string>();
   CHECK(annulus_with("tune report -o " + page + " " + (folder / "tuned")).code == 0);
   CHECK(test::read(page) == html);

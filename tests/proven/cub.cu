@@ -67,7 +67,7 @@ __global__ void through_pipeline(const float* in, float* out, int tiles) {
   }
 }
 
-// The same with a barrier and one copy at a time.
+// This kernel copies the same tiles with a barrier and one copy at a time.
 __global__ void through_barrier(const float* in, float* out, int tiles) {
   __shared__ alignas(128) float stage[kThreads * 4];
   using Barrier = cuda::barrier<cuda::thread_scope_block>;

@@ -5,7 +5,7 @@
 namespace proven {
 
 struct Sequences {
-  std::vector<int> queries, keys;  // for each sequence
+  std::vector<int> queries, keys;  // one number for each sequence
   int heads, kv_heads, dim;
   bool causal;   // aligned to the bottom right
   int page = 0;  // rows of a page of K and V; 0: sequences are consecutive

@@ -70,7 +70,7 @@ struct Line {
 
 // The ranks of a process, and the place where it runs.
 struct ProcessOptions {
-  std::string address;  // where ranks meet
+  std::string address;  // the address of the rendezvous
   int first = 0, count = 1, ranks = 1;
   milliseconds deadline{300};
   std::string host;   // NCCL_HOSTID; empty: the machine's host id

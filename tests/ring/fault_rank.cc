@@ -154,8 +154,8 @@ bool is_stopped(pid_t process) {
   return name_end != nullptr && name_end[2] == 'T';
 }
 
-// Ends all connections to other processes, first the control channel's and then NCCL's. Meanwhile
-// no thread of this process runs, because it would inform the ranks that are still connected.
+// Ends all connections to other processes, first the control channel's and then NCCL's. During that
+// time no thread of this process runs, because it would inform the ranks that are still connected.
 void cut_off() {
   constexpr int kMostRanks = 8, kMostDescriptors = 1024;
   std::vector<std::string> own;

@@ -23,7 +23,7 @@ using test::RingMemory;
 TEST_CASE("a rank makes at most eight calls of the driver for each round of a run") {
   const Case c = test::make_case(problem_of(600, causal()), 8);
   constexpr int kRanks = 5;
-  constexpr int kOnce = 9;  // packing, the own keys, begin and end
+  constexpr int kOnce = 9;  // packing, the rank's own keys, begin and end
   RingOptions options;
   options.route = Route::kRing;  // it has a round for each hop
   const ShardMap shards = make_shards(Sharding::kZigzag, kRanks, 600, 600);

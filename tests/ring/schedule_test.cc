@@ -245,7 +245,7 @@ class Planting {
     change(broken);
     return check_schedule(broken, problem_, shards_);
   }
-  // The same change for one op of one rank.
+  // Makes such a change in one op of one rank.
   template <typename Change>
   std::vector<Violation> plant(std::size_t rank, std::size_t op, Change change) const {
     return plant([&](Schedule& broken) { change(broken.ranks[rank].ops[op]); });

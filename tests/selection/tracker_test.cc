@@ -112,7 +112,7 @@ struct Row {
   std::int64_t columns;
 };
 
-float power(float x) {  // as in templates/tile/exact_math.cuh
+float power(float x) {  // the same steps as in templates/tile/exact_math.cuh
   if (!(x >= -125.0f)) return 0.0f;
   const float whole = std::nearbyint(x);
   float sum = 1.5403530e-4f;

@@ -27,7 +27,7 @@ struct MutantRun {
   std::string device;  // a simulated device
   PlanOptions options;
   Problem problem;
-  SimulationOptions simulation = {};  // with the seeds 0, 1, ..., or other seeds by --seed
+  SimulationOptions simulation = {};  // runs use the seeds 0, 1, ..., or other seeds by --seed
   // The number of seeds; a seed determines when effects become visible: at random moments, early,
   // late.
   std::uint64_t seeds = 3;
@@ -52,8 +52,8 @@ std::vector<Mutant> to_try(std::vector<Mutant> all);
 // named a fault for every seed.
 bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool);
 
-// The same check for any run on a device: `is_right` runs the kernels and compares their answers.
-// Of `run`, everything is used except the problem and the options.
+// Makes this check for any run on a device: `is_right` runs the kernels and compares their answers.
+// The problem and the options of `run` are not used.
 bool try_mutant(const Mutant& mutant, const MutantRun& run,
                 const std::function<bool(const Device&)>& is_right);
 

@@ -175,7 +175,7 @@ void fill_state(HostState& state, base::Random& random) {
   }
 }
 
-// Scales like those of quantisation: powers of two and numbers between them.
+// Scales as quantisation makes them: powers of two and numbers between them.
 std::vector<float> random_scales(base::Random& random, std::int64_t count) {
   std::vector<float> scales;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -39,8 +39,8 @@ struct Case {
   Problem problem;
   HostTensor q, k, v;
   HostTensor o;                                  // filled with NaN
-  HostState state_in;                            // with carry_in
-  std::vector<float> scale_q, scale_k, scale_v;  // with e4m3; empty if none were given
+  HostState state_in;                            // used if the problem has carry_in
+  std::vector<float> scale_q, scale_k, scale_v;  // used with e4m3; empty if none were given
   std::string text;                              // one line that describes the whole case
 
   HostInputs inputs() const;

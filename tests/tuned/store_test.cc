@@ -144,7 +144,7 @@ TEST_CASE("the nearest length serves where there is no exact one, and nothing el
   CHECK(nearest(10, 20) == std::pair(10, 20));
   CHECK(nearest(12, 20) == std::pair(10, 20));
   CHECK(nearest(14, 20) == std::pair(16, 20));
-  CHECK(nearest(13, 20) == std::pair(16, 20));  // as far as 10, so the longer one
+  CHECK(nearest(13, 20) == std::pair(16, 20));  // 16 and 10 are equally far, so the longer one
   CHECK(nearest(10, 23) == std::pair(10, 26));  // the same in the other dimension
   CHECK(nearest(12, 22) == std::pair(10, 20));
   CHECK(nearest(11, 24) == std::pair(10, 26));
@@ -209,8 +209,8 @@ TEST_CASE("of one shape the better entry stays, unless it is to be replaced") {
   CHECK(after.find_exact(good.shape)->entry == good);
 }
 
-// One entry of a folder is wrong: it is left out with one line, whatever is asked; the others
-// serve, and storing the shape anew repairs it.
+// A folder has one wrong entry. Lookups leave it out, and report this in one line. The other
+// entries are used, and storing the shape anew repairs the wrong one.
 void ignored_once(const std::string& above, int number, const std::string& part) {
   CAPTURE(part);
   Notes notes;

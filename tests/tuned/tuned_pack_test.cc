@@ -33,7 +33,7 @@ std::string with_digest(const std::string& body, int schema = kEntrySchema) {
 
 std::string body_of(const std::string& text) { return text.substr(text.find('\n') + 1); }
 
-// The code of the error that reading a text throws; kInternal where it throws none.
+// The code of the error that reading a text throws; kInternal if it throws none.
 ErrorCode refusal(const std::string& text, std::string* why = nullptr) {
   std::vector<std::string> left_out;
   try {
@@ -58,7 +58,7 @@ TEST_CASE("a pack reads back as it was, sorted, one line for each entry") {
   CHECK(encode_pack(merged({pack[2], pack[0], pack[3], pack[1], pack[0]})) == text);
   const std::string none = encode_pack({});
   CHECK(decode_pack(bytes_of(none), &left_out).empty());
-  // Devices that nobody wants are passed over.
+  // Entries of devices that are not requested are skipped.
   const Pack some = decode_pack(bytes_of(text), &left_out,
                                 [](std::string_view device) { return device.starts_with("b,"); });
   CHECK(some == Pack(pack.begin() + 2, pack.end()));
@@ -168,7 +168,7 @@ TEST_CASE("a pack that nobody would read is not written") {
   CHECK(std::filesystem::file_size(path) == static_cast<std::uintmax_t>(kMaxPackBytes));
 }
 
-// Entries that differ in everything the order looks at, and in some that it does not.
+// Entries that differ in everything that determines their order, and in some other members.
 PackedEntry drawn(base::Random& random) {
   PackedEntry made = packed(static_cast<int>(random.below(3)), random.below(2) != 0 ? "a" : "b");
   Entry& entry = made.entry;

@@ -28,9 +28,9 @@ struct GpuCase {
   // Name, density, useful work and targets apply to cases of all kinds.
   GpuProblem attention;
   std::int64_t window = 0;        // keys that a query sees, including its own; 0: no window
-  BatchProblem batch;             // for kDecode, kChunk and kPrepare
-  AppendProblem append;           // for kAppend
-  std::vector<Request> requests;  // for a batch; all are equal
+  BatchProblem batch;             // used by kDecode, kChunk and kPrepare
+  AppendProblem append;           // used by kAppend
+  std::vector<Request> requests;  // the requests of a batch; all are equal
   std::int64_t part_keys = 0;     // BatchOptions::part_keys
   double least_bytes = 0;         // bytes of all operands and the output, each moved once
   double bar_memory = 0;          // the target share of the rate of a copy; 0: none

@@ -25,9 +25,9 @@ struct GpuQuestion {
   std::string asks;
   std::string problem_text;
   Problem problem;
-  double flop = 0;  // of the visible pairs
-  // The others are compared with the first one. Variants with the same number of keys per step add
-  // in the same order, so they must give the same bits.
+  double flop = 0;  // floating-point operations of the visible pairs
+  // The other variants are compared with the first variant. Variants with the same number of keys
+  // per step add in the same order, so they must give the same bits.
   std::vector<QuestionVariant> variants;
 };
 

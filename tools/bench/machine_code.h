@@ -48,8 +48,8 @@ enum class Opcode { kOther, kProduct, kPower, kWait, kBranch, kFence, kGlobalLoa
 struct Instruction {
   Opcode opcode = Opcode::kOther;
   bool conditional = false;
-  int pending = 0;           // for kWait
-  std::int64_t target = -1;  // for kBranch: the index of an instruction
+  int pending = 0;           // kWait: the number of groups that may still run
+  std::int64_t target = -1;  // kBranch: the index of the target instruction
 };
 
 // Counts of instructions in the loop that contains the wait for the scores. Code that a forward

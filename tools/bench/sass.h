@@ -65,7 +65,7 @@ enum class SassKind {
 
 struct Sass {
   SassKind kind = SassKind::kOther;
-  const char* name = "";     // as in nvdisasm, without modifiers
+  const char* name = "";     // the name in nvdisasm, without modifiers
   std::int64_t address = 0;  // in bytes from the kernel's first instruction
   int stall = 1;             // cycles
   bool yields = false;
@@ -77,7 +77,7 @@ struct Sass {
   int columns = 0;           // N of a kGroupProduct
   bool rows_in_registers = false;
   bool ends_group = false;
-  int pending = 0;  // for kGroupWait and kCountWait
+  int pending = 0;  // used by kGroupWait and kCountWait
   int scoreboard = 0;
   int barrier = -1;          // number of a barrier; -1: in a register
   int wavefronts = 1;        // wavefronts of 128 bytes, for instructions that use shared memory

@@ -72,7 +72,7 @@ struct CoreAssumptions {
   // From the issue of an instruction, or from its end in the queue, until its scoreboard clears.
   int special_latency = 20;
   int shuffle_latency = 24;
-  int shared_latency = 22;  // for one wavefront; each further wavefront adds two
+  int shared_latency = 22;  // latency of one wavefront; each further wavefront adds two
   int global_latency = 40;  // a hit in L1
   int phase_latency = 24;   // an mbarrier's try that succeeds
   int system_latency = 24;

@@ -17,7 +17,7 @@ using namespace annulus;
 
 using test::Mutant;
 
-// What is combined.
+// The cases that a mutant of the kernel combines.
 enum Kind : int {
   kPlain,    // parts of three tiles, three and one
   kSink,     // sink logits, which differ from head to head
@@ -39,7 +39,7 @@ constexpr char kSum[] = "slot < merged.slots; ++slot) { const long long at";
 constexpr char kAdd[] = "acc[pair][0] += weight * low; acc[pair][1] += weight * high;";
 
 const std::set<std::string> kWrong = {"wrong answer"};
-// The outcomes where a slot is read that was never written, or the part of another row.
+// Outcomes if the kernel reads a slot that was never written, or the part of another row.
 const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read", "out of bounds"};
 
 std::vector<Mutant> mutants() {
@@ -127,7 +127,7 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kHidden},
-      // What leaves.
+      // Mistakes in writing the result.
       {"the output is not divided by the sum",
        {{kMerge, "correction / sum;", "correction;"}},
        kWrong},

@@ -17,21 +17,21 @@ using namespace annulus;
 
 using test::Mutant;
 
-// The kernel that a mutant is made of.
+// The kernel from which a mutant is made.
 enum Kind : int {
-  kPlain,         // O apart from Q
-  kWide,          // head dim 256: O leaves through Q and is rescaled first
+  kPlain,         // O and Q have separate shared memory
+  kWide,          // head dim 256: O is rescaled first and written through Q's shared memory
   kBlocks,        // two tiles of the list to a step
-  kListed,        // likewise, with a list in memory
+  kListed,        // two tiles of a list in memory to a step
   kBytes,         // 8-bit elements: V is transposed, and there are scales
   kHeadScales,    // likewise, with one scale for a head of Q, of K and of V
   kQuery,         // Q in registers
   kTwos,          // clusters of two CTAs, each of which copies half of K and V
   kInParts,       // 8-bit elements whose products with V are made in parts
   kDrawn,         // works are drawn from a counter
-  kDrawnShort,    // likewise, with no more steps of a work than stages
-  kDrawnByTwos,   // likewise by clusters
-  kDrawnOfBytes,  // likewise with short works and warps that transpose V
+  kDrawnShort,    // works are drawn, and have no more steps than stages
+  kDrawnByTwos,   // clusters draw works
+  kDrawnOfBytes,  // short works are drawn, and warps transpose V
 };
 
 constexpr char kKernel[] = "kernels/wgmma/wgmma_forward.cu";
@@ -247,7 +247,7 @@ std::vector<Mutant> mutants() {
        kRaces,
        {},
        kListed},
-      // The values of the step before are given back later, and the producer waits for that too.
+      // The values of the previous step are released later, and the producer waits for that too.
       {"entries of a list are read when the keys are given back",
        {{kConsumer,
          "      const Entries entries = read_entries(place_);\n      release_keys(place_);\n      "
@@ -734,7 +734,7 @@ test::MutantRun run_of(const Mutant& mutant) {
       break;
     case kTwos:
       run.options.config = "wgmma m128 n64 w8 s2 c2";
-      run.problem.kv_heads = 2;  // so that tile rows are shared
+      run.problem.kv_heads = 2;  // lets heads share tile rows
       break;
     case kDrawn:
     case kDrawnShort:
@@ -766,8 +766,8 @@ test::MutantRun run_of(const Mutant& mutant) {
   run.problem.seq_k = 64 * (mutant.variant == kBytes ? 18 : 6) + 3;
   const bool short_works = mutant.variant == kDrawnShort || mutant.variant == kDrawnOfBytes;
   if (run.drawn && !short_works) run.problem.pattern = causal();
-  // There are no more steps than stages; otherwise freed keys would also order the reads of Q.
-  // Likewise would freed keys order the reads of a number.
+  // There are no more steps than stages. Otherwise the wait for freed keys would also order the
+  // reads of Q, or the reads of a work's number.
   if (mutant.variant == kQuery || short_works) run.problem.seq_k = 64 + 3;
   return run;
 }
@@ -776,7 +776,7 @@ test::MutantRun run_of(const Mutant& mutant) {
 struct Tally {
   std::size_t tried = 0;
   int named = 0;
-  int named_bytes = 0;  // of those, in the kernels for 8-bit elements
+  int named_bytes = 0;  // named mistakes in the kernels for 8-bit elements
 };
 Tally tally;
 
@@ -796,7 +796,7 @@ TEST_CASE("every mistake in the wgmma kernel is noticed, and redundancy is not")
 
 // Most mistakes must be found without the oracle, which users do not have.
 TEST_CASE("the checked mode alone names most kinds of mistakes in the wgmma kernel") {
-  if (tally.tried < mutants().size()) return;  // not all were asked for
+  if (tally.tried < mutants().size()) return;  // the options select only some mutants
   MESSAGE(tally.named, " kinds are named, ", tally.named_bytes, " of them of 8-bit elements");
   CHECK(tally.named >= 84);
   CHECK(tally.named_bytes >= 12);

@@ -12,7 +12,7 @@
 
 namespace annulus::program {
 
-// What a shell offers for the value of an option.
+// The values that a shell offers for an option.
 struct Offer {
   enum class Kind { kNothing, kFiles, kFolders, kWords } kind = Kind::kNothing;
   std::vector<std::string> words;  // if kind is kWords

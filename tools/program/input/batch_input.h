@@ -33,7 +33,7 @@ struct BatchInput {
 };
 
 // Parses "1/4096 x 8, 1/77, 512/2048": the queries and the keys of a request, and the number of
-// such requests. Throws Error{kParse} with the column where the text is not such a list, and
+// such requests. Throws Error{kParse} with the column if the text is not such a list, and
 // Error{kInvalidArgument} for a number that is out of range.
 std::vector<Request> parse_requests(std::string_view text);
 

@@ -9,7 +9,7 @@ namespace annulus::program {
 // a simulated device and the oracle's working memory. Without this check the allocation would end
 // the process.
 void check_host_memory(const Problem& problem);
-// The same check for numbers of elements of the inputs and of the output. `advice` names what the
+// Makes this check for numbers of elements of the inputs and of the output. `advice` names what the
 // user should reduce.
 void check_host_memory(double inputs, double output, const char* advice);
 

@@ -56,15 +56,15 @@ struct ProblemArguments {
   std::int64_t layer = 0;
   // Keys of the whole sequence, as in Problem; only for shapes.
   std::optional<std::int64_t> total_k;
-  std::string dtype_o;          // dtype of O with e4m3: bf16 or fp16; only for shapes
-  int max_multiprocessors = 0;  // as in PlanOptions; only for shapes compiled ahead
+  std::string dtype_o;          // dtype of O if Q, K and V are e4m3: bf16 or fp16; only for shapes
+  int max_multiprocessors = 0;  // see PlanOptions; only for shapes compiled ahead
   std::string lse_base = "natural";
   std::string input;   // a safetensors file; empty: random operands
   std::string layout;  // empty: bshd
   std::uint64_t seed = 0;
   std::string config;
-  int kv_splits = 0;                          // as in PlanOptions
-  std::int64_t max_work = kDefaultWorkSteps;  // as WorkLimit::steps
+  int kv_splits = 0;                          // see PlanOptions
+  std::int64_t max_work = kDefaultWorkSteps;  // see WorkLimit::steps
 };
 
 // A batch of requests in place of one problem. It is used if `requests` or `most` is given.
@@ -72,14 +72,14 @@ struct BatchArguments {
   std::optional<std::string> requests;  // "1/4096 x 8, 512/2048"
   // Bounds, only for shapes; without requests in it: the bounds of `requests`.
   BatchBounds most;
-  // Only for shapes, as in BatchProblem; the next three members likewise.
+  // The next four members are used for shapes only. BatchProblem describes them.
   std::int64_t block_keys = 0;
   std::int64_t most_blocks = 0;
   bool row_limits = false;
   std::string interleave;       // "16/4/1": a block, ranks, rank; empty: all keys
   std::int64_t page = 16;       // rows of a page; 0: no pages
   std::string table = "dense";  // or csr
-  std::int64_t part_keys = 0;   // as in BatchOptions
+  std::int64_t part_keys = 0;   // see BatchOptions
   std::string kv_dtype;         // empty: the dtype of Q
   // If an option was given that batches do not accept: an error text with its name and the reason.
   std::string refused;

@@ -45,7 +45,7 @@ LseBase lse_base_of(const ProblemArguments& arguments);
 
 // The share of visible pairs. Nothing if counting them would exceed --max-work.
 std::optional<double> density_of(const Problem& problem, const ProblemArguments& arguments);
-// That share in words, with the density of blocks.
+// A text with the share of visible pairs and the density of blocks.
 std::string density_text(const std::optional<double>& pairs, double blocks);
 
 }  // namespace annulus::program

@@ -45,7 +45,7 @@ Problem problem_of(const BatchProblem& problem, const Request& request, std::int
 // The tensors of a request, contiguous: Q [queries, H, Dqk], K [keys, Hkv, Dqk], V [keys, Hkv, Dv].
 struct RequestTensors {
   std::vector<std::uint16_t> q, k, v;
-  HostState state_in;  // with carry_in
+  HostState state_in;  // used if the problem has carry_in
 };
 // Random tensors. If two requests have the same seed, the keys of the shorter request are the first
 // keys of the longer one.
@@ -55,7 +55,7 @@ RequestTensors tensors_of(const BatchProblem& problem, const Request& request);
 struct RequestAnswer {
   std::vector<std::uint16_t> o;  // [queries, H, Dv]
   std::vector<float> lse;        // [H, queries]
-  HostState state;               // with carry_out
+  HostState state;               // used if the problem has carry_out
   friend bool operator==(const RequestAnswer& a, const RequestAnswer& b) {
     return a.o == b.o && a.lse == b.lse && a.state.acc == b.state.acc && a.state.m == b.state.m &&
            a.state.l == b.state.l;

@@ -38,7 +38,7 @@ struct PatternArguments {
   std::int64_t lines = 100;
   std::string output;  // export, import
   std::string to = "layout";
-  std::int64_t max_work = kDefaultWorkSteps;  // for the whole verb, as WorkLimit::steps
+  std::int64_t max_work = kDefaultWorkSteps;  // bound for the whole verb; see WorkLimit::steps
   bool json = false;
 };
 

@@ -31,8 +31,8 @@ int number_in(const char* name) {
   return value;
 }
 
-// A function that chooses a port which all ranks compute alike, and which other programs are
-// unlikely to use.
+// A function that chooses a port. It returns the same port on all ranks, and other programs are
+// unlikely to use that port.
 using ChoosePort = int (*)();
 
 constexpr int kPorts = 65536;

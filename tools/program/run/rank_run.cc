@@ -204,7 +204,7 @@ std::optional<RingAnswer> go_around(const Ranks& ranks, const Device& device,
   return result;
 }
 
-// What remains of generations that failed.
+// Facts about generations that failed.
 struct Lost {
   std::vector<CommunicatorEvent> events;  // the events of all generations
   std::vector<int> blamed;                // the ranks blamed by the last generation

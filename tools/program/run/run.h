@@ -23,11 +23,11 @@ struct RunArguments {
   std::string shard = "zigzag";
   std::string route = "auto";
   bool processes = false;  // start one process per rank
-  // Where launched ranks meet; empty: where the launcher's variables say.
+  // The address for the rendezvous of launched ranks. If empty, the launcher's variables give it.
   std::string rendezvous;
   std::optional<int> deadline;  // how long ranks in processes wait, in milliseconds; 0: forever
   bool go_on = false;           // continue without ranks that have died or are late
-  std::string seat;             // for a started process: "RANK:FOLDER" (ring_processes.h)
+  std::string seat;             // set in a started process: "RANK:FOLDER" (ring_processes.h)
   std::string picture;          // SVG file for the ring's schedule; empty: none
   std::string output;
   bool no_check = false;

@@ -21,8 +21,8 @@ struct LateAnswer {
   double answered_millis = 0;  // host time from the call for a plan to the first answer
   // Host time from that call until the problem's own kernel was ready, or failed.
   double swapped_millis = 0;
-  std::string why_general;  // why the own kernel failed; empty if it did not
-  // Between the first answer and the answer of the own kernel.
+  std::string why_general;  // the reason if this problem's own kernel failed, else empty
+  // The difference between the first answer and the answer of this problem's own kernel.
   std::optional<double> difference = {};
 };
 

@@ -10,8 +10,8 @@ struct Seat {
   int rank = 0;
   int ranks = 1;
   int on_host = 0;      // its index among the ranks on its host
-  std::string address;  // as RendezvousOptions::address
-  std::string token;    // as RendezvousOptions::token
+  std::string address;  // see RendezvousOptions::address
+  std::string token;    // see RendezvousOptions::token
 };
 
 }  // namespace annulus::program

@@ -10,8 +10,8 @@ namespace {
 constexpr unsigned kStreamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 constexpr unsigned kEventDefault = 0;       // CU_EVENT_DEFAULT, which records the time
 
-// Calls a function of the driver. All handles are pointers. The types of the arguments must be
-// those of cuda.h.
+// Calls a function of the driver. All handles are pointers. The arguments must have the types that
+// cuda.h declares.
 template <typename... Types>
 void call(const Device& device, const char* name, Types... arguments) {
   const auto function = reinterpret_cast<int (*)(Types...)>(device.driver_entry(name));
@@ -56,7 +56,7 @@ std::shared_ptr<void> owned(const Device& device, void* handle, const char* dest
             try {
               const CurrentContext current(device);
               call(device, destroy, last);
-            } catch (const Error&) {  // as in the destructor above
+            } catch (const Error&) {  // ignored like in the destructor above
             }
           }};
 }

@@ -123,8 +123,9 @@ bool only_this_shape(ErrorCode code) {
          code == ErrorCode::kOutOfMemory;
 }
 
-// An upper bound for the remaining time of a search, from the pace of its last candidates. The
-// first candidates are no measure, as a search that resumes from a journal gets them at once.
+// An upper bound for the remaining time of a search, from the pace of its last candidates. Earlier
+// candidates do not count, because a search that resumes from a journal gets its first candidates
+// at once.
 class Pace {
  public:
   // A text such as ", at most 40 s more". It is empty at first.

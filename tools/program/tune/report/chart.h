@@ -14,7 +14,7 @@
 namespace annulus::program::report {
 
 struct Axis {
-  std::string title;  // with the unit
+  std::string title;  // includes the unit
   double low = 0;
   double high = 1;
   bool is_log = false;

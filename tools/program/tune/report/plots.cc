@@ -46,7 +46,7 @@ class Range {
 std::string draw_number_line(const Search& search) {
   std::vector<std::size_t> shown = search.decision->finalists;
   shown.push_back(search.decision->default_at);
-  std::ranges::reverse(shown);  // so that the best is drawn at the top
+  std::ranges::reverse(shown);  // draws the best at the top
   std::vector<std::string> names;
   Range range;
   for (const std::size_t index : shown) {
