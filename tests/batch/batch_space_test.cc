@@ -26,8 +26,8 @@ using test::device;
 using test::Placing;
 using test::Request;
 
-// One legal configuration of each class. The order is random for each head dim, and there are as
-// many pairs as are needed to use all configurations.
+// A legal configuration for few queries, and one for many. For each head dim, all_pairs() uses
+// every configuration at least once, in a random order.
 struct Pair {
   attention::Dims dims;
   KernelConfig few, many;

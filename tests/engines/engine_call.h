@@ -117,9 +117,9 @@ class EngineCall {
   void write_v(Tensor* to, const At& at) const;
   void write_q(Tensor* to, const At& at) const;
 
-  // For a step that appends, where the keys of the queries are new. old_only() is `at` for the
-  // other keys only. write_new() writes new K and V, [rows, Hkv, D]. The slots are the slot of each
-  // row, followed by `padding` times -1.
+  // These are for a step that appends. The last keys of a request are new, namely the keys of its
+  // queries. old_only() returns `at` for the other keys only. write_new() writes new K and V,
+  // [rows, Hkv, D]. slots() returns the slot of each row, followed by `padding` times -1.
   At old_only(At at) const;
   void write_new(Tensor* k, Tensor* v) const;
   template <typename T>

@@ -141,7 +141,7 @@ TEST_CASE("ONNX Runtime: GQA key, value, cos_cache, sin_cache, do_rotary, positi
   });
   call.write_k(&present_k, at);
   call.write_v(&present_v, at);
-  // They were rotated when they were new.
+  // The cache holds rotated keys. All cosines are -1, so the rotation has negated them.
   for (std::uint16_t& bits : present_k.bits) bits ^= 0x8000;
   Tensor cos_cache({kMost, 32}), sin_cache({kMost, 32});
   std::ranges::fill(cos_cache.bits, std::uint16_t{0xbf80});  // -1

@@ -1,7 +1,7 @@
-// Data from sockets and files before and after ranks know each other. The first byte gives the kind
-// of the other bytes: the file of a meeting, a hello, the contents of frames, an address, a stream
-// of frames in pieces, whose sizes are drawn from its end, or messages of ranks about the next
-// generation, in any order and not always true.
+// Data that ranks read from sockets and files, before and after they know each other. The first
+// byte selects the kind of the other bytes: a rendezvous file, a hello message, the contents of
+// frames, an address, a stream of frames in pieces (the end of the bytes determines the sizes), or
+// messages about the next generation. These messages come in any order, and may be false.
 //
 // Data that are read must be written as the same bytes. A stream in pieces must give the same
 // frames as the whole stream, and a reader must not keep more than its limit. Whatever a rank

@@ -277,7 +277,7 @@ TEST_CASE("GPUs that are known by name have kernels without being here") {
     const KernelListing listed = list_kernels(options.folder);
     REQUIRE(listed.sets.size() == 1);
     CHECK(listed.sets[0].origin.starts_with(gpu.architecture + ", image cubin"));
-    // They do not serve a simulated device.
+    // These kernels cannot be used on a simulated device.
     CHECK(why_unused(listed.sets[0], test::device().info(), true).starts_with("made for sm_"));
   }
   CHECK(std::ranges::count(architectures, "sm_80") == 2);

@@ -1,4 +1,4 @@
-// Published models, as another project's program tunes for them.
+// Published models. A program of another project tunes for these models.
 
 #include "annulus/kernels.h"
 

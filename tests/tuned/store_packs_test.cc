@@ -33,7 +33,7 @@ PackedEntry packed(int number, std::int64_t time = 1000,
   return made;
 }
 
-// Writes a file that only its owner may write, as all files here.
+// Writes a file that only its owner may write, like all files here.
 void write_pack(const std::string& path, std::vector<PackedEntry> entries) {
   write(path, encode_pack(merged(std::move(entries))));
   REQUIRE(chmod(path.c_str(), 0644) == 0);

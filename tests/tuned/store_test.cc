@@ -268,7 +268,8 @@ TEST_CASE("an entry that is damaged, foreign, old or outside the space is ignore
     ignored_once(above, 1, part);
   }
   wrong = sample_entry(1);
-  wrong.shape.dim_qk = 80;  // no such kernels; its own name, so that only this is wrong
+  // No kernels have this head dim; only that is wrong, because the file's name fits.
+  wrong.shape.dim_qk = 80;
   const std::string odd = folder_of(above) + "/" + entry_name(wrong) + ".tuned";
   write(path, whole);
   write(odd, text_of(wrong));

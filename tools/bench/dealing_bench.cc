@@ -49,8 +49,8 @@ constexpr std::uint64_t kSeeds = 5;
 // The cycles of one poll of the virtual clock, including the instructions around it. All CTAs wait
 // by polling (simulator/run/virtual_clock.h).
 constexpr double kPollCycles = 205;
-// The most polls of all CTAs in a launch. A longer launch runs with all cycles scaled down. The
-// time to draw a work is not scaled, and so weighs more there.
+// The largest number of polls of all CTAs in a launch. In a longer launch all cycles are scaled
+// down. The time to draw a work is not scaled, so it has more weight there.
 constexpr double kMostPolls = 1.5e6;
 
 struct Row {

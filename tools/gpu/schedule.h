@@ -53,8 +53,8 @@ Tally run_groups(const std::vector<Group>& groups, Clock::time_point deadline, R
 // Whether the output of a program that fails is used.
 enum class Failing { kSaysNothing, kCounts };
 
-// Runs a program that answers at once, and returns the lines that it prints. Returns no lines if it
-// takes longer, or if it fails and `failing` is kSaysNothing.
+// Runs a program that needs little time, and returns the lines that it prints. Returns no lines if
+// it takes longer than `max_seconds`, or if it fails and `failing` is kSaysNothing.
 std::vector<std::string> lines_of(const Command& command, double max_seconds,
                                   Failing failing = Failing::kSaysNothing);
 

@@ -183,7 +183,7 @@ class Program {
   const std::int32_t* listed();
   static annulus_batch_problem batch_problem();
   static annulus_append_problem append_problem();
-  // A problem that can be planned, or any problem.
+  // Returns a problem that can be planned. If `any`, it may be invalid.
   Sized<annulus_append_problem> drawn_append(bool any);
   // Mostly returns whether the last planned problem needs something, and sometimes the opposite.
   bool needed(bool is_needed) { return bytes_.below(16) == 0 ? !is_needed : is_needed; }
