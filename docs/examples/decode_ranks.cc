@@ -134,7 +134,7 @@ class Rank {
     problem.dtype = annulus::Dtype::kFloat16, problem.pattern = annulus::causal();
     problem.want_lse = true;  // the join needs it
     problem.most.requests = problem.most.rows = 1, problem.most.keys_of_one = kTokens;
-    problem.interleave = {1, kRanks, rank};  // lengths are those of the whole request
+    problem.interleave = {1, kRanks, rank};  // lengths count the keys of the whole request
     return problem;
   }
   static annulus::AppendProblem append_problem(int rank) {

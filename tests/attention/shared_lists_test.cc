@@ -77,7 +77,7 @@ TEST_CASE("what was fetched ahead is found, and nothing is made again") {
   test::DeviceCase memory(device, c);
   plan.run(nullptr, memory.operands());
   test::check(c, memory.answer());
-  // Prefetched, and never used.
+  // This plan is prefetched, and never used.
   device.prefetch(decode(600, 5).problem);
 }
 

@@ -79,7 +79,8 @@ AppendCase::AppendCase(const Device& device, const AppendProblem& problem,
   new_v_ = make(most, kv_heads, dim_v, operands_.new_v_strides, keys, layout.seed + 3);
   operands_.new_v = new_v_.data;
 
-  // Without pages each row is a place. With slabs it is each request's rows.
+  // BatchStrides::page is the stride of a page, or without pages the stride of a row. A test in
+  // which each request has a slab changes it later.
   const std::int64_t rows_of_page = std::max<std::int64_t>(problem_.page_rows, 1);
   const auto strides = [&](std::int64_t dim) -> BatchStrides {
     return {rows_of_page * kv_heads * dim, layout.heads_first ? dim : kv_heads * dim,

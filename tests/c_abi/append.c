@@ -160,7 +160,7 @@ static void by_slots(const sample_append* append) {
   check_status_is(append, ANNULUS_APPEND_RULE_NONE, 0);
 }
 
-// One request, whose last rows are all its rows.
+// One request, all of whose keys are new.
 static void by_requests(const sample_append* append) {
   static const int32_t q_begin[] = {0, kRows};
   static const int32_t k_length[] = {kRows};

@@ -803,7 +803,7 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
   CHECK(annulus_with("tuned --help").out.find("list") != std::string::npos);
 }
 
-// --kills N kills more of them.
+// The option --kills N sets the number of programs that are killed.
 TEST_CASE("a search whose program is killed goes on where it was, and decides as an unbroken one") {
   if (!test::on_simulator()) return;
   const test::ScratchFolder folder;
@@ -841,7 +841,7 @@ TEST_CASE("a search whose program is killed goes on where it was, and decides as
   CHECK(damaged == 0);
 }
 
-// --kills N kills more of them.
+// The option --kills N sets the number of programs that are killed.
 TEST_CASE("a program killed while it tunes leaves no entry that is damaged") {
   if (!test::on_simulator()) return;
   const test::ScratchFolder folder;

@@ -404,7 +404,7 @@ TEST_CASE("mistakes that both sides agree on are found") {
   // A message that is lost on both sides.
   const Planting direct(dense(), 5, Sharding::kZigzag, Route::kDirect);
   CHECK(has(direct.plant([](Schedule& broken) { lose(broken, 1, 2, 0); }), Kind::kPairMissing));
-  // In a ring, rows are missing that a rank should forward.
+  // In a ring, a lost message also deprives a rank of rows that it should forward.
   const Planting ring(dense(), 5, Sharding::kZigzag, Route::kRing);
   CHECK(has(ring.plant([](Schedule& broken) { lose(broken, 1, 2, 0); }), Kind::kNotThere));
 

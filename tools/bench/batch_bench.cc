@@ -45,8 +45,8 @@ const attention::DeviceLimits kH200 = {
     .memory_clock_kilohertz = bench::h200().memory_clock_kilohertz,
     .memory_bus_bits = bench::h200().memory_bus_bits};
 
-// How evenly the work of steps of decoding requests is distributed over the CTAs of an H200. It is
-// computed from the lists that the device makes of the step.
+// Computes how evenly the work of steps of decoding requests is distributed over the CTAs of an
+// H200. It uses the lists that the device makes of the step.
 class Dealing {
  public:
   Dealing(const Device& device, std::int64_t requests, std::int64_t keys_of_one, std::int64_t keys)

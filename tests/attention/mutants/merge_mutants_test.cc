@@ -188,7 +188,7 @@ std::vector<Mutant> mutants() {
        {{kMerge, "split.acc + at * kDim + column);", "split.acc + at * kDim + column / 2);"}},
        {"misaligned address"},
        {"ptx::load_global_8"}},
-      // How parts are made.
+      // Mistakes in making parts.
       {"every part begins with the row's first tile",
        {{kRow, "found.skip(segment.first);", ""}},
        kWrong},

@@ -754,8 +754,8 @@ test::MutantRun run_of(const Mutant& mutant) {
       if (mutant.variant != kHeadScales) run.problem.scale_blocks = {64, 32, 64};
       break;
   }
-  // Where a wait covers the products of the whole warpgroup, one warp may release for all. This
-  // mutant runs with waits that cover one warp.
+  // If a wait covers the products of the whole warpgroup, one warp may release for all. This mutant
+  // runs with waits that cover one warp.
   if (mutant.name == kOneSpeaks) run.products = 2;
   run.drawn = mutant.variant == kDrawn || mutant.variant == kDrawnShort ||
               mutant.variant == kDrawnByTwos || mutant.variant == kDrawnOfBytes;

@@ -161,7 +161,8 @@ class Program {
   // A path, or null. Two of the paths are writable.
   const char* path();
   Sized<annulus_layout_sizes> sizes();
-  // A problem for which the kernels of plans are compiled, or any problem.
+  // If `planned`, returns a problem for which the kernels of plans are compiled. Otherwise returns
+  // any problem.
   Sized<annulus_problem> problem(bool planned);
   Sized<annulus_problem> problem_with_lse();
   Sized<annulus_plan_options> plan_options();
@@ -192,7 +193,7 @@ class Program {
   static annulus_join_problem join_problem();
   // Three memories of the setting, beginning with the given one.
   annulus_state state_at(int first);
-  // A problem that can be planned, or any problem.
+  // Returns a problem that can be planned. If `any`, it may be invalid.
   Sized<annulus_join_problem> drawn_join(bool any);
   // A folder of kernels, of which one is damaged, or a path of path(). It is never null, because
   // null means the user's folder.

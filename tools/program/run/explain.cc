@@ -30,7 +30,7 @@ base::Json plan_json(const Explained& plan, const Problem& problem,
                      const std::optional<double>& density) {
   const PlanInfo& info = plan.info;
   const PlanPrediction& predicted = plan.predicted;
-  // null if the kernel was not compiled
+  // The value is null if the kernel was not compiled.
   const auto compiled = [&](const auto& value) {
     return plan.here ? base::Json(value) : base::Json(nullptr);
   };

@@ -81,7 +81,7 @@ void widen_to_heads(std::vector<std::uint8_t>* rows, std::int64_t seq_q) {
   }
 }
 
-// With `ring`, tiles are those of the shards and not of the plan, so a NaN may reach any row of a
+// With `ring`, the tiles belong to the shards and not to the plan, so a NaN may reach any row of a
 // head.
 Checked check(const ProblemInput& input, const PlanInfo& plan, const Answer& answer, bool ring) {
   const Problem& problem = input.problem;
