@@ -39,7 +39,7 @@ std::vector<Mutant> mutants() {
       {"nothing is changed", {}, {"nothing"}},
       {"nothing is changed, by requests", {}, {"nothing"}, {}, kByRequests},
       {"two rows have a slot", {}, {"global memory race"}, {}, kOneSlotTwice},
-      // Places.
+      // Mistakes with the places of rows.
       {"-1 is a slot like others", {{kAppend, "if (slot == -1) return {};", ""}}, kWrong},
       {"the row in a page is the slot",
        {{kAppend, "const long long in_page = slot - page * rows;",
@@ -91,7 +91,7 @@ std::vector<Mutant> mutants() {
        kElsewhere,
        {},
        kByRequests},
-      // Rotations.
+      // Mistakes in rotations.
       {"angles by the lower half of their turns",
        {{kRotary, "static_cast<unsigned>(turns >> 32)", "static_cast<unsigned>(turns)"}},
        kWrong},
@@ -110,7 +110,7 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kByRequests},
-      // Waits.
+      // Mistakes in waits.
       {"no barrier before a row's place is read",
        {{kAppend, "if (threadIdx.x == 0) found = here;\n  }\n  __syncthreads();",
          "if (threadIdx.x == 0) found = here;\n  }"}},

@@ -33,7 +33,7 @@ const std::set<std::string> kRace = {"shared memory race"};
 std::vector<Mutant> mutants() {
   return {
       {"nothing is changed", {}, {"nothing"}},
-      // Pages.
+      // Mistakes with pages.
       {"the next page is read",
        {{kWindow, "k_page_[i] = k_pages_[entry];", "k_page_[i] = k_pages_[entry + 1];"}},
        kElsewhere},
@@ -58,14 +58,14 @@ std::vector<Mutant> mutants() {
       {"threads copy the row behind theirs",
        {{"tile/row_copier.cuh", "row_ % kUnit * row_bytes", "(row_ + 1) % kUnit * row_bytes"}},
        kElsewhere},
-      // Keys that do not exist.
+      // Mistakes with keys that do not exist.
       {"keys beyond the end are not hidden",
        {{kScores, "if (full && there.all()) return;", "if (full || there.all()) return;"}},
        kWrong},
       {"the pattern hides nothing",
        {{kScores, "if (!full) {", "if (!full && first_key < 0) {"}},
        kWrong},
-      // Heads and queries.
+      // Mistakes with heads and queries.
       {"a head of another group",
        {{kRow, "head = column / params.head_tiles * params.group + of_group + of_tile;",
          "head = column / params.head_tiles + of_group + of_tile;"}},
@@ -73,7 +73,7 @@ std::vector<Mutant> mutants() {
       {"positions of the first query for all",
        {{kRow, "query = row / params.tile_heads;", "query = row / params.tile_heads * 0;"}},
        kElsewhere},
-      // Waits.
+      // Mistakes in waits.
       {"keys are not waited for",
        {{kDecode, "ptx::wait_copies<kStages - 2>();", "ptx::wait_copies<kStages - 1>();"}},
        kEarly},
@@ -99,7 +99,7 @@ std::vector<Mutant> mutants() {
       {"the next chunk's work writes over the output of this one",
        {{kChunk, "    __syncthreads();\n  }\n}", "  }\n}"}},
        kEarly},
-      // Parts.
+      // Mistakes with parts.
       {"the last part is joined twice",
        {{kCombine, "if (thread < parts) take(", "if (thread <= parts) take("}},
        kElsewhere},
@@ -111,7 +111,7 @@ std::vector<Mutant> mutants() {
        {{kDecode, "const int first_tile = work.part * params.part_tiles;",
          "const int first_tile = 0 * work.part;"}},
        kWrong},
-      // Lists.
+      // Mistakes with lists.
       {"the last part of a row is not listed",
        {{kPrepare, "tables.works[atomicAdd(&bins[bin_of(of, last)], 1)] = {at, parts - 1};",
          "tables.works[atomicAdd(&bins[bin_of(of, last)], 1)] = {at, 0};"}},

@@ -30,7 +30,7 @@ std::vector<Mutant> mutants() {
                                        "uninitialised read"};
   return {
       {"nothing is changed", {}, {"nothing"}},
-      // Reads, and zeros in place of missing keys.
+      // Mistakes in reads, and in zeros that replace missing keys.
       {"keys that are not there are read",
        {{kProducer, "load(maps.row, key, is_there ? origin.row + row : -1, page_of_unit(page));",
          "load(maps.row, key, origin.row + row, page_of_unit(page));"}},
@@ -51,7 +51,7 @@ std::vector<Mutant> mutants() {
          "next = find(tables, work.row.runs, tiles.key(i, 0));"}},
        kElsewhere},
       {"no step is masked", {{kProducer, "!(step.whole && full);", "0u;"}}, kWrong},
-      // Waits and releases.
+      // Mistakes in waits and releases.
       {"keys are not waited for",
        {{kConsumer, "ptx::wait(barrier(place_, 0), place_.parity);\n      turns_.take();",
          "turns_.take();"}},
@@ -70,7 +70,7 @@ std::vector<Mutant> mutants() {
        {{kProducer, "memory_ + Layout::kWorks)[parity];", "memory_ + Layout::kWorks)[0];"},
         {kConsumer, "memory_ + Layout::kWorks)[parity]);", "memory_ + Layout::kWorks)[0]);"}},
        kLate},
-      // Outputs.
+      // Mistakes in outputs.
       {"the lower rows leave as the upper ones",
        {{kConsumer, "const float first = lower ? others[i] : own;",
          "const float first = others[i];"}},

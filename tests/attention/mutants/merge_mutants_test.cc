@@ -44,7 +44,7 @@ const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read", 
 
 std::vector<Mutant> mutants() {
   return {
-      // Slots.
+      // Mistakes with slots.
       {"the first part is left out",
        {{kMerge, "int slot = 0; slot < merged.slots; ++slot) { const",
          "int slot = 1; slot < merged.slots; ++slot) { const"}},
@@ -85,7 +85,7 @@ std::vector<Mutant> mutants() {
        {"wrong answer", "global memory race"},
        {},
        kLists},
-      // Peaks and weights.
+      // Mistakes with row maxima and weights.
       {"the row_max of the first part is that of the row",
        {{kMerge, kPeak,
          "slot < 1; ++slot) { row_max = fmaxf(row_max, split.m[first + slot * "
@@ -175,7 +175,7 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kState},
-      // Columns.
+      // Mistakes with columns.
       {"a lane takes columns beyond the end",
        {{kMerge, "if (column >= kDim) continue; const float low", "const float low"}},
        {"wrong answer", "global memory race", "out of bounds"},

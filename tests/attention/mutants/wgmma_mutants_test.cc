@@ -70,7 +70,7 @@ std::vector<Mutant> mutants() {
   std::set<std::string> unannounced = unordered;
   unannounced.insert({"barrier misuse", "deadlock"});
   return {
-      // Fences.
+      // Mistakes with fences.
       {"no fence before the first scores",
        {{kConsumer, kFirstScores, "start_scores(scores[0], place_); ptx::wait_products<0>();"}},
        {"missing fence"}},
@@ -86,7 +86,7 @@ std::vector<Mutant> mutants() {
       {"no proxy fence before O leaves",
        {{kStore, "  ptx::fence_shared_writes();\n", ""}},
        {"missing fence"}},
-      // Waits for products.
+      // Mistakes in waits for products.
       {"scores are read before they are there",
        {{kConsumer, "ptx::wait_products<1>();", "ptx::wait_products<2>();"}},
        kRegisters},
@@ -109,7 +109,7 @@ std::vector<Mutant> mutants() {
        {{kConsumer, "place.stage * Layout::Keys::kBytes);\n    ptx::commit_products();",
          "place.stage * Layout::Keys::kBytes);"}},
        {"access to a register in flight", "unwaited asynchronous effect"}},
-      // Waits for copies.
+      // Mistakes in waits for copies.
       {"nobody waits for Q",
        {{kConsumer,
          "      ptx::wait(shared_ + Layout::kQueriesFull, queries_parity_);\n      queries_parity_ "
@@ -149,7 +149,7 @@ std::vector<Mutant> mutants() {
       {"values are counted by the barrier of the keys",
        {{kProducer, "maps.v, barriers + 2 * ptx::kBarrierBytes,", "maps.v, barriers,"}},
        miscounted},
-      // Buffers that come free.
+      // Mistakes in the release of buffers.
       {"the producer does not wait for free keys",
        {{kProducer, "      ptx::wait(barriers + ptx::kBarrierBytes, place.parity ^ 1);\n", ""}},
        miscounted},
@@ -197,7 +197,7 @@ std::vector<Mutant> mutants() {
       {"nobody waits for the last O",
        {{kConsumer, "    if (warp_ == 0 && ptx::elect()) ptx::wait_stores_read();\n  }", "  }"}},
        {"unwaited asynchronous effect"}},
-      // Turns and registers.
+      // Mistakes with turns and with registers.
       {"nobody begins the turns", {{kConsumer, "turns_.begin();", ""}}, kDeadlock},
       {"a turn is not handed on",
        {{kConsumer, "turns_.hand_on();\n        ptx::wait_products<1>();",
@@ -221,7 +221,7 @@ std::vector<Mutant> mutants() {
        {{kKernel, "    ptx::give_registers<kProducerRegisters>();",
          "    if (threadIdx.x < 32) ptx::give_registers<kProducerRegisters>();"}},
        kDeadlock},
-      // Descriptors, and what only the answer shows.
+      // Mistakes in descriptors, and mistakes that only the answer shows.
       {"a tile that starts between two panels",
        {{kConsumer, "output, probabilities, shared_ + Layout::kOperands + place.stage",
          "output, probabilities, shared_ + Layout::kOperands + 512 + place.stage"}},
@@ -398,7 +398,7 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kBytes},
-      // Q in registers.
+      // Mistakes with Q in registers.
       {"Q is given back before it is read",
        {{kConsumer, "    query_.read(",
          "    release(shared_ + Layout::kQueriesFree);\n    query_.read("},
@@ -415,7 +415,7 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kQuery},
-      // Clusters.
+      // Mistakes with clusters.
       {"the other CTA's barriers may not be made yet",
        {{kKernel, "    ptx::sync_cluster();\n  } else {", "    __syncthreads();\n  } else {"}},
        kRaces,
@@ -473,7 +473,7 @@ std::vector<Mutant> mutants() {
        {"global memory race", "unordered writes", "uninitialised read", "wrong answer"},
        {},
        kTwos},
-      // Products with V in parts.
+      // Mistakes in products with V that are made in parts.
       {"a part is added before its product is over",
        {{kParts, "ptx::wait_products<1>();", "ptx::wait_products<2>();"}},
        kRegisters,
@@ -513,7 +513,7 @@ std::vector<Mutant> mutants() {
        {"uninitialised read", "wrong answer"},
        {},
        kInParts},
-      // Works that are drawn.
+      // Mistakes with works that are drawn.
       {"the counter is read and written, not added to",
        {{kScheduler,
          "const int index = in_order(work_, static_cast<int>(atomicAdd(work_.next, 1u)));",
