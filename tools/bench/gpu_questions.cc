@@ -257,7 +257,7 @@ class Answers {
       const double difference = relative_difference(first_, output);
       line["relative_difference"] = difference;
       // Sums in another order differ by the rounding of P and of O in both outputs. So the bound is
-      // about twice the tolerance of bf16.
+      // about twice the tolerance of the dtype.
       const double most = question.problem.dtype == Dtype::kFloat8E4M3 ? 1.3e-1 : 1e-2;
       const bool alike = fresh ? difference < most : same;
       if (alike) return variant;

@@ -126,8 +126,8 @@ class Scales {
                                         float (&)[1][kPieces][4]) const {}
 };
 
-// Q, K and V have one scale for a head, and no state is carried in. No step loads scales: those of
-// Q and K are factors of the exponent, and the scale of V multiplies the output at the end.
+// Q, K and V have one scale for a head, and no state is carried in. No step loads scales: the ones
+// of Q and K are factors of the exponent, and the scale of V multiplies the output at the end.
 template <typename Shape>
 class Scales<Shape, ScaleKind::kOfHeads> {
   static_assert(!Shape::kCarryIn, "a carried state would have to be divided by the scale of V");

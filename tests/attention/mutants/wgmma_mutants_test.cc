@@ -24,7 +24,7 @@ enum Kind : int {
   kBlocks,        // two tiles of the list to a step
   kListed,        // two tiles of a list in memory to a step
   kBytes,         // 8-bit elements: V is transposed, and there are scales
-  kHeadScales,    // likewise, with one scale for a head of Q, of K and of V
+  kHeadScales,    // 8-bit elements with one scale for a head
   kQuery,         // Q in registers
   kTwos,          // clusters of two CTAs, each of which copies half of K and V
   kInParts,       // 8-bit elements whose products with V are made in parts

@@ -45,7 +45,7 @@ std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_a
       (transposes ? panel_bytes(dims.v, columns, element) : 0);
   // Each stage also has two entries of a list, which take the bytes of one barrier.
   const std::int64_t barriers = 2 + (transposes ? 7 : 5) * config.stages;
-  constexpr std::int64_t kBytesOfRow = 16;  // what the promoted output is relative to, padded
+  constexpr std::int64_t kBytesOfRow = 16;  // row maxima of the promoted output, padded
   const std::int64_t output = promotes       ? rows * (dims.v * kSumBytes + kBytesOfRow)
                               : output_apart ? panel_bytes(rows, dims.v, kOutputBytes)
                                              : 0;
@@ -71,8 +71,8 @@ std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
 // are the registers that may hold fragments. The rest is for addresses, rows and masks, and with
 // 8-bit elements for scales, which take more if a step has two tiles. Near the bound only masks
 // that compare positions fit, so configurations with Q in registers have a lower bound. With 8-bit
-// elements a few configurations between 160 and 168 spill up to 28 bytes, and those of three
-// warpgroups above 104 up to 100 bytes, most of them once for a work.
+// elements a few configurations between 160 and 168 spill up to 28 bytes. Configurations with three
+// warpgroups spill up to 100 bytes above 104, most of them once for a work.
 int max_fragment_registers(const KernelConfig& any) {
   constexpr int kMax[] = {200, 196, 128};
   constexpr int kMaxWithQuery[] = {200, 180, 104};
