@@ -103,9 +103,9 @@ inline Vector convert(Ints value) { return _mm256_cvtepi32_ps(reinterpret_cast<_
 #endif
 
 // The bytes of eight factors of e4m3 or e5m2: first their exponents, then the bytes for counting.
-// Subnormal factors have the `least` exponent of their format, and the exponent of 0 stays below all others
-// when another is added to it. `largest` becomes the largest exponent so far; an infinity or a NaN
-// has kEndless.
+// Subnormal factors have the `least` exponent of their format, and the exponent of 0 stays below
+// all others when another is added to it. `largest` becomes the largest exponent so far; an
+// infinity or a NaN has kEndless.
 constexpr int kEndless = 128;
 
 inline __m128i factor_bytes(__m256 values, int least, __m256i& largest) {
