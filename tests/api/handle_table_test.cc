@@ -62,8 +62,8 @@ TEST_CASE("what is no handle is refused without being followed") {
   Table other("other", 0x53);
   const std::uintptr_t handle = table.insert(std::make_unique<Counted>(&live));
   refused(table, 0, "the thing is null");
-  refused(other, handle, "is no other");
-  refused(table, reinterpret_cast<std::uintptr_t>(&live), "is no thing");
+  refused(other, handle, "is not a handle of type other");
+  refused(table, reinterpret_cast<std::uintptr_t>(&live), "is not a handle of type thing");
   refused(table, 0x51, "given back already");  // generation 0 is never used
   for (int bit = 0; bit < 64; ++bit) {
     const std::uintptr_t wrong = handle ^ (std::uintptr_t{1} << bit);

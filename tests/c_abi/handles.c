@@ -134,12 +134,12 @@ void test_handles(void) {
 
   refused_device(NULL, "the device is null");
   refused_plan(NULL, made, "the plan is null");
-  refused_device((annulus_device*)plan, "is no device");
-  refused_plan((annulus_plan*)device, made, "is no plan");
+  refused_device((annulus_device*)plan, "is not a handle of type device");
+  refused_plan((annulus_plan*)device, made, "is not a handle of type plan");
   // Addresses with memory and without, and random numbers.
-  refused_device((annulus_device*)text, "is no device");
-  refused_plan((annulus_plan*)(uintptr_t)0x10, made, "is no plan");
-  refused_plan((annulus_plan*)(uintptr_t)-1, made, "is no plan");
+  refused_device((annulus_device*)text, "is not a handle of type device");
+  refused_plan((annulus_plan*)(uintptr_t)0x10, made, "is not a handle of type plan");
+  refused_plan((annulus_plan*)(uintptr_t)-1, made, "is not a handle of type plan");
   refused_plan((annulus_plan*)((uintptr_t)plan + ((uintptr_t)1 << 32)), made, "given back already");
   refused_plan((annulus_plan*)((uintptr_t)plan | 0xffffff00u), made,
                "is not a handle of type plan");

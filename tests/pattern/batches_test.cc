@@ -122,7 +122,7 @@ TEST_CASE("wrong batches are refused with a reason") {
   std::string message;
   CHECK(code_of([] { batches(std::span<const Pattern>()); }, &message) ==
         ErrorCode::kInvalidArgument);
-  CHECK(message.find("batches() of nothing") != std::string::npos);
+  CHECK(message.find("batches() has no arguments") != std::string::npos);
   // 61 x 67 = 4087 batches can be distinguished, but 64 x 67 cannot.
   const auto of = [](int count) {
     return batches(std::vector<Pattern>(static_cast<std::size_t>(count), causal()));

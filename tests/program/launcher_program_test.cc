@@ -195,7 +195,7 @@ TEST_CASE("variables that are missing or contradict each other are named") {
     CHECK_MESSAGE(outcome.err.find(one.part) != std::string::npos, outcome.err);
   }
   test::refused("run -S 64 --ranks 2 --rendezvous file:x" + on_device(), 2,
-                "--rendezvous goes with --ranks env alone");
+                "--rendezvous needs --ranks env");
   // The error comes before operands are made, for which no machine has enough memory.
   test::refused("run -H 4096 -S 100000000 --dtype e4m3 --ranks 2" + on_device(), 2,
                 "a ring has no scales");

@@ -65,7 +65,8 @@ TEST_CASE("layouts go out in every format and come back") {
   CHECK(annulus_with("pattern export " + other + " -p causal -S 80 --block 16x16").code == 0);
   const test::Outcome apart = annulus_with("pattern diff --lines 1 " + own + " " + other);
   CHECK(apart.code == 0);
-  CHECK(apart.out == "head 0 row 2: ~0\n2 more rows\n0 blocks gone, 3 come, 3 with another flag\n");
+  CHECK(apart.out ==
+        "head 0 row 2: ~0\n2 more rows\n0 blocks removed, 3 added, 3 with another flag\n");
   // If the layout is a leaf of a pattern, it gives the same statistics.
   const base::Json again =
       json_of("pattern stats --json -S 80 --block 16x16 -p 'blocks(\"" + own + "\")'");

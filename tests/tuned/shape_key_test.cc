@@ -119,7 +119,7 @@ TEST_CASE("a sum has a key of its own, by what its branches are together") {
     CHECK(digest(other) != digest(key));
     CHECK_FALSE(length_distance(key, other));
   }
-  CHECK(why_other_kind(alone, key) == "a pattern that is no sum, not a sum of 2");
+  CHECK(why_other_kind(alone, key) == "a pattern that is not a sum, not a sum of 2");
   // The keys of entries for other patterns are unchanged.
   CHECK(digest(shape_key(problem(4096))).hex() == "e83f0b9a30ce1993599e0f95731b81f8");
 }

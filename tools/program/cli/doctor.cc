@@ -50,7 +50,7 @@ std::string library_text(const LibraryReport& report) {
 // The device that --device names, or else the default device, after an attempt to open it.
 struct Opened {
   std::string name;
-  std::string reason = "--device says so";
+  std::string reason = "--device names it";
   std::string problem;  // why the device does not open; empty if it opens
   std::string architecture;
   bool simulated = false;

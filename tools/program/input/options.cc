@@ -185,12 +185,10 @@ void add_batch(CLI::App& app, BatchArguments* to) {
 
 void add_bounds(CLI::App& app, BatchArguments* to) {
   CLI::Option* requests = app.get_option("--requests");
-  CLI::Option* bounds =
-      add_number(app, "--most-requests", &to->most.requests,
-                 "a batch of up to so many requests in place of one problem; --requests beside it "
-                 "are a step that is measured")
-          // 0 would mean that there is no batch.
-          ->check(CLI::Range(std::int64_t{1}, kMostRequests));
+  CLI::Option* bounds = add_number(app, "--most-requests", &to->most.requests,
+                                   "a batch of up to this many requests in place of one problem; "
+                                   "--requests with it are a step that is measured")
+                            ->check(CLI::Range(std::int64_t{1}, kMostRequests));
   add_number(app, "--most-queries", &to->most.rows,
              "of all requests together; default: as --most-requests")
       ->needs(bounds);

@@ -71,12 +71,11 @@ std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
 // are the registers that may hold fragments. The rest is for addresses, rows and masks, and with
 // 8-bit elements for scales, which take more if a step has two tiles. Near the bound only masks
 // that compare positions fit, so configurations with Q in registers have a lower bound. With 8-bit
-// elements a few configurations between 160 and 168 spill up to 28 bytes. Configurations with three
-// warpgroups spill up to 100 bytes above 104, most of them once for a work.
+// elements a few configurations between 160 and 168 spill up to 28 bytes.
 int max_fragment_registers(const KernelConfig& any) {
   constexpr int kMax[] = {200, 196, 128};
   constexpr int kMaxWithQuery[] = {200, 180, 104};
-  constexpr int kMaxScaled[] = {188, 168, 124};
+  constexpr int kMaxScaled[] = {188, 168, 92};
   constexpr int kMaxScaledOfTwoTiles[] = {180, 156, 92};
   const WgmmaConfig config = wgmma_config(any);
   constexpr int kMaxOfTwo = 180;  // the number for two CTAs, whose threads have 232 registers
@@ -161,6 +160,11 @@ int promote_steps(const KernelConfig& config, const Dims& dims) {
   if (config.family->element_bytes != 1 || dims.v > kMaxDim) return 0;
   if (bytes_with(config, dims, true, true) > kMaxSharedBytes) return 0;
   return std::max(1, kKeysTogether / static_cast<int>(wgmma_config(config).step_columns()));
+}
+
+bool reads_scales_by_step(const KernelConfig& config, const KernelFeatures& features) {
+  const bool once = features.head_scales && !features.carry_in && !features.general;
+  return config.family->element_bytes == 1 && !once;
 }
 
 std::optional<std::string> wgmma_why_illegal(const KernelConfig& any, const Dims& dims,

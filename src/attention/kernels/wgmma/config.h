@@ -72,6 +72,11 @@ bool output_apart(const KernelConfig& config, const Dims& dims);
 // fp32 (templates/kernels/wgmma/parts.cuh). 0 for 16-bit elements.
 int promote_steps(const KernelConfig& config, const Dims& dims);
 
+// Whether a kernel of 8-bit elements reads scales in each step. It reads them once for a work if
+// Q, K and V have one scale for a head and no state is carried in (Scales in
+// templates/kernels/wgmma/scales.cuh). False for 16-bit elements.
+bool reads_scales_by_step(const KernelConfig& config, const KernelFeatures& features);
+
 // The functions of the record that both families share.
 std::optional<std::string> wgmma_why_illegal(const KernelConfig& config, const Dims& dims,
                                              jit::Arch arch);

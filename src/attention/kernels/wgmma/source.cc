@@ -21,11 +21,10 @@ std::vector<std::string> products(const KernelConfig& any, const KernelFeatures&
   return product_names(features.dtype, scores, values);
 }
 
-// Keys of a tile that share their scales; 0 if all rows of a head do and no state is carried in,
-// since the kernel then reads scales once for a work instead of once for a step.
-std::int64_t scale_columns(const WgmmaConfig& config, const KernelFeatures& features) {
-  if (features.head_scales && !features.carry_in && !features.general) return 0;
-  return std::gcd(std::int64_t{config.tile_columns}, features.scale_block);
+// Keys of a tile that share their scales; 0 if the kernel reads scales once for a work.
+std::int64_t scale_columns(const KernelConfig& any, const KernelFeatures& features) {
+  if (!reads_scales_by_step(any, features)) return 0;
+  return std::gcd(std::int64_t{wgmma_config(any).tile_columns}, features.scale_block);
 }
 
 }  // namespace
@@ -59,7 +58,7 @@ jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& featur
       Constant::boolean("kTurns", !config.without_turns),
       Constant::boolean("kDrawsWork", features.draws_work && !features.general)};
   if (any.family->element_bytes == 1) {
-    tile.push_back(Constant::integer("kScaleColumns", scale_columns(config, features)));
+    tile.push_back(Constant::integer("kScaleColumns", scale_columns(any, features)));
   }
   const char* entry = config.cluster > 1 ? "wgmma_cluster_forward" : "wgmma_forward";
   jit::KernelSpec spec =

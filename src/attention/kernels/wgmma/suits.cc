@@ -14,15 +14,8 @@ namespace {
 // because shipped configurations with two have 64 columns each.
 bool is_wide(const KernelConfig& any) {
   const WgmmaConfig config = wgmma_config(any);
-  return config.warps == 12 ||
-         (any.family->element_bytes == 2 &&
-          (config.tile_columns > 128 || (config.tile_columns == 80 && config.warps == 8)));
-}
-
-// Whether the kernel reads scales for each step (scale_columns() in source.cc).
-bool reads_scales_by_step(const Problem& problem) {
-  const ScaleBlocks& blocks = problem.scale_blocks;
-  return problem.carry_in || blocks.q != 0 || blocks.k != 0 || blocks.v != 0;
+  return any.family->element_bytes == 2 && (config.warps == 12 || config.tile_columns > 128 ||
+                                            (config.tile_columns == 80 && config.warps == 8));
 }
 
 // Why the CTAs of a cluster cannot, or should not, share copies of K and V, or nullopt. They can if
@@ -51,9 +44,6 @@ std::optional<std::string> wgmma_why_unsuited(const KernelConfig& any,
   const auto& [problem, blocks, arch, positions] = question;
   if (is_wide(any) && !is_plain(problem, positions)) {
     return "scores and output leave no registers for more than a band of keys and scaled scores";
-  }
-  if (is_wide(any) && any.family->element_bytes == 1 && reads_scales_by_step(problem)) {
-    return "scores and output leave no registers for scales of blocks of rows or a carried state";
   }
   if (auto reason = why_not_together(problem, config.heads)) return reason;
   return why_no_cluster(config, problem, positions);

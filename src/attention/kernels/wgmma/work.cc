@@ -39,16 +39,19 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
       config.query_in_registers ? 0 : element * kRowsOfWarpgroup * qk * steps;
   work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;
   // 8-bit elements: V is transposed, which reads and writes it once more, 512 bytes at a time by
-  // about 70 instructions. Scales take three results of special functions in each step. Promotion
-  // reads and writes the fp32 sum every `promote` steps, with about 3 instructions for each of a
-  // lane's v / 2 outputs. Without promotion, each part of 32 columns takes about 8 instructions of
-  // its own; its additions are counted below, as the rescaling.
+  // about 20 instructions. They count as 70, because products slow the instructions of all warps
+  // (docs/kernels.md) and an H200 takes 8 % longer even so. Scales that a step reads take three
+  // results of special functions and about 50 instructions. Promotion reads and writes the fp32 sum
+  // every `promote` steps, with about 3 instructions for each of a lane's v / 2 outputs. Without
+  // promotion, each part of 32 columns takes about 8 instructions of its own; its additions are
+  // counted below, as the rescaling.
   const bool float8 = any.family->element_bytes == 1;
   const int promote = promote_steps(any, features.dims);
   const double transposed = float8 ? element * columns * v : 0;
   work.shared_wavefronts += 2 * transposed / kWavefrontBytes;
   double of_float8 = 0;
-  if (float8) work.special_lanes += 32 * warps * 3 * steps;
+  const double scaled = reads_scales_by_step(any, features) ? steps : 0;
+  work.special_lanes += 32 * warps * 3 * scaled;
   if (promote > 0) {
     work.shared_wavefronts +=
         2 * warpgroups * kRowsOfWarpgroup * v * 4 / kWavefrontBytes * steps / promote;
@@ -68,10 +71,10 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   const double parts = in_parts ? v / kPartColumns : 1;
   const double rescaled = in_parts ? 1 : moved_share(context.row_steps);
   const double products = (qk * steps + columns * parts) * element / kDepthBytes;
-  work.warp_instructions =
-      warps * (elements * (4.5 + context.score + context.mask) + v / 2 * rescaled * steps +
-               products * (float8 ? 3 : 5.8) + (float8 ? 100 : 60) * steps + of_float8) +
-      transposed / 512 * 70;
+  work.warp_instructions = warps * (elements * (4.5 + context.score + context.mask) +
+                                    v / 2 * rescaled * steps + products * (float8 ? 3 : 5.8) +
+                                    (float8 ? 100 : 60) * steps + 50 * scaled + of_float8) +
+                           transposed / 512 * 70;
   return work;
 }
 
